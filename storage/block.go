@@ -16,8 +16,8 @@ type Block struct {
 	Timestamp uint64   // ns since 1970
 	Ordinal   uint64   // number of the block on its branch
 	Epoch     primitives.EpochID
-	// Final is the last final block once this block is the head. It is the block itself or one of
-	// its ancestors. Zero before there is a final block.
+	// Final is the block that is the last final one once this block is the head: this block itself
+	// or one of its ancestors. It is zero while no block is final.
 	Final BlockRef
 	// Head says that this block becomes the head.
 	Head bool
@@ -42,9 +42,9 @@ type Shard struct {
 	// made and executed. Delayed are the receipts that this chunk took off the shard's queue and
 	// processed.
 	//
-	// Delayed receipts are stored a second time, because the block that made them may be collected
-	// or may lie before the state with which the folder began. A local receipt that went to the
-	// queue is stored nowhere else.
+	// Delayed receipts are stored a second time, because the record of the block that made them may
+	// be garbage collected, or may be missing if the store began in the middle of the chain
+	// (ImportAt). A local receipt that went to the queue is stored nowhere else.
 	Outgoing, Local, Delayed []Receipt
 	// Origins name the parents of receipts made in this chunk that can be derived neither from its
 	// outcomes nor from its outgoing receipts.
@@ -60,15 +60,16 @@ type Chunk struct {
 	Hash         primitives.Hash
 	Header       []byte
 	Transactions []Transaction
-	// Receipts are the chunk's prev_outgoing_receipts. Leave them nil and set ReceiptsOf to the
-	// blocks that have them as Outgoing receipts of this shard, in order: the bytes are then stored
-	// only once. These blocks may be at most ReceiptsReach heights below.
+	// Receipts are the chunk's prev_outgoing_receipts. If they equal the Outgoing receipts for this
+	// shard of some earlier blocks, leave Receipts nil and list these blocks, in order, in
+	// ReceiptsOf: the receipts are then stored only once. The blocks may be at most ReceiptsReach
+	// heights below this one.
 	Receipts   [][]byte
 	ReceiptsOf []BlockRef
 }
 
-// ReceiptsReach is the largest distance in heights between a chunk and the blocks in ReceiptsOf.
-// Garbage collection keeps that much more of the log.
+// ReceiptsReach is the largest distance in heights between a chunk's block and the blocks in its
+// ReceiptsOf. Garbage collection keeps the records of that many heights below the tail.
 const ReceiptsReach = 64
 
 // Transaction is a signed transaction with its hash.
@@ -91,7 +92,8 @@ type Origin struct{ Receipt, Parent primitives.Hash }
 const originLen = 64
 
 // Outcome is an execution outcome. ID is the hash of its transaction or the ID of its receipt.
-// Value holds neither the ID nor the proof: the proof follows from the IDs and values of the chunk.
+// Value holds neither the ID nor the proof: the proof can be computed from the IDs and values of
+// the chunk's outcomes.
 type Outcome struct {
 	ID    primitives.Hash
 	Value []byte
@@ -129,8 +131,8 @@ func (b *Block) check() error {
 	return nil
 }
 
-// encode encodes the block as a log record. Shards keep the block's order, sections that of their
-// kinds.
+// encode encodes the block as a log record. Shards stay in the block's order; the sections of each
+// are ordered by kind.
 func (b *Block) encode() *recordWriter { return b.encodeWith(false) }
 
 // encodeWith is encode with a choice: if asIs, no frame is compressed.

@@ -23,8 +23,8 @@ type view struct {
 	canon []*pendingBlock
 }
 
-// canonicalAt returns the block of the head's branch at a height above the flat head. Nil: the
-// height was skipped or lies above the head.
+// canonicalAt returns the block of the head's branch at a height above the flat head. It returns
+// nil if the height was skipped or lies above the head.
 func (v *view) canonicalAt(height primitives.Height) *pendingBlock {
 	i, ok := slices.BinarySearchFunc(v.canon, height,
 		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })

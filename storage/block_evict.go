@@ -10,23 +10,25 @@ import (
 
 // Evicted blocks.
 //
-// Problem: while finality stalls, blocks accumulate above the flat head. Kept in memory as a whole,
-// their number is bounded by memory. Maps from IDs to places alone cost 300 bytes a transfer, and
-// pointers that the Go collector follows.
+// Problem: while finality stalls, blocks accumulate above the flat head. If each were kept in
+// memory as a whole, memory would bound how long finality may stall. The maps from IDs to places
+// alone would take 300 bytes for each transfer, and would contain pointers that Go's garbage
+// collector has to follow.
 //
 // Outline: the newest blocks, as bounded by Options.ResidentBlocks and ResidentBytes, are resident:
-// their bodies (IDs and changes) are in memory. Older bodies are evicted. Of an evicted block the
-// memory keeps its name, the directory of its record, eight bytes for each ID (evictedIndex), each
-// changed key once per sorted run, and twelve bytes for each change (pendingKeys). Everything else
-// is read from the log: a reader reads the one item that it returns, an advance of the flat head
-// reads each block once.
+// their bodies (IDs and changes) are in memory. Older bodies are evicted. What stays in memory of
+// an evicted block is its name, the directory of its record, eight bytes for each ID
+// (evictedIndex), each changed key once per sorted run, and twelve bytes for each change
+// (pendingKeys). Everything else is read from the log: a reader reads only the item that it
+// returns; an advance of the flat head reads each block once.
 //
 // Invariants: an evicted block is in evictedIndex before its body pointer becomes nil, so a reader
 // that finds no body finds the block in the index. A body that an advance of the flat head reads is
 // not evicted meanwhile (Store.pinnedUpTo).
 //
-// Rejected: maps from IDs to places for all blocks, for their size. Advancing the flat head past
-// blocks that are not final, since the index never contains a block that may lose.
+// Rejected: maps from IDs to places for all blocks, because of their size; advancing the flat head
+// past blocks that are not final, because the index must never contain a block that may be
+// abandoned in favour of another branch.
 
 // Defaults of Options.ResidentBlocks and Options.ResidentBytes.
 const (
@@ -36,9 +38,10 @@ const (
 
 // evictedIndex finds the evicted blocks that may contain an ID.
 //
-// A row is a hash of the ID under a secret seed, with the number of the block in its low bits. Rows
-// are kept in sorted runs that are merged eight at a time, so adding a block costs the logarithm of
-// the number of blocks. The seed is secret so that a client cannot craft IDs that collide.
+// A row is a keyed hash of the ID, with the number of the block in its low bits. Rows are kept in
+// sorted runs that are merged eight at a time, so the amortized cost of adding a block is
+// logarithmic in the number of blocks. The hash key is secret, so that a client cannot craft IDs
+// that collide.
 type evictedIndex struct {
 	seed   maphash.Seed
 	blocks map[uint32]*pendingBlock
@@ -193,8 +196,8 @@ type readBody struct {
 	d *body
 }
 
-// bodyOf returns the body of a block, from memory or from the log. keep: cache it, as it may be
-// read again.
+// bodyOf returns the body of a block, from memory or from the log. If keep is set, it caches a body
+// that it read, which may be needed again.
 func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	if d := p.body.Load(); d != nil {
 		return d, nil
@@ -265,8 +268,8 @@ func (c *bodyCache) sweep(t *tree) {
 	}
 }
 
-// findPending returns the places of an ID above the flat head and in the flat head's block, by
-// block, oldest first.
+// findPending returns the places of an ID in the flat head's block and the blocks above it, oldest
+// block first.
 func (s *Store) findPending(id primitives.Hash) ([]hit, error) {
 	out, evicted := s.tree.find(id)
 	for _, p := range evicted {

@@ -7,12 +7,14 @@ import (
 )
 
 // Headers that are ahead of the blocks have no record in the log. Their rows are therefore the only
-// rows of the engine that are written outside an advance of the flat head, in synced batches of
-// their own. Each batch is applied whole or not at all, and depends only on earlier batches. Rows
-// of blocks that the flat head has passed repeat what the blocks' records say, and are removed.
+// rows of the engine that are written outside an advance of the flat head. They are written in
+// synced batches of their own. Each batch is applied whole or not at all, and depends only on
+// earlier batches. Once the flat head has passed a block, the rows of its header are removed, since
+// the block's record contains the same data.
 
-// PutHeaders writes rows of the header columns and syncs them. It waits for an advance of the flat
-// head that is running. Errors: ErrOrder before genesis, and those of a write.
+// PutHeaders writes rows of the header columns and syncs them. If the flat head is being advanced,
+// PutHeaders waits until that has ended. It returns ErrOrder if the store has no genesis yet, or
+// the error of the write.
 func (s *Store) PutHeaders(b *Batch) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

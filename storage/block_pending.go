@@ -22,8 +22,9 @@ type pendingBlock struct {
 	split      *pendingBlock        // the block, or its nearest ancestor, that splits shards; nil: none
 	puts       *Batch               // rows of the engine; nil: none
 	bytes      int                  // of keys and values
-	// count and sum are the number of blocks, and the bytes of their changes, since a common
-	// starting block. The amount between two blocks of one branch is a difference.
+	// count is the number of blocks since a starting block that all pending blocks share, and sum
+	// the number of bytes of their changes. The amount between two blocks of one branch is the
+	// difference of their counts or sums.
 	count, sum int
 }
 
@@ -38,8 +39,8 @@ type pendingShard struct {
 	chunk    *primitives.Hash
 	outcomes []primitives.Hash
 	txs      []looseTx
-	// receipts are the outgoing, local and delayed receipts, then those with a stored origin. upTo
-	// holds the end of each part but the last.
+	// receipts are the IDs of the outgoing receipts, then of the local ones, the delayed ones, and
+	// those with a stored origin. upTo holds the end of each part except the last.
 	receipts []primitives.Hash
 	upTo     [len(receiptKinds) - 1]int
 	changes  []Change
@@ -87,9 +88,9 @@ func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 	return kindOrigins, n - from
 }
 
-// place is the position of an ID in a pending block: an index into a list of the shard with number
-// shard. list is kindChunk, kindOutcomes, kindTransactions (only those without an outcome) or
-// kindOutgoing (all of pendingShard.receipts).
+// place is the position of an ID in a pending block. It is an index into one of the lists of a
+// shard; shard is that shard's index in the block. list is kindChunk, kindOutcomes,
+// kindTransactions (only those without an outcome) or kindOutgoing (all of pendingShard.receipts).
 type place struct {
 	list  kind
 	shard int32

@@ -17,21 +17,21 @@ import (
 // changed a key.
 //
 // Problem: while an overlay or stalled finality keeps the flat head in place, thousands of blocks
-// accumulate above it. A read that looks into one block after the other costs as much as there are
-// blocks, and a read of the log for each evicted block.
+// accumulate above it. A read that looks into one block after the other would take time
+// proportional to their number, and would read the log for each evicted block.
 //
 // Outline: sorted runs, merged eight at a time up to 4,096 blocks, so n blocks have at most 28 +
 // n/4096 runs. A run has each key once, with the blocks that changed it, newest first. A point
 // lookup is a binary search in each run. A scan merges the runs. Neither reads the log, except for
 // the values that it returns.
 //
-// Invariants: a run does not change once a reader may see it, so readers hold no lock and keep
-// seeing what they began with. Every block of the tree is in a run or in queued. A block leaves
-// only after it has left the tree: see keysAt.
+// Invariants: a run does not change once a reader may see it, so a reader needs no lock and sees
+// the same data until it ends. Every block of the tree is in a run or in queued. A block is removed
+// from the runs only after it was removed from the tree: see keysAt.
 //
 // A committed block costs nothing at first: it waits in queued, with its body, until a reader needs
-// the runs, its body is evicted, or buildEvery blocks wait. Where the flat head advances often,
-// blocks leave before that.
+// the runs, its body is evicted, or buildEvery blocks wait. If the flat head advances often, a
+// block is removed before that happens.
 //
 // Rejected: an index with a pointer per key and block, which costs several times the memory.
 type pendingKeys struct {
@@ -60,8 +60,8 @@ type keyRun struct {
 	versions []keyVersion // by key, newest first
 }
 
-// keyVersion is a change: its block and its shard, both as indices into the run, and its index
-// among the shard's changes.
+// keyVersion is one change of a key. block and shard are indices into lists of the run, item is the
+// index among the shard's changes.
 type keyVersion struct{ block, shard, item uint32 }
 
 const (
@@ -119,8 +119,9 @@ func withRun(runs []*keyRun, r *keyRun) []*keyRun {
 	return runs
 }
 
-// drop removes the blocks for which gone returns true. Their rows stay until the run is merged or
-// all its blocks have left. The caller must not hold the tree's lock, which gone may take.
+// drop removes the blocks for which gone returns true. Their rows in a run stay until the run is
+// merged, or until all of the run's blocks are removed. The caller must not hold the tree's lock,
+// because gone may take it.
 func (k *pendingKeys) drop(gone func(*pendingBlock) bool) {
 	k.building.Lock()
 	defer k.building.Unlock()
@@ -128,8 +129,8 @@ func (k *pendingKeys) drop(gone func(*pendingBlock) bool) {
 	k.runs.Store(&runs)
 }
 
-// without returns the runs without the blocks for which gone returns true, and removes these from
-// queued. The caller holds building.
+// without returns the runs after removing the blocks for which gone returns true. It also removes
+// these blocks from queued. The caller holds building.
 func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	k.mu.Lock()
 	k.queued = slices.DeleteFunc(k.queued, func(b keyedBlock) bool { return gone(b.p) })
@@ -323,8 +324,8 @@ func (c *keyCursor) next() bool {
 	return least != nil
 }
 
-// branchKeys are the changes between two heights of a branch. It does not follow parent pointers,
-// which an advance of the flat head cuts at any time.
+// branchKeys are the changes between two heights of a branch. A lookup in it follows no parent
+// pointers, because an advance of the flat head may cut them at any time.
 type branchKeys struct {
 	s         *Store
 	branch    branch
@@ -387,13 +388,13 @@ func (f *foundChange) read() (*Change, error) {
 	return &c, err
 }
 
-// keyLayer is what a part of a branch changed in a key range. In a scan it shadows the layers below
-// it.
+// keyLayer is what one part of a branch changed in a key range. In a scan, its changes take
+// precedence over those of the layers below.
 type keyLayer struct {
 	branchKeys
 	flatRange
-	// length of the key prefix that names column and shard, which differs in the layers below a
-	// split
+	// length of the part of the key that names the column and the shard; the layers below a split
+	// have another shard there
 	prefix int
 }
 

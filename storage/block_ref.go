@@ -36,9 +36,9 @@ func heightOf(key []byte) primitives.Height {
 	return primitives.Height(binary.BigEndian.Uint64(key))
 }
 
-// shortLen is the number of bytes of a hash that pointers keep. An attacker can make two
-// transactions with hashes that share these bytes with 2^32 work. So a reader compares the whole
-// hash with that of the target, and visits all pointers with the prefix.
+// shortLen is the number of bytes of a hash that pointers keep. With 2^32 work an attacker can make
+// two transactions with hashes that share these bytes. So a reader visits all pointers with the
+// prefix, and compares the whole hash of each target with the one it looks for.
 const shortLen = 8
 
 type shortRef struct {
@@ -58,8 +58,8 @@ type pointer struct {
 	index  int // in the list of its kind
 }
 
-// appendPointer encodes a pointer. Heights take six bytes to keep keys small, enough for nine
-// thousand years of blocks of one millisecond.
+// appendPointer encodes a pointer. A height takes six bytes, which keeps keys small and suffices
+// for nine thousand years of one block each millisecond.
 func appendPointer(b []byte, p pointer) []byte {
 	if p.height >= 1<<48 || p.index < 0 {
 		panic(fmt.Sprintf("storage: pointer to height %d index %d", p.height, p.index))

@@ -13,8 +13,8 @@ import (
 // tree indexes the blocks above the flat head, on all branches. Writers hold Store.commitMu.
 //
 // An advance of the flat head writes blocks to the index, then publishes the view with the new flat
-// head, then removes the blocks from the tree. A reader that asks the tree first, takes the view
-// next and reads the index last therefore misses nothing, but may find a block twice. It must
+// head, then removes the blocks from the tree. A reader must therefore ask the tree first, then
+// take the view, and read the index last: so it misses no block, but may find one twice. It must
 // ignore blocks of the tree that are not above the view's flat head.
 type tree struct {
 	mu      sync.RWMutex
@@ -39,8 +39,8 @@ type idSlot struct {
 
 const noSlot = -1
 
-// putVersion is a row of the engine that is not in the index yet. A nil value is a deletion. A nil
-// owner: it was written by Store.Write and belongs to no block.
+// putVersion is a row of the engine that is not in the index yet. A nil value is a deletion. If
+// owner is nil, the row belongs to no block: Store.Write wrote it.
 type putVersion struct {
 	owner *pendingBlock
 	value []byte
@@ -100,8 +100,8 @@ func (t *tree) write(b *Batch) {
 	t.addPuts(nil, b)
 }
 
-// remove drops a block that the flat head has passed, or that lost. With ids false its IDs stay, as
-// those of the flat head's block must: see dropBaseIDs.
+// remove removes a block that the flat head has passed, or that is on an abandoned branch. If ids
+// is false, its IDs stay in the tree, which the flat head's block needs: see dropBaseIDs.
 func (t *tree) remove(p *pendingBlock, ids bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,8 +131,8 @@ func (t *tree) dropBaseIDs(p *pendingBlock) {
 	t.dropIDs(p)
 }
 
-// sweep removes blocks that have left the tree from its indexes. Call it after all of them were
-// removed: see keysAt.
+// sweep removes the blocks that have left the tree from the tree's indexes (evicted blocks, changed
+// keys). Call it after all of them were removed: see keysAt.
 func (t *tree) sweep() {
 	t.mu.Lock()
 	t.evicted.sweep()
@@ -140,13 +140,14 @@ func (t *tree) sweep() {
 	t.keys.drop(func(p *pendingBlock) bool { return t.get(p.ref.Hash) != p })
 }
 
-// keysAt returns the changes between the flat head of a view and p, or between the nearest ancestor
-// of p that splits shards, returned as split, and p.
+// keysAt returns the changes between the flat head of a view and p. If p or an ancestor of it above
+// the flat head splits shards, it returns only the changes from the nearest such block on, and that
+// block as split.
 //
-// ok is false if p has left the tree, or if the flat head has advanced meanwhile. Blocks leave the
-// runs after they have left the tree. An advance of the flat head publishes its view before both,
-// and before it cuts the branch. So if p and the view are still current after the runs and the
-// branch were taken, nothing between them had left.
+// ok is false if p has left the tree, or if the flat head has advanced meanwhile. Why this check
+// suffices: an advance of the flat head first publishes its view, then removes blocks from the
+// tree, then from the runs, and last cuts the branch. So if p and the view are still current after
+// keysAt took the runs and the branch, no block between them had been removed from either.
 func (s *Store) keysAt(v *view, p *pendingBlock) (b branchKeys, split *pendingBlock, ok bool) {
 	b = branchKeys{s: s, low: v.flatHead.Height + 1, high: p.ref.Height, runs: s.tree.keys.all()}
 	b.branch, ok = v.branchOf(p)
@@ -185,8 +186,8 @@ func (t *tree) dropIDs(p *pendingBlock) {
 	})
 }
 
-// dropPuts drops the rows of an owner. A nil owner: for each key in b, the oldest version that
-// belongs to no block.
+// dropPuts removes the rows of an owner. If owner is nil, it removes for each key in b the oldest
+// version that belongs to no block.
 func (t *tree) dropPuts(owner *pendingBlock, b *Batch) {
 	b.each(func(key, _ []byte) {
 		list := t.puts[string(key)]
@@ -232,8 +233,8 @@ type hit struct {
 	found
 }
 
-// find returns the places of an ID in resident blocks, by block, oldest first, and the evicted
-// blocks that may contain it. The flat head's block is searched too.
+// find returns the places of an ID in resident blocks, oldest block first, and the evicted blocks
+// that may contain the ID. It also searches the flat head's block.
 func (t *tree) find(id primitives.Hash) (out []hit, evicted []*pendingBlock) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

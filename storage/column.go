@@ -60,7 +60,8 @@ func column[K, V any, P interface {
 
 func (c *Column[K, V]) dbKey(k K) []byte { return c.key(append(make([]byte, 0, 48), c.id), k) }
 
-// Get returns the value of k. Errors name column and key. An absent key is ErrNotFound.
+// Get returns the value of k. Errors name the column and the key. The error for an absent key is
+// ErrNotFound.
 func (c *Column[K, V]) Get(r Getter, k K) (V, error) {
 	var v V
 	raw, err := r.get(c.dbKey(k))
@@ -95,8 +96,9 @@ func (c *Column[K, V]) Delete(b *Batch, k K) {
 	b.delete(b.key)
 }
 
-// Scan calls f for each entry with a key in [lo, hi), without the column ID, ascending, until f
-// returns false. A nil hi means the end of the column. The key is valid during the call only.
+// Scan calls f for each entry with a key in [lo, hi), in ascending order, until f returns false.
+// lo, hi and the key passed to f lack the column ID. A nil hi means the end of the column. The key
+// is valid during the call only.
 func (c *Column[K, V]) Scan(r Reader, lo, hi []byte, f func(key []byte, v V) bool) error {
 	from, to := append([]byte{c.id}, lo...), append([]byte{c.id}, hi...)
 	if hi == nil {

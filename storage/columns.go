@@ -7,13 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// The columns of the index. The log has section kinds instead: see record_format.go. IDs from 0x01
-// are the store's own, from 0x40 the engine's. 0xff is never used, since a scan ends before id+1.
+// The columns of the index. Each is described as key -> value. Sections of log records have kinds
+// instead: see record_format.go. IDs from 0x01 are used by the store itself, IDs from 0x40 by the
+// engine. 0xff is never used, because a scan of a column ends before the next ID.
 var (
 	// meta holds the store's own cells, by name: see meta.go.
 	meta = column[string, Raw](0x01, "Meta", Replace, appendText)
-	// entries: (height, hash) -> position of the block's record, and its head. Canonical blocks up
-	// to the flat head, as in all columns here.
+	// entries: (height, hash) -> position of the block's record, and its head. As in all columns
+	// here, only canonical blocks up to the flat head have rows.
 	entries = column[BlockRef, entry](0x02, "Entry", Insert, appendRef)
 	// hashHeights: first 8 bytes of the block hash, height -> nothing. The reader checks the whole
 	// hash.
@@ -26,17 +27,17 @@ var (
 	// shard -> nothing.
 	chunkPlaces = column[pointer, Nothing](0x06, "ChunkPlace", Insert, appendPointer)
 	// places: history bucket, first 8 bytes of an outcome ID (transaction hash or receipt ID),
-	// height, shard, index -> nothing. Younger blocks are in memory.
+	// height, shard, index -> nothing. Blocks above the flat head are found in memory.
 	places = column[placeKey, Nothing](0x07, "OutcomePlace", Insert, appendPlaceKey)
-	// receiptPlaces: the same for receipts, where they were created. txPlaces: the same for
-	// transactions without an outcome.
+	// receiptPlaces: the same for receipts, with the place at which each was created. txPlaces: the
+	// same for transactions without an outcome.
 	receiptPlaces = column[placeKey, Nothing](0x08, "ReceiptPlace", Insert, appendPlaceKey)
 	txPlaces      = column[placeKey, Nothing](0x09, "TransactionPlace", Insert, appendPlaceKey)
-	// flat: trie key, with the shard after its first byte where the column belongs to a shard ->
-	// value at the flat head.
+	// flat: trie key -> value at the flat head. In columns that belong to a shard, the shard
+	// follows the first byte of the trie key.
 	flat = column[string, packed](0x0a, "Flat", Replace, appendText)
-	// undo: history bucket, escaped flat key, height of the block that changed it -> the change of
-	// that block that holds the value before.
+	// undo: history bucket, escaped flat key, height of the block that changed the key -> location
+	// of the change of that block that holds the value the key had before.
 	undo = column[undoKey, undoValue](0x0b, "Undo", Insert, appendUndoKey)
 	// frontier: shard, level, path -> hash and memory usage of the subtree there, at the flat head.
 	frontier = column[frontierKey, frontierValue](0x0c, "Frontier", Replace, appendFrontierKey)
@@ -45,19 +46,18 @@ var (
 	// epochFirst: height of an epoch's first canonical block up to the flat head -> epoch ID.
 	epochFirst = column[primitives.Height, primitives.Hash](0x0e, "EpochFirst", Insert, appendHeight)
 	// collected: height of a collected canonical block -> its hash, so that a reply can say that
-	// the block existed. nearcore keeps DBCol::BlockHeight for ever too
-	// (core/store/src/columns.rs:723). 41 bytes a block.
+	// the block existed. These rows are kept for ever, as in nearcore's DBCol::BlockHeight
+	// (core/store/src/columns.rs:723), and take 41 bytes a block.
 	collected = column[primitives.Height, primitives.Hash](0x0f, "Collected", Insert, appendHeight)
-	// splitParents: height of the first canonical block of a layout up to the flat head, shard that
-	// the layout lacks -> nothing.
+	// splitParents: height of the first canonical block of a new shard layout up to the flat head,
+	// shard that was split and is not in this layout -> nothing.
 	splitParents = column[splitKey, Nothing](0x10, "SplitParent", Insert, appendSplitKey)
 
-	// steps: number of one of the store's own writes to the index -> nothing. See
-	// index_sequence.go.
+	// steps: number of a synced write of the store to the index -> nothing. See index_sequence.go.
 	steps = column[uint64, Nothing](0x11, "Step", Insert, binary.BigEndian.AppendUint64)
 
-	// staged: shard that is being imported -> its block. stagedParts: shard, stored part of it ->
-	// nothing.
+	// staged: shard that is being imported -> the block whose state is imported. stagedParts:
+	// shard, number of a part that is stored -> nothing.
 	staged      = column[primitives.ShardID, stagedCell](0x12, "Staged", Replace, appendShard)
 	stagedParts = column[partKey, Nothing](0x13, "StagedPart", Insert, appendPartKey)
 	// shardCells: shard that is not, or was not always, at the flat head -> its state.
@@ -67,8 +67,9 @@ var (
 	catchupRecords = column[catchupKey, entry](0x15, "CatchupRecord", Insert, appendCatchupKey)
 	// historyBuckets: first height of a history bucket -> nothing. See history_bucket.go.
 	historyBuckets = column[primitives.Height, Nothing](0x16, "HistoryBucket", Insert, appendHeight)
-	// stateSnapshots: height of a block, shard -> state that is kept (state_snapshot.go).
-	// snapshotNodes: the same, level, path -> as in frontier.
+	// stateSnapshots: height of a block, shard -> the state snapshot (state_snapshot.go).
+	// snapshotNodes: height of a block, shard, level, path -> frontier node, encoded as in column
+	// frontier.
 	stateSnapshots = column[snapshotKey, snapshotCell](0x17, "StateSnapshot", Replace, appendSnapshotKey)
 	snapshotNodes  = column[snapshotNodeKey, frontierValue](0x18, "SnapshotNode", Replace, appendSnapshotNodeKey)
 

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Commit stores a block with all its results. When it returns nil the block survives a power cut
-// (with Options.NoSync: a kill).
+// Commit stores a block with all its results. Once it has returned nil, the block survives a power
+// cut (with Options.NoSync, only a kill of the process).
 //
 // The parent must be the flat head or a block above it. After ErrFull and ErrOrder nothing has
 // changed and the store can be used further. After any other error the store takes no more writes.
@@ -19,9 +19,9 @@ func (s *Store) Commit(b *Block) error {
 	return err
 }
 
-// CommitAll is Commit for several blocks, parents first, with one sync for all. It returns the
-// number n of blocks that are stored, which are the first ones. Readers see them together. An error
-// is that of block n, with the meaning that it has for Commit.
+// CommitAll is Commit for several blocks, parents first, with one sync for all of them. It returns
+// how many blocks are stored: the first n. All n become visible to readers at the same moment. An
+// error is that of blocks[n], and means the same as an error of Commit.
 func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -88,8 +88,8 @@ func (s *Store) noteSegment(e *entry) {
 	s.segments[at] = max(s.segments[at], e.head.Ref.Height)
 }
 
-// fits checks whether b may be stored and returns its parent, which may be one of the blocks
-// written with it.
+// fits checks whether b may be stored and returns its parent, which may be one of written: blocks
+// that the same call of CommitAll has already written.
 func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendingBlock, err error) {
 	if err := b.check(); err != nil {
 		return nil, err
@@ -150,8 +150,8 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 	return at, err
 }
 
-// flushLog syncs the log. On ErrFull it has removed the appended records that were not synced, and
-// the store can be used further.
+// flushLog syncs the log. If it returns ErrFull, it has removed the appended records that were not
+// synced, and the store can be used further.
 func (s *Store) flushLog() error {
 	err := s.log.flush()
 	if IsFull(err) && !errors.Is(err, ErrFailed) {
@@ -193,9 +193,10 @@ func (s *Store) Write(b *Batch) error {
 // use.
 func (s *Store) Reader() Getter { return rows{s} }
 
-// rows resolves a row of the engine. The newest version wins, of those of Write and of the pending
-// blocks of the head's branch. Then comes the index, then versions of other branches: such a row is
-// named by a block of that branch, so no other branch has one of the same name.
+// rows resolves a row of the engine. It takes, in this order: the newest of the versions that Write
+// or a pending block of the head's branch wrote; the row of the index; the newest version of
+// another branch. The last is safe because the key of such a row names a block of that other
+// branch, so no other branch has a row with this key.
 type rows struct{ s *Store }
 
 func (r rows) get(key []byte) ([]byte, error) {

@@ -18,8 +18,8 @@ const (
 	snappyCell = 2 // values of Flat: a few dozen bytes each, where speed counts
 )
 
-// maxFrame bounds the unpacked size of a frame. An item may be larger than frameSize, but none is
-// larger than this.
+// maxFrame bounds the uncompressed size of a frame. A frame may exceed frameSize if it holds a
+// single large item, but never maxFrame.
 const maxFrame = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -71,8 +71,8 @@ func decompress(stored []byte, method byte, size int) ([]byte, error) {
 		return stored, nil
 	case method == zstdFrame:
 		coders.once.Do(initCoders)
-		// The frame contains its true size too. A wrong size ends in an error and not in a large
-		// allocation, because the capacity grows only as bytes come out.
+		// The frame itself states its true size too. A wrong size leads to an error and not to a
+		// large allocation, because the buffer grows only as decompressed bytes arrive.
 		raw, err := coders.dec.DecodeAll(stored, make([]byte, 0, min(size, 64*len(stored)+4096)))
 		if err != nil {
 			return nil, damaged("%w", err)
@@ -85,8 +85,8 @@ func decompress(stored []byte, method byte, size int) ([]byte, error) {
 	return nil, damaged("a frame has the unknown compression method %d (%d bytes for %d)", method, len(stored), size)
 }
 
-// packed is a value of Flat: a method tag, then the bytes or their snappy form. Accounts are half
-// zeros.
+// packed is a value of Flat: a tag of the compression method, then the bytes or their snappy
+// encoding. Compression pays since about half of an account's bytes are zeros.
 type packed []byte
 
 // AppendBorsh appends the packed form.

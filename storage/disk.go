@@ -14,8 +14,8 @@ import (
 )
 
 // disk is the folder of a store: plain files for the log and the format marker, and the storage of
-// the index. osDisk is a folder of the operating system, MemDisk one in memory. Fault tests wrap
-// either.
+// the index. osDisk is a folder of the operating system, MemDisk a folder in memory. Tests wrap
+// either to inject faults.
 type disk interface {
 	openIndex() (lstorage.Storage, error) // takes the lock against a second process
 	indexSize() int64                     // approximate size of its files in bytes
@@ -37,8 +37,8 @@ type file interface {
 	io.ReaderAt
 	io.WriterAt
 	Truncate(size int64) error
-	// Reserve allocates up to size bytes ahead of the writes, as zeros, so that a sync need not
-	// write the file's length. It may do nothing.
+	// Reserve allocates up to size bytes of zeros beyond the file's end, so that a later sync need
+	// not write a new file length. An implementation may do nothing.
 	Reserve(size int64)
 	Size() (int64, error)
 	Sync() error
@@ -101,8 +101,8 @@ func (d osDisk) removeCurrent() error {
 	return err
 }
 
-// exists returns whether the index folder can be listed. If it can, EACCES from the lock means that
-// it is held, not that a permission is missing.
+// exists returns whether the index folder can be listed. If it can, EACCES from taking the lock
+// means that another process holds it, not that a permission is missing.
 func (d osDisk) exists() bool {
 	_, err := os.ReadDir(filepath.Join(d.dir, indexName))
 	return err == nil
@@ -181,9 +181,9 @@ func (d osDisk) foreignNames() ([]string, error) {
 			names = append(names, e.Name())
 		}
 	}
-	// A folder that a crash left between the creation of the index and of the marker is ours: it
-	// has no rows yet, which open checks. A folder with CURRENT or tables at its top is the leveldb
-	// of another program.
+	// A folder that a crash left after the index was created and before the marker was is accepted:
+	// its index has no rows yet, which open checks. A folder with CURRENT or tables at its top
+	// belongs to another program that uses leveldb.
 	return names, nil
 }
 

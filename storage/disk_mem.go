@@ -13,11 +13,12 @@ import (
 )
 
 // MemDisk is a folder in memory, for tests and short-lived chains. It can be opened again after its
-// Store was closed, or abandoned as by a crash. The zero value is not usable: call NewMemDisk.
+// Store was closed, or was dropped without Close to simulate a crash. The zero value is not usable:
+// call NewMemDisk.
 type MemDisk struct {
-	// Fault is called before each write to the log, with its length, and with 0 before each sync.
-	// Its error is returned as the disk's. It may block. Nil: a disk without faults. Set it only
-	// while nothing is written.
+	// Fault is called before each write to the log, with the length of the write, and before each
+	// sync, with 0. The write or sync fails with the error that Fault returns. Fault may block. Nil
+	// means a disk without faults. Set it only while nothing is written.
 	Fault func(bytes int) error
 
 	mu    sync.Mutex
@@ -62,8 +63,8 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return len(want), nil
 }
 
-// each calls do for the pieces of pages that hold n bytes from offset off, with the position of
-// each piece among them.
+// each visits the n bytes from offset off. It calls do for the piece of each page that holds some
+// of them, with the offset of the piece among the n bytes.
 func (f *memFile) each(off int64, n int, do func(at int, page []byte)) {
 	for at := 0; at < n; {
 		page := f.pages[(off+int64(at))/pageSize][(off+int64(at))%pageSize:]
@@ -122,8 +123,8 @@ func (f *memFile) Close() error { return nil }
 
 func (d *MemDisk) path() string { return "memory" }
 
-// openIndex takes no lock: goleveldb takes the storage's own, and an abandoned Store must not keep
-// the folder locked.
+// openIndex takes no lock: goleveldb locks the storage itself, and a Store that was dropped without
+// Close must not keep the folder locked.
 func (d *MemDisk) openIndex() (lstorage.Storage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,8 +202,8 @@ func (d *MemDisk) foreignNames() ([]string, error) { return nil, nil }
 // probe asks Fault as a write of n bytes would.
 func (d *MemDisk) probe(n int64) error { return d.fault(int(n)) }
 
-// Save writes the folder to a new folder of the operating system, which Open opens: to inspect what
-// a test has left. Nothing may be written meanwhile.
+// Save writes the folder to a new folder of the operating system, which Open opens. It serves to
+// inspect what a test has left. Nothing may be written meanwhile.
 func (d *MemDisk) Save(dir string) error {
 	for _, sub := range []string{indexName, logName} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {

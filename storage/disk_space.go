@@ -17,13 +17,13 @@ import (
 // on the disk.
 //
 // Outline: a record of the log that finds no room is undone, and its writer gets ErrFull and tries
-// again later. goleveldb cannot undo a write that it began, so the index's files (waitingFiles)
-// block inside the write until there is room. Meanwhile a goroutine probes once a period whether
-// the disk takes a file again (probeLoop). The first success ends the state for all writers.
+// again later. goleveldb cannot undo a write that it began, so a write to the index's files
+// (waitingFiles) blocks until there is room. Meanwhile a goroutine probes once a period whether a
+// file can be written again (probeLoop). Its first success lets all writers continue.
 //
 // Two cases need the folder to be closed and opened again: a start that found no room to open the
 // index for writing (Options.ReadOnlyIfFull), and a failed sync of the index, after which the
-// content of its files is unknown. Then Full.Reopen is set once there is room.
+// content of its files is unknown. In these cases Full.Reopen is set once there is room.
 //
 // Rejected: closing and opening the index of a running store, because readers hold cursors and
 // snapshots of it.
@@ -31,8 +31,8 @@ import (
 // DefaultSpaceProbePeriod is the default of Options.SpaceProbePeriod.
 const DefaultSpaceProbePeriod = time.Second
 
-// Size of the probe file: probeExtra beyond the write that did not fit, which counts as probeMax at
-// most.
+// Size of the probe file: the size of the write that found no room, counted as at most probeMax,
+// plus probeExtra.
 const (
 	probeExtra = 128 << 10
 	probeMax   = 256 << 20
@@ -42,7 +42,8 @@ const (
 type Full struct {
 	Since time.Time
 	Err   error // wraps ErrFull and names what could not be written
-	// Reopen: there is room again, and the store takes writes after it was closed and opened.
+	// Reopen means that there is room again, but the store takes writes only after it was closed
+	// and opened.
 	Reopen bool
 }
 
@@ -93,8 +94,8 @@ func (s *diskSpace) release() {
 	}
 }
 
-// noteFull records that a write of need bytes found no room. shut: what was written before is
-// uncertain, so the store must be opened again.
+// noteFull records that a write of need bytes found no room. shut says that it is uncertain what
+// earlier writes left on the disk, so the store must be opened again.
 func (s *diskSpace) noteFull(err error, need int64, shut bool) {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
@@ -212,8 +213,8 @@ func (s *diskSpace) close() {
 	s.probes.Wait()
 }
 
-// Full returns since when and why the disk has no room. False: there is room as far as known. Safe
-// for concurrent use.
+// Full returns since when, and why, the disk has no room. The bool is false if there is room as far
+// as is known. Safe for concurrent use.
 func (s *Store) Full() (Full, bool) {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
@@ -238,8 +239,9 @@ func (s *Store) WatchDiskSpace(f func(*Full)) {
 	}
 }
 
-// AwaitDiskSpace returns once the disk has room, at once if no write was refused. False: waits are
-// canceled (CancelSpaceWaits, Close), or the store must be opened again. Safe for concurrent use.
+// AwaitDiskSpace waits until the disk has room and returns true. It returns true at once if no
+// write was refused. It returns false if waits are canceled (CancelSpaceWaits, Close), or if the
+// store must be opened again. Safe for concurrent use.
 func (s *Store) AwaitDiskSpace() bool { return s.space.wait() }
 
 // CancelSpaceWaits ends all present and future waits for room with ErrFull, so that the node can
@@ -252,7 +254,8 @@ type waitingFiles struct {
 	space *diskSpace
 }
 
-// Create makes a file. goleveldb holds no lock that readers need during this or during writes.
+// Create makes a file, and waits while the disk is full. During this, as during writes, goleveldb
+// holds no lock that readers need.
 func (p waitingFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error) {
 	err = p.space.retry(0, func() error {
 		w, err = p.Storage.Create(fd)
@@ -279,7 +282,8 @@ type waitingWriter struct {
 	space *diskSpace
 }
 
-// Write continues after the part that found room.
+// Write writes b. If the disk fills up, it waits for room and continues after the part that was
+// written.
 func (w waitingWriter) Write(b []byte) (n int, err error) {
 	err = w.space.retry(int64(len(b)), func() error {
 		done, err := w.Writer.Write(b[n:])
@@ -290,8 +294,8 @@ func (w waitingWriter) Write(b []byte) (n int, err error) {
 }
 
 // Sync makes earlier writes durable. After a failed sync the content on disk is unknown, and a
-// second sync would report success wrongly. So nothing more is written before the index is opened
-// again, which rewrites all live data into new files.
+// second sync would report success wrongly. So nothing more is written until the index is opened
+// again; opening rewrites all live data into new files.
 func (w waitingWriter) Sync() error {
 	w.space.mu.Lock()
 	err := w.space.syncErr

@@ -15,11 +15,11 @@
 // # How a block reaches the disk
 //
 // Commit appends one record to the log and syncs it. That is the atomic step and the only write. A
-// record holds everything of its block, in frames that are compressed and checked one by one. The
-// bulk is therefore written once, where an LSM tree would write it four times (journal, levels 0, 1
-// and 2). CommitAll writes several blocks with one sync: see log.go. Rows of the engine that belong
-// to no block (Write) are records too, and so is a return of the head to an older block
-// (rewind.go).
+// record holds everything of its block, in frames that are compressed and checked one by one. Most
+// data is therefore written once, whereas an LSM tree would write it four times (journal, levels 0,
+// 1 and 2). CommitAll writes several blocks with one sync: see log.go. The log also has records for
+// rows of the engine that belong to no block (Write), and for a return of the head to an older
+// block (rewind.go).
 //
 // Everything above the flat head is in memory, as a tree of blocks on all branches (block_tree.go).
 // Open rebuilds the tree from the log. A commit costs the same whether two blocks wait for finality
@@ -27,24 +27,24 @@
 //
 // AdvanceFlatHead writes to the index (flat_head.go). It writes names and places of the blocks that
 // became final, the last value of each key, the location of each older value (history_bucket.go),
-// and the hashes of the frontier. The index is always that of one flat head. It only requires of
-// its engine that a synced write is durable and that a batch is applied whole or not at all
-// (index_sequence.go). Branches that lost never reach the index.
+// and the hashes of the frontier. The index is always that of one flat head. The index only relies
+// on two properties of goleveldb: a synced write is durable, and a batch is applied whole or not at
+// all (index_sequence.go). Abandoned branches never reach the index.
 //
 // # How things are found
 //
-// A receipt is found where it was sent, and where a chunk took it off its queue. Its parent is
-// stored only where it follows neither from that block's outcomes nor from its outgoing receipts
-// (Origin). Places of recent outcomes stay in memory (outcome_recent.go), because clients ask for
-// them just after their block was imported.
+// A receipt is found where it was sent, and where a chunk took it off its queue. The transaction or
+// receipt that created it is stored (Origin) only if it follows neither from the outcomes nor from
+// the outgoing receipts of the creating block. Places of recent outcomes stay in memory
+// (outcome_recent.go), because clients ask for them just after their block was imported.
 //
-// A value at an older block is a seek in Undo in each history bucket above it, for the first later
-// change. Without one it is a get in Flat.
+// To read a value at an older block, a reader seeks in Undo, in each history bucket from that block
+// on, for the first later change. If there is none, the value is the one in Flat.
 //
 // # What else is here
 //
-// A shard may be at another block than the others (shard_stage.go, shard_catchup.go,
-// shard_untrack.go). Garbage collection (gc.go) reads no record. Headers that are ahead of the
-// blocks are in no record: their rows are written in synced batches of their own
-// (block_headers.go).
+// The state of one shard may be as of another block than that of the others (shard_stage.go,
+// shard_catchup.go, shard_untrack.go). Garbage collection (gc.go) works without reading records.
+// Headers that are ahead of the blocks are in no record: their rows are written in synced batches
+// of their own (block_headers.go).
 package storage

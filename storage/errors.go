@@ -22,7 +22,8 @@ var (
 	// ErrDamaged means that data contradicts its checksum or is missing. Nothing was repaired or
 	// removed.
 	ErrDamaged = errors.New("data folder is damaged")
-	// ErrFull means that the disk has no room. errors.Is with syscall.ENOSPC or EDQUOT holds too.
+	// ErrFull means that the disk has no room. Such an error also matches the cause, syscall.ENOSPC
+	// or EDQUOT, by errors.Is.
 	ErrFull   = errors.New("no space left on the device")
 	ErrFailed = errors.New("storage failed earlier and accepts no writes")
 	ErrClosed = errors.New("storage is closed")

@@ -14,17 +14,18 @@ import (
 // Advancing the flat head.
 //
 // Problem: an LSM tree writes each row about four times, and a row that changes in every block is
-// worth writing once for many blocks. Blocks on branches that lose should not be written at all.
-// And an index that is written with each commit, unsynced, cannot tell a crash from damage at open.
+// worth writing once for many blocks. Blocks on branches that are abandoned should not be written
+// to the index at all. And if the index were written with each commit and without a sync, Open
+// could not tell the effects of a crash from damage.
 //
-// Invariants: the index is always that of one flat head, which is a final block. It never contains
-// a block above it. Everything above is rebuilt from the log, from a position that the index
-// records (flatHeadCell). Rows that are written before the step itself are harmless
-// without it.
+// Invariants: the index always describes the state at one final block, the flat head, and contains
+// no block above it. Open rebuilds everything above from the log, starting at a position that the
+// index records (flatHeadCell). Rows that are written before the synced batch below are harmless if
+// that batch is never written.
 //
 // Outline: AdvanceFlatHead takes the blocks between the flat head and upto (finalChain). It begins
-// a history bucket if one is due. writeHistory writes, in pieces and synced, the locations of older
-// values and the places of IDs. Then one synced batch moves everything else: names of blocks,
+// a history bucket if one is due. writeHistory writes the locations of older values and the places
+// of IDs, in several synced batches. Then one synced batch writes everything else: names of blocks,
 // starts of epochs, the last value of each key, the frontier, rows of the engine, and the new flat
 // head with its log position. A key that changes in many blocks is written once. Then the view with
 // the new flat head is published, and the blocks leave the tree.
@@ -32,20 +33,21 @@ import (
 // Concurrency: indexMu excludes other writers of the index for the whole step. commitMu is taken
 // only for moments, so commits continue. Readers are never blocked: see tree.
 //
-// Rejected: an index that forgets unfinished rows at open (more to write, same result); strict
-// reading by goleveldb (it refuses torn ends too); pending rows in the index (they would have to be
-// removed when a branch loses).
+// Rejected: deleting the rows of an unfinished advance at open (more to write, same result);
+// goleveldb's strict mode (it also refuses journals with a torn end, which a crash leaves); rows of
+// pending blocks in the index (they would have to be removed when a branch is abandoned).
 
-// FrontierChange is a new, changed or removed entry of a shard's frontier.
+// FrontierChange is an entry of a shard's frontier that is new, has changed or was removed.
 type FrontierChange struct {
 	Shard primitives.ShardID
 	FrontierNode
 	Removed bool
 }
 
-// FlatHeadDue returns whether enough final blocks wait to be passed by the flat head, and the block
-// to which AdvanceFlatHead should advance. A larger step writes a key that changes often less
-// often. A smaller step leaves less work for a restart. In an overlay it is never due.
+// FlatHeadDue returns whether enough final blocks are above the flat head that it should be
+// advanced, and the block to which AdvanceFlatHead should advance it. Larger steps write keys that
+// change often fewer times; smaller steps leave a restart less to replay. In an overlay an advance
+// is never due.
 func (s *Store) FlatHeadDue() (BlockRef, bool) {
 	v := s.view.Load()
 	p := v.canonicalAt(v.final.Height)
@@ -59,12 +61,13 @@ func (s *Store) FlatHeadDue() (BlockRef, bool) {
 // upto.
 //
 // upto must be the last final block or one of its ancestors. changes is the difference of the
-// frontier between the old flat head and upto. For shards that a split has made it is the whole
-// frontier. For shards that a split has ended it is empty. Blocks that are neither ancestors nor
-// descendants of upto are forgotten. A block that splits shards must be the first of the step.
+// frontier between the old flat head and upto. For a shard that a split created since, changes has
+// the whole frontier; for a shard that was split, it has nothing. Blocks that are neither ancestors
+// nor descendants of upto are dropped. A block that splits shards must be the first block after the
+// old flat head.
 //
-// The step is atomic and synced. Commit and reads continue meanwhile. Errors: ErrOrder, and those
-// of a write.
+// The step is atomic and synced. Commit and reads continue meanwhile. It returns ErrOrder if upto
+// or the splits break these rules, or the error of a write.
 func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -136,7 +139,8 @@ func (s *Store) pinBodies(upto primitives.Height) {
 }
 
 // takeLogPoint returns the position from which Open has to read the log once last is the flat head,
-// and takes over the segments and rows that are still to be written to the index.
+// and returns the segments and rows that are still to be written to the index, which it removes
+// from the store.
 func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height,
 	written []*Batch) {
 	s.commitMu.Lock()
@@ -167,7 +171,7 @@ func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) 
 }
 
 // publishFlatHead publishes the view with the new flat head, and removes from the tree the blocks
-// that are in the index now and those that lost.
+// that are in the index now and those on abandoned branches.
 func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*Batch,
 	shards map[primitives.ShardID]shardCell) {
 	s.commitMu.Lock()
@@ -230,19 +234,19 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	return slices.Clone(v.canon[:1+slices.Index(v.canon, last)]), nil
 }
 
-// historyBatch is the number of bytes of history that are written at once. Commit waits for no more
-// than that.
+// historyBatch is the number of bytes of history that one batch writes. A commit waits for at most
+// one such batch.
 const historyBatch = 256 << 10
 
 // writeHistory writes the rows that are harmless even if the flat head never advances: the
 // locations of older values, the places of IDs, and the rows of shards that a split makes. It
 // writes in pieces and syncs them before the advance itself is written.
 //
-// Receipts of a block get pointers once its child is final and known. So those of the last block
-// wait for the next advance, until which view.base holds the block, and those of the old flat
-// head's block are written now.
+// Whether a receipt needs a pointer depends on the block and its final child. So for the last block
+// of this advance the pointers to receipts are written by the next advance (view.base keeps the
+// block until then), and for the old flat head's block they are written now.
 //
-// It returns the last value of each key. Evicted blocks are read once.
+// writeHistory returns the last value of each key. It reads each evicted block once.
 func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 	changes []FrontierChange) (last map[string][]byte, err error) {
 	batch := &s.historyRows
@@ -346,10 +350,10 @@ func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, 
 	}
 }
 
-// eachReceipt calls f for the pointers to receipts and origins. Receipts that were executed by
-// their own block or by the next one need no pointer, since FindReceipt looks around the outcome:
-// these are nearly all. The index of a pointer is even for outgoing receipts. Odd indices count
-// through local receipts, delayed receipts and origins (see receiptPlace).
+// eachReceipt calls f for the pointers to receipts and origins. Nearly all receipts are executed by
+// the block that made them or by the next one. These need no pointer, since FindReceipt searches
+// the block of the outcome and its parent. The index of a pointer is even for outgoing receipts.
+// Odd indices count through local receipts, delayed receipts and origins (see receiptPlace).
 func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool,
 	f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
@@ -404,8 +408,8 @@ func putEpochStarts(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	}
 }
 
-// putFrontierNode is frontier.Put without allocations: an advance of the flat head writes some
-// eight nodes for each transfer.
+// putFrontierNode is frontier.Put without allocations, because an advance of the flat head writes
+// about eight nodes for each transfer.
 func putFrontierNode(batch *Batch, shard primitives.ShardID, s *FrontierNode) {
 	batch.key = appendFrontierKey(append(batch.key[:0], frontier.id), frontierKey{shard, s.Level, string(s.Path)})
 	batch.value = frontierValue{s.Hash, s.MemoryUsage}.AppendBorsh(batch.value[:0])

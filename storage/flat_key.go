@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardBound returns whether keys of a trie column differ between shards: queues, buffers, the
-// scheduler, and global code, of which each shard has its copy. All other columns belong to
-// accounts. An account is in one shard at a time, so its keys name no shard and a resharding moves
-// no row (nearcore core/store/src/trie/ops/resharding.rs:33).
+// shardBound returns whether the keys of a trie column in Flat contain the shard: those of queues,
+// buffers, the bandwidth scheduler and global contract code, which exist in each shard separately.
+// All other columns belong to accounts. An account is in one shard at a time, so the keys of its
+// rows need no shard, and resharding moves no row (nearcore
+// core/store/src/trie/ops/resharding.rs:33).
 func shardBound(col byte) bool {
 	switch primitives.TrieColumn(col) {
 	case primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout,
@@ -53,8 +54,9 @@ type undoKey struct {
 
 func (k undoKey) String() string { return fmt.Sprintf("%x %d", k.flat, k.height) }
 
-// appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01. Flat keys may be prefixes of
-// each other: without this their entries would mix, or lose the order that a prefix scan needs.
+// appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01. A flat key may be a prefix of
+// another. Without the escaping, the entries of two such keys would mix, or would not be in the
+// order that a prefix scan needs.
 func appendUndoKey(b []byte, k undoKey) []byte {
 	return appendHeight(append(escape(appendHeight(b, k.bucket), k.flat), 0, 1), k.height)
 }
@@ -89,8 +91,8 @@ func parseUndoKey(key []byte) (undoKey, bool) {
 	return undoKey{bucket, string(flat), primitives.Height(binary.BigEndian.Uint64(height))}, true
 }
 
-// undoValue names the change, in the canonical block at the key's height, that holds the value
-// before that block.
+// undoValue locates a change in the canonical block at the key's height. That change holds the
+// value that the key had before the block.
 type undoValue struct {
 	shard primitives.ShardID
 	item  int

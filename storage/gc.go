@@ -15,10 +15,11 @@ type GCOptions struct {
 	// KeepEpochs is gc_num_epochs_to_keep, including the head's epoch. Values below MinKeptEpochs
 	// count as MinKeptEpochs.
 	KeepEpochs int
-	// From: blocks at this height and above stay, whatever their epoch. 0: no such bound.
+	// From is a lower bound of what stays: blocks at this height and above are kept, whatever their
+	// epoch. 0 means no such bound.
 	From primitives.Height
-	// Before: only blocks with an earlier timestamp are removed, that is now minus gc_min_age, in
-	// nanoseconds since 1970.
+	// Before is a timestamp in nanoseconds since 1970, normally now minus gc_min_age. Only blocks
+	// with an earlier timestamp are removed.
 	Before uint64
 	// MaxHeights bounds the heights that one call removes. 0 counts as 1.
 	MaxHeights int
@@ -36,23 +37,24 @@ const collectBatch = 1 << 20
 
 // CollectGarbage removes the oldest blocks.
 //
-// Problem: rows that find things by ID or key are scattered over the whole index. Finding those of
-// one block means reading its record.
+// Problem: the rows that locate a block's contents by ID or key are scattered over the whole index.
+// To find those of one block, its record must be read.
 //
-// Invariants: readers learn the new tail before any row goes, so a read that misses a row reports
-// ErrGone. The state before the first block of the oldest kept epoch stays readable. Nothing is
-// removed that an unfinished catchup, a state snapshot, a chunk above the tail or a backup still
-// needs.
+// Invariants: the new tail is published before any row is removed, so a read that misses a removed
+// row reports ErrGone. The state before the first block of the oldest kept epoch stays readable.
+// Nothing is removed that an unfinished catchup, a state snapshot, a chunk above the tail or a
+// backup still needs.
 //
-// Outline: an epoch goes once KeepEpochs younger ones have begun at or below the flat head, except
-// for its last block, which becomes the tail as in nearcore. Names of blocks are deleted height by
-// height. History and places of IDs go a whole history bucket at a time, when the tail has passed
-// it (history_bucket.go). Log segments go as files. No record is read. Genesis stays.
+// Outline: an epoch is removed once KeepEpochs later ones have begun at or below the flat head. Its
+// last block stays and becomes the tail, as in nearcore. Names of blocks are deleted height by
+// height. History and places of IDs are deleted one whole history bucket at a time, once the tail
+// has passed the bucket (history_bucket.go). Log segments are deleted as files. No record is read.
+// The genesis block stays.
 //
-// Rejected: deleting the rows of each block, which reads every record again and scatters deletions
-// over all tables.
+// Rejected: deleting the rows of each block separately, which would read every record again and
+// scatter deletions over all tables.
 //
-// Reads continue meanwhile. An archival node does not call it. Errors: those of a write.
+// Reads continue meanwhile. An archival node does not call it. It returns only errors of writes.
 func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	if err := s.FinishUntrack(); err != nil {
 		return GCResult{}, err
@@ -106,8 +108,8 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 		return err
 	}
 	putCell(&batch, cellTail, Uint64(height))
-	// Publish the tail first: a reader that then misses a row, also in an older snapshot, sees the
-	// new tail.
+	// Publish the tail first: a reader that then misses a row, even one that reads an older
+	// snapshot, finds that the tail has passed the height.
 	s.commitMu.Lock()
 	next := *s.view.Load()
 	next.tail = height
@@ -124,7 +126,7 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 
 // gcLimit returns the first height that must stay: that of the last block before the oldest kept
 // epoch (nearcore chain/chain/src/garbage_collection.rs:239), or a lower one that a catchup or a
-// state snapshot needs. 0: nothing may go.
+// state snapshot needs. 0 means that nothing may be removed.
 func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, error) {
 	var first []primitives.Height
 	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
@@ -169,8 +171,8 @@ func (s *Store) parentAt(height primitives.Height) (primitives.Height, error) {
 	return e.head.Prev.Height, nil
 }
 
-// collectHeight gathers the deletions of a height, except for the entries. young: the block is too
-// recent to be removed.
+// collectHeight gathers the deletions of a height, except for the entries. young is true if the
+// block is too recent to be removed.
 func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uint64) (n int, young bool, err error) {
 	var all []entry
 	lo := appendHeight(nil, height)
@@ -222,8 +224,9 @@ func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	blockHeight.Delete(batch, h.Ref.Height)
 	collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
 	blockOrdinal.Delete(batch, h.Ordinal)
-	// The light client's view of an epoch is requested with a block of the epoch before, none of
-	// which is left. Other data of epochs can be requested by epoch ID at any time and stays.
+	// The light client's view of an epoch is requested by the hash of a block of the epoch before,
+	// and no such block is left. Other data of epochs stays, since it can be requested by epoch ID
+	// at any time.
 	if epoch, err := epochFirst.Get(s.db, h.Ref.Height); err == nil {
 		EpochLightClientBlock.Delete(batch, epoch)
 		epochFirst.Delete(batch, h.Ref.Height)
@@ -244,12 +247,12 @@ func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
-// receiptsTail returns the lowest height with receipts that the blocks at a tail and above may
-// process.
+// receiptsTail returns, for a tail, the lowest height whose receipts may be processed by the block
+// at the tail or later ones.
 func receiptsTail(tail primitives.Height) primitives.Height { return tail - min(tail, ReceiptsReach) }
 
-// dropEntries removes the entries of heights that chunks above the new tail cannot refer to any
-// more.
+// dropEntries removes the entries of the heights whose receipts no chunk above the new tail can
+// refer to any more.
 func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) error {
 	var begin Uint64
 	if _, err := getCell(s.db, cellBegin, &begin); err != nil {

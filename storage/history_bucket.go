@@ -15,16 +15,17 @@ import (
 // Invariants: a bucket's row is durable before any row in the bucket, so a crash leaves no unknown
 // bucket. A bucket is forgotten only after the tail has passed it and its rows are deleted.
 //
-// Outline: a bucket is a run of heights. Its first height is the prefix of all its keys. Removing
-// a bucket deletes one key range in each column and reads no record. Compactions of the index never
-// mix rows of two buckets. A lookup visits each bucket that may have the key, newest or oldest
-// first. A bucket has at least Options.BucketHeights heights and a third of the kept heights, so
-// there are about four. In a folder that is never collected their number grows with the logarithm
-// of its length.
+// Outline: a bucket is a run of heights. Its first height is the prefix of all its keys. Removing a
+// bucket deletes one key range in each column and reads no record. Since keys begin with the
+// bucket, rows of two buckets are not interleaved in the tables of the index. A lookup visits each
+// bucket that may have the key, newest or oldest first. A bucket has at least Options.BucketHeights
+// heights, and at least a third of all kept heights, so there are about four buckets. Without
+// garbage collection their number grows with the logarithm of the number of heights.
 //
-// Rejected: buckets of one epoch (epochs of a sandbox may last milliseconds); the plain height as
-// prefix (one lookup a height); a list of keys by height (everything written twice, deletions
-// scattered); nine buckets (a tenth less disk, twice the lookups).
+// Rejected: buckets of one epoch (epochs of a sandbox may last milliseconds); the height itself as
+// prefix (a lookup would visit every height); a list of the keys that each height changed
+// (everything is written twice, deletions are scattered); about nine buckets (a tenth less disk
+// space, but twice the lookups).
 
 // DefaultBucketHeights is the default of Options.BucketHeights.
 const DefaultBucketHeights = 1024
@@ -54,9 +55,9 @@ func (s *Store) bucketOf(height primitives.Height) primitives.Height {
 	return all[0]
 }
 
-// bucketsFrom returns the buckets that hold a height and those above it, ascending. A reader calls
-// it after it took its snapshot and before it checks the tail: a bucket is published before it has
-// rows, and forgotten after the tail has passed it.
+// bucketsFrom returns the buckets that hold a height and those above it, ascending. A reader must
+// call it after taking its snapshot and before checking the tail. This is safe because a bucket is
+// published before it has rows, and is removed from the list only after the tail has passed it.
 func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
 	all := *s.buckets.Load()
 	n, found := slices.BinarySearch(all, height)
@@ -77,8 +78,9 @@ func (s *Store) readBuckets() error {
 	return err
 }
 
-// beginBucket begins a new bucket with the next block that the flat head passes, if the last bucket
-// is long enough. The bucket's row is synced before any row in it.
+// beginBucket begins a new bucket at height first, that of the next block that the flat head
+// passes, if the last bucket is long enough. The row that names the bucket is synced before any row
+// in the bucket is written.
 func (s *Store) beginBucket(first primitives.Height) error {
 	all := *s.buckets.Load()
 	last, tail := all[len(all)-1], s.view.Load().tail
@@ -100,7 +102,7 @@ func (s *Store) beginBucket(first primitives.Height) error {
 const bucketPieces = 16
 
 // dropBuckets deletes the rows of buckets that end at or below a height, in a bounded number of
-// pieces. more: some are left.
+// pieces. more is true if some are left.
 func (s *Store) dropBuckets(below primitives.Height) (more bool, err error) {
 	all := *s.buckets.Load()
 	pieces := bucketPieces

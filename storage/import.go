@@ -21,8 +21,8 @@ type Pair struct {
 // Import stores the genesis block and its state in an empty folder.
 //
 // pairs must call put for every key of the state, in any order, and return put's error.
-// frontierStubs yields the whole frontier of that state, in any order, after pairs has returned.
-// Nil: none.
+// frontierStubs is called after pairs has returned, and yields the whole frontier of that state in
+// any order. If it is nil, no frontier is stored.
 //
 // A state does not fit into one batch, so it is written in several. A marker, removed with the last
 // batch, shows that an import was interrupted. Until then the folder counts as empty (Tip.Empty),
@@ -34,7 +34,7 @@ func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange],
 
 // ImportAt begins a store in the middle of a chain. blocks are genesis, then any ancestors that are
 // wanted, ascending, then the block of the staged state (Stage, StagePart). frontierStubs is the
-// whole frontier of that state. Nil: as staged.
+// whole frontier of that state; if it is nil, the store uses the frontier that was staged.
 //
 // The ancestors have no state: only their records can be read. Shards of the last block that were
 // not staged are absent.
@@ -42,9 +42,9 @@ func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	return s.importAt(blocks, frontierStubs, nil)
 }
 
-// Begin returns the height of the block whose state the store began with (ImportAt). Of the blocks
-// below there is no state, and none of those up to it has changes or outcomes. 0: the store began
-// with the genesis. Safe for concurrent use.
+// Begin returns the height of the block with whose state the store began (ImportAt), or 0 if it
+// began with the genesis. The store has no state of blocks below that height, and neither changes
+// nor outcomes of the blocks up to and including it. Safe for concurrent use.
 func (s *Store) Begin() (primitives.Height, error) {
 	if s.parent != nil {
 		return s.parent.Begin()
@@ -142,8 +142,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 
 func isNever(primitives.Hash) bool { return false }
 
-// settle merges the index after an import, so that it starts at rest. An import that made no table
-// is left alone.
+// settle compacts the index after an import, so that no compaction is due afterwards. If the import
+// was so small that it made no table, settle does nothing.
 func (s *Store) settle() error {
 	var now Stats
 	if s.db.stats(&now); len(now.LevelTables) == 0 {

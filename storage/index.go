@@ -13,17 +13,17 @@ type index interface {
 	Reader
 	// snapshot returns the map as it is now. Release it.
 	snapshot() (snapshot, error)
-	// write applies a batch atomically. If synced, it and all earlier writes survive a power cut
-	// once it returns. Writes after the last synced one may survive in any combination, each whole
-	// or not at all.
+	// write applies a batch atomically. If synced is set, the batch and all earlier writes survive
+	// a power cut once write has returned. Of the writes after the last synced one, a power cut may
+	// leave any subset, each of them whole.
 	write(b *Batch, synced bool) error
 	// rotate moves what was written so far from the journal to a table.
 	rotate() error
-	// settle merges all tables, so that reads look in one place and no compaction is due. It may
-	// take long. Reads and writes continue.
+	// settle compacts all tables, so that a lookup visits one place and no compaction is due. It
+	// may take long. Reads and writes continue meanwhile.
 	settle() error
-	// frozen returns n cursors over the map as it is now. They may miss the latest writes and may
-	// not detect damage: use them only for values that are verified by hash.
+	// frozen returns n cursors over the map as it is now. The cursors may miss the latest writes
+	// and may not detect damage, so use them only for values that are verified by hash.
 	frozen(n int) []cursor
 	stats(*Stats)
 	// flushes returns the number of sorted runs above level 1 that a lookup has to visit, and the
@@ -59,8 +59,8 @@ type cursor interface {
 	done() error // releases it and returns the error that ended it, if any
 }
 
-// Batch gathers writes that are applied together, in order. Its bytes are also the disk format of
-// rows in log records. The zero value is empty.
+// Batch gathers writes that are applied together, in order. Batches in log records have the same
+// encoding as in memory. The zero value is empty.
 type Batch struct {
 	b []byte // for each write: op, key, and for opPut the value; key and value after their lengths
 	n int
@@ -98,8 +98,8 @@ func (b *Batch) Size() int { return len(b.b) }
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() { b.b, b.n = b.b[:0], 0 }
 
-// maxKept is the most memory of a batch that is kept for the next one. Steps are alike, and memory
-// that grows piece by piece is copied as often.
+// maxKept is the largest memory of a batch that is kept for reuse by the next one. Successive
+// batches are of similar size, and growing a buffer from nothing copies it several times.
 const maxKept = 4 << 20
 
 // begin empties a used batch. It keeps the memory up to maxKept.
@@ -153,7 +153,7 @@ func parseBatch(raw []byte) (*Batch, error) {
 	return b, nil
 }
 
-// PrefixEnd returns the first key after all keys with a prefix. Nil: there is none.
+// PrefixEnd returns the first key after all keys with a prefix. It returns nil if there is none.
 func PrefixEnd(p []byte) []byte {
 	end := bytes.Clone(p)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -8,9 +8,10 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/opt"
 )
 
-// secondReadCache is goleveldb's block cache with an admission rule: a block is kept from its
-// second read on. In a large state nearly all blocks are read once, for a subtree that is in memory
-// from then on. Keeping them costs heap and evicts blocks that may be read again.
+// secondReadCache is goleveldb's block cache with an admission rule: a block is cached from its
+// second read on. In a large state nearly every block is read only once, to load a trie subtree
+// that then stays in memory. Caching such blocks would cost heap and evict blocks that may be read
+// again.
 type secondReadCache struct {
 	lcache.Cacher
 	seen []atomic.Uint32 // tag of the block that was read last, by hash of its table and offset
@@ -19,8 +20,8 @@ type secondReadCache struct {
 // Sizes of blocks in bytes, and the least number of tags.
 const (
 	typicalBlock = 4 << 10 // unpacked
-	// a block from this size on is a table's index or filter, which every read of the table needs:
-	// it is kept at once
+	// A block of at least this size is a table's index or filter. Every read of the table needs it,
+	// so it is cached at once.
 	largeBlock = 32 << 10
 	minSeen    = 1 << 10
 )
@@ -32,8 +33,8 @@ func newSecondReadCache(capacity int) lcache.Cacher {
 	return &secondReadCache{lcache.NewLRU(capacity), make([]atomic.Uint32, places)}
 }
 
-// Promote is called for each block that is read. A block that is not passed on is freed when its
-// reader is done.
+// Promote is called for each block that is read. A block that is not passed on to goleveldb's cache
+// is freed when its reader is done.
 func (c *secondReadCache) Promote(n *lcache.Node) {
 	if n.Size() < largeBlock && !c.seenBefore(n.NS(), n.Key()) {
 		return

@@ -24,9 +24,9 @@ type levelIndex struct {
 	spare  atomic.Pointer[leveldb.Batch]
 }
 
-// Sizes of the index's memory and files. The write buffer is reserved at once but touched only as
-// it fills, so an idle node pays nothing for it. goleveldb allocates it anew at each flush and
-// frees the spare one after half a minute. The block cache grows as blocks are read.
+// Sizes of the index's memory and files. The write buffer is allocated at once, but its pages are
+// touched only as it fills, so it costs an idle node no memory. At each flush goleveldb allocates a
+// new one, and it frees a spare one after half a minute. The block cache grows as blocks are read.
 const (
 	DefaultWriteBuffer = 16 << 20 // minimum; larger for a large index: see writeBuffer
 	maxWriteBuffer     = 64 << 20
@@ -40,22 +40,23 @@ const (
 	minOpenTables = 200
 )
 
-// writeBuffer returns the write buffer for an index of a size on disk. Rows of one step are
-// scattered over the key space, so each merge rewrites most of the tables that it meets. A larger
-// buffer makes merges rarer.
+// writeBuffer returns the size of the write buffer for an index that takes size bytes on disk. The
+// rows of one step are scattered over the key space, so each compaction rewrites most tables of the
+// levels that it merges. A larger buffer makes compactions rarer.
 func writeBuffer(size int64) int {
 	return int(min(max(size/32, DefaultWriteBuffer), maxWriteBuffer))
 }
 
-// level0Flushes returns the number of flushes that gather on level 0 before they are merged. Each
-// covers the whole key space, so a merge rewrites level 1. But a load of an uncached subtree visits
-// each of them, at some 4 us.
+// level0Flushes returns the number of flushes that gather on level 0 before they are compacted into
+// level 1. Each flush covers the whole key space, so a compaction rewrites all of level 1, which
+// speaks for a high number. But loading an uncached subtree has to visit each flush, at about 4 us,
+// which speaks for a low one.
 func level0Flushes(buffer int) int {
 	return min(max(maxLevel0Flushes*DefaultWriteBuffer/buffer, 4), maxLevel0Flushes)
 }
 
-// levelOne returns the size at which level 1 is merged into level 2. Each merge of level 0 rewrites
-// all of it.
+// levelOne returns the size from which level 1 is compacted into level 2. Each compaction of level
+// 0 rewrites all of level 1.
 func levelOne(buffer int) int { return max(levelOneSize, 8*buffer) }
 
 func levelOptions(o *Options) *opt.Options {
@@ -74,9 +75,9 @@ func levelOptions(o *Options) *opt.Options {
 		WriteL0SlowdownTrigger: 2 * gather,
 		WriteL0PauseTrigger:    3 * gather,
 		DisableSeeksCompaction: true,
-		// A batch above the write buffer would otherwise become a table outside the journal, in a
-		// transaction that is not merged with anything. With this option it grows the buffer once
-		// and stays one atomic journal record.
+		// Without this option, a batch larger than the write buffer would be written outside the
+		// journal: in a transaction that makes a small table of its own. With it, the batch makes
+		// the buffer grow once and stays one atomic journal record.
 		DisableLargeBatchTransaction: true,
 	}
 }
@@ -136,8 +137,8 @@ func (d *levelIndex) iterate(lo, hi []byte) cursor {
 	return levelCursor{d.ldb.NewIterator(&util.Range{Start: lo, Limit: hi}, nil)}
 }
 
-// frozen uses table cursors where tables may be opened beside goleveldb and their boundaries fit
-// into memory. Otherwise it uses goleveldb's cursors.
+// frozen returns table cursors if the tables can be opened a second time beside goleveldb and the
+// boundaries of their blocks fit into memory. Otherwise it returns goleveldb's cursors.
 func (d *levelIndex) frozen(n int) (out []cursor) {
 	set := d.tables()
 	for range n {
@@ -153,8 +154,8 @@ func (d *levelIndex) frozen(n int) (out []cursor) {
 	return out
 }
 
-// tables returns the present tables, with one use counted. Nil: they must be read through
-// goleveldb.
+// tables returns the present tables and adds one use, which the caller gives back. It returns nil
+// if they must be read through goleveldb.
 func (d *levelIndex) tables() *tableSet {
 	if !d.shared {
 		return nil
@@ -180,8 +181,8 @@ func (d *levelIndex) tables() *tableSet {
 func (d *levelIndex) write(b *Batch, synced bool) error {
 	lb := d.spare.Swap(nil) // reuse the batch of an earlier write
 	if lb == nil || cap(lb.Dump()) < b.Size()+16 {
-		// goleveldb's encoding is as long as ours; it asks for some bytes more, and would otherwise
-		// grow in small pieces
+		// goleveldb's encoding is as long as ours. But it reserves a few bytes more than it needs,
+		// so without the 16 extra bytes the buffer would be copied.
 		lb = leveldb.MakeBatch(b.Size() + 16)
 	}
 	b.each(func(key, value []byte) {
@@ -210,8 +211,9 @@ func (d *levelIndex) rotate() error {
 	return nil
 }
 
-// unlock releases goleveldb's writer lock, which goleveldb keeps if a transaction fails to begin.
-// Close would wait for it for ever. No other goroutine holds it, because writes are serialized.
+// unlock releases goleveldb's writer lock. goleveldb keeps it if a transaction fails to begin, and
+// Close would then wait for it for ever. No other goroutine can hold the lock, because writes are
+// serialized.
 func (d *levelIndex) unlock() {
 	f := reflect.ValueOf(d.ldb).Elem().FieldByName("writeLockC")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
@@ -300,8 +302,9 @@ func (c levelCursor) done() error {
 // sharedFiles are files of an index that may be opened several times at once.
 type sharedFiles struct{ lstorage.Storage }
 
-// journalSyncer syncs a journal before the next one begins. goleveldb does not, although a synced
-// write to the next journal must make all earlier writes durable.
+// journalSyncer syncs a journal before goleveldb begins the next one. goleveldb itself does not do
+// that, so a synced write to the new journal would be durable while earlier writes, in the old
+// journal, were not.
 type journalSyncer struct {
 	lstorage.Storage
 	mu   sync.Mutex

@@ -4,8 +4,8 @@ package storage
 
 import "syscall"
 
-// openTables returns the number of tables of the index that stay open: a quarter of the process's
-// descriptor limit, within bounds. Opening a table again costs some reads.
+// openTables returns the number of index tables that stay open: a quarter of the process's limit of
+// file descriptors, within bounds. Opening a closed table takes several reads.
 func openTables() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// Each write of the store's own to the index is a step: synced, and numbered by a row of column
-// steps. The latest numbers are kept.
+// Each write that the store itself makes to the index is a step: it is synced, and adds a row with
+// its number to column steps. The latest numbers are kept.
 //
-// goleveldb repairs silently: it skips a broken part of its journal and applies what follows. The
-// numbers reveal a lost step if later ones are present. If the last steps are lost, the index is
-// just an older one, and the log has the rest.
+// They serve to detect lost writes. goleveldb repairs its journal silently: it skips a broken part
+// and applies what follows. If a step is lost but later ones are present, its number is missing. If
+// the last steps are lost, the index is just an older one, and the log has the rest.
 
-// keptSteps is the number of kept step numbers: as many as two journals have. Older steps are in
-// tables, which have checksums.
+// keptSteps is the number of step numbers that are kept: as many as two journals hold. Older steps
+// are in tables, which are protected by checksums.
 const keptSteps = 2 * journalSteps
 
 // journalSteps is the largest number of steps in one journal.

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// pooledSnapshot is the index at one moment, between two steps, with a pool of cursors. Creating a
-// cursor visits each table, which takes longer than loading a subtree.
+// pooledSnapshot is a snapshot of the index, taken between two steps, with a pool of cursors over
+// it. Cursors are reused because creating one visits each table, which takes longer than loading a
+// subtree.
 type pooledSnapshot struct {
 	snap snapshot
 	at   BlockRef // the flat head in it
@@ -27,8 +28,7 @@ type snapshotPool struct {
 	steps int
 }
 
-// currentSnapshot returns the index at a moment that is not before the last step. Give it back by
-// done.
+// currentSnapshot returns a snapshot that contains the last step. The caller releases it by done.
 func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
 	x := &s.snapshots
 	x.mu.Lock()
@@ -105,8 +105,8 @@ func (r *pooledSnapshot) cursor() cursor {
 	return cur
 }
 
-// scanFunc calls yield for the rows in [lo, hi) (nil hi: to the end), until yield returns false or
-// an error. Key and value are valid during the call only.
+// scanFunc calls yield for the rows in [lo, hi), until yield returns false or an error. A nil hi
+// means the end of the index. Key and value are valid during the call only.
 type scanFunc func(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error)
 
 // scan is a scanFunc. It uses a pooled cursor.

@@ -11,20 +11,21 @@ import (
 // Stale index reads.
 //
 // Problem: each flush of the write buffer adds a table on level 0 that covers the whole key space.
-// A load of an uncached trie subtree has to visit each of them, though nearly all of a large state
-// has not changed since long before these flushes.
+// A load of an uncached trie subtree has to visit each of these tables, although the last change of
+// nearly all of a large state is older than any of them.
 //
 // Invariants: a stale read is used only for values that are verified by hash, such as trie
-// subtrees. A mismatch falls back to the current index. An iterator pins its tables, so what it
-// reads is consistent.
+// subtrees. A mismatch falls back to the current index. An iterator pins its tables, so all its
+// reads are of the same moment.
 //
 // Outline: staleIndex is the index as it was at some earlier step, read through iterators that were
-// created then. A read visits one block instead of one for each flush. maintainStale renews it when
-// what was flushed since has been merged, or when a quarter of the sampled reads were in vain.
-// Before and after the iterators are created the write buffer is rotated, so that they hold no
-// memory that is still written. Small indexes (Options.StaleReadSize) have none.
+// created then. A read visits one block instead of one block for each flush. maintainStale renews
+// the staleIndex when the tables flushed since it was made have been compacted, or when a quarter
+// of the sampled reads found outdated values. The write buffer is rotated before and after the
+// iterators are created, so that they do not pin a buffer that is still being written. An index
+// smaller than Options.StaleReadSize has no staleIndex.
 //
-// Rejected: merging level 0 more often, which rewrites level 1 each time.
+// Rejected: compacting level 0 more often, because each compaction rewrites level 1.
 type staleIndex struct {
 	mu     sync.Mutex
 	free   []cursor
@@ -44,8 +45,8 @@ const (
 	staleMinSteps = 64 // least number of steps between two renewals
 )
 
-// DefaultStaleReadSize is the default of Options.StaleReadSize: an index of this size has more than
-// a few flushes.
+// DefaultStaleReadSize is the default of Options.StaleReadSize. An index of this size has enough
+// flushes on level 0 for stale reads to pay.
 const DefaultStaleReadSize = 64 << 20
 
 // staleState is a store's stale index. All fields but now are guarded by indexMu.
@@ -58,14 +59,14 @@ type staleState struct {
 	maxFlushes int // the most flushes on level 0 since
 }
 
-// StaleReader reads an index that may be older than the flat head. One goroutine uses it, and gives
-// it back by Done. Use it only for data that is verified by hash.
+// StaleReader reads an index that may be older than the flat head. Only one goroutine may use it,
+// and must return it by Done. Use it only for data that is verified by hash.
 type StaleReader struct {
 	index *staleIndex
 	cur   cursor
 }
 
-// StaleReader returns a reader. Nil: none is available now. Safe for concurrent use.
+// StaleReader returns a reader, or nil if none is available now. Safe for concurrent use.
 func (s *Store) StaleReader() *StaleReader {
 	s.stale.mu.Lock()
 	x := s.stale.now
@@ -85,7 +86,7 @@ func (s *Store) StaleReader() *StaleReader {
 	return &StaleReader{x, cur}
 }
 
-// Done gives the reader back. right says whether it found what was wanted.
+// Done returns the reader to the store. right says whether it found data with the expected hash.
 func (r *StaleReader) Done(right bool) {
 	x := r.index
 	x.mu.Lock()
@@ -106,7 +107,7 @@ func (r *StaleReader) Done(right bool) {
 	x.free = append(x.free, r.cur)
 }
 
-// Load yields pairs of a shard, as Store.Load does.
+// Load yields key-value pairs of a shard's state, as Store.Load does.
 func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	for _, rg := range flatRanges(shard, accounts, from, to) {
@@ -117,7 +118,7 @@ func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from
 	return nil
 }
 
-// Frontier yields entries, as Store.Frontier does.
+// Frontier yields frontier entries, as Store.Frontier does.
 func (r *StaleReader) Frontier(shard primitives.ShardID, level uint8, below []byte,
 	yield func(FrontierNode) bool) error {
 	return scanFrontier(r.scan, shard, level, below, yield)
@@ -134,9 +135,9 @@ func (r *StaleReader) scan(lo, hi []byte, yield func(key, value []byte) (more bo
 	return more, err
 }
 
-// maintainStale renews the stale index where that pays: when what was flushed since has been
-// merged, or when too many of its reads are in vain. Called after each step. The caller holds
-// indexMu.
+// maintainStale renews the stale index when that pays: when the tables flushed since it was made
+// have been compacted, or when too many of its reads found outdated values. It is called after each
+// step, with the step's number. The caller holds indexMu.
 func (s *Store) maintainStale(n uint64) error {
 	e := &s.stale
 	if e.now == nil && n%staleMinSteps != 0 {

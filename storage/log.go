@@ -15,27 +15,28 @@ import (
 
 // The block log.
 //
-// Problem: blocks, outcomes, receipts and changes never change and are most of the bytes. An LSM
-// tree would write them about four times. And several blocks must be able to share one sync (group
-// commit) without making a torn end of the log look like damage.
+// Problem: blocks, outcomes, receipts and state changes are immutable and are most of the data. An
+// LSM tree would write them about four times. In addition, several blocks must be able to share one
+// sync (group commit), and still a torn end of the log must be distinguishable from damage.
 //
 // Format: the log is a sequence of segments, files that only grow. A record is u32 length, u32
 // CRC-32C of the payload, payload, little-endian. Records do not cross segments. The first segment
 // holds genesis alone.
 //
-// Invariants: a record never changes. It is durable once flush returned nil. A segment ends with its
-// last record, and is synced, before the next one has a record. A record that is appended while the
-// one before it is not synced says so in its type (recordAfterUnsynced). So after a power cut a
-// whole record after a torn one is damage, unless its type allows for it. What is torn at the end
-// counts as never written.
+// Invariants: a record never changes. It is durable once flush returned nil. Before the first
+// record of a segment is written, the segment before it is cut off after its last record and
+// synced. A record that is appended while the one before it is not synced says so in its type
+// (recordAfterUnsynced). So a whole record that follows a torn one is damage, unless its type says
+// that it was written before the torn one was synced. A torn record at the end counts as never
+// written.
 //
 // Outline: append writes one record in one write. flush syncs all appended records. recover scans
 // from the position that the index names, cuts off a torn end, and reports a broken record with a
-// later whole one as ErrDamaged. A store that was closed knows where its log ends. After a kill, a
-// later fault of the disk can take the last group without a trace, as for any log.
+// later whole one as ErrDamaged. Close stores where the log ends. After a kill that is not known,
+// so if a fault of the disk then destroys the last group, this goes unnoticed, as in any log.
 //
-// On a full disk the records since the last sync are cut off again and flush returns ErrFull. After
-// any other failed sync the content on disk is unknown, so the log takes no more writes.
+// On a full disk, flush removes the records since the last sync and returns ErrFull. After any
+// other failed sync the content on disk is unknown, so the log takes no more writes.
 //
 // Rejected: a sync for each block, which bounds throughput by the disk; a group record that holds
 // several blocks, which cannot be read and shipped block by block.
@@ -85,8 +86,8 @@ type blockLog struct {
 	cur    file
 	end    position // end of the last whole record
 	synced int64    // end of the last synced record in the current segment
-	// unsynced records were cut off for want of room while rotating; the next flush returns this
-	// error
+	// ErrFull or another error, if rotate removed unsynced records for lack of room; the next flush
+	// returns it
 	dropErr  error
 	reserved int64         // allocated bytes of the current segment
 	written  atomic.Uint64 // bytes since opening
@@ -109,13 +110,14 @@ func newLog(d disk, o *Options) *blockLog {
 	return &blockLog{disk: d, segmentSize: o.SegmentSize, sync: !o.NoSync, open: map[uint32]*readFile{}}
 }
 
-// writeBufs are buffers for records with their headers. All logs share them, since a process may
-// have a thousand idle logs.
+// writeBufs are buffers for records with their headers. All logs of the process share them, since a
+// process may have a thousand logs, most of them idle.
 var writeBufs = sync.Pool{New: func() any { return new([]byte) }}
 
 // append writes one record in one write. It is durable once flush has returned nil. append returns
-// where the payload begins, and changes the first byte of payload if the record before is not
-// synced. After an error the log is as it was, or broken for good.
+// where the payload begins. If the record before is not synced yet, append changes the first byte
+// of payload (recordAfterUnsynced). After an error the log is either unchanged or permanently
+// broken.
 func (l *blockLog) append(payload []byte) (position, error) {
 	if l.broken != nil {
 		return position{}, l.broken
@@ -160,8 +162,8 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	return at, nil
 }
 
-// flush syncs the appended records. Those of earlier segments were synced by rotate. On ErrFull all
-// records since the last sync are removed.
+// flush syncs the appended records. Records of earlier segments were already synced by rotate. On
+// ErrFull all records since the last sync are removed.
 func (l *blockLog) flush() error {
 	if err := l.dropErr; err != nil {
 		l.dropErr = nil

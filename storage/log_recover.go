@@ -10,7 +10,7 @@ import (
 
 // recover opens the log, which must reach at least end, and calls f for each whole record from
 // start on. It cuts off what a crash left after the last whole record. Once it returns, all whole
-// records are durable. A broken record with whole ones after it is ErrDamaged.
+// records are durable. If whole records follow a broken one, it returns ErrDamaged.
 func (l *blockLog) recover(start, end position, f func(at position, payload []byte) error) error {
 	names, err := l.disk.listFiles()
 	if err != nil {
@@ -80,8 +80,8 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	}
 }
 
-// trimSegments cuts segments off after their records and syncs them. A later segment that is empty
-// may exist although its creation failed: its removal was lost in a power cut.
+// trimSegments cuts each segment off after its last record and syncs it. There may be later empty
+// segments, left by a failed creation whose cleanup was lost in a power cut.
 func (l *blockLog) trimSegments(ends []position) error {
 	for _, end := range ends {
 		fl, err := l.disk.openFile(segmentName(end.Segment))
@@ -95,9 +95,10 @@ func (l *blockLog) trimSegments(ends []position) error {
 	return nil
 }
 
-// trimEnd cuts the last segment off after its whole records and syncs it. A process that was
-// killed, or that failed to sync, leaves records that can be read but are not on the disk, and from
-// now on they are reported to peers and clients.
+// trimEnd cuts the last segment off after its whole records and syncs it. The sync is needed
+// because a process that was killed, or whose sync failed, leaves records that can be read but may
+// not be on the disk yet. From now on the node reports these records to peers and clients, so they
+// must be durable.
 func (l *blockLog) trimEnd(fl file, end int64) error {
 	size, err := fl.Size()
 	if err == nil && size > end {
@@ -112,9 +113,9 @@ func (l *blockLog) trimEnd(fl file, end int64) error {
 	return err
 }
 
-// scanSegment calls f for each whole record from offset from on, and returns where they end. Zeros
-// or a torn record at the end are no error. A broken record with a whole one after it is
-// ErrDamaged.
+// scanSegment calls f for each whole record from offset from on, and returns the offset at which
+// they end. Zeros or a torn record at the end are no error. If a whole record follows a broken one,
+// it returns ErrDamaged.
 func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (int64, error) {
 	size, err := fl.Size()
 	if err != nil {
@@ -161,9 +162,11 @@ func readRecord(fl file, off, size int64) ([]byte, error) {
 	return payload, nil
 }
 
-// probe returns ErrDamaged if whole records follow the broken one at off, at the place where its
-// length says that the next begins. A torn write at the end of the log, which was never
-// acknowledged, has none after it, or only records that were written before it was synced.
+// probe decides whether the broken record at off is damage. It looks at the place where the next
+// record begins, according to the broken one's length. If whole records follow there that were
+// written after a sync of the broken one, it returns ErrDamaged. A torn write at the end of the log
+// was never acknowledged: after it there are no records, or only records that were written before
+// it was synced.
 func probe(fl file, off, size int64) error {
 	var header [recordHeader]byte
 	if off+recordHeader > size {

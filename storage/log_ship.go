@@ -14,7 +14,7 @@ import (
 // and the rewinds of a sandbox between them. A replica that applies the same records in the same
 // order reaches the same state.
 
-// LogPlace is the position at which a record begins in a log. Positions of one log ascend. The zero
+// LogPlace is the position at which a record begins in a log. Positions grow along a log. The zero
 // value is the beginning.
 type LogPlace struct {
 	Segment uint32
@@ -55,7 +55,7 @@ type LogRecord struct {
 	Ref    BlockRef // the block; of a rewind the block that became the head again
 	Prev   BlockRef // its parent; zero for a rewind
 	Rewind bool     // a rewind: everything stored after Ref on its branch, and all other branches, are gone
-	// Payload is the record's bytes, the same at each reading.
+	// Payload is the record's bytes. They are the same at each reading.
 	Payload []byte
 }
 
@@ -69,8 +69,9 @@ func (s *Store) logEnd() (position, error) {
 	return s.log.end, nil
 }
 
-// LogRecords calls f for the records after a position: blocks except genesis, and rewinds. It ends
-// when f returns false or at the end of the log, and returns the position at which to continue.
+// LogRecords calls f for the records from a position on: those of blocks except genesis, and of
+// rewinds. It ends when f returns false, or at the end of the log. It returns the position at which
+// the next call should continue.
 //
 // Errors: ErrGone: garbage collection has removed that part of the log; LogStart returns where it
 // begins. ErrDamaged: no record begins at from. ErrOrder: an overlay has no log.
@@ -154,8 +155,8 @@ func (l *blockLog) recordAt(at position) ([]byte, position, error) {
 	return payload, position{at.Segment, at.Offset + recordHeader + int64(len(payload))}, nil
 }
 
-// LogStart returns the position from which the log is complete, and its approximate size in bytes
-// from there.
+// LogStart returns the position from which on the log is complete, and about how many bytes of log
+// follow it.
 func (s *Store) LogStart() (at LogPlace, size int64, err error) {
 	end, err := s.logEnd()
 	if err != nil {
@@ -189,8 +190,8 @@ func (s *Store) LogEnd() (LogPlace, error) {
 	return placeOf(end), err
 }
 
-// Unpack decodes the record of a block that was received from elsewhere. It checks the form of
-// everything and the record's own checksums.
+// Unpack decodes the record of a block that was received from elsewhere. It checks that all parts
+// are well formed, and the checksums within the record.
 func Unpack(payload []byte) (*Block, error) {
 	h, raw, data, err := parseRecord(payload)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // CheckLog reads every record of the log and checks that it is as it was written. n is the number
-// of records. What Open cut off or repaired is not there any more. Nothing may be committed
-// meanwhile. progress is called with bytes done and the approximate total. Nil: no calls.
+// of records. It does not see what Open has already cut off or repaired. Nothing may be committed
+// meanwhile. progress, unless nil, is called with the bytes read so far and the approximate total.
 func (s *Store) CheckLog(ctx context.Context, progress func(done, all int64)) (n int, err error) {
 	names, err := s.disk.listFiles()
 	if err != nil {

@@ -28,8 +28,8 @@ func (s *Store) entryFrom(r Getter, ref BlockRef) (*entry, error) {
 	return &e, nil
 }
 
-// Block returns a stored block. Below the tail only genesis and blocks that chunks above it still
-// refer to are left. Errors: ErrNotFound, ErrGone.
+// Block returns a stored block. Below the tail, only genesis and the blocks whose receipts a chunk
+// above the tail may still refer to are left. Errors: ErrNotFound, ErrGone.
 func (s *Store) Block(ref BlockRef) (*Record, error) {
 	if s.below(ref.Height) {
 		return s.parent.ancestor(ref)
@@ -139,8 +139,8 @@ func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
 	return out, fmt.Errorf("block at or above height %d: %w", from, ErrNotFound)
 }
 
-// BlocksAt returns all stored blocks at a height, on every branch that is not decided, ascending by
-// hash.
+// BlocksAt returns all stored blocks at a height, on all branches (above the flat head, where
+// several may exist), ascending by hash.
 func (s *Store) BlocksAt(height primitives.Height) ([]BlockRef, error) {
 	if s.below(height) {
 		hash, err := s.parent.HashAt(height)
@@ -205,12 +205,12 @@ type Place struct {
 }
 
 // FindOutcome returns the places of the outcomes of a transaction or receipt: canonical ones first,
-// then those on branches that are not decided. The list is empty if there are none.
+// then those on other branches above the flat head. The list is empty if there are none.
 func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) { return s.FindOutcomeFrom(id, 0) }
 
-// FindOutcomeFrom is FindOutcome for an ID that no block below height from can contain: a receipt
-// is executed in the block that makes it or later. For a recent height an absent ID is then not
-// searched in the history of the whole chain.
+// FindOutcomeFrom is FindOutcome for an ID that no block below height from can contain. (For
+// example, a receipt is executed in the block that makes it or later.) If from is recent, the
+// history of the whole chain need not be searched for an absent ID.
 func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
 	own, err := s.outcomes(id, from)
 	if err != nil {
@@ -228,15 +228,16 @@ func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, e
 		})
 }
 
-// FindReceipt returns the places of a receipt: from memory or by its pointer, else in the block of
-// its outcome or in that block's parent. That is where it was created or, once a chunk took it off
-// the queue, where it was processed.
+// FindReceipt returns the places of a receipt. It looks in memory and for a pointer in the index;
+// if there is neither, it searches the block of the receipt's outcome and that block's parent. The
+// place is where the receipt was created or, if a chunk took it off the delayed queue, where it was
+// processed.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 	return s.findReceipt(id, kindOutgoing, kindLocal, kindDelayed)
 }
 
 // FindSent is FindReceipt limited to the place where the receipt was created. A receipt that went
-// to the queue or into a buffer has none there: see FindOrigin.
+// to the delayed queue or into a buffer has no such place: see FindOrigin.
 func (s *Store) FindSent(id primitives.Hash) ([]Place, error) {
 	return s.findReceipt(id, kindOutgoing, kindLocal)
 }
@@ -330,10 +331,11 @@ func (r *Record) count(k kind, shard primitives.ShardID) (n int, err error) {
 	return n, err
 }
 
-// FindReceiptOf is FindReceipt for a receipt that the outcome at by names. The outcome's shard made
-// the receipt in that block, so the search starts there and visits the history only if it is absent
-// there: a local receipt that waited. If the shard has sent much in that block, the receipt is
-// found by its pointer instead, because scanning all of it for each receipt would be expensive.
+// FindReceiptOf is FindReceipt for a receipt that was created by the execution whose outcome is at
+// by. The receipt was made in the block and shard of that outcome, so the search starts there. It
+// goes on to the history only if the receipt is not there, as with a local receipt that waited. If
+// the shard has made many receipts in that block, the receipt is found by its pointer instead,
+// because scanning all of them for each receipt would be expensive.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil },
 		kindOutgoing, kindLocal, kindDelayed)
@@ -358,8 +360,8 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	return s.FindReceipt(id)
 }
 
-// maxScannedReceipts is the most bytes of receipts that are scanned to find one: some two thousand
-// transfers, a small part of the record cache.
+// maxScannedReceipts is the largest number of bytes of receipts that are scanned to find one: about
+// two thousand transfers, a small part of the record cache.
 const maxScannedReceipts = 16 * frameSize
 
 // size returns the unpacked bytes of a section.
@@ -409,8 +411,9 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	}
 	var out []Place
 	for _, p := range executed {
-		// The outcomes of a chunk's transactions come first, in the order of those that have one:
-		// most are at the index of their outcome.
+		// A chunk's outcomes begin with those of its transactions, in the same order, but
+		// transactions without an outcome leave no gap. So most transactions have the index of
+		// their outcome.
 		if t, outcome, err := p.Block.transaction(p.Shard, p.Index); err == nil && outcome == p.Index && t.Hash == hash {
 			out = append(out, p)
 			continue
@@ -475,8 +478,9 @@ func (p *Place) Origin() (Origin, error) {
 	return all[p.Index], nil
 }
 
-// find looks an ID up in memory, then through a column of pointers. idAt checks their targets.
-// once: on one branch it has one place only, so the search ends with the first.
+// find looks up an ID in memory, then through a column of pointers. idAt reads the whole ID at a
+// place, against which find checks the pointers. once says that the ID has only one place on a
+// branch, so that the search ends at the first canonical one.
 func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	hits, err := s.findPending(id)
@@ -488,8 +492,8 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	var main, forks []Place
 	for _, h := range hits {
 		p := h.block
-		// The index has all of the flat head's block except the receipts, and everything of older
-		// blocks.
+		// Of the flat head's block the index has everything except the receipts, and of older
+		// blocks everything.
 		if !wanted(h.kind) || p.ref.Height <= v.flatHead.Height && (p != v.base || !receipts) {
 			continue
 		}
@@ -508,8 +512,8 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	return append(append(main, stored...), forks...), err
 }
 
-// pointerRows yields the pointers in the index that have the prefix of an ID, while yield returns
-// more.
+// pointerRows yields the pointers in the index that have the prefix of an ID, until yield returns
+// false or an error.
 type pointerRows func(id primitives.Hash, yield func(pointer) (more bool, err error)) error
 
 // inBuckets visits each history bucket, newest first.

@@ -18,11 +18,12 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 	return err == nil && hash == ref.Hash, err
 }
 
-// receiptBelow returns the place of a receipt in one of these lists below the tail, if executed is
-// set, or if it was sent there and the chunk that brings it is at the tail or above. nearcore
-// collects a receipt with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may
-// have waited in the queue, for data, or for a missing chunk. It reads records at most
-// ReceiptsReach heights below the tail.
+// receiptBelow returns the place of a receipt in a block below the tail, in one of the lists of
+// kinds in. If executed is set, it returns any such place. Otherwise it returns only the place
+// where a receipt was sent whose receiving chunk is at the tail or above: nearcore collects a
+// receipt together with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may
+// have waited in the queue, for data, or for a missing chunk. receiptBelow reads only records at
+// most ReceiptsReach heights below the tail.
 func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
 	tail := s.view.Load().tail
 	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
@@ -61,9 +62,9 @@ func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bo
 	return err == nil && !brought, err
 }
 
-// collectedBlock returns the canonical block at a height below the tail, of which only the record
-// may be left. One from before the state that the store began with (Begin) has a name by its
-// height, as it was not collected.
+// collectedBlock returns the canonical block at a height below the tail, of which possibly only the
+// record is left. If the block is older than the state that the store began with (Begin), it was
+// not collected, so its hash is looked up by its height as usual.
 func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
 	hash, err := s.CollectedAt(height)
 	if isAbsent(err) {

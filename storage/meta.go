@@ -17,12 +17,12 @@ const (
 	cellImport = "import" // present while an Import is unfinished
 )
 
-// flatHeadCell is the flat head as the index has it: the index holds everything of the canonical
-// blocks up to Block.
+// flatHeadCell is the flat head of the index: the index holds everything of the canonical blocks up
+// to Block.
 type flatHeadCell struct {
 	Block BlockRef // Flat holds the state after this block
 	// From is the position of the first record above the flat head, where Open starts to read the
-	// log. To is the end of the log when the cell was written. It was synced.
+	// log. To was the end of the log when the cell was written; the log was synced up to it.
 	From, To position
 }
 
@@ -73,9 +73,9 @@ func (id Identity) mark() []byte {
 	return fmt.Appendf(nil, markText, formatVersion, id.ChainID, id.Genesis, id.Numbering)
 }
 
-// ReadIdentity returns the identity of the data folder dir without opening it. Errors:
-// fs.ErrNotExist if dir has no format marker, ErrForeign for one that is not in its form, ErrFormat
-// for one of another version.
+// ReadIdentity returns the identity of the data folder dir without opening it. It returns
+// fs.ErrNotExist if dir has no format marker, ErrForeign if the marker is malformed, and ErrFormat
+// if it is of another version.
 func ReadIdentity(dir string) (Identity, error) {
 	raw, err := osDisk{dir: dir}.readMark()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 
 // recentOutcomes holds the places of the outcomes of the blocks that the flat head passed last.
 //
-// Clients that wait for a transaction ask for it just when its block leaves the tree. In the index
-// the lookup would be among the outcomes of the whole chain, and become slower as the chain grows.
-// A place may be wrong, because two IDs may share their first bytes: a reader compares the ID and
-// falls back to the index. From height from on nothing is missing, so an ID that no block below can
-// contain need not be searched in the index.
+// Clients that wait for a transaction ask for it just when its block leaves the tree. A lookup in
+// the index would search the outcomes of the whole chain, and become slower as the chain grows. A
+// place may be wrong, because two IDs may share their first bytes: a reader compares the ID and
+// falls back to the index. No outcome of the blocks at height from and above is missing here. So if
+// no block below from can contain an ID, it need not be searched in the index.
 type recentOutcomes struct {
 	mu   sync.Mutex
 	at   map[uint64]recentPlace // by first bytes of the ID
@@ -78,8 +78,8 @@ func (l *recentOutcomes) clear() {
 	l.at, l.ids, l.next = nil, nil, 0
 }
 
-// outcomeRows yields the pointers to outcomes of an ID that no block below height from can contain:
-// recent ones, then those of the index.
+// outcomeRows yields the pointers to the outcomes of an ID that no block below height from can
+// contain: first recent ones from memory, then those of the index.
 func (s *Store) outcomeRows(from primitives.Height) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) error {
 		p, ok := s.recent.find(id)

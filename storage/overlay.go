@@ -14,20 +14,21 @@ import (
 // Problem: a sandbox world is a chain that continues from a block of another chain in its own way.
 // Copying the folder for each world costs time and disk.
 //
-// Invariants: a block at or below the overlay's base is the parent's and never changes. The parent
-// does not advance its flat head beyond what was final at the base, and does not rewind below the
-// base, while the overlay exists: the caller guarantees both. Neither store sees what the other
-// stores.
+// Invariants: blocks at and below the overlay's base belong to the parent store and never change.
+// While the overlay exists, the parent does not advance its flat head beyond the block that was
+// final at the base, and does not rewind below the base: the caller guarantees both. Neither store
+// sees what the other writes from then on.
 //
 // Outline: an overlay is a Store in memory with a parent. Everything at the base block and below is
 // read from the parent as of that block. Blocks above it are pending blocks as always, with a log
-// in memory. It has no index, and its flat head never advances. An overlay may have overlays.
+// in memory. It has no index, and its flat head never advances. An overlay may itself be the parent
+// of overlays.
 //
 // Rejected: a copy of the index, or a snapshot that pins its tables for the lifetime of a world.
 
-// Child opens an overlay on a block of the head's branch. final is what was final at that block.
-// Close the parent after it. Errors: ErrNotFound if the block is not on the head's branch; ErrOrder
-// if the store is empty, or if a shard is catching up or was untracked.
+// Child opens an overlay on a block of the head's branch. final is the last final block as of at.
+// Close the overlay before its parent. Errors: ErrNotFound if the block is not on the head's
+// branch; ErrOrder if the store is empty, or if a shard is catching up or was untracked.
 func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
@@ -59,8 +60,8 @@ func (s *Store) below(h primitives.Height) bool {
 	return s.parent != nil && h <= s.view.Load().flatHead.Height
 }
 
-// ancestor is Block for an overlay that begins at or above a block: only ancestors are found, not
-// blocks of other branches.
+// ancestor is Block for an overlay that begins at ref or above it: it finds only blocks of the
+// head's branch, not those of other branches.
 func (s *Store) ancestor(ref BlockRef) (*Record, error) {
 	if v := s.view.Load(); ref.Height > v.flatHead.Height {
 		if p := v.canonicalAt(ref.Height); p == nil || p.ref != ref {
@@ -91,8 +92,9 @@ func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	return ref, err
 }
 
-// withParentPlaces adds the parent's places to those in the overlay's blocks. once: there is one
-// place on a branch, so nothing is added if the overlay has a canonical one.
+// withParentPlaces appends the places that find returns from the parent to own, those in the
+// overlay's blocks. once says that an ID has only one place on a branch, so nothing is appended if
+// own has a canonical one.
 func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Place, error)) ([]Place, error) {
 	main := 0
 	for main < len(own) && own[main].Canonical {
@@ -109,8 +111,9 @@ func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Pl
 	return slices.Concat(own[:main], theirs, own[main:]), nil
 }
 
-// rowBelow returns a row of the engine as of a block of the head's branch, for an overlay that
-// begins there. Rows of Write belong to the parent's node and are not visible to an overlay.
+// rowBelow returns a row of the engine as of block at of the head's branch, for an overlay that
+// begins there. Rows that Write stored belong to the parent's node, so an overlay does not see
+// them.
 func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	list := s.tree.put(key)
 	v := s.view.Load() // after the tree: see tree

@@ -8,8 +8,8 @@ import (
 )
 
 // cache keeps the frames, entries and outcome trees that were read last. A client reads several
-// parts of the same block, and clients that waited for one block ask for the same parts at once:
-// each part is read once for all of them.
+// parts of the same block, and clients that waited for one block ask for the same parts at the same
+// time. With the cache each part is read only once.
 type cache struct {
 	mu      sync.Mutex
 	frames  ring[position, [][]byte]
@@ -39,8 +39,8 @@ type outcomeTree struct {
 }
 
 const (
-	// 8 MiB: a client of a block with a thousand transactions reads some fifty of its frames, and
-	// some of the next block's
+	// 8 MiB. For a block with a thousand transactions, a client reads about fifty of its frames,
+	// and some of the next block's.
 	cachedFrames  = 256
 	maxCached     = 4 * frameSize // a larger frame, which holds a larger item, is read each time
 	cachedEntries = 256
@@ -75,8 +75,8 @@ func (r *ring[K, V]) add(k K, v V, limit int) {
 	r.m[k] = v
 }
 
-// frame returns the items of a frame. It calls read unless another goroutine is reading the frame,
-// in which case it waits for that result. keep: cache the items.
+// frame returns the items of a frame. It calls read, unless another goroutine is already reading
+// the frame: then it waits for that result. If keep is set, the items are cached.
 func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([][]byte, error) {
 	c.mu.Lock()
 	if items, ok := c.frames.m[at]; ok {
@@ -142,8 +142,8 @@ func (c *cache) addEntry(e *entry) {
 	c.entries.add(e.head.Ref, e, cachedEntries)
 }
 
-// clear forgets everything: after a rewind or a collection the same names may mean other bytes, or
-// none.
+// clear empties the cache, because after a rewind or a garbage collection the same positions may
+// hold other bytes, or none.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

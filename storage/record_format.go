@@ -36,8 +36,9 @@ const (
 	kindOrigins kind = 20 // one item: origins, 64 bytes each; absent in older records
 )
 
-// dense returns whether a frame of n bytes consists of hashes and signatures, which do not
-// compress. Trying takes longer than everything else that is done to store a small block.
+// dense returns whether a frame of n bytes consists of hashes and signatures, which cannot be
+// compressed. Attempting it would take longer than everything else that is done to store a small
+// block.
 func (k kind) dense(n int) bool {
 	switch k {
 	case kindOutcomeIDs, kindOrigins:
@@ -48,8 +49,8 @@ func (k kind) dense(n int) bool {
 	return false
 }
 
-// frameSize is the number of bytes of items that are compressed together. Reading one item unpacks
-// one frame.
+// frameSize is the number of bytes of items that are compressed together. To read one item, its
+// whole frame is decompressed.
 const frameSize = 32 << 10
 
 // head is the directory of a record. The index holds a copy.
@@ -219,17 +220,19 @@ func appendVarBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
 }
 
-// A block record is: type, u32 length of the head, head, frames. The log's own header has its
-// length and checksum. A record of rows is a type and a batch of rows that belong to no block.
+// A block record consists of its type, the length of the head as u32, the head, and the frames. The
+// log's own header of a record has the record's length and checksum. A record of rows consists of
+// its type and a batch of rows that belong to no block.
 const (
 	recordBlock = 1
 	recordRows  = 3
-	// results of a block in a shard that was caught up after it: as recordBlock, with that shard
-	// alone
+	// results of a block in a shard that was caught up later: the same format as recordBlock, but
+	// with only that shard
 	recordCatchup = 5
 	recordRewind  = 7 // see rewind.go
-	// recordAfterUnsynced is added to a type if the record before was not synced yet: a power cut
-	// may then leave this record without that one. See log.go.
+	// recordAfterUnsynced is added to the type of a record if the record before it was not synced
+	// yet when it was written: a power cut may then preserve this record and lose that one. See
+	// log.go.
 	recordAfterUnsynced = 1
 )
 

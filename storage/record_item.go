@@ -19,8 +19,8 @@ func appendNamed(b []byte, id primitives.Hash, value []byte, index map[primitive
 	return append(append(append(b, 0), id[:]...), value...)
 }
 
-// parseNamed reverses appendNamed. ids are the chunk's outcome IDs. outcome is -1 if the
-// transaction has none.
+// parseNamed reverses appendNamed. ids are the IDs of the chunk's outcomes. outcome is the index of
+// the transaction's outcome, or -1 if it has none.
 func parseNamed(item, ids []byte) (t Transaction, outcome int, err error) {
 	r := borsh.NewReader(item)
 	outcome = -1

@@ -8,7 +8,7 @@ import (
 )
 
 // Record is a stored block. Its methods read from the log when called. Callers must not change
-// returned bytes, since items share memory. Safe for concurrent use.
+// returned bytes, because several items share memory. Safe for concurrent use.
 type Record struct {
 	s    *Store
 	e    *entry
@@ -76,7 +76,8 @@ func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok b
 	return hash, false, nil
 }
 
-// Header returns the block's header. ErrNotFound if none was stored, as for the other single parts.
+// Header returns the block's header. If none was stored, it returns ErrNotFound, as do Body, Info,
+// MerkleTree, Chunk, Extra, Incoming and Other for their part.
 func (r *Record) Header() ([]byte, error) { return r.one(kindHeader, 0) }
 
 // Body returns the block without its header.
@@ -88,7 +89,7 @@ func (r *Record) Info() ([]byte, error) { return r.one(kindInfo, 0) }
 // MerkleTree returns the PartialMerkleTree of the blocks before.
 func (r *Record) MerkleTree() ([]byte, error) { return r.one(kindMerkleTree, 0) }
 
-// Patch returns Block.Patch. Nil without an error if there was none.
+// Patch returns Block.Patch, or nil without an error if the block has none.
 func (r *Record) Patch() ([]byte, error) {
 	if _, s, err := r.section(kindPatch, 0); s == nil {
 		return nil, err
@@ -276,8 +277,8 @@ func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
 	return out, err
 }
 
-// OutcomeTree returns the Merkle tree over the outcomes of a shard. leaf returns the leaf of an
-// outcome. The tree is built once and cached for all callers.
+// OutcomeTree returns the Merkle tree over the outcomes of a shard. leaf computes the leaf of an
+// outcome. The tree is built once and then cached for all callers.
 func (r *Record) OutcomeTree(shard primitives.ShardID,
 	leaf func(*Outcome) (primitives.Hash, error)) (primitives.MerkleTree, error) {
 	in, s, err := r.section(kindOutcomes, shard)
@@ -347,8 +348,9 @@ func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
 	return parseChange(item, ids)
 }
 
-// section finds a section and the record that has it: the block's own, or that of a catchup of the
-// shard. Nil: neither has it. Errors: those of a read.
+// section finds a section and the record that contains it: the block's own record, or the one with
+// the results of a catchup of the shard. It returns nil if neither has it. Errors are those of
+// reading.
 func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section, error) {
 	for i := range r.e.head.Sections {
 		if s := &r.e.head.Sections[i]; s.Kind == k && s.Shard == shard {

@@ -6,10 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// A rewind is a record in the log: a type and the block that became the head again. Everything
-// before it in the log that is neither that block nor one of its ancestors is void: Open reads it
-// and drops it there. So a rewind costs one small record, and happens completely or not at all.
-// Rejected: cutting the log, which takes several steps with a possible crash between them.
+// A rewind is a record in the log: a type, and the block that became the head again. Everything
+// that precedes it in the log is void, except that block and its ancestors: when Open reads the
+// rewind, it drops the other blocks that it has read so far. So a rewind takes one small record and
+// is atomic. Rejected: truncating the log, which takes several steps, between which the process may
+// crash.
 
 // isRewind returns whether a record is a rewind.
 func isRewind(payload []byte) bool {
@@ -27,9 +28,9 @@ func rewindOf(payload []byte) (BlockRef, error) {
 // Rewind makes a block of the head's branch the head again. The block must be the flat head or
 // above it.
 //
-// Once it returns nil, everything stored after the block on this branch, and all other branches,
-// are gone for good. Their heights may be used again. Rows of Write stay. After ErrFull and
-// ErrOrder nothing has changed.
+// Once Rewind has returned nil, the blocks after to on this branch and all other branches are gone
+// for good. Their heights may be used again. Rows that Write stored stay. If it returns ErrFull or
+// ErrOrder, nothing has changed.
 func (s *Store) Rewind(to BlockRef) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

@@ -17,11 +17,12 @@ func appendCatchupKey(b []byte, k catchupKey) []byte {
 	return appendShard(appendRef(b, k.ref), k.shard)
 }
 
-// CommitShard stores the results of a stored block in a shard that was imported after that block
-// (InstallShard). The shard's blocks must come in order, on every branch. changes is the frontier
-// change of the block, and is used if the block is at or below the flat head: above it, advancing
-// the flat head brings the change. Errors: ErrOrder if the shard is in sync, untracked or at
-// another block, and those of a write.
+// CommitShard stores the results of an already stored block in a shard that was imported as of an
+// earlier block (InstallShard). Call it for the blocks in order, parents first, on every branch.
+// changes is the block's change of the shard's frontier. It is used only if the block is at or
+// below the flat head; for a block above, AdvanceFlatHead later brings the change. CommitShard
+// returns ErrOrder if the results are stored already, if the shard is untracked, or if the results
+// of the block's parent in the shard are not stored yet; else the error of a write.
 func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -68,8 +69,8 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	return s.mergeCatchup(p, e)
 }
 
-// hasShard returns whether a block's results in a shard are stored. False if the block is absent
-// or was collected. Errors: those of a read.
+// hasShard returns whether a block's results in a shard are stored. It returns false if the block
+// is absent or was collected. Errors are those of reading.
 func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) (bool, error) {
 	rec, err := s.Block(ref)
 	if isAbsent(err) {

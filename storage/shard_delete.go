@@ -7,19 +7,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shardDeletion is the remaining work of deleting an untracked shard: ranges of rows, of which the
-// first is in progress.
+// shardDeletion is what remains to be done to delete an untracked shard: ranges of rows, of which
+// the first is being deleted.
 type shardDeletion struct {
 	shard primitives.ShardID
 	cell  shardCell
-	// Store.untrackSeq when it began: if another shard was untracked or deleted meanwhile, the
-	// ranges are computed again
+	// The value of Store.untrackSeq when the deletion began. If it differs now, another shard was
+	// untracked or deleted meanwhile, and the ranges are computed again.
 	seq    uint64
 	ranges [][2][]byte
 }
 
-// FinishUntrack deletes the rows of all untracked shards. It may take long. Everything else
-// continues meanwhile: a writer of the index waits for one piece at most.
+// FinishUntrack deletes the rows of all untracked shards. It may take long. Other calls continue
+// meanwhile: a writer of the index waits for at most one piece of the deletion.
 func (s *Store) FinishUntrack() error {
 	var r *shardDeletion
 	for {
@@ -30,8 +30,8 @@ func (s *Store) FinishUntrack() error {
 	}
 }
 
-// deletePiece deletes one piece of an untracked shard. It continues r, or begins a new one if r is
-// nil or outdated. more is false if no shard is left to delete.
+// deletePiece deletes one piece of an untracked shard. It continues the deletion r, or begins a new
+// one and stores it in r, if r is nil or outdated. more is false if no shard is left to delete.
 func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

@@ -8,18 +8,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Split says that from a block on two child shards replace one shard of the parent block's layout.
+// Split says that, from some block on, two child shards replace one shard of the parent block's
+// layout.
 //
-// Keys of accounts stay as they are in Flat, as they name no shard. Of the shard-bound keys
-// (shardBound) the children inherit copies. Flat keeps the parent shard's rows as of its last
-// block, unchanged, until garbage collection has passed that block. So its older states stay
-// readable, and the children's rows need no history before their first block.
+// In Flat, keys of accounts stay as they are, since they do not contain the shard. Keys of
+// shard-bound columns (shardBound) do, so the children get copies of the rows that they inherit.
+// The rows of the parent shard, as of its last block, stay in Flat until garbage collection has
+// passed that block. So older states of the parent shard stay readable, and the history of the
+// children's rows begins with their first block.
 type Split struct {
 	Parent, Left, Right primitives.ShardID // Left has the accounts below the boundary
 }
 
-// inherits returns whether a child of a split shard has the parent's keys of a column. Only the
-// left child gets buffered receipts (nearcore core/store/src/trie/ops/resharding.rs:33).
+// inherits returns whether a child of a split shard inherits the parent's rows of a column.
+// Buffered receipts go only to the left child (nearcore core/store/src/trie/ops/resharding.rs:33).
 func (s *Split) inherits(child primitives.ShardID, col byte) bool {
 	switch primitives.TrieColumn(col) {
 	case primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBufferedGroups, primitives.ColBufferedGroup:
@@ -90,9 +92,10 @@ func shardColumns(shard primitives.ShardID, f func(col byte, lo, hi []byte) erro
 	return nil
 }
 
-// copyRows writes the rows of the children of split shards. Flat must be at the parent of the block
-// with the split. It writes in pieces before the flat head advances. Until then the rows are not
-// read, and after a crash they are written again.
+// copyRows writes the rows of the children of split shards. The flat head must be the parent of the
+// block with the split. copyRows writes in pieces, before the advance of the flat head past that
+// block. Until the advance is complete these rows are not read, and after a crash they are written
+// again.
 func (s *Store) copyRows(splits []Split) error {
 	var batch Batch
 	flush := func(least int) error {
@@ -125,9 +128,9 @@ func (s *Store) copyRows(splits []Split) error {
 	return flush(0)
 }
 
-// copyFrontier writes the frontiers of the child shards in pieces, as copyRows does: a row for each
-// subtree of the whole state is too much for one batch. It first removes what an interrupted
-// advance has left, which may have been for another block.
+// copyFrontier writes the frontiers of the child shards in pieces, like copyRows, because one batch
+// cannot hold a row for each subtree of the whole state. It first removes the rows that an
+// interrupted advance has left, possibly for another block.
 func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 	for i := range splits {
 		for _, child := range [...]primitives.ShardID{splits[i].Left, splits[i].Right} {
@@ -173,8 +176,8 @@ func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
 	})
 }
 
-// collectShards deletes what is left of shards that were split at or below a height, once their
-// last block is collected.
+// collectShards deletes the remaining rows of the shards that were split at or below a height, once
+// the last block of such a shard is collected.
 func (s *Store) collectShards(batch *Batch, tail primitives.Height) error {
 	var derr error
 	err := splitParents.Scan(s.db, nil, appendHeight(nil, tail+1), func(key []byte, _ Nothing) bool {

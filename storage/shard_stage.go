@@ -12,21 +12,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardCell is the state of a shard that is not, or was not always, at the flat head. Shards
-// without a cell have been at the flat head since genesis or since the split that made them.
+// shardCell says up to which block the store has the state of a shard, for a shard that is not at
+// the flat head or was imported later than the others. A shard without a cell has been at the flat
+// head since genesis, or since the split that created it.
 //
 // Importing a shard: Stage and StagePart store its pairs as of some block, which may take hours and
-// outlast restarts. InstallShard makes them its state at that block, where it stays while the other
-// shards go on. CommitShard then stores the results of the later blocks in that shard, one by one,
-// in records of their own. When it reaches the flat head it is in sync and advances with the
-// others. UntrackShard deletes everything of it except the records.
+// outlast restarts. InstallShard makes these pairs the shard's state. The shard stays at that block
+// while the other shards advance. CommitShard then stores the results of the later blocks in that
+// shard, one by one, in records of their own. Once the shard has reached the flat head it is in
+// sync and advances with the others. UntrackShard deletes all data of a shard except what is in
+// records.
 //
-// Rejected: a flat head for each shard. They are nearly always equal, and each reader would have to
-// ask for the one of its shard.
+// Rejected: a flat head for each shard. All of them would nearly always be equal, and each reader
+// would have to ask for that of its shard.
 type shardCell struct {
 	At BlockRef // it has the state after this block; without meaning if InSync
-	// the first block after which its state is known; of an untracked shard the last block that
-	// could have it
+	// The first block after which the shard's state is known. If the shard is untracked: the last
+	// block for which the state could have been known.
 	Since     primitives.Height
 	InSync    bool         // it advances with the flat head
 	Untracked bool         // the store does not have it
@@ -87,9 +89,9 @@ func appendShard(b []byte, id primitives.ShardID) []byte {
 }
 
 // Stage begins or resumes importing the state of a shard as of block at, and returns the numbers of
-// the parts that are already stored. If the block or the account range differs from the staged one,
-// the staged data is deleted first. On an empty store ImportAt later takes the staged shards.
-// Errors: ErrOrder if the store has the shard already.
+// the parts that are already stored. If at or accounts differ from those of an earlier Stage, the
+// data staged so far is deleted first. If the store is empty, ImportAt later takes over the staged
+// shards. Stage returns ErrOrder if the store has the shard already.
 func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRange) (parts []uint64, err error) {
 	if err := s.FinishUntrack(); err != nil {
 		return nil, err
@@ -120,8 +122,9 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
-	// What is left of the shard belongs to another time, and its deletion takes several writes. So
-	// first record that no part is stored, of no block, and record the new block last.
+	// The rows that are left of the shard are of another block, and deleting them takes several
+	// writes. So the first write records that no part is stored, for the zero block, and the last
+	// write records the new block.
 	var batch Batch
 	if err := s.unstage(&batch, shard); err != nil {
 		return nil, s.fail(err)
@@ -153,9 +156,9 @@ func (s *Store) stagedParts(shard primitives.ShardID) (parts []uint64, err error
 }
 
 // StagePart stores a part of a shard that is being imported. pairs calls put for each pair of the
-// part. Parts may overlap. Once it returns nil the part is among those that Stage returns. Safe for
-// concurrent use with other parts. Errors: ErrOrder if another block's state is expected, possibly
-// since the part began.
+// part. Parts may overlap. Once StagePart has returned nil, Stage returns the number of this part.
+// Several parts may be stored concurrently. It returns ErrOrder if the state of another block is
+// being imported, even if that began only while the part was stored.
 func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
 	pairs func(put func(key, value []byte) error) error) error {
 	cell, err := s.stagedShard(shard, at)
@@ -187,9 +190,9 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
 	return s.fail(s.step(&batch))
 }
 
-// StageFrontier stores frontier nodes, of any level, of a shard that is being imported. They are
-// durable once the part that they came with is: call it before StagePart. The same node may come
-// with several parts. Errors: as StagePart.
+// StageFrontier stores frontier nodes, of any level, of a shard that is being imported. Call it
+// before the StagePart call for the part that the nodes came with: when that part is durable, so
+// are the nodes. The same node may come with several parts. Errors are those of StagePart.
 func (s *Store) StageFrontier(shard primitives.ShardID, at BlockRef, stubs []FrontierNode) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -199,8 +202,8 @@ func (s *Store) StageFrontier(shard primitives.ShardID, at BlockRef, stubs []Fro
 	return s.writeFrontier(insertFrontier(shard, stubs))
 }
 
-// stagedWrite writes rows of a shard that is being imported, unless another state is expected
-// meanwhile.
+// stagedWrite writes rows of a shard that is being imported, unless the state of another block is
+// being imported by now.
 func (s *Store) stagedWrite(shard primitives.ShardID, at BlockRef, batch *Batch) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -220,8 +223,8 @@ func (r *AccountRange) has(key []byte) bool {
 }
 
 // InstallShard makes the staged data the state of the shard after its block, which must be
-// canonical and not above the flat head. frontierStubs is the shard's whole frontier, all levels.
-// Nil: as staged. Errors: ErrOrder, and those of a read or write.
+// canonical and not above the flat head. frontierStubs is the shard's whole frontier, on all
+// levels; nil means the frontier that was staged. Errors: ErrOrder, and those of a read or write.
 func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierNode) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -268,8 +271,8 @@ func insertFrontier(shard primitives.ShardID, stubs []FrontierNode) iter.Seq[Fro
 	}
 }
 
-// writeFrontier writes frontier rows in pieces. They are not read yet. Nil: none. A path may be
-// reused once the next change is requested.
+// writeFrontier writes frontier rows in pieces. Nothing reads them before they are complete. A nil
+// changes means none. The path of a change may be overwritten when the next change is requested.
 func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	if changes == nil {
 		return nil
@@ -297,8 +300,8 @@ func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 	return cell, err
 }
 
-// stagedShard is staging that also checks that the store is writable and that the state of this
-// block is expected. ErrOrder if not.
+// stagedShard is staging that also checks that the store is writable. It returns ErrOrder if the
+// state of block at is not the one that is being imported.
 func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, error) {
 	if err := s.writable(); err != nil {
 		return stagedCell{}, err
@@ -349,9 +352,9 @@ func (s *Store) readShards(v *view) error {
 	return err
 }
 
-// ShardAt returns the block after which the store has the state of a shard, or the flat head if the
-// shard is in sync. Tip bounds which states before and after are readable. here is false if the
-// store is known not to have the shard.
+// ShardAt returns the block whose state of the shard the store has: the flat head if the shard is
+// in sync. The states before and after it that can be read too are bounded by Tip. here is false if
+// it is known that the store does not have the shard.
 func (s *Store) ShardAt(shard primitives.ShardID) (at BlockRef, here bool) {
 	v := s.view.Load()
 	c, ok := v.shards[shard]
@@ -380,8 +383,8 @@ func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 	return nil
 }
 
-// advanceShards returns the cells of shards after an advance of the flat head, and writes the
-// catchup records of its blocks.
+// advanceShards returns the cells of the shards after an advance of the flat head, and writes rows
+// for the catchup records of the blocks that the flat head passes.
 func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map[primitives.ShardID]shardCell, error) {
 	if len(v.shards) == 0 {
 		return v.shards, nil
@@ -439,8 +442,8 @@ func (s *Store) splitsAway(p *pendingBlock, id primitives.ShardID) bool {
 	return slices.ContainsFunc(p.entry.head.Splits, func(x Split) bool { return x.Parent == id })
 }
 
-// skips returns whether a change must not be written to Flat: its shard was untracked since, or is
-// not in sync.
+// skips returns whether a shard's change must not be written to Flat, because the shard was
+// untracked since or is not in sync.
 func (v *view) skips(id primitives.ShardID, height primitives.Height) bool {
 	c, ok := v.shards[id]
 	return ok && (c.Untracked && height <= c.Since || !c.Untracked && !c.InSync)

@@ -12,9 +12,9 @@ import (
 )
 
 // UntrackShard deletes a shard: its state, history and frontier, or what was staged of it. Records
-// stay until they are collected. It deletes in pieces. The next call of it, of FinishUntrack or of
-// CollectGarbage deletes what a crash has left. The caller guarantees that blocks after the head
-// have no results in the shard.
+// stay until they are collected. It deletes in pieces. After a crash, the next call of
+// UntrackShard, FinishUntrack or CollectGarbage deletes the rest. The caller guarantees that blocks
+// committed from now on have no results in the shard.
 func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) error {
 	if err := s.BeginUntrack(shard, accounts); err != nil {
 		return err
@@ -22,8 +22,8 @@ func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) er
 	return s.FinishUntrack()
 }
 
-// BeginUntrack is the part of UntrackShard that takes no time: from here on readers see the shard
-// as absent.
+// BeginUntrack is the first step of UntrackShard, which takes little time: readers see the shard as
+// absent once it has returned. FinishUntrack deletes the rows.
 func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -59,8 +59,8 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	return s.fail(s.step(&batch))
 }
 
-// splitParent is a split shard with states that are kept, and the height of the first block that
-// lacks it.
+// splitParent is a shard that was split but still has readable states. height is that of the first
+// block whose layout lacks it.
 type splitParent struct {
 	height primitives.Height
 	id     primitives.ShardID
@@ -74,8 +74,9 @@ func (s *Store) splitParents() (list []splitParent, err error) {
 	return list, err
 }
 
-// untrackParents makes the states of a shard from which a split made this one unreadable: rows of
-// accounts name no shard, so what is deleted of the child is deleted of the parent too.
+// untrackParents makes the states of the shard from which a split created this one unreadable: the
+// rows of accounts do not contain the shard, so deleting those of the child also deletes those of
+// the parent.
 func (s *Store) untrackParents(shard primitives.ShardID) error {
 	list, err := s.splitParents()
 	if err != nil {
@@ -119,14 +120,15 @@ func (s *Store) IncomingShards() (map[primitives.ShardID]AccountRange, error) {
 	return out, err
 }
 
-// UntrackedAt returns the last block that an untracked shard may have. False: it is not untracked.
+// UntrackedAt returns the last block that an untracked shard may have. The bool is false if the
+// shard is not untracked.
 func (s *Store) UntrackedAt(shard primitives.ShardID) (primitives.Height, bool) {
 	c, ok := s.view.Load().shards[shard]
 	return c.Since, ok && c.Untracked
 }
 
-// LacksState returns whether the state of a shard after a block is not here any more, or never was,
-// although the block's record has results of the shard.
+// LacksState returns whether the store lacks the state of a shard after a block, because it was
+// removed or never present, although the block's record has results of the shard.
 func (s *Store) LacksState(at BlockRef, shard primitives.ShardID) bool {
 	return errors.Is(s.view.Load().readable(at, shard), ErrGone)
 }

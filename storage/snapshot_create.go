@@ -11,13 +11,15 @@ import (
 
 // A backup is a copy of the store as of one moment, in another folder, while commits, advances of
 // the flat head and reads continue. Both locks are held only while a snapshot of the index is
-// taken. What is copied afterwards cannot change: segments before the last are complete, the last
-// one is copied up to its end at that moment, and no segment is removed meanwhile.
+// taken. What is copied after that cannot change: all segments but the last are complete, the last
+// one is copied only up to where it ended when the snapshot was taken, and no segment is removed
+// during the copy.
 
 // BackupOptions configure a backup. The zero value copies everything.
 type BackupOptions struct {
-	// Link allows whole segments of the log to be hard links, where the file system supports that:
-	// they never change. The index and the last segment are always copied.
+	// Link allows Backup to hard-link complete segments of the log, which never change, instead of
+	// copying them, if the file system supports it. The index and the last segment are always
+	// copied.
 	Link     bool
 	Progress func(done, all int64) // bytes done and about the total; nil: no calls
 }
@@ -35,9 +37,9 @@ const (
 )
 
 // Backup copies the store into dir, which is created if it is absent, and returns the tip of the
-// copy. Once it returns everything is on disk. Until then Open refuses the folder. After an error,
-// or when ctx ends, the caller must remove what was written. Errors: ErrOccupied, ErrOrder for an
-// overlay or an empty store, and those of a write.
+// copy. When it returns nil, everything is synced. Until then Open refuses the folder. After an
+// error, or when ctx ends, the caller must remove what was written. Errors: ErrOccupied, ErrOrder
+// for an overlay or an empty store, and those of a write.
 func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, error) {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
@@ -234,8 +236,8 @@ func (d osDisk) begin() error {
 	return wrapWrite("backup", os.WriteFile(filepath.Join(d.dir, unfinished), nil, 0o644))
 }
 
-// finish makes the folder a store. Until the marker is written, the log's segments keep it from
-// being accepted as a new store.
+// finish makes the folder a store by writing the format marker. Until the marker is written, the
+// segments of the log keep Open from accepting the folder as a new store.
 func (d osDisk) finish(id Identity) error {
 	for _, dir := range []string{filepath.Join(d.dir, logName), filepath.Join(d.dir, indexName), d.dir} {
 		if err := syncDir(dir); err != nil {
@@ -251,8 +253,8 @@ func (d osDisk) finish(id Identity) error {
 // Identity returns the chain of the store.
 func (s *Store) Identity() Identity { return s.o.Identity }
 
-// InUse returns ErrLocked if a process has the folder's store open, and nil if there is none or
-// nothing that can be locked.
+// InUse returns ErrLocked if a process has the store in dir open. It returns nil if none has, or if
+// dir contains nothing that could be locked.
 func InUse(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
 		return nil

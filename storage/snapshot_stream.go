@@ -17,8 +17,9 @@ import (
 )
 
 // A snapshot stream is a store as one stream of bytes: the marker, the rows of the index, the log,
-// and a hash of it all. It is made beside a running node: the index is a snapshot, the log only
-// grows, and segments that garbage collection removes meanwhile stay open.
+// and a hash of it all. It can be made while the node runs: the rows are read from a snapshot of
+// the index, the log only grows, and the segments are held open, so that they stay readable even if
+// garbage collection removes them.
 
 // streamMagic begins a stream. It is part of the format.
 const streamMagic = "troupe clone 1\n"
@@ -41,8 +42,9 @@ type streamFile struct {
 // maxStreamFiles bounds the segments that are held open: 128 GiB of log.
 const maxStreamFiles = 4096
 
-// SnapshotStream takes a snapshot, which WriteTo writes. Close it. Commits and advances of the flat
-// head wait while its files are opened. Errors: ErrOrder for an overlay or an empty store.
+// SnapshotStream takes a snapshot of the store, which WriteTo writes. The caller must close it.
+// Commits and advances of the flat head wait while the files of the snapshot are opened. It returns
+// ErrOrder for an overlay or an empty store.
 func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: an overlay store has no folder", ErrOrder)
@@ -168,9 +170,9 @@ func (w *hashWriter) part(b []byte) {
 // maxStreamPart bounds a key or value of a stream.
 const maxStreamPart = 1 << 30
 
-// Receive creates a store in dir from a stream of the chain that id names. dir must not be a store.
-// After an error the caller must remove dir. Errors: ErrForeign, ErrFormat, ErrDamaged, and those
-// of a write.
+// Receive creates a store in dir from a stream. The stream must be of the chain that id names. dir
+// must not contain a store yet. After an error the caller must remove dir. Errors: ErrForeign,
+// ErrFormat, ErrDamaged, and those of a write.
 func Receive(dir string, id Identity, from io.Reader) error {
 	if Exists(dir) {
 		return fmt.Errorf("%w: %s already contains a store", ErrForeign, dir)

@@ -9,8 +9,8 @@ import (
 	"github.com/golang/snappy"
 )
 
-// read reads a block into the two buffers and returns it. It does not check the block's checksum:
-// callers verify what they read by hash.
+// read reads a block into the two buffers and returns it. It does not check the block's checksum,
+// because callers verify what they read by hash.
 func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 	n := int(p.length) + blockTrailer
 	b := slices.Grow((*raw)[:0], n)[:n]
@@ -95,8 +95,8 @@ func (c *blockCursor) next() (bool, error) {
 	return true, nil
 }
 
-// user returns the key as it was written. order returns the sequence number of the write, put
-// whether it was a put.
+// user returns the key without goleveldb's trailer. order returns the sequence number of the write,
+// put whether it was a put.
 func (c *blockCursor) user() []byte { return c.key[:len(c.key)-keyTrailer] }
 func (c *blockCursor) order() uint64 {
 	return binary.LittleEndian.Uint64(c.key[len(c.key)-keyTrailer:])

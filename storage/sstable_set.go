@@ -13,10 +13,11 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// tableSet is a goleveldb's tables as of one moment, with cursors that seek to a place that was not
-// read before and read a few rows there. goleveldb's own cursors pass three layers, its cache, and
-// an allocation for each block. These read one block of each run of tables into memory of their
-// own. They see no row that was in no table at that moment.
+// tableSet is the set of goleveldb's tables at one moment, with cursors that are made for reading a
+// few rows at a place that was not read before. goleveldb's own cursors have three layers, use its
+// block cache, and allocate memory for each block. The cursors here read one block of each sorted
+// run of tables, into memory of their own. They do not see rows that were in no table at that
+// moment.
 type tableSet struct {
 	stor lstorage.Storage
 	runs [][]*tableFile // the tables of a run are disjoint and ascending
@@ -31,8 +32,8 @@ type tableFile struct {
 	err  error
 	file lstorage.Reader
 
-	// a separator for each block that is not below the block's last key; for the last block it is
-	// that key; without goleveldb's trailer
+	// For each block a separator that is at or above the block's last key; for the last block it is
+	// that key itself. Separators are stored without goleveldb's trailer.
 	keys   []byte
 	ends   []uint32 // end of each separator in keys
 	blocks []blockPlace
@@ -141,9 +142,9 @@ func (t *tableFile) open(stor lstorage.Storage) (err error) {
 	return t.bound(&raw, &unpacked)
 }
 
-// bound replaces the separator of a table's last block by the table's last key. goleveldb's
-// separator may differ in as little as one byte, and then lies above the keys of many tables that
-// follow.
+// bound replaces the separator of a table's last block by the table's last key. goleveldb chooses a
+// short separator there, which may be much greater than the last key, and even lie above the keys
+// of many following tables.
 func (t *tableFile) bound(raw, unpacked *[]byte) error {
 	n := len(t.blocks)
 	if n == 0 {

@@ -23,8 +23,9 @@ const (
 	valueHere = 1
 )
 
-// Tags of the hash of an encoded cause: 0 none, 1 inline, n >= 2 the chunk's outcome n-2. Nearly
-// all causes are outcomes of the same chunk, and hashes do not compress.
+// Tags of the hash of an encoded cause: 0 means no hash, 1 that the hash follows, n >= 2 that it is
+// the ID of the chunk's outcome n-2. Nearly all causes are outcomes of the same chunk, so the tag
+// saves storing hashes, which cannot be compressed.
 const (
 	hashNone   = 0
 	hashInline = 1

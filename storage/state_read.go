@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Above the flat head a read looks into at most maxWalked of the newest blocks one by one. Then it
-// searches the runs of pendingKeys, and reads one log item if the change is not in memory, however
-// many blocks there are.
+// Above the flat head, a read looks into at most maxWalked of the newest blocks one by one. Then it
+// searches the runs of pendingKeys. If the change that it finds there is not in memory, it reads
+// one item from the log. Its cost is thus bounded, however many blocks there are.
 
 // ValueAt returns the value of a trie key in a shard's state after the block at. The block may be
 // on any branch above the flat head, and must be canonical below it. Errors: ErrNotFound if the key
@@ -69,8 +69,8 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	return s.flatAt(r, all, height, flatKey(shard, key))
 }
 
-// LookUp reads the row of a key of Flat and discards it: the least cost of reading a value, for
-// benchmarks.
+// LookUp reads the row of a key of Flat and discards it. It serves benchmarks as the lower bound of
+// the cost of reading a value.
 func (s *Store) LookUp(shard primitives.ShardID, key []byte) error {
 	_, err := s.db.get(flat.dbKey(flatKey(shard, key)))
 	return err
@@ -85,8 +85,8 @@ func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error
 	return s.flatAt(r, s.bucketsFrom(height+1), height, key)
 }
 
-// branch returns a block above the flat head, and a view in which it is above the flat head. Nil:
-// it is not, in that view.
+// branch returns a block that is above the flat head, and a view as of which it is. It returns a
+// nil block if the block is not above the flat head of that view.
 func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	p := s.tree.get(at.Hash)
 	v := s.view.Load() // after the tree: see tree
@@ -96,10 +96,11 @@ func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	return p, v
 }
 
-// pendingChange returns the newest change of a key on the branch of p, above the flat head. Nil:
-// none; then flat is the key of Flat, which names the shard that had the key at the flat head.
-// possible is false if that shard's key is not inherited by this one. whole is false if the branch
-// does not lead to the flat head.
+// pendingChange returns the newest change of a key that p or a pending ancestor of p made. If c is
+// nil, there is none, and flat is the key to read in Flat. It contains the shard that had the key
+// at the flat head: an ancestor of this shard if splits followed. possible is false if this shard
+// did not inherit that key, so that it has no value. whole is false if p's branch does not lead to
+// the flat head.
 func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID,
 	key []byte) (flat string, c *Change, possible, whole bool, err error) {
 	flat = flatKey(shard, key)
@@ -150,12 +151,12 @@ func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID
 	return flat, nil, true, true, nil
 }
 
-// maxWalked is the number of blocks that a lookup visits one by one before it searches the runs.
-// Where the flat head advances often there are no more.
+// maxWalked is the number of blocks that a lookup visits one by one before it searches the runs. If
+// the flat head advances often, there are no more blocks than that.
 const maxWalked = 32
 
-// splitAbove returns the block or its nearest ancestor above the flat head that splits shards. Nil:
-// none.
+// splitAbove returns the block itself or its nearest ancestor above the flat head that splits
+// shards, or nil if there is none.
 func (p *pendingBlock) splitAbove(v *view) *pendingBlock {
 	if p.split != nil && p.split.ref.Height > v.flatHead.Height {
 		return p.split
@@ -163,14 +164,14 @@ func (p *pendingBlock) splitAbove(v *view) *pendingBlock {
 	return nil
 }
 
-// stateHeight returns the height at which Flat and Undo know the state of a block that is not
+// stateHeight returns the height under which Flat and Undo have the state of a block that is not
 // pending in the view.
 func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height, error) {
 	if v.empty {
 		return 0, fmt.Errorf("block %v: %w", at, ErrNotFound)
 	}
-	// Use the current tail, not that of v: it rises before anything is removed, so it bounds what
-	// the snapshot r lacks.
+	// Use the current tail, not that of v: the tail is raised before rows are removed, so the
+	// current one bounds what may be missing in snapshot r.
 	if tail := s.view.Load().tail; at.Height < tail {
 		return 0, fmt.Errorf("state of block %v: %w, the earliest state is that of height %d", at, ErrGone, tail)
 	}
@@ -185,8 +186,8 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 // history buckets above that height.
 func (s *Store) flatAt(r *pooledSnapshot, buckets []primitives.Height, height primitives.Height,
 	key string) ([]byte, error) {
-	// The first change above the height has the value before it. There may be one even above the
-	// view's flat head, which may have advanced since the view was taken.
+	// The first change above the height holds the value to return. There may be such a change even
+	// above the view's flat head, because the flat head may have advanced after the view was taken.
 	k, uv, found, err := firstUndo(r.snap, buckets, key, height, r.at.Height)
 	if err != nil {
 		return nil, err
@@ -274,8 +275,8 @@ func (s *Store) undoValue(r snapshot, k undoKey, v undoValue) ([]byte, error) {
 	return c.Old, nil
 }
 
-// Load is Scan for loading a trie's subtree. It fits trie.Loader once block, shard and accounts are
-// bound. If the block is the flat head of the snapshot that is read, it reads Flat alone.
+// Load is Scan for loading a trie's subtree. It has the signature of trie.Loader once at, shard and
+// accounts are bound. If at is the flat head of the snapshot that is read, it reads only Flat.
 func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	with := func() bool { // whether the shard is in sync
@@ -299,9 +300,9 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return nil
 }
 
-// Frontier reads the frontier of a shard: the persisted upper nodes of its trie. It calls yield for
-// each node of a level whose path begins with below, ascending, as of the flat head, until yield
-// returns false. The path is valid during the call only.
+// Frontier reads the frontier of a shard: the persisted upper nodes of its trie. It calls yield, in
+// ascending order, for each node of a level whose path begins with below, until yield returns
+// false. The nodes are those as of the flat head. The path is valid during the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	r, err := s.currentSnapshot()
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Scan calls yield for the pairs of a shard's state after the block at with from <= key < to (nil
-// to: no end), ascending, until yield returns false. accounts limits the keys of account columns to
-// the shard's accounts. Key and value are valid during the call only. Errors: as ValueAt, except
-// for absent keys.
+// Scan calls yield for the pairs of a shard's state after the block at with from <= key < to,
+// ascending, until yield returns false. A nil to means no upper bound. Of account columns, it
+// yields only the keys of accounts in the range accounts. Key and value are valid during the call
+// only. Errors are those of ValueAt, except that there is none for absent keys.
 func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	return s.ScanUntil(nil, at, shard, accounts, from, to, yield)
 }
 
-// ScanUntil is Scan that calls ask every stopCheckEvery keys, yielded or not. An error of ask ends
-// the scan and is returned. Nil: never.
+// ScanUntil is Scan that also calls ask after every stopCheckEvery keys that it visits, whether it
+// yields them or not. An error of ask ends the scan and is returned. A nil ask is never called.
 func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardID, accounts AccountRange,
 	from, to []byte,
 	yield func(key, value []byte) bool) error {
@@ -117,10 +117,10 @@ again:
 	return nil
 }
 
-// overlay appends to r the changes that p and its pending ancestors made in r's range, newest first,
-// below the layers r has already. At a block that made the shard by a split it goes on with the
-// parent shard's range. It returns false if the branch does not lead to the flat
-// head.
+// overlay appends to r.over, newest first, layers with the changes in r's range that p and its
+// pending ancestors made. Layers that r.over already has take precedence. When overlay reaches the
+// block at which a split created r's shard, it continues with the same range in the parent shard
+// and sets r to that range. whole is false if p's branch does not lead to the flat head.
 func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	for p != v.base {
 		if p == nil {
@@ -159,8 +159,8 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	return true
 }
 
-// scanRange merges sorted lists: Flat, the values in Undo of each bucket for keys that changed
-// above height, and the layers.
+// scanRange merges sorted lists: Flat; for keys that changed above height, the older values that
+// Undo locates in each bucket; and the layers above the flat head.
 func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primitives.Height, part *scanPart,
 	to scanSink) (more bool, err error) {
 	rg := part.flatRange
@@ -283,8 +283,9 @@ func undoRange(bucket primitives.Height, rg flatRange) (lo, hi []byte) {
 	return escape(prefix, rg.lo), hi
 }
 
-// undoScan finds the first change above a height of each key, ascending. It reads no further than
-// requested: most rows belong to keys that have not changed since.
+// undoScan finds, for each key in ascending order, the first change above a height. It reads no
+// further than requested. Where the cursor is at a key without such a change, it moves on, as with
+// most rows.
 type undoScan struct {
 	cur              cursor
 	height, flatHead primitives.Height
@@ -295,8 +296,9 @@ type undoScan struct {
 	read, ok     bool // ok: the row is such a change
 }
 
-// upTo moves to the first such change of a key that is not above limit, or of any key if not
-// bounded. ok says whether there is one. A found change stays until pass.
+// upTo moves to the first change found by the scan whose key is not above limit. Without bounded
+// there is no limit. u.ok says whether there is such a change. upTo stays there until pass is
+// called.
 func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 	if !u.begun {
 		u.begun, u.valid = true, u.cur.next()
@@ -331,8 +333,8 @@ func (u *undoScan) seek(h primitives.Height) {
 	u.read, u.ok = false, false
 }
 
-// AccountRange is the range of a shard's accounts: Lo <= account < Hi in byte order. An empty bound
-// is none.
+// AccountRange is the range of a shard's accounts: Lo <= account < Hi in byte order. An empty Lo or
+// Hi means no bound on that side.
 type AccountRange struct{ Lo, Hi primitives.AccountID }
 
 // flatRange is a range of flat keys. An empty hi is the end.

@@ -12,25 +12,24 @@ import (
 
 // State snapshots.
 //
-// Problem: a peer that syncs its state downloads parts of it for hours. The state must stay
-// readable in the version of the sync block, while the flat head advances and garbage collection
-// runs.
+// Problem: a peer that syncs downloads the parts of a state for hours. The state as of the sync
+// block must stay readable meanwhile, although the flat head advances and garbage collection runs.
 //
-// Invariants: a snapshot is valid once its row in column stateSnapshots exists. Garbage collection
-// does not pass the lowest snapshot (gcLimit). Values of a snapshot are found by the history, none
-// of which above the lowest snapshot is removed.
+// Invariants: a snapshot is valid once its row in column stateSnapshots exists. Values of a
+// snapshot are found through the history (Undo), and garbage collection removes no history above
+// the lowest snapshot (gcLimit).
 //
 // Outline: SnapshotState copies the upper part of the shard's frontier as of the block into rows of
-// its own (snapshotNodes), in pieces, and then writes the snapshot's row. Nothing of the values is
-// copied. SnapshotFrontier reads these rows, ValueAt and Scan the values. DropStateSnapshots
-// removes the row first and then the nodes. Snapshots outlast restarts.
+// its own (snapshotNodes), in pieces, and then writes the snapshot's row. Values are not copied.
+// SnapshotFrontier reads these rows; ValueAt and Scan read the values. DropStateSnapshots removes
+// first the snapshot's row and then its nodes. Snapshots survive restarts.
 //
 // Rejected: a copy of the state (nearcore makes a checkpoint of RocksDB, which shares files;
 // goleveldb has none), and an iterator that pins the index, which keeps every replaced table on
 // disk.
 
-// StateSnapshot is a shard's state after a canonical block not above the flat head, which is kept
-// through restarts, advances of the flat head and garbage collection.
+// StateSnapshot is a shard's state after a canonical block at or below the flat head. It is kept
+// across restarts, advances of the flat head and garbage collection.
 type StateSnapshot struct {
 	Shard    primitives.ShardID
 	Index    primitives.ShardIndex // of the shard in the layout of the block
@@ -39,8 +38,8 @@ type StateSnapshot struct {
 	Accounts AccountRange
 }
 
-// snapshotKey names a snapshot. The height comes first, so that all snapshots below a height are
-// one range.
+// snapshotKey is the key of a snapshot. The height comes first, so that all snapshots below some
+// height are one contiguous range.
 type snapshotKey struct {
 	height primitives.Height
 	shard  primitives.ShardID
@@ -88,9 +87,9 @@ func (c *snapshotCell) DecodeBorsh(r *borsh.Reader) {
 func (p *StateSnapshot) key() snapshotKey { return snapshotKey{p.At.Height, p.Shard} }
 
 // SnapshotState stores a snapshot. stubs are the frontier nodes to keep, on any levels. They are
-// written in pieces, and the snapshot exists once all are. Errors: ErrOrder if the block is not
-// canonical or above the flat head; ErrGone and ErrNotFound if the state is not available any more
-// or not yet; those of a read or write.
+// written in pieces, and the snapshot exists once all of them are written. Errors: ErrOrder if the
+// block is not canonical or above the flat head; ErrGone if the state is not available any more,
+// ErrNotFound if it is not available yet; those of a read or write.
 func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -168,9 +167,9 @@ func (s *Store) DropStateSnapshots(below primitives.Height) error {
 	return s.fail(s.dropRange([]byte{snapshotNodes.id}, appendHeight([]byte{snapshotNodes.id}, below)))
 }
 
-// dropSnapshotsOf removes the snapshots of a shard that is deleted, and those of shards from which
-// it came or into which it was split, as they share rows. It returns the ranges of rows that are
-// left of them.
+// dropSnapshotsOf removes the snapshots of a shard that is being deleted. It also removes those of
+// the shards from which splits created it or into which it was split, because these shards share
+// rows with it. It returns the ranges of rows of these snapshots that are still to be deleted.
 func (s *Store) dropSnapshotsOf(shard primitives.ShardID, accounts AccountRange) (ranges [][2][]byte, err error) {
 	list, err := s.StateSnapshots()
 	if err != nil {
@@ -201,8 +200,8 @@ func (r AccountRange) overlaps(o AccountRange) bool {
 	return (r.Hi == "" || o.Lo < r.Hi) && (o.Hi == "" || r.Lo < o.Hi)
 }
 
-// SnapshotFrontier calls yield for the nodes of a snapshot on a level that lie below a path,
-// ascending, until yield returns false.
+// SnapshotFrontier calls yield, in ascending order, for the nodes of a snapshot on a level whose
+// paths begin with below, until yield returns false.
 func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	lo := appendSnapshotNodeKey(nil, snapshotNodeKey{p.key(), level, string(below)})
 	return snapshotNodes.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v frontierValue) bool {

@@ -17,8 +17,8 @@ import (
 // Options configure a store. The zero value of every field selects its default. Negative values are
 // not valid.
 type Options struct {
-	// Identity is the chain of the folder. A new folder takes it over. An existing folder of another
-	// chain is refused with ErrForeign. The zero value is the identity of no real chain.
+	// Identity is the chain of the folder. A new folder gets this identity. An existing folder of
+	// another chain is refused with ErrForeign. The zero value is the identity of no real chain.
 	Identity Identity
 	// WriteBuffer is the memory table of the index, in bytes. 0: a 32nd of the index's size on disk,
 	// between DefaultWriteBuffer and 64 MiB. Larger buffers make compactions rarer.
@@ -28,29 +28,33 @@ type Options struct {
 	// SegmentSize is the size in bytes at which the log begins a new segment. 0: DefaultSegment.
 	// Garbage collection frees whole segments.
 	SegmentSize int64
-	// FlatHeadBytes are the bytes of changes of final blocks above the flat head at which FlatHeadDue
-	// returns true. 0: DefaultFlatHeadBytes. They are in memory, and a restart applies them again.
+	// FlatHeadBytes is a number of bytes of state changes. FlatHeadDue returns true once the final
+	// blocks above the flat head have that many. 0: DefaultFlatHeadBytes. These changes are held in
+	// memory, and a restart replays them.
 	FlatHeadBytes int
-	// FlatHeadBlocks is the same bound in final blocks. 0: DefaultFlatHeadBlocks.
+	// FlatHeadBlocks is the same threshold as a number of final blocks. 0: DefaultFlatHeadBlocks.
 	FlatHeadBlocks int
-	// ResidentBlocks is the number of newest blocks above the flat head that have their bodies in
-	// memory. Older bodies are read from the log (block_evict.go). 0: DefaultResidentBlocks.
+	// ResidentBlocks is how many of the newest blocks above the flat head have their bodies in
+	// memory. Bodies of older blocks are read from the log (block_evict.go). 0:
+	// DefaultResidentBlocks.
 	ResidentBlocks int
-	// ResidentBytes is the same bound in bytes of changes. 0: DefaultResidentBytes.
+	// ResidentBytes is the same limit as a number of bytes of state changes. 0:
+	// DefaultResidentBytes.
 	ResidentBytes int
 	// BucketHeights is the least number of heights of a history bucket, the unit in which garbage
 	// collection removes history (history_bucket.go). 0: DefaultBucketHeights.
 	BucketHeights primitives.Height
-	// StaleReadSize is the size of the index in bytes from which loads of subtrees use stale reads
-	// (index_stale.go). 0: DefaultStaleReadSize.
+	// StaleReadSize is the size of the index on disk, in bytes, from which on loads of trie
+	// subtrees use stale reads (index_stale.go). 0: DefaultStaleReadSize.
 	StaleReadSize int64
 	// NoCompression stores records uncompressed, for short-lived stores in memory. Default: compress.
 	NoCompression bool
 	// SpaceProbePeriod is the time between two probes of a full disk (disk_space.go).
 	// 0: DefaultSpaceProbePeriod.
 	SpaceProbePeriod time.Duration
-	// ReadOnlyIfFull opens an existing folder for reads if its index finds no room to be opened for
-	// writes. Full.Reopen becomes true once there is room. Default: Open fails with ErrFull.
+	// ReadOnlyIfFull makes Open open an existing folder for reading only, if the disk has no room
+	// to open its index for writing. Full.Reopen becomes true once there is room. Without it, Open
+	// fails with ErrFull.
 	ReadOnlyIfFull bool
 	// NoSync leaves syncing to the operating system. Commits then survive a kill of the process, but
 	// not a power cut. Default: every commit is synced.
@@ -81,9 +85,9 @@ func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 	}
 }
 
-// Store is an open data folder. Reads are safe for concurrent use. Commit and Write exclude each
-// other. AdvanceFlatHead, imports and CollectGarbage exclude each other. During an import nothing
-// else may use the store: the caller guarantees that.
+// Store is an open data folder. Reads are safe for concurrent use. A call of Commit or Write waits
+// for a running one of either; the same holds among AdvanceFlatHead, imports and CollectGarbage.
+// During an import nothing else may use the store: the caller guarantees that.
 type Store struct {
 	o      Options
 	parent *Store // of an overlay, see overlay.go; nil: it is none
@@ -126,8 +130,8 @@ type Store struct {
 }
 
 // Open opens or creates the data folder dir. Errors: ErrLocked if another process has it open,
-// ErrForeign if it belongs to something else or another chain, ErrFormat for another format
-// version, ErrDamaged if it is broken. In all of these nothing is changed.
+// ErrForeign if it belongs to another program or another chain, ErrFormat if it has another format
+// version, ErrDamaged if it is broken. In all these cases the folder is unchanged.
 func Open(dir string, o Options) (*Store, error) { return open(osDisk{dir}, o) }
 
 // Exists returns whether a folder has a store's format marker.
@@ -136,7 +140,7 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// OpenMemory opens a folder in memory. Errors: as Open.
+// OpenMemory opens a folder in memory. Errors are those of Open.
 func OpenMemory(d *MemDisk, o Options) (*Store, error) { return open(d, o) }
 
 func open(d disk, o Options) (*Store, error) {
@@ -245,9 +249,9 @@ func (s *Store) open(fresh bool) (err error) {
 	return nil
 }
 
-// checkIndexFiles keeps goleveldb from creating a new index where one must exist: in a folder with
-// a marker. Without a marker an index may exist only as a crash during the first start leaves it,
-// without rows.
+// checkIndexFiles keeps goleveldb from silently creating a new index in a folder with a format
+// marker, where an index must exist. In a folder without a marker, an index can only be what a
+// crash during the first start has left, so it must have no rows.
 func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 	fds, err := stor.List(lstorage.TypeManifest | lstorage.TypeTable)
 	if err != nil {
@@ -274,9 +278,9 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 	return nil
 }
 
-// removePartialIndex removes what a crash during the creation of an index leaves: a manifest, and a
-// CURRENT that is absent or torn, which goleveldb refuses. goleveldb creates a journal, which could
-// hold rows, only after them.
+// removePartialIndex removes what a crash during the creation of an index leaves, which goleveldb
+// refuses to open: a manifest, with CURRENT missing or torn. No rows can be lost, because goleveldb
+// creates a journal only after both.
 func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 	_, missing := stor.GetMeta()
 	journals, err := stor.List(lstorage.TypeJournal)
@@ -298,8 +302,8 @@ func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 	return wrapWrite("remove the beginning of an index", s.disk.removeCurrent())
 }
 
-// fail records that a write failed half-way. Memory may then differ from the disk, so the store
-// takes no more writes. It returns err.
+// fail records that a write has failed half-way. Memory may then differ from the disk, so the store
+// takes no more writes. fail returns err.
 func (s *Store) fail(err error) error {
 	if err == nil {
 		return nil
@@ -317,9 +321,10 @@ func (s *Store) fail(err error) error {
 	return err
 }
 
-// readOnly completes the opening of a folder if its index found no room. The store takes no writes
-// until it is opened again, for which the bytes of the journals must fit into tables. err is the
-// result of opening.
+// readOnly completes the opening of a folder whose index found no room to be opened for writing.
+// The store takes no writes until it is opened again, which needs room for writing the journals, of
+// journals bytes, into tables. err points to the result of opening; why is the error of the full
+// disk.
 func (s *Store) readOnly(err *error, why error, journals int64) {
 	if *err != nil {
 		return
@@ -336,8 +341,8 @@ func (s *Store) writable() error {
 	return nil
 }
 
-// Close closes the store. Without it nothing is lost; with it the next Open knows how far the log
-// went.
+// Close closes the store. A store that was not closed loses nothing, but only after Close does the
+// next Open know where the log must end.
 func (s *Store) Close() error {
 	s.space.close()
 	s.indexMu.Lock()
@@ -357,8 +362,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// noteEnd writes the end of the log to the index. Without it a last record that the disk lost looks
-// like one that was never complete.
+// noteEnd writes the end of the log to the index. Without it, a last record that the disk lost
+// cannot be told from one that was never written completely.
 func (s *Store) noteEnd() error {
 	if s.parent != nil || s.writable() != nil || s.view.Load().empty || s.flatHead.To == s.log.end {
 		return nil
@@ -373,7 +378,7 @@ func (s *Store) noteEnd() error {
 // Tip is the state of the chain in a store.
 type Tip struct {
 	Head, Final BlockRef
-	// the block of Flat and Frontier, from which a restart continues; of an overlay its base
+	// the block of Flat and Frontier, from which a restart continues; in an overlay, its base
 	FlatHead BlockRef
 	Tail     primitives.Height // the lowest height that is kept
 	Empty    bool              // no genesis yet: call Import

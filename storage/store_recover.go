@@ -93,8 +93,9 @@ func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 	return nil
 }
 
-// recoverCatchup applies the record of a pending block's results in a shard that was caught up
-// later. Those of blocks up to the flat head are in the index.
+// recoverCatchup applies a catchup record: the results of a pending block in a shard that was
+// caught up later. For blocks up to the flat head there is nothing to do, since the index has these
+// results.
 func (s *Store) recoverCatchup(at position, payload []byte) error {
 	h, raw, _, err := parseRecord(payload)
 	if err != nil {

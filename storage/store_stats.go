@@ -18,8 +18,8 @@ type Stats struct {
 	Paused       bool          // a write is waiting for a compaction now
 	Pending      int           // number of blocks above the flat head
 	PendingBytes int           // of their changes in memory
-	// Work of readers above the flat head: records read whole, single changes read from the log,
-	// and keys passed by scans.
+	// Work of reads above the flat head: records read as a whole, single changes read from the log,
+	// and keys visited by scans.
 	PendingRecords, PendingChanges, PendingKeys uint64
 }
 

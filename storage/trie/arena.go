@@ -37,10 +37,10 @@ func newArena() *arena {
 	return a
 }
 
-// mem is the list of slabs as of some moment, which is what a reader needs to follow references. It
-// contains all nodes of every root that was held at that moment. Slabs are slices and not pointers
-// to arrays: slicing an array through a pointer first touches the array's start for the nil check,
-// which is one more cache miss.
+// mem is the list of slabs as of some moment. A reader needs it to follow references. It contains
+// all nodes of every root that was held at that moment. Slabs are slices and not pointers to
+// arrays, because slicing an array through a pointer first touches the start of the array for the
+// nil check, which is one more cache miss.
 type mem [][]byte
 
 func (a *arena) mem() mem { return *a.slabs.Load() }
@@ -83,8 +83,8 @@ var classUnits = func() (units [numClasses]uint32) {
 	return units
 }()
 
-// alloc returns a block of at least size bytes, not zeroed, and its class. Reference 0 is never
-// returned.
+// alloc returns a block of at least size bytes, which is not zeroed, and its size class. It never
+// returns reference 0.
 func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 	c, units := classOf(size)
 	a.blocks++
@@ -100,8 +100,8 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 			return 0, 0, ErrFull
 		}
 		a.spare()
-		// Readers with the shorter slice never look at the new element, so growing in place is
-		// safe.
+		// A reader that has the old, shorter slice never looks at the new element, so appending in
+		// place is safe.
 		slab := a.newSlab(int(units) + 1)
 		grown := append(slabs, slab)
 		a.slabs.Store(&grown)
@@ -115,9 +115,9 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 	return ref, uint8(c), nil
 }
 
-// Slabs of a large forest are cut from chunks for which the kernel is asked to use huge pages:
-// walks touch memory at random, and with small pages most touches also miss the TLB. A small forest
-// does without, since a huge page is resident as a whole.
+// Slabs of a large forest are cut from chunks for which the kernel is asked to use huge pages.
+// Walks access memory at random, so with small pages most accesses also miss the TLB. A small
+// forest uses none, because a huge page is resident as a whole.
 const (
 	hugeChunk = 32 << 20
 	hugeFrom  = 16 // number of slabs from which on huge pages are requested

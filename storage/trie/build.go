@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// builder makes a subtree from pairs in ascending order, in one pass: a branch is made as soon as a
-// key lies beyond it. All keys share the first base nibbles.
+// builder makes a subtree from pairs in ascending order of keys, in one pass: a branch is made as
+// soon as a key lies beyond it. The first base nibbles are common to all keys and are not part of
+// the subtree.
 type builder struct {
 	mk     *nodeWriter
 	base   int
@@ -27,8 +28,8 @@ type builder struct {
 	maxBytes uint64
 }
 
-// minHashNodeUsage is the memory usage from which a finished subtree becomes a hash node when
-// maxBytes is exceeded.
+// minHashNodeUsage is the least memory usage of a finished subtree that becomes a hash node when
+// the nodes take more than maxBytes.
 const minHashNodeUsage = 1 << 20
 
 type frame struct {
@@ -170,10 +171,11 @@ func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 	return b.mk.commit(&s)
 }
 
-// BuildFrontier is Build that calls emit for all entries of all levels of the frontier, in no
-// order. An entry is valid during the call only. Once the nodes take keep bytes (0: never),
-// finished subtrees become hash nodes, which a source with these entries can load again: so a state
-// larger than memory can be built. After an error the forest must not be used any more.
+// BuildFrontier is Build that also calls emit for all entries of all levels of the frontier, in no
+// particular order. An entry is valid during the call only. Once the nodes in memory take keep
+// bytes, finished subtrees are replaced by hash nodes, so that a state larger than memory can be
+// built; a source that has the emitted entries can load them again. With keep 0 no subtree is
+// replaced. After an error the forest must not be used any more.
 func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64,
 	emit func(level int, e *FrontierEntry)) (*Root, error) {
 	f.mu.Lock()
@@ -191,8 +193,8 @@ func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64,
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// emitBranch emits the frontier entries of the branch at ref and returns the branch or its hash
-// node.
+// emitBranch emits the frontier entries of the branch at ref. It returns the branch, or the hash
+// node that replaced it.
 func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	mk := b.mk
 	n := mk.mem.at(ref)

@@ -23,7 +23,7 @@
 // A Partial offers for the nodes of a proof what a Root offers for the whole trie, with the same
 // records: see proof.go.
 //
-// Which nodes a read or an update reports to a Recording is consensus: the recorded bytes count
-// against the limits of a chunk, and are its state proof. The package records what nearcore
-// records, also where its own algorithm does not need to read the node.
+// Which nodes a read or an update reports to a Recording is part of consensus: the recorded bytes
+// count against the limits of a chunk, and they are its state proof. The package records what
+// nearcore records, even where its own algorithm does not need to read a node.
 package trie

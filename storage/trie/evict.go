@@ -6,18 +6,19 @@ import (
 	"math/bits"
 )
 
-// minEvictUsage is the memory usage of the smallest subtree that is replaced by a hash node, unless
-// the frontier is finer.
+// minEvictUsage is the least memory usage of a subtree that may be replaced by a hash node. With a
+// finer frontier it is a quarter of the frontier's lowest limit, if that is less.
 const minEvictUsage = 1024
 
 // Evict derives a root with the same pairs, in which the least recently used subtrees are replaced
-// by hash nodes, so that at least want bytes are freed if there is so much. It returns the root and
-// about how many bytes are freed. If there is nothing to evict it returns r itself, retained.
+// by hash nodes, so that at least want bytes are freed, if so many can be evicted. It returns the
+// new root and about how many bytes are freed. If there is nothing to evict, it returns r itself,
+// with one more holder.
 //
-// Only subtrees that are equal in base, the version of the forest's source, are evicted, since they
-// can be loaded again from there. Their memory is freed when the last root that contains them is
-// released. Errors: those of loading a subtree, ErrFull. It panics if a root belongs to another
-// forest.
+// base is the version that the forest's source has. Only subtrees that are equal in r and base are
+// evicted, since the source can load them again. Their memory is freed when the last root that
+// contains them is released. Errors: those of loading a subtree, ErrFull. It panics if a root
+// belongs to another forest.
 func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 	if r.forest != f || base.forest != f {
 		panic("trie: root of another forest")
@@ -54,24 +55,27 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 
 // Trie eviction.
 //
-// Problem: a state is larger than the memory budget. Readers hold roots without locks, so nodes
-// cannot be removed from under them, and the writer must know which parts were not used lately.
+// Problem: a state may be larger than the memory budget. Readers use roots without locks, so a node
+// cannot be removed while a reader may visit it. And the writer must know which parts were not used
+// lately, although readers take no locks.
 //
 // Invariants: eviction changes no root. It derives a new one in which hash nodes replace subtrees,
-// with the same hashes. A subtree is evicted only if it is equal, by hash, to that at the same path
-// of the base version: the source can load exactly that. Nodes are freed by the ordinary release of
-// versions (Root).
+// with the same hashes. A subtree is evicted only if the base version has an equal one, by hash, at
+// the same path, because that is what the source can load. Nodes are freed as usual, when the last
+// root that contains them is released (Root).
 //
-// Outline: the age of a subtree is the number of versions since it was last loaded or passed, in
-// powers of two. A first walk sums the bytes of all evictable subtrees by age and chooses the age
-// from which want bytes are reached. A second walk replaces the subtrees of that age and older. The
-// unit is a subtree below the frontier's lowest limit. If all children of a branch go, the branch
-// goes as a whole, so that not only hash nodes are left of a cold area.
+// Outline: the age of a subtree is the number of versions that were made since a load or a walk
+// last used it, as a power of two. A first walk sums up the bytes of all evictable subtrees by age,
+// and chooses the greatest age such that the subtrees of at least this age have want bytes. A
+// second walk replaces these subtrees. The unit of eviction is a subtree below the frontier's
+// lowest limit. If all children of a branch are evicted, the whole branch is replaced by one hash
+// node, so that a cold area does not remain as many hash nodes.
 //
-// Rejected: a reference count or a clock bit on each node, which readers would have to write.
+// Rejected: a reference count or a clock bit in each node, because readers would have to write to
+// it.
 
-// evictor looks at all subtrees of a frontier's size, first to sum them up by age, then to replace
-// the oldest.
+// evictor visits all subtrees of the size of a frontier entry: first to sum up their bytes by age,
+// then to replace the oldest.
 type evictor struct {
 	want, found uint64
 	least       uint64
@@ -87,11 +91,11 @@ type evictor struct {
 func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
 
 // walk processes the node at ref, which lies at path. It returns the node that replaces it, and
-// whether nothing below it has to stay: it is a hash node that is not loaded, or too small for a
-// hash node of its own and as old as what is evicted.
+// cold: whether nothing below the node has to stay in memory. That is so if it is a hash node that
+// is not loaded, or if it is too small for a hash node of its own and old enough to be evicted.
 //
-// base is the node at the same path of the base version, or 0. same says that everything below
-// equals the base. If nothing below a branch has to stay, the branch is evicted as a whole.
+// base is the node at the same path of the base version, or 0. same says that the node is known to
+// equal base with everything below. A branch whose children are all cold is evicted as a whole.
 func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte) (_ uint32, cold bool, err error) {
 	f := mk.forest
 	if e.replacing && e.found >= e.want {
@@ -235,8 +239,8 @@ func (e *evictor) evictSubtree(mk *nodeWriter, ref uint32, n node, path []byte) 
 	return made, true, nil
 }
 
-// copyNode copies a branch or an extension for the new version, so that references to children can
-// be replaced by references to nodes with the same hashes.
+// copyNode copies a branch or an extension for the new version. In the copy, references to children
+// can be replaced by references to other nodes with the same hashes.
 func (mk *nodeWriter) copyNode(n node) (uint32, node, error) {
 	extra, large := 0, n.hasValue() && n.large()
 	switch {

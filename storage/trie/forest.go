@@ -10,55 +10,57 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxKeyLen bounds keys, in bytes. nearcore's longest keys are below 2200 bytes: a contract data
-// key of 2048 and its account.
+// MaxKeyLen bounds keys, in bytes. nearcore's longest keys have less than 2200 bytes: a contract
+// data key of 2048 bytes and its account ID.
 const MaxKeyLen = 16 << 10
 
 // DefaultFrontier is the memory usage below which a subtree is one entry of the frontier's lowest
-// level, and is loaded as a whole.
+// level. Such a subtree is loaded as a whole.
 const DefaultFrontier = 4 << 10
 
-// Levels of the frontier. The limit of each level is 16 times that of the one below, as a branch
-// has 16 children. The highest level has no limit, so its only entry is the root. Each load is thus
-// a page of some dozens of entries or pairs, whatever the size of the state.
+// Levels of the frontier. The limit of each level is 16 times that of the level below, because a
+// branch has 16 children. The highest level has no limit, so its only entry is the root. Each load
+// thus reads a few dozen entries or pairs, whatever the size of the state.
 const (
 	Levels = 8
 	Top    = Levels - 1
 )
 
-// Errors. ErrCorrupt means that stored data contradicts a hash: the node cannot continue with it.
+// Errors. ErrCorrupt means that stored data does not have the expected hash, and that the node
+// cannot continue with it.
 var (
 	ErrCorrupt = errors.New("trie: data does not match its hash")
 	ErrOrder   = errors.New("trie: the keys are not ascending")
 	ErrKeyLen  = fmt.Errorf("trie: a key is longer than %d bytes", MaxKeyLen)
 )
 
-// Loader yields this trie's pairs with from <= key < to (nil to: no end) in ascending order, until
-// yield returns false. It reads stored flat values, which for a subtree that no update has touched
-// are those of its last change. It must be safe for concurrent use. The slices that it yields may
-// be reused after yield returns.
+// Loader yields this trie's pairs with from <= key < to in ascending order, until yield returns
+// false. A nil to means no upper bound. It reads stored flat values. For a subtree that no update
+// has touched since it became a hash node, these still are the subtree's pairs. A Loader must be
+// safe for concurrent use. The slices that it yields may be reused after yield returns.
 type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 
-// Origin calls use with a root of another forest that has the same subtrees as this one, if that
-// root still exists.
+// Origin lends a root of another forest whose subtrees equal those of this one: it calls use with
+// that root, if it still exists.
 type Origin func(use func(*Root) error) error
 
 // Rows yields the stored entries of a level of the frontier below a path, ascending, until yield
-// returns false. They may be of another version than the source: they are used only if they have
-// the hash for which they are loaded. No entries at all is not an error. An entry is valid during
+// returns false. The entries may be of another version than the source's pairs, since they are used
+// only if they have the expected hash. No entries at all is not an error. An entry is valid during
 // the call only.
 type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
 
-// Source is where a forest loads subtrees that are not in memory. Its pairs are of one fixed
-// version: a load that began before the flat head advanced, and reads after, reads what it would
-// have read before.
+// Source is where a forest loads subtrees that are not in memory. Its pairs are always those of one
+// version: a load that reads after the flat head has advanced still gets the pairs of the earlier
+// one.
 type Source struct {
 	Load   Loader
 	Rows   Rows   // nil: subtrees above the lowest level are loaded as pairs too
 	Borrow Origin // nil: none; else subtrees are copied from there without hashing
-	// Stale returns a source that is cheaper to read and may be of an earlier version. What it
-	// yields is used only if it has the expected hash. The reader then calls done and says whether
-	// it had. A nil function or a nil result: none. The returned source has no Stale itself.
+	// Stale returns a source that is cheaper to read but may be of an earlier version. What early
+	// yields is used only if it has the expected hash. The reader then calls done with whether it
+	// had. A nil Stale, or a nil early, means that there is no such source. early itself has no
+	// Stale.
 	Stale func() (early *Source, done func(right bool))
 }
 
@@ -121,18 +123,18 @@ func levelsFrom(lowest uint64) (limits [Levels]uint64) {
 // UserData returns Options.UserData.
 func (f *Forest) UserData() any { return f.userData }
 
-// SetSource replaces the source by that of a later version, which must have the same data for
-// everything that is not loaded. Safe for concurrent use.
+// SetSource replaces the source by that of a later version. For every subtree that is not loaded,
+// both must have the same data. Safe for concurrent use.
 func (f *Forest) SetSource(s Source) { f.source.Store(&s) }
 
-// Root is an immutable version of the trie. A holder owns one count, which Release gives back.
-// After that it must not use the root or bytes that it got from it. Reads are safe for concurrent
-// use.
+// Root is an immutable version of the trie. A root has a count of holders. A holder calls Release
+// once; after that it must not use the root, or bytes that it got from the root. Reads are safe for
+// concurrent use.
 //
 // Versions form a tree by derivation. A node belongs to the version that made it and to all
-// versions derived from it, down to those that replaced it. Each version lists the nodes that it
-// replaced (dead). So neither sharing nor releasing a node touches its siblings, as counting
-// references would. ZFS frees the blocks of snapshots in this way.
+// versions derived from that one, up to those that replaced the node. Each version lists the nodes
+// that it replaced (dead). So nodes need no reference counts: these would have to be changed in all
+// children of a node when it is copied or freed. ZFS frees the blocks of snapshots in the same way.
 type Root struct {
 	forest *Forest
 	refs   atomic.Int64
@@ -176,8 +178,8 @@ func (r *Root) Retain() *Root {
 	return r
 }
 
-// Release gives up one hold. The last one frees the nodes that no other root contains. Safe for
-// concurrent use. It panics if there was no hold.
+// Release removes one holder. Releasing the last one frees the nodes that no other root contains.
+// Safe for concurrent use. It panics if there is no holder.
 func (r *Root) Release() {
 	switch n := r.refs.Add(-1); {
 	case n < 0:
@@ -224,8 +226,8 @@ func (f *Forest) publish(parent *Root, ref uint32, id uint64, killed []dead) *Ro
 	return r
 }
 
-// Abandon declares that no version will be derived any more. Held roots stay valid, but released
-// ones are not taken apart: all memory is freed at once with the forest.
+// Abandon declares that no more versions will be derived. Held roots stay valid. Roots that are
+// released from now on are not freed node by node; all memory is freed at once with the forest.
 func (f *Forest) Abandon() {
 	f.mu.Lock()
 	defer f.unlock()
@@ -239,8 +241,8 @@ func (f *Forest) nextID() uint64 {
 	return f.lastID
 }
 
-// collapse removes the unheld version v from the tree of versions, unless two or more versions are
-// derived from it.
+// collapse removes version v, which has no holder, from the tree of versions, unless two or more
+// versions are derived from it.
 func (f *Forest) collapse(v *Root) {
 	for v != nil && v.refs.Load() == 0 {
 		parent := v.parent
@@ -255,8 +257,8 @@ func (f *Forest) collapse(v *Root) {
 			v.ref, v.dead, v.parent = 0, nil, nil
 			v = parent // which may have waited for this
 		case 1:
-			// What the child replaced is reachable only from v, if v made it. Otherwise it is also
-			// older than v.
+			// A node that the child replaced is reachable only from v if v made it. Otherwise older
+			// versions may contain it too.
 			child := v.children[0]
 			kept := v.dead
 			if parent == nil {
@@ -317,8 +319,8 @@ func (f *Forest) freeTree(ref uint32, floor uint64) {
 	f.freeDead(deadOf(ref, n))
 }
 
-// freeDeep frees the nodes under ref that are younger than floor, and appends the topmost older
-// ones to kept.
+// freeDeep frees the nodes under ref that are younger than floor. Where the walk down ends at an
+// older node, it appends that node to kept.
 func (f *Forest) freeDeep(ref uint32, floor uint64, kept []dead) []dead {
 	n := f.arena.mem().at(ref)
 	d := deadOf(ref, n)

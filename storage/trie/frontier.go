@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FrontierEntry is one entry of the frontier: the upper edge of a trie on one of several levels. It
-// is a maximal subtree below the level's limit of memory usage, or a larger single leaf, or a value
-// in a branch above those. The entries are stored as the flat head advances. They rebuild a trie
-// from the top, as far down as it is read.
+// FrontierEntry is one entry of a level of the frontier, the upper edge of a trie. It is a maximal
+// subtree below the level's limit of memory usage, or a larger single leaf, or the value of a
+// branch above such subtrees. The entries are stored as the flat head advances. From them a trie is
+// rebuilt from the top, down to where it is read.
 type FrontierEntry struct {
 	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
 	Hash    primitives.Hash // of the top node, or of the value
@@ -22,7 +22,7 @@ type FrontierEntry struct {
 	Data    []byte // the value, if it is short; nil: the loader has it
 }
 
-// AppendBorsh appends everything except the path, which is the key of the stored entry.
+// AppendBorsh appends everything except the path, which is the key under which the entry is stored.
 func (e *FrontierEntry) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendBool(b, e.IsValue)
 	b = borsh.AppendUint64(append(b, e.Hash[:]...), e.Size)
@@ -41,8 +41,9 @@ func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// diffPlace is a node on the path of a difference, with the first skip nibbles of its key passed,
-// and the levels on which it is still compared.
+// diffPlace is a position in one of the two tries that are compared: a node, how many nibbles of
+// the node's key lie above the position (skip), and the levels on which the position is still
+// compared.
 type diffPlace struct {
 	ref  uint32
 	n    node
@@ -54,20 +55,22 @@ type diffPlace struct {
 //
 // Problem: a state of many gigabytes must be usable right after a start, with its root hash
 // verified, and memory must hold only the part that is used. Reading the whole flat state at start
-// takes minutes, and storing all nodes multiplies the writes.
+// would take minutes, and storing all nodes would multiply the writes.
 //
-// Invariants: on each level that has entries they cover all keys of the trie without overlap. Every
-// entry has the hash and memory usage of its subtree, so a load verifies what it read against the
-// entry, and the root against the block.
+// Invariants: on each level that has entries, these cover all keys of the trie without overlap.
+// Every entry has the hash and memory usage of its subtree. So a load can verify what it read
+// against the entry, and the root's entry is verified against the block.
 //
 // Outline: level i has the maximal subtrees below DefaultFrontier * 16^i of memory usage. The
 // highest level is the root alone. A start reads the root's entry and makes it a hash node. A hash
-// node loads from the entries of the highest level that lies within it, as hash nodes again, and
-// below the lowest level from the pairs of the flat state. FrontiersSince computes the changed
-// entries of all levels in one walk over two versions, when the flat head advances.
+// node is loaded from the entries within it of the highest level that is finer than itself, which
+// become hash nodes again. A hash node below the limit of the lowest level is loaded from the pairs
+// of the flat state. FrontiersSince computes the changed entries of all levels in one walk over two
+// versions, when the flat head advances.
 //
-// Rejected: one level only, since its entries of a large state take minutes to read; storing nodes
-// by hash, as nearcore's State column does, which writes every path of every update.
+// Rejected: only one level, because for a large state reading its entries would take minutes;
+// storing nodes by hash, as in nearcore's State column, because every update would write all nodes
+// on the paths of its keys.
 
 // frontierDiff compares two roots from the top, on several levels at once.
 type frontierDiff struct {
@@ -105,8 +108,8 @@ func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
 
 // FrontierSince returns how a level of r's frontier differs from that of another root of the same
 // forest (nil: the empty trie): entries to put, which replace those with an equal path, and paths
-// to remove, both ascending. On levels between the lowest and the highest, a trie that is below the
-// limit as a whole has no entries, since they would never be read.
+// to remove, both ascending. On the levels between the lowest and the highest, a trie whose memory
+// usage is below the level's limit has no entries, since they would never be read.
 func (r *Root) FrontierSince(old *Root, level int) (put []FrontierEntry, removed [][]byte, err error) {
 	puts, gone, err := r.frontiersSince(old, 1<<level)
 	return puts[level], gone[level], err
@@ -142,8 +145,8 @@ func (r *Root) frontiersSince(old *Root,
 	return d.put, d.removed, nil
 }
 
-// sortDiff sorts both lists and deletes from removed the paths that are put. The walk emits in
-// order except where the shape changed.
+// sortDiff sorts both lists by path and deletes from removed the paths that are in put. The lists
+// are nearly sorted: the walk emits in order except where the trie's shape changed.
 func sortDiff(put *[]FrontierEntry, removed *[][]byte) {
 	slices.SortFunc(*put, func(x, y FrontierEntry) int { return bytes.Compare(x.Path, y.Path) })
 	slices.SortFunc(*removed, bytes.Compare)
@@ -201,8 +204,8 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 	return nil
 }
 
-// entries notes the entries that end here, on the levels on which a place is below the limit, and
-// ends these levels.
+// entries emits the entries of the levels on which old or new is an entry, that is on which its
+// memory usage is below the limit, and ends the comparison on these levels.
 func (d *frontierDiff) entries(old, new *diffPlace) {
 	var path []byte
 	for m := old.on | new.on; m != 0; m &= m - 1 {
@@ -291,10 +294,11 @@ func (d *frontierDiff) step(p diffPlace, nibble byte) diffPlace {
 	return diffPlace{ref: next, n: d.f.arena.mem().at(next), on: p.on}
 }
 
-// Import makes the root with exactly these entries of one level, in ascending order of paths.
-// Subtrees are loaded when first touched. A hash mismatch, here of the whole or later of a subtree,
-// is ErrCorrupt with the path. The loader must keep yielding the current pairs of each subtree's
-// range until the subtree is loaded or changed by an update.
+// Import makes the root whose frontier on one level has exactly these entries, which must be in
+// ascending order of paths. Subtrees are loaded when first visited. If the root's hash is not want,
+// Import returns ErrCorrupt; if a subtree that is loaded later does not have its entry's hash, that
+// read returns ErrCorrupt with the path. The loader must keep yielding the current pairs of each
+// subtree's range until the subtree is loaded or changed by an update.
 func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, error) {
 	if err := checkEntries(entries, nil); err != nil {
 		return nil, err
@@ -353,8 +357,8 @@ func checkEntries(entries []FrontierEntry, below []byte) error {
 	return nil
 }
 
-// values returns the values of the entries, which it reads from the loader where they are absent.
-// Nil if no entry is a value.
+// values returns the values of those entries that are values. Values that an entry does not contain
+// are read by the loader. It returns nil if no entry is a value.
 func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 	var data [][]byte
 	for i := range entries {

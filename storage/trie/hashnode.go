@@ -10,18 +10,19 @@ import (
 
 // hashNode describes a hash node: a subtree of which only hash and memory usage are in memory.
 //
-// Problem: most of a large state is not in memory, but roots share it, and readers that take no
-// lock must be able to load it.
+// Problem: most of a large state is not in memory. Several roots share the missing subtrees, and
+// readers, which take no lock, must be able to load them.
 //
 // Invariants: loading changes no root. All roots that share a hash node share the loaded subtree. A
 // loaded subtree has the hash and memory usage of its hash node, or the load fails with ErrCorrupt.
 //
-// Outline: a node of kindHash has hash, memory usage and path. Its row (hashNodeRow) has what
-// changes: the top node of the loaded subtree, published atomically, and the version of the last
-// use. A load reads outside the writer's lock and builds under it. Two loads of the same node waste
-// work but are no error. Sources are tried in order: a copy from another forest (Borrow), a stale
-// index, entries of the frontier, pairs of the flat state, and last the source with which the hash
-// node was made, in case the present source is on another branch.
+// Outline: a node of kindHash has hash, memory usage and path. Its row (hashNodeRow) has what may
+// change: the top node of the loaded subtree, which is published atomically, and the number of the
+// version at which it was last used. A load reads outside the writer's lock and builds under it.
+// Two loads of the same node waste work but are no error. Sources are tried in order: a copy from
+// another forest (Borrow), a stale index, entries of the frontier, pairs of the flat state. Last
+// comes the source with which the hash node was made, in case the present source is on another
+// branch.
 //
 // There are millions of hash nodes, so their rows have no Go pointers. hashNode is assembled only
 // for a load. Rejected: a Go object with a mutex for each.
@@ -143,8 +144,8 @@ func (t *hashNodeTable) drop(i uint32) {
 	t.used--
 }
 
-// PathRange returns the range of keys below a path of nibbles, one a byte: from <= key < to. A nil
-// to is no end.
+// PathRange returns the range from <= key < to of the keys below a path, which has one nibble in
+// each byte. A nil to means no upper bound.
 func PathRange(path []byte) (from, to []byte) {
 	x := pathNibs(path)
 	from = x.b
@@ -182,8 +183,8 @@ func (p *flatPairs) each(yield func(key, value []byte) bool) {
 	}
 }
 
-// loadBuffer holds what a subtree is built from: entries of the frontier with the values of those
-// that are values, or else pairs.
+// loadBuffer holds what a subtree is built from: either frontier entries, with the values of the
+// entries that are values, or pairs.
 type loadBuffer struct {
 	entries []FrontierEntry
 	paths   []byte // of the entries, concatenated
@@ -211,8 +212,9 @@ func (g *loadBuffer) done() {
 // entries are of another version.
 const maxByPairs = 256 << 20
 
-// fetch reads what a subtree is built from: with rows, the entries of the highest level within it,
-// if there are any; else its pairs. got must be empty.
+// fetch reads what a subtree is built from. If rows is set, these are the entries of the highest
+// level within the subtree, if the source has any. Otherwise they are the subtree's pairs. got must
+// be empty.
 func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows bool) (err error) {
 	if rows {
 		if err = f.fetchRows(got, src, n, s); err == nil {
@@ -230,8 +232,8 @@ func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows b
 	})
 }
 
-// fetchRows reads the entries of a subtree. None if there are none, or if the subtree is one entry:
-// a large leaf.
+// fetchRows reads the stored entries of a subtree. It finds none if none are stored, or if the
+// subtree itself is the only entry: a large leaf.
 func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) error {
 	if src.Rows == nil || n.usage() < f.frontier {
 		return nil
@@ -257,8 +259,8 @@ func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) er
 	return checkEntries(got.entries, s.path)
 }
 
-// load returns the subtree of a hash node and loads it if needed. Two concurrent loads of the same
-// node waste work but are no error.
+// load returns the subtree of a hash node, and loads it if it is not in memory. Two concurrent
+// loads of the same node waste work but are no error.
 func (f *Forest) load(n node) (uint32, error) {
 	row := f.hashNodes.get(n.child())
 	if now := f.clock.Load(); row.used.Load() != now {
@@ -274,7 +276,8 @@ func (f *Forest) load(n node) (uint32, error) {
 // coldVersions is the number of versions since the last load after which Cold returns false.
 const coldVersions = 8
 
-// Cold returns whether lookups had to load subtrees in recent versions.
+// Cold returns whether lookups had to load subtrees lately: in one of the last coldVersions
+// versions.
 func (r *Root) Cold() bool { return r.forest.lastLoad.Load()+coldVersions >= r.forest.clock.Load() }
 
 // loadLocked is load for the writer.
@@ -299,14 +302,14 @@ func (f *Forest) loadHashNode(n node, s *hashNode, locked bool) (uint32, error) 
 }
 
 // needsOriginal returns whether a subtree that was not found in src must be searched in the source
-// with which the hash node was made: the present source is on another branch, or has at this moment
-// another value than the hash node's version.
+// with which the hash node was made. This is so if src is not that source and had other data: src
+// may be on another branch, or may at the moment have another version of the subtree.
 func (s *hashNode) needsOriginal(src *Source, err error) bool {
 	return errors.Is(err, ErrCorrupt) && s.src != nil && s.src != src
 }
 
-// loadFrom loads a hash node from a source. Stored entries may be of another version than the
-// source: then the pairs decide.
+// loadFrom loads a hash node from a source. The source's stored entries may be of another version
+// than its pairs. If they do not have the expected hash, the pairs are used.
 func (f *Forest) loadFrom(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if src.Borrow != nil {
 		if ref, err := f.loadBorrowed(n, s, src, locked); ref != 0 || err != nil {
@@ -325,8 +328,8 @@ func (f *Forest) loadFrom(n node, s *hashNode, src *Source, locked bool) (uint32
 	return f.loadBy(n, s, src, src, false, locked)
 }
 
-// loadStale loads a hash node from the stale source. It returns 0 if the subtree has changed since,
-// or on any error: then the source itself decides.
+// loadStale loads a hash node from the stale source. It returns 0 if the stale source has another
+// version of the subtree, or after any error. The caller then uses the source itself.
 func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32 {
 	if src.Stale == nil {
 		return 0
@@ -340,8 +343,8 @@ func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32
 	return ref
 }
 
-// loadBy loads a hash node of source src from the entries or pairs of from. 0 without an error:
-// there are no entries.
+// loadBy loads a hash node from the entries (if rows is set) or the pairs of the source from. src
+// is the source of the loaded nodes. It returns 0 without an error if from has no entries.
 func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked bool) (uint32, error) {
 	got := loadBuffers.Get().(*loadBuffer)
 	defer got.done()
@@ -367,8 +370,8 @@ func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked boo
 	return ref, nil
 }
 
-// loadBorrowed copies the subtree of a hash node from the root that the source lends. 0: that root
-// is gone.
+// loadBorrowed copies the subtree of a hash node from the root that the source lends. It returns 0
+// if that root is gone.
 func (f *Forest) loadBorrowed(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if !locked {
 		f.mu.Lock()

@@ -21,8 +21,9 @@ type Visit struct {
 	Len  uint32 // of its encoding
 }
 
-// Lookup finds key. rec (may be nil) records every node on the path, also that of an absent key, up
-// to where it ends. The value is not recorded. The error is that of loading a subtree.
+// Lookup finds key. rec, unless nil, records every node on the path of the key; if the key is
+// absent, every node on the path down to where it ends. The value is not recorded. Errors are those
+// of loading a subtree.
 func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err error) {
 	v, _, found, err = r.walk(key, rec, nil, false, true)
 	return v, found, err
@@ -31,9 +32,9 @@ func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err e
 // errNotLoaded ends a walk that must not load.
 var errNotLoaded = errors.New("trie: the node is not in memory")
 
-// Peek returns the value of key, nil if there is none, as far as it is in memory. known is false if
-// a subtree would have to be loaded: then a reader of single values reads the flat state more
-// cheaply.
+// Peek returns the value of key, or nil if there is none, without loading anything. known is false
+// if a subtree would have to be loaded for the answer. A reader of a single value then reads it
+// from the flat state, which is cheaper.
 func (r *Root) Peek(key []byte) (value []byte, known bool) {
 	v, _, found, err := r.walk(key, nil, nil, false, false)
 	if err != nil || !found {
@@ -42,8 +43,8 @@ func (r *Root) Peek(key []byte) (value []byte, known bool) {
 	return r.Value(v, nil), true
 }
 
-// Path is Lookup that also appends the nodes on the path. Their number is what contract writes are
-// charged for, whether they were recorded before or not.
+// Path is Lookup that also appends the nodes on the path. Writes by contracts are charged by the
+// number of these nodes, whether they were recorded before or not.
 func (r *Root) Path(key []byte, rec *Recording, path []Visit) (_ []Visit, v ValueRef, found bool, err error) {
 	v, path, found, err = r.walk(key, rec, path, true, true)
 	return path, v, found, err
@@ -82,8 +83,8 @@ func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 	return f.valueOf(f.arena.mem().at(v.ref))
 }
 
-// walk follows a key. With collect it appends the nodes to path. Without load it ends with
-// errNotLoaded at what is not in memory.
+// walk follows a key from the root. If collect is set, it appends the nodes to path. If load is not
+// set, it returns errNotLoaded where it reaches a node that is not in memory.
 func (r *Root) walk(key []byte, rec *Recording, path []Visit,
 	collect, load bool) (v ValueRef, _ []Visit, found bool, err error) {
 	f, ref, pos := r.forest, r.ref, 0
@@ -152,8 +153,8 @@ func refOf(ref uint32, n node) ValueRef {
 	return v
 }
 
-// resolve follows a hash node to its subtree and loads that if needed. locked says that the caller
-// is the writer.
+// resolve follows a reference. If it leads to a hash node, resolve returns the top of that node's
+// subtree, which it loads if needed. locked says that the caller is the writer.
 func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
 	n := f.arena.mem().at(ref)
 	if n.kind() != kindHash {

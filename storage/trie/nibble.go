@@ -120,8 +120,9 @@ var nibbleBytes = []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 // hexPrefixLen returns the length of the hex-prefix encoding of n nibbles.
 func hexPrefixLen(n int) int { return 1 + n/2 }
 
-// putHexPrefix writes the hex-prefix encoding of x, hexPrefixLen(x.n) bytes. 0x20 marks a leaf,
-// 0x10 an odd length, with the first nibble in the first byte (nearcore nibble_slice.rs:127).
+// putHexPrefix writes the hex-prefix encoding of x, hexPrefixLen(x.n) bytes. In the first byte,
+// 0x20 marks a leaf and 0x10 an odd length; if the length is odd, its low half is the first nibble
+// (nearcore nibble_slice.rs:127).
 func putHexPrefix(dst []byte, x nibs, leaf bool) {
 	var head byte
 	if leaf {
@@ -153,8 +154,8 @@ func matchLeaf(key []byte, pos int, enc []byte) bool {
 	return bytes.Equal(key[pos>>1:], enc[1:])
 }
 
-// matchExt returns the number of nibbles of the encoded extension enc, and whether the nibbles of
-// key from pos on begin with them.
+// matchExt returns the number of nibbles of the encoded extension enc, and whether these are the
+// nibbles of key from pos on.
 func matchExt(key []byte, pos int, enc []byte) (int, bool) {
 	if len(enc) == 1 { // the most frequent length
 		return 1, pos < 2*len(key) && nibbleAt(key, pos) == enc[0]&0xf
@@ -166,8 +167,8 @@ func matchExt(key []byte, pos int, enc []byte) (int, bool) {
 	return e.n, commonPrefix(e, keyNibs(key, pos)) == e.n
 }
 
-// packNibbles joins nibbles, one a byte, to bytes. A last odd nibble is dropped (nearcore
-// ops/iter.rs key()).
+// packNibbles joins nibbles, given as one in each byte, to bytes. If their number is odd, the last
+// one is dropped (nearcore ops/iter.rs key()).
 func packNibbles(path []byte) []byte {
 	key := make([]byte, len(path)/2)
 	for i := range key {

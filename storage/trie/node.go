@@ -19,9 +19,9 @@ import (
 //	.. id of the root it was made for u64, [value, or slot of a large value u32, or path of a hash
 //	   node, two nibbles a byte]
 //
-// The node contains its encoding as it is hashed and proven, including the hashes of its children:
-// when one child of a branch changes, hashing the branch again does not touch the others, which are
-// likely not in the processor's cache.
+// The node contains the encoding that is hashed and used in proofs, including the hashes of its
+// children. So if one child of a branch changes, the branch can be hashed again without reading the
+// other children, which are likely not in the processor's cache.
 type node []byte
 
 const (

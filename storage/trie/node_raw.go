@@ -34,7 +34,7 @@ type ValueID struct {
 	Hash primitives.Hash
 }
 
-// RawNode is a node as it is hashed and proven (nearcore RawTrieNodeWithSize).
+// RawNode is a node in the form that is hashed and used in proofs (nearcore RawTrieNodeWithSize).
 type RawNode struct {
 	Kind        Kind
 	Key         []byte              // hex-prefix encoded; Leaf and Extension

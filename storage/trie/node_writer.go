@@ -162,9 +162,9 @@ func (mk *nodeWriter) finishExtension(n node, child uint32) {
 	mk.seal(n, keyCost(n.extLen())+below.usage())
 }
 
-// branch makes a branch of the children that are not 0. v may be nil. rest is the memory usage of
-// the children. old is the branch that it replaces, or nil: the hashes of shared children are
-// copied from it.
+// branch makes a branch of those children that are not 0. v is its value, or nil. rest is the sum
+// of the children's memory usages. old is the branch that it replaces, or nil. The hashes of
+// children that both have are copied from old.
 func (mk *nodeWriter) branch(kids *[16]uint32, v *value, rest uint64, old node) (uint32, error) {
 	var mask uint16
 	for i, k := range kids {
@@ -218,8 +218,8 @@ func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 	return rest
 }
 
-// sub is a subtree under construction. The key of its top node depends on the node above, so a leaf
-// or an extension at the top is made only when that is known.
+// sub is a subtree under construction. The key of its top node depends on the node above. So a leaf
+// or an extension at the top is made only once the node above is known.
 type sub struct {
 	kind    subKind
 	emptied bool   // after some deletion, in the order of the changes, the subtree was empty

@@ -13,19 +13,20 @@ import (
 // incomplete.
 var ErrMissing = errors.New("trie: missing from the proof")
 
-// MaxProof bounds the total bytes of a proof: no state witness is longer (nearcore state_witness.rs
-// MAX_UNCOMPRESSED_STATE_WITNESS_SIZE).
+// MaxProof bounds the total bytes of a proof, because no state witness may be longer (nearcore
+// state_witness.rs MAX_UNCOMPRESSED_STATE_WITNESS_SIZE).
 const MaxProof = 64 << 20
 
 // maxUsage bounds the memory usage that a node of a proof may claim, so that sums cannot overflow.
 const maxUsage = 1 << 56
 
-// Partial is a trie of which only some nodes and values are known, by hash: what a state proof
-// contains. It offers what a Root offers, in the same order and with the same records, and returns
+// Partial is a trie of which only the nodes and values in a state proof are known. It has the
+// operations of a Root, which visit nodes in the same order and record the same ones, but return
 // ErrMissing where the proof lacks a node.
 //
-// Nothing in a proof is trusted except that a string has its hash. A malformed string is
-// ErrCorrupt. A Partial never changes and is safe for concurrent use.
+// Nothing in a proof is trusted: nodes and values are found by the hash of their string, which is
+// computed. If a string that should be a node is malformed, the error is ErrCorrupt. A Partial
+// never changes and is safe for concurrent use.
 type Partial struct {
 	root    primitives.Hash
 	usage   uint64
@@ -39,8 +40,9 @@ type proofStrings struct {
 	index map[primitives.Hash]uint32
 }
 
-// newStrings are strings that updates made, possibly with duplicates. They are rarely looked up:
-// the result of a chunk is its root.
+// newStrings are the strings that updates have made, possibly with duplicates. They are rarely
+// looked up, because usually only the root after a chunk is needed. So they are indexed only at the
+// first lookup.
 type newStrings struct {
 	list   [][]byte
 	hashes []primitives.Hash
@@ -65,9 +67,9 @@ func (s *newStrings) find(h *primitives.Hash) (uint32, bool) {
 	return i, ok
 }
 
-// NewPartial takes the byte strings of a proof, which it keeps, and the root of the state. The
-// order of strings does not matter. Duplicates count once. Strings that nothing refers to are
-// ignored, as in nearcore, where contract code is appended. Errors: ErrMissing, ErrCorrupt.
+// NewPartial makes a Partial from the byte strings of a proof, which it keeps, and the state root.
+// The order of strings does not matter, and duplicates count once. Strings that nothing refers to
+// are ignored, as in nearcore, which adds contract code to proofs. Errors: ErrMissing, ErrCorrupt.
 func NewPartial(strings [][]byte, root primitives.Hash) (*Partial, error) {
 	return newPartial(strings, root, MaxProof)
 }
@@ -106,8 +108,8 @@ func (p *Partial) Root() primitives.Hash { return p.root }
 // MemoryUsage returns the root node's memory usage, 0 for an empty trie.
 func (p *Partial) MemoryUsage() uint64 { return p.usage }
 
-// Find returns the string with a hash, read-only, whatever it is: contract code is found in this
-// way.
+// Find returns the string with a hash, whatever it contains: contract code is found in this way.
+// The string is read-only.
 func (p *Partial) Find(h primitives.Hash) ([]byte, bool) {
 	ref := p.ref(&h)
 	if ref == 0 {

@@ -1,20 +1,23 @@
 package trie
 
-// Forks says where other keys of a trie diverge from one key, as far as the path of that key shows.
+// Forks says at which depths other keys of a trie diverge from a given key, as far as the nodes on
+// the path of that key show.
 type Forks struct {
 	Depths []int // in nibbles, ascending
 	Found  bool  // the key exists
-	// if it does not: the keys that diverge last stay together below, so there is no branch at the
-	// last depth
+	// Alone is set only if the key is absent. Then the keys that diverge at the last depth have a
+	// common next nibble, so that there is no branch at that depth.
 	Alone bool
-	// if Alone: the nibble with which they continue; EndNibble: the remaining key ends there
+	// Next is that common nibble if Alone is set. It is EndNibble if the path of the key ends there
+	// at a leaf.
 	Next byte
 }
 
 // EndNibble stands for the end of a key.
 const EndNibble = 16
 
-// Forks returns the forks along the path of a key. ErrMissing where the proof lacks a node.
+// Forks returns the forks along the path of a key. It returns ErrMissing where the proof lacks a
+// node.
 func (p *Partial) Forks(key []byte) (f Forks, err error) {
 	if p.root.IsZero() {
 		return f, nil

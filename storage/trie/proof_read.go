@@ -69,17 +69,17 @@ func (p *Partial) walk(key []byte, rec *Recording, path []Visit,
 	return v, path, false, nil
 }
 
-// MaxScan bounds the nodes that one scan of a proof visits. Equal subtrees are one string, so a
-// small proof may describe a trie of any size. A chunk only scans the keys of an account that may
-// be deleted, of 10,000 bytes in total.
+// MaxScan bounds the nodes that one scan of a proof visits. It is needed because equal subtrees are
+// the same string, so that a small proof may describe a trie of any size. Valid chunks stay below
+// it: they scan only the keys of an account that may be deleted, which have 10,000 bytes in total.
 const MaxScan = 1 << 20
 
 // errStop ends a scan that yield stopped.
 var errStop = errors.New("trie: the scan was stopped by its caller")
 
 // Scan yields the pairs that Root.Scan yields, ascending, until yield returns false, and records
-// the same nodes in the same order. With a non-nil after it yields greater keys only, and does not
-// record the path to the first of them.
+// the same nodes in the same order. If after is not nil, it yields only keys greater than after,
+// and does not record the path to the first of them.
 func (p *Partial) Scan(prefix, after []byte, rec *Recording, yield func(key, value []byte) bool) error {
 	if p.root.IsZero() {
 		return nil
@@ -234,7 +234,7 @@ func (s *partialScan) from(h *primitives.Hash, rest nibs) error {
 	return nil
 }
 
-// FindSplit is Root.FindSplit on the nodes of a proof.
+// FindSplit is Root.FindSplit, on a partial trie.
 func (p *Partial) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 	return findSplit(p.root, func(h primitives.Hash) (splitNode[primitives.Hash], error) {
 		n, err := p.node(&h, rec)

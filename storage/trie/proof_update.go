@@ -60,8 +60,8 @@ func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 }
 
 // proofUpdater applies changes to the nodes of a proof, key by key, as nearcore does
-// (ops/insert_delete.rs, ops/squash.rs): the sums of memory usages, and the nodes that are read,
-// depend on that order.
+// (ops/insert_delete.rs, ops/squash.rs). That order matters because the memory usages and the set
+// of nodes that are read depend on it.
 type proofUpdater struct {
 	p     *Partial
 	rec   *Recording
@@ -98,10 +98,10 @@ func (p *Partial) updater(rec *Recording, room int) *proofUpdater {
 	return &proofUpdater{p: p, rec: rec, out: &Partial{strings: p.strings, added: made}}
 }
 
-// Update returns the trie with the changes, in strictly ascending order of keys, and records the
-// old nodes that Forest.Update records. p does not change. The result shares its strings and keeps
-// the values. After an error nothing has changed except rec. Errors: ErrOrder, ErrKeyLen,
-// ErrMissing, ErrCorrupt.
+// Update returns the trie after the changes, which must be in strictly ascending order of keys. It
+// records the same old nodes as Forest.Update. p does not change. The result shares p's strings and
+// keeps the values of the changes. After an error nothing has changed except rec. Errors: ErrOrder,
+// ErrKeyLen, ErrMissing, ErrCorrupt.
 func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
 	g := p.updater(rec, 4*len(changes))
 	root := g.node(proofUpdateNode{kind: noNode})
@@ -219,8 +219,8 @@ func (g *proofUpdater) insert(n *proofUpdateNode, key nibs, v ValueID) error {
 		n.rest, n.kid = child.usage(), link{node: child}
 		return err
 	}
-	// The node diverges from the key after l nibbles: a branch goes there, below an extension if l
-	// > 0.
+	// The node's key diverges from the changed key after l nibbles. A branch is made there, below
+	// an extension if l > 0.
 	below := g.node(*n)
 	below.key = n.key.from(l)
 	branch := g.node(proofUpdateNode{kind: Branch, kids: g.branch()})
@@ -412,8 +412,8 @@ func (g *proofUpdater) hashOf(l link) (*primitives.Hash, error) {
 }
 
 // RetainIntervals returns the trie with only the keys in some of the intervals, and records what
-// Forest.RetainIntervals records (nearcore ops/resharding.rs retain_multi_range). It proves the
-// child of a split shard.
+// Forest.RetainIntervals records (nearcore ops/resharding.rs retain_multi_range). It serves to
+// verify the state of a child of a split shard.
 func (p *Partial) RetainIntervals(keep []Interval, rec *Recording) (*Partial, error) {
 	g := p.updater(rec, 0)
 	if p.root.IsZero() {

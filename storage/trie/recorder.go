@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Recorded is a trie node or value that was read, as bytes.
+// Recorded is a trie node or value that was recorded, in encoded form.
 type Recorded struct {
 	Hash  primitives.Hash
 	Len   uint32
@@ -20,9 +20,9 @@ type Recorded struct {
 // order of their first touch, and sums their lengths (nearcore TrieRecorder; the charge of 2000 for
 // a removal is added by the caller).
 //
-// The zero value is empty and usable. It is not safe for concurrent use: join separate recordings
-// with Merge. The roots that are read must stay held while it is in use, since it refers to their
-// nodes.
+// The zero value is empty and usable. It is not safe for concurrent use: concurrent readers use
+// separate recordings and join them with Merge. While a Recording is in use, the roots that were
+// read must stay held, since it refers to their nodes.
 type Recording struct {
 	forest  *Forest
 	proof   *Partial // instead of a forest
@@ -43,7 +43,8 @@ func (r *Recording) Len() int { return len(r.entries) }
 // Size returns their total length in bytes.
 func (r *Recording) Size() uint64 { return r.size }
 
-// Entries returns the recorded strings, oldest first. It is read-only and valid until the next use.
+// Entries returns the recorded strings, oldest first. The slice is read-only and valid until the
+// next use of the Recording.
 func (r *Recording) Entries() []Recorded { return r.entries }
 
 // Contains returns whether the string with this hash is recorded.
@@ -112,8 +113,8 @@ func (r *Recording) bindProof(p *Partial) {
 	}
 }
 
-// recordSlot is a slot of the table. The reference saves a comparison of hashes when the same node
-// is recorded again.
+// recordSlot is a slot of the hash table. ref is the node's reference: if the same node is recorded
+// again, comparing ref replaces comparing hashes.
 type recordSlot struct {
 	ref   uint32
 	index uint32 // 1 + index of the entry, and valueBit; 0: free
@@ -134,8 +135,8 @@ func (e *Recorded) has(word uint64, h []byte) bool {
 	return binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32])
 }
 
-// find returns the slot of a string, or the free slot for it. ref, if not 0, is the string's
-// source.
+// find returns the slot of the string with hash h, or the free slot for it. ref, unless 0, is the
+// reference of the node, and value says that the string is a value.
 func (r *Recording) find(h []byte, ref uint32, value bool) (slot int, found bool) {
 	word := binary.LittleEndian.Uint64(h)
 	if r.table == nil {
@@ -206,7 +207,7 @@ func (r *Recording) addNode(ref uint32, n node) {
 }
 
 // addRef records a string of a proof. A string that is a node at one place and a value at another
-// is the same one.
+// is recorded once.
 func (r *Recording) addRef(h []byte, length, ref uint32) {
 	if r.recent == nil || !r.wasRecent(ref) {
 		r.add(h, length, ref, false)

@@ -10,9 +10,10 @@ import (
 // Interval is the range of keys from From (inclusive) to To (exclusive).
 type Interval struct{ From, To []byte }
 
-// sharedColumns go to both children of a split shard: the delayed queue, yields that may time out,
-// the bandwidth scheduler, global contracts. leftColumns, the buffered receipts, go to the left
-// child. All other columns begin with an account (nearcore ops/resharding.rs:33).
+// sharedColumns are inherited by both children of a split shard: the delayed queue, yields that may
+// time out, the bandwidth scheduler, global contracts. leftColumns, the buffered receipts, are
+// inherited by the left child only. Keys of all other columns begin with an account, and go to the
+// child that has the account (nearcore ops/resharding.rs:33).
 var (
 	sharedColumns = []primitives.TrieColumn{
 		primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout,
@@ -63,9 +64,9 @@ func Kept(keep []Interval, key []byte) bool {
 	return false
 }
 
-// RetainIntervals derives the root with only the keys in some of the intervals. rec records what
-// nearcore reads: the root, every child of a node in which an interval begins or ends, and what is
-// squashed (ops/resharding.rs).
+// RetainIntervals derives a root with only those keys of r that are in one of the intervals. rec
+// records what nearcore reads (ops/resharding.rs): the root, every child of a node in which an
+// interval begins or ends, and the nodes that are merged (squashed) when branches lose children.
 func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")
@@ -132,8 +133,8 @@ func (re *retainer) discard(ref uint32) {
 	re.killed = append(re.killed, d)
 }
 
-// look records the read of a child: nearcore loads a child before it decides whether to keep it.
-// Without a recorder the child need not be loaded.
+// look records the read of a child, because nearcore loads a child before it decides whether to
+// keep it. Without a recorder the child is not loaded.
 func (re *retainer) look(ref uint32) error {
 	if re.rec == nil {
 		return nil
@@ -216,8 +217,8 @@ func (re *retainer) retain(ref uint32, path []byte) (sub, error) {
 }
 
 // Inherit makes a root that equals r, a root of another forest that the source lends. Nothing is
-// copied at first: subtrees are copied when they are first read, some nodes at a time, and are not
-// hashed again.
+// copied at first. When a subtree is first read, a few of its nodes are copied, without hashing
+// them again.
 func (f *Forest) Inherit(r *Root) (*Root, error) {
 	f.mu.Lock()
 	defer f.unlock()
@@ -247,7 +248,8 @@ func (mk *nodeWriter) hashNode(n node, path []byte) (uint32, error) {
 }
 
 // copyBorrowed copies the top of the subtree of the hash node n from the root that the source
-// lends, for the child of a split shard. 0: that root is gone. The caller has the writer's turn.
+// lends, for the child of a split shard. It returns 0 if that root is gone. The caller holds the
+// writer's lock.
 func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err error) {
 	if src.Borrow == nil {
 		return 0, nil
@@ -301,12 +303,13 @@ func (r *Root) at(path []byte) (uint32, error) {
 	return ref, nil
 }
 
-// copyLevels is the number of levels above the frontier that are copied at once: some 16 nodes, and
-// as many hash nodes for each.
+// copyLevels is the number of levels above the frontier that are copied at once. That is about 16
+// nodes, with up to 16 hash nodes below each.
 const copyLevels = 2
 
-// copy copies the node at ref of another forest with its subtree: all of it if it is loaded as one
-// unit, else the given number of levels, with hash nodes below.
+// copy copies the node at ref of another forest and nodes below it. A subtree that is loaded as one
+// unit is copied completely. Of a larger one the given number of levels is copied, with hash nodes
+// below.
 func (mk *nodeWriter) copy(other *Forest, ref uint32, path []byte, levels int) (uint32, error) {
 	_, n, err := other.resolve(ref, false)
 	if err != nil {

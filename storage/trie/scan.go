@@ -2,8 +2,8 @@ package trie
 
 import "bytes"
 
-// Scanner walks pairs in ascending order of keys. It is nearcore's iterator (ops/iter.rs),
-// including which nodes it reads when.
+// Scanner iterates over pairs in ascending order of keys. It behaves like nearcore's iterator
+// (ops/iter.rs), which includes when it reads which nodes.
 //
 //	for s := root.Scan(prefix, nil, rec); s.Next(); { use(s.Key(), s.Value()) }
 //
@@ -29,8 +29,8 @@ type trailNode struct {
 	bound  bool // above the prefix: nothing else below it belongs to the scan
 }
 
-// Statuses of a trailNode, in the order in which they are passed. Between at and exiting there is
-// one for each child.
+// Statuses of a trailNode, in the order in which a scan goes through them. Between at and exiting
+// there is one status for each child.
 const (
 	entering int8 = iota
 	at
@@ -38,10 +38,10 @@ const (
 	exiting = atChild + 16
 )
 
-// Scan returns the pairs with keys that begin with prefix. With a nil after, rec (may be nil)
-// records the nodes down to the prefix at once, and those below and the values as the scan reaches
-// them. With a non-nil after only greater keys follow. Then, as in nearcore, neither the path to
-// the first of them nor the node at which the scan ends is recorded.
+// Scan returns the pairs whose keys begin with prefix. rec may be nil. If after is nil, rec records
+// the nodes down to the prefix at once, and nodes and values below as the scan reaches them. If
+// after is not nil, only keys greater than after are returned. Then, as in nearcore, neither the
+// path to the first of these nor the node at which the scan ends is recorded.
 func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	s := &Scanner{root: r, rec: rec}
 	if after == nil {
@@ -64,9 +64,9 @@ func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	return s
 }
 
-// Range yields the pairs with from <= key < to (nil to: no end) in ascending order until yield
-// returns false, as a Loader does. A forest that inherited this root loads its subtrees by it.
-// Nothing is recorded.
+// Range yields the pairs with from <= key < to in ascending order until yield returns false. A nil
+// to means no upper bound. It is the Loader of a forest that inherited this root. Nothing is
+// recorded.
 func (r *Root) Range(from, to []byte, yield func(key, value []byte) bool) error {
 	s := &Scanner{root: r}
 	s.err = s.seek(keyNibs(from, 0), false, nil)
@@ -78,16 +78,16 @@ func (r *Root) Range(from, to []byte, yield func(key, value []byte) bool) error 
 	return s.Err()
 }
 
-// ScanProven is Scan of a prefix that also collects its nodes for Proof.
+// ScanProven is Scan of a prefix that also collects the visited nodes, which Proof returns.
 func (r *Root) ScanProven(prefix []byte) *Scanner {
 	s := &Scanner{root: r, proven: true}
 	s.err = s.seek(keyNibs(prefix, 0), true, nil)
 	return s
 }
 
-// Proof returns the encodings of the nodes entered so far, in that order, without values. As in
-// nearcore's state views (iterator.rs remember_visited_nodes), equal nodes at several places are
-// repeated.
+// Proof returns the encodings of the nodes entered so far, in that order, without values. A node
+// that occurs at several places is repeated, as in nearcore's state views (iterator.rs
+// remember_visited_nodes).
 func (s *Scanner) Proof() [][]byte {
 	m := s.root.forest.arena.mem()
 	out := make([][]byte, len(s.nodes))
@@ -179,8 +179,8 @@ func (s *Scanner) seek(key nibs, isPrefix bool, rec *Recording) error {
 	return nil
 }
 
-// step advances the last node of the trail. found says that it is at a value, down is the child to
-// enter next.
+// step advances the last node of the trail. found says that the node is at its value now. down,
+// unless 0, is the child to enter next.
 func (s *Scanner) step() (found bool, down uint32) {
 	c := &s.trail[len(s.trail)-1]
 	kind := c.n.kind()

@@ -18,7 +18,8 @@ func imbalance(s *primitives.TrieSplit) uint64 {
 }
 
 // splitColumns are searched together: account, code, access keys, contract data (nearcore
-// split.rs:23). In the last two, an account's data follow its path and a separator.
+// split.rs:23). In the columns of attached, the last two, keys consist of the account, a separator
+// and further data.
 var (
 	splitColumns = [4]byte{0, 1, 2, 9}
 	attached     = [2]struct {
@@ -191,8 +192,8 @@ func (s *splitter[P]) under(st *stage[P], path []byte) (uint64, error) {
 	case len(path) == 0:
 		return st.usage, nil
 	case st.at == inside:
-		// As in nearcore, a key that ends within path counts as nothing, although its child may
-		// continue it.
+		// As in nearcore, a node whose key ends within path counts as nothing, although its child
+		// may continue along path.
 		if commonPrefix(st.rest, pathNibs(path)) == len(path) {
 			return st.usage, nil
 		}
@@ -256,8 +257,8 @@ func (s *splitter[P]) allOwn() (total uint64, err error) {
 	return total, nil
 }
 
-// find descends towards the middle and keeps the best split on the way. Of equal ones the first
-// stays.
+// find descends towards the middle of the memory usage and keeps the best split on the way. Of
+// equally good ones it keeps the first.
 func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 	found := false
 	try := func() error {
@@ -307,9 +308,9 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 	return best, nil
 }
 
-// next chooses the child that contains the middle: the lowest child with which the sum exceeds half
-// of the total, else the last one that is not empty. The search ends where the accounts do not
-// continue.
+// next chooses the child that contains the middle of the memory usage: the first child at which the
+// running sum exceeds half of the total, or else the last child that is not empty. ok is false
+// where the search ends, because the accounts do not continue there.
 func (s *splitter[P]) next() (nibble byte, ok bool, err error) {
 	accounts := &s.stages[0]
 	if accounts.at != inside && accounts.at != atBranch {
@@ -334,8 +335,8 @@ func (s *splitter[P]) next() (nibble byte, ok bool, err error) {
 	return i, true, nil
 }
 
-// middleChild returns the lowest child with which the sum exceeds threshold, else the last one that
-// is not empty.
+// middleChild returns the first child at which the running sum exceeds threshold, or else the last
+// child that is not empty.
 func middleChild(sums *[16]uint64, threshold uint64) (byte, bool) {
 	total := uint64(0)
 	for i, v := range sums {
@@ -374,8 +375,8 @@ func (s *splitter[P]) step(nibble byte) error {
 	return s.stepBy(nibble, sums)
 }
 
-// stepBy moves one nibble down in all columns. Parents and lower siblings count to the left, higher
-// siblings to the right.
+// stepBy moves one nibble down in all columns. The memory usage of parents and lower siblings is
+// added to the left side, that of higher siblings to the right side.
 func (s *splitter[P]) stepBy(nibble byte, sums [16]uint64) error {
 	own, err := s.allOwn()
 	if err != nil {
@@ -398,9 +399,10 @@ func (s *splitter[P]) stepBy(nibble byte, sums [16]uint64) error {
 	return nil
 }
 
-// best returns the better of two splits at the current path: at the account itself, which then goes
-// right with everything below it, or after it, at its name with "-0" appended, so that it goes left
-// with its keys and data. The first wins a tie. ok is false if neither is a valid account ID.
+// best returns the better of two splits at the current path. One is at the account itself, which
+// then goes right with everything below it. The other is after the account, at its name with "-0"
+// appended, so that the account goes left with its keys and data. If both are equally good, it
+// returns the first. ok is false if neither is a valid account ID.
 func (s *splitter[P]) best() (best primitives.TrieSplit, ok bool, err error) {
 	if len(s.path)%2 != 0 || len(s.path) > 2*primitives.MaxAccountIDLen {
 		return best, false, nil

@@ -34,8 +34,8 @@ func (id PartID) check() error {
 // threshold returns the memory usage after which part i of n begins.
 func threshold(usage, i, n uint64) uint64 { return usage/n*i + min(i, usage%n) }
 
-// Part returns the strings of a part: all nodes and values between two keys, and the nodes that
-// prove where the part begins and ends, distinct and ascending. Only these proof nodes are in
+// Part returns the strings of a part, distinct and ascending: all nodes and values between two
+// keys, and the nodes that prove where the part begins and ends. Only these proof nodes occur in
 // several parts.
 func (r *Root) Part(id PartID) ([][]byte, error) {
 	if err := id.check(); err != nil {
@@ -52,15 +52,15 @@ func (r *Root) Part(id PartID) ([][]byte, error) {
 // Part is a validated part of a state.
 type Part struct {
 	Pairs []Change // ascending by key; they alias the part's strings
-	// of the subtrees of each level that begin in the part or extend into it, and of values above
-	// those
+	// Frontier has, for each level, the subtrees that begin in the part or extend into it, and the
+	// values of branches above these subtrees.
 	Frontier [Levels][]FrontierEntry
 }
 
 // OpenPart validates a part of the state of a root and returns its content. strings must be what
 // Root.Part returns and nothing else, in any order (nearcore state_parts.rs:383
 // validate_state_part). frontier is Options.Frontier of the target forest. Errors: ErrMissing if a
-// string is missing, ErrCorrupt if one is superfluous or malformed.
+// string is missing, ErrCorrupt if a string is superfluous or malformed.
 func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64) (*Part, error) {
 	if err := id.check(); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (s *proofNodes) data(n *partNode[primitives.Hash]) ([]byte, error) {
 }
 
 // partWalk visits a part in nearcore's order (state_parts.rs find_state_part_boundary, ops/iter.rs
-// visit_nodes_interval). The part consists of what it touches.
+// visit_nodes_interval). The nodes and values that it visits are the part.
 type partWalk[P comparable] struct {
 	src    partNodes[P]
 	levels [Levels]uint64 // of the frontier
@@ -233,8 +233,8 @@ func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
 // parts are requested than the state has bytes.
 var afterAllKeys = []byte{1, 0}
 
-// boundary returns the nibbles of the first key of part i: that of the first value after a memory
-// usage. last: there is none.
+// boundary returns the nibbles of the first key of part i of total. That is the key of the first
+// value after i/total of the memory usage. last is true if there is no such key.
 func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, last bool, err error) {
 	switch i {
 	case 0:
@@ -297,8 +297,8 @@ func checkWholeKey(path []byte) error {
 // ended returns whether the path is at the end or after it.
 func (w *partWalk[P]) ended() bool { return w.end != nil && bytes.Compare(w.path, w.end) >= 0 }
 
-// below visits what is below a node and, if bounded, not below from. Frontier levels below above
-// still need an entry for what is here.
+// below visits the node at and what is below it. If bounded is set, it skips what is before from.
+// above says which frontier levels still need an entry here: those below above.
 func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	var n partNode[P]
 	if err := w.src.node(at, &n); err != nil {
@@ -368,8 +368,9 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	return nil
 }
 
-// entries notes the node at the path on the levels below above on which it is an entry, and returns
-// the level below which it is none.
+// entries adds a frontier entry for the node at the path, on those of the levels below above on
+// which the node is one. It returns the level below which the node's descendants still need
+// entries.
 func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 	rest := 0
 	for level := range above {

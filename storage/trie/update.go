@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Change sets a key to a value, or deletes it (nil Value; an empty value is not nil). Deleting an
+// Change sets a key to a value. A nil Value deletes the key; an empty value is not nil. Deleting an
 // absent key is allowed.
 type Change struct {
 	Key   []byte
@@ -15,13 +15,14 @@ type Change struct {
 	Known bool // the recording passed to Update has the key's whole path, so it need not be recorded again
 }
 
-// Update derives a root from r by changes in strictly ascending order of keys, in one descent: each
-// changed node is made and hashed once. r does not change.
+// Update derives a root from r by changes, which must be in strictly ascending order of keys. It
+// applies them in one descent, so each changed node is made and hashed only once. r does not
+// change.
 //
-// rec (may be nil) records every old node that nearcore's update key by key would read
-// (ops/insert_delete.rs, ops/squash.rs): the root even without changes, all nodes on the paths, and
-// a sibling that after some deletion, in the order of the changes, is alone in its branch, even if
-// a later change fills the branch again. Old values are not read. After an error nothing has
+// rec, unless nil, records every old node that nearcore would read, which updates key by key
+// (ops/insert_delete.rs, ops/squash.rs). These are the root, even without changes; all nodes on the
+// paths; and any sibling that is alone in its branch after one of the deletions, even if a later
+// change adds a child to the branch again. Old values are not read. After an error nothing has
 // changed. Errors: ErrOrder, ErrKeyLen, ErrFull, and those of loading a subtree.
 func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error) {
 	if r.forest != f {
@@ -58,8 +59,8 @@ type updater struct {
 	killed []dead
 }
 
-// cursor is a place in the old trie: the node at ref, with the first skip nibbles of its key
-// belonging to the node above. The zero cursor is an empty place.
+// cursor is a place in the old trie: the node at ref, without the first skip nibbles of its key,
+// which belong to a node above. The zero cursor is an empty place.
 type cursor struct {
 	ref  uint32
 	skip int
@@ -178,8 +179,8 @@ func (u *updater) old(c cursor) (sub, error) {
 // applyLeaf changes a place that holds one pair.
 func (u *updater) applyLeaf(c cursor, n node, depth int, ops []Change) (sub, error) {
 	ext := extNibs(n.ext()).from(c.skip)
-	// the change of this key; the number of changes that set other keys; how many of those come
-	// before it
+	// hit is the index of the change of this key. sets is the number of changes that set other
+	// keys, before the number of those whose keys are lower.
 	hit, sets, before := -1, 0, 0
 	for i := range ops {
 		switch o := compareNibs(keyNibs(ops[i].Key, depth), ext); {
@@ -357,7 +358,7 @@ type branchState struct {
 	changed bool
 }
 
-// keepsTwo returns whether at least two children lose nothing to ops: then the branch stays a
+// keepsTwo returns whether ops delete nothing from at least two children. Then the branch stays a
 // branch in any case.
 func (b *branchState) keepsTwo(ops []Change) bool {
 	kept := 0
@@ -374,9 +375,9 @@ func (b *branchState) keepsTwo(ops []Change) bool {
 	return kept&(kept-1) != 0
 }
 
-// applyBranch changes a branch. count follows the number of children through the order of the
-// changes, to detect what nearcore sees after each deletion: it squashes a branch without value and
-// with one child, and reads the child for that.
+// applyBranch changes a branch. It keeps count of the children, change by change, to find the nodes
+// that nearcore reads: after each deletion nearcore squashes a branch that has one child and no
+// value, and for that it reads the child.
 func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	var res [16]sub
 	var done uint16
@@ -468,8 +469,9 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	return u.join(b.ref, &b.kids, &res, done, b.val, count, emptied)
 }
 
-// restOf returns the memory usage of a branch's new children. With the old branch it looks only at
-// children that changed: the others are likely not in the processor's cache.
+// restOf returns the sum of the memory usages of a branch's new children. It computes it from the
+// old branch where possible, so that it visits only children that changed: the others are likely
+// not in the processor's cache.
 func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	if n == nil {
 		return u.usageOf(refs)
@@ -492,8 +494,8 @@ func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	return rest
 }
 
-// join makes what a branch (the one at old, or 0) has become. Its children in done are res, the
-// others are unchanged.
+// join makes the node that a changed branch becomes. old is the branch, or 0. Of the children,
+// those in done are res, and the others are unchanged.
 func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int,
 	emptied bool) (s sub, err error) {
 	switch {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Most updates only set keys, most of which exist. Then no node disappears, and none changes its
-// key except a leaf or an extension that splits. So new nodes are made at once, by copying the old
+// Most updates only set keys, most of which exist. Then no node disappears, and only a leaf or an
+// extension that is split gets another key. So new nodes can be made at once, by copying the old
 // ones and overwriting what differs.
 
 // onlySets returns whether no change is a deletion.
@@ -22,9 +22,9 @@ func onlySets(ops []Change) bool {
 	return true
 }
 
-// set changes the subtree at place, which is depth nibbles deep, by at least one change and no
-// deletions. The keys of ops share these nibbles. It returns the new top node, or place if nothing
-// changed.
+// set applies changes to the subtree at place, which is depth nibbles deep. There must be at least
+// one change and no deletion, and the keys of all changes must begin with the subtree's path. It
+// returns the new top node, or place if nothing changed.
 func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	ref, n, err := u.look(place)
 	if err != nil {
@@ -188,8 +188,8 @@ func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, err
 	return ref, nil
 }
 
-// setGrown makes the branch that differs from n in the children in changed and, unless val is nil,
-// in its value.
+// setGrown makes a branch that differs from n only in the children in changed and, unless val is
+// nil, in its value.
 func (u *updater) setGrown(n node, kids *[16]uint32, changed uint16, val *value) (uint32, error) {
 	var all [16]uint32
 	usage := n.usage() - costNode

@@ -6,14 +6,15 @@ import (
 	"math/bits"
 )
 
-// maxPairsCheck is the memory usage below which a subtree that is only checked is read as pairs at
-// once, even if the frontier is finer.
+// maxPairsCheck is the memory usage below which check reads a subtree at once as pairs, even if the
+// frontier is finer.
 const maxPairsCheck = 64 << 10
 
-// Verify loads the subtrees of r after the path after (nil: from the start), at most n of them, and
-// verifies their hashes. It returns the path from which to continue, nil when all are done. Without
-// keep it frees what it loaded, and so only checks what is stored. Subtrees in memory were verified
-// when they were loaded. Errors: ErrCorrupt, those of loading.
+// Verify loads up to n subtrees of r and verifies their hashes. It starts after the path after, or
+// at the beginning if after is nil. It returns the path from which to continue, or nil when all
+// subtrees are done. Unless keep is set, it frees each subtree that it loaded, and so only checks
+// what is stored. Subtrees that are in memory are skipped, since they were verified when they were
+// loaded. Errors: ErrCorrupt, those of loading.
 func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 	v := verifier{f: r.forest, after: after, left: n, keep: keep}
 	if r.ref == 0 {
@@ -72,14 +73,16 @@ func (v *verifier) walk(ref uint32) error {
 	return nil
 }
 
-// passed returns whether the whole subtree at path lies before the continuation. above: it has
-// paths of its own.
+// passed returns whether the whole subtree at path was verified before the path from which to
+// continue. above says that the subtree is divided into smaller ones, of which only some may be
+// done.
 func (v *verifier) passed(path []byte, above bool) bool {
 	return v.after != nil && bytes.Compare(path, v.after) <= 0 && !(above && bytes.HasPrefix(v.after, path))
 }
 
-// check verifies a subtree and keeps nothing of it in memory: a small one by its pairs, a large one
-// by the entries of the level below, and then each of these.
+// check verifies a subtree and keeps nothing of it in memory. A small subtree is verified by its
+// pairs. A large one is verified by the entries of the level below, and then each of these entries
+// is checked.
 func (v *verifier) check(e FrontierEntry, s *hashNode) error {
 	if e.IsValue || v.left == 0 || v.passed(e.Path, e.Size >= maxPairsCheck && e.Size >= v.f.frontier) {
 		return nil
@@ -113,9 +116,9 @@ func hashNodeOf(e *FrontierEntry) node {
 	return n
 }
 
-// checked builds a hash node's subtree from the stored entries or pairs and frees it again. It
-// returns the entries. No entries without an error: there are none or they are of another version,
-// so nothing is verified yet.
+// checked builds a hash node's subtree from the stored entries or pairs, verifies it and frees it
+// again. It returns the entries. If it returns neither entries nor an error, none are stored or
+// they are of another version, so nothing is verified yet.
 func (f *Forest) checked(n node, s *hashNode, rows bool) ([]FrontierEntry, error) {
 	src := f.source.Load()
 	entries, err := f.checkedFrom(n, s, src, rows)
@@ -142,9 +145,9 @@ func (f *Forest) checkedFrom(n node, s *hashNode, src *Source, rows bool) ([]Fro
 	return got.entries, err
 }
 
-// Preload loads the subtrees of r of at least limit memory usage from their stored entries, so that
-// a subtree that is first touched after a start costs one page of entries or pairs. It continues
-// until stop returns true. par runs its calls in parallel.
+// Preload loads the subtrees of r that have a memory usage of at least limit from their stored
+// entries. After that, the first visit to a subtree costs only one page of entries or pairs. It
+// continues until all are loaded or stop returns true. par runs its calls in parallel.
 func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func() bool) error {
 	f := r.forest
 	limit = max(limit, f.frontier)
@@ -170,8 +173,8 @@ func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func(
 	return nil
 }
 
-// preload loads ref if it is a hash node and appends the subtrees below it that are still to be
-// loaded.
+// preload loads ref if it is a hash node, and appends to out the subtrees below it that are still
+// to be loaded.
 func (f *Forest) preload(ref uint32, limit uint64, out []uint32) ([]uint32, error) {
 	n := f.arena.mem().at(ref)
 	if n.usage() < limit {
