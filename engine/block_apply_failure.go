@@ -58,16 +58,16 @@ func (f *ApplyFailure) Release() {
 	}
 }
 
-// Input returns the input of the failed application, without parallelism. Its state is valid until
-// Release or BlockImport.Drop.
+// Input returns the input for applying the failed chunk again, without parallelism. Its state is
+// valid until Release or BlockImport.Drop.
 func (f *ApplyFailure) Input() apply.Input {
 	in := f.job.input
 	in.Recording, in.Par = nil, nil
 	return in
 }
 
-// Stakes returns the stakes of the validators in the block's epoch. Input only has functions that
-// look up a single one.
+// Stakes returns the stakes of the validators in the block's epoch. Input has only functions that
+// look up the stake of one validator.
 func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	s, ok := f.job.input.Block.Stakes.(stakes)
 	if !ok {

@@ -23,9 +23,9 @@ type Accepted struct {
 	Returned []*primitives.SignedTransaction
 }
 
-// Commit imports a block and waits until it is on disk. Errors are fatal for the node, except
-// storage.ErrFull, after which nothing has changed and Commit may be called again, and the errors
-// of FinishImport for invalid blocks.
+// Commit imports a block and waits until it is on disk. Two kinds of errors are not fatal for the
+// node: storage.ErrFull, after which nothing has changed and Commit may be called again, and the
+// errors that FinishImport returns for invalid blocks.
 func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if _, err := e.Flush(); err != nil {
 		return nil, err
@@ -190,7 +190,8 @@ func senderRequests(c *primitives.ChunkHeader) bandwidth.SenderRequests {
 	return bandwidth.SenderRequests{Shard: c.ShardID, Requests: c.BandwidthRequests}
 }
 
-// Process imports a block synchronously: BeginImport, all jobs on this goroutine, Commit.
+// Process imports a block synchronously: it calls BeginImport, runs all jobs on this goroutine, and
+// calls Commit.
 func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Accepted, error) {
 	p, err := e.BeginImport(b, chunks, produced)
 	if err != nil {

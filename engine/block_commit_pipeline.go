@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxAhead bounds the imported blocks that are not on disk. Two or three keep both the disk and the
-// chain busy; more are needed when the disk pauses. They need little additional memory, because a
-// block stays in memory until the flat head passes it.
+// MaxAhead bounds the number of imported blocks that are not on disk. Two or three are enough to
+// keep both the disk and the chain busy. A higher bound lets the chain continue when the disk
+// stalls for a while. They need little additional memory, because a block stays in memory until the
+// flat head passes it.
 const MaxAhead = 8
 
 // commitPipeline persists imported blocks in the background.
@@ -63,8 +64,8 @@ func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 // next block may be imported on it at once. It is not on disk yet: until it is persisted, readers
 // do not see it, and nothing that leaves the node may depend on it.
 //
-// stored is called on another goroutine when the block is persisted or cannot be; Stored then
-// returns which. nil: no callback.
+// stored, unless nil, is called on another goroutine once the block has been persisted, or once
+// that has failed. Stored then returns which of the two.
 //
 // On an error nothing has changed. ErrOld and ErrChunk mean that the block is stale or invalid; any
 // other error is a fault of this node (VerdictOf).
@@ -97,8 +98,8 @@ func (e *Engine) InFlight() int {
 }
 
 // Stored returns the blocks that were persisted since its last call, parents first. After an error
-// no block is persisted until Abandon. The error is storage.ErrFull only if the store no longer
-// waits for disk space.
+// no block is persisted until Abandon. On a full disk the pipeline normally waits, so the error is
+// storage.ErrFull only if such waits were canceled.
 func (e *Engine) Stored() ([]*Accepted, error) {
 	all, err := e.reap()
 	if err != nil || len(all) == 0 {

@@ -160,8 +160,8 @@ func assigned(
 	return out, nil
 }
 
-// validationContext returns the data for validating a block, and its Merkle tree. The caller holds
-// epochMu.
+// validationContext returns the data that is needed to validate a block, and the block's Merkle
+// tree. The caller holds epochMu.
 func (e *Engine) validationContext(
 	b *primitives.Block,
 	parent *BlockNode,
@@ -235,8 +235,8 @@ func (e *Engine) validationContext(
 	return j, tree, nil
 }
 
-// nextRules are the shard layout and the runtime configuration of a block's children. They differ
-// from the block's own ones if the children are in another epoch.
+// nextRules are the shard layout and the runtime configuration that apply to a block's children.
+// They may differ from the block's own if the children are in another epoch.
 type nextRules struct {
 	layout primitives.ShardLayout
 	config *parameters.RuntimeConfig

@@ -6,9 +6,8 @@ import (
 )
 
 // While finality stalls, blocks accumulate above the flat head, and usually only the newest are
-// needed in full. Older blocks are evicted: the node in the block tree keeps hash, header, layout
-// and chunk extras. Its states, chunks, results and receipts are dropped from memory; the store has
-// them.
+// needed in full. Older blocks are evicted: their node in the block tree keeps the hash, header,
+// layout and chunk extras, while the states, chunks, results and receipts are only in the store.
 
 // residentBlocks returns how many of the newest blocks stay complete in memory.
 
@@ -67,8 +66,8 @@ func evictedCopy(x *BlockNode) *BlockNode {
 	return l
 }
 
-// withChunks returns a block with its chunks. If the node is evicted, they are read from the store;
-// if that fails, x is returned.
+// withChunks returns x with its chunks. If x is evicted, withChunks reads the chunks from the
+// store. If reading fails, it returns x unchanged.
 func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	if x.evicted {
 		if rec, err := e.store.Block(ref(x)); err == nil {

@@ -81,8 +81,8 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	return g, nil
 }
 
-// executedChunk decodes a new chunk without its receipts, which the engine takes from the shard's
-// previous chunk.
+// executedChunk decodes a new chunk without its receipts. The engine takes the receipts from the
+// shard's previous chunk.
 func executedChunk(s *storage.Shard) (*primitives.Chunk, error) {
 	if s.Chunk == nil {
 		return nil, nil

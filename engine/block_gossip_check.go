@@ -9,8 +9,8 @@ import (
 
 // ValidateForGossip runs the checks that nearcore runs before it rebroadcasts a block
 // (chain/client/src/client.rs verify_and_rebroadcast_block): everything except the contents of
-// chunks. So no peer has a reason to ban this node for relaying a block that passed. BeginImport
-// does not repeat the signature and VRF checks of such a block.
+// chunks. So this node relays no block for which a peer would ban it. BeginImport does not repeat
+// the signature and VRF checks of a block that has passed.
 //
 // It returns ErrOrphan if the parent is unknown or evicted, or if the block is not above the final
 // block. It does not check that the block descends from the final block. Safe for concurrent use.

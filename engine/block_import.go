@@ -22,9 +22,9 @@ import (
 //
 // Invariants. (1) A block is imported only after its parent. (2) BeginImport and FinishImport run
 // on the engine's goroutine; only Job.Run may run on another. (3) A BlockImport holds its parent's
-// states, and those that its jobs make, until FinishImport or Drop. The caller calls exactly one of
-// them. (4) Nothing of the block is visible before FinishImport returns. (5) VerdictOf derives from
-// an error whether the block, this copy of it, or this node is at fault.
+// states, and the states that its jobs make, until FinishImport or Drop; the caller must call
+// exactly one of the two. (4) Nothing of the block is visible before FinishImport returns. (5)
+// VerdictOf derives from an error whether the block, this copy of it, or this node is at fault.
 //
 // Outline.
 //
@@ -78,9 +78,9 @@ type BlockImport struct {
 	dropped  bool
 }
 
-// Job applies one shard's chunk, or, without a new chunk, the part of a block that every shard
-// applies. If this node does not hold the shard's state, it does nothing. The jobs of a block are
-// independent.
+// Job applies one shard's chunk. If the shard has no new chunk, the job applies only the part of a
+// block that every shard applies. If this node does not hold the shard's state, the job does
+// nothing. The jobs of a block are independent.
 type Job struct {
 	Shard    primitives.ShardIndex
 	ID       primitives.ShardID
@@ -94,8 +94,8 @@ type Job struct {
 	transition *Transition // the recorded proof, without block and height
 }
 
-// Run applies the chunk. It is called once, on any goroutine. FinishImport returns its error; a
-// panic becomes an error.
+// Run applies the chunk. It must be called once, on any goroutine. FinishImport returns the error
+// of the job; a panic also becomes such an error.
 func (j *Job) Run() {
 	if j.notHeld() {
 		return
@@ -120,9 +120,10 @@ func (j *Job) Run() {
 	}
 }
 
-// retryFork returns whether a chunk of a fork must be applied again because the remote chain did
-// not answer. It sleeps before it returns true. Answers are cached, so each attempt has less to
-// fetch. The block waits meanwhile, because without the answer its result cannot be known.
+// retryFork returns whether the job must apply its chunk again because the remote chain, of which
+// this chain is a fork, did not answer. It sleeps before it returns true. Answers are cached, so
+// each attempt has less to fetch. The block waits meanwhile, because without the answer its result
+// cannot be known.
 func (j *Job) retryFork() bool {
 	f, ok := j.input.Trie.(forkTrie)
 	if !ok || !errors.Is(j.err, state.ErrAway) {
@@ -166,11 +167,11 @@ func (j *Job) Trivial() bool {
 // recordings holds recordings for reuse: one chunk needs some megabytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
-// Jobs returns the jobs, which must have run before FinishImport or Commit.
+// Jobs returns the jobs. All of them must have run before FinishImport or Commit is called.
 func (p *BlockImport) Jobs() []Job { return p.jobs }
 
-// Drop releases what a block holds that will not be imported. None of its jobs may run then or
-// later. After FinishImport or another Drop it does nothing.
+// Drop releases what p holds, if its block will not be imported. When Drop is called, no job of p
+// may be running, and none may run later. After FinishImport or another Drop it does nothing.
 func (p *BlockImport) Drop() {
 	if p.imported || p.dropped {
 		return
@@ -192,12 +193,14 @@ func (p *BlockImport) Drop() {
 func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 
 // BeginImport validates a block and its new chunks, and prepares their application. chunks are by
-// shard index; nil: no new chunk, or its body is missing. produced means that this engine produced
-// the block: it then checks only chunks of other producers.
+// shard index. A nil element means that the shard has no new chunk or that the chunk's body is
+// missing. produced means that this engine produced the block: it then checks only chunks of other
+// producers.
 //
-// Errors: ErrMissing if the block is valid but a chunk body is missing; a later attempt repeats
-// fewer checks. If a chunk that its validators have endorsed contradicts this engine's result, the
-// error is an *ApplyFailure that wraps an *OutcomeMismatch. VerdictOf classifies the other errors.
+// It returns ErrMissing if the block is valid but a chunk body is missing. A later call for the
+// same block skips checks that have succeeded. If a chunk that its validators have endorsed
+// contradicts this engine's result, the error is an *ApplyFailure that wraps an *OutcomeMismatch.
+// VerdictOf classifies the other errors.
 func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
 	p, layout, err := e.beginImport(b, chunks, produced)
 	if d := (*OutcomeMismatch)(nil); errors.As(err, &d) {
@@ -296,8 +299,8 @@ func (e *Engine) beginImport(
 			if err := e.validateChunk(s.Chunk, prev, layout); err != nil {
 				return nil, layout, chunkError(b, i, parent, s.Chunk, j.Assigned[i], err)
 			}
-			// Replace the fields that hashes do not cover: the header's signature and included
-			// height come from the block, the receipts from this node.
+			// Replace the fields that the chunk's hash does not cover. The header's signature and
+			// included height are taken from the block, the receipts from this node's own results.
 			checked := *s.Chunk
 			checked.Header, checked.PrevOutgoingReceipts = *h, prev.Outgoing
 			s.Chunk = &checked
@@ -321,9 +324,9 @@ func (e *Engine) beginImport(
 }
 
 // validateChunk compares a chunk with this node's result for the shard's previous chunk. Whether
-// the body matches the header is checked once, at the witness check or the block import. That
-// suffices, because a chunk's hash covers its previous block and thereby the receipts that it must
-// contain.
+// the body matches the header is checked only once for each chunk hash, by the witness check or the
+// import of a block. That suffices, because the hash determines the chunk's previous block and
+// thereby the receipts that the chunk must contain.
 func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout primitives.ShardLayout) error {
 	if e.validChunks.has(c.Hash) {
 		return chain.ValidateChunkAgain(c, prev.Extra)
@@ -405,10 +408,10 @@ func gatherIncoming(entry *BlockNode, holds []bool) {
 	}
 }
 
-// incoming returns the receipts that a shard's new chunk applies: those of this block, and those of
-// earlier blocks back to, but excluding, the one with the shard's previous chunk at height since.
-// Before a split they are the parent shard's receipts that belong to accounts of this shard
-// (nearcore chain/chain/src/store/utils.rs:186).
+// incoming returns the receipts that a shard's new chunk applies. since is the height of the block
+// with the shard's previous chunk. The receipts are those that arrive in this block and in the
+// earlier blocks above since. From blocks before a split, incoming takes those receipts for the
+// parent shard that belong to accounts of this shard (nearcore chain/chain/src/store/utils.rs:186).
 func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
 	out := entry.Shards[shard].Incoming
 	layout, id := entry.Layout, entry.Shards[shard].ID
@@ -515,8 +518,8 @@ func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err erro
 }
 
 // forShard returns the input of one shard, without state, transactions and receipts. fresh means
-// that the shard has a new chunk. Otherwise proposals are the validator proposals of its last
-// result.
+// that the shard has a new chunk. If it has none, proposals are the validator proposals of the
+// shard's last result.
 func (c *blockInput) forShard(
 	entry *BlockNode,
 	shard primitives.ShardIndex,

@@ -8,9 +8,9 @@ import (
 )
 
 // OutcomeMismatch is the error of a new chunk whose header claims another result of the shard's
-// previous chunk than this node computed, although validators with more than two thirds of the
-// assigned stake have endorsed it. Either they or this node are wrong. The peer that sent the block
-// is not at fault, and this node cannot continue.
+// previous chunk than this node computed, although the chunk is endorsed by validators with more
+// than two thirds of the assigned stake. Either these validators or this node computed a wrong
+// result. The peer that sent the block is not at fault, and this node cannot continue.
 type OutcomeMismatch struct {
 	Block  primitives.Hash // the block that contains the chunk
 	Height primitives.Height
@@ -35,7 +35,7 @@ func (d *OutcomeMismatch) Error() string {
 
 // chunkError classifies an error of chain.ValidateChunk. It returns an *OutcomeMismatch if the
 // claimed result differs and enough of the assigned validators have endorsed the chunk, else an
-// error that wraps ErrChunk. A peer's endorsements were verified before.
+// error that wraps ErrChunk. The endorsements in a peer's block were verified before.
 func chunkError(
 	b *primitives.Block,
 	i int,
@@ -59,9 +59,9 @@ func chunkError(
 	}
 }
 
-// mismatchFailure returns the ApplyFailure for a mismatch. The result that differs is that of the
-// parent block, so Input returns the parent's input. There is no input if the states before the
-// parent are not in memory. The caller calls Release.
+// mismatchFailure returns the ApplyFailure for a mismatch. The result that differs is the one of
+// the parent block, so Input of the ApplyFailure returns the input of applying the parent. There is
+// no input if the states before the parent are not in memory. The caller must call Release.
 func (e *Engine) mismatchFailure(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
 	parent, id := d.parent, layout.ShardIDs()[d.shard]
 	if !parent.Layout.Has(id) {

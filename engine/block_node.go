@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Errors of blocks that are not invalid.
+// Errors that do not mean that a block is invalid.
 var (
 	ErrOrphan = errors.New("engine: the parent block is unknown")
 	ErrKnown  = errors.New("engine: the block is imported already")
@@ -42,8 +42,8 @@ type BlockNode struct {
 	refs         atomic.Int64      // number of holders of the state roots; 0: they were released
 	persisted    atomic.Bool       // the block is on disk and visible to readers
 	descendsFrom primitives.Hash   // a final block that it descends from; used by the engine's goroutine only
-	// replaces is the node that this one replaced in the tree when a shard was added. This node
-	// holds it, and through it the states of the other shards. nil: none.
+	// replaces is the node that this node replaced in the tree when a shard was added, or nil. This
+	// node holds it, and through it the states of the other shards.
 	replaces *BlockNode
 	evicted  bool // states, chunks and receipts are only in the store; see block_evict.go
 
@@ -56,8 +56,8 @@ type BlockNode struct {
 type ShardState struct {
 	ID    primitives.ShardID
 	Extra *chain.ChunkExtra // nil: this node does not hold the shard's state
-	// Chunk is the block's new chunk; nil: the shard has none. For a shard that is not held it has
-	// receipt proofs instead of a body.
+	// Chunk is the block's new chunk, or nil if the shard has none. If the shard is not held, the
+	// chunk has receipt proofs instead of a body.
 	Chunk *primitives.Chunk
 	// Result is the result of applying the chunk. Its Trie must not be used. It is nil after a
 	// restart, and if the shard is not held.
@@ -65,18 +65,18 @@ type ShardState struct {
 	// Outgoing are the receipts that the shard's last new chunk created. The shard's next chunk
 	// contains them.
 	Outgoing []*primitives.Receipt
-	// OutgoingAt is the hash of the block with that last new chunk; zero: a split gave its receipts
-	// to the other child shard. OutgoingOf is the shard that had that chunk: this one, or its
-	// parent before a split.
+	// OutgoingAt is the hash of the block with that last new chunk. It is zero if the receipts went
+	// to the other child shard of a split. OutgoingOf is the shard that had the chunk: this shard,
+	// or its parent if the chunk is older than the split.
 	OutgoingAt primitives.Hash
 	OutgoingOf primitives.ShardID
 	// Incoming are the receipts for the shard from this block's new chunks, in the order of
-	// application. Empty if the shard is not held.
+	// application. It is empty if the shard is not held.
 	Incoming []*primitives.Receipt
 
 	root *trie.Root
-	// brought is set for a shard whose state was caught up after the block: receipts from chunks of
-	// shards that are not held.
+	// brought has receipts from the chunks of shards that are not held. It is set only for a shard
+	// whose state was caught up after the block.
 	brought []primitives.ReceiptProof
 }
 
@@ -90,8 +90,8 @@ func (e *BlockNode) Height() primitives.Height { return e.Block.Header.Height }
 // height if there is none.
 func (e *BlockNode) FinalHeight() primitives.Height { return e.finalHeight }
 
-// Acquire holds the state roots until Release. It returns false if they were released already. Safe
-// for concurrent use.
+// Acquire holds the states after the block until Release. It returns false if they were released
+// already. Safe for concurrent use.
 func (e *BlockNode) Acquire() bool {
 	for {
 		n := e.refs.Load()

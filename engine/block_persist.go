@@ -44,8 +44,8 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 	return stored.BlockInfo, nil
 }
 
-// bootstrapInfo returns the block info that the epoch sync proof contained with which the data
-// folder was started, if it is that of the block hash; else nil.
+// bootstrapInfo returns the block info with the given hash from the epoch sync proof with which the
+// data folder was started, or nil if the proof contained another one or there was no proof.
 func (s epochStore) bootstrapInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), bootstrapFirst)
 	if err != nil {
@@ -140,9 +140,9 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 
 func ref(e *BlockNode) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
 
-// encodings allocates many small encodings with the same lifetime from shared slabs. The slabs
-// start small and double, because most blocks need few. A large encoding gets its own allocation of
-// the exact size.
+// encodings allocates many small encodings with the same lifetime from shared slabs. The first slab
+// is small and each further one is twice as large, because most blocks need only a few encodings. A
+// large encoding gets its own allocation of the exact size.
 type encodings struct{ slab []byte }
 
 const (
@@ -205,9 +205,9 @@ func encodeShards(shards []ShardState) []storage.Shard {
 	return out
 }
 
-// appendOrigin appends where a shard's outgoing receipts come from: the block, and the shard if it
-// is another one. For a shard that was caught up after the block it also appends the received
-// receipt proofs, because the block's own record has no place for them.
+// appendOrigin appends where a shard's outgoing receipts come from: the block's hash, and the
+// shard's id if another shard created them. For a shard that was caught up after the block it also
+// appends the received receipt proofs, because the block's own record has no place for them.
 func appendOrigin(b []byte, s *ShardState) []byte {
 	b = s.OutgoingAt.AppendBorsh(b)
 	if len(s.brought) > 0 {
@@ -263,7 +263,7 @@ func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *Genesis
 }
 
 // storeBlocks persists imported blocks with one sync. It returns how many of them are on disk. err
-// concerns the next one.
+// is the error of the first block that is not.
 func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	blocks := make([]*storage.Block, 0, len(list))
 	var bad error

@@ -18,13 +18,13 @@ type Prechecked struct {
 }
 
 // Precheck runs the checks of a received block that do not need its parent: form, height, the
-// producer's signature, and that approvals of two thirds of the stake exist for that height on that
-// parent. The validators are those of the parent's epoch; if the parent is unknown, of a current
-// epoch or of one that verified headers announce (AddHeaders). A block of any other epoch cannot be
-// checked; its Standing is UnknownEpoch.
+// producer's signature, and that the block contains approvals of its height and parent by two
+// thirds of the stake. The validators are those of the block's epoch. If the parent is unknown,
+// that epoch must be a current one (isCurrentEpoch) or one that verified headers announce
+// (AddHeaders). A block of any other epoch cannot be checked; its Standing is UnknownEpoch.
 //
-// An error concerns only this copy, so the hash must not be remembered as invalid: another copy may
-// have the right signature and body.
+// An error concerns only this copy of the block. The caller must not remember the block's hash as
+// invalid, because another copy may have the right signature and body.
 func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	h := b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -101,8 +101,8 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 }
 
 // needs returns which bodies and receipt proofs this node needs of the chunks of a block with this
-// layout on parent. If parent is nil, it returns what a child of the tip would need; BeginImport
-// corrects a wrong guess.
+// layout on parent. If parent is nil, it guesses that the node needs what it would need for a child
+// of the tip; BeginImport corrects a wrong guess.
 func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
 		if parent = e.Tip(); !layout.Equal(parent.Layout) && !layoutDescends(layout, parent.Layout) {

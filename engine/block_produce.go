@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// NewChunk builds and signs a shard's next chunk on parent, with txs in this order.
+// NewChunk builds and signs a shard's next chunk on parent, with the transactions txs in the given
+// order.
 func (e *Engine) NewChunk(
 	parent primitives.Hash,
 	shard primitives.ShardIndex,
@@ -70,8 +71,8 @@ type Proposal struct {
 	Endorsements [][]primitives.Signature   // by shard index, one for each chunk validator; "": no endorsement
 	Approvals    []primitives.Signature     // one for each approver; "": no approval
 	Vote         primitives.ProtocolVersion // latest_protocol_version; 0: by the upgrade schedule
-	// Patch holds records to write into the state with the block, in a sandbox only. It requires a
-	// new chunk in each shard.
+	// Patch has records that the block writes into the state. Only a sandbox uses it. It requires
+	// that each shard has a new chunk in the block.
 	Patch []genesis.Record
 	Mocks *primitives.Mocks // sandbox only: overrides contracts' signature checks in the block
 }

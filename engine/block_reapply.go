@@ -14,10 +14,10 @@ import (
 )
 
 // Reapply applies a stored block's chunk of a shard again, with another VM that observes the
-// execution, and stores nothing. If the state is older than the tries in memory, the state root,
-// the recorded size and the proposed split differ from the original result. Errors: ErrUnknown;
-// ErrUntracked; storage.ErrGone if the state was garbage collected; the context's error. Safe for
-// concurrent use.
+// execution, and stores nothing. If the state is older than the tries in memory, it is read as
+// values without a trie; then the state root, the recorded size and the proposed split differ from
+// those of the original result. Errors: ErrUnknown; ErrUntracked; storage.ErrGone if the state was
+// garbage collected; the context's error. Safe for concurrent use.
 func (e *Engine) Reapply(
 	ctx context.Context,
 	block primitives.Hash,

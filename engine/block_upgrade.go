@@ -9,11 +9,12 @@ import (
 )
 
 // ErrUpgradeNeeded means that an epoch has a protocol version that this program does not support.
-// Options.Warn gets it one epoch before. For a block of that epoch it is a fault of this node.
+// One epoch earlier, Options.Warn is called with this error. If importing a block of that epoch
+// returns it, it counts as a fault of this node.
 var ErrUpgradeNeeded = errors.New("engine: the network's protocol is newer than this program")
 
-// version returns the runtime configuration of an epoch. Error: ErrUpgradeNeeded. The caller holds
-// epochMu.
+// version returns the runtime configuration of an epoch. It returns ErrUpgradeNeeded if the program
+// does not support the epoch's protocol version. The caller holds epochMu.
 func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, error) {
 	pv, err := e.epochs.ProtocolVersion(id)
 	if err != nil {
@@ -26,9 +27,9 @@ func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, erro
 	return parameters.Get(parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
 }
 
-// adviseUpgrade calls Options.Warn if this program does not support the epoch after the head's
-// (nearcore 2.14.0-rc.1 chain/chain/src/chain.rs check_if_upgrade_needed). Other errors are left to
-// the import of that epoch's first block.
+// adviseUpgrade calls Options.Warn if this program does not support the protocol version of the
+// epoch after the head's (nearcore 2.14.0-rc.1 chain/chain/src/chain.rs check_if_upgrade_needed).
+// Other errors are left to the import of that epoch's first block.
 func (e *Engine) adviseUpgrade(head *primitives.BlockHeader) {
 	if e.o.Warn == nil {
 		return

@@ -7,12 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/chain/headerchain"
 )
 
-// ErrPartialBody means that a copy of a block without chunk bodies is wrong. The block hash does
-// not cover all of such a copy, so another copy may be right.
+// ErrPartialBody means that this copy of a block without chunk bodies is wrong. The block's hash
+// does not cover everything in such a copy, so another copy may be right.
 var ErrPartialBody = errors.New("engine: this copy of the block has a body that does not match its header")
 
-// ErrGossipCheck means that a block fails the checks of ValidateForGossip. A node that has the
-// parent can find that without executing the block, and neard does not relay such a block.
+// ErrGossipCheck means that a block fails the checks of ValidateForGossip. Every node that has the
+// parent can detect this without executing the block, and neard does not relay such a block, so the
+// peer that sent it is at fault.
 var ErrGossipCheck = errors.New("engine: the block fails the checks before execution")
 
 // Verdict is what an error of importing a block means for the block.

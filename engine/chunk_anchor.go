@@ -20,9 +20,10 @@ func (v Validation) Anchored(id primitives.EpochID) (anchored, known bool) {
 	return anchored && err == nil, err == nil
 }
 
-// ProducerAt returns the producer of a chunk by the anchor that a message names, after checking the
-// anchor (anchor.Check). Errors: anchor.ErrWrong; anchor.ErrEarly, together with the producer if
-// the anchor is known; errors for an epoch that is unknown or lacks the shard.
+// ProducerAt checks the anchor that a message names (anchor.Check) and returns the producer of the
+// chunk that follows from it. It returns anchor.ErrWrong if the anchor is wrong; anchor.ErrEarly if
+// it cannot be checked yet, then together with the producer if the anchor is known; and another
+// error if the epoch is unknown or lacks the shard.
 func (v Validation) ProducerAt(
 	k primitives.ChunkKey,
 	at primitives.ChunkAnchor,
@@ -62,8 +63,9 @@ func (v Validation) Parent(hash primitives.Hash) (parent primitives.Hash, err er
 	return parent, err
 }
 
-// Following returns the producer of a shard's chunk at height h on an unknown child of prev, in the
-// given epoch: the producer stored with prev, or the canonical one if prev has none.
+// Following returns the producer of a shard's chunk at height h in the given epoch, if the chunk's
+// previous block is an unknown child of prev. That is the producer stored with prev or, if there is
+// none, the canonical one.
 func (d ChunkPartsView) Following(
 	id primitives.EpochID,
 	prev primitives.Hash,

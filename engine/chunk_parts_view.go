@@ -22,8 +22,8 @@ func (e *Engine) ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) 
 	return ChunkPartsView{Validation: e.Validation(), stored: stored}
 }
 
-// Keeping returns a view that also finds partial chunks. kept returns the parts that were kept of a
-// completed chunk, or nil.
+// Keeping returns a view that also finds chunks of which only some parts were kept. kept returns
+// the parts that were kept of a completed chunk, or nil.
 func (d ChunkPartsView) Keeping(kept func(primitives.Hash) *primitives.PartialChunk) ChunkPartsView {
 	d.kept = kept
 	return d
@@ -72,7 +72,7 @@ func (d ChunkPartsView) Layout(id primitives.EpochID) (layout primitives.ShardLa
 	return layout, err
 }
 
-// Owner returns the block producer that owns the part of each chunk with this number, in an epoch.
+// Owner returns the block producer that owns the parts with this number of all chunks of an epoch.
 func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		owner, err = m.PartOwner(id, part)

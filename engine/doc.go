@@ -22,5 +22,6 @@
 // (block_commit_pipeline.go). Commit is FinishImport that waits for the disk. Readers see only what
 // is on disk, and hold what they read (BlockNode.Acquire).
 //
-// In comments, a shard is "held" if this node has its state.
+// In comments, a shard is "held" if this node has its state. A block's states are "held" while
+// BlockNode.Acquire keeps them in memory.
 package engine

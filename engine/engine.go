@@ -26,14 +26,14 @@ type Options struct {
 	Store *storage.Store
 	// VM executes contracts. nil: contract calls fail.
 	VM action.VM
-	// Upgrades determines the protocol version that produced blocks vote for. nil: the same as
-	// neard without an override.
+	// Upgrades determines the protocol version that this node's blocks vote for. nil means the
+	// schedule of neard without an override.
 	Upgrades *epoch.UpgradeSchedule
 	// Par runs receipts of a chunk in parallel. nil: one by one.
 	Par apply.Par
 	// Signature verifies the signatures of transactions in chunks. nil: each is verified. A node
-	// passes signature.Checker, which knows the transactions that its RPC and mempool have
-	// verified.
+	// passes a signature.Checker, which need not verify the signatures that were verified when the
+	// RPC or the mempool received the transactions.
 	Signature verify.SignatureFunc
 	// Verify verifies signatures of blocks, approvals and delegate actions. nil:
 	// primitives.Signature.Verify.
@@ -41,23 +41,25 @@ type Options struct {
 	// VRF verifies the random value of blocks. nil: primitives.VerifyVRF with a cache of decoded
 	// keys.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// MaxHeightJump bounds how far a block's height may be above the tip, in blocks. 0: not
-	// bounded, for a sandbox that may be fast-forwarded. Other nodes pass 20 epochs.
+	// MaxHeightJump bounds how far a block's height may be above the tip, in blocks. 0 means no
+	// bound, as a sandbox needs, which may be fast-forwarded. Other nodes pass the length of 20
+	// epochs.
 	MaxHeightJump primitives.Height
 	// Tracks returns which shards this node shall hold. nil: all. A shard that the store already
 	// has is kept until it is split.
 	Tracks Track
-	// Scheduled: shards may be caught up and removed while the engine runs (Schedule). If it is
-	// false, Open fails if the store lacks a tracked shard.
+	// Scheduled says that shards may be caught up and removed while the engine runs (Schedule). If
+	// it is false, Open fails if the store lacks a tracked shard.
 	Scheduled bool
-	// Assigned are validators whose shards are held too, if Scheduled is set: the shards of which
-	// they produce chunks, which may change in each epoch. nil: none.
+	// Assigned are validators. If Scheduled is set, the engine also holds the shards of which these
+	// validators produce chunks, which may change in each epoch.
 	Assigned []primitives.AccountID
-	// Snapshots: keep the states at the sync blocks of the last two epochs, so that peers can fetch
-	// them (Part). If it is false, Open removes stored snapshots, unless Inspect is set.
+	// Snapshots makes the engine keep the states at the sync blocks of the last two epochs, so that
+	// peers can fetch them (Part). If it is false, Open removes stored snapshots, unless Inspect is
+	// set.
 	Snapshots bool
-	// SyncPointEpochs is for how many epochs without a new sync block the data of the last one is
-	// kept. 0: DefaultSyncPointEpochs.
+	// SyncPointEpochs is the number of epochs without a new sync block for which the data of the
+	// last one is kept. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
 	// Warn gets errors that the engine ignores (ErrFarBehind, ErrNoPoint) and ErrUpgradeNeeded. It
 	// is called on any goroutine. nil: they are dropped.
@@ -65,23 +67,23 @@ type Options struct {
 	// MainResults is how many results of main transitions in witnesses are cached for each shard.
 	// 0: DefaultMainResults. Negative: none, for tests.
 	MainResults int
-	// Inspect: do not remove stored data that these options do not ask for. For tools that only
-	// read.
+	// Inspect keeps Open from removing stored data that these options do not ask for. It serves
+	// tools that only read.
 	Inspect bool
 	// ProofBytes bounds the memory of state proofs that are kept for witnesses. 0: none are kept;
 	// they are made on demand.
 	ProofBytes int64
-	// ProofsFor is the validator whose witnesses need the proofs. Proofs are kept for shards of
-	// which it produces chunks in this epoch or the next, if there are other validators. "": proofs
-	// of all chunks are kept.
+	// ProofsFor is the validator whose witnesses need the proofs. Proofs are kept for the shards of
+	// which this validator produces chunks in this epoch or the next, if that epoch has other
+	// validators. If ProofsFor is empty, proofs of all chunks are kept.
 	ProofsFor primitives.AccountID
 	// StateBytes bounds, approximately, the memory of all trie nodes. 0: not bounded.
 	StateBytes uint64
 	// Tries are the options of the forests. Their sources are ignored. The zero value has
 	// production sizes; tests use small ones.
 	Tries trie.Options
-	// GapBlocks is how many blocks after its reference block a transaction with a strict nonce
-	// waits for the nonces before it. 0: DefaultGapBlocks.
+	// GapBlocks bounds how long a transaction with a strict nonce waits for the transactions with
+	// the nonces before it: until this many blocks after its reference block. 0: DefaultGapBlocks.
 	GapBlocks primitives.Height
 	// ResidentBlocks is how many of the newest blocks stay complete in memory while finality stalls
 	// (block_evict.go). 0: maxAboveFlatHead.
@@ -91,11 +93,11 @@ type Options struct {
 	CorruptInput func(*apply.Input)
 	// Base is the remote chain that this chain is a fork of. nil: this chain is not a fork.
 	Base RemoteState
-	// PartialBodies: accept blocks of a block feed whose bodies have only the chunk headers
-	// (chain.ValidateView). If it is false, bodies are complete.
+	// PartialBodies makes the engine accept blocks of a block feed whose bodies have only the chunk
+	// headers (chain.ValidateView). If it is false, bodies must be complete.
 	PartialBodies bool
-	// Now returns the time in ns since 1970. Blocks and headers of peers too far in its future are
-	// refused. nil: timestamps are not compared with a clock.
+	// Now returns the time in ns since 1970. Peers' blocks and headers whose timestamps are too far
+	// after that are refused. If Now is nil, timestamps are not compared with a clock.
 	Now func() uint64
 }
 
@@ -221,7 +223,7 @@ func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 }
 
 // BlockNode returns a block of the tree by hash. It returns nil if the block is unknown, not on
-// disk, evicted, or below the flat head. Safe for concurrent use.
+// disk yet, evicted, or below the flat head. Safe for concurrent use.
 func (e *Engine) BlockNode(hash primitives.Hash) *BlockNode {
 	if x := e.Imported(hash); x != nil && x.persisted.Load() && !x.evicted {
 		return x

@@ -23,13 +23,13 @@ type RemoteState interface {
 	// All of them must belong to one account.
 	Scan(at primitives.Hash, prefix []byte) ([]state.Change, error)
 	// Forks returns where other keys branch off from the key's path in the trie after the block at,
-	// as far as state proofs have shown. false: no proof has covered the path.
+	// as far as state proofs have shown. The bool is false if no proof has covered the path.
 	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
-	// Height returns the height of the pinned block or of one of its ancestors. false: hash is
-	// neither.
+	// Height returns the height of the pinned block or of one of its ancestors. The bool is false
+	// if hash is neither.
 	Height(hash primitives.Hash) (primitives.Height, bool, error)
-	// Again blocks for the pause before a failed request is repeated. false: do not repeat, because
-	// the node is stopping.
+	// Again blocks for the pause before a failed request is repeated, and returns true. It returns
+	// false if the request must not be repeated because the node is stopping.
 	Again(err error) bool
 }
 
@@ -41,9 +41,9 @@ type ForkOverlay struct {
 	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
 }
 
-// baseUnder returns the remote block from which the fork sees the value of key. false: no remote
-// value is visible, because the fork deleted the key, detached its account, or such keys are not
-// inherited.
+// baseUnder returns the remote block as of which the fork sees the remote value of key. ok is false
+// if no remote value is visible: because the fork deleted the key or detached its account, or
+// because keys of this kind are not inherited.
 func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err error) {
 	if !primitives.Inherited(key) {
 		return at, false, nil
@@ -54,8 +54,8 @@ func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err er
 	return o.baseOf(key)
 }
 
-// baseOf returns the same as baseUnder for a key or for a prefix of one account's keys, but does
-// not check whether the fork deleted the key.
+// baseOf is baseUnder without the check whether the fork deleted the key. It also works for a
+// prefix of one account's keys.
 func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
 	account, owned, err := primitives.TrieKeyAccount(key)
 	if err != nil {
@@ -74,7 +74,8 @@ func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error
 	return at, !at.IsZero(), nil
 }
 
-// Value returns the value of a key from the fork or else from the remote chain; nil: there is none.
+// Value returns the value of a key: the fork's own value or else that of the remote chain, or nil
+// if there is neither.
 func (o *ForkOverlay) Value(key []byte) ([]byte, error) {
 	if v, err := o.Get(key); v != nil || err != nil {
 		return v, err
@@ -229,9 +230,10 @@ func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key
 	return t.over().Each(prefix, after, yield)
 }
 
-// Path returns as many nodes as the key's path would have if one trie contained both chains'
-// entries, because contracts pay gas for each node. The nodes are made up, like those of
-// historicalTrie. If no proof has covered the remote path, only the fork's own nodes are counted.
+// Path returns as many nodes as the key's path would have in a trie that contained the entries of
+// both chains, because contracts pay gas for each node. The nodes' contents are made up, like those
+// of historicalTrie. If no proof has covered the remote path, only the fork's own nodes are
+// counted.
 func (t forkTrie) Path(
 	key []byte,
 	rec state.Recording,
@@ -255,9 +257,9 @@ func (t forkTrie) Path(
 	return madeVisits(key, depths, alone, found, path), ref, found, nil
 }
 
-// forks returns the depths, in nibbles, at which other keys branch off from key in a trie of both
-// chains' entries. own: the fork has a value of the key; found: one of the chains has. alone has
-// the meaning of part in historicalTrie.forks.
+// forks returns the depths, in nibbles, at which other keys branch off from key in a trie that
+// contains the entries of both chains. own says that the fork has a value of the key, found that
+// the fork or the remote chain has one. alone has the meaning of part in historicalTrie.forks.
 func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, err error) {
 	local := &historicalTrie{base: ownValues{t.local}}
 	depths, alone, err = local.forks(key, own)
@@ -296,7 +298,7 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 }
 
 // nextNibble returns the nibble at depth of the first key that shares its first depth nibbles with
-// key; trie.EndNibble if that key ends there.
+// key. It returns trie.EndNibble if the first such key ends at depth.
 func (t *historicalTrie) nextNibble(key []byte, depth int) (byte, error) {
 	from, to := nibbleRange(key, depth)
 	one, err := t.first(from, to)
@@ -367,8 +369,9 @@ func overStored(s storedValues) historicalValues {
 	}
 }
 
-// CutOff returns the accounts that the fork has detached from the remote chain as of the head,
-// ascending: their remote values are no longer visible. nil if this chain is no fork.
+// CutOff returns, in ascending order, the accounts that the fork has detached from the remote chain
+// as of the head. Their remote values are no longer visible. It returns nil if this chain is no
+// fork.
 func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	if e.o.Base == nil {
 		return nil, nil

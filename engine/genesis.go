@@ -43,8 +43,8 @@ func NewChain(
 	return c, nil
 }
 
-// ErrChainID reports a chain id for which nearcore uses special parameters that are not implemented
-// here. With the usual parameters the chain would differ from nearcore's.
+// ErrChainID means that neard uses special parameters for a chain id, which this program does not
+// implement. With the usual parameters the chain would differ from neard's.
 var ErrChainID = errors.New("engine: neard has other parameters for chains of this name than this program; choose another chain_id")
 
 // ownParameters reports whether nearcore uses special parameters for this chain id. It does for two
@@ -60,7 +60,7 @@ type GenesisState struct {
 	more   []iter.Seq2[[]byte, []byte] // entries from Add, by shard index
 }
 
-// Add adds key-value pairs to a shard, for a state that does not fit into memory. Their keys must
+// Add adds key-value pairs to a shard. It is for states that do not fit into memory. The keys must
 // differ from those of the genesis. pairs must yield the same pairs in ascending order each time it
 // is called. It may reuse the yielded slices.
 func (s *GenesisState) Add(shard int, pairs iter.Seq2[[]byte, []byte]) {

@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// headerChain is the chain of validated headers, as far as it is above the imported blocks. Its own
-// rows start above the flat head; for blocks at or below it, the engine's block records are used.
+// headerChain is the part of the chain of validated headers that is above the imported blocks. Only
+// headers above the flat head have rows of their own; for blocks at or below the flat head, the
+// engine's block records are used.
 type headerChain struct {
 	adding    sync.Mutex // held while one AddHeaders or JumpHeaders runs; taken before mu
 	mu        sync.Mutex // taken after epochMu, and only for the time of one header
@@ -23,9 +24,9 @@ type headerChain struct {
 	offBranch bool // the highest header on disk is on a branch that does not extend the chain
 }
 
-// Names of the header chain's cells in the store: the hash of the highest header; the hash of the
-// first header after an epoch sync proof; the proof's BlockInfo of the first block of the epoch
-// before; and the proof itself.
+// Names of the header chain's cells in the store. They contain the hash of the highest header; the
+// hash of the first header after an epoch sync proof; from that proof, the BlockInfo of the first
+// block of the epoch before; and the proof itself.
 const (
 	headersHead  = "head"
 	headersFloor = "floor"
@@ -38,8 +39,8 @@ const pruneHeaders = 4096
 
 // AddHeaders validates headers and adds them to the header chain. list is one peer's response,
 // parents first. It skips known headers. It stops at the first bad header, with an error of package
-// chain/headerchain or chain; chain.Invalid means that the sender is at fault. The accepted
-// headers, taken of them, are on disk when it returns. Safe for concurrent use.
+// chain/headerchain or chain; chain.Invalid means that the sender is at fault. When it returns, the
+// accepted headers are on disk; taken is their number. Safe for concurrent use.
 func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -84,10 +85,10 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	return taken, err
 }
 
-// JumpHeaders moves the header chain far above the blocks, to the first block of the epoch that an
-// epoch sync proof leads to (nearcore's epoch sync). headerchain.ErrProof: the proof is wrong, and
-// its sender is at fault. headerchain.ErrOld: the node already knows later headers; the sender is
-// not at fault. Safe for concurrent use.
+// JumpHeaders restarts the header chain, far above the blocks, at the first block of the epoch that
+// an epoch sync proof leads to (nearcore's epoch sync). It returns headerchain.ErrProof if the
+// proof is wrong, so that its sender is at fault. It returns headerchain.ErrOld if the node already
+// knows later headers, in which case the sender is not at fault. Safe for concurrent use.
 func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -123,7 +124,7 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	return nil
 }
 
-// HeaderProof returns the proof of the last JumpHeaders; nil: there was none.
+// HeaderProof returns the proof of the last JumpHeaders, or nil if there was none.
 func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersProof)
 	if err != nil {
@@ -133,8 +134,8 @@ func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	return p, borsh.Unmarshal(raw, p)
 }
 
-// HeadersApart reports whether a gap separates the headers from the blocks: the headers start at an
-// epoch sync proof above the tip.
+// HeadersApart reports whether there is a gap between the blocks and the headers, because the
+// headers start at an epoch sync proof above the tip.
 func (e *Engine) HeadersApart() (bool, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -144,12 +145,12 @@ func (e *Engine) HeadersApart() (bool, error) {
 	return height > e.Tip().Height(), err
 }
 
-// HeaderHead returns the highest validated header; the head's if no header is above the head.
+// HeaderHead returns the highest validated header, or the head if no header is above it.
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()
-	// On a block producer every block overtakes the headers. Then the header chain is left as it
-	// is.
+	// On a block producer the blocks are always ahead of the headers. Then the header chain is left
+	// as it is.
 	if tip := e.Head(); e.headerChain.overtaken(tip) {
 		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
 	}
@@ -267,8 +268,8 @@ func (s *headerRows) reset() {
 	s.sums, s.first = map[primitives.EpochID]*epoch.EpochSummary{}, map[primitives.EpochID]primitives.Height{}
 }
 
-// Put adds a header and the epoch data that it changes to the batch. head: the header is the
-// highest.
+// Put adds a header, and the changes that it makes to the epoch data, to the batch. head says that
+// this header is the highest.
 func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
 	ref := storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
 	raw := storage.Raw(r.AppendBorsh(nil))
@@ -321,8 +322,8 @@ func (s *headerRows) Begin(b *headerchain.Start) error {
 	return nil
 }
 
-// Before returns the BlockInfo, from the epoch sync proof, of the first block of the epoch before
-// the first header. nil: no proof was used.
+// Before returns, from the epoch sync proof, the BlockInfo of the first block of the epoch before
+// the first header. It returns nil if no proof was used.
 func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	raw, err := storage.HeaderCell.Get(s.e.store.Reader(), headersFirst)
 	if err != nil {
@@ -332,8 +333,8 @@ func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// prune adds the removal of headers up to a height to the batch, pruneHeaders at most. Blocks have
-// replaced these headers, or their branch has lost.
+// prune adds to the batch the removal of at most pruneHeaders headers up to a height. These headers
+// are no longer needed: their blocks are imported, or they are on an abandoned branch.
 func (s *headerRows) prune(height primitives.Height) error {
 	n, seen := 0, map[string]bool{}
 	var failed error
@@ -354,9 +355,9 @@ func (s *headerRows) prune(height primitives.Height) error {
 	return errors.Join(err, failed)
 }
 
-// begun reports whether the epoch data of id can be removed: it starts at or below height, or has
-// no start. On another branch the same epoch may start above height; then the stored start is that
-// branch's and is kept.
+// begun reports whether the epoch data of id can be removed: the epoch's stored start is at or
+// below height, or there is none. On another branch the same epoch may start above height. Then the
+// stored start is the one of that branch, and the data is kept.
 func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
 	if at, ok := s.first[id]; ok {
 		return at <= height

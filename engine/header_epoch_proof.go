@@ -15,15 +15,15 @@ import (
 
 // An epoch sync proof contains an entry for every past epoch, but the blocks of old epochs are
 // garbage collected. Therefore the engine stores the entry of an epoch together with the first
-// block of the epoch after next. On every branch, the id of that epoch is the hash of the last
-// block of the entry's epoch.
+// block of the epoch after next. On every branch, the id of that later epoch is the hash of the
+// last block of the epoch that the entry is for, so the entry is the right one for the branch.
 
 // provenRow is the name of the row that stores the proof entry of the epoch id.
 func provenRow(id primitives.EpochID) string { return "proven " + string(id[:]) }
 
-// saveProvenEpoch stores the proof entry of the epoch two before the one that entry's block begins;
-// it does nothing if the block begins no epoch. It also skips an epoch whose blocks this node does
-// not have, such as those before the start of a bootstrapped node.
+// saveProvenEpoch does nothing unless entry's block is the first of an epoch. Then it stores the
+// proof entry of the epoch two before that one. It stores none if this node lacks blocks of that
+// epoch, as a bootstrapped node does for the epochs before its start.
 func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID {
 		return nil
@@ -37,12 +37,14 @@ func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) err
 }
 
 // proofEnd is the name of the row that stores the end of a proof: the data of the epoch that the
-// proof leads to and of the one before it. It is stored because a node that keeps three epochs,
-// neard's minimum, loses the blocks of the earlier one as soon as the head enters a new epoch.
+// proof leads to and of the one before it. This data is stored because the blocks of the earlier
+// epoch may be garbage collected as soon as the head enters a new epoch: a node may keep only three
+// epochs, which is neard's minimum.
 const proofEnd = "proof end"
 
-// endOf fills p.Last and p.Current: the data of the epoch that ends with the block last, and of the
-// first block of the next one. final is the final block of the former, as its proof entry has it.
+// endOf fills p.Last with the data of the epoch that ends with the block last, and p.Current with
+// the data of the first block of the epoch after it. final is the header Final in the proof entry
+// of the first of the two epochs.
 func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
 	end, err := e.Header(last)
 	if err == nil {
@@ -66,8 +68,8 @@ func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *pri
 	return nil
 }
 
-// savedProofEnd fills p with the data that saveProofEnd stored for the block last. storage.ErrGone:
-// it stored data for another block.
+// savedProofEnd fills p with the data that saveProofEnd stored for the block last. It returns
+// storage.ErrGone if the stored data is for another block.
 func (e *Engine) savedProofEnd(p *headerchain.EpochProof, last primitives.Hash) error {
 	raw, err := storage.Misc.Get(e.store.Reader(), proofEnd)
 	if err != nil {
@@ -89,7 +91,7 @@ func putProven(b *storage.Batch, p *headerchain.ProvenEpoch) {
 	storage.Misc.Put(b, provenRow(p.Final.EpochID), &raw)
 }
 
-// gone returns nil for errors that mean that data does not exist here (not found, garbage
+// gone returns nil if err means that the node does not have some data (not found, garbage
 // collected, unknown), and err otherwise.
 func gone(err error) error {
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) || errors.Is(err, ErrUnknown) {
@@ -98,8 +100,8 @@ func gone(err error) error {
 	return err
 }
 
-// provenEpoch returns the proof entry of the epoch that ends with the block last. nil: it is the
-// first epoch, which has no entry.
+// provenEpoch returns the proof entry of the epoch that ends with the block last. It returns nil
+// for the first epoch, which has no entry.
 func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, error) {
 	end, err := e.Header(last)
 	if err != nil || end.EpochID == (primitives.EpochID{}) {
@@ -170,13 +172,13 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpo
 }
 
 // ProofTarget returns the hash that identifies the current epoch sync proof: the last block before
-// the epoch that EpochProof leads to, which is two epochs before the head's.
+// the epoch that EpochProof leads to. That epoch is two epochs before the head's.
 func (e *Engine) ProofTarget() primitives.Hash { return primitives.Hash(e.Head().Header().EpochID) }
 
 // EpochProof builds an epoch sync proof for the first block of the epoch two before the head's, as
-// neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). ErrNotYet: the chain has too few
-// epochs. storage.ErrGone: this node does not have the data of older epochs. A proof grows with the
-// chain, so callers should cache it by ProofTarget. Safe for concurrent use.
+// neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). It returns ErrNotYet if the chain
+// has too few epochs, and storage.ErrGone if this node does not have the data of older epochs. A
+// proof grows with the chain, so callers should cache it by ProofTarget. Safe for concurrent use.
 func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	last := e.ProofTarget()
 	p := new(headerchain.EpochProof)

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Voted reports whether approvals of more than two thirds of the stake of h's epoch are in h, so
-// that the network has really reached its height. The parent need not be known. A height for which
-// only the producer signed proves nothing. false if the epoch is neither current nor announced by
-// headers.
+// Voted reports whether h contains approvals by more than two thirds of the stake of its epoch. If
+// so, the network has really reached h's height, whereas the producer's signature alone proves
+// nothing. The parent need not be known. Voted returns false if the epoch is neither current nor
+// announced by headers.
 func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	voters, err := e.voters(h.EpochID)
 	if err != nil || voters == nil {
@@ -50,8 +50,8 @@ func votersOf(m *epoch.Manager, id primitives.EpochID) ([]chain.Approver, error)
 	return out, nil
 }
 
-// HighestHeader returns the highest validated header, which contains approvals of two thirds of the
-// stake. nil: it is not known without reading the disk.
+// HighestHeader returns the highest validated header. It contains approvals by two thirds of the
+// stake. HighestHeader returns nil if the header is not known without reading the disk.
 func (e *Engine) HighestHeader() *primitives.BlockHeader {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 )
 
 // vrfCache caches VRF outputs. An output depends only on the previous block's random value and the
-// producer's key, so it is computed while that block is applied and synced: the VRF proof takes as
-// long as all other work for a small block. An engine and its children share one cache, because
-// chains that continue from the same block (sandbox worlds, or a reverted chain) have the same
-// outputs. Safe for concurrent use.
+// producer's key. So it can be computed while the previous block is still being applied and synced.
+// That pays because computing the VRF proof takes as long as all other work for a small block. An
+// engine and its children share one cache, because chains that continue from the same block
+// (sandbox worlds, or a reverted chain) have the same outputs. Safe for concurrent use.
 type vrfCache struct {
 	mu   sync.Mutex
 	of   map[vrfInput]*vrfOutput
@@ -56,9 +56,10 @@ func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	return f, true
 }
 
-// precomputeVRF starts to compute the VRF output after the block b in the background, if key, which
-// produced b, also produces the next height. If the guess is wrong, as at the end of an epoch, only
-// the work is lost. The caller holds epochMu.
+// precomputeVRF starts to compute the VRF output of the block after b in the background. key is the
+// key of b's producer. The output is useful only if the same validator produces the next height; if
+// it does not, as may happen at the end of an epoch, only the work is lost. The caller holds
+// epochMu.
 func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	next, err := e.epochs.BlockProducer(b.Header.EpochID, b.Header.Height+1)
 	if err != nil || next.PublicKey != key.PublicKey() {

@@ -57,8 +57,8 @@ var (
 // for concurrent use.
 type Times struct {
 	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: no block yet
-	// seconds to apply a chunk. Index i: chunks that burnt more than 100(i-1) and at most 100i
-	// Tgas; the last: all above
+	// Seconds to apply a chunk. Index i is for chunks that burnt more than 100(i-1) and at most
+	// 100i Tgas, and the last index for all above.
 	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]
 	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas burnt by new chunks; a new shard replaces the map
 }

@@ -13,9 +13,9 @@ import (
 
 // Precompilation of contracts.
 //
-// Problem. Receipts of a chunk run in order. Code that is compiled on its first call is compiled
-// serially, and every receipt after it waits. Compiling a contract takes far longer than running a
-// small receipt.
+// Problem. Receipts of a chunk run in order. If a contract is compiled only at its first call,
+// every later receipt of the chunk waits for the compiler, and compiling a contract takes far
+// longer than running a small receipt.
 //
 // Invariants. (1) Precompilation never changes a result: it only fills the VM's cache. (2) It never
 // delays the block that triggered it. (3) Bounded work: at most precompileWorkers compilations run,
@@ -27,8 +27,8 @@ import (
 // chunks arrive (precompileBlock). Both fill a precompileScan, which reads the code of the called
 // accounts from the state on a goroutine of its own and queues what the VM has not compiled. Code
 // that validators announce for shards which this node does not hold enters through Precompile. A
-// receipt that is delayed or waits for data was seen when it arrived, and its code was compiled
-// then.
+// receipt that is delayed or waits for data needs no scan when it runs, because its code was
+// compiled when it arrived.
 //
 // A submitted transaction goes through PendingCompilation (precompile_pending.go) instead, before
 // it enters the mempool.
@@ -37,9 +37,10 @@ import (
 // later, has not compiled the code. Compiling all code of a state in advance: most of it is never
 // called.
 
-// Bounds of precompilation over all blocks: compilations that run at a time, and bytes of code that
-// are queued or being compiled. A bound per block would not be enough: a producer of many blocks
-// with delayed receipts could pile up code. Code that does not fit is compiled when it is called.
+// Bounds of precompilation over all blocks: compilations that run at the same time, and bytes of
+// code that are queued or being compiled. A bound for each block would not be enough, because many
+// blocks with delayed receipts could pile up code in the queue. Code that does not fit is compiled
+// when it is called.
 const (
 	precompileWorkers = 4
 	precompileBytes   = 32 << 20
@@ -120,8 +121,8 @@ type precompileScan struct {
 	list  []scanItem
 }
 
-// contractKey identifies a contract within a scan: that of an account, or a global contract that
-// the account uses.
+// contractKey identifies a contract within a scan: the contract of an account, or a global contract
+// that the account uses.
 type contractKey struct {
 	account primitives.AccountID
 	global  primitives.GlobalContractID
@@ -133,8 +134,8 @@ type scanItem struct {
 	paid func() bool // reports whether the signer can pay; nil: the actions are paid for
 }
 
-// newPrecompileScan returns an empty scan of the states of entry, which the caller holds. nil: the
-// VM does not support precompilation.
+// newPrecompileScan returns an empty scan of the states of entry, which the caller holds. It
+// returns nil if the VM does not support precompilation.
 func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	vm, ok := e.o.VM.(action.Precompiler)
 	if !ok {
@@ -143,11 +144,11 @@ func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	return &precompileScan{vm: vm, entry: entry}
 }
 
-// add records the code that the actions from the account from for the account to deploy or call. t
-// is the state of to's shard. paid reports whether the actions are paid for; nil: they are.
-// Deployed code is recorded only if it is in the first action and from equals to: after another
-// action the deployment may fail, and a deployment by another account costs its sender a tenth of
-// the compilation, without any call of the code.
+// add records the code that a list of actions deploys or calls. The actions are sent by the account
+// from and run on the account to, and t is the state of to's shard. paid reports whether the
+// actions are paid for; nil means that they are. Deployed code is recorded only if the first action
+// deploys it and from equals to. After another action the deployment may fail. And a deployment on
+// another account costs its sender only a tenth of the compilation, without any call of the code.
 func (h *precompileScan) add(
 	t state.Trie,
 	from, to primitives.AccountID,
@@ -217,8 +218,8 @@ func (e *Engine) precompileBlock(p *BlockImport) {
 }
 
 // addLocal records the transactions of a chunk that run in that chunk because the signer is also
-// the receiver. A chunk may contain invalid transactions, which cost their signer nothing, so each
-// is recorded with a check whether the signer can pay.
+// the receiver. A chunk may contain invalid transactions, which cost their signer nothing. So each
+// transaction is recorded with a function that checks whether the signer can pay.
 func (h *precompileScan) addLocal(in *apply.Input) {
 	for i := range in.Transactions {
 		if tx := in.Transactions[i].SignedTransaction; tx.SignerID == tx.ReceiverID {
@@ -282,9 +283,10 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	})
 }
 
-// Precompile queues code for compilation that other validators announced as deployed in a shard
-// that this node does not hold, by the rules of the head, so that its first call in a witness needs
-// no compilation. It returns at once. Safe for concurrent use.
+// Precompile queues codes for compilation by the runtime configuration of the head. Other
+// validators have announced that this code was deployed in a shard that this node does not hold.
+// When a witness of that shard calls it for the first time, it should be compiled already.
+// Precompile returns at once. Safe for concurrent use.
 func (e *Engine) Precompile(codes [][]byte) {
 	vm, ok := e.o.VM.(action.Precompiler)
 	if !ok {

@@ -16,8 +16,8 @@ const CompileWait = 5 * time.Minute
 // compileRetry is the pause before Compile offers code again to a compiler with a full queue.
 const compileRetry = 100 * time.Millisecond
 
-// maxCodeChanges bounds the rounds of Compile. A new round starts if the called accounts have other
-// code after a compilation than before.
+// maxCodeChanges bounds the rounds of Compile. Compile starts a new round if, after a compilation,
+// the called accounts have other code than before it.
 const maxCodeChanges = 4
 
 // PendingCompilation is the set of codes that one transaction deploys or calls and that were not
@@ -50,14 +50,14 @@ type codeRef struct {
 	code    []byte
 	hash    primitives.Hash      // of code
 	account primitives.AccountID // if code is nil: the account called
-	// if code is nil: the global contract that account is going to use; zero: the contract that it
-	// has
+	// If code is nil: the global contract that the account is going to use, or zero for the
+	// contract that the account has.
 	global primitives.GlobalContractID
 }
 
 // PendingCompilation returns the codes that a transaction, or a delegate action in it, deploys or
-// calls and that are not compiled; nil: all are compiled. It cannot foresee what a called contract
-// will deploy or call. Safe for concurrent use.
+// calls and that are not compiled yet, or nil if all are compiled. It cannot foresee what a called
+// contract will deploy or call. Safe for concurrent use.
 func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCompilation {
 	vm, ok := e.o.VM.(compilingVM)
 	if !ok {
@@ -102,8 +102,8 @@ func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.A
 	})
 }
 
-// codesOf calls tell for each code that actions for the account to deploy, with hash unset, and for
-// each contract that they call.
+// codesOf calls tell for each code that the actions on the account to deploy, with hash unset, and
+// for each contract that they call.
 func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(codeRef)) {
 	callable := []codeRef{{account: to}}
 	for _, a := range actions {
@@ -137,10 +137,10 @@ func (u *PendingCompilation) Warm() {
 	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.of, code, rules) })
 }
 
-// Compile compiles the codes in the background and waits for it. It also returns after CompileWait
-// and when end is closed. A failed compilation counts as done: the block that needs the code
-// reports the error. Afterwards it reads the accounts' codes again, since they may have changed
-// meanwhile.
+// Compile compiles the codes in the background and waits until they are compiled. It also returns
+// after CompileWait, or when end is closed. A failed compilation counts as done: the block that
+// needs the code reports the error. Afterwards it reads the accounts' codes again, since they may
+// have changed meanwhile.
 func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	limit := time.NewTimer(CompileWait)
 	defer limit.Stop()
@@ -214,8 +214,8 @@ func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitive
 }
 
 // lookContract finds the code that a call of x runs in the head's state. It calls look with the
-// hash and a function that reads the bytes, which is valid only during the call. It does not call
-// look if the code cannot be read: the block that calls the code reports why.
+// hash and a function that reads the bytes, which is valid only during the call. If the code cannot
+// be read, it does not call look; the block that calls the code will report why.
 func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	head, err := e.acquireHead()
 	if err != nil {

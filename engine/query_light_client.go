@@ -22,7 +22,7 @@ func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
 }
 
 // branch returns the header at a height on tip's branch. If that height was skipped, it returns the
-// next higher one, and exact is false.
+// header at the next higher height that has one, and exact is false.
 func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, exact bool, err error) {
 	x := h.tip
 	for {
@@ -72,8 +72,8 @@ func (h headers) NextHash(hash primitives.Hash) (primitives.Hash, error) {
 	return next.Hash(), nil
 }
 
-// Header returns the header of a block in memory or in the store. storage.ErrNotFound,
-// storage.ErrGone: there is no such block.
+// Header returns the header of a block in memory or in the store. It returns storage.ErrNotFound or
+// storage.ErrGone if there is no such block.
 func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return e.header(e.BlockNode(hash), hash)
 }
@@ -106,10 +106,11 @@ func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) 
 	)
 }
 
-// NextLightClientBlock returns the block with which a light client at block last continues: the
-// latest final block if last's epoch is the head's or the one before, else the last final block of
-// the epoch after last's. nil without an error: the client is up to date, or the block is not
-// available (nearcore chain/client/src/view_client_actor.rs:1087).
+// NextLightClientBlock returns the block with which a light client that knows the block last
+// continues. If last is in the head's epoch or in the one before, this is the latest final block.
+// Otherwise it is the last final block of the epoch after last's. It returns nil without an error
+// if the client is up to date or the block is not available (nearcore
+// chain/client/src/view_client_actor.rs:1087).
 func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	at, err := e.Header(last)
 	if err != nil {
@@ -123,8 +124,8 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 		}
 		return b, nil
 	}
-	// While the first block of the epoch after next is above the flat head, the store contains rows
-	// of all branches, so search the head's branch in memory.
+	// As long as the first block of the epoch after next is above the flat head, rows of several
+	// branches may be in the store. So search the head's branch in memory.
 	for x := head; x != nil; {
 		parent := e.BlockNode(x.Header().PrevHash)
 		if parent != nil && parent.Header().EpochID == at.NextEpochID && x.Header().EpochID != at.NextEpochID {
@@ -145,9 +146,9 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 }
 
 // saveLightClientBlock stores the light client view of an epoch's last final block in the batch of
-// the next epoch's first block, on every branch. The row then exists exactly as long as that block.
-// If it were stored by the block that makes a branch the head, a later branch from the same first
-// block would lack it.
+// the next epoch's first block, on every branch. The row then exists exactly as long as that first
+// block does. If instead it were stored with the block that makes a branch the head, another branch
+// from the same first block would lack it.
 func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
 		return nil

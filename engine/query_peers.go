@@ -12,8 +12,8 @@ import (
 // Queries that answer peers' requests, and queries for this node's own requests to peers. All are
 // safe for concurrent use.
 
-// WholeBlock returns a known block of any branch, header and body. storage.ErrNotFound,
-// storage.ErrGone: there is no such block.
+// WholeBlock returns a known block of any branch, header and body. It returns storage.ErrNotFound
+// or storage.ErrGone if there is no such block.
 func (e *Engine) WholeBlock(hash primitives.Hash) (*primitives.Block, error) {
 	if x := e.BlockNode(hash); x != nil {
 		return x.Block, nil
@@ -114,9 +114,9 @@ func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 	return out, nil
 }
 
-// Locator returns block hashes in descending order from the top of path (from the tip if path is
-// empty) to the genesis, in steps that double in length, at most max. A peer finds the last block
-// that both nodes have by it.
+// Locator returns at most max block hashes, in descending order of height, with steps that double
+// in length. They go from the top of path (from the tip if path is empty) to the genesis. With them
+// a peer finds the last block that both nodes have.
 func (e *Engine) Locator(path []storage.BlockRef, max int) (out []primitives.Hash) {
 	step, genesis := primitives.Height(1), e.genesis
 	at := e.Tip().Height()

@@ -23,10 +23,10 @@ const MaxPrestate = 100_000
 var ErrPrestate = errors.New("engine: the state before the transaction cannot be computed")
 
 // Prestate returns the state entries that a transaction and all its receipts read or write, with
-// the values before the transaction's block, together with the outcomes. To find them it runs the
-// transaction again, alone, on the state before the block, without the effects of other
-// transactions in between. If the transaction behaves differently on exactly the returned entries,
-// or fails, Case.Alone contains the difference.
+// the values before the transaction's block, together with the outcomes. To find the entries, it
+// runs the transaction again on the state before the block, alone, that is without the effects of
+// other transactions. If the transaction behaves differently on exactly the returned entries, or
+// fails, Case.Alone contains the difference.
 //
 // vm runs the contracts; nil: the engine's VM. On a fork, entries of the remote chain are included.
 // Errors: ErrUnknown; ErrPrestate; ErrUntracked; storage.ErrGone if the state was garbage
@@ -118,8 +118,8 @@ func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 	return out
 }
 
-// Deeds returns the parts of a transaction's outcomes that do not depend on the chain that it runs
-// on. ErrUnknown.
+// Deeds returns the parts of a transaction's outcomes that do not depend on the chain on which it
+// runs. It returns ErrUnknown if no block of the canonical chain contains the transaction.
 func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 	o, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -131,8 +131,8 @@ func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 // notes is the set of keys that were read or written.
 type notes map[string]bool
 
-// notedTrie adds each requested key to notes, except in calls of other methods that read keys only
-// to count trie nodes.
+// notedTrie is a trie that adds each requested key to notes. It does not note keys that are read
+// only to count trie nodes.
 type notedTrie struct {
 	state.Trie
 	notes notes

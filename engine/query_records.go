@@ -14,7 +14,7 @@ import (
 )
 
 // recordColumns are the state columns that are written as records, in key order. Delayed receipts
-// are written too, but by recordScan.delayed. The other columns have no record type (nearcore
+// are written too, by recordScan.delayed. The remaining columns have no record type (nearcore
 // tools/state-viewer/src/state_dump.rs): global code, promise yields, and receipts that wait for
 // another shard.
 var recordColumns = []primitives.TrieColumn{
@@ -28,9 +28,9 @@ var recordColumns = []primitives.TrieColumn{
 
 // EachRecord calls yield with the state after a stored block as records: shard by shard in key
 // order, and after each shard its delayed receipts in queue order. accounts selects the accounts;
-// nil: all. It reads a consistent state and holds no lock meanwhile. It stops at the first error of
-// yield, and when ctx is done. Errors: ErrUnknown; storage.ErrGone if the state was garbage
-// collected. Safe for concurrent use.
+// nil: all. All records are of the same state, and it holds no lock meanwhile. It stops at the
+// first error of yield, and when ctx is done. Errors: ErrUnknown; storage.ErrGone if the state was
+// garbage collected. Safe for concurrent use.
 func (e *Engine) EachRecord(
 	ctx context.Context,
 	hash primitives.Hash,

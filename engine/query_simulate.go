@@ -26,24 +26,26 @@ const simulatedBlockTime = 1_000_000_000
 
 // SimulateOptions configure Simulate.
 type SimulateOptions struct {
-	// Signature checks the transaction's signature. verify.Checked accepts any, so also an unsigned
-	// transaction.
+	// Signature checks the transaction's signature. verify.Checked accepts every signature, so that
+	// an unsigned transaction can be simulated.
 	Signature verify.SignatureFunc
 	// VM runs the contracts, for example to trace them; nil: the engine's VM.
 	VM action.VM
-	// Alone is for a transaction that was in a block before: it is not checked, and the receipts
-	// and requests that the block left pending are ignored. The states must have empty queues.
+	// Alone is for simulating a transaction that was in a block before. Simulate then does not
+	// check it, and ignores the receipts and bandwidth requests that are pending after the block
+	// at. The queues in the states must be empty.
 	Alone bool
-	// Mocks are the overrides of contracts' signature checks that applied in that block; nil: none.
-	// Only used with Alone.
+	// Mocks are the overrides of contracts' signature checks that were in force in the
+	// transaction's original block, or nil. They are used only with Alone.
 	Mocks *primitives.Mocks
 }
 
 // Simulate runs a transaction and all its receipts on the state after the block at, and discards
-// the new state. It runs them in imaginary blocks in which every shard has a chunk, no other
+// the new state. It runs them in imaginary blocks, in which every shard has a chunk and no other
 // transaction arrives, and the epoch does not end. Receipts that already wait in the shards' queues
-// do run. Errors: *primitives.InvalidTxError if the RPC would refuse the transaction; ErrUntracked
-// if a shard is not held; ctx's error, which is checked between blocks. Safe for concurrent use.
+// are run too. Errors: *primitives.InvalidTxError if the RPC would refuse the transaction;
+// ErrUntracked if a shard is not held; ctx's error, which is checked between blocks. Safe for
+// concurrent use.
 func (e *Engine) Simulate(
 	ctx context.Context,
 	at *State,
@@ -179,7 +181,7 @@ func (r *linkRecorder) Call(c *action.Call, x *action.External) (action.CallOutc
 const maxUnlinkedCalls = 1000
 
 // unlinked returns the records of calls with missing imports, without those of receipts that do not
-// belong to the simulated transaction. nil: none.
+// belong to the simulated transaction. It returns nil if there are none.
 func (s *simulation) unlinked() []view.UnlinkedCall {
 	if s.calls == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Status of transactions in shards that this node does not hold. Peers send it. Chunk headers of
-// this node's chain prove the outcomes, and only proven outcomes are accepted.
+// Status of transactions in shards that this node does not hold. The status comes from peers. Only
+// outcomes that the chunk headers of this node's chain prove are accepted.
 
 // ErrAnswer means that a transaction status from a peer is wrong, or does not fit to this node's
 // chain.
@@ -29,9 +29,9 @@ const (
 	maxRemoteChunks = 1 << 10
 )
 
-// AnswerTxStatus returns the encoded status of a transaction, as the answer to a peer.
-// ErrUntracked: this node does not hold the signer's shard. ErrUnknown: this node has no outcome of
-// the transaction, or more than maxOutcomes.
+// AnswerTxStatus returns the encoded status of a transaction, as the answer to a peer. It returns
+// ErrUntracked if this node does not hold the signer's shard. It returns ErrUnknown if this node
+// has no outcome of the transaction, or more than maxOutcomes outcomes.
 func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
 	at := e.Head()
 	if !e.Holds(at.Layout.ShardOf(signer)) {
@@ -56,15 +56,16 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 }
 
 // RemoteStatus validates o, a peer's status of the transaction hash, and sets its level of
-// finality. It keeps the outcomes that this node's chain proves: those that are connected to the
-// transaction's outcome, and that are in the outcome root of the shard's next chunk. If that chunk
-// does not exist yet, the outcome and those after it are removed; they are accepted in a later
-// answer. So a client never sees an outcome for which only a peer vouches, not even at the
-// optimistic level. Signer and receiver must be the executors of the first two outcomes.
+// finality. It keeps only outcomes that this node's chain proves: an outcome must be reachable from
+// the transaction's outcome, and must be in the outcome root that the header of its shard's next
+// chunk contains. If that chunk does not exist yet, the outcome and those that follow from it are
+// removed; a later answer can contain them again. So a client never sees an outcome for which only
+// a peer vouches, not even at the optimistic level. Signer and receiver must be the executors of
+// the first two outcomes.
 //
 // Some data is accepted without a proof, because no root covers it: failure texts, gas profiles,
-// and the transaction's nonce, actions, key and signature. ErrAnswer: the status is wrong, or
-// nothing in it is proven yet.
+// and the transaction's nonce, actions, key and signature. It returns ErrAnswer if the status is
+// wrong or nothing in it is proven yet.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Remote == nil || o.Remote.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: it is for another transaction than requested", ErrAnswer)
@@ -98,8 +99,9 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	return nil
 }
 
-// remoteSource passes a peer's outcomes to package txstatus. It returns each outcome once, because
-// the ids could form a cycle. If roots is set, it returns proven outcomes only.
+// remoteSource passes a peer's outcomes to package txstatus. It returns each outcome only once,
+// because a malicious peer's ids could form a cycle. If roots is set, it returns only proven
+// outcomes.
 type remoteSource struct {
 	e     *Engine
 	final primitives.Height
@@ -123,8 +125,8 @@ func (s *remoteSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	return *o, true
 }
 
-// isProven reports whether the chain proves an outcome. false without an error: not yet. ErrAnswer:
-// the chain contradicts it.
+// isProven reports whether the chain proves an outcome. It returns false without an error if the
+// chain does not prove it yet, and ErrAnswer if the chain contradicts it.
 func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	if o.Status.Kind == primitives.StatusUnknown {
 		return false, nil
@@ -187,8 +189,9 @@ func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 }
 
 // outcomeRoot returns the outcome root from the header of the shard's next chunk after the block
-// at. of is the outcome's executor. If the shard was split meanwhile, the child shard with that
-// account has the root. nil without an error: there is no such chunk yet.
+// at. of is the account that executed the outcome. If the shard was split meanwhile, the chunk of
+// the child shard with that account has the root. It returns nil without an error if there is no
+// such chunk yet.
 func (e *Engine) outcomeRoot(at remotePlace, of primitives.AccountID) (*primitives.Hash, error) {
 	chain, hash := headers{e, e.Head()}, at.block
 	for range maxBlocksToNextChunk {

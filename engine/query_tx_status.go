@@ -51,8 +51,9 @@ func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	return at != nil && at.Hash == ref.Hash
 }
 
-// outcomeAt reads an outcome and builds its proof up to its chunk's outcome root. The store caches
-// the chunk's Merkle tree, because clients that wait for one block request many of its outcomes.
+// outcomeAt reads an outcome and builds its proof up to the outcome root of its chunk. The store
+// caches the Merkle tree of the chunk's outcomes, because clients that wait for a block request
+// many outcomes of the same chunk.
 func (e *Engine) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
 	var out view.OutcomeProof
 	tree, err := p.Block.OutcomeTree(p.Shard, func(o *storage.Outcome) (primitives.Hash, error) {
@@ -112,8 +113,8 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 }
 
 // receiptAt returns the receipt from the first of the places that is on the canonical chain. A
-// place in a garbage collected block counts too: the oldest remaining block executes receipts of
-// the one before.
+// place in a garbage collected block counts too, because the oldest remaining block executes
+// receipts that were sent in the block before it.
 func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
 	for _, p := range places {
 		if ref := p.Block.Ref(); !e.Canonical(ref) {
@@ -152,8 +153,8 @@ func (s *source) count(n int) {
 	}
 }
 
-// outcomesOf returns the source for the transaction with this hash and place. It searches outcomes
-// from the transaction's block on.
+// outcomesOf returns the source for the status of the transaction with this hash and place. It
+// searches outcomes only in the transaction's block and above.
 func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
 	return &source{
 		e:     e,
@@ -189,8 +190,8 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	return err == nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// receipt does the same as Engine.Receipt, but faster for receipts listed in an outcome that was
-// read before.
+// receipt is Engine.Receipt, but faster for receipts that are listed in an outcome that s has read
+// before.
 func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	by, ok := s.made[id]
 	if !ok {
@@ -234,9 +235,9 @@ func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitive
 	return e.StatusWithin(hash, head, final, true, 0)
 }
 
-// Status does the same as TransactionStatus without the receipts. Most callers do not need them,
-// and they are expensive: a receipt that was executed in the next block is searched among all
-// receipts that the block before sent.
+// Status does the same as TransactionStatus without the receipts. Most callers do not need the
+// receipts, and finding them is expensive: if a receipt was executed in the block after the one
+// that sent it, all receipts that the sending block sent are searched for it.
 func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
 	at := e.view.Load()
 	return e.StatusAt(hash, at.entry.Height(), at.final.Height)
@@ -247,9 +248,9 @@ func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (
 	return e.StatusWithin(hash, head, final, false, 0)
 }
 
-// StatusWithin does the same as StatusAt, or as TransactionStatusAt if receipts is set, with a
-// limit on the reply: most bytes; 0: no limit. ErrLarge: the reply would be larger; this is noticed
-// before much more than the limit is read.
+// StatusWithin is StatusAt, or TransactionStatusAt if receipts is set, with a limit on the size of
+// the reply. most is that limit in bytes; 0 means no limit. If the reply would be larger, it
+// returns ErrLarge, without having read much more than the limit.
 func (e *Engine) StatusWithin(
 	hash primitives.Hash,
 	head, final primitives.Height,

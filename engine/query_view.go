@@ -46,9 +46,9 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	return out, found, err
 }
 
-// SetMocks sets the overrides of contracts' signature checks in view calls and simulations from now
-// on; nil: none. The overrides for the contracts in a block are in that block's Proposal. Safe for
-// concurrent use.
+// SetMocks sets the overrides of contracts' signature checks for all following view calls and
+// simulations; nil removes them. The overrides for contracts that run in a block are in that
+// block's Proposal. Safe for concurrent use.
 func (e *Engine) SetMocks(m *primitives.Mocks) {
 	if !m.Any() {
 		m = nil
@@ -59,8 +59,8 @@ func (e *Engine) SetMocks(m *primitives.Mocks) {
 // Mocks returns the overrides that SetMocks has set. Safe for concurrent use.
 func (e *Engine) Mocks() *primitives.Mocks { return e.mocks.Load() }
 
-// viewing is reusable memory of a view call. Allocating it in each call would be a third of the
-// garbage of a short call.
+// viewing is reusable memory of a view call. If it were allocated for each call, it would be a
+// third of the garbage that a short call makes.
 type viewing struct {
 	block  action.Block
 	update state.TrieUpdate

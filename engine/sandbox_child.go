@@ -12,12 +12,14 @@ import (
 // A child engine runs a sandbox world: a chain that continues from a revert point of its parent
 // engine, independently of it and in memory.
 //
-// A child has a store of its own (storage.Store.Child), but shares the parent's forests: its states
-// are further versions of the parent's tries, as those of a branch are. Creating a child therefore
-// copies no state, and the parent does not see its changes. A child's flat head never advances.
+// A child has a store of its own (storage.Store.Child) but shares the parent's forests: the child's
+// states are further versions of the parent's tries, like the states of another branch. So no state
+// is copied to create a child, and the parent does not see the child's changes. A child's flat head
+// never advances.
 //
-// The parent's revert point must exist as long as the child. It keeps the parent's flat head, from
-// which the forests read, at or below the child's first block. A child may have children.
+// The parent's revert point must exist as long as the child does. The forests read from the
+// parent's flat state, and the revert point keeps the parent's flat head from advancing beyond the
+// block at which the child begins. A child may have children.
 
 // Child opens a child engine that continues after a revert point. change modifies the options that
 // the child inherits; nil: no change. ErrEnded: the revert point no longer exists. Safe for
@@ -87,8 +89,8 @@ func (e *BlockNode) copyHeld() *BlockNode {
 }
 
 // Discard closes a child engine: it releases the states and closes the child's store. No goroutine
-// may use the child at the same time or later, except readers that hold a node. It panics if the
-// engine is no child.
+// may use the child during the call or later, except readers that hold a BlockNode of it. It panics
+// if the engine is no child.
 func (e *Engine) Discard() error {
 	if e.parent == nil {
 		panic("engine: Discard called on an engine that is not a child")
@@ -125,8 +127,8 @@ const (
 	trieFactor = 8
 )
 
-// ancestorEngine returns the parent engine if the block is below this child's first block; else
-// nil.
+// ancestorEngine returns the parent engine if the block belongs to it, that is if the block is
+// below the child's first one. Otherwise it returns nil.
 func (e *Engine) ancestorEngine(at storage.BlockRef) *Engine {
 	if e.parent != nil && at.Height < e.flatHead.Height() {
 		return e.parent

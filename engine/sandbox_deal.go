@@ -23,10 +23,11 @@ const dealGas primitives.Gas = 100_000_000_000_000
 // once.
 const maxDealKeys = 64
 
-// Deal finds the storage value of a NEP-141 token contract that contains an account's balance. It
-// tries the values that ft_balance_of reads on the head's state, and chooses the one for which
-// ft_balance_of returns amount if the value is replaced by amount. It returns the record with that
-// value, and writes nothing. Errors: ErrDeal; ctx's error. Safe for concurrent use.
+// Deal finds the storage value of a NEP-141 token contract that contains an account's balance. The
+// candidates are the values that ft_balance_of reads on the head's state. Deal replaces one at a
+// time by amount, and chooses the one with whose replacement ft_balance_of returns amount. It
+// returns the record with that key and amount, and does not change the state. Errors: ErrDeal;
+// ctx's error. Safe for concurrent use.
 func (e *Engine) Deal(
 	ctx context.Context,
 	token, account primitives.AccountID,

@@ -78,8 +78,8 @@ func savePatched(b *storage.Batch, ref storage.BlockRef) {
 }
 
 // LastPatched returns the last block whose result depends on a patch or on mocks. Only the node
-// that produced such a block can execute it. found is false if there is none, or none since nodes
-// began to store this. storedPatch returns the patch of a block on disk. nil: it has none.
+// that produced such a block can execute it. found is false if there is no such block, or none
+// since data folders record it.
 func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 	row, err := storage.Misc.Get(e.store.Reader(), patchedRow)
 	if err != nil {
@@ -114,9 +114,9 @@ func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primiti
 }
 
 // CheckPatch checks whether a sandbox can write records, in their order, into the head's state. It
-// returns ErrPatch for records that would make the state inconsistent, or such that a chunk could
-// not be applied. coming reports whether an earlier patch, which is not in a block yet, creates an
-// account; nil: none does. Safe for concurrent use.
+// returns ErrPatch for records that would make the state inconsistent or with which a later chunk
+// could not be applied. coming reports whether an account is created by an earlier patch that is
+// not in a block yet. A nil coming means that there is no such patch. Safe for concurrent use.
 func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.AccountID) bool) error {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -169,10 +169,10 @@ type refusal struct{ text string }
 func (r refusal) Error() string   { return r.text }
 func (r refusal) Is(e error) bool { return e == errRefused }
 
-// Limits of a patch. They are far above the values of any real chain. They are also so far below an
-// overflow that thousands of patches cannot cause one; a chunk with an overflow cannot be applied.
-// Balances up to the greatest possible one are not allowed: in an account's encoding that value
-// marks the version.
+// Limits of a patch. They are far above the values of any real chain, and so far below an overflow
+// that even thousands of patches cannot cause one: a chunk in which a sum overflows cannot be
+// applied. The greatest possible balance must not be allowed in any case, because in an account's
+// encoding that value marks the version.
 var (
 	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, 83 billion NEAR
 	maxPatchPrice   = primitives.Balance{Hi: 1}       // 2^64 yoctoNEAR for a unit of gas
@@ -253,8 +253,8 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 	return out
 }
 
-// belongs refuses a record of an account that does not exist and that no record of the patch
-// creates, before or after it. what is the kind of record in the error.
+// belongs refuses a record of an account that neither exists nor is created by a record of the
+// patch, before or after this one. what names the kind of record in the error.
 func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	id := r.Owner()
 	if a := c.accounts[id]; a != nil && !a.IsInitialized() {
@@ -365,8 +365,9 @@ func (c *patchCheck) record(r genesis.Record) error {
 	return nil
 }
 
-// fork checks a change of the remote block from which an account's state comes. It refuses that for
-// validators and the treasury: each epoch needs their accounts as the fork has them.
+// fork checks a record that changes the remote block from which an account's state is inherited. It
+// refuses such a record for validators and the treasury, because each new epoch needs the state
+// that the fork itself has of their accounts.
 func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	if c.base == nil {
 		return refused("this chain is a fork of no other")

@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxRevertBlocks is the number of blocks after a revert point that end it. The flat head does not
-// pass the block that was final at the oldest revert point, so all later blocks stay in memory, as
-// during a stall of finality, and are applied again at a start after a crash.
+// MaxRevertBlocks is the number of blocks after which a revert point ends. A limit is needed
+// because the flat head does not pass the block that was final at the oldest revert point. So all
+// later blocks stay in memory, as when finality stalls, and must be applied again when the node
+// starts after a crash.
 const MaxRevertBlocks = 10_000
 
 // Errors of revert points.
@@ -26,8 +27,8 @@ var (
 )
 
 // RevertPoint is a block to which the chain can be reverted. Its states stay in memory until the
-// revert point ends. Methods of the engine that take one run on the engine's goroutine, unless they
-// say otherwise.
+// revert point ends. Methods of the engine that take a RevertPoint run on the engine's goroutine,
+// unless their comment says otherwise.
 type RevertPoint struct {
 	entry  *BlockNode // the block, retained; nil: the revert point has ended
 	at     *BlockNode // the same block, never nil, not retained
@@ -44,7 +45,8 @@ func (s *RevertPoint) Ref() storage.BlockRef { return s.ref }
 func (s *RevertPoint) Ended() bool { return s.ended.Load() }
 
 // NewRevertPoint makes the head a revert point, which lasts until EndRevertPoint, Rewind to an
-// earlier block, or MaxRevertBlocks. It writes nothing to disk. ErrAhead.
+// earlier block, or MaxRevertBlocks. It writes nothing to disk. It returns ErrAhead if imported
+// blocks are not on disk yet.
 func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	if e.InFlight() > 0 {
 		return nil, ErrAhead
@@ -62,7 +64,7 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 }
 
 // ShareRevertPoint returns a second revert point at the block of s, which ends independently of s.
-// ErrEnded.
+// It returns ErrEnded if s has ended.
 func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
 		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -107,8 +109,9 @@ func (e *Engine) EndRevertPoints() {
 }
 
 // flatHeadLimit returns the block up to which the flat head may advance: the block that was final
-// at the oldest revert point, or upto if that is lower. A block at or below the flat head cannot be
-// reverted. First it ends the revert points with more than MaxRevertBlocks blocks after them.
+// at the oldest revert point, or upto if that is lower. The limit is needed because blocks at or
+// below the flat head cannot be reverted. Before, it ends the revert points that more than
+// MaxRevertBlocks blocks follow.
 func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	for _, s := range slices.Clone(e.revertPoints) {
 		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxRevertBlocks {
@@ -124,9 +127,9 @@ func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 
 // Rewind makes the block of s the head again. It removes, from memory and disk, all blocks except
 // that block and its ancestors. New blocks may have the heights of removed ones. Revert points at
-// removed blocks end; s stays. If the flat head is being updated, it waits for that. Errors:
-// ErrEnded; ErrAhead; storage.ErrFull, after which nothing has changed; all others are fatal to the
-// node.
+// removed blocks end; s stays. If the flat head is being updated, it first waits until that has
+// ended. Errors: ErrEnded; ErrAhead; storage.ErrFull, after which nothing has changed; all others
+// are fatal to the node.
 func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
 		return fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -186,8 +189,8 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	e.viewed.Store(nil)
 	e.proofs.forget(hashes)
 	e.show(&head{entry: at, final: s.final})
-	// Release the states only after the view has changed. A reader that loaded the old view either
-	// has acquired its node already, or fails to acquire it and loads the view again.
+	// Release the states only after the view has changed. A reader that loaded the old view has
+	// either acquired its node already, or it will fail to acquire it and load the view again.
 	for _, x := range gone {
 		if !x.evicted {
 			x.Release()

@@ -65,8 +65,9 @@ type ShardCatchup struct {
 // CatchUpShard begins or resumes the catchup of the shard with this index. point is the block
 // before an epoch's sync block (SyncPoint). next is the shard's newest chunk as of point: its
 // header contains the root of the state to fetch, and its body contains the receipts that the shard
-// sent before. before contains, by block, the chunks with receipt proofs to the shard in the blocks
-// between the shard's previous chunk and next; empty if there are no such blocks.
+// sent before. before contains the receipts that the shard got between its previous chunk and next:
+// for each block in between, that block's new chunks as receipt proofs to the shard. It is empty if
+// there are no such blocks.
 func (e *Engine) CatchUpShard(
 	point *BlockNode,
 	index primitives.ShardIndex,
@@ -133,8 +134,8 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 	return nil
 }
 
-// shardView returns a block as a node that holds only this shard sees it: with the block's new
-// chunks and the receipts in them for the shard.
+// shardView returns a block in the form that it has on a node that holds only this shard: with the
+// block's new chunks and, of their receipts, only those for the shard.
 func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
 	y := &BlockNode{
 		Block:       x.Block,
@@ -178,7 +179,8 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 }
 
 // storedShardAt returns the block at which the store has the state of a shard that is being caught
-// up. nil: it has none. entered: all parts of that state are in place.
+// up. It returns nil if the store has no state of the shard. The bool says that all parts of that
+// state are in place (Enter).
 func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().FlatHead
 	at, here := e.store.ShardAt(id)
@@ -233,8 +235,8 @@ func (j *ShardCatchup) resume(x *BlockNode) error {
 // Root returns the root of the state to fetch.
 func (j *ShardCatchup) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
 
-// Has returns the numbers of the stored parts, including those stored before a restart. nil once
-// Enter has succeeded.
+// Has returns the numbers of the stored parts, including those stored before a restart. It returns
+// nil once Enter has succeeded.
 func (j *ShardCatchup) Has() ([]uint64, error) {
 	if j.block != nil {
 		return nil, nil
@@ -248,8 +250,8 @@ func (j *ShardCatchup) Part(id trie.PartID, strings [][]byte) error {
 	return stagePart(&j.e.o, j.id, j.at, j.Root(), id, strings)
 }
 
-// Enter makes the stored parts the shard's flat state. total is the number of parts. ErrNotYet: a
-// part is missing, or the flat head has not passed the block of the state.
+// Enter makes the stored parts the shard's flat state. total is the number of parts. It returns
+// ErrNotYet if a part is missing or the flat head has not reached the block of the state.
 func (j *ShardCatchup) Enter(total uint64) error {
 	if j.block != nil {
 		return nil
@@ -282,8 +284,9 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	return j.snapshot()
 }
 
-// snapshot keeps the entered state as a state snapshot, to serve it to peers. Made later, the
-// snapshot would have to undo the changes of all blocks since, perhaps more than are stored.
+// snapshot stores the entered state as a state snapshot, from which peers are served. If it were
+// made later, it would have to undo the changes of all blocks since, which may be more changes than
+// the store keeps.
 func (j *ShardCatchup) snapshot() error {
 	if _, there := j.e.snapshotOf(j.at.Hash, j.index); there {
 		return nil
@@ -313,8 +316,8 @@ func (j *ShardCatchup) At() storage.BlockRef {
 	return ref(j.block)
 }
 
-// Next returns the block that the next CatchUp applies. false: the shard is at the flat head, and
-// Finish is the next step. ErrNotYet before Enter.
+// Next returns the block that the next CatchUp applies. The bool is false if the shard has reached
+// the flat head, so that Finish is the next step. It returns ErrNotYet before Enter.
 func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	if j.block == nil {
 		return storage.BlockRef{}, false, ErrNotYet
@@ -328,8 +331,8 @@ func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 }
 
 // CatchUp applies the block from Next to the shard. chunks are the new chunks of that block, by
-// shard index: the shard's own with its transactions, and for other shards that are not held the
-// chunks with receipt proofs to the shard.
+// shard index: the shard's own chunk with its transactions, and the chunks of other shards that are
+// not held, with receipt proofs to the shard.
 func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	at, more, err := j.Next()
 	if err != nil || !more {
@@ -375,8 +378,8 @@ func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []sto
 	return j.e.store.CommitShard(ref(x), &out, changes)
 }
 
-// step returns the shard's state after the block x. before is its state after the parent. made
-// contains results that are not stored yet, by block.
+// step returns the shard's state after the block x. before is its state after the parent of x. made
+// contains, by block, results that are not stored yet.
 func (j *ShardCatchup) step(
 	parent *BlockNode,
 	before *ShardState,
@@ -471,8 +474,8 @@ func (j *ShardCatchup) incoming(
 }
 
 // Finish applies all blocks above the flat head, on every branch, and adds the shard to the engine.
-// chunks returns a block's new chunks in the form that CatchUp takes. ErrNotYet: the shard has not
-// reached the flat head. ErrMissing: chunks of a block are missing.
+// chunks returns a block's new chunks in the form that CatchUp takes. It returns ErrNotYet if the
+// shard has not reached the flat head, and ErrMissing if chunks of a block are missing.
 func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
 	e := j.e
 	if err := e.quiesce(); err != nil {
@@ -532,8 +535,8 @@ func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	}
 }
 
-// nodesAboveFlatHead returns the nodes above the flat head, parents first. ErrNotYet: states of
-// some are not in memory, or the layout changes.
+// nodesAboveFlatHead returns the nodes above the flat head, parents first. It returns ErrNotYet if
+// the states of some are not in memory, or if the shard layout changes among them.
 func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
 		if x.evicted || !x.Layout.Equal(j.layout) {
@@ -560,13 +563,13 @@ func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 		j.shard.root.Release()
 	}
 	j.block = nil
-	// The next update of the flat head then adds the shard to existing state snapshots. No update
-	// runs now.
+	// Make the next update of the flat head add the shard to the existing state snapshots. No
+	// update is running now.
 	e.stateSnapshots.begun = false
 }
 
-// with returns a copy of the node in which one shard has the state s. The copy retains the old
-// node, whose readers may continue to use it.
+// with returns a copy of the node in which one shard has the state s. The copy keeps the old node
+// alive, because its readers may continue to use it.
 func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	y := &BlockNode{
 		Block:        x.Block,
@@ -590,8 +593,8 @@ func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	return y
 }
 
-// replaceNodes replaces each node in memory by by(node), unless that is nil. No block may be in
-// flight to the disk and no update of the flat head may run. All revert points end.
+// replaceNodes replaces each node x in memory by by(x), unless by returns nil. It ends all revert
+// points. No block may be in flight to the disk, and no update of the flat head may be running.
 func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
 	e.EndRevertPoints() // revert points refer to the old nodes
 	now := map[*BlockNode]*BlockNode{}

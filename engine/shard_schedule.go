@@ -17,13 +17,13 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Plan decides which shards the node holds. For a shard in the layout of the block at: now reports
-// whether to hold it in the epoch of that block, next whether to hold it, or its children after a
-// split, in the next epoch.
+// Plan decides which shards the node holds. The shard must be in the layout of the block at. now
+// says whether to hold it in the epoch of that block. next says whether to hold it, or its children
+// if it is split, in the next epoch.
 type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 
-// PartSource fetches the data for shard catchups from peers. Its methods may block. ErrNotYet: no
-// answer has arrived; the caller may repeat the request.
+// PartSource fetches the data for shard catchups from peers. Its methods may block. They return
+// ErrNotYet if no answer has arrived; then the caller may repeat the request.
 type PartSource interface {
 	// State fetches the state header of a shard at a sync point: point is the block before the
 	// epoch's sync block.
@@ -38,8 +38,8 @@ type PartSource interface {
 		id trie.PartID,
 		take func([][]byte) error,
 	) error
-	// Chunks fetches the new chunks of a block in the form that a node needs which holds only that
-	// shard (ChunksFor).
+	// Chunks fetches the new chunks of a block, in the form that a node needs that holds only that
+	// one shard (ChunksFor).
 	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
 	// Refused reports that the last state header or the last chunks for a shard were wrong, so that
 	// the source asks other peers from now on.
@@ -81,8 +81,8 @@ const (
 type Schedule struct {
 	// Go runs a function that may block. nil: on a new goroutine.
 	Go func(func())
-	// Parallel is the number of parts of a shard that are fetched at the same time; 0: one. Blocks
-	// is the number of blocks that one step applies; 0: catchUpBlocks.
+	// Parallel is the number of parts of a shard that are fetched at the same time; 0 means one.
+	// Blocks is the number of blocks that one step applies; 0 means catchUpBlocks.
 	Parallel, Blocks int
 	// WaitRemovals makes Step wait until the rows of untracked shards are removed, so that the
 	// effects of a step depend only on the chain. The simulator sets it.
@@ -166,8 +166,8 @@ func (s *Schedule) Step() error {
 			return err
 		}
 	}
-	// While the sync point is late, a dropped shard could not be caught up again before a newer
-	// sync point. So entered states are kept.
+	// While there is no recent sync point, a dropped shard could not be caught up again until there
+	// is a newer one. So shards whose state is complete are kept.
 	late, spare := s.e.stateSnapshots.last.Load().stale(), 0
 	for _, id := range s.CatchingUp() {
 		if s.removing() {
@@ -221,9 +221,9 @@ func (s *Schedule) removing() bool {
 }
 
 // repoint moves a catchup from its older sync point to the newest. Peers keep only the state of the
-// newest point, so missing parts of the older one may never arrive: the catchup is abandoned, to
-// start again. If the shard's state is complete and not older than the newest point's, the catchup
-// continues with that point's header.
+// newest point, so parts that are still missing of the older one may never arrive. So the catchup
+// is normally abandoned and starts again. If the shard's state is complete and not older than the
+// newest point's, the catchup continues with that point's header.
 func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	at, entered, err := s.e.storedShardAt(c.id)
 	if err != nil {
@@ -250,8 +250,8 @@ func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	return s.abandon(c)
 }
 
-// dropUnwanted abandons catchups from before a restart that are no longer wanted, one in each call.
-// all: none was left.
+// dropUnwanted abandons catchups that an earlier run of the node began and that are no longer
+// wanted. Each call abandons at most one. all is true if none was left.
 func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	list, err := s.e.store.IncomingShards()
 	if err != nil {
@@ -272,8 +272,8 @@ func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	return true, nil
 }
 
-// savedPoint returns the stored sync point at which the catchup of a shard can continue. Zero:
-// there is none.
+// savedPoint returns the stored sync point at which the catchup of a shard can continue. It returns
+// the zero value if there is none.
 func (s *Schedule) savedPoint(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), catchupRow(id))
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -340,8 +340,8 @@ func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 // catchupRow is the name of the row that stores a catchup's sync point for a restart.
 func catchupRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
 
-// begin returns a new catchup of a shard, at the newest sync point or the stored one. nil: it
-// cannot start yet.
+// begin returns a new catchup of a shard, at the newest sync point or the stored one. It returns
+// nil if the catchup cannot start yet.
 func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error) {
 	r, err := Accounts(tip.Layout, id)
 	if err != nil {
@@ -373,8 +373,8 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 	}
 	// A catchup may start at the sync point of an earlier epoch if the node should hold the shard
 	// already: without this node the shard may get no chunks, and then no newer point would ever
-	// exist. If only the next epoch needs the shard, wait for the newer point, but not longer than
-	// half of this epoch.
+	// exist. If only the next epoch needs the shard, wait for the sync point of this epoch, but not
+	// longer than half of the epoch.
 	if x.Header().EpochID != tip.Header().EpochID {
 		if now, _ := s.plan(tip, id); !now {
 			if half, err := s.epochHalfDone(tip); err != nil || !half {
@@ -382,8 +382,8 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 			}
 		}
 	}
-	// If the shard was held at or after the block of that state, CatchUpShard would refuse the
-	// point.
+	// CatchUpShard would refuse the point if this node held the shard at or after the block of that
+	// state.
 	if left, was := s.e.store.UntrackedAt(id); was {
 		index, err := x.Layout.Index(id)
 		if err != nil {
@@ -411,14 +411,15 @@ type pointScan struct {
 }
 
 // maxScannedHeights is the number of heights that one step searches. The sync point is usually
-// among the first blocks of an epoch; if a shard has no chunks, it is later.
+// among the first blocks of an epoch, but later if a shard has no chunks at first.
 const maxScannedHeights = 256
 
-// newest returns the newest sync point at or below the flat head, among the epochs whose states
-// peers keep; if these have none, the newest one whose state this node keeps. Zero: there is none,
-// or the search continues in the next step. An epoch has no sync point as long as a shard has no
-// chunks in it. Then a catchup of that shard must start at the previous point, or no epoch would
-// have one again.
+// newest returns the newest sync point at or below the flat head. It searches first the epochs
+// whose states peers keep, and then takes the newest sync point whose state this node keeps. It
+// returns the zero value if there is none, or if the search continues in the next step. Older sync
+// points are needed because an epoch has no sync point as long as a shard has no chunks in it. If
+// that shard's producers could not catch up from the previous sync point, there would never be
+// another one.
 func (s *Schedule) newest() (storage.BlockRef, error) {
 	epochs, err := s.e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
@@ -522,8 +523,8 @@ func (s *Schedule) startSession(c *catchup) error {
 	return nil
 }
 
-// catchUp applies the next blocks up to the flat head. When none is left, it applies those above
-// the flat head, after which the engine holds the shard.
+// catchUp applies the next blocks up to the flat head. If none is left, it applies the blocks above
+// the flat head, and then the engine holds the shard.
 func (s *Schedule) catchUp(c *catchup) error {
 	for range cmp.Or(s.Blocks, catchUpBlocks) {
 		next, more, err := c.session.Next()

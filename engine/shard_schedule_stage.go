@@ -59,8 +59,8 @@ func (c *catchup) position() (p catchupPosition) {
 	return p
 }
 
-// More reports whether the last Step advanced a catchup. Then another Step may advance it further
-// at once, before an answer of a peer or a block arrives.
+// More reports whether the last Step advanced a catchup. If so, another Step may advance it further
+// at once, without waiting for an answer of a peer or for a block.
 func (s *Schedule) More() bool { return s.more }
 
 // Settled reports whether a Schedule can step without waiting for the disk: all imported blocks are

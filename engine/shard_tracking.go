@@ -63,8 +63,8 @@ func (e *Engine) tracks(layout primitives.ShardLayout, id primitives.ShardID) bo
 	return e.o.Tracks == nil || e.o.Tracks(layout, id)
 }
 
-// HoldsAll reports whether this node's options select all shards; it then holds all. Safe for
-// concurrent use.
+// HoldsAll reports whether this node's options select all shards, so that it holds all shards at
+// every block. Safe for concurrent use.
 func (e *Engine) HoldsAll() bool { return e.o.Tracks == nil }
 
 // Holds reports whether this node has the state of a shard at the head. Safe for concurrent use.
@@ -74,8 +74,8 @@ func (e *Engine) Holds(id primitives.ShardID) bool {
 	return err == nil && at.Shards[i].Held()
 }
 
-// Held reports whether this node has the shard's state. Of a shard that it does not hold, a node
-// has the chunk headers and the receipts for held shards.
+// Held reports whether this node has the shard's state. If it does not hold a shard, it has only
+// the shard's chunk headers and the receipts that the shard sends to held shards.
 func (s *ShardState) Held() bool { return s.Extra != nil }
 
 // holds returns which shards of a layout the node holds in a child block of parent, by shard index:
@@ -113,9 +113,9 @@ func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.Shar
 	return out
 }
 
-// missing returns the index of the first shard whose new chunk in b is incomplete; -1: all are
-// complete. Of a held shard the chunk's body is needed, of another shard the receipt proofs to the
-// held shards.
+// missing returns the index of the first shard whose new chunk in b is incomplete, or -1 if all are
+// complete. The chunk of a held shard is complete with its body. The chunk of another shard is
+// complete with the receipt proofs to the held shards.
 func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, holds []bool) int {
 	held := heldIDs(layout, holds)
 	for i, h := range b.Body.Chunks {
@@ -133,8 +133,8 @@ func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.
 }
 
 // untrackedChunk returns the new chunk of a shard that is not held, reduced to the receipt proofs
-// to the held shards. came is the received chunk; it may be nil if held is empty. An error means
-// that a proof is wrong.
+// to the held shards. came is the chunk as it was received; it may be nil if held is empty. An
+// error means that a proof is wrong.
 func untrackedChunk(
 	came *primitives.Chunk,
 	h *primitives.ChunkHeader,

@@ -8,9 +8,10 @@ import (
 )
 
 // UntrackShard makes the engine drop a shard: no node in memory holds it afterwards, and its state
-// is removed from disk in the background. ErrNotYet: states of some blocks are not in memory
-// because finality is far behind, or the layout changes between the flat head and the tip. It runs
-// on the engine's goroutine while no block is between BeginImport and FinishImport.
+// is removed from disk in the background. It returns ErrNotYet if the states of some blocks are not
+// in memory because finality is far behind, or if the shard layout changes between the flat head
+// and the tip. It runs on the engine's goroutine while no block is between BeginImport and
+// FinishImport.
 func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	if err := e.quiesce(); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// State is a block together with its shards' states. The states of recent blocks are tries. Those
-// of older blocks in the store are historicalTries, made of values only: reads return the same
-// values and node counts, but their roots are unknown.
+// State is a block together with its shards' states. The states of recent blocks are tries. The
+// states of older blocks are historicalTries, which read only values from the store. Reads return
+// the same values and node counts as with a trie, but the roots are unknown.
 type State struct {
 	*BlockNode
 	historical []state.Trie // by shard index; nil: use the node's roots, which the State holds
@@ -23,8 +23,8 @@ type State struct {
 func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateUntil(nil, hash) }
 
 // StateUntil does the same as StateAt for a reader that may be cancelled. If the state is not in
-// memory, ask is called before each read and repeatedly during long scans; an error from it ends
-// the read. nil: the reader is never cancelled.
+// memory, ask is called before each read and repeatedly during long scans; an error that it returns
+// ends the read. With a nil ask the reader cannot be cancelled.
 func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, error) {
 	if at := e.BlockNode(hash); at != nil && at.Acquire() {
 		return &State{BlockNode: at}, nil

@@ -14,9 +14,9 @@ import (
 // flatHeadUpdate is a running update (advance) of the flat head.
 //
 // Problem. The store keeps one full copy of the state, the flat state, as it is after one block,
-// the flat head (nearcore: flat storage head). Later blocks are stored as changes to it. Advancing
-// the flat head rewrites many rows and takes longer than a block, and the import of blocks must not
-// wait for it.
+// the flat head (nearcore: flat storage head). The store has later blocks only as changes.
+// Advancing the flat head rewrites many rows and takes longer than a block, so the import of blocks
+// must not wait for it.
 //
 // Invariants. (1) The flat head is a final block, so it never has to go back. It does not pass the
 // block that was final when the oldest revert point was made. (2) All blocks above it are in
@@ -34,9 +34,9 @@ import (
 // engine's goroutine: from then on forests read from the new flat state, and older blocks are
 // dropped from memory.
 //
-// Rejected. Updating the flat state with each block: every block would be written twice at the same
-// time, and a lost branch would have to be undone on disk. Updating on the engine's goroutine:
-// imports would stop meanwhile.
+// Rejected. Updating the flat state with each block: the changes of every block would be written
+// twice at once, and blocks on an abandoned branch would have to be undone on disk. Updating on the
+// engine's goroutine: imports would stop meanwhile.
 type flatHeadUpdate struct {
 	from, to  *BlockNode   // the old and the new flat head, both retained
 	inherited []ShardState // the states after from, by shard index of to
@@ -59,9 +59,9 @@ const (
 )
 
 // PauseFlatHead makes each update of the flat head first wait for the duration that ask returns,
-// except when the limits are near. An update uses a core for some milliseconds; without the pause
-// this falls into the time just after a block is persisted, when it is sent to peers and clients.
-// Safe for concurrent use.
+// except when the limits are near. An update uses a core for some milliseconds. Without the pause
+// it would run just after a block is persisted, when that block is sent to peers and clients. Safe
+// for concurrent use.
 func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store(&ask) }
 
 // flatHeadUrgent reports whether an update to the block to should not pause, because half of the
@@ -71,9 +71,9 @@ func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
 		e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
 }
 
-// stepFlatHead finishes an update that has ended, or starts one if the store wants it. After an
-// update that failed because the disk was full, it returns nil and does not retry: the store
-// accepts no more writes until it is opened again, and that start has all blocks in the log.
+// stepFlatHead finishes an update that has ended, or starts one if the store wants it. If an update
+// failed because the disk was full, it returns nil and does not retry, because the store accepts no
+// more writes until it is opened again. No block is lost, since the log has all of them.
 func (e *Engine) stepFlatHead() error {
 	if err := e.tryStepFlatHead(); !errors.Is(err, storage.ErrFull) {
 		return err
@@ -197,9 +197,10 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	return e.makeSnapshots(f.to)
 }
 
-// lastHeldState returns the newest state of a shard that the old flat head holds and the new one
-// does not; nil: there is none. A start may have found the shard on some of the blocks between
-// only, because a catchup was interrupted.
+// lastHeldState returns the newest state, of the blocks after the old flat head up to the new one,
+// of a shard that the old flat head holds and the new one does not. It returns nil if there is
+// none. This can happen after a start, if an interrupted catchup left the shard's results for only
+// some of these blocks.
 func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	if f.inherited[i].root == nil {
 		return nil
@@ -224,9 +225,9 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 			s.root.Forest().Abandon()
 		}
 	}
-	// The flat state is now that of f.to, so the forests read from it. A forest that still loads
-	// through the previous source, or a split shard that is not fully loaded, reads older values
-	// from the state history. The forests of new shards no longer need their parents' forests.
+	// The flat state is now that of f.to, so the forests read from it. Loads that still use the
+	// previous source, and those of a split shard that is not fully loaded, read older values from
+	// the state history. The forests of new shards no longer need their parents' forests.
 	for i := range f.to.Shards {
 		if r := f.to.Shards[i].root; r != nil {
 			r.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))

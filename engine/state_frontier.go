@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// The frontier of a shard's trie is a set of subtrees that together cover the trie. The store has the
-// path, hash and memory usage of each, on several levels (trie.Levels). A node that starts builds its
-// trie from the hashes, so it need not read all values of the state.
+// The frontier of a shard's trie is a set of subtrees that together cover the trie. The store has
+// the path, hash and memory usage of each, on several levels (trie.Levels). When a node starts, it
+// builds its trie from these hashes, so that it need not read all values of the state.
 
 // valueFlag is set in the stored memory usage of a frontier entry whose subtree is a single value.
 const valueFlag = 1 << 63

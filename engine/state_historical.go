@@ -90,7 +90,7 @@ func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 }
 
 // nibbleRange returns the range of keys, from on and below to, that share the first n nibbles with
-// key. to nil: no upper end.
+// key. A nil to means no upper bound.
 func nibbleRange(key []byte, n int) (from, to []byte) {
 	from = append([]byte{}, key[:(n+1)/2]...)
 	if n%2 == 1 {
@@ -124,10 +124,10 @@ func sharedNibbles(a, b []byte) int {
 	return 2 * n
 }
 
-// forks returns the depths, in nibbles, at which other keys branch off from key, ascending. found:
-// the key exists. The trie has a branch node at each of the depths, except at the last one if part
-// is true: then key does not exist, and the keys that differ from it there have a common next
-// nibble.
+// forks returns the depths, in nibbles and ascending, at which other keys branch off from key.
+// found says that the key exists. If it does, the trie has a branch node at each of these depths.
+// If it does not, there may be no branch node at the last depth: part is true if all keys that
+// differ from key there continue with the same nibble.
 func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
 	for n := 0; ; { // keys before key
 		from, to := nibbleRange(key, n)

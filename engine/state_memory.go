@@ -35,11 +35,11 @@ func (e *Engine) roomy(f *trie.Forest) bool {
 // concurrent use.
 func (e *Engine) Evicted() uint64 { return e.evictedBytes.Load() }
 
-// trim keeps the tries within their memory budget. If the states after entry exceed it, the least
-// recently used nodes are replaced by their hashes in these states. Their memory is freed when the
-// flat head has passed the earlier blocks, which still contain them, so trim evicts at most once
-// between two updates of the flat head. Nodes that are loaded until then, and those that changed
-// after the flat head, may exceed the budget.
+// trim keeps the tries within their memory budget. If the states after entry exceed the budget,
+// trim replaces their least recently used nodes by hashes. The states of earlier blocks still
+// contain these nodes, so their memory is freed only when the flat head has passed those blocks.
+// Therefore trim evicts at most once between two updates of the flat head. Until then the budget
+// may be exceeded by nodes that are loaded meanwhile and by those that changed after the flat head.
 func (e *Engine) trim(entry *BlockNode) error {
 	if e.o.StateBytes == 0 || e.trimmedAt > e.flatHead.Height() {
 		return nil

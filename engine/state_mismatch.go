@@ -30,8 +30,8 @@ func (m *mismatch) Error() string {
 
 func (m *mismatch) Unwrap() error { return ErrInconsistent }
 
-// explained adds to err, if it contains a mismatch, a diagnosis of which stored data is wrong. It
-// writes nothing: the data folder stays as it was found.
+// explained checks whether err contains a mismatch. If so, it adds a diagnosis of which stored data
+// is wrong. It writes nothing: the data folder stays as it was found.
 func (e *Engine) explained(err error) error {
 	var m *mismatch
 	if !errors.As(err, &m) {
@@ -54,8 +54,8 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The values that the changes replace equal those in the parent's state, unless one of the two
-	// was damaged on disk.
+	// The values that the changes replaced are equal to those in the parent's state, unless one of
+	// the two was damaged on disk.
 	moved := 0
 	for i := range stored {
 		old, err := prev.root.Get(stored[i].Key, nil)
@@ -149,8 +149,8 @@ func excerpt(b []byte) string {
 	return fmt.Sprintf("%x... (%d bytes)", b[:maxExcerpt], len(b))
 }
 
-// firstDifference describes where two keys or values begin to differ, for those whose excerpts are
-// equal. It is empty if the excerpts differ or the two are equal.
+// firstDifference describes where two keys or values begin to differ. It is needed if their printed
+// excerpts are equal. It returns an empty string if the excerpts differ or the two are equal.
 func firstDifference(a, b []byte) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

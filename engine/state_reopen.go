@@ -103,9 +103,10 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	return &waiting{rec: rec, entry: entry, parent: parent}, nil
 }
 
-// restore restores the states of blocks, which are in the order parents before children. Each shard
-// has a goroutine of its own, because nothing else runs during a start. At a block with a new
-// layout, all earlier blocks are restored first, and then the states of the child shards are made.
+// restore restores the states of blocks. The blocks must be ordered parents before children. Shards
+// are restored concurrently, each on its own goroutine, since nothing else runs during a start. At
+// a block with a new layout, all earlier blocks are restored first, and then the states of the
+// child shards are made.
 func (e *Engine) restore(back []*waiting) error {
 	from := 0
 	for i, w := range back {
@@ -122,8 +123,8 @@ func (e *Engine) restore(back []*waiting) error {
 	return e.restoreRun(back[from:])
 }
 
-// restoreRun restores the states of blocks. The parent of each is restored already, or is among
-// them and has the same layout.
+// restoreRun restores the states of blocks. The parent of each block must be restored already, or
+// be among the blocks before it and have the same layout.
 func (e *Engine) restoreRun(back []*waiting) error {
 	shards := 0
 	for _, w := range back {
@@ -154,9 +155,9 @@ func (e *Engine) restoreRun(back []*waiting) error {
 	return e.explained(errors.Join(errs...))
 }
 
-// restoreShard restores one shard's trie of a block. For the flat head it is imported from the
-// frontier; for another block the stored changes are applied to the parent's trie. A mismatch is
-// returned if the root differs from the one in the block.
+// restoreShard restores the trie of one shard after a block. For the flat head it imports the trie
+// from the frontier; for another block it applies the stored changes to the parent's trie. It
+// returns a mismatch if the root differs from the one in the block.
 func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	s := &w.entry.Shards[i]
 	if !s.Held() {
@@ -322,9 +323,9 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	return nil
 }
 
-// loadOutgoing reads the outgoing receipts of the shard's last new chunk. If the block with that
-// chunk was garbage collected, the store can find its record by height and hash as long as it keeps
-// the record for this purpose.
+// loadOutgoing reads the outgoing receipts of the shard's last new chunk. The block with that chunk
+// may be garbage collected. The store keeps its record as long as these receipts may be needed, and
+// finds it by height and hash.
 func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState, included primitives.Height) (err error) {
 	if s.OutgoingAt.IsZero() {
 		return nil

@@ -19,9 +19,10 @@ type reshardChildren struct {
 	shared []*sharedParent
 }
 
-// sharedParent is the part of a split shard's trie that one child keeps, in the forest of the split
-// shard. The child's forest copies nodes from it when they are read. It is cleared when the block
-// is released, so that nodes that were never read do not keep the old forest in memory.
+// sharedParent is the part of a split shard's trie that one child keeps. Its nodes are in the
+// forest of the split shard, and the child's forest copies each of them when it is first read. The
+// sharedParent is cleared when the block is released, so that nodes that were never read do not
+// keep the old forest in memory.
 type sharedParent struct {
 	of    atomic.Pointer[BlockNode] // the last block before the split, held while whole is in use; nil: released
 	whole atomic.Pointer[trie.Root]
@@ -38,8 +39,8 @@ func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 }
 
 // inherited returns the states with which the blocks after parent start, by shard index in layout:
-// those of parent, except if the layout changes. The caller holds the states of parent. Safe for
-// concurrent use.
+// those after parent, or, if the layout changes, those that reshard makes. The caller holds the
+// states of parent. Safe for concurrent use.
 func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]ShardState, error) {
 	if layout.Equal(parent.Layout) {
 		return parent.Shards, nil
@@ -72,7 +73,8 @@ func (h *reshardChildren) release(parent *BlockNode) {
 }
 
 // reshard makes the states with which the shards of the new layout start (nearcore
-// chain/chain/src/resharding/manager.rs:234). ErrReshard: the change is not a split of one shard.
+// chain/chain/src/resharding/manager.rs:234). It returns ErrReshard if the change is not a split of
+// one shard.
 func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
 	h := &reshardChildren{shards: make([]ShardState, layout.NumShards())}
 	if layout.Tag() < 2 || len(layout.SplitParents()) > 1 {
@@ -173,8 +175,8 @@ func childIntervals(layout primitives.ShardLayout, parent, child primitives.Shar
 	return trie.SplitIntervals(b[left], child == family[0]), nil
 }
 
-// dropBuffered subtracts the buffered receipts from the congestion info of the right child: the
-// left child keeps all of them.
+// dropBuffered subtracts the buffered receipts from the congestion info of the right child, because
+// the left child inherits all of them.
 func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout) error {
 	u, account := state.NewUnrecorded(t), congestion.Account{Info: &x.CongestionInfo}
 	for _, to := range layout.ShardIDs() {
@@ -202,8 +204,8 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 }
 
 // childSource returns the source from which a child shard's forest loads what it has not copied
-// yet: the split shard's state after its last block. It reads from memory while that block is
-// retained, until the flat state contains the child; afterwards it reads from the store's history.
+// yet: the split shard's state after its last block. Until the flat state contains the child, that
+// block is retained and the source reads from memory. Afterwards it reads from the store's history.
 func (e *Engine) childSource(
 	l *sharedParent,
 	at storage.BlockRef,

@@ -94,5 +94,6 @@ func noSplit(err error) error {
 func StateTrie(r *trie.Root) state.Trie { return stateTrie{r} }
 
 // TrieRoot returns the root of a trie from StateTrie, or of the trie that results from applying a
-// chunk to it. Of a fork's trie it is the root of the fork's own trie.
+// chunk to it. If this chain is a fork, the root is that of the fork's own trie, without the remote
+// state.
 func TrieRoot(t state.Trie) *trie.Root { return rootOf(t) }

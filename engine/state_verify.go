@@ -64,9 +64,8 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// Verify starts a check of all states of the flat head. A node that has just started runs it,
-// because it has checked only the data that was read so far. The caller calls Step until it is
-// done, or Stop.
+// Verify starts a check of all states of the flat head. A node runs it after each start, because
+// the start verifies only the data that it reads. The caller calls Step until it is done, or Stop.
 func (e *Engine) Verify() *Verification {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -33,18 +33,18 @@ type BootstrapSync struct {
 type BootstrapInput struct {
 	// Blocks are the blocks from the genesis to the block whose state is fetched, in order, with
 	// validated headers. With Proof they are the genesis, the three blocks at the end of the proof,
-	// and all later ones. Of a block that is older than the last chunk of every shard, and than all
-	// blocks in Proofs, only the header is needed.
+	// and all later ones. The older blocks need only a header: those before the last chunk of every
+	// shard and before all blocks in Proofs.
 	Blocks []*primitives.Block
-	// Proof is the validated epoch sync proof before the headers. nil: the headers go back to the
-	// genesis.
+	// Proof is the validated epoch sync proof with which the headers start, or nil if the headers
+	// go back to the genesis.
 	Proof *headerchain.EpochProof
 	// Next are the chunks of all shards in the block after the last of Blocks, with their receipts,
 	// by shard index. Their headers contain the roots of the states to fetch.
 	Next []*primitives.Chunk
-	// Proofs are the receipts for shards that had no chunk in the last blocks. For each block after
-	// such a shard's last chunk they contain the block's new chunks, by shard index, as receipt
-	// proofs. Blocks without such receipts have no entry.
+	// Proofs contain the receipts for shards that had no chunk in the last blocks: for each block
+	// after the last chunk of such a shard, the block's new chunks, by shard index, as receipt
+	// proofs to the shard. Blocks without such receipts have no entry.
 	Proofs map[primitives.Hash][]*primitives.Chunk
 }
 
@@ -134,8 +134,8 @@ func (a *BootstrapSync) checkBlocks() error {
 // headerOnly returns whether the block has only a header. The genesis always counts as a whole block.
 func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.Header.PrevHash.IsZero() }
 
-// bootstrapFirst is the name of the row with the proof's BlockInfo of the first block of the epoch
-// before the proof's. The header of that block is not known.
+// bootstrapFirst is the name of the row with the BlockInfo of a block whose header is not known:
+// the first block of the epoch before the one that the epoch sync proof leads to.
 const bootstrapFirst = "arrived first"
 
 // startAtProof makes the epoch manager start at the end of the proof. It adds the heights of the
@@ -228,9 +228,9 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 	return nil
 }
 
-// checkNext checks that next has the chunks of all shards after the last block, and that their hashes,
-// shards and receipts match their headers. State sync cannot start at a block after which the shard
-// layout changes (ErrReshard).
+// checkNext checks that next has the chunks of all shards after the last block, and that their
+// hashes, shards and receipts match their headers. It returns ErrReshard if the shard layout
+// changes after the last block, because state sync cannot start there.
 func (a *BootstrapSync) checkNext() error {
 	at := a.last()
 	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
@@ -285,8 +285,8 @@ func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, string
 	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
 }
 
-// stagePart verifies one part of a shard's state after the block at, and stores it and its
-// frontier.
+// stagePart verifies one part of a shard's state after the block at, and stores the part and its
+// frontier entries.
 func stagePart(
 	o *Options,
 	name primitives.ShardID,

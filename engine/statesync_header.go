@@ -14,8 +14,8 @@ type StateHeader struct {
 	// Chunk is the shard's newest chunk as of the sync point, with its outgoing receipts. The state
 	// to fetch is the one before this chunk.
 	Chunk *primitives.Chunk
-	// Before contains the receipts for the shard since its previous chunk: by block, that block's
-	// new chunks as receipt proofs to the shard.
+	// Before contains the receipts that were sent to the shard since its previous chunk: for each
+	// block, the block's new chunks as receipt proofs to the shard.
 	Before map[primitives.Hash][]*primitives.Chunk
 	// Root is the encoded root node of the state. Its memory usage determines the number of parts.
 	// It is empty for an empty state.
@@ -81,9 +81,9 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 	return out, err
 }
 
-// ChunksFor returns the new chunks of a block in the form that a node needs which holds only one
-// shard: the chunk of that shard, and the other chunks as receipt proofs to it. Safe for concurrent
-// use.
+// ChunksFor returns the new chunks of a block in the form that a node needs that holds only the
+// shard id: the chunk of that shard, and the other chunks as receipt proofs to that shard. Safe for
+// concurrent use.
 func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*primitives.Chunk, error) {
 	at, err := e.Block(block)
 	if err != nil {

@@ -114,10 +114,10 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 
 // VerifyStateHeader verifies a peer's state header. point is the parent of the sync block. It
 // checks that the header's chunk is the shard's newest chunk as of point, and checks its outgoing
-// receipts and its root node. It returns the receipts for the shard since its previous chunk: by
-// block, that block's new chunks, by shard index, as receipt proofs. blocks returns a block with a
-// validated header, or nil. layout is the layout of the epoch. chain.Invalid: the sender is at
-// fault. ErrUnknown: a block is unknown.
+// receipts and its root node. It returns the receipts that were sent to the shard since its
+// previous chunk: for each block, the block's new chunks, by shard index, as receipt proofs. blocks
+// returns a block with a validated header, or nil. layout is the layout of the epoch. It returns
+// chain.Invalid if the sender is at fault, and ErrUnknown if a block is unknown.
 func VerifyStateHeader(
 	h *primitives.StateHeader,
 	point *primitives.Block,
@@ -186,7 +186,7 @@ func VerifyStateHeader(
 	return out, nil
 }
 
-// SyncBlock describes the sync block at which a node starts that is far behind, and the two blocks
+// SyncBlock describes the sync block at which a node that is far behind starts, and the two blocks
 // before it.
 type SyncBlock struct {
 	// Point is the parent of Sync, Before the parent of Point. The fetched states are those after
@@ -200,9 +200,9 @@ type SyncBlock struct {
 	Path []*primitives.BlockHeader
 }
 
-// SyncBlockAhead finds the sync block of the highest header's epoch from headers alone. nil: there
-// is none yet, it is not final, or the headers are not above the blocks. It reads all headers after
-// the epoch sync proof, but does not block AddHeaders or Precheck meanwhile.
+// SyncBlockAhead finds the sync block of the highest header's epoch from headers alone. It returns
+// nil if there is none yet, if it is not final, or if no header is above the blocks. It reads all
+// headers after the epoch sync proof, but does not block AddHeaders or Precheck meanwhile.
 func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	s, err := e.scanHeaders()
 	if err != nil || s.rows[0].Tree.Size() == 0 {
@@ -303,7 +303,8 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	return out, s.err
 }
 
-// MergeProofs adds the receipt proofs in more to those in to. The two are for different shards.
+// MergeProofs adds the receipt proofs in more to those in to. The proofs in to and in more must be
+// for different shards.
 func MergeProofs(to, more map[primitives.Hash][]*primitives.Chunk) {
 	for hash, list := range more {
 		if to[hash] == nil {

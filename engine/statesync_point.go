@@ -17,16 +17,16 @@ import (
 // shard that is assigned to other producers each epoch would be lost forever. Therefore the data of
 // the newest sync point is kept until there is a newer one: its state snapshots
 // (statesync_snapshot.go), and all blocks since the start of its epoch, which a catchup applies.
-// The disk space for that grows with each epoch, up to Options.SyncPointEpochs epochs. A chain of
-// one shard keeps nothing, because its shard is never caught up.
+// The disk space for that grows with each epoch until Options.SyncPointEpochs epochs are kept. A
+// chain with only one shard keeps nothing, because its shard is never caught up.
 
 // DefaultSyncPointEpochs is the number of epochs for which the newest sync point is kept while
 // there is no newer one. It is four times the number of epochs that garbage collection keeps by
 // default.
 const DefaultSyncPointEpochs = 20
 
-// staleAge is the age in epochs from which the newest sync point counts as late. Age 1 is normal at
-// the start of an epoch.
+// staleAge is the age in epochs from which the newest sync point counts as late. An age of 1 is
+// normal at the start of an epoch.
 const staleAge = 2
 
 // ErrNoPoint is a warning: since the last epochs had no sync point, new producers of a shard cannot
@@ -41,8 +41,8 @@ type lastPoint struct {
 	keep  bool // its data is kept for catchups
 }
 
-// pointRow is the name of the row that stores the newest sync point. A start need not search the
-// blocks for it, of which the older ones are no longer stored.
+// pointRow is the name of the row that stores the newest sync point. The row is needed because,
+// after a start, the blocks that a search would have to visit may be garbage collected.
 const pointRow = "sync point"
 
 // AppendBorsh appends the stored form: 80 bytes, without age and keep.
@@ -58,8 +58,8 @@ func (p *lastPoint) DecodeBorsh(r *borsh.Reader) {
 }
 
 // aged returns the point with age and keep computed again. epochs are the epochs in the store,
-// ascending; most is the maximum age; shards is the number of shards. The age never decreases, even
-// if garbage collection removes epochs after the point.
+// ascending; most is the maximum age; shards is the number of shards. The age of a point never
+// decreases, even if garbage collection removes epochs that follow the point.
 func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoint {
 	q := &lastPoint{begin: p.begin, at: p.at}
 	for _, b := range epochs {
@@ -215,9 +215,10 @@ func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 }
 
 // SyncPoint returns the sync point of the epoch of the block at, on the branch of at: the parent of
-// the epoch's sync block. It is the first block, not counting the epoch's first one, at which every
-// shard has had at least two new chunks since then (nearcore chain/chain/src/state_sync/utils.rs).
-// nil: not reached yet.
+// the epoch's sync block. The sync block's parent is the first block at which every shard has had
+// at least two new chunks in the epoch, not counting chunks of the epoch's first block (nearcore
+// chain/chain/src/state_sync/utils.rs). It returns nil if the epoch has not reached its sync point
+// yet.
 func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
 	var list []*BlockNode // newest first, without the first block of the epoch
 	for x := at; ; {

@@ -39,11 +39,11 @@ func (e *Engine) ServedSnapshots() *ServedSnapshots {
 	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*servedScan{}}
 }
 
-// List returns the two newest served sync blocks, the older first, among the epochs whose states
-// are kept. If a shard has no chunks in an epoch, that epoch has no sync block, so the shard's
-// producers need the state of the epoch before. If none of these epochs has a sync block, List
-// returns that of the newest sync point as long as its data is kept. It examines each block only
-// once.
+// List returns the two newest sync blocks that this node serves, the older first, among the epochs
+// whose states are kept. Two are needed because an epoch in which some shard has no chunks has no
+// sync block; then the shard's producers need the state of the epoch before. If none of these
+// epochs has a sync block, List returns that of the newest sync point as long as its data is kept.
+// It examines each block only once.
 func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 	e := o.e
 	if !e.o.Snapshots {
@@ -98,9 +98,9 @@ func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *servedScan {
 	return s
 }
 
-// look searches an epoch's sync block, up to the height upTo, and the shards whose states can be
-// served. More shards may be added later, when they have been caught up. Heights from end on do not
-// count yet.
+// look searches for an epoch's sync block up to the height upTo, and determines the shards whose
+// states can be served. When further shards have been caught up, a later call adds them. Heights
+// from end on do not count yet.
 func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error {
 	e := o.e
 	changes := e.stateSnapshots.changes.Load()
@@ -154,9 +154,9 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 
 func noop(*trie.Root) error { return nil }
 
-// Part returns a part of a shard's state after a block. storage.ErrGone: the state is neither in
-// memory nor in a state snapshot (Options.Snapshots). ErrUntracked: the shard is not held. Safe for
-// concurrent use.
+// Part returns a part of a shard's state after a block. It returns storage.ErrGone if the state is
+// neither in memory nor in a state snapshot (Options.Snapshots), and ErrUntracked if the shard is
+// not held. Safe for concurrent use.
 func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) (part [][]byte, err error) {
 	err = e.lendState(block, shard, func(r *trie.Root) error {
 		part, err = r.Part(id)

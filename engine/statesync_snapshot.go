@@ -24,10 +24,10 @@ import (
 // Invariants. (1) A snapshot is made only of a block at or below the flat head, so it never has to
 // be undone. (2) A snapshot is consistent: its frontier has the state root in the chunk header as
 // its hash, which is checked when it is made and when it is read. (3) A crash at any time costs
-// only the work done: the next update of the flat head makes the missing snapshots. (4) Only the
-// newest keptSnapshots sync points of the last keptSnapshotEpochs epochs have snapshots, and the
-// newest sync point while there is no newer one (statesync_point.go). (5) A snapshot prevents
-// garbage collection of the state history since its block.
+// only the work done: the next update of the flat head makes the missing snapshots. (4) Snapshots
+// exist only for the newest keptSnapshots sync points of the last keptSnapshotEpochs epochs, and
+// for the newest sync point, however old it is, until there is a newer one (statesync_point.go).
+// (5) A snapshot prevents garbage collection of the state history since its block.
 //
 // Outline. After each update of the flat head, makeSnapshots continues the search for the epoch's
 // sync point. At the sync point it stores, for each held shard, the upper levels of the trie's
@@ -40,21 +40,22 @@ import (
 // store has one log for all data. Keeping the trie in memory: it would retain every node that was
 // replaced since.
 
-// snapshotLevel is the lowest frontier level in a snapshot: its entries are subtrees of about 1
-// MiB. A part covers some dozens of them.
+// snapshotLevel is the lowest frontier level in a snapshot. The entries of this level are subtrees
+// of about 1 MiB; a state part covers some dozens of them.
 const snapshotLevel = 2
 
-// keptSnapshots is the number of sync points whose snapshots are kept. keptSnapshotEpochs is their
-// maximum age in epochs, the least number of epochs that garbage collection keeps.
+// keptSnapshots is the number of sync points whose snapshots are kept. keptSnapshotEpochs is the
+// maximum age in epochs of such a sync point; it equals the least number of epochs that garbage
+// collection keeps.
 const (
 	keptSnapshots      = 2
 	keptSnapshotEpochs = storage.MinKeptEpochs
 )
 
-// maxUndoBytes is the greatest size of the keys and values that are undone to make one snapshot.
-// After a crash only some blocks have to be undone. But if this node did not keep snapshots before,
-// the sync point may be epochs ago, and in a busy shard the changes of an epoch may not fit into
-// memory. Then no snapshot is made until the next epoch.
+// maxUndoBytes bounds the bytes of keys and values that may be undone to make one snapshot.
+// Usually, as after a crash, only a few blocks have to be undone. But if this node did not keep
+// snapshots before, the sync point may be epochs ago, and in a busy shard the changes of an epoch
+// may not fit into memory. Then no snapshot is made until the next epoch.
 const maxUndoBytes = 256 << 20
 
 // undoBytesPerKey is the measured overhead of undoing one key: an entry in a map and in a list, and
@@ -71,8 +72,8 @@ type stateSnapshots struct {
 	byBlock   map[primitives.Hash][]storage.StateSnapshot // what the store has, by block of the state
 	undoLimit int                                         // limit of undone bytes; 0: maxUndoBytes
 	givenUp   atomic.Uint64                               // number of snapshots not made because of undoLimit
-	// The flat head is being updated. The state of a block that it passes may be neither in memory
-	// nor in a snapshot until the update ends.
+	// The flat head is being updated. Until the update ends, the state of a block that the flat
+	// head passes may be neither in memory nor in a snapshot.
 	updating atomic.Bool
 	last     atomic.Pointer[lastPoint]
 	changes  atomic.Uint64 // incremented when byBlock changes
@@ -156,7 +157,7 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	if err != nil || len(epochs) == 0 {
 		return err
 	}
-	// At a start, look at the last epochs again: a crash may have prevented a snapshot, and the
+	// At a start, search the last epochs again: a crash may have prevented a snapshot, and the
 	// newest epoch may have no sync point yet.
 	anew, first := !x.begun, max(0, len(epochs)-keptSnapshots-1)
 	if x.begun {
@@ -204,9 +205,9 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 	return point, err
 }
 
-// olderPoint returns the newest sync point of epochs whose states are no longer kept, if the
-// point's data is kept. The store knows that point; the epochs are searched only if an older
-// version has written the data folder.
+// olderPoint returns the newest sync point among older, the epochs whose states are no longer kept
+// in general, if this point's data is kept. The point is stored; the epochs are searched for it
+// only if an older version of the program has written the data folder.
 func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
 	if p := e.stateSnapshots.last.Load(); p != nil {
 		if !p.keep {
@@ -225,9 +226,9 @@ func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) (
 }
 
 // findPoint continues a search up to the height end or the epoch's last block, whichever comes
-// first. It counts new chunks as SyncPoint does. nil: the point is not reached, was returned by an
-// earlier call, or does not exist in this epoch. end may be higher than the epochs known to the
-// caller.
+// first. It counts new chunks as SyncPoint does. It returns nil if the point is not reached, was
+// returned by an earlier call, or does not exist in this epoch. end may be higher than the epochs
+// known to the caller.
 func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
 	for !s.found && s.next < end {
 		at, err := e.store.NextBlock(s.next)
@@ -248,8 +249,8 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 		if rec.Prev() == ref(e.genesis) {
 			continue
 		}
-		// The header's chunk mask shows which chunks are new; a bootstrapped data folder has blocks
-		// without a body.
+		// Take the header's chunk mask to find out which chunks are new, because in a bootstrapped
+		// data folder some blocks have no body.
 		var h primitives.BlockHeader
 		raw, err := rec.Header()
 		if err == nil {
@@ -336,8 +337,8 @@ func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) 
 // Peers cannot fetch those states from this node.
 func (e *Engine) SnapshotsGivenUp() uint64 { return e.stateSnapshots.givenUp.Load() }
 
-// snapshotShard makes the snapshot pin of one shard. false: the shard is not held, or too much has
-// changed.
+// snapshotShard makes the snapshot that pin describes, of one shard. It returns false if the shard
+// is not held or too much has changed.
 func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
 	root, err := e.stateAfter(pin, base)
 	if errors.Is(err, ErrFarBehind) {
@@ -354,8 +355,8 @@ func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (boo
 	return e.storeSnapshot(pin, root)
 }
 
-// storeSnapshot stores root as the snapshot pin. false: the store no longer has the values of that
-// state.
+// storeSnapshot stores root as the snapshot that pin describes. It returns false if the store no
+// longer has the values of that state.
 func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: the state root is %v, but the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
@@ -379,8 +380,8 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 }
 
 // stateAfter returns a shard's state after the block of pin: from memory, or from the flat head
-// base by undoing changes. The caller releases it. nil: the shard is not held. ErrFarBehind: too
-// much has changed.
+// base by undoing changes. The caller releases it. It returns nil if the shard is not held, and
+// ErrFarBehind if too much has changed.
 func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
 	if x := e.Imported(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
@@ -397,8 +398,8 @@ func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.
 
 // undoTo returns a shard's state after the block to. It computes it from the state of base, which
 // the caller holds, by undoing the changes of the blocks between. The caller releases the result.
-// nil: the shard is not held in base, or was caught up after to. ErrFarBehind: more than most bytes
-// have changed.
+// It returns a nil root if the shard is not held in base or was caught up after to, and
+// ErrFarBehind if more than most bytes have changed.
 func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {

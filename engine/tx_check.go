@@ -39,8 +39,8 @@ func (e *Engine) checkAt(
 	tx *primitives.SignedTransaction,
 	signature verify.SignatureFunc,
 ) (*primitives.InvalidTxError, error) {
-	// Request the height from the remote chain here, where an error can be returned: the checks
-	// below find it in the cache.
+	// Request the height from the remote chain here, because here an error can be returned. The
+	// checks below then find the height in the cache.
 	if e.o.Base != nil {
 		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
 			if _, _, err := e.o.Base.Height(tx.BlockHash); err != nil {
@@ -75,9 +75,9 @@ func (e *Engine) checkAt(
 	return nil, warmReceiver(head.Layout, tries, tx.ReceiverID)
 }
 
-// warmReceiver loads the receiver's account of a valid transaction into memory, so that the block
-// with the transaction does not wait for the disk. The signer's account is loaded already by the
-// checks.
+// warmReceiver loads the account of a valid transaction's receiver into memory, so that applying
+// the transaction in a block need not wait for the disk. The checks have loaded the signer's
+// account already.
 func warmReceiver(
 	layout primitives.ShardLayout,
 	tries func(primitives.ShardIndex) state.Trie,
@@ -129,8 +129,8 @@ func (e *Engine) checkBlock(head *BlockNode, base primitives.Hash) *primitives.I
 }
 
 // congested returns an error if the receiver's shard refuses new transactions because of
-// congestion. A shard that a split has just made accepts them, because no chunk header has its
-// congestion yet.
+// congestion. A shard that a split has just created accepts new transactions, because no chunk
+// header contains its congestion info yet.
 func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) *primitives.InvalidTxError {
 	id := next.layout.ShardOf(receiver)
 	i, err := head.Layout.Index(id)
@@ -165,9 +165,9 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 }
 
 // KeyNonce returns the nonce of the transaction's access key, or gas key index, at the tip. For an
-// uninitialized account, which has no keys, it is the account's nonce. false: there is no such key.
-// It serves to order pending transactions. Do not show it to clients, because the tip may not be on
-// disk.
+// uninitialized account, which has no keys, it is the account's nonce. The bool is false if there
+// is no such key. The nonce serves to order pending transactions. It must not be shown to clients,
+// because the tip may not be on disk yet.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	return e.keyNonce(e.acquireTip, tx)
 }
@@ -199,8 +199,9 @@ func (e *Engine) keyNonce(
 	return account.BootstrapNonce, ok && !account.IsInitialized(), err
 }
 
-// NonceKey returns the trie key of the value that has the nonce of KeyNonce: the access key, the nonce
-// of a gas key, or the account if it is uninitialized at the tip.
+// NonceKey returns the trie key of the value that contains the nonce that KeyNonce returns. The
+// value is the access key, the nonce of a gas key, or, if the account is uninitialized at the tip,
+// the account.
 func (e *Engine) NonceKey(tx *primitives.SignedTransaction) []byte {
 	handle := tx.PublicKey.Handle()
 	switch {
@@ -236,8 +237,8 @@ func (e *Engine) isUninitialized(id primitives.AccountID) bool {
 // false, the transaction may or may not be in a block.
 func (e *Engine) Unused(tx *primitives.SignedTransaction) bool { return e.unused(e.acquireTip, tx) }
 
-// UnusedAtHead does the same as Unused at the head. Readers need this: they do not see blocks that
-// are not persisted yet, even if these have used the nonce.
+// UnusedAtHead is Unused at the head instead of the tip. Readers need it: a block that is not
+// persisted yet may have used the nonce, but readers do not see that block.
 func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
 	return e.unused(e.acquireHead, tx)
 }

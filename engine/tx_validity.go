@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ancestry answers whether a block is an ancestor of another, and so whether a transaction may
-// refer to it: reference blocks are ancestors that are at most a validity period old. Safe for
-// concurrent use.
+// ancestry answers whether a block is an ancestor of another. With that the engine decides whether
+// a transaction may refer to a block: a reference block must be an ancestor that is at most a
+// validity period old. Safe for concurrent use.
 type ancestry struct {
 	e *Engine
-	// recent caches the heights of canonical blocks that were looked up in the store, or in the
-	// remote chain, by hash.
+	// recent caches, by hash, the heights of canonical blocks that were looked up in the store or
+	// in the remote chain.
 	mu     sync.Mutex // guards recent and order
 	recent map[primitives.Hash]primitives.Height
 	order  []primitives.Hash // keys of recent, oldest first
@@ -57,8 +57,8 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 		if x != nil {
 			return 0, false // not an ancestor
 		}
-		// The flat head has passed the blocks between meanwhile. It also passed base, or base was
-		// dropped with its branch. The store has the answer.
+		// Meanwhile the flat head has passed the blocks in between. It has also passed base, or
+		// base was dropped together with its branch. Either way the store has the answer.
 	}
 	a.mu.Lock()
 	h, ok := a.recent[base]
@@ -77,7 +77,7 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 }
 
 // canonicalHeight returns the height of a block at or below the flat head, where the store has only
-// the canonical chain. false: it does not have the block.
+// the canonical chain. The bool is false if the store does not have the block.
 func (e *Engine) canonicalHeight(hash primitives.Hash) (primitives.Height, bool) {
 	rec, err := e.store.BlockByHash(hash)
 	if err != nil {

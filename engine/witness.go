@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Witness is a chunk state witness, together with the contract data that its producer sends in
-// other messages.
+// Witness is a chunk state witness, together with the contract data that the chunk's producer sends
+// in other messages.
 type Witness struct {
 	*primitives.ChunkStateWitness
 	Transition primitives.TransitionKey // identifies the main transition
@@ -104,7 +104,7 @@ type span struct {
 	shard  primitives.ShardID     // the shard's id in last
 	index  primitives.ShardIndex
 	// The blocks whose new chunks sent the receipts that the newest chunk executed, newest first.
-	// The first is last.
+	// The first of them is last.
 	sources []receiptSource
 }
 
@@ -124,10 +124,10 @@ type receiptSource struct {
 
 func (s *span) genesis() bool { return s.last.Header().PrevHash.IsZero() }
 
-// span returns the range of blocks of a chunk on the block prev. It goes back from prev to the
-// shard's newest chunk and on to the chunk before (nearcore
-// chain/chain/src/stateless_validation/chunk_validation.rs get_state_witness_block_range). It needs
-// no states.
+// span returns the range of blocks that the witness of a chunk on the block prev covers. The range
+// goes back from prev to the shard's newest chunk, and from there to the chunk before that
+// (nearcore chain/chain/src/stateless_validation/chunk_validation.rs
+// get_state_witness_block_range). To find it, no states are needed.
 func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, error) {
 	at, err := e.Block(prev)
 	if err != nil {

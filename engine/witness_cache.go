@@ -77,8 +77,8 @@ func (p *witnessCache) forget(blocks []primitives.Hash) {
 	})
 }
 
-// prune drops the transitions that no descendant of a final block needs: in each shard, those
-// before the shard's newest chunk as of that block.
+// prune drops the transitions that no descendant of a final block needs: for each shard, the
+// transitions before the newest chunk that the shard has as of that block.
 func (p *witnessCache) prune(final *BlockNode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

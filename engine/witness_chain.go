@@ -69,8 +69,8 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	return []primitives.EpochID{info.EpochID}, nil
 }
 
-// Producer returns the canonical producer of a chunk. It applies to messages without an anchor,
-// which exist only before protocol version 87.
+// Producer returns the canonical producer of a chunk. It is for messages without an anchor, which
+// exist only before protocol version 87.
 func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorStake, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.CanonicalChunkProducer(k.EpochID, k.ShardID, k.HeightCreated)
@@ -145,9 +145,10 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 	return out, err
 }
 
-// CodeOf returns, for validators of the chunk k that request it, the contract code that the chunk's
-// main transition called. at is the main transition according to the request. The parent of the
-// chunk is searched on the head's chain, whichever block contains the chunk (nearcore
+// CodeOf returns the contract code that the main transition of the chunk k called, for validators
+// of the chunk that request it. at is the main transition that the request names. The parent of the
+// chunk is searched only on the head's chain, although a block of another branch may contain the
+// chunk (nearcore
 // chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787). Errors:
 // partialwitness.ErrIrrelevant if the chunk can no longer be included; partialwitness.ErrContracts
 // if at is not the main transition; partialwitness.ErrEarly if the parent is not known yet;

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrWitness means that a witness does not prove its chunk. The producer, which has signed the
-// witness's parts, is at fault.
+// ErrWitness means that a witness does not prove its chunk. The chunk's producer, which has signed
+// the parts of the witness, is at fault.
 var ErrWitness = errors.New("engine: the witness does not prove its chunk")
 
 // ErrNoCode means that a witness could not be checked because the code of a called contract is
@@ -26,10 +26,11 @@ func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrWitness}, args...)...)
 }
 
-// CheckWitness validates a witness in the way of a validator without the shard's state: from the
-// blocks up to the chunk's parent, which must be known, and the contract code in codes (nearcore
-// chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness). nil: the
-// chunk header is right. The caller has to check that the validator is assigned to the chunk.
+// CheckWitness validates a witness without using the shard's state. It needs only the blocks up to
+// the chunk's parent, which must be known, and the contract code in codes (nearcore
+// chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness). It returns
+// nil if the chunk header is right. The caller has to check that this validator is assigned to the
+// chunk.
 //
 // VerdictOf classifies the errors. VerdictInvalid: the witness's producer is at fault.
 // VerdictWaiting: a block or code is missing. VerdictLocalFault: this node is at fault. Safe for
@@ -63,8 +64,8 @@ func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Ch
 	return e.checkByState(s.prev, s.layout, c)
 }
 
-// CheckChunk does the same as CheckHeld for a chunk, without its witness: everything that the
-// witness would prove follows from the blocks that this node has applied. The caller has checked
+// CheckChunk is CheckHeld for a chunk without its witness. No witness is needed, because everything
+// that it would prove follows from the blocks that this node has applied. The caller has checked
 // the producer's signature of the header. held is false if the shard is not held, or if c has only
 // receipt proofs.
 func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
@@ -76,8 +77,8 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 		return true, err
 	}
 	switch h := &c.Header; {
-	// With another height the chunk would have another producer, whose signature the caller has not
-	// checked. A witness needs no such check, because its signature covers the height.
+	// A chunk with another height would have another producer, whose signature the caller has not
+	// checked. A witness needs no such check, because the signature of its parts covers the height.
 	case h.HeightCreated != prev.Height()+1:
 		return true, bad("its chunk has height_created %d, but its parent has height %d", h.HeightCreated, prev.Height())
 	case h.HeightIncluded != 0:
@@ -129,8 +130,8 @@ func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 	}
 }
 
-// checkPlace returns the parent of a chunk and the rules for the parent's children. ErrOrphan: the
-// parent is unknown.
+// checkPlace returns the parent of a chunk and the rules for the parent's children. It returns
+// ErrOrphan if the parent is unknown.
 func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *nextRules, err error) {
 	prev, err = e.Block(h.PrevBlockHash)
 	switch {
@@ -158,10 +159,10 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 }
 
 // checkForm checks everything in a witness that does not require applying a chunk. It returns the
-// receipts that the main transition executes. It must not check what neard ignores: the header's
-// signature (checked with the block), the header's included height, and the block hashes of the
-// transitions. Otherwise a producer could produce valid chunks that only this node does not
-// endorse.
+// receipts that the main transition executes. It must not check what neard does not check in a
+// witness: the header's signature (which is checked with the block), the header's included height,
+// and the block hashes of the transitions. Otherwise a producer could produce valid chunks that
+// only this node does not endorse.
 func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
 	h := &w.Header
 	prev, next, err := e.checkPlace(h)
@@ -193,9 +194,9 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 	return s, receipts, nil
 }
 
-// receipts verifies the receipt proofs, of which there must be one for each new chunk of the
-// sources. It returns the receipts in the order of execution: the newest block first, and within a
-// block as in apply.OrderIncoming.
+// receipts verifies the receipt proofs. There must be one for each new chunk of the blocks in
+// sources. It returns the receipts in the order of execution: those of the newest block first, and
+// within a block as in apply.OrderIncoming.
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
@@ -260,8 +261,8 @@ func (e *Engine) replay(
 		return bad("its main transition leads to state root %v, not %v", extra.StateRoot, w.Main.PostState)
 	}
 	// A call whose code is missing fails here, but may lead to the right state: from version 87 on
-	// the contract gets no share of the gas. Then only the chunk header shows that the result is
-	// wrong, so it must not enter the cache.
+	// the contract gets no share of the gas. In that case only the comparison with the chunk header
+	// shows that the result is wrong, so the result must not be cached.
 	if _, guessed := lacks.any(); !guessed && !s.genesis() {
 		e.mainResults.put(key, extra, outgoing, s.layout, e.TipFinal().Height)
 	}

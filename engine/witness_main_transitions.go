@@ -20,15 +20,15 @@ type mainKey struct {
 }
 
 // mainResults caches the results of main transitions, with the keys and the capacity of nearcore's
-// MainStateTransitionCache. If a block does not include a chunk, the next chunk of the shard has
-// the same main transition as that one. nearcore then ignores the state and code in the second
-// witness. This node must do so too, otherwise it would refuse chunks that all nearcore nodes
+// MainStateTransitionCache. If no block includes a chunk, the next chunk of the shard has the same
+// main transition as that chunk. nearcore then ignores the state and code in the second chunk's
+// witness. This node must do so too; otherwise it would refuse chunks that all nearcore nodes
 // endorse.
 //
 // A result is stored only if it was computed on a proven state and equals the one in its witness.
-// So a cached result differs from computing it only in that the second witness's proof is not
-// checked. Everything that nearcore checks in that case is checked (replay, checkForm). Safe for
-// concurrent use.
+// So the only effect of using a cached result is that the proof in the second witness is not
+// checked. Everything that nearcore checks in that case is still checked (replay, checkForm). Safe
+// for concurrent use.
 type mainResults struct {
 	most   int // results per shard; negative: cache nothing
 	mu     sync.Mutex
@@ -54,8 +54,8 @@ func newMainResults(most int) *mainResults {
 	return &mainResults{most: most, shards: map[primitives.ShardUID]*shardMains{}}
 }
 
-// get returns copies of the cached chunk extra and outgoing receipts of a transition. false: not
-// cached.
+// get returns copies of the cached chunk extra and outgoing receipts of a transition. ok is false
+// if the result is not cached.
 func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primitives.Receipt, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,8 +73,8 @@ func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primi
 }
 
 // put stores a result. It evicts the shard's least recently used result if there are more than
-// most. It also drops shards that are not in the layout and were not used since the current final
-// block: they were split and get no more chunks.
+// most. It also drops the results of shards that are not in the layout and were not used since the
+// current final block. Such shards were split and get no more chunks.
 func (m *mainResults) put(
 	k mainKey,
 	extra *chain.ChunkExtra,

@@ -19,14 +19,15 @@ import (
 // transitionsRow is the name of the row with the saved transitions.
 const transitionsRow = "transitions"
 
-// maxSavedTransitions is the greatest size of the row in bytes, even if more is kept in memory. A
-// record of the log has at most 1 GiB, and a failed write of the row would stop the node.
+// maxSavedTransitions bounds the size of the row in bytes, even if more transitions are in memory.
+// A bound is needed because a record of the log has at most 1 GiB, and a failed write of the row
+// would stop the node.
 const maxSavedTransitions = 512 << 20
 
-// wantsProof reports whether to keep the transition of a shard in a child of parent, a block of
-// epoch id. Without Options.ProofsFor it is always true. Otherwise it is true if that account
-// produces chunks of the shard in this epoch or the next, and that epoch has other validators. The
-// caller holds epochMu.
+// wantsProof reports whether to keep the transition of a shard in a block of epoch id, which is a
+// child of parent. Without Options.ProofsFor it is always true. Otherwise it is true if that
+// account produces chunks of the shard in this epoch or the next, and that epoch has other
+// validators. The caller holds epochMu.
 func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
 	if e.proofs.limit == 0 {
 		return false
@@ -103,7 +104,8 @@ func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 }
 
 // shardsWithoutChunk returns the shards whose transitions are wanted and that have no new chunk in
-// some child of the block to. If there is no child yet, all shards count as such.
+// at least one child of the block to. If the block has no child yet, it returns all shards whose
+// transitions are wanted.
 func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	var children []*BlockNode
 	e.mu.RLock()

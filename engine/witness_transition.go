@@ -70,10 +70,11 @@ func receiptsHash(list []*primitives.Receipt) primitives.Hash {
 }
 
 // Transition returns the transition of a shard by a block. If the block's layout does not have the
-// shard, it is the split after the block that makes the shard. If the cache does not have the
-// transition, it is computed again, on states in memory or on a state that is computed from the
-// flat head by undoing changes. ErrUnknown: the block is unknown. ErrUntracked: the shard is not
-// held. storage.ErrGone: too much has changed since, or the layout has. Safe for concurrent use.
+// shard, the transition is the split after the block that creates the shard. If the cache does not
+// have the transition, it is computed again, from states in memory or from a state that is reached
+// from the flat head by undoing changes. Errors: ErrUnknown if the block is unknown; ErrUntracked
+// if the shard is not held; storage.ErrGone if too much has changed since the block, or if the
+// layout has changed. Safe for concurrent use.
 func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*Transition, error) {
 	if t := e.proofs.get(block, shard); t != nil {
 		return t, nil
@@ -135,15 +136,16 @@ func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transi
 	return t, nil
 }
 
-// maxProveUndoBytes is the greatest size of the changes of a shard that are undone to compute a
-// transition. Usually these are the changes of one or two blocks, because the shard has had no
-// chunk since.
+// maxProveUndoBytes bounds the bytes of a shard's changes that are undone to compute a transition.
+// Usually these are the changes of one or two blocks, because the shard has had no chunk since
+// then.
 const maxProveUndoBytes = 64 << 20
 
 // stateFromFlatHead computes the state of a shard before a block that the flat head has passed, by
-// undoing changes, and puts it into b. The caller releases the result. It is needed by a producer
-// that has caught up a shard without recent chunks: the next chunk requires the transition of the
-// newest one. storage.ErrGone: the state cannot be computed.
+// undoing changes, and puts it into b. The caller releases the result. A producer needs it after
+// catching up a shard that has no recent chunks, because the witness of the shard's next chunk
+// contains the transition of its newest chunk. It returns storage.ErrGone if the state cannot be
+// computed.
 func (e *Engine) stateFromFlatHead(
 	entry, parent *BlockNode,
 	shard primitives.ShardID,
@@ -163,8 +165,8 @@ func (e *Engine) stateFromFlatHead(
 		return nil, err
 	}
 	x := &b.shards[index]
-	// The shard was caught up with the state after parent. The header of the block's chunk has that
-	// state's chunk extra.
+	// The shard was caught up with the state after parent. The header of the shard's chunk in this
+	// block has the chunk extra of that state.
 	if !x.Held() {
 		c := entry.Shards[index].Chunk
 		if c == nil || parent.Block.Body.Chunks[index].HeightIncluded != parent.Height() {
@@ -279,7 +281,7 @@ func parentAndIntervals(
 
 // restrict returns the state of a child of a split shard, and its transition. The caller holds the
 // states of parent. The right child's proof also contains the groups of buffered receipts, because
-// they are subtracted from its congestion info (nearcore
+// these are subtracted from the child's congestion info (nearcore
 // chain/chain/src/resharding/manager.rs:220).
 func restrict(
 	parent *BlockNode,
@@ -327,7 +329,7 @@ func (e *Engine) splitOff(
 // is that of the shard's newest chunk. implicit are the later steps, oldest first: one for each
 // block in which the shard has no new chunk, and one for a split (nearcore
 // chain/chain/src/stateless_validation/state_witness.rs collect_state_transition_data). If main is
-// the genesis, it has no proof. Errors are those of Transition.
+// that of the genesis, it has no proof. Errors are those of Transition.
 func (e *Engine) Transitions(
 	prev primitives.Hash,
 	shard primitives.ShardID,
@@ -394,8 +396,8 @@ func (e *Engine) Transitions(
 	}
 }
 
-// Codes returns the code of the contracts in t.Codes, which validators may request.
-// storage.ErrGone: the state was garbage collected.
+// Codes returns the code of the contracts in t.Codes, which validators may request. It returns
+// storage.ErrGone if the state was garbage collected.
 func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	if len(t.Codes) == 0 {
 		return nil, nil
@@ -427,10 +429,11 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	return out, nil
 }
 
-// ApplyTransition applies a transition on nothing but its proof and the contract code in codes, as
-// a validator does with a witness. Other inputs are taken from the block, which must be known, and
-// its parent. The result of a split has only Trie. The transition proves nothing if the error wraps
-// state.ErrMissing or trie.ErrCorrupt, or if the root differs from t.Post. Safe for concurrent use.
+// ApplyTransition applies a transition using only its proof and the contract code in codes, as a
+// validator does with a witness. Other inputs are taken from the block, which must be known, and
+// its parent. Of the result of a split only the field Trie is set. The proof is not valid if the
+// error wraps state.ErrMissing or trie.ErrCorrupt, or if the resulting root differs from t.Post.
+// Safe for concurrent use.
 func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, error) {
 	if t.Kind == TransitionSplit {
 		return e.applySplit(t)

@@ -15,8 +15,8 @@ import (
 )
 
 // Capture builds the file of a chunk that failed. To find out which part of the state the chunk
-// reads, it applies the chunk again on a trie that loads on demand. The caller holds the states of
-// the failure's block meanwhile, and sets Build and Time of the result.
+// reads, it applies the chunk again on a trie that loads on demand. During the call the caller must
+// hold the states of the failure's block. It must set Build and Time of the result itself.
 func Capture(f *engine.ApplyFailure) (*File, error) {
 	in := f.Input()
 	out := describe(&in, f.Stakes())

@@ -57,7 +57,8 @@ type Context struct {
 	Update       *Update                    `json:"validators,omitempty"`
 }
 
-// Transaction is a transaction of the chunk. Valid: its reference block is valid.
+// Transaction is a transaction of the chunk. Valid is whether its reference block is valid for the
+// chunk's block.
 type Transaction struct {
 	Bytes []byte `json:"bytes"`
 	Valid bool   `json:"valid"`
@@ -79,7 +80,7 @@ type State struct {
 	Whole    bool                 `json:"whole"` // Subtrees contains all that the second run loaded
 }
 
-// Subtree contains all entries with From <= key < To. To nil: no upper end.
+// Subtree contains all entries with From <= key < To. A nil To means no upper bound.
 type Subtree struct {
 	From  []byte   `json:"from"`
 	To    []byte   `json:"to"`

@@ -92,7 +92,7 @@ func Is(path string) bool {
 	return err == nil && bytes.Equal(got, want)
 }
 
-// Read reads the file at path. ErrFormat.
+// Read reads the file at path. It returns ErrFormat if Write did not create the file.
 func Read(path string) (*File, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {

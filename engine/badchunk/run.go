@@ -19,8 +19,9 @@ import (
 // of the failure.
 var ErrState = errors.New("badchunk: the run read a part of the state that the file does not contain (it got past the recorded failure)")
 
-// Run applies the chunk with vm and returns the result or error of that. A panic is returned as
-// *engine.Panic. Other errors: ErrState; ErrFormat.
+// Run applies the chunk with vm and returns the result or the error of that. If applying the chunk
+// panics, Run returns an *engine.Panic. It returns ErrState if the run needs state that the file
+// lacks, and ErrFormat if the file is malformed.
 func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	in, err := f.input()
 	if err != nil {
@@ -41,8 +42,8 @@ func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	return r, err
 }
 
-// load implements trie.Loader with the file's subtrees. ErrState: the file does not contain the
-// range.
+// load implements trie.Loader with the file's subtrees. It returns ErrState if the file does not
+// contain the range.
 func (s *State) load(from, to []byte, yield func(key, value []byte) bool) error {
 	for i := range s.Subtrees {
 		t := &s.Subtrees[i]

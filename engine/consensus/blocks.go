@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// block handles a block from a peer, or an own one: it adds the block to the pool and starts the
-// next import.
+// block handles a block from a peer or of this node's own: it adds the block to the pool and starts
+// the next import.
 func (n *Node) block(from Peer, b *primitives.Block) {
 	delete(n.missing, b.Hash())
 	// The importer emits what becomes of the block.
@@ -49,9 +49,9 @@ func (n *Node) emit(e importer.Effect) {
 	}
 }
 
-// noteHigherBlock sets highestVoted to h if it is higher and contains approvals of two thirds of
-// the stake. Only these prove that the network has reached its height; the producer's signature
-// does not.
+// noteHigherBlock sets highestVoted to h if h is higher and contains approvals by two thirds of the
+// stake. Only these approvals prove that the network has reached h's height; the producer's
+// signature alone does not.
 func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	if h.Height <= n.blocks.Tip()+1 || n.highestVoted != nil && h.Height <= n.highestVoted.Height {
 		return // a regular next block, or not higher than the highest one
@@ -64,8 +64,8 @@ func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	}
 }
 
-// highestKnown returns the highest header that is known to have approvals of two thirds of the
-// stake; nil: none is.
+// highestKnown returns the highest header that is known to contain approvals by two thirds of the
+// stake, or nil.
 func (n *Node) highestKnown() *primitives.BlockHeader {
 	if h := n.e.HighestHeader(); h != nil && (n.highestVoted == nil || h.Height > n.highestVoted.Height) {
 		return h
@@ -74,8 +74,8 @@ func (n *Node) highestKnown() *primitives.BlockHeader {
 }
 
 // requestMissing requests what the pool needs to import a block. Chunk bodies are requested only if
-// the parent is imported. Those of orphans are requested later; they may also arrive without a
-// request.
+// the block's parent is imported. Chunk bodies of orphans are requested later, unless they arrive
+// without a request.
 func (n *Node) requestMissing(e *importer.Missing) {
 	h := e.Block.Header
 	if !e.Parent.IsZero() {
@@ -198,8 +198,8 @@ func (n *Node) persisted() {
 }
 
 // partsHead returns the event with the new head for package chunkparts. If the node is far behind,
-// it includes the highest known header: peers no longer forward the parts of old chunks, so these
-// have to be requested at once.
+// the event includes the highest known header. It tells chunkparts to request the parts of old
+// chunks at once, because peers no longer forward them.
 func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) chunkparts.Head {
 	out := chunkparts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
 	if at := n.highestKnown(); at != nil && at.Height > h.Height+1 {

@@ -31,8 +31,8 @@ type missing struct {
 	tries int
 }
 
-// requestBlock requests a block from the peer that referred to it. from empty: from all connected
-// peers.
+// requestBlock requests a block from the peer that referred to it. If from is empty, it requests
+// the block from all connected peers.
 func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
 	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Pool().Has(hash) || len(n.missing) >= MaxMissing {
 		return
@@ -64,8 +64,8 @@ func (n *Node) retryRequests() {
 	}
 }
 
-// requestHeaders requests the headers after the head from a peer that is far ahead. Without them
-// the epochs of its blocks are unknown, and so are the producers.
+// requestHeaders requests the headers after the head from a peer that is far ahead. Without these
+// headers the node does not know the epochs and producers of that peer's blocks.
 func (n *Node) requestHeaders(from Peer) {
 	if n.headersAskedAt != 0 && n.now-n.headersAskedAt < headersRetry {
 		return

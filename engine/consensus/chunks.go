@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// makeChunks produces the chunks on the head of which this validator is the producer, and sends
-// their parts and witnesses.
+// makeChunks produces those chunks on the head whose producer is this validator, and sends their
+// parts and witnesses.
 func (n *Node) makeChunks() {
 	h := n.head
 	if n.me == "" || n.isBehind() {
@@ -54,8 +54,8 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
 	n.stepParts(chunkparts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
-	// After a restart, or if the shard was caught up since, the state that the witness needs may be
-	// gone.
+	// The state that the witness needs may be gone after a restart, or because the shard was caught
+	// up after that state.
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) {
 		n.note(err, "sends no witness of shard %d on %d", id, h.height)
 		return nil
@@ -114,8 +114,8 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 }
 
-// readyChunk records a chunk of which this node has its own parts. The first such chunk of a shard
-// on a block is included in the next block that this node produces.
+// readyChunk records a chunk of which this node has received its own parts. The next block that
+// this node produces includes, for each shard, the first such chunk on its parent.
 func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return

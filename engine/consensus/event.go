@@ -15,8 +15,8 @@ type Peer string
 // BlockRequest, HeadersRequest, Headers. Messages to a validator: *primitives.Approval,
 // PartialChunk, ChunkForward, ChunkRequest, ChunkResponse, PartialWitness and Forwarded,
 // WitnessAck, ChunkEndorsement, ContractAccesses, ContractCodeRequest, ContractCodeResponse,
-// PartialContractDeploys, SignedTransaction. All receivers of a message get the same value, so it
-// is read-only.
+// PartialContractDeploys, SignedTransaction. All receivers of a message get the same value, so they
+// must not change it.
 type Message any
 
 // BlockRequest requests a block. The response is the block. A peer without the block does not
@@ -57,8 +57,9 @@ type Persisted struct{}
 // other chunk bodies.
 type ShardsChanged struct{}
 
-// KeyChanged is an event: the account has another signing key. With the zero key it signs nothing.
-// Signatures that were made with the previous key still prevent contradicting ones.
+// KeyChanged is an event: the account has another signing key. With the zero key the node signs
+// nothing. The record of signatures stays in force: the node signs nothing that contradicts a
+// signature by the previous key.
 type KeyChanged struct{ Key primitives.SecretKey }
 
 func (KeyChanged) event()    {}
@@ -76,7 +77,7 @@ type Send struct {
 	Peer    Peer
 	Message Message
 	Again   bool // the block was broadcast before, and the head has not moved since
-	// Ask names further peers that can respond to a ChunkRequest; nil: none.
+	// Ask names further peers that can respond to a ChunkRequest. It may be nil.
 	Ask *chunkparts.Ask
 }
 

@@ -28,13 +28,13 @@ type head struct {
 	endorsedAt int64             // when a block with enough, but not all endorsements was first ready; 0: not yet
 }
 
-// endorsementWait is the time in ns for which a block with enough endorsements waits for the
-// missing ones. It is counted from the last endorsement that arrived; in total the wait takes at
-// most twice as long. A neard checks only periodically whether it can produce a block
-// (block_production_tracking_delay), so its blocks contain such slightly later endorsements. The
-// wait is also limited to an eighth of the time until an approval, so that a block is at most a
-// quarter of that time late. There is no wait in eager mode, or if approvals arrive later than
-// endorsements, as with neard's delays.
+// endorsementWait is how long, in ns, a block with enough endorsements waits for the missing ones.
+// The wait starts again with each endorsement that arrives, but in total lasts at most twice
+// endorsementWait. It exists because the blocks of a neard contain endorsements that arrive
+// slightly late: neard checks only periodically whether it can produce a block
+// (block_production_tracking_delay). The wait is also limited to an eighth of the time until an
+// approval, so that a block is at most a quarter of that time late. There is no wait in eager mode,
+// or if approvals arrive later than endorsements, as they do with neard's delays.
 const endorsementWait = 10 * ms
 
 // setHead makes a block the head. If the block is on disk, it also produces the chunks on it.
@@ -93,8 +93,9 @@ type candidate struct {
 	signatures []primitives.Signature
 }
 
-// candidates returns, by shard index, the chunks on the head that have enough endorsements. all:
-// every shard has one. full: all validators of these chunks have endorsed them.
+// candidates returns, by shard index, the chunks on the head that have enough endorsements. all
+// says that every shard has such a chunk. full says that all validators of these chunks have
+// endorsed them.
 func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	h := n.head
 	out, all, full = make([]candidate, h.layout.NumShards()), true, true
@@ -120,8 +121,8 @@ func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	return out, all, full, nil
 }
 
-// isEager reports whether the node approves at once: in eager mode, while there are transactions or
-// receipts to process.
+// isEager reports whether the node approves blocks at once. It does so in eager mode, as long as
+// there are transactions or receipts to process.
 func (n *Node) isEager() bool { return n.o.Eager && n.head.height < n.activeUntil }
 
 // endorsementDeadline returns the time until which a block with enough endorsements waits for the
@@ -136,7 +137,7 @@ func (n *Node) endorsementDeadline() int64 {
 }
 
 // makeBlock produces the next block if this node is the producer and the block is ready. It returns
-// the time at which to try again; 0: only after another event.
+// the time at which to try again, or 0 if there is no use in trying again before another event.
 func (n *Node) makeBlock() (wait int64) {
 	h := n.head
 	if h.made != 0 || n.me == "" {
@@ -227,8 +228,8 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 // short returns the first 8 characters of a hash, for notes.
 func short(h primitives.Hash) string { return h.String()[:8] }
 
-// rekey changes the signing key. In an epoch in which the account has another key, the node signs
-// nothing.
+// rekey changes the signing key. In epochs for which the account is registered with another key,
+// the node signs nothing.
 func (n *Node) rekey(key primitives.SecretKey) {
 	if n.me == "" {
 		return

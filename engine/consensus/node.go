@@ -101,41 +101,42 @@ type Options struct {
 	// schedule.
 	Vote primitives.ProtocolVersion
 	// Signed is the last Out.Save that was persisted. nil: the account has never signed anything.
-	// If that is wrong, the account may sign twice.
+	// If Signed is older than that, the account may sign contradicting messages.
 	Signed []byte
 	// Verify reports whether a signature of the given data is valid.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// OnSigned is called with each signature that this node makes, so that a cache in Verify can
-	// store it. nil: none.
+	// OnSigned, unless nil, is called with each signature that this node makes, so that a cache
+	// behind Verify can store it.
 	OnSigned func(primitives.Signature, []byte, primitives.PublicKey)
 	// Known reports whether the signature of a transaction was verified before. nil: Verify is
 	// called for every transaction.
 	Known func(*primitives.SignedTransaction) bool
-	// Random returns a number from 0 to n-1, with which peers are chosen. The simulator's is
-	// deterministic.
+	// Random returns a number from 0 to n-1. It serves to choose peers. The simulator passes a
+	// deterministic function.
 	Random func(n int) int
 	// Seed determines the order in which the pools return transactions. The zero value is valid.
 	Seed primitives.Hash
-	// Eager makes the node approve blocks at once instead of after Delays.Endorsement, while there
-	// are transactions or receipts to process. false: it waits, as neard does.
+	// Eager makes the node approve blocks at once, as long as there are transactions or receipts to
+	// process. Otherwise it approves a block after Delays.Endorsement, as neard does.
 	Eager bool
 	// Holds reports whether an account is known to hold the state of a shard, so that it needs no
 	// witness. nil: no account is.
 	Holds func(primitives.AccountID, primitives.ShardID) bool
-	// OnPersisted is called, on any goroutine, when imported blocks have reached the disk. The
-	// shell then steps Persisted. nil: the shell learns of this in another way.
+	// OnPersisted, unless nil, is called on any goroutine when imported blocks have reached the
+	// disk. The shell must then call Step with Persisted. If OnPersisted is nil, the shell must
+	// learn of that in another way.
 	OnPersisted func()
 	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
 	// does not decrease when the system clock is set back.
 	Wall func() uint64
-	// Counters count the results for messages that contain an anchor. nil: not counted.
+	// Counters, unless nil, count the results of checking messages that contain an anchor.
 	Counters *Counters
 	// Planted is the set of bugs that this node has, for tests of the simulator. 0: none.
 	Planted Planted
 }
 
-// Counters count the results for messages about chunks that contain an anchor. Safe for concurrent
-// use. The zero value is ready to use.
+// Counters count the results of checking those messages about chunks that contain an anchor. Safe
+// for concurrent use. The zero value is ready to use.
 type Counters struct {
 	Chunks    anchor.Counters // partial chunks
 	Witnesses anchor.Counters // witness parts, contract accesses, deployed code
@@ -179,8 +180,8 @@ type Node struct {
 	again       repeatedVote
 
 	blocks *importer.Importer
-	// The highest block known to have approvals of two thirds of the stake; nil: none above the
-	// tip.
+	// The highest block above the tip that is known to contain approvals by two thirds of the
+	// stake, or nil.
 	highestVoted   *primitives.BlockHeader
 	produced       map[primitives.Hash]primitives.Height // heights of own blocks above the final one, by hash
 	missing        map[primitives.Hash]*missing
@@ -314,8 +315,8 @@ func (n *Node) Pooled() (count int) {
 	return count
 }
 
-// advance does everything whose time has come, handles messages to this node itself, and sets
-// Out.Wake.
+// advance does everything that is due by now, handles messages that the node sends to itself, and
+// sets Out.Wake.
 func (n *Node) advance() {
 	for n.deliverOwn(); n.fatal == nil; n.deliverOwn() {
 		if n.now >= n.sweep {
@@ -415,8 +416,8 @@ func (n *Node) sendPeer(to Peer, m Message) {
 	n.out.Send = append(n.out.Send, Send{Peer: to, Message: m})
 }
 
-// save makes the step return Out.Save, so that Signatures are on disk before the step's messages
-// are sent. All signatures of a step share one write.
+// save makes the step return Out.Save, so that the shell writes the Signatures to disk before it
+// sends the step's messages. All signatures of a step share one write.
 func (n *Node) save() { n.unsaved = true }
 
 // run adds a job to the output. then is called in the step that handles the job's Done.

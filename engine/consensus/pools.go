@@ -31,8 +31,8 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 }
 
 // transaction adds a transaction to the pool of the signer's shard if this validator produces
-// chunks of that shard now or in the next epoch. Otherwise it does not keep the transaction, and
-// only notes that there is something to process.
+// chunks of that shard now or in the next epoch. Otherwise it only notes that there is something to
+// process, and does not keep the transaction.
 func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	if n.head == nil || n.me == "" {
 		return

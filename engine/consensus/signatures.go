@@ -12,22 +12,23 @@ import (
 // SignaturesRow is the name of the row that stores Signatures.
 const SignaturesRow = "validator_signatures"
 
-// endorsedAhead is the number of heights for which one disk write permits endorsements in eager
-// mode. After a crash, no chunk of these heights is endorsed again.
+// endorsedAhead is the number of heights for which, in eager mode, one disk write permits
+// endorsements. After a crash the node does not know which chunks of these heights it has endorsed,
+// so it endorses none of them.
 const endorsedAhead = 8
 
 // maxEndorsed is the number of endorsed chunks per shard that are recorded.
 const maxEndorsed = 64
 
-// Signatures is the slashing protection of a validator: a record of what it has signed, as far as
-// necessary to refuse contradicting signatures. It is persisted before a signature leaves the node,
-// so a restart cannot lead to double signing. Not safe for concurrent use.
+// Signatures is the slashing protection of a validator. It records of the validator's signatures as
+// much as is necessary to refuse contradicting ones. The record is persisted before a signature
+// leaves the node, so a restart cannot lead to double signing. Not safe for concurrent use.
 type Signatures struct {
 	Target primitives.Height // the highest height that was approved
 	Block  primitives.Height // height of the last produced block
 	Ahead  primitives.Height // chunks up to this height may have been endorsed although the record on disk lacks them
-	// The stored Ahead, or the height of the tip at the start if that is higher. Of the chunks up
-	// to this height only those in the record may be endorsed.
+	// floor is the greater of the stored Ahead and the height of the tip at the start. Up to this
+	// height, only the chunks that are in the record may be endorsed (again).
 	floor    primitives.Height
 	chunks   []made     // the last produced chunk of each shard
 	endorsed []endorsed // the last endorsed chunks of each shard, in the order of signing
@@ -58,8 +59,8 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	return s, nil
 }
 
-// MergeSignatures merges two encoded Signatures of one validator, each of which may contain
-// signatures that the other lacks. The result permits only signatures that both permit.
+// MergeSignatures merges two encoded Signatures of one validator. Each may contain signatures that
+// the other lacks. The result permits only signatures that both permit.
 func MergeSignatures(a, b []byte) ([]byte, error) {
 	s, err := ReadSignatures(a)
 	if err != nil {
@@ -73,8 +74,8 @@ func MergeSignatures(a, b []byte) ([]byte, error) {
 	for _, m := range o.chunks {
 		_ = s.chunk(m.shard, m.height) // can only raise the recorded height
 	}
-	// Sorted by descending height, so that add keeps the highest of each shard. Nothing below these
-	// may be endorsed.
+	// Sorted by descending height, so that add keeps the highest endorsements of each shard. No
+	// chunk below all of these may be endorsed.
 	all := slices.Concat(s.endorsed, o.endorsed)
 	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
 	s.endorsed = nil
@@ -85,8 +86,8 @@ func MergeSignatures(a, b []byte) ([]byte, error) {
 	return s.AppendBorsh(nil), nil
 }
 
-// size returns the number of bytes that AppendBorsh appends: 20 KiB for four shards. This is
-// written to the disk for each new signature.
+// size returns the number of bytes that AppendBorsh appends: 20 KiB for four shards. That many
+// bytes are written to the disk for each new signature.
 func (s *Signatures) size() (n int) {
 	if s.Ahead > 0 {
 		n = 8
@@ -138,9 +139,9 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// begin sets the tip at which a node starts. It may be an own block that was persisted with
-// endorsements in it before these endorsements were. The block is broadcast like a peer's, so its
-// chunks count as endorsed.
+// begin tells s the tip at which the node starts. The tip may be an own block that was persisted
+// while the record of the endorsements in it was not. Such a block is broadcast like a peer's
+// block, so begin counts its chunks as endorsed.
 func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
 // vote records an approval of the height target.
@@ -156,7 +157,7 @@ func (s *Signatures) block(h primitives.Height) bool {
 }
 
 // chunk reports whether the validator may sign a chunk of a shard at height h. If so, it records
-// that.
+// the chunk.
 func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	i := slices.IndexFunc(s.chunks, func(m made) bool { return m.shard == shard })
 	switch {
@@ -170,11 +171,11 @@ func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	return true
 }
 
-// endorse reports whether the validator may endorse a chunk: it has not endorsed another chunk of
-// the shard and height, as far as is known. Endorsing the same chunk again is allowed. If so, the
-// endorsement is recorded. fresh: the record must be on disk before the endorsement is sent. If
-// ahead is not 0, this is only necessary once in so many heights; after a restart no chunk of the
-// heights between is endorsed, because it is not known which ones were.
+// endorse reports whether the validator may endorse a chunk: as far as is known, it has endorsed no
+// other chunk of the same shard and height. If it may, the endorsement is recorded. Endorsing the
+// same chunk again is allowed. fresh says that the record must be on disk before the endorsement is
+// sent. If ahead is not 0, fresh is true only once in that many heights. After a restart no chunk
+// of the heights in between is endorsed, because it is not known which ones were.
 func (s *Signatures) endorse(
 	key primitives.ChunkKey,
 	chunk primitives.Hash,
@@ -198,8 +199,8 @@ func (s *Signatures) endorse(
 }
 
 // add records an endorsement, and drops the shard's lowest one if there are more than maxEndorsed.
-// It returns false without recording if the shard has one of that height and epoch, or if all
-// recorded ones are higher.
+// It returns false and records nothing if the shard has an endorsement of the same height and
+// epoch, or if maxEndorsed higher ones are recorded.
 func (s *Signatures) add(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {

@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vote signs an approval and sends it to the block producer of its target height. If heights are
-// skipped, it sends the approval also to the producer of that height in the final block's epoch if
-// that is another one (nearcore chain/client/src/client.rs:1779).
+// vote signs an approval and sends it to the producer of the block at the approval's target height.
+// If heights were skipped, the last final block may be in another epoch than the head's children.
+// Then the approval is also sent to the producer of the target height in that epoch (nearcore
+// chain/client/src/client.rs:1779).
 func (n *Node) vote(p doomslug.Proposal) {
 	h := n.head
 	if p.Inner.Skip {
@@ -55,10 +56,11 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 }
 
-// repeatedVote is an approval of the head that is sent once more at a time, unless the head has
-// changed by then. A neard that produces two consecutive heights drops approvals for the second one
-// that arrive before it has executed the first (chain/client/src/client.rs:1852, provenance).
-// Without the repetition, that height would get no block.
+// repeatedVote is an approval of the head that is to be sent a second time, at a given time, unless
+// the head has changed by then. It is needed because of a neard that produces two consecutive
+// heights: it drops approvals for the second height that arrive before it has executed the block of
+// the first (chain/client/src/client.rs:1852, provenance). Without the repetition the second height
+// would get no block.
 type repeatedVote struct {
 	vote *primitives.Approval
 	to   primitives.AccountID
@@ -81,8 +83,8 @@ func (n *Node) voteAgain() {
 	n.again = repeatedVote{}
 }
 
-// finalProducer returns the producer of a height in the epoch of the final block. false: that is
-// the epoch of the head's children.
+// finalProducer returns the producer of a height in the epoch of the final block. ok is false if
+// that is also the epoch of the head's children.
 func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID, ok bool) {
 	at, err := n.e.Header(n.e.Final().Hash)
 	if err != nil || at.PrevHash.IsZero() || at.EpochID == n.head.epoch {
@@ -99,8 +101,8 @@ func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID
 }
 
 // approval handles an approval from a validator. It counts an approval of a known block, and parks
-// one of an unknown block. verified is the key for which the signature was verified before; empty:
-// it was not.
+// one of an unknown block. verified is the key with which the signature was verified before; it is
+// empty if it was not.
 func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	h := n.head
 	if h == nil {
@@ -136,9 +138,9 @@ type parked struct {
 	key primitives.PublicKey
 }
 
-// park keeps an approval of an unknown block if its account is an approver of the head's children
-// or in the next epoch. For each account it keeps the newest approval of each height, and the
-// MaxParked highest heights.
+// park keeps an approval of an unknown block, if its account approves the head's children or blocks
+// of the next epoch. For each account it keeps only the newest approval of each height, and only
+// the MaxParked highest heights.
 func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 	signed := func(list []chain.Approver) (primitives.PublicKey, bool) {
 		key, ok := approverKey(list, a.AccountID)

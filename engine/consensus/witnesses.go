@@ -15,8 +15,8 @@ import (
 
 // maxInlineCheck is the size in bytes up to which a witness or chunk is checked within Node.Step,
 // if this node has the shard's state. The check verifies the proofs of all receipts, which takes
-// long for a larger one. So a larger one is checked as a job: a function that the caller of Step
-// runs on another goroutine (Node.run).
+// long for a large witness. So a larger witness or chunk is checked by a job: a function that the
+// caller of Step runs on another goroutine (Node.run).
 const maxInlineCheck = 256 << 10
 
 // maxWaitingChunks is the maximum number of chunks that wait for one unknown parent block, and also
@@ -79,8 +79,8 @@ func accountsOf(list []chain.Assigned) []primitives.AccountID {
 
 // needsNoWitness returns whether the validators of a chunk can check it without a witness, as soon
 // as they have its body (chunkparts.Pool.Brings). This requires eager mode, that this node is one
-// of the validators, and that all of them track the shard. It returns false if a chunk is missing
-// in the head block, since a validator may then be late.
+// of the validators, and that all of them track the shard. It returns false if the head block lacks
+// a chunk of some shard, because that may be a sign that a validator is late.
 func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) bool {
 	if n.o.Holds == nil || !n.isEager() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false
@@ -170,8 +170,8 @@ func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 	}
 }
 
-// sendDeferred sends the deferred endorsements to the producers of later heights. In eager mode
-// these producers get them only if heights are skipped.
+// sendDeferred sends the deferred endorsements to the producers of later heights. In eager mode,
+// endorsements are sent to these producers only once heights are skipped.
 func (n *Node) sendDeferred() {
 	for _, s := range n.deferred {
 		for _, to := range s.To {
@@ -201,10 +201,10 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	return true
 }
 
-// endorseHeld endorses a peer's chunk by this node's own state if this node is one of the chunk's
-// validators. It does not wait for the witness, which could not prove more. If the check fails or
-// is not possible yet, the witness decides later. A node that is behind does not do this, because
-// its endorsement would be too late.
+// endorseHeld checks a peer's chunk against this node's own state and endorses it, if this node is
+// one of the chunk's validators. It does not wait for the witness, which would prove nothing more.
+// If the check fails or is not possible yet, the witness decides later. A node that is behind does
+// not do this, because its endorsement would be too late.
 func (n *Node) endorseHeld(c *primitives.Chunk) {
 	h := &c.Header
 	if n.witnesses == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.isBehind() {

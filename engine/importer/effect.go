@@ -25,7 +25,8 @@ import (
 type Effect interface{ effect() }
 
 type (
-	// Rejected reports a block that is invalid, or whose copy is. From sent it.
+	// Rejected reports a block that is invalid, or a copy of a block that is bad although the block
+	// may be valid. From sent it.
 	Rejected struct {
 		Block *primitives.Block
 		From  string // "": this node
@@ -37,13 +38,13 @@ type (
 		From  string
 		Err   error
 	}
-	// Ahead reports a block so far ahead that headers are missing: its epoch, and so its producer, is
-	// unknown, or the pool does not keep blocks of its height. It may be kept.
+	// Ahead reports a block so far ahead that headers are missing. Either its epoch is unknown, and
+	// with it the producer, or the pool does not keep blocks of its height. It may be kept.
 	Ahead struct {
 		Block *primitives.Block
 		From  string
 	}
-	// Missing reports what a kept block needs.
+	// Missing reports a block that is kept in the pool, and what is missing to import it.
 	Missing struct {
 		Block  *primitives.Block
 		From   string            // the peer that sent the block
@@ -69,8 +70,9 @@ type (
 	// Failed reports a fault of this node, after which nothing more may be imported.
 	Failed struct {
 		Err error
-		// Run is the import whose Finish failed. The owner drops it, once nothing reads its states
-		// any more. nil: the fault occurred elsewhere, and the engine is unchanged.
+		// Run is the import whose Finish failed, or nil if the fault occurred elsewhere, in which
+		// case the engine is unchanged. The owner must drop it once nothing reads its states any
+		// more.
 		Run *Run
 	}
 )

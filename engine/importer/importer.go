@@ -84,9 +84,10 @@ func (i *Importer) fail(err error, r *Run) {
 	i.o.Emit(Failed{Err: err, Run: r})
 }
 
-// Take adds a block from a peer to the pool, with chunk bodies that came with it, and requests what
-// is missing. now is in ns. checked says that Precheck accepted the block now and that its epoch is
-// known. err is why the block was not kept; nil: it was, or it is known.
+// Take adds a block from a peer to the pool, with the chunk bodies that came with it, and requests
+// what is missing. now is in ns. checked says that Take has just run Precheck on the block with
+// success and that the block's epoch is known. err says why the block was not kept; it is nil if
+// the block was kept or was known before.
 func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error) {
 	hash := b.Hash()
 	if err := i.pool.Refusal(hash); err != nil {
@@ -123,8 +124,8 @@ func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error)
 	return checked, err
 }
 
-// precheckFailed handles an error of Precheck. The hash is not remembered as invalid: another copy
-// of the block may be valid.
+// precheckFailed handles an error of Precheck. It does not remember the hash as invalid, because
+// another copy of the block may be valid.
 func (i *Importer) precheckFailed(b *blockpool.Block, err error) {
 	switch v := engine.VerdictOf(err); {
 	case v == engine.VerdictLocalFault:
@@ -143,8 +144,8 @@ func (i *Importer) missing(b *blockpool.Block, out *blockpool.Out) {
 	}
 }
 
-// TakeBody adds a chunk body that arrived without its block. It returns why the body was not kept;
-// nil: it was. A body that contradicts its header causes a BadBody.
+// TakeBody adds a chunk body that arrived without its block. It returns nil if the body was kept,
+// and otherwise the reason why it was not. A body that contradicts its header causes a BadBody.
 func (i *Importer) TakeBody(c *primitives.Chunk, from string) error {
 	signed, need := false, blockpool.Need{}
 	if !i.pool.Wants(c.Hash) {
@@ -161,8 +162,9 @@ func (i *Importer) TakeBody(c *primitives.Chunk, from string) error {
 	return err
 }
 
-// Next begins the import of the lowest block that is ready, and returns it; nil: none is, an import
-// is running, or Failed was emitted. The caller starts the jobs with Run.Start.
+// Next begins the import of the lowest block that is ready, and returns it. It returns nil if no
+// block is ready, if an import is running, or if it emitted Failed. The caller starts the jobs with
+// Run.Start.
 func (i *Importer) Next(now uint64) *Run {
 	for i.run == nil && !i.failed {
 		b := i.pool.Next()
@@ -176,8 +178,9 @@ func (i *Importer) Next(now uint64) *Run {
 	return nil
 }
 
-// begin begins the import of a received block whose parent is imported. A block that lacks chunk
-// bodies returns to the pool until they arrive; then and after an error it returns nil.
+// begin begins the import of a received block whose parent is imported. If the block lacks chunk
+// bodies, it returns to the pool until they arrive. In that case, and after an error, begin returns
+// nil.
 func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	hash := b.Hash()
 	p, err := i.o.Engine.BeginImport(b.Block, b.Chunks, false)
@@ -213,8 +216,9 @@ func (i *Importer) Produced(b *primitives.Block, chunks []*primitives.Chunk) (*R
 	return i.run, nil
 }
 
-// Start runs the trivial jobs of an import and passes the other ones to do, after all of which have
-// run the caller calls Finish. It returns whether none is left.
+// Start runs the trivial jobs of an import, and passes each of the others to do. When all of these
+// have run, the caller must call Finish. Start returns true if there are no others, so that the
+// caller can call Finish at once.
 func (r *Run) Start(do func(*engine.Job)) (ready bool) {
 	jobs := r.Import.Jobs()
 	var rest []*engine.Job
@@ -239,7 +243,8 @@ func (r *Run) Done() (last bool) {
 }
 
 // Finish adds the block of the running import to the chain, after its jobs have run. stored is
-// passed to engine.FinishImport. Blocks that waited for it are taken again.
+// passed to engine.FinishImport. Pooled blocks that could not be checked before, because their
+// epoch was unknown, are taken again.
 func (i *Importer) Finish(stored func(), now uint64) {
 	r := i.run
 	i.run = nil
@@ -295,8 +300,8 @@ func (i *Importer) importFailed(b *primitives.Block, from string, err error) {
 	}
 }
 
-// Refresh computes anew which chunk bodies the pooled blocks need, because the held shards have
-// changed.
+// Refresh computes again which chunk bodies the pooled blocks need. Call it when the set of held
+// shards has changed.
 func (i *Importer) Refresh(now uint64) {
 	for _, b := range i.pool.Blocks() {
 		as, err := i.o.Engine.Precheck(b.Block)
@@ -308,8 +313,9 @@ func (i *Importer) Refresh(now uint64) {
 	}
 }
 
-// Stop forgets the running import and all blocks. It returns the import, whose jobs may still be
-// running and which the caller drops or keeps for a report; nil: none was running.
+// Stop drops the running import and all pooled blocks. It returns the import, or nil if none was
+// running. The import's jobs may still be running. The caller must drop it, or keep it for a
+// report.
 func (i *Importer) Stop() *Run {
 	r := i.run
 	i.run = nil
@@ -317,8 +323,8 @@ func (i *Importer) Stop() *Run {
 	return r
 }
 
-// Reset forgets all blocks, also which ones were invalid, after the chain was rolled back. No
-// import may be running.
+// Reset removes all blocks from the pool and forgets which blocks were invalid. Call it after the
+// chain was rolled back. No import may be running.
 func (i *Importer) Reset(tip, final primitives.Height) {
 	i.tip, i.pool = tip, blockpool.New(tip, final)
 }

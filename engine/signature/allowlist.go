@@ -25,7 +25,7 @@ func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 }
 
 // AllowOnce makes Check and CheckNew accept a zero signature in the transaction with this hash, in
-// addition to AllowUnsigned. nil: in none. It replaces the previous hash.
+// addition to AllowUnsigned. It replaces the hash of an earlier call; nil removes it.
 func (c *Checker) AllowOnce(hash *primitives.Hash) { c.allowedOnce.Store(hash) }
 
 // unsigned reports whether a transaction has a zero signature and is allowed to.

@@ -1,6 +1,6 @@
-// Package signature verifies the signatures of transactions, each only once. Several goroutines
-// verify in batches. Valid signatures are remembered, so that applying a chunk does not verify them
-// again. The package also caches the signatures of validators.
+// Package signature verifies the signatures of transactions, each only once. Batches are spread
+// over several goroutines. Valid signatures are remembered, so that applying a chunk does not
+// verify them again. The package also caches the signatures of validators.
 //
 //	in      signed transactions, from any goroutine
 //	out     whether the signature is valid
@@ -41,8 +41,8 @@ type Checker struct {
 	allowed     atomic.Pointer[allowlist]       // accounts that need not sign; nil: none
 	allowedOnce atomic.Pointer[primitives.Hash] // hash from AllowOnce; nil: none
 	mu          sync.RWMutex
-	// Valid signatures by transaction hash, which does not cover the signature. When young reaches
-	// half of Memory, it replaces old.
+	// Valid signatures by transaction hash. The signature is stored because the hash does not cover
+	// it. When young reaches half of Memory, it replaces old.
 	young, old map[primitives.Hash]primitives.Signature
 }
 
@@ -218,9 +218,9 @@ func (c *Checker) put(j *job) bool {
 	return true
 }
 
-// Child returns a checker without workers and queue, so its callers verify. It shares the
-// verifier's tables of keys. Its allowlist starts as a copy of c's. It remembers transactions on
-// its own, and needs no Close.
+// Child returns a checker without workers and queue, whose callers verify on their own goroutines.
+// It shares c's tables of decoded keys. Its allowlist starts as a copy of c's. It has its own
+// memory of valid transactions, and need not be closed.
 func (c *Checker) Child() *Checker {
 	k := &Checker{verify: c.verify, stop: make(chan struct{}), young: map[primitives.Hash]primitives.Signature{}}
 	k.Close()

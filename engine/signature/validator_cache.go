@@ -12,11 +12,11 @@ import (
 // block with 20 shards and 100 validators.
 const cacheSlots = 1 << 12
 
-// CachedVerifier is a verifier that remembers valid signatures of validators, because each is
-// verified up to three times: when it arrives alone, in a block, and when that block is imported.
-// The hash of key, data and signature selects a slot, which contains the hash of the last valid
-// signature there. Invalid signatures are not remembered. Safe for concurrent use if the verify
-// function is.
+// CachedVerifier is a verifier that remembers valid signatures of validators. Without it, each
+// would be verified up to three times: when it arrives in a message of its own, when it arrives in
+// a block, and when that block is imported. The hash of key, data and signature selects a slot,
+// which contains the hash of the last valid signature that selected it. Invalid signatures are not
+// remembered. Safe for concurrent use if the verify function is.
 type CachedVerifier struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	mu     sync.Mutex
