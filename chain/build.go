@@ -121,7 +121,7 @@ type EncodedBody struct {
 	Root   primitives.Hash
 	Length uint64
 	// Tree is the Merkle tree over the parts. Receipts are the body's receipts by target shard,
-	// with proofs. They are needed to distribute the chunk. EncodeBody leaves Receipts nil.
+	// with proofs. Both are needed to distribute the chunk. EncodeBody leaves Receipts nil.
 	Tree     primitives.MerkleTree
 	Receipts []primitives.ReceiptProof
 }

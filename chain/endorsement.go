@@ -2,9 +2,9 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// EndorsementBitmaps returns one bitmap per shard of the validators that have signed: bit i stands
-// for validator i, the lowest bit first. The bitmap of a shard without signatures, whose chunk is
-// not new, is empty.
+// EndorsementBitmaps returns, for each shard, a bitmap of the validators that have signed: bit i
+// stands for validator i, the lowest bit first. A shard whose chunk is not new has no signatures,
+// and its bitmap is empty.
 func EndorsementBitmaps(endorsements [][]primitives.Signature) [][]byte {
 	out := make([][]byte, len(endorsements))
 	for s, sigs := range endorsements {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Invalid is an error: the rule that a block or chunk breaks. The names are those of nearcore's
-// chain errors.
+// Invalid is an error that names the rule that a block or chunk breaks. The names are those of
+// nearcore's chain errors.
 type Invalid string
 
 func (e Invalid) Error() string { return "chain: " + string(e) }
@@ -55,9 +55,9 @@ const (
 	InvalidNumberOfChunkHeaders Invalid = "IncorrectNumberOfChunkHeaders"
 )
 
-// ErrHeightAhead is joined to InvalidBlockHeight if the height is too far above the head: the block
-// may become valid when the head is higher. Like nearcore, a node does not record such a block as
-// invalid and does not ban its sender (chain/chain/src/chain.rs:741, 2425 at f0c7706f1).
+// ErrHeightAhead is joined to InvalidBlockHeight if the height is too far above the head: The block
+// may become valid when the head is higher. So, like nearcore, a node neither records such a block
+// as invalid nor bans its sender (chain/chain/src/chain.rs:741, 2425 at f0c7706f1).
 var ErrHeightAhead = errors.New("the height is too far above the head")
 
 // OfOutcome returns whether an error of ValidateChunk means that the chunk header contains other

@@ -2,8 +2,8 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// ProdGenesisVersion is the protocol version of mainnet's genesis. The encodings of that block and
-// its chunk differ from those of all other versions.
+// ProdGenesisVersion is the protocol version of mainnet's genesis. The encodings of the genesis
+// block and chunk of this version differ from those of all other versions.
 const ProdGenesisVersion primitives.ProtocolVersion = 29
 
 // GenesisInput is the input of Genesis.

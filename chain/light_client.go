@@ -14,8 +14,8 @@ type HeaderSource interface {
 }
 
 // LightClientBlock returns the light client's view of the last final block as of head. Near the end
-// of an epoch it returns an earlier block, so that the two blocks after it are in the same epoch
-// (nearcore chain.rs:679). producers returns the block producers of an epoch.
+// of an epoch it takes an earlier block instead, such that the two blocks after that one are in the
+// same epoch (nearcore chain.rs:679). producers returns the block producers of an epoch.
 func LightClientBlock(head *primitives.BlockHeader, src HeaderSource,
 	producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
 	final, err := src.ByHash(head.LastFinalBlock)
@@ -74,7 +74,7 @@ type LightClientHead struct {
 	BPs     []primitives.ValidatorStake // of Lite.EpochID
 }
 
-// Advance verifies a block in the way of a light client and returns the new head (NEP light client
+// Advance verifies a block as a light client does and returns the new head (NEP light client
 // specification). The height must grow. The epoch must be that of the head or the next one; a block
 // of the next epoch must contain next_bps. next_bps must match next_bp_hash. Approvals in the block
 // after next must represent more than 2/3 of the epoch's stake.

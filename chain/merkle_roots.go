@@ -48,8 +48,8 @@ func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Ro
 }
 
 // OutgoingReceiptsRoot returns a chunk's prev_outgoing_receipts_root and its receipts in groups,
-// one for each target shard of the layout. The leaf of a group is the hash of (u64 shard ID,
-// receipts), and the root is the Merkle root over the leaves (nearcore chain.rs
+// one for each target shard of the layout. The leaf of a group is the hash of the pair (shard ID as
+// u64, receipts), and the root is the Merkle root over these leaves (nearcore chain.rs
 // build_receipts_hashes).
 func OutgoingReceiptsRoot(receipts []*primitives.Receipt,
 	layout primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
@@ -102,7 +102,7 @@ func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primiti
 }
 
 // ReceiptsFor returns the receipts that go to one shard, in order. After a split, a child shard
-// takes its receipts from those that the parent shard did not execute (nearcore
+// gets its receipts from those to the parent shard that the parent did not execute (nearcore
 // chain/chain/src/store/mod.rs:252).
 func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout,
 	shard primitives.ShardIndex) (out []*primitives.Receipt) {

@@ -66,7 +66,7 @@ func ValidateProofs(c *primitives.Chunk) error {
 	return nil
 }
 
-// ProofTo returns the proof in c of the receipts to a shard; nil: there is none.
+// ProofTo returns the proof in c of the receipts to a shard, or nil if there is none.
 func ProofTo(c *primitives.Chunk, to primitives.ShardID) *primitives.ReceiptProof {
 	i := slices.IndexFunc(c.Proofs, func(p primitives.ReceiptProof) bool { return p.To == to })
 	if i < 0 {

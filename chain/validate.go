@@ -11,7 +11,7 @@ import (
 const AcceptableTimeDifference = 120 * 1_000_000_000
 
 // Approver is an account that may approve a block: a block producer of its epoch or, near the end
-// of the epoch, of the next one. A header has one place for an approval per approver.
+// of the epoch, of the next one. A header has one place for the approval of each approver.
 type Approver struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
@@ -34,26 +34,27 @@ type ValidationContext struct {
 	// height_created.
 	Assigned [][]Assigned
 	// Late sets Assigned after all other checks have passed, because drawing validators costs more
-	// than those checks, and a producer may choose any height_created. nil: Assigned is set
-	// already.
+	// than those checks, and a malicious producer can force a draw by its choice of height_created.
+	// A nil Late means that Assigned is set already.
 	Late      func() error
 	Now       uint64            // ns since 1970; 0: the timestamp is not checked
 	MaxHeight primitives.Height // greatest allowed height; 0: none
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
-	// VRF verifies the random value. nil: primitives.VerifyVRF.
+	// VRF verifies the random value. nil means primitives.VerifyVRF.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// This node has produced the block: signatures, approvals, finality and endorsements are not
-	// checked.
+	// Produced says that this node has produced the block. Then signatures, approvals, finality and
+	// endorsements are not checked.
 	Produced bool
-	// Only the chunk headers of the block's body are known (see ValidateView).
+	// HeadersOnly says that only the chunk headers of the block's body are known (see
+	// ValidateView).
 	HeadersOnly bool
 }
 
 // ValidateOrigin checks everything about a block that needs no state of the parent: its form, that
 // the producer has signed it with this body, and that enough approvers have approved a block of
-// this height on this parent. Only one block with its hash can pass. The body, which may be long,
-// is hashed last: a producer can sign any number of headers, but gets approvals for few. Errors:
-// Invalid.
+// this height on this parent. Of all copies of a block, which have the same hash, only one can
+// pass. The body, which may be long, is hashed last, because a malicious producer can sign any
+// number of headers but gets approvals for few. Errors: Invalid.
 func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
@@ -134,8 +135,8 @@ func gather(_ *primitives.Block, j *ValidationContext) error {
 }
 
 // ValidateHeader checks everything about a header that needs neither its body nor a state (nearcore
-// chain.rs validate_header). Everything else rests on the producer and on the approvers of later
-// blocks, until the body arrives and is validated.
+// chain.rs validate_header). For everything else, the node trusts the producer and the approvers of
+// later blocks, until the body arrives and is validated.
 func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	if err := validateVersion(h); err != nil {
 		return err
@@ -171,8 +172,8 @@ func validateBits(b *primitives.Block, j *ValidationContext) error {
 }
 
 // validateHeaderBits checks that exactly the new chunks have an endorsement bitmap (nearcore
-// validate_chunk_endorsements_in_header). Which validators the bits stand for, and their
-// signatures, are in the body.
+// validate_chunk_endorsements_in_header). The signatures, and thereby which validators the bits
+// stand for, are checked with the body.
 func validateHeaderBits(h *primitives.BlockHeader) error {
 	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
 		return InvalidEndorsementBitmap
@@ -291,8 +292,8 @@ func Voted(h *primitives.BlockHeader, approvers []Approver,
 }
 
 // ApprovedEnough returns whether the approvers for which approved is true hold more than two thirds
-// of the stake, both of this epoch's and of the next epoch's. If the total of an epoch is 0, no
-// approval is needed there (nearcore doomslug.rs:584).
+// of the stake of this epoch and also of the next epoch. If the total stake of an epoch is 0, no
+// approval is needed for that epoch (nearcore doomslug.rs:584).
 func ApprovedEnough(approvers []Approver, approved func(i int) bool) bool {
 	var have, total [2]primitives.Balance
 	for i := range approvers {
@@ -351,10 +352,10 @@ func validateBody(b *primitives.Block, _ *ValidationContext) error {
 	return nil
 }
 
-// validateChunkHeaders checks that a new chunk has the block's parent as its parent and is signed
-// by its producer, and that a chunk that is not new equals the parent's. It does not check
-// height_created, which neard uses only to select the chunk's validators (chain.rs
-// validate_block_impl).
+// validateChunkHeaders checks that the previous block of each new chunk is the block's parent and
+// that its producer has signed it. It also checks that each chunk header that is not new equals the
+// one in the parent. It does not check height_created, which neard uses only to select the chunk's
+// validators (chain.rs validate_block_impl).
 func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 	for i, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
@@ -445,11 +446,11 @@ func ValidateBody(c *primitives.Chunk) error {
 	return nil
 }
 
-// ValidateChunk compares a received chunk with the results of this node: the header with extra,
-// which is the shard's after the parent; the transactions with tx_root; the receipts with outgoing;
-// and the erasure-coded parts, by encoding the body again (nearcore
-// chain/chain/src/validate.rs:133). If c.Whole is set, the body is known to encode to the header;
-// then its receipts are compared with outgoing instead. Errors: Invalid.
+// ValidateChunk compares a received chunk with the results of this node: the header with extra, the
+// shard's chunk extra after the parent; the transactions with tx_root; the receipts with outgoing;
+// and the encoded root, by encoding the body again (nearcore chain/chain/src/validate.rs:133). If
+// c.Whole is set, the body is known to encode to the root in the header, so the body is encoded
+// again only if its receipts differ from outgoing. Errors: Invalid.
 func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
 	layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
@@ -461,9 +462,9 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	return validateChunk(c, extra, outgoing, layout, rs, coded)
 }
 
-// ValidateChunkAgain does the same as ValidateChunk for a chunk whose header has passed that
-// before, with the same outgoing receipts. Of the body it only compares the transactions with the
-// header.
+// ValidateChunkAgain does the same as ValidateChunk for a chunk whose header has passed
+// ValidateChunk before, with the same outgoing receipts. Of the body it only compares the
+// transactions with the header.
 func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "the hash does not match")
@@ -471,8 +472,8 @@ func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	return validateChunk(c, extra, nil, primitives.ShardLayout{}, nil, true)
 }
 
-// validateChunk does the work of ValidateChunk. coded: the receipts and transactions are known to
-// encode to the root and length in the header.
+// validateChunk does the work of ValidateChunk. coded says that the receipts and transactions are
+// known to encode to the root and length in the header.
 func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
 	layout primitives.ShardLayout, rs *primitives.ReedSolomon, coded bool) error {
 	h := &c.Header

@@ -13,10 +13,10 @@ var (
 	// chunk's epoch: with an anchor although EarlyKickout is not in force, or without one although
 	// it is.
 	ErrForm = errors.New("anchor: the message has the form of another protocol version")
-	// ErrWrong means that the height, the epoch or the anchor is not that of a chunk on the given
-	// parent.
+	// ErrWrong means that no chunk on the given parent has this height, epoch and anchor.
 	ErrWrong = errors.New("anchor: the message does not fit its chunk's parent")
-	// ErrEarly means that these cannot be checked before the chunk's parent is known.
+	// ErrEarly means that the height, epoch and anchor cannot be checked before the chunk's parent
+	// is known.
 	ErrEarly = errors.New("anchor: the chunk's parent is unknown")
 )
 
@@ -25,9 +25,9 @@ var (
 const heightOffset = 2
 
 // Check checks what a message claims of a chunk: its height and epoch (key), its parent and its
-// anchor (at). The producer that the anchor determines must not be trusted before this check: it
-// depends only on anchor and shard, so it could sign chunks for any height and epoch. In the table
-// A is the height of the anchor:
+// anchor (at). The check is needed because the anchor and the shard alone determine the producer.
+// Without it, that producer could sign chunks for any height and epoch. In the table A is the
+// height of the anchor:
 //
 //	parent known      the anchor is its parent, the height is the next one, the epoch is its child's
 //	parent unknown
@@ -41,9 +41,9 @@ const heightOffset = 2
 // The last row is not in nearcore, where later checks reject a chunk of another epoch. No honest
 // node sends such a chunk, since the child of such an anchor does not end an epoch.
 //
-// A parent that the epoch manager knows may still prove invalid. So the result only determines
-// whether work is done before the parent is validated. Errors: ErrWrong, ErrEarly, those of the
-// epoch manager's store.
+// A parent that the epoch manager knows may still turn out to be invalid. So the result only
+// decides whether work is done before the parent is validated. Errors: ErrWrong, ErrEarly, those of
+// the epoch manager's store.
 func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor, genesis primitives.Height) error {
 	if at.PrevBlock.IsZero() { // the epoch manager treats zero as the parent of the genesis
 		return fmt.Errorf("%w: the message names no previous block", ErrWrong)

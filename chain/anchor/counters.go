@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Counters count the outcomes of messages that are checked by their anchor. They are safe for
-// concurrent use. The zero value is ready to use.
+// Counters count the results of checking messages by their anchor. They are safe for concurrent
+// use. The zero value is ready to use.
 type Counters struct {
 	WrongForm  atomic.Uint64 // messages dropped for ErrForm
 	WrongPlace atomic.Uint64 // messages dropped for ErrWrong
@@ -67,8 +67,8 @@ const (
 	LookupFailed   = "error"             // any other error, for instance an unknown epoch
 )
 
-// maxShards is the maximum number of shards with their own label, since a message may contain any
-// shard.
+// maxShards is the maximum number of shards that get a label of their own. A limit is needed
+// because a message may contain any shard ID.
 const maxShards = 256
 
 // OtherShards is the Lookup.Shard of all shards beyond the first 256.

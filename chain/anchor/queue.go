@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of a Queue. All parts of a witness of the usual size fit; those of a witness of maximal
+// Bounds of a Queue. All parts of a witness of usual size fit; those of a witness of the maximum
 // size may not.
 const (
 	MaxQueued      = 1024     // messages
@@ -24,9 +24,9 @@ const (
 // # Early messages
 //
 // Problem. At the end of an epoch, after skipped heights, and on a node that is two blocks behind,
-// the producer of a chunk cannot be determined when its messages arrive. They are not sent again,
-// so a chunk validator that drops them does not endorse the chunk. But queued messages are
-// unchecked.
+// the producer of a chunk cannot be determined when its messages arrive. These messages are not
+// sent again, so a chunk validator that drops them cannot endorse the chunk. But messages that are
+// queued instead have not been checked, so an attacker could fill the queue.
 //
 // Invariants.
 //
@@ -37,8 +37,8 @@ const (
 //   - A message is queued once: the caller does not queue it again after Take returned it.
 //   - A message is dropped at the latest when the final block reaches the height of its chunk.
 //
-// Rejected: bounds by sending peer for unsigned messages, since messages are routed and the sending
-// peer is not their author.
+// Rejected: accepting unsigned messages and bounding them by sending peer, because messages are
+// routed, so that the sending peer is not their author.
 type Queue[M any] struct {
 	// Counters count the outcomes of the messages. It must not be nil.
 	Counters *Counters

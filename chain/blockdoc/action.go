@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Slot is a place in an action for code of which the JSON contains only the hash.
+// Slot is a place in an action that needs contract code, of which the JSON contains only the hash.
 type Slot struct {
 	Hash primitives.Hash
 	at   *[]byte
 }
 
-// Code returns the code with this hash; nil: it is unknown.
+// Code returns the code with this hash, or nil if it is unknown.
 type Code func(primitives.Hash) []byte
 
 // noCode is the hash of empty code. Deploying empty code is allowed.
@@ -202,8 +202,8 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 	return a, slots, nil
 }
 
-// delegate decodes the view of a delegate action. In contrast to other views it contains the code
-// itself, as state records do. So it is decoded as a part of a state record.
+// delegate decodes the view of a delegate action. In contrast to other views, this view contains
+// contract code itself, as state records do. So it is decoded like a part of a state record.
 func delegate(text []byte) (primitives.Action, error) {
 	const before = `{"PostponedReceipt":{"predecessor_id":"aa","receiver_id":"bb","receipt_id":"11111111111111111111111111111111",` +
 		`"receipt":{"Action":{"signer_id":"aa","signer_public_key":"ed25519:11111111111111111111111111111111","gas_price":"1",` +

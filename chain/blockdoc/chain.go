@@ -16,11 +16,12 @@ var ErrProducers = errors.New("blockdoc: the epoch's block producers are unknown
 const maxEpochs = 3
 
 // Chain verifies a sequence of headers as a light client does, beginning at a trusted block hash.
-// It needs no state, only the block producers of each epoch. Those of the next epoch may come from
-// any source, because their hash is in the header.
+// It needs no state, only the block producers of each epoch. The producers of the next epoch may
+// come from any source, because the header contains their hash.
 //
-// It serves programs without the chain's state. The engine additionally checks that the producers
-// are the elected ones, and the effects of each block. Not safe for concurrent use.
+// Chain is for programs that do not have the chain's state. The engine, which has it, also checks
+// that the producers are the elected ones, and checks the effects of each block. Not safe for
+// concurrent use.
 type Chain struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	want   primitives.Hash // hash of the checkpoint; unused after it was added
@@ -68,13 +69,13 @@ func (c *Chain) Needs() bool {
 	return c.last[0] != nil && c.epochs[c.last[0].Block.Header.NextEpochID] == nil
 }
 
-// Tip returns the last block; nil: not even the checkpoint was added.
+// Tip returns the last block, or nil if not even the checkpoint was added.
 func (c *Chain) Tip() *Document { return c.last[0] }
 
 // Add verifies a block and adds it as the next one; the first block must be the checkpoint. It
-// returns the block that becomes final by this; nil: none does. That is the block before the last
-// one, if the three have consecutive heights and the new header contains approvals of the last one
-// by more than two thirds of the stake. On an error the Chain is unchanged. Errors: MismatchError,
+// returns the block that becomes final with d, or nil if none does. A block becomes final when it,
+// its child and d have consecutive heights. Each header must contain approvals of its parent by
+// more than two thirds of the stake. On an error the Chain is unchanged. Errors: MismatchError,
 // ErrProducers.
 func (c *Chain) Add(d *Document) (final *Document, err error) {
 	h := d.Block.Header

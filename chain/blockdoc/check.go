@@ -16,16 +16,18 @@ import (
 type Known struct {
 	Code      Code
 	Ancestors Ancestors
-	// The shard layout of the block before; nil: unknown, and roots of receipts are not checked.
+	// Layout is the shard layout of the block before. If it is nil, it is unknown, and roots of
+	// receipts are not checked.
 	Layout *primitives.ShardLayout
 }
 
-// Report contains which data of a document the block's hash proves, and what a later block has to
-// prove.
+// Report says which data of a document is proven by the block's hash, and which data only a later
+// block can prove.
 type Report struct {
 	// Outcomes are the roots of the outcomes of each shard with a new chunk, as computed from the
 	// document. The header of the shard's next new chunk contains the true root
-	// (prev_outcome_root). If it is equal, the hash of that block proves the outcomes.
+	// (prev_outcome_root). If the two roots are equal, the hash of the block with that next chunk
+	// proves the outcomes.
 	Outcomes map[primitives.ShardID]primitives.Hash
 	// Whole contains the shards of which the document has all outcomes.
 	Whole map[primitives.ShardID]bool
@@ -37,7 +39,7 @@ type Report struct {
 }
 
 // Check verifies a document against the block's hash: chunk headers, their roots, transactions,
-// receipts and outcomes. The Report is true for the block with this hash. Check does not verify
+// receipts and outcomes. The Report holds for the block that has this hash. Check does not verify
 // that this block is on the chain; see Chain. Errors: MismatchError, ErrForm.
 func (d *Document) Check(k Known) (*Report, error) {
 	if err := d.checkBlock(); err != nil {
@@ -76,8 +78,8 @@ func (d *Document) checkBlock() error {
 	if err := same("block", d.raw, view.AppendBlock(nil, d.Author, d.Block), skip...); err != nil {
 		return err
 	}
-	// The genesis header has no outcome root and no approvals, and at height 0 no chunk mask. A
-	// follower knows its hash in advance.
+	// The genesis header has no outcome root and no approvals, and at height 0 no chunk mask. They
+	// are not checked, because a follower knows the genesis hash in advance.
 	if h.IsGenesis() {
 		return d.checkGenesis()
 	}
@@ -230,10 +232,10 @@ const maxUnsure = 12
 
 // sentOut returns whether the outgoing receipts have the root want.
 //
-// Receipts that contracts create have the second layout of action receipts. Those of transactions,
-// delegate actions and refunds have the first. A view shows the layout only if refund_to is set.
-// Therefore sentOut first tries the likely layouts, then all combinations, for up to maxUnsure
-// receipts. A wrong layout always leads to another root.
+// Receipts that contracts create have the second layout of action receipts. Receipts that
+// transactions, delegate actions and refunds create have the first. A view shows the layout only if
+// refund_to is set. Therefore sentOut first tries the likely layouts, then all combinations, for up
+// to maxUnsure receipts. A wrong layout always leads to another root.
 func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want primitives.Hash) bool {
 	var unsure []*primitives.ActionReceipt
 	for _, r := range list {
@@ -347,8 +349,8 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 		if samePath(paths[i], s.Outcomes[i].Proof) {
 			continue
 		}
-		// Some feeds list the outcomes in another order, or leave some out. Then each is proven by
-		// its path, but not that there are no others.
+		// Some feeds list the outcomes in another order, or leave some out. Then each outcome is
+		// proven by its own Merkle path, but it is not proven that there are no others.
 		return d.checkPaths(where, s, r)
 	}
 	r.Outcomes[s.ID], r.Whole[s.ID] = root, true

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// chunkForm is the layout of a chunk header whose encoding has the chunk's hash: a version of the
-// inner part, or one of the earlier header versions.
+// chunkForm is the layout of the chunk header whose encoding hashes to the chunk's hash: a version
+// of the inner part, or one of the earlier versions of the header.
 type chunkForm int
 
 const (
@@ -120,7 +120,7 @@ func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
 	return primitives.CombineHash(inner, h.EncodedMerkleRoot)
 }
 
-// appendOldInner appends the inner part in a layout before bandwidth requests (nearcore
+// appendOldInner appends the inner part in a layout that has no bandwidth requests yet (nearcore
 // core/primitives/src/sharding/shard_chunk_header_inner.rs).
 func appendOldInner(b []byte, h *primitives.ChunkHeaderInner, form chunkForm) []byte {
 	if form >= chunkInner1 {

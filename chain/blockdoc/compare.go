@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// same compares the document's JSON text with ours, which package view has written from the decoded
-// values. Fields that ours lacks come from later releases of nearcore and are ignored. Fields that
-// text lacks or has as null come from earlier releases; they are accepted if ours has an empty
-// value. skip are fields that may differ. Errors: MismatchError.
+// same compares text, the document's JSON, with ours, the JSON that package view has written from
+// the decoded values. Fields that only text has come from later releases of nearcore and are
+// ignored. Fields that text lacks, or has as null, are missing in earlier releases; they are
+// accepted if ours has an empty value. skip lists fields that may differ. Errors: MismatchError.
 func same(where string, text, ours []byte, skip ...string) error {
 	got, err := generic(text)
 	if err != nil {

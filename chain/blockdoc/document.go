@@ -38,8 +38,8 @@ type Shard struct {
 	Receipts     []*Receipt // those that the shard's previous chunk sent; some feeds list others
 	// Outcomes of the transactions, then of the receipts, in the order of execution.
 	Outcomes []view.OutcomeProof
-	// The receipts of those outcomes that are not of transactions, in the same order; nil: the feed
-	// lacks them.
+	// The receipts whose outcomes are in Outcomes, in the same order, without the transactions. If
+	// it is nil, the feed lacks them.
 	Executed []*Receipt
 	Codes    [][]byte // code that was deployed to accounts in this block
 
@@ -268,7 +268,7 @@ func (s *Shard) outcome(text json.RawMessage) error {
 	return nil
 }
 
-// Shard returns the shard with this id; nil: the document lacks it.
+// Shard returns the shard with this id, or nil if the document lacks it.
 func (d *Document) Shard(id primitives.ShardID) *Shard {
 	for i := range d.Shards {
 		if d.Shards[i].ID == id {
@@ -291,14 +291,15 @@ func (d *Document) Codes(yield func([]byte)) {
 // Wanted selects the parts of a block's chunks that Chunks returns.
 type Wanted struct {
 	Layout primitives.ShardLayout // of the block's epoch
-	// Held are the shards whose transactions are returned. Of other shards, the receipts to these
-	// are returned. nil: all shards.
+	// Held are the shards whose transactions are returned. Of the other shards, only the receipts
+	// to shards in Held are returned. If it is nil, all shards are held.
 	Held []primitives.ShardID
 }
 
-// Chunks returns the new chunks of a block, by shard index; nil: no new chunk. A chunk of a held
-// shard has its transactions but no receipts, because a node with the shard's state computes these.
-// A chunk of another shard has the form of chain.CutChunk. Errors: MismatchError, ErrLacks.
+// Chunks returns the new chunks of a block, by shard index. An element is nil if the shard has no
+// new chunk. A chunk of a held shard has its transactions but no receipts, because a node with the
+// shard's state computes these. A chunk of another shard has the form of chain.CutChunk. Errors:
+// MismatchError, ErrLacks.
 func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primitives.Chunk, error) {
 	out := make([]*primitives.Chunk, len(d.Block.Body.Chunks))
 	for i, h := range d.Block.Body.Chunks {
@@ -345,8 +346,9 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 	return out, nil
 }
 
-// fits checks that a shard's transactions are not longer than the chunk header declares, before
-// Complete hashes them. So a false document causes no more hashing than the true chunk would.
+// fits checks that a shard's transactions are not longer than the chunk header declares. It is
+// called before Complete hashes them, so that a false document causes no more hashing than the true
+// chunk would.
 func (s *Shard) fits(h *primitives.ChunkHeader, code Code) error {
 	size, text := uint64(0), []byte(nil)
 	for _, t := range s.Transactions {

@@ -8,8 +8,8 @@ import (
 // ErrForm means that the text is not the JSON of a block or chunk.
 var ErrForm = errors.New("blockdoc: not a block document")
 
-// ErrLacks means that data which a hash covers is missing, and the caller has not provided it
-// either: code, or the block to which a transaction refers. Another feed may have it.
+// ErrLacks means that the document and the caller both lack data that a hash covers: contract code,
+// or the hash of the block to which a transaction refers. Another feed may have it.
 var ErrLacks = errors.New("blockdoc: the document lacks data that a hash covers")
 
 // MismatchError means that a value in a document contradicts the document's own hashes, or those of

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerForm is the layout of a block header whose encoding has the block's hash: nearcore's header
-// versions 1 to 8.
+// headerForm is the layout of the block header whose encoding hashes to the block's hash: one of
+// nearcore's header versions 1 to 8.
 type headerForm int
 
 const (

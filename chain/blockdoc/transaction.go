@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Transaction is a decoded transaction view. The view lacks the block hash to which the transaction
-// refers, and code.
+// Transaction is a decoded transaction view. The view lacks contract code and the hash of the block
+// to which the transaction refers.
 type Transaction struct {
 	*primitives.SignedTransaction
 	Named primitives.Hash // hash in the view, which the signer has signed
@@ -58,22 +58,22 @@ func transaction(text json.RawMessage) (*Transaction, error) {
 // yield returns false.
 type Ancestors func(yield func(primitives.Hash) bool)
 
-// maxTransaction is more bytes than any transaction on a public network has: the limit was 4 MiB,
-// later 1.5 MiB.
+// maxTransaction is a bound in bytes that no transaction on a public network exceeds: the
+// protocol's limit was first 4 MiB and later 1.5 MiB.
 const maxTransaction = 4<<20 + 64<<10
 
-// Bounds of the bytes that are hashed to find the block to which a transaction refers, and the
-// layouts of receipts. They exceed what a chain within the protocol's limits needs, so that no true
-// block stops a follower. Reaching them takes some minutes.
+// Bounds of the bytes that are hashed in two searches: for the block to which a transaction refers,
+// and for the layouts of receipts. They exceed what a chain within the protocol's limits needs, so
+// that no true block stops a follower. A search that reaches its bound takes some minutes.
 const (
 	maxSearched = 256 << 30 // 1.5 MiB for each of 86,400 blocks, in both transaction versions
 	maxFlipped  = 64 << 30  // 16 MiB of receipts for each combination of layouts
 )
 
-// Complete adds the data that the view lacks: code by its hash, and the block hash, by trying
-// ancestors until the transaction has the hash that was signed. If it succeeded before, it does
-// nothing. Errors: ErrLacks if something is not found. The error is the same if the view differs
-// from the signed transaction, because these cases cannot be distinguished.
+// Complete adds the data that the view lacks. It finds contract code by its hash, and the block
+// hash by trying ancestors until the transaction has the hash that was signed. If it succeeded
+// before, it does nothing. It returns ErrLacks if something is not found. It also returns ErrLacks
+// if the view differs from the signed transaction, because the two cases cannot be distinguished.
 func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 	if t.whole {
 		return nil

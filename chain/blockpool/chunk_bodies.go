@@ -19,7 +19,7 @@ type bodies struct {
 }
 
 // Need is the data of a new chunk that this node needs in addition to the header, which is in the
-// block. The zero value: none.
+// block. The zero value means that nothing else is needed.
 type Need struct {
 	Body bool                 // the shard is tracked: all transactions
 	To   []primitives.ShardID // otherwise: proofs of the receipts to these tracked shards
@@ -82,9 +82,9 @@ func (p *Pool) Wants(chunk primitives.Hash) bool {
 
 // AddBody stores a chunk that arrived without its block.
 //
-// signed: the signature was verified with the key of the producer of the chunk's shard and height.
-// Then need is the data that this node needs of the chunk. An unsigned chunk is stored only if a
-// block in the pool waits for it, and need is taken from that block.
+// signed says that the signature was verified with the key of the producer of the chunk's shard and
+// height. If it is set, need must be the data that this node needs of the chunk. An unsigned chunk
+// is stored only if a block in the pool waits for it, and need is taken from that block.
 //
 // Errors: ErrUnwanted, ErrStale, ErrEquivocating and ErrFull if the body is dropped; an error of
 // package chain if the body does not match its header. A body that is already stored is no error.
@@ -141,10 +141,11 @@ func (p *Pool) countUnwantedBodies(h *primitives.ChunkHeader) (n int) {
 	return n
 }
 
-// farthestBody returns the body to evict: one that no block needs, otherwise one that only blocks
-// without validated headers need, because any validator may put chunks into a block that were never
-// produced. Among equals it is the farthest from the tip, then the one that arrived last. A block
-// from Next has its own references to its bodies, so eviction does not affect it.
+// farthestBody returns the body to evict. It prefers a body that no block needs, and after these
+// one that only blocks without validated headers need: such a block may contain chunks that were
+// never produced. Among equals it returns the body farthest from the tip, then the one that arrived
+// last. Eviction does not affect blocks that Next has returned, because these have their own
+// references to their bodies.
 func (p *Pool) farthestBody() (far *body) {
 	var most evictionRank
 	for _, x := range p.bodies.all {
@@ -155,8 +156,8 @@ func (p *Pool) farthestBody() (far *body) {
 	return far
 }
 
-// evictionRank orders bodies by usefulness. The body with the lowest rank, then the greatest
-// distance, is evicted first.
+// evictionRank orders bodies by usefulness. The body with the lowest rank is evicted first; among
+// bodies of equal rank, the one with the greatest distance.
 type evictionRank struct {
 	rank     int // validatedRank: needed by a validated block; 1: by another block; 0: by none
 	distance primitives.Height
@@ -262,8 +263,8 @@ func (p *Pool) missingBodies(x *item) (out []primitives.Hash) {
 	return out
 }
 
-// addBundled stores the bodies that arrived together with a block. It returns the first error
-// because of an invalid body. Bodies that are not needed are ignored.
+// addBundled stores the bodies that arrived together with a block. If a body is invalid, it returns
+// the error of the first such body. Bodies that are not needed are ignored.
 func (p *Pool) addBundled(x *item, chunks []*primitives.Chunk) (bad error) {
 	for i, c := range chunks {
 		if c == nil || i >= len(x.needs) || c.Hash != x.needs[i] {

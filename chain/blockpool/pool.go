@@ -13,43 +13,44 @@ import (
 const (
 	// Window is how far above the tip an orphan may be, in blocks.
 	Window primitives.Height = 1024
-	// MaxBlocks and MaxBlockBytes bound all pooled blocks, MaxBlockSize one block, MaxUnknownEpochSize
-	// one block of an unknown epoch: its producer can't be checked. A block of NEAR takes some 10
-	// KiB. Its producer can add BlockBody.Challenges, which no node reads and which neard bounds by
-	// the network frame alone.
+	// MaxBlocks and MaxBlockBytes bound all pooled blocks. MaxBlockSize bounds one block, and
+	// MaxUnknownEpochSize one block of an unknown epoch, whose producer can't be checked. An
+	// ordinary block takes about 10 KiB. Its producer can make it larger by BlockBody.Challenges,
+	// which no node reads and whose size neard bounds only by that of a network frame.
 	MaxBlocks           = 1024
 	MaxBlockBytes       = 256 << 20
 	MaxBlockSize        = 128 << 20
 	MaxUnknownEpochSize = 1 << 20
-	// MaxEquivocating is how many blocks of one height and producer are pooled and imported. An honest
-	// producer makes one, or two if it restarted in between. A further block is accepted only if a
-	// signed block builds on it, or if it can replace one that waits for a parent or bodies: other
-	// validators may have imported it and vote on it, and a node without any block of that height
-	// can't join them. nearcore validates every such block that builds on the head
-	// (client.rs:1381).
+	// MaxEquivocating is how many blocks of one height and producer are pooled and imported. An
+	// honest producer makes one, or two if it restarted in between. A further block is accepted
+	// only if a signed block builds on it, or if it can replace a pooled one that still waits for a
+	// parent or bodies. These exceptions are needed because other validators may have imported the
+	// further block and vote on it, and a node that has imported no block of that height could not
+	// join them. nearcore validates every such block that builds on the head (client.rs:1381).
 	MaxEquivocating = 2
 	// MaxUnknownEpoch bounds the blocks of unknown epochs, MaxEach those from one sender.
 	MaxUnknownEpoch = 32
 	MaxEach         = 4
 	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one body,
 	// MaxEquivocatingBodies the bodies of one shard and height that no block needs. An honest chunk
-	// has at most some 4 MiB of transactions, but chunk validators only bound the witness. So the
-	// bodies that a validated block needs are exempt: the block can't be imported without them, and
-	// validators with more than two thirds of the stake have endorsed them.
+	// has at most about 4 MiB of transactions, but chunk validators check only the size of the
+	// witness, so larger bodies may be endorsed. Therefore the bodies that a validated block needs
+	// are exempt from the bounds: validators with more than two thirds of the stake have endorsed
+	// them, and the block can't be imported without them.
 	MaxBodies             = 1024
 	MaxBodyBytes          = 256 << 20
 	MaxBodySize           = 32 << 20
 	MaxEquivocatingBodies = 2
 	// MaxRefused is how many invalid blocks are remembered.
 	MaxRefused = 1024
-	// AskAgain is the least time between two requests for the same block or body, ns.
+	// AskAgain is the least time in ns between two requests for the same block or body.
 	AskAgain = 1_000_000_000
 
 	maxSlots = 4 * MaxBlocks
 )
 
-// Reasons why a block or body is not stored. After all of them but ErrRefused it may be offered
-// again.
+// Reasons why a block or body is not stored. After any of these except ErrRefused, it may be
+// offered again.
 var (
 	ErrRefused      = errors.New("block pool: invalid block")
 	ErrFar          = errors.New("block pool: the block is too far above the tip")
@@ -72,7 +73,7 @@ const (
 // Block is a received block.
 type Block struct {
 	*primitives.Block
-	// bodies that arrived with it, by shard index; nil entries are allowed
+	// The bodies that arrived together with the block, by shard index; elements may be nil.
 	Chunks   []*primitives.Chunk
 	From     string
 	Producer primitives.AccountID // producer of the height; empty for UnknownEpoch
@@ -80,7 +81,7 @@ type Block struct {
 	Standing Status
 }
 
-// Out is what to request from the network because of a block.
+// Out lists what to request from the network because of a block.
 type Out struct {
 	Parent primitives.Hash   // parent to request; zero: none
 	Chunks []primitives.Hash // chunks with missing bodies
@@ -112,10 +113,10 @@ type item struct {
 //
 // # Block pool
 //
-// Problem. Blocks arrive in any order, from any peer. A block may precede its parent, its chunk
-// bodies, or even this node's knowledge of the epoch that says which validator had to sign it.
-// Memory is bounded, and an attacker chooses what is sent. The blocks that continue the chain must
-// find room in any case.
+// Problem. Blocks arrive in any order, from any peer. A block may arrive before its parent, before
+// its chunk bodies, or even before this node knows the block's epoch, which determines the
+// validator that had to sign it. Memory is bounded, and an attacker chooses what is sent. The
+// blocks that continue the chain must find room in any case.
 //
 // Invariants.
 //
@@ -129,18 +130,20 @@ type item struct {
 //     returns by WaitForChunks.
 //   - Descendants of an invalid block are invalid, without validation.
 //
-// Outline. Add files a block by its Status. Follows: ready at once. Orphan: filed under its parent
-// (children) until Imported names the parent. UnknownEpoch: kept apart, bounded by sender, since its
-// signature can't be checked; Imported returns it when an epoch becomes known. Next returns the
-// lowest ready block. It is validated first without missing bodies; if only bodies are missing,
-// WaitForChunks puts it back and returns what to request. This order matters: bodies are requested, and
-// room is guaranteed, only for headers that are valid. A producer's slot (height, producer) stays
-// taken after import, so that a third block of the slot is refused; invalid blocks free it.
+// Outline. Add stores a block according to its Status. A block that Follows an imported one is
+// ready at once. An Orphan is stored under its parent (children) until Imported is called for the
+// parent. A block of an UnknownEpoch is stored apart, with a bound for each sender, since its
+// signature can't be checked; Imported returns it when another epoch becomes known. Next returns
+// the lowest ready block. It is validated first without missing bodies; if only bodies are missing,
+// WaitForChunks puts it back and returns what to request. The block is validated before its bodies
+// are requested, so that bodies are requested, and room for them is guaranteed, only for valid
+// headers. A producer's slot (height, producer) stays taken after import, so that a third block of
+// the slot is refused; invalid blocks free it.
 //
 // Rejected: separate pools for orphans and missing chunks, as nearcore has them (orphan.rs,
-// missing_chunks.rs). A block that lacks both would move from one to the other, and each pool would
-// need its own bounds and eviction. Rejected: evicting the oldest; a flood of far blocks would then
-// evict the next ones.
+// missing_chunks.rs). A block that lacks both would move from one pool to the other, and each pool
+// would need its own bounds and eviction. Rejected: evicting the oldest block, because a flood of
+// blocks far above the tip would then evict the blocks that come next.
 type Pool struct {
 	tip, final   primitives.Height
 	items        map[primitives.Hash]*item
@@ -180,8 +183,8 @@ func (p *Pool) Has(hash primitives.Hash) bool { return p.items[hash] != nil }
 // Add stores a block and returns what to request for it. now is in ns.
 //
 // Adding a pooled block again stores the bodies that came with it and repeats requests that are at
-// least AskAgain old. On an error the block is not stored. If pooling this block evicts another,
-// that is not reported.
+// least AskAgain old. On an error the block is not stored. Add may evict another block to make
+// room, which it does not report.
 func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	hash, h := b.Hash(), b.Header
 	if err := p.Refusal(hash); err != nil {
@@ -260,8 +263,9 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	return x, nil
 }
 
-// evictStalled evicts one block of a slot that waits for a parent or bodies, which may never
-// arrive, and that has no pooled child. It returns whether it found one.
+// evictStalled evicts one of the blocks in taken (the blocks of a slot). It evicts only a block
+// that waits for a parent or bodies, which may never arrive, and that has no pooled child. It
+// returns whether it found one.
 func (p *Pool) evictStalled(taken []primitives.Hash) bool {
 	for _, hash := range taken {
 		if x := p.items[hash]; x != nil && !x.working && (!x.parent || x.validated && x.missing > 0) && len(p.children[hash]) == 0 {
@@ -281,8 +285,8 @@ func (p *Pool) distance(h primitives.Height) primitives.Height {
 	return p.tip - h + 1
 }
 
-// farthest returns the block to evict: the farthest from the tip, then the last to arrive; nil: all
-// are being validated.
+// farthest returns the block to evict: the one farthest from the tip, and among equals the one that
+// arrived last. It returns nil if all are being validated.
 func (p *Pool) farthest() (far *item) {
 	for _, x := range p.items {
 		if x.working {
@@ -309,8 +313,8 @@ func (p *Pool) release(x *item) {
 	}
 }
 
-// boundSlots forgets the farthest slots while there are more than maxSlots. These are slots of
-// blocks that were validated far above the tip.
+// boundSlots removes the slots farthest from the tip until there are at most maxSlots. Slots
+// accumulate if blocks far above the tip are validated.
 func (p *Pool) boundSlots() {
 	for len(p.slots) > maxSlots {
 		var far slot
@@ -341,7 +345,7 @@ func (p *Pool) remove(x *item) {
 }
 
 // Next returns the lowest block that is ready to be validated, with the stored bodies of its new
-// chunks by shard index; nil: none is ready.
+// chunks by shard index. It returns nil if no block is ready.
 //
 // A block is ready if its parent is imported and if it has either not been validated yet, or has
 // all bodies. The block stays in the pool, exempt from eviction, until Imported, WaitForChunks, Refused
@@ -382,10 +386,10 @@ func (p *Pool) WaitForChunks(hash primitives.Hash, now uint64) (Out, bool) {
 	return Out{Chunks: p.missingBodies(x)}, true
 }
 
-// Refresh replaces what is needed of a pooled block's new chunks, by shard index: the tracked shards
-// have changed, or the parent was unknown when the block arrived. Stored bodies that do not satisfy
-// the new needs are dropped. Out requests the missing bodies, if the block was validated. Unknown
-// hashes and a wrong number of needs are ignored.
+// Refresh replaces what is needed of a pooled block's new chunks, by shard index. It is called when
+// the tracked shards have changed, and for a block whose parent was unknown when it arrived. Stored
+// bodies that do not satisfy the new needs are dropped. Out requests the missing bodies, if the
+// block was validated. Unknown hashes and a wrong number of needs are ignored.
 func (p *Pool) Refresh(hash primitives.Hash, needs []Need, now uint64) (out Out) {
 	x := p.items[hash]
 	if x == nil || len(needs) != len(x.Body.Chunks) {
@@ -423,9 +427,9 @@ func (p *Pool) Blocks() (out []Block) {
 	return out
 }
 
-// Imported records that a block, pooled or not, is part of the chain, and the present tip and final
-// height. epoch says that the producers of another epoch became known. It returns blocks of unknown
-// epochs that were removed and may be added again.
+// Imported records that a block, pooled or not, is part of the chain, and sets the tip and final
+// height. epoch says that the producers of another epoch became known. Then Imported removes blocks
+// of unknown epochs from the pool and returns them, so that the caller can add them again.
 func (p *Pool) Imported(b *primitives.Block, tip, final primitives.Height, epoch bool) (again []Block) {
 	hash := b.Hash()
 	if x := p.items[hash]; x != nil {
@@ -470,7 +474,7 @@ func (p *Pool) prune() {
 }
 
 // Refused records that a block is invalid for every node. Its descendants are removed as well and
-// returned. Their slots are freed: the sender is known to be at fault, and other blocks of these
+// returned. The slots of all these blocks are freed, because other blocks of the same producers and
 // heights may be valid.
 func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
 	p.invalid.add(hash, why)
@@ -483,8 +487,9 @@ func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
 	})
 }
 
-// Dropped removes a block and its descendants without blame: it was overtaken, or is too early to
-// validate. again frees its slot, so that it may be added again.
+// Dropped removes a block and its descendants without treating them as invalid, because the chain
+// has overtaken the block or because it is too early to validate it. If again is set, the block's
+// slot is freed, so that it may be added again.
 func (p *Pool) Dropped(hash primitives.Hash, again bool) {
 	if x := p.items[hash]; x != nil && again {
 		p.release(x)

@@ -7,8 +7,8 @@ import (
 )
 
 // unknownEpochBlock is a block of an unknown epoch. Its signature cannot be verified, so any peer
-// may have made it. Therefore copies are kept per sender, within a small bound: a peer cannot evict
-// the copies of another.
+// may have made it. Therefore each sender has its own copies, within a small bound, and cannot
+// evict those of another sender.
 type unknownEpochBlock struct {
 	Block
 	hash primitives.Hash

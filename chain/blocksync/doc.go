@@ -12,8 +12,9 @@
 //	errors  those of Chain, which end the step; peers cause none
 //	source  nearcore chain/client/src/sync/{header,block}.rs
 //
-// The only information about a peer's chain is the height that it claims, which may be false. A
-// peer that does not deliver the headers that it claims gets a strike. It is then neither asked nor
-// trusted for a pause, which doubles with each strike, and it is banned after MaxStrikes. So each
-// false claim delays the node by at most Options.HeadersWait.
+// The only information about a peer's chain is the height that the peer claims, which may be false.
+// A peer that does not deliver the headers that it claims to have gets a strike. For some time
+// after that it is neither asked nor trusted. This pause doubles with each strike, and after
+// MaxStrikes the peer is banned. So each false claim delays the node by at most
+// Options.HeadersWait.
 package blocksync

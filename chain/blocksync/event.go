@@ -5,16 +5,20 @@ import "github.com/troupe-chain/troupe/primitives"
 // Bounds and times; times are in ms.
 const (
 	Window = 64 // blocks above the chain that are requested at a time
-	// Unknown parents of received blocks that are requested at a time.
+	// MaxWanted is the number of unknown parents of received blocks that are requested at the same
+	// time.
 	MaxWanted                   = 256
 	MaxLead   primitives.Height = 16_384 // headers above the blocks, at most
-	// A peer whose claimed height is at most this far below the highest claim may be asked, too.
+	// Horizon is how far below the highest claimed height a peer's claim may be for the peer to be
+	// asked, too.
 	Horizon primitives.Height = 5
 	Eager   primitives.Height = 8 // sync starts at once if the gap is larger, without waiting for gossip
-	// Sync of a smaller gap starts after the tip has not changed for this time.
+	// Patience is for how long the tip must not have changed before sync starts for a gap of at
+	// most Eager.
 	Patience  = 1_000
 	BlockWait = 2_000 // for a requested block to arrive (nearcore sync/block.rs:14)
-	// For a block that has arrived to be imported. Then it is requested again.
+	// AdoptWait is the time in which a block that has arrived must be imported; after that it is
+	// requested again.
 	AdoptWait  = 30_000
 	FirstPause = 2_000 // pause of a peer after its first strike; it doubles with each strike
 	// MaxStrikes is the number of strikes after which a peer is banned. This takes about two
@@ -59,11 +63,10 @@ type Chain interface {
 	// Tip returns the highest imported block. Headers returns the highest known header.
 	Tip() Ref
 	Headers() (Ref, error)
-	// Path returns the next blocks between the tip and the highest header, ascending, at most n.
-	// The parent of the first one is imported.
+	// Tip returns the highest imported block. Headers returns the highest header that is known.
 	Path(n int) ([]Ref, error)
-	// Apart returns whether the headers begin far above the blocks, after an epoch sync proof.
-	// State sync closes this gap, not the download of blocks.
+	// Apart returns whether there is a gap between the blocks and the headers, because the headers
+	// begin after an epoch sync proof. State sync closes this gap, not the download of blocks.
 	Apart() bool
 	// Has returns whether a block is imported.
 	Has(primitives.Hash) bool
@@ -143,8 +146,8 @@ type Ask struct {
 // Ban is a peer to ban.
 type Ban struct {
 	Peer PeerID
-	// The peer sent an invalid header or proof. Otherwise it did not send the headers that it
-	// claims to have.
+	// Bad means that the peer sent an invalid header or proof. If it is false, the peer did not
+	// send the headers that it claims to have.
 	Bad bool
 }
 

@@ -55,8 +55,8 @@ type blockRequest struct {
 	peer     PeerID            // the peer from which it was requested; empty: none
 	at       int64
 	received bool
-	// The block is an unknown parent of a received block. Otherwise it is on the path to the
-	// highest header.
+	// The block was requested as the unknown parent of a received block. Otherwise it was requested
+	// because it is on the path to the highest header.
 	parent bool
 	tries  int
 }
@@ -83,12 +83,12 @@ func New(c Chain, o Options) *Machine {
 func (m *Machine) Syncing() bool           { return m.active }
 func (m *Machine) Best() primitives.Height { return m.best }
 
-// Stuck returns whether sync has stopped because no peer is trusted any more although the tip is
-// below the known headers. The node may still be behind.
+// Stuck returns whether sync has stopped although the tip is below the highest known header,
+// because no peer is trusted any more. The node may still be behind.
 func (m *Machine) Stuck() bool { return m.stuck }
 
-// Still returns whether no full header response has arrived for HeadersWait. Then there are no
-// headers above the known ones, whatever peers claim.
+// Still returns whether no full header response has arrived for HeadersWait. If so, no peer has
+// headers above the known ones, whatever heights peers claim.
 func (m *Machine) Still(now int64) bool { return now-m.lastFullBatch >= m.o.HeadersWait }
 
 // Asked returns whether a block was requested and has not arrived.
@@ -112,7 +112,7 @@ func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected
 }
 
 // Waits returns the height of the lowest requested block that has not arrived, and the time in ms
-// for which the tip has not changed. 0: no block is missing.
+// for which the tip has not changed. height is 0 if no block is missing.
 func (m *Machine) Waits(now int64) (height primitives.Height, since int64) {
 	for _, w := range m.blocks {
 		if !w.parent && !w.received && w.height > 0 && (height == 0 || w.height < height) {
@@ -231,8 +231,8 @@ func (m *Machine) headersVerified(out *Out, now int64, ev *HeadersVerified) {
 		p.pausedUntil = now + FirstPause
 	case ev.Taken > 0 && ev.Sent >= WholeAnswer:
 		p.strikes, m.lastFullBatch = 0, now
-	// A response that is not full must reach the height that the peer claimed at the request,
-	// unless other peers have delivered these headers first.
+	// A response that is not full must reach the height that the peer claimed when it was asked,
+	// unless the node has got these headers from other peers first.
 	default:
 		at, err := m.chain.Headers()
 		switch {
@@ -275,7 +275,7 @@ func (m *Machine) blockReceived(now int64, hash primitives.Hash) {
 }
 
 // refused handles a block that was not accepted. If only the copy was bad, the block is requested
-// again at once; otherwise not before AdoptWait.
+// again at once. Otherwise it is requested again only after AdoptWait.
 func (m *Machine) refused(now int64, ev *Refused) {
 	if p := m.peers[ev.From]; p != nil && ev.Copy {
 		p.pausedUntil = max(p.pausedUntil, now+FirstPause)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// receive handles a partial chunk from the network. If the chunk's producer cannot be determined
-// from its anchor yet, the partial chunk is queued until its previous block arrives.
+// receive handles a partial chunk from the network. If the anchor does not determine the chunk's
+// producer yet, the partial chunk is queued until its previous block arrives.
 func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 	err := p.partial(out, now, c, nil, false)
 	if errors.Is(err, anchor.ErrEarly) {
@@ -20,10 +20,10 @@ func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 	return err
 }
 
-// checkAnchor checks a partial chunk that has an anchor: that its epoch requires one, that its key
-// and anchor are possible, and the header's signature if e has not verified one yet. The previous
-// block may be unknown. The anchor is not covered by the header's signature, so an error does not
-// mean that the chunk is invalid.
+// checkAnchor checks a partial chunk that has an anchor: whether its epoch requires one, whether
+// its key and anchor are possible, and, if no signature was verified for the entry e yet, the
+// header's signature. The previous block may be unknown. The anchor is not covered by the header's
+// signature, so an error does not mean that the chunk is invalid.
 func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.PartialChunk) error {
 	h := &c.Header
 	if anchored, known := p.chain.Anchored(c.Anchor.EpochID); known && !anchored {
@@ -48,9 +48,9 @@ func placeOf(c *primitives.PartialChunk) (primitives.ChunkKey, primitives.ChunkA
 }
 
 // checkPlain checks a partial chunk without an anchor, which is invalid in epochs from EarlyKickout
-// on. id is the epoch of the previous block's children, and known whether that epoch is known. It
-// returns the epoch of the chunk, or the likely one, and whether parts may be forwarded to the
-// validators of that epoch.
+// on. id is the epoch of the previous block's children; known says whether that epoch is known.
+// checkPlain returns the epoch of the chunk, or the likely one, and whether parts may be forwarded
+// to the validators of that epoch.
 func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHeader, id primitives.EpochID, known bool) (primitives.EpochID, bool, error) {
 	placed := known
 	if !known {
@@ -80,10 +80,10 @@ type waiting struct {
 
 // postpone queues the parts and receipts of a partial chunk until its previous block is known. The
 // header must be signed by the producer that the anchor determines or, if the anchor is unknown, by
-// the canonical producer of the height. Parts and receipts are verified first, and each is queued
-// once: only the header is signed, so any node can send it with any content. why is returned if the
-// partial chunk cannot be queued. The epoch must be current: otherwise all keys that ever produced
-// chunks of the shard could fill the queue.
+// the canonical producer of the height. Only the header is signed, so any node can send it with any
+// content. Therefore parts and receipts are verified first, and each is queued only once. The
+// chunk's epoch must be current; otherwise all keys with which chunks of the shard were ever signed
+// could be used to fill the queue. If the partial chunk cannot be queued, postpone returns why.
 func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
@@ -140,8 +140,8 @@ func (p *Pool) isCurrent(id primitives.EpochID) bool {
 }
 
 // replay handles a queued partial chunk when its previous block is known. It replaces the claimed
-// anchor by the right one: the claimed one is not signed, and another node may have sent it with the
-// parts to keep the producer's message out of the queue.
+// anchor by the right one. The claimed anchor is not signed, so another node may have sent the
+// producer's parts with a false anchor, to keep the producer's own message out of the queue.
 func (p *Pool) replay(out *Out, now int64, c *primitives.PartialChunk) error {
 	prev := c.Header.PrevBlockHash
 	if id, known := p.chain.Epoch(prev); known {
@@ -155,7 +155,8 @@ func (p *Pool) replay(out *Out, now int64, c *primitives.PartialChunk) error {
 }
 
 // verifyReceipts checks the sender shard and the proof of each receipt list against the header. It
-// rejects a second list to a shard: a peer could otherwise repeat one until verifying takes seconds.
+// rejects a second list to the same shard, because otherwise a peer could repeat a list so often
+// that verifying them takes seconds.
 func verifyReceipts(c *primitives.PartialChunk) error {
 	var seen map[primitives.ShardID]bool
 	if len(c.Receipts) > 1 {

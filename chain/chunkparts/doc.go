@@ -9,11 +9,12 @@
 //	state   Pool: chunks of the heights around the head with their parts; forwards that arrived
 //	        before their chunk header
 //	units   ms; heights in blocks; parts by number
-//	bound   HeightHorizon heights below the highest head and MaxAhead above it; one chunk for each
-//	        shard and height, and one for each shard and block if the height is not that of the
-//	        next block; chunks that a block needs are exempt. Forwards without header: MaxForwards
-//	        chunks and MaxForwardBytes, evicted from the producer with the most bytes. A few
-//	        re-encoded stored chunks
+//	bound   heights: from HeightHorizon below the highest head to MaxAhead above it. Chunks: one
+//	        for each shard and height; those whose height is not that of their previous block plus
+//	        one: one for each shard and previous block; no bound for chunks that a block needs.
+//	        Forwards without a chunk header: MaxForwards chunks and MaxForwardBytes; a forward of
+//	        the producer with the most bytes is evicted first. Stored chunks that were encoded
+//	        again for requests: a few
 //	errors  the message is dropped; as in neard no peer is banned for it. Invalid chunks are in
 //	        Out.Bad
 //	source  nearcore chain/chunks/src/{shards_manager_actor,chunk_cache,logic}.rs

@@ -12,8 +12,8 @@ type epochData struct {
 	anchored  bool                         // partial chunks must have an anchor
 }
 
-// maxEpochs is how many epochs are cached: chunks are of the last, the present and the next one,
-// and peers may request older ones.
+// maxEpochs is how many epochs are cached. Chunks around the head belong to the last, the present
+// or the next epoch, and peers may request chunks of older ones.
 const maxEpochs = 8
 
 // epochDataOf returns the cached data of an epoch. The caller must not change it.
@@ -55,8 +55,8 @@ func (p *Pool) isAnchored(id primitives.EpochID) bool {
 	return err == nil && f.anchored
 }
 
-// want starts to request a chunk. now is in ms. ancestor is the known block whose child epoch is
-// used to find the validators.
+// want starts to request a chunk. now is in ms. ancestor is a known block; the validators are those
+// of the epoch of its children.
 func (p *Pool) want(e *entry, ancestor primitives.Hash, now int64) {
 	e.want = &want{ancestor: ancestor, added: now, last: now}
 	p.wants[e.hash] = e

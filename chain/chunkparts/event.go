@@ -15,12 +15,13 @@ const (
 	MaxForwards                       = 1000
 	MaxForwardBytes                   = 64 << 20 // bytes of parts, proofs included
 	// MaxCoded is the maximum length of an encoded body in bytes, as computed from the length of
-	// one part. A valid body is shorter: its transactions are in a witness of at most 64 MiB.
+	// one part. A valid body is shorter, because its transactions must also fit into a witness of
+	// at most 64 MiB.
 	MaxCoded = 80 << 20
 	Retry    = 100 // ms, minimum time between two requests for a chunk
-	// forwardWait is the time in ms after the block until missing parts are requested that no peer
-	// forwards. It grows by 1 ms for each forwardWaitBytes of the body, since the parts may still
-	// be in transit.
+	// forwardWait is how long after the block, in ms, missing parts are requested if no peer
+	// forwards them. The time grows by 1 ms for each forwardWaitBytes of the body, because the
+	// parts may still be in transit.
 	forwardWait      = 10
 	forwardWaitBytes = 64 << 10
 	// ToOthers is the time in ms after which own parts are requested from validators other than the
@@ -30,8 +31,8 @@ const (
 	// GiveUp is the time in ms after which a chunk is not requested any more.
 	GiveUp           = 1_000_000
 	maxEncodedChunks = 8 // maximum number of re-encoded stored chunks in the cache
-	// maxEncodedBytes bounds the parts and receipts of these chunks; the most recent chunk alone
-	// may exceed it.
+	// maxEncodedBytes bounds the bytes of the parts and receipts of cached stored chunks
+	// (encodedChunk). The most recent one is kept even if it alone exceeds the bound.
 	maxEncodedBytes = 32 << 20
 	// peerHorizon is how many heights the head of a peer may be below a chunk that is requested
 	// from it.
@@ -65,12 +66,13 @@ type Chain interface {
 	// Anchored returns whether a partial chunk of an epoch must have an anchor (protocol feature
 	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
-	// Producer returns the canonical producer of a chunk. Before EarlyKickout that is the chunk's
-	// producer; from EarlyKickout on only if no height was skipped and the producer was not
-	// replaced.
+	// Producer returns the canonical producer of a chunk. Before EarlyKickout, the canonical
+	// producer is the chunk's producer. From EarlyKickout on, it is so only if no height was
+	// skipped and the producer was not replaced.
 	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error)
 	// ProducerAt calls anchor.Check and returns the producer that the anchor determines. Errors:
-	// anchor.ErrWrong; anchor.ErrEarly, together with the producer if the anchor is known.
+	// anchor.ErrWrong; anchor.ErrEarly, in which case it also returns the producer if the anchor is
+	// known.
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
 	// Following returns the producer of a shard's chunk at a height, in the given epoch, if the
 	// chunk's previous block is a child of the given block that is not known yet.
@@ -86,9 +88,9 @@ type Chain interface {
 	// epochs; it returns an error if that is unknown.
 	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
 	Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error)
-	// StoredPartial returns the stored Complete.Partial of a chunk, nil if there is none. Stored
-	// returns a stored chunk with its body, nil if there is none. Its parts are not stored; the
-	// pool computes them again.
+	// StoredPartial returns the stored Complete.Partial of a chunk, or nil if there is none. Stored
+	// returns a stored chunk with its body, or nil if there is none. The parts of such a chunk are
+	// not stored; the pool computes them again.
 	StoredPartial(primitives.Hash) *primitives.PartialChunk
 	Stored(primitives.Hash) *primitives.Chunk
 }
@@ -117,9 +119,9 @@ type Request struct {
 }
 
 // Wanted lists the new chunks of a block whose parent is Prev. Ancestor is Prev if that is known,
-// otherwise a known block of the same epoch. A chunk that was complete is requested again, since it
-// may have been evicted, or completed for other tracked shards. So the caller must not list chunks
-// that it has stored.
+// otherwise a known block of the same epoch. The pool requests a listed chunk even if it was
+// complete before, because it may have been evicted since, or was completed for other tracked
+// shards. So the caller must not list chunks that it has stored.
 type Wanted struct {
 	Headers  []*primitives.ChunkHeader
 	Ancestor primitives.Hash
@@ -129,10 +131,10 @@ type Wanted struct {
 // BlockArrived reports that the block Hash is known from now on.
 type BlockArrived struct{ Hash primitives.Hash }
 
-// Head is the head of the chain. The horizon follows Height, and a chunk on an unknown block is
+// Head is the head of the chain. The horizon moves with Height. A chunk on an unknown block is
 // assumed to be in the epoch of Hash's children. Header and HeaderPrev are the highest known header
-// and its parent, which determine whether a chunk is old; if Header is zero, Hash and Prev are
-// used.
+// and its parent. They determine whether a chunk is old. If Header is zero, Hash and Prev are used
+// instead.
 type Head struct {
 	Hash, Prev         primitives.Hash
 	Height             primitives.Height
@@ -186,7 +188,8 @@ type Out struct {
 	Send   []Send
 	Ask    []Ask
 	Answer []Answer
-	// all own parts of this validator are present, so a block may include these chunks
+	// Ready are chunks of which this validator has all its own parts, so that a block may include
+	// them.
 	Ready    []*primitives.ChunkHeader
 	Complete []Complete
 	Bad      []*primitives.ChunkHeader // signed by their producers, but their parts do not decode

@@ -61,8 +61,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 }
 
 // forwardToEvict returns the chunk whose forwards are evicted next: the oldest one of the producer
-// with the most bytes. A producer can sign any number of chunks for a height; with this rule they
-// evict only its own forwards, not those of others.
+// with the most bytes. A producer can sign any number of chunks for a height. With this rule,
+// forwards of these chunks evict only forwards of the same producer.
 func (p *Pool) forwardToEvict() (hash primitives.Hash) {
 	// bytes that are added for each chunk, so that many chunks with few bytes are bounded too
 	const each = MaxForwardBytes / MaxForwards

@@ -51,8 +51,8 @@ import (
 // all of them.
 type Pool struct {
 	// Sparing turns off forwards to validators that own at least DataParts parts. neard has no such
-	// option. These validators restore the body from their own parts. If these do not arrive
-	// shortly after the block, such a validator requests parts of others (Due).
+	// option. A validator that owns that many parts restores the body from its own parts. If these
+	// do not arrive shortly after the block, it requests other parts (Due).
 	Sparing bool
 
 	me     primitives.AccountID // own account; empty: not a validator
@@ -88,8 +88,8 @@ type verifiedPart struct {
 	leaf primitives.Hash
 }
 
-// entry is a chunk with a known header. The chunk hash does not cover the signature, so until
-// signed is set another header of the same hash may have the right one.
+// entry is a chunk with a known header. The chunk hash does not cover the signature. So until
+// signed is set, the right signature may be in another header with the same hash.
 type entry struct {
 	hash      primitives.Hash
 	slot      slot
@@ -103,8 +103,8 @@ type entry struct {
 	plain     bool // all messages about the chunk had no anchor, and no block includes the chunk
 	ready     bool // Out.Ready was reported
 	complete  bool // Out.Complete was reported
-	// for a complete chunk without body: the shards to which it has receipts with proofs; nil: it
-	// has the body
+	// For a complete chunk without a body: the shards to which it has receipts with proofs. If it
+	// is nil, the chunk has its body.
 	proofsTo []primitives.ShardID
 	failed   bool // Out.Bad was reported
 	// the epoch to whose validators own parts were forwarded; zero: not forwarded
@@ -137,7 +137,7 @@ func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify fu
 	return p
 }
 
-// Count makes the pool count the outcomes of partial chunks with an anchor in c.
+// Count makes the pool count in c the results of checking partial chunks that have an anchor.
 func (p *Pool) Count(c *anchor.Counters) { p.counters, p.early.Counters = c, c }
 
 // Step handles an event at the time now, in ms. After an error the message must be dropped; Out is
@@ -257,7 +257,7 @@ func removeFrom[K comparable](of map[K][]*entry, k K, e *entry) {
 }
 
 // entryFor returns the entry of a header. If there is none it creates one, with the stored forwards
-// of the chunk. claimed is the anchor in the message, nil if it has none.
+// of the chunk. claimed is the anchor in the message, or nil if the message has none.
 func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) *entry {
 	if e := p.entries[hash]; e != nil {
 		return e
@@ -279,8 +279,8 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 }
 
 // offerHeader adds a header with the entry's hash and another signature, unless the signature was
-// verified already. A header from a block takes precedence: the peers that receive requests for the
-// block's chunks know the header from the block.
+// verified already. A header from a block takes precedence, because the peers from which the chunk
+// is requested know that header from the block.
 func (e *entry) offerHeader(h *primitives.ChunkHeader, block bool) {
 	switch {
 	case e.signed || e.header.Signature == h.Signature:
@@ -311,9 +311,10 @@ func (e *entry) put(x *primitives.ChunkPart, leaf primitives.Hash) {
 
 func sizeOf(x *primitives.ChunkPart) int { return len(x.Part) + 64*len(x.Proof) }
 
-// verifyParts checks parts against the Merkle root of a header and returns their leaves. It does
-// not prove that the parts decode, since the producer may have signed any root. It rejects more
-// parts than a chunk has: a peer could otherwise repeat one part until verifying takes seconds.
+// verifyParts checks parts against the Merkle root of a header and returns their leaves. Verified
+// parts may still not decode, since the producer may have signed any root. verifyParts rejects more
+// parts than a chunk has, because otherwise a peer could repeat a part so often that verifying
+// takes seconds.
 func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([]primitives.Hash, error) {
 	if len(list) > p.rs.TotalParts() {
 		return nil, fmt.Errorf("%w: %d parts in a message, a chunk has %d", ErrPart, len(list), p.rs.TotalParts())
@@ -377,7 +378,8 @@ func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Sig
 }
 
 // partial handles parts and receipts of a chunk. known is set if the header comes from an entry.
-// leaves are those of the parts if these are verified already; if nil, partial verifies them.
+// leaves are the Merkle leaves of the parts, if the parts are verified already. If leaves is nil,
+// partial verifies the parts.
 func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves []primitives.Hash, known bool) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	e := p.entries[hash]
@@ -464,8 +466,8 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 // likelyEpoch guesses the epoch of a chunk whose previous block has not arrived. It returns the
 // epoch of the head's children, with placed set, if the shard exists in that epoch. If the shard
 // exists only in the next epoch, a shard split is near: the chunk may be one of the first after it.
-// placed is then false: the caller stores the chunk's parts, but forwards its own parts only after
-// the previous block has arrived. The guess cannot admit a wrong chunk, because the header is
+// Then placed is false: the caller stores the chunk's parts, but forwards its own parts only after
+// the previous block has arrived. A wrong guess admits no wrong chunk, because the header is
 // checked again, in full, when the previous block arrives. Errors wrap ErrHeader.
 func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
@@ -492,8 +494,8 @@ func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, pl
 	return id, false, nil
 }
 
-// check verifies the header's signature if the previous block is known, otherwise it returns nil.
-// It removes an entry without a valid signature.
+// check verifies the header's signature if the chunk's previous block is known. If that block is
+// unknown, it returns nil. It removes an entry without a valid signature.
 func (p *Pool) check(e *entry) error {
 	if e.signed {
 		return nil
@@ -613,8 +615,9 @@ func (p *Pool) finish(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
 	}
 }
 
-// suffices returns whether a complete chunk contains what this node needs now, since the tracked
-// shards may have changed. It returns true if the tracked shards are unknown.
+// suffices returns whether a complete chunk contains what this node needs now, which may be more
+// than before if the tracked shards have changed. It returns true if the tracked shards are
+// unknown.
 func (p *Pool) suffices(e *entry) bool {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if !known {
@@ -649,11 +652,12 @@ func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (
 	return out, nil
 }
 
-// slot identifies the place for one chunk in the pool: its shard and height. If a chunk's height is
-// not that of its previous block plus one, its slot consists of its shard and its previous block
-// instead. The producer of such a chunk need not be the producer of that height, and would
-// otherwise block the right chunk, as in nearcore (shards_manager_actor.rs:1628). From EarlyKickout
-// on the producer of a height depends on the anchor, so the slot includes the anchor.
+// slot identifies a place for one chunk in the pool. Normally it consists of the chunk's shard and
+// height. From EarlyKickout on it also includes the anchor, because the producer of a height
+// depends on the anchor. If a chunk's height is not that of its previous block plus one, its slot
+// consists of its shard and its previous block instead: the producer of such a chunk need not be
+// the producer of that height, and would otherwise occupy the slot of the right chunk, as in
+// nearcore (shards_manager_actor.rs:1628).
 type slot struct {
 	height primitives.Height
 	shard  primitives.ShardID
@@ -662,7 +666,7 @@ type slot struct {
 }
 
 // slotOf returns the slot of a header, and whether the child of its previous block is outside the
-// horizon. claimed is the anchor in the message, nil if it has none.
+// horizon. claimed is the anchor in the message, or nil if the message has none.
 func (p *Pool) slotOf(h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) (at slot, outside bool) {
 	at = slot{height: h.HeightCreated, shard: h.ShardID}
 	on, known := p.chain.Height(h.PrevBlockHash)

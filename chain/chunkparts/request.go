@@ -22,7 +22,7 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 }
 
 // wantOne starts the request for one chunk. An error that does not concern the header does not end
-// the request, since later calls may succeed.
+// the request, because a later attempt may succeed.
 func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h *primitives.ChunkHeader) error {
 	own, ancestor := *h, w.Ancestor
 	own.HeightIncluded = 0
@@ -58,10 +58,10 @@ func (p *Pool) old(h *primitives.ChunkHeader) bool {
 // expectsForwards returns whether other validators forward parts of a chunk to this node, so that a
 // request can wait for them.
 //
-// neard always waits as a block producer. But validators forward only to accounts that produce
-// chunks of the shard in this epoch or the next. If the shard is tracked for another reason, no
-// forwards arrive, and the block would wait Retry in vain. The same applies to receipts, if this
-// node still tracks shards whose chunks it does not produce any more.
+// A neard that is a block producer always waits. But validators forward parts only to accounts that
+// produce chunks of the shard in this epoch or the next. If this node tracks the shard for another
+// reason, no forwards arrive, and the block would wait for the time Retry in vain. The same applies
+// to receipts, if this node still tracks shards whose chunks it does not produce any more.
 func (p *Pool) expectsForwards(id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) (bool, error) {
 	if p.me == "" {
 		return false, nil
@@ -91,9 +91,9 @@ func (p *Pool) hasDataParts(f *epochData, a primitives.AccountID) bool {
 	return p.Sparing && f.parts[a] >= p.rs.DataParts()
 }
 
-// retryAfter returns the time in ms until the next request for the chunk. It is shorter before the
-// first request if no peer forwards the missing parts: they are in transit from the producer, or
-// never arrive.
+// retryAfter returns the time in ms until the next request for the chunk. Before the first request
+// it is shorter if no peer forwards the missing parts. In that case the parts are either in transit
+// from the producer, which takes little time, or will never arrive.
 func (e *entry) retryAfter() int64 {
 	if e.want.noForwards && !e.want.asked {
 		return min(forwardWait+int64(min(e.header.EncodedLength, MaxCoded)/forwardWaitBytes), Retry)
@@ -101,15 +101,16 @@ func (e *entry) retryAfter() int64 {
 	return Retry
 }
 
-// scheduleTick moves due forward to the time of the next request, for a chunk whose missing parts
-// no peer forwards.
+// scheduleTick makes Due return the time of the chunk's next request at the latest, if no peer
+// forwards the chunk's missing parts.
 func (p *Pool) scheduleTick(e *entry) {
 	if at := e.want.last + e.retryAfter(); e.want.noForwards && (p.due == 0 || at < p.due) {
 		p.due = at
 	}
 }
 
-// Due returns the time in ms at which the caller must send an additional Tick; 0: none.
+// Due returns the time in ms at which the caller must send an additional Tick, or 0 if none is
+// needed.
 func (p *Pool) Due() int64 { return p.due }
 
 // tick repeats due requests, and ends those older than GiveUp.
@@ -152,9 +153,9 @@ func (p *Pool) tick(out *Out, now int64) error {
 }
 
 // requestFromOne requests the missing parts from one validator that owns enough to restore the
-// body. Preferred is the producer of a block that includes the chunk, since it has its own parts;
-// otherwise a random one is chosen, but not the chunk's producer, which did not send this node its
-// parts. It returns false if there is none.
+// body. It prefers the producer of a block that includes the chunk, because that producer has its
+// own parts. Otherwise it chooses a random validator, except the chunk's producer, which did not
+// send this node its parts. It returns false if no validator owns enough parts.
 func (p *Pool) requestFromOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
 	h := e.header
 	facts, err := p.epochDataOf(id)
@@ -193,10 +194,10 @@ func minPeerHeight(h *primitives.ChunkHeader) primitives.Height {
 	return max(h.HeightCreated, peerHorizon) - peerHorizon
 }
 
-// request requests what is missing of a chunk. Each part is requested from its owner, except that
-// own parts and receipts are requested from the producer or, if others is set, from a random
-// validator of the shard. All parts are requested if this node tracks the shard or if full is set;
-// otherwise only own parts and receipts.
+// request requests what is missing of a chunk. Each part is requested from its owner. But this
+// node's own parts, and receipts, are requested from the producer or, if others is set, from a
+// random validator of the shard. All parts are requested if this node tracks the shard or if full
+// is set; otherwise only own parts and receipts.
 func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
 	h, ancestor := e.header, e.want.ancestor
 	e.want.asked = true
@@ -222,8 +223,9 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 		}
 		list = slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, ancestor, h.ShardID) })
 		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.lastAsked }); len(others) > 0 {
-			// the validator of the last request does not have the chunk (yet); one that produces
-			// chunks of the shard only in the next epoch may get it late
+			// Prefer another validator than that of the last request, which does not have the chunk
+			// (yet): a validator that produces chunks of the shard only in the next epoch may get
+			// it late.
 			list = others
 		}
 		if len(list) > 0 {

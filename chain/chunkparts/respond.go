@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// encodedChunk is a stored chunk that was encoded again for requests. It is cached, since each peer
-// requests only a few parts.
+// encodedChunk is a stored chunk that was encoded again to answer requests. It is cached because
+// each peer requests only a few parts.
 type encodedChunk struct {
 	hash     primitives.Hash
 	parts    []*primitives.ChunkPart // by part number; nil: no part was requested so far
@@ -16,9 +16,10 @@ type encodedChunk struct {
 	bytes    uint64 // size of parts and receipts
 }
 
-// respond answers a request from the entry, otherwise from the stored partial chunk, otherwise by
-// encoding the stored chunk again. Requests are short and unsigned. So respond first removes
-// duplicates, and part numbers and shards that do not exist, and computes only what is requested.
+// respond answers a request from the entry. If there is none, it uses the stored partial chunk, and
+// otherwise it encodes the stored chunk again. Since requests are short and unsigned, a peer could
+// cause much work by them. So respond first removes duplicates and the part numbers and shards that
+// do not exist, and computes only what is requested.
 func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	a := &primitives.ChunkResponse{ChunkHash: q.ChunkHash}
 	ords, shards := slices.Clone(q.Ords), slices.Clone(q.Shards)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// producers returns all block producers of the epoch of a block on prev and of the next epoch,
-// without duplicates, and in next those of the next epoch.
+// producers returns in all the block producers of the epoch of a block on prev and of the next
+// epoch, without duplicates, and in next only those of the next epoch.
 func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
 	this, err := p.epochDataOf(id)
 	if err != nil {
@@ -92,9 +92,9 @@ func (p *Pool) distribute(out *Out, m *Made) error {
 }
 
 // Brings returns whether each of the accounts receives enough parts of a chunk to restore its body
-// before a block includes the chunk: from the producer, or by forwards (forwardOwn). Any other
-// account has to request the body after the block. Errors: ErrUnknown if the chunk's previous block
-// is unknown.
+// before a block includes the chunk: from the producer, or by forwards (forwardOwn). If not, some
+// account has to request the body after the block has arrived. Errors: ErrUnknown if the chunk's
+// previous block is unknown.
 func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID) (bool, error) {
 	id, known := p.chain.Epoch(h.PrevBlockHash)
 	if !known {
@@ -171,8 +171,8 @@ func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []pri
 }
 
 // nextProducer returns the producer of the shard's chunk on the block that includes chunk h. This
-// producer gets the parts too. If the chunk's previous block is known, it is the anchor that
-// determines the producer (nearcore 2.14.0-rc.1 shards_manager_actor.rs,
+// producer gets the parts too. If the chunk's previous block is known, that block is the anchor of
+// the next chunk and determines its producer (nearcore 2.14.0-rc.1 shards_manager_actor.rs,
 // send_partial_encoded_chunk_to_chunk_trackers).
 func (p *Pool) nextProducer(id primitives.EpochID, h *primitives.ChunkHeader) (primitives.ValidatorStake, error) {
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {

@@ -1,5 +1,5 @@
-// Package doomslug decides when this node approves the tip, when it skips heights, and when a block
-// can be produced.
+// Package doomslug decides when this node approves the tip, when it skips a height, and when it can
+// produce a block.
 //
 //	in      Tip: there is a new head; Tick: time has passed; Vote: an approval with a verified
 //	        signature

@@ -19,8 +19,8 @@ type Delays struct { //
 	Endorsement int64 // min_block_production_delay: from a new tip to its approval
 	Skip        int64 // max_block_production_delay: from a new tip to the first skip
 	MaxWait     int64 // max_block_wait_delay: the greatest skip delay
-	// ChunkWait is the fraction of the skip delay, as numerator and denominator, for which a block
-	// with enough approvals waits for missing chunks. A denominator of 0 counts as 1.
+	// ChunkWait says how long a block with enough approvals waits for missing chunks: it is a
+	// fraction of the skip delay, as numerator and denominator. A denominator of 0 counts as 1.
 	ChunkWait [2]uint64
 }
 
@@ -91,8 +91,9 @@ func (t *Tracker) Tip(hash primitives.Hash, height, final primitives.Height, now
 	}
 }
 
-// Tick returns the approvals that are due: that of the tip, then skips. With force the tip is
-// approved without its delay, for instant and manual block production.
+// Tick returns the approvals that are due: first the approval of the tip, then those that skip
+// heights. If force is set, the tip is approved without delay, as instant and manual block
+// production need.
 func (t *Tracker) Tick(now int64, force bool) []Proposal {
 	var out []Proposal
 	for range MaxSteps {
@@ -120,9 +121,9 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 		LargestTarget: t.largestTarget}
 }
 
-// SkipTo skips all heights below to at once (fast-forward), and returns the approval for to.
-// Approvals for to are then kept even if it is more than MaxAhead above the tip. The block of that
-// height is approved after a delay that begins now.
+// SkipTo skips all heights below to at once (fast-forward), and returns the approval for to. From
+// then on, approvals for to are kept even if to is more than MaxAhead above the tip. The block at
+// height to is approved after a delay that begins now.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
 	t.timerHeight, t.timerStarted, t.pending, t.jump, t.lastEndorsement = to, now, false, to, now
 	t.largestTarget = max(to, t.largestTarget)
@@ -163,8 +164,8 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 		v = &votes{approvers: approvers, signatures: make([]primitives.Signature, len(approvers))}
 		h.byInner[a.Inner] = v
 	}
-	// The first approval has determined the list of approvers. An approval that skips to the same
-	// height may come from another branch with another list.
+	// The first approval has determined the list of approvers. Another approval that skips to the
+	// same height may be based on another branch, with another list.
 	if slot := slotOf(v.approvers, a.AccountID); slot >= 0 {
 		v.signatures[slot] = a.Signature
 	}
@@ -263,9 +264,9 @@ func (t *Tracker) Approvals(target primitives.Height, approvers []chain.Approver
 	return out
 }
 
-// Height returns the tip's height, TimerHeight the height of which the timer decides whether it is
-// skipped, LargestReady the highest height with sufficient approvals, LargestTarget the highest
-// height ever approved.
+// Height returns the tip's height. TimerHeight returns the height whose skipping the timer decides
+// next. LargestReady returns the highest height with sufficient approvals. LargestTarget returns
+// the highest height ever approved.
 func (t *Tracker) Height() primitives.Height        { return t.tipHeight }
 func (t *Tracker) TimerHeight() primitives.Height   { return t.timerHeight }
 func (t *Tracker) LargestReady() primitives.Height  { return t.largestReady }

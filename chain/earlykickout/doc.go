@@ -2,8 +2,9 @@
 // chunk producers are skipped for the rest of an epoch because they miss their chunks, and which of
 // the others produce instead.
 //
-// Problem. A chunk producer that fails keeps its turns until the kickouts take effect at the end of
-// the next epoch, up to a day later on mainnet. Its shard misses a part of its chunks all that time.
+// Problem. Without this feature, a chunk producer that fails keeps its turns until the kickouts
+// take effect at the end of the next epoch, up to a day later on mainnet. During all that time its
+// shard misses a part of its chunks.
 //
 // Terms. P is the previous block of a chunk, and the chunk's anchor A is the parent of P. F is the
 // last final block in A's header. A settlement is the list of a shard's chunk producers in an
@@ -32,11 +33,12 @@
 //	                    epoch's first block; else the candidates of the epoch's statistics up to F
 //	candidate           missed ≥ MinMissed, and produced·100 < expected·MinProducedPercent
 //
-// The two draws differ even while the list is empty: if heights were skipped between A and P, then
-// A.height + 2 is not P.height + 1. Chunk validators are always drawn at P.height + 1.
+// The two draws may differ even if the list is empty, because A.height + 2 is not P.height + 1 if
+// heights were skipped between A and P. Chunk validators are always drawn at P.height + 1.
 //
-// The draw renormalizes: it builds a new table from the remaining stakes and uses the same seed. So
-// slots of producers that are not listed move too.
+// The draw renormalizes: it builds a new table from the stakes of the producers that are not
+// listed, and uses the same seed. So a height may also move from one producer that is not listed to
+// another.
 //
 // Rejected. Using the list at P instead of A: the producer of a chunk would be known only after P,
 // and parts that arrive before P could not be checked. Using the canonical draw for a missing row:

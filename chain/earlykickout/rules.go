@@ -19,13 +19,13 @@ type Chunk struct {
 	Epoch     primitives.EpochID // of the chunk
 }
 
-// NeedsAnchor returns whether the anchor's epoch has to be known. If not, the producer is the
-// canonical one.
+// NeedsAnchor returns whether the epoch of the anchor is needed to find the producer. If not, the
+// producer is the canonical one.
 func (c Chunk) NeedsAnchor() bool { return c.Enabled && c.HasAnchor }
 
 // IsAnchored returns whether the producer is the one in the anchor's row. anchorEpoch is the epoch
-// of the anchor; the genesis counts as a block of the first epoch. If false, the producer is the
-// canonical one at P.height + 1.
+// of the anchor; the genesis counts as a block of the first epoch. If it returns false, the
+// producer is the canonical one at P.height + 1.
 func (c Chunk) IsAnchored(anchorEpoch primitives.EpochID) bool {
 	return c.NeedsAnchor() && anchorEpoch == c.Epoch
 }
@@ -61,9 +61,9 @@ func (t Thresholds) InGrace(final, epochStart primitives.Height) bool {
 	return uint64(final-min(epochStart, final)) < t.GraceBlocks
 }
 
-// IsCandidate returns whether a producer with these counters is a candidate for the list. Apart
-// from MinMissed there is no least number of expected chunks. The result is exact for all 64-bit
-// counters.
+// IsCandidate returns whether a producer with these counters is a candidate for the list. A
+// producer may be a candidate however few chunks were expected of it, as long as it missed
+// MinMissed. The result is exact for all 64-bit counters.
 func (t Thresholds) IsCandidate(p Production) bool {
 	if p.Missed() < t.MinMissed {
 		return false
@@ -71,11 +71,12 @@ func (t Thresholds) IsCandidate(p Production) bool {
 	return less128(p.Produced, 100, p.Expected, t.MinProducedPercent)
 }
 
-// Blacklist returns the members of a shard's settlement that are not drawn, ascending by ID; nil:
-// all are drawn. counters returns the counters of one member in this shard. If all members are
-// candidates, the best one is not listed: the one with the highest ratio, among equals the one with
-// fewer expected chunks, then the lower ID. So a sole producer is never listed. candidates is the
-// number of candidates, including that one.
+// Blacklist returns the members of a shard's settlement that are not drawn, ascending by ID, or nil
+// if all are drawn. counters returns the counters of one member in this shard. If all members are
+// candidates, the best one is not listed. That is the one with the highest ratio of produced to
+// expected chunks; among equals the one with fewer expected chunks, and then the one with the lower
+// ID. So a sole producer is never listed. candidates is the number of candidates, including that
+// one.
 func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Production) (listed []uint64, candidates int) {
 	members := slices.Clone(settlement)
 	slices.Sort(members)

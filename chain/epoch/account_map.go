@@ -14,8 +14,8 @@ type AccountEntry[V any] struct {
 	Value   V
 }
 
-// AccountMap maps accounts to values, as pairs by ascending account: iteration is deterministic and
-// the encoding is that of a borsh map. The zero value is empty.
+// AccountMap maps accounts to values. It is a list of pairs in ascending order of accounts, so
+// iteration is deterministic and the encoding is that of a borsh map. The zero value is empty.
 type AccountMap[V any] []AccountEntry[V]
 
 func (m AccountMap[V]) find(a primitives.AccountID) (int, bool) {

@@ -15,8 +15,8 @@ type Aggregator struct {
 	LastBlock primitives.Hash // the last block that was counted
 	Blocks    []Stats         // by validator ID
 	Chunks    [][]ChunkStats  // by shard index and validator ID
-	// Votes contains the protocol version in each producer's latest block, by validator ID. Voted
-	// contains whether the validator has produced a block.
+	// Votes contains, by validator ID, the protocol version in the validator's latest block of the
+	// epoch. Voted contains whether the validator has produced a block.
 	Votes     []primitives.ProtocolVersion
 	Voted     []bool
 	Proposals AccountMap[primitives.ValidatorStake] // the latest proposal of each account
@@ -48,7 +48,7 @@ func (a *Aggregator) clone() *Aggregator {
 // add counts a block. Its parent must be the block that was counted last, or the last block of the
 // epoch before. A skipped height counts against its producer. producers are the producers of the
 // chunks on the parent, by shard index. assignment is the result of SampleChunkValidators for the
-// height after the parent's, whose endorsements are counted.
+// height after the parent's: the validators whose endorsements are counted.
 func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 	prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {

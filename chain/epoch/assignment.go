@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// assignmentStrategy determines the lists of chunk producers from which the assignment for T+2
-// starts. The zero value: empty lists.
+// assignmentStrategy determines with which lists of chunk producers the assignment for epoch T+2
+// starts. With the zero value the lists start empty.
 type assignmentStrategy struct {
 	carryOver bool // the layouts are equal: start with T+1's lists, by shard index
-	// children contains, by shard index in T+1's layout, the indices of the shard's children in
-	// T+2's layout: a shard's producers stay with its children.
+	// children contains, by shard index in T+1's layout, the indices in T+2's layout of the shard's
+	// children, with which the shard's producers stay.
 	children [][]int
 }
 
@@ -49,8 +49,9 @@ func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, 
 }
 
 // assignWithRepeats assigns producers in turn, repeatedly, until each shard has least of them. Each
-// goes to the shard with the fewest producers that does not have it yet; among equals to the one
-// with less stake, then with the lower index (nearcore shard_assignment/mod.rs:60).
+// producer goes to the shard with the fewest producers among those that do not have it yet; among
+// equals to the shard with less stake, and then to the one with the lower index (nearcore
+// shard_assignment/mod.rs:60).
 func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least int) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
 	stakes := make([]primitives.Balance, numShards)
@@ -79,8 +80,8 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 	}
 }
 
-// initialAssignment returns T+1's lists according to the strategy, without accounts that are not
-// chunk producers in T+2.
+// initialAssignment returns the lists of T+1, changed as the strategy says, without the accounts
+// that are not chunk producers in T+2.
 func initialAssignment(producers []primitives.ValidatorStake, numShards int, strategy assignmentStrategy,
 	prev *EpochInfo) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
@@ -109,9 +110,9 @@ func initialAssignment(producers []primitives.ValidatorStake, numShards int, str
 }
 
 // balanceShards adds the new producers to the shortest lists. Then it moves producers from the
-// longest to the shortest list. It stops when each list has at least least producers and either the
-// lengths differ by at most one or limit changes were made, additions included (nearcore
-// shard_assignment/mod.rs:287). The returned lists are in stake order.
+// longest to the shortest list. It stops when each list has at least `least` producers and, in
+// addition, either the lengths differ by at most one or limit changes (including the additions)
+// were made (nearcore shard_assignment/mod.rs:287). The returned lists are in stake order.
 func balanceShards(lists [][]ValidatorID, producers, least, limit int, rng *primitives.ChaChaRng) [][]ValidatorID {
 	shorter := func(a, b int) int { return cmp.Or(cmp.Compare(len(lists[a]), len(lists[b])), cmp.Compare(a, b)) }
 	order := make([]int, len(lists))

@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// blockInfoV4 is the borsh tag of BlockInfo V4, which is the version of protocol versions from 85
-// on. No other is written.
+// blockInfoV4 is the borsh tag of BlockInfo V4, the version that nodes write from protocol version
+// 85 on. This package writes no other version.
 const blockInfoV4 = 3
 
 // BlockInfo contains the data of a block that epochs depend on (nearcore BlockInfo V4,
@@ -29,8 +29,8 @@ type BlockInfo struct {
 	ShardSplit            *primitives.ShardSplit
 	// ChunkProducers contains, by shard index of the block's epoch, the producers of the chunks
 	// whose anchor is this block (package earlykickout): the rows of nearcore's column
-	// ChunkProducers. It is nil before protocol version 87, or if unknown. AppendBorsh, which is
-	// hashed, does not include it; StoredBlockInfo does.
+	// ChunkProducers. It is nil before protocol version 87, or if the producers are unknown. The
+	// encoding of AppendBorsh, which is hashed, does not include it; that of StoredBlockInfo does.
 	ChunkProducers []ValidatorID
 }
 

@@ -31,9 +31,9 @@ func (m *Manager) EpochSpan(hash primitives.Hash) (first primitives.Height, leng
 	return first, length, last, err
 }
 
-// endsEpoch returns whether a block of this height and this last final height ends its epoch
-// (nearcore lib.rs:1596). It does if the last final block is at most two heights before the planned
-// end. In epochs of length 3 or less only the height counts.
+// endsEpoch returns whether a block ends its epoch, given the block's height and the height of its
+// last final block (nearcore lib.rs:1596). It does if the last final block is at most two heights
+// before the planned end. In epochs of length 3 or less only the block's own height counts.
 func endsEpoch(first primitives.Height, length uint64, height, lastFinal primitives.Height) bool {
 	next := uint64(first) + length
 	if length <= 3 {
@@ -80,8 +80,8 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
 }
 
 // IsNextBlockPossiblyLastInEpoch returns whether a child of a block with this height and parent may
-// be the last block of its epoch, if finality proceeds normally. It is never false for a block
-// whose child is the last. Chunks propose splits while it is true.
+// be the last block of its epoch, if finality proceeds normally. It is never false if a child is in
+// fact the last block. Chunks propose splits only in blocks for which it is true.
 func (m *Manager) IsNextBlockPossiblyLastInEpoch(height primitives.Height, parent primitives.Hash) (bool, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -164,8 +164,8 @@ func (m *Manager) PrevEpochIDFromPrev(parent primitives.Hash) (primitives.EpochI
 	return m.EpochID(first.PrevHash)
 }
 
-// EpochStartHeight returns the height of the first block of a recorded block's epoch. 0 for the
-// genesis.
+// EpochStartHeight returns the height of the first block of a recorded block's epoch. It is 0 for
+// the genesis.
 func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -179,8 +179,8 @@ func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, err
 }
 
 // needsNextEpochApprovals returns whether a child of b also needs approvals of the next epoch's
-// block producers. This is so if the planned end of the epoch is at most three heights away, but
-// the epoch does not end because finality is late (nearcore lib.rs:1639).
+// block producers. This is so if the planned end of the epoch is at most three heights away or has
+// passed, but the epoch does not end yet because finality is late (nearcore lib.rs:1639).
 func (m *Manager) needsNextEpochApprovals(b *BlockInfo) (bool, error) {
 	if last, err := m.isLast(b); err != nil || last {
 		return false, err

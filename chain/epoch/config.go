@@ -26,8 +26,8 @@ type DynamicResharding struct {
 }
 
 // Config contains the rules of an epoch, which depend on its protocol version (nearcore
-// EpochConfig). Thresholds are percentages. Exactly one of ShardLayout and Resharding is set. With
-// Resharding, epoch N determines the layout of N+2.
+// EpochConfig). Thresholds are percentages. Exactly one of ShardLayout and Resharding is set. If
+// Resharding is set, the layout of epoch N+2 is determined at the end of epoch N.
 type Config struct {
 	EpochLength                        uint64 // blocks
 	NumBlockProducerSeats              uint64
@@ -88,7 +88,8 @@ type GenesisParams struct {
 	ProtocolTreasuryAccount   primitives.AccountID
 	ProtocolRewardRate        Ratio
 	TransactionValidityPeriod uint64 // blocks; at most two epochs
-	// EarlyKickout replaces the thresholds of protocol version 87, in tests. nil: the protocol's.
+	// EarlyKickout replaces the thresholds of protocol version 87 in tests. If it is nil, those of
+	// the protocol are used.
 	EarlyKickout *earlykickout.Thresholds
 	// Epoch is the genesis in the form of an epoch config (nearcore genesis_config.rs:243).
 	// ShardLayout is set and Resharding is nil.

@@ -3,9 +3,9 @@ package epoch
 import "github.com/troupe-chain/troupe/primitives"
 
 // builtinConfigs returns the configs of a public network for the protocol versions 29 (the
-// genesis), 81 (the last static layout) and 85. No block of another version before 85 is executed,
-// so the other configs are not needed. But all static layouts are, because the first dynamic split
-// writes the whole history of splits into its layout. Values: nearcore
+// genesis), 81 (the last static layout) and 85. Other configs of versions before 85 are not needed,
+// because no blocks of these versions are executed. But all static layouts are needed, because the
+// layout of the first dynamic split contains the whole history of splits. Values: nearcore
 // core/primitives/res/epoch_configs.
 func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	layouts := builtinLayouts()
@@ -56,9 +56,9 @@ func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	return []versionedConfig{{29, genesis}, {81, static}, {85, dynamic}}, layouts
 }
 
-// builtinLayouts returns the static layouts of both public networks: one shard; then five shards;
-// then one split after the other. Layouts of version 2 and less are not in the history of splits;
-// they are only returned for the genesis.
+// builtinLayouts returns the static layouts of both public networks: one shard, then five shards,
+// then the layouts after each further split. The history of splits does not contain layouts of
+// version 2 or less; these are returned only for the genesis.
 func builtinLayouts() []versionedLayout {
 	five, err := primitives.NewShardLayoutV1(
 		[]primitives.AccountID{"aurora", "aurora-0", "game.hot.tg", "kkuuue2akv_1630967379.near", "tge-lockup.sweat"},

@@ -137,8 +137,8 @@ func (c *Configs) ChainID() string { return c.chainID }
 func (c *Configs) GenesisProtocolVersion() primitives.ProtocolVersion { return c.genesisPV }
 
 // layoutHistory returns the static layouts of the versions from the genesis's to latest, newest
-// first, without consecutive equal ones (nearcore lib.rs:745). Versions with a dynamic layout
-// contribute none.
+// first, with equal consecutive layouts listed once (nearcore lib.rs:745). Versions with a dynamic
+// layout contribute none.
 func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.ShardLayout {
 	var out []primitives.ShardLayout
 	for _, v := range slices.Backward(c.layouts) {

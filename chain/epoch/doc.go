@@ -15,6 +15,7 @@
 //	source  nearcore f0c7706f1 chain/epoch-manager,
 //	        core/primitives/src/{epoch_info,epoch_block_info,epoch_manager}.rs
 //
-// Every byte of an EpochInfo is consensus: the first block of an epoch contains a hash over three
-// of them (EpochSyncDataHash). T is the epoch that ends; its last block makes the EpochInfo of T+2.
+// Every byte of an EpochInfo is part of consensus, because the first block of an epoch contains a
+// hash over three EpochInfos (EpochSyncDataHash). In comments, T is the epoch that ends; the
+// EpochInfo of T+2 is computed with T's last block.
 package epoch

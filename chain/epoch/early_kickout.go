@@ -24,15 +24,15 @@ type shardBlacklist struct {
 	sampler    *earlykickout.Sampler // nil if listed is empty
 }
 
-// anchorOf returns the anchor of the chunks that a child of parent in the epoch id may include.
-// nil: their producers are the canonical ones at parent.Height+1. Nothing else decides this.
-// Errors: ErrMissingBlock.
+// anchorOf returns the anchor of the chunks that a child of parent in the epoch id may include. It
+// returns nil if the producers of these chunks are the canonical ones at parent.Height+1. No other
+// function decides which of the two applies. Errors: ErrMissingBlock.
 func (m *Manager) anchorOf(parent *BlockInfo, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
 	return findAnchor(parent.PrevHash, id, info, m.BlockInfo)
 }
 
-// findAnchor does the same as anchorOf, given the hash of the anchor, which is zero for children of
-// the genesis. find returns the BlockInfo of the anchor.
+// findAnchor is anchorOf for a caller that knows the hash of the anchor; hash is zero for children
+// of the genesis. find returns the BlockInfo of the anchor.
 func findAnchor(hash primitives.Hash, id primitives.EpochID, info *EpochInfo,
 	find func(primitives.Hash) (*BlockInfo, error)) (*BlockInfo, error) {
 	c := earlykickout.Chunk{
@@ -105,9 +105,9 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 }
 
 // ChunkProducerInEpoch does the same as ChunkProducerFromPrev for old blocks, whose parent may have
-// been garbage collected. The caller knows the block's epoch and the parent's height, at. find
-// returns the BlockInfo of the parent or the anchor if this Manager does not have it; it is called
-// only from protocol version 87 on.
+// been garbage collected. The caller passes the block's epoch id and the parent's height at. find
+// must return the BlockInfo of the parent or of the anchor if this Manager does not have it. It is
+// called only from protocol version 87 on.
 func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.Hash, at primitives.Height,
 	shard primitives.ShardID, find func(primitives.Hash) (*BlockInfo, error)) (*primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
@@ -136,7 +136,7 @@ func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.
 // get_chunk_producer_info_anchored). For children of the genesis the anchor is zero. When the
 // parent is known, the caller must check that the arguments belong together. The result must not be
 // changed. Errors: ErrSharding; from protocol version 87 on also ErrMissingBlock if the anchor is
-// unknown and ErrChunkProducerNotInDB if its row is.
+// unknown, and ErrChunkProducerNotInDB if the anchor has no row.
 func (m *Manager) AnchoredChunkProducer(anchor primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	return m.anchoredChunkProducer(anchor, id, shard, h, m.BlockInfo)
@@ -165,8 +165,8 @@ func (m *Manager) anchoredChunkProducer(anchor primitives.Hash, id primitives.Ep
 }
 
 // ForecastChunkProducer returns the likely producer of a shard's chunk at a height above a recorded
-// block head, in the epoch of head's children or in a later one: see ChunkForecast. For routing and
-// forecasts only. The result must not be changed.
+// block head, in the epoch of head's children or in a later one: see ChunkForecast. Use it only for
+// routing and forecasts. The result must not be changed.
 func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	f, err := m.ForecastChunks(head, id)
@@ -184,9 +184,9 @@ func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.Epoc
 	return &f.info.Validators[v], nil
 }
 
-// ChunkForecast draws likely producers of the chunks of an epoch, as of a block. It is certain for the
-// height after the block. For later heights it assumes that no height is skipped and that the
-// blacklist stays as it is.
+// ChunkForecast draws likely producers of the chunks of an epoch, as of a block. For the height
+// after the block the result is certain. For later heights it assumes that no height is skipped and
+// that the blacklist does not change.
 type ChunkForecast struct {
 	info   *EpochInfo
 	layout primitives.ShardLayout
@@ -195,8 +195,8 @@ type ChunkForecast struct {
 	next   []ValidatorID     // producers at height, by shard index; nil: that is of another epoch
 }
 
-// ForecastChunks returns the forecast of an epoch with the blacklist of a recorded block, or without
-// one if the block is of another epoch.
+// ForecastChunks returns the forecast for an epoch as of the recorded block head. It uses the
+// blacklist of head, or no blacklist if head is of another epoch.
 func (m *Manager) ForecastChunks(head primitives.Hash, id primitives.EpochID) (*ChunkForecast, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -237,8 +237,8 @@ func (f *ChunkForecast) Sample(index primitives.ShardIndex, h primitives.Height)
 }
 
 // ChunkProducerBlacklist returns, by shard index, the validators that are excluded in the rows of a
-// recorded block, ascending. nil: none in any shard, as always before protocol version 87 (nearcore
-// get_chunk_producer_blacklist).
+// recorded block, ascending. It returns nil if none is excluded in any shard, as is always the case
+// before protocol version 87 (nearcore get_chunk_producer_blacklist).
 func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorID, error) {
 	a, err := m.BlockInfo(anchor)
 	if err != nil {
@@ -263,13 +263,13 @@ func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorI
 	return out, nil
 }
 
-// blacklist returns the blacklists of an anchor, by shard index; nil: no shard has a candidate.
-// info and layout are those of the anchor's epoch. The lists depend only on the last final block,
-// by which they are cached.
+// blacklist returns the blacklists of an anchor, by shard index, or nil if no shard has a
+// candidate. info and layout are those of the anchor's epoch. The lists depend only on the last
+// final block, by which they are cached.
 //
-// The height of the last final block shows whether it is in the anchor's epoch. If it is in an
-// earlier epoch, its BlockInfo may be unknown after an epoch sync, and is not needed. Errors:
-// ErrMissingBlock if it is in the anchor's epoch and unknown.
+// Whether the last final block is in the anchor's epoch is decided by its height alone: if it is in
+// an earlier epoch, its BlockInfo is not needed, and may be unknown after an epoch sync. Errors:
+// ErrMissingBlock if the last final block is in the anchor's epoch and unknown.
 func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	layout primitives.ShardLayout) ([]shardBlacklist, error) {
 	if anchor.LastFinalBlockHash.IsZero() {
@@ -294,8 +294,9 @@ func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 		return nil, err
 	}
 	if m.aggregator == nil {
-		// After a restart, a forecast may come before the next block. Counting a long epoch takes
-		// seconds: the next block continues here.
+		// After a restart, a forecast may be requested before the next block arrives. Keep the
+		// statistics, because counting a long epoch takes seconds: the next block continues from
+		// them.
 		m.aggregator = a
 	}
 	lists, err := m.listShards(a, info, layout)
@@ -306,8 +307,8 @@ func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	return lists, nil
 }
 
-// listShards returns the blacklists according to the statistics of an epoch; nil: no shard has a
-// candidate.
+// listShards returns the blacklists that follow from the statistics of an epoch, or nil if no shard
+// has a candidate.
 func (m *Manager) listShards(a *Aggregator, info *EpochInfo, layout primitives.ShardLayout) ([]shardBlacklist, error) {
 	out, some := make([]shardBlacklist, layout.NumShards()), false
 	for i := range min(len(out), len(info.ChunkProducers), len(a.Chunks)) {
@@ -332,7 +333,7 @@ func (m *Manager) listShards(a *Aggregator, info *EpochInfo, layout primitives.S
 	return out, nil
 }
 
-// sampleWithout returns the producer of a shard's chunk for a height among those that are not
+// sampleWithout draws the producer of a shard's chunk for a height from the producers that are not
 // listed. lists is a result of blacklist.
 func (e *EpochInfo) sampleWithout(lists []shardBlacklist, layout primitives.ShardLayout, index primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
@@ -343,8 +344,8 @@ func (e *EpochInfo) sampleWithout(lists []shardBlacklist, layout primitives.Shar
 }
 
 // anchorRows returns the ChunkProducers of a block, by shard index of its epoch: the producers of
-// the chunks in that epoch that have the block as anchor. nil before protocol version 87. The
-// block's epoch fields must be set, and its ancestors must be recorded.
+// the chunks in that epoch that have the block as anchor. It returns nil before protocol version
+// 87. The block's epoch fields must be set, and its ancestors must be recorded.
 func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 	info, err := m.EpochInfo(b.EpochID)
 	if err != nil || info.ProtocolVersion < EarlyKickoutVersion {
@@ -373,8 +374,8 @@ type EarlyKickoutStats struct {
 	Candidates int    // number of candidates as of the block that was recorded last
 }
 
-// EarlyKickoutStats returns the counters since the start of the process, by shard ID. nil before
-// protocol version 87.
+// EarlyKickoutStats returns the counters since the start of the process, by shard ID. It returns
+// nil before protocol version 87.
 func (m *Manager) EarlyKickoutStats() []EarlyKickoutStats {
 	out := slices.Collect(maps.Values(m.kickouts))
 	slices.SortFunc(out, func(a, b EarlyKickoutStats) int { return cmp.Compare(a.Shard, b.Shard) })

@@ -14,13 +14,13 @@ const (
 	EpochInfoV5 byte = 4 // protocol versions from 85 on
 )
 
-// dynamicReshardingVersion is the first protocol version with EpochInfo V5, a shard layout in it,
-// and sticky assignment.
+// dynamicReshardingVersion is the first protocol version that has EpochInfo V5 with a shard layout
+// in it, and in which chunk producers stay with their shards' children (sticky assignment).
 const dynamicReshardingVersion primitives.ProtocolVersion = 85
 
 // EpochInfo contains the validators of an epoch and their roles (nearcore
-// core/primitives/src/epoch_info.rs). It is made at the end of the epoch two before, and never
-// changes. It is shared and must not be changed.
+// core/primitives/src/epoch_info.rs). It is computed at the end of the epoch two before, and never
+// changes. An EpochInfo is shared, so callers must not change it.
 type EpochInfo struct {
 	Version          byte
 	EpochHeight      uint64 // ordinal number; 1 for each of the first two epochs
@@ -101,9 +101,9 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 	return e.BlockProducers[e.BlockSampler.Sample(primitives.HashBytes(buf[:]))]
 }
 
-// SampleChunkProducer returns the canonical producer of a shard's chunk for a height, that is,
-// without a blacklist. shard is the index in layout. From protocol version 87 on the actual
-// producer may differ (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
+// SampleChunkProducer returns the canonical producer of a shard's chunk for a height, that is, the
+// one drawn without a blacklist. shard is the index in layout. From protocol version 87 on the
+// actual producer may differ (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
 func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
@@ -127,7 +127,7 @@ func (e *EpochInfo) chunkProducerSeed(h primitives.Height, shard primitives.Shar
 }
 
 // SampleChunkValidators returns, by shard index, the validators that endorse a chunk with
-// height_created h, in order, with their parts of the stake. nil for V2.
+// height_created h, in order, with their parts of the stake. It returns nil for EpochInfo V2.
 func (e *EpochInfo) SampleChunkValidators(h primitives.Height) [][]WeightedValidator {
 	if e.Version == EpochInfoV2 {
 		return nil

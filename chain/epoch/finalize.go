@@ -143,8 +143,8 @@ func (m *Manager) epochRewards(e *epochEnd) (AccountMap[primitives.Balance], pri
 }
 
 // nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). config is T+2's. If config has a
-// static layout, it is that. Otherwise it is T+1's layout, in which one shard is split if T was
-// dynamic, T has decided a split, and the shard still exists.
+// static layout, that is the result. Otherwise the result is T+1's layout. In it one shard is split
+// if T's layout was dynamic, a split was decided in T, and the shard still exists.
 func (m *Manager) nextNextLayout(e *epochEnd, config *Config,
 	next primitives.ShardLayout) (primitives.ShardLayout, error) {
 	if !config.ShardLayout.IsZero() {

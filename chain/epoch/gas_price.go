@@ -30,9 +30,9 @@ func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice pri
 	return GasPriceRules{minPrice, maxPrice, rate}
 }
 
-// Next returns a header's next_gas_price, given its parent's and the gas used and the gas limit of
-// its new chunks. Without new chunks the price stays (nearcore core/primitives/src/block.rs:440).
-// Errors: primitives.ErrOverflow.
+// Next returns a header's next_gas_price. price is the parent's; used and limit are the gas used
+// and the gas limit of the block's new chunks. Without new chunks the price stays (nearcore
+// core/primitives/src/block.rs:440). Errors: primitives.ErrOverflow.
 func (g GasPriceRules) Next(price primitives.Balance, used, limit primitives.Gas) (primitives.Balance, error) {
 	if limit == 0 {
 		return price, nil

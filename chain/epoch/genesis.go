@@ -35,9 +35,9 @@ func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	return info, nil
 }
 
-// prodGenesis returns the EpochInfo by the rules of 2020, which mainnet's first epochs have: each
-// validator gets as many seats as its stake contains seat prices, the seats are shuffled, and the
-// producers take turns (nearcore genesis.rs:97).
+// prodGenesis returns the EpochInfo by the rules of 2020, which apply to mainnet's first epochs:
+// the number of a validator's seats is its stake divided by the seat price, the seats are shuffled,
+// and the producers take turns (nearcore genesis.rs:97).
 func prodGenesis(config *Config, validators []primitives.ValidatorStake,
 	reward AccountMap[primitives.Balance]) (*EpochInfo, error) {
 	validators = slices.Clone(validators)

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// hc128 is the stream cipher HC-128 as in rand_hc's Hc128Rng; the halves of the seed are key and
-// IV. Only the seats of the genesis of mainnet and testnet are drawn with it. Each step changes one
-// table entry and outputs one word.
+// hc128 is the stream cipher HC-128 as in rand_hc's Hc128Rng. The first half of the seed is the
+// key, the second half the IV. It is used only to draw the seats of the genesis of mainnet and
+// testnet. Each step changes one table entry and outputs one word.
 type hc128 struct {
 	p, q [512]uint32
 	step uint32 // mod 1024
@@ -62,8 +62,8 @@ func (h *hc128) Uint64() uint64 {
 	return low | uint64(h.next())<<32
 }
 
-// below returns a number below bound in the way of the rand crate of 2020, which rejects a draw on
-// the edge of the zone. Later versions accept it.
+// below returns a random number below bound, computed as in the rand crate of 2020. That version
+// rejects a draw at the edge of the zone, which later versions accept.
 func (h *hc128) below(bound uint64) uint64 {
 	zone := bound<<bits.LeadingZeros64(bound) - 1
 	for {

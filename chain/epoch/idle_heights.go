@@ -13,8 +13,9 @@ type IdleForecast struct {
 	first, end  primitives.Height // from the block's height to the planned end of its epoch
 }
 
-// ForecastIdle returns the forecast of the epoch of a recorded block for an account. Its Heights
-// draws the producers of a whole epoch, which is long, and does not need the Manager.
+// ForecastIdle returns the forecast for an account in the epoch of a recorded block. The forecast's
+// method Heights takes long, because it draws the producers of a whole epoch, but does not need the
+// Manager.
 func (m *Manager) ForecastIdle(head primitives.Hash, account primitives.AccountID) (*IdleForecast, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -41,9 +42,9 @@ func (m *Manager) ForecastIdle(head primitives.Hash, account primitives.AccountI
 // produces neither a block nor a chunk (nearcore chain/client/src/view_client_actor.rs:310
 // get_maintenance_windows). The epoch is taken to end at its planned length.
 //
-// From protocol version 87 on the chunks are a ChunkForecast: certain for the next height, and for
-// later ones as if no height were skipped and no further producer were left out. An account that is
-// left out has no chunk to produce.
+// From protocol version 87 on, chunk producers come from a ChunkForecast. It is certain for the
+// next height; for later heights it assumes that no height is skipped and that no further producer
+// is excluded. An account that is excluded has no chunks to produce.
 func (f *IdleForecast) Heights() (out []HeightRange, err error) {
 	for h := f.first; h < f.end; h++ {
 		is, err := f.isBusy(h)

@@ -12,9 +12,9 @@ import (
 
 // kickForPerformance returns the validators that produced too few blocks, chunks or endorsements in
 // an epoch, by the thresholds of its config (nearcore lib.rs:372). The best validators, up to the
-// share of stake that must be kept, are exempt. At least one validator is kept: if all were kicked
-// out now or in the epoch before, the one with the most blocks is not. stats is by validator ID.
-// prevKickout is from T+1's info.
+// share of stake that must be kept, are exempt. At least one validator is kept: if otherwise all
+// would be kicked out now or were in the epoch before, the one with the most blocks is kept. stats
+// is by validator ID. prevKickout has the kickouts in T+1's info.
 func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
 	prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
 	exempt, err := exemptValidators(c, info, stats, prevKickout)

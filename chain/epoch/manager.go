@@ -26,11 +26,11 @@ type Store interface {
 }
 
 // Changes contains the rows that a block adds to the Store, in one batch with the block. The zero
-// value: nothing, because the block is known.
+// value has no rows, because the block was recorded before.
 type Changes struct {
 	BlockInfo *BlockInfo // by its Hash
-	// EpochStart: the block is the first of its epoch, so BlockInfo.EpochID starts at
-	// BlockInfo.Height.
+	// EpochStart says that the block is the first of its epoch, so that the epoch BlockInfo.EpochID
+	// starts at height BlockInfo.Height.
 	EpochStart bool
 	// NextNextEpoch is the info of the epoch after next, with ID BlockInfo.Hash. It is set if the
 	// block is the last of its epoch, or the genesis.
@@ -41,8 +41,8 @@ type Changes struct {
 }
 
 // Manager follows the epochs on all branches of a chain (nearcore EpochManager). Its only I/O is
-// its Store. It keeps a bounded number of rows, and a new Manager can continue at any time. Not
-// safe for concurrent use, because queries change caches.
+// its Store. It keeps only a bounded number of rows in memory, and a new Manager on the same Store
+// can continue at any time. Not safe for concurrent use, because queries change caches.
 type Manager struct {
 	configs *Configs
 	rewards RewardCalculator
@@ -72,7 +72,8 @@ type sampleKey struct {
 }
 
 // NewManager returns a Manager for the rows in store. If the store is empty, the genesis must be
-// the first block that is recorded. Errors: ErrConfig, errors of the genesis validators.
+// the first block that is recorded. Errors: ErrConfig, and those of selecting the genesis
+// validators.
 func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, error) {
 	info, err := GenesisEpochInfo(g, configs)
 	if err != nil {

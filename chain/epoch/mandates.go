@@ -12,8 +12,8 @@ import (
 // ValidatorID is a validator's index in its epoch's list.
 type ValidatorID = uint64
 
-// WeightedValidator is a validator with a part of its stake: a partial mandate, or its stake in a
-// chunk.
+// WeightedValidator is a validator with a part of its stake: a mandate that is only partial, or the
+// stake that counts for a chunk.
 type WeightedValidator struct {
 	ID     ValidatorID
 	Weight primitives.Balance
@@ -56,8 +56,8 @@ func newValidatorMandates(targetPerShard, numShards uint64,
 }
 
 // mandatePrice returns the highest price that leads to exactly the target number of whole mandates.
-// If there is none, it returns the price that leads to more, whereas the next one leads to fewer
-// (nearcore compute_price.rs). The target is at most the total stake in yoctoNEAR.
+// If there is none, it returns the price that leads to more mandates while the next higher price
+// leads to fewer (nearcore compute_price.rs). The target is at most the total stake in yoctoNEAR.
 func mandatePrice(targetPerShard, numShards uint64,
 	validators []primitives.ValidatorStake) (primitives.Balance, error) {
 	var total primitives.Balance
@@ -82,8 +82,8 @@ func mandatePrice(targetPerShard, numShards uint64,
 		}
 		return n
 	}
-	// count decreases with the price. Invariant of both loops: the result is low, or between low
-	// and high.
+	// count decreases as the price grows. Invariant of both loops: the result is low, or lies
+	// between low and high.
 	one := primitives.Yocto(1)
 	low, high := one, total
 	exact := count(low) == target

@@ -33,8 +33,9 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 }
 
 // CanonicalChunkProducer returns the canonical producer of a shard's chunk with this
-// height_created, that is, without a blacklist. From protocol version 87 on the actual producer may
-// differ (ChunkProducerFromPrev). The result must not be changed. Errors: ErrSharding.
+// height_created, that is, the one drawn without a blacklist. From protocol version 87 on the
+// actual producer may differ (ChunkProducerFromPrev). The result must not be changed. Errors:
+// ErrSharding.
 func (m *Manager) CanonicalChunkProducer(id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
@@ -108,8 +109,8 @@ func (m *Manager) BlockProducers(id primitives.EpochID) ([]primitives.ValidatorS
 }
 
 // BlockProducersOrdered returns an epoch's block producers without repeats, in the order of their
-// first position in the settlement. next_bp_hash, the next_bps of light clients and
-// EXPERIMENTAL_validators_ordered are computed from this list.
+// first position in the settlement. This list is used for next_bp_hash, for the next_bps of light
+// clients and for EXPERIMENTAL_validators_ordered.
 func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	all, err := m.BlockProducers(id)
 	if err != nil {
@@ -177,8 +178,8 @@ func (m *Manager) Validator(id primitives.EpochID, account primitives.AccountID)
 }
 
 // BlockApprovers returns the approvers of a child of parent, in the order of the header's
-// approvals: the epoch's block producers, then those of the next epoch if the epoch is overdue
-// (nearcore lib.rs:1109).
+// approvals: the block producers of the epoch and, if the end of the epoch is overdue, after them
+// those of the next epoch (nearcore lib.rs:1109).
 func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // BlockInfoFromHeader returns the BlockInfo of a block. lastFinalized is the height of the block's
-// last final block; while there is none, and for the genesis, the height of the genesis.
-// RecordBlockInfo sets the fields that do not come from the header.
+// last final block, or the height of the genesis if there is none yet. RecordBlockInfo sets the
+// fields that do not come from the header.
 func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Height) *BlockInfo {
 	return &BlockInfo{
 		Hash: h.Hash(), Height: h.Height, LastFinalizedHeight: lastFinalized, LastFinalBlockHash: h.LastFinalBlock,
@@ -20,9 +20,9 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 }
 
 // RecordBlockInfo adds a block whose parent is recorded (nearcore lib.rs:880). It sets the block's
-// epoch fields and ChunkProducers, and returns the Changes to persist. These are empty if the block
-// is in the cache of recorded blocks; callers must not record older blocks again. rngSeed is the
-// header's random_value.
+// epoch fields and ChunkProducers, and returns the Changes to persist. The Changes are empty if the
+// block was recorded before and is still in the cache; callers must not record older blocks again.
+// rngSeed is the header's random_value.
 //
 // If the caller cannot persist the Changes, it must pass them to Forget. On an error nothing was
 // recorded. Errors: ErrBlockInfo, ErrMissingBlock, errors at the end of an epoch.
@@ -64,7 +64,7 @@ func (m *Manager) StartAt(first primitives.Height) {
 }
 
 // Forget undoes the last RecordBlockInfo, whose Changes could not be persisted. The aggregator may
-// stay at a later final block, which is correct on any branch.
+// stay at the final block to which the call advanced it, because final blocks are on every branch.
 func (m *Manager) Forget(c *Changes) {
 	if c.BlockInfo == nil {
 		return
@@ -111,8 +111,8 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 }
 
 // recordEffects ends the epoch if block is its last one, advances the aggregator to the last final
-// block, and sets the block's ChunkProducers. The end of the epoch comes first because it may fail;
-// an aggregator that has advanced already would be correct nevertheless.
+// block, and sets the block's ChunkProducers. It ends the epoch first, because that may fail. (Even
+// if the aggregator had been advanced before such a failure, it would be correct.)
 func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
 	last, err := m.isLast(block)
 	if err != nil {
@@ -139,10 +139,10 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 	return nil
 }
 
-// aggregate returns the statistics of the epoch of the block hash, up to this block. It goes back
-// to the last block in the aggregator. On another fork, in another epoch or after a restart it goes
-// back to the first block of the epoch. With reuse it may change the aggregator itself, and the
-// caller must keep the result.
+// aggregate returns the statistics of the epoch of the block hash, up to this block. It counts the
+// blocks since the last block in m.aggregator. If that block is on another fork or in another
+// epoch, and after a restart, it counts from the first block of the epoch on. If reuse is set, it
+// may change m.aggregator itself, and the caller must store the result there.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {
@@ -186,8 +186,8 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		if err != nil {
 			return nil, err
 		}
-		// The assignment was drawn when the block was validated. It is drawn again if many blocks
-		// were validated since.
+		// The assignment was drawn when the block was validated. It is in the cache, unless many
+		// blocks were validated since; then it is drawn again.
 		height := s.parent.Height + 1
 		assignment, drawn := m.samples.get(sampleKey{head.EpochID, height})
 		if !drawn {

@@ -37,15 +37,17 @@ type rewardInput struct {
 	duration    uint64 // nanoseconds
 	onlineMin   Ratio
 	onlineMax   Ratio
-	// Percentage of endorsements: at or above it the endorsements count as all, below it as none.
-	// Negative: no cutoff.
+	// cutoff is a percentage of endorsements: a validator with at least this percentage gets credit
+	// for all endorsements, one with less gets credit for none. If it is negative, there is no
+	// cutoff.
 	cutoff    int
 	inflation Ratio
 }
 
-// calculate returns the rewards and the minted amount, which is their sum with two exceptions. If
-// the treasury is a validator, only its validator reward is listed, but minted includes both of its
-// rewards. If all validators are excluded, the treasury's reward is listed, but minted is 0.
+// calculate returns the rewards and the minted amount. The latter is the sum of the rewards, with
+// two exceptions. If the treasury is a validator, only its validator reward is listed, but minted
+// includes both of its rewards. If all validators are excluded, the treasury's reward is listed,
+// but minted is 0.
 func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance],
 	minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }

@@ -25,8 +25,8 @@ type selectionInput struct {
 }
 
 // proposalsToEpochInfo selects the validators of T+2 and their roles (nearcore
-// validator_selection.rs:166). ErrNotEnoughValidators: there are fewer chunk producers than one
-// shard needs, and T+1's validators should stay.
+// validator_selection.rs:166). It returns ErrNotEnoughValidators if there are fewer chunk producers
+// than one shard needs; then T+1's validators should stay.
 func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	out := &EpochInfo{
 		EpochHeight: in.prev.EpochHeight + 1, ValidatorReward: in.reward, MintedAmount: in.minted,
@@ -127,7 +127,7 @@ func compareStakes(a, b primitives.ValidatorStake) int {
 }
 
 // validatorRoles contains how many of the ordered candidates get each role, and the least stake
-// that would have been enough for a seat.
+// that would have sufficed for a seat.
 type validatorRoles struct {
 	chunkProducers, blockProducers, chunkValidators int
 	threshold                                       primitives.Balance
@@ -161,8 +161,9 @@ func selectRoles(c *Config, candidates []primitives.ValidatorStake) (r validator
 
 // selectValidators takes candidates in order, as long as there are seats and the candidate's share
 // of the sum of stakes up to and including its own exceeds minRatio. It returns their number and
-// the threshold. If all seats are taken, that is the last one's stake plus one, otherwise the stake
-// that would satisfy the ratio: ceil(ratio*sum/(1-ratio)) (nearcore validator_selection.rs:357).
+// the threshold. If all seats are taken, the threshold is the stake of the last selected candidate
+// plus one. Otherwise it is the stake that would satisfy the ratio: ceil(ratio*sum/(1-ratio))
+// (nearcore validator_selection.rs:357).
 func selectValidators(candidates []primitives.ValidatorStake, seats uint64,
 	minRatio Ratio) (n int, threshold primitives.Balance, err error) {
 	num, den := big.NewInt(int64(minRatio.Num)), big.NewInt(int64(minRatio.Den))

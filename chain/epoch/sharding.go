@@ -41,8 +41,8 @@ func (m *Manager) epochLayout(hash primitives.Hash) (primitives.ShardLayout, err
 }
 
 // PrevShard returns the layout of parent, and the shard in it that contained the accounts of a
-// child block's shard. It is the same shard unless the layout changes (nearcore adapter.rs
-// get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
+// child block's shard. This is the child block's shard itself unless the layout changes (nearcore
+// adapter.rs get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
 func (m *Manager) PrevShard(parent primitives.Hash,
 	shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
@@ -97,7 +97,7 @@ func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.Acco
 
 // CaresAboutShardNextEpoch returns whether an account is a chunk producer of a shard, or of one of
 // its children after a split, in the epoch after that of a child of parent. shard is in the layout
-// of the child's epoch. It is false for a shard that no longer exists.
+// of the child's epoch. The result is false for a shard that no longer exists in the next epoch.
 func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID,
 	shard primitives.ShardID) (bool, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
@@ -139,7 +139,8 @@ func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, erro
 }
 
 // MayProposeSplit returns the rules for split proposals of chunks in a block with this height and
-// parent (nearcore chain/chain/src/runtime/mod.rs:581). nil: the chunks propose no split.
+// parent (nearcore chain/chain/src/runtime/mod.rs:581). It returns nil if these chunks must not
+// propose a split.
 func (m *Manager) MayProposeSplit(height primitives.Height, parent primitives.Hash) (*DynamicResharding, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -168,7 +169,7 @@ type ProposedSplit struct {
 
 // ShardSplit returns the shard_split for the header of a block with this height, parent, last final
 // block and chunk headers, including those that are not new (nearcore
-// chain/chain/src/validate.rs:193). nil: no split.
+// chain/chain/src/validate.rs:193). It returns nil if no shard is split.
 func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash,
 	chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
 	last, err := m.IsProducedBlockLastInEpoch(height, parent, lastFinal)
@@ -201,9 +202,9 @@ func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primiti
 }
 
 // PickShardToSplit returns the proposal that is accepted: the first one in the order of
-// ForceSplitShards; otherwise the one with the most memory, among equals that with the highest
-// shard ID. Valid chunks contain no proposals for blocked shards. ok is false if there are no
-// proposals.
+// ForceSplitShards, or, if none is of these shards, the one with the most memory, and among equals
+// the one with the highest shard ID. Valid chunks contain no proposals for blocked shards. ok is
+// false if there are no proposals.
 func PickShardToSplit(proposed []ProposedSplit, c *DynamicResharding) (best ProposedSplit, ok bool) {
 	for _, forced := range c.ForceSplitShards {
 		for _, p := range proposed {

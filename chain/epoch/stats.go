@@ -10,8 +10,8 @@ import (
 // produced.
 type Stats struct{ Produced, Expected uint64 }
 
-// LessThan returns whether less than percent of the expected number was produced. It is false if
-// nothing was expected.
+// LessThan returns whether the validator produced less than percent of what was expected. It is
+// false if nothing was expected.
 func (s Stats) LessThan(percent uint8) bool { return s.Produced*100 < uint64(percent)*s.Expected }
 
 func (s *Stats) count(made bool) {
@@ -57,9 +57,9 @@ func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
 }
 
 // onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements as an
-// unreduced fraction (nearcore validator_stats.rs:17). It leaves out items of which none were
-// expected; if all are left out, it is 0/1. cutoff is a percentage: endorsements count as 0 below
-// it and as 1 otherwise. A negative cutoff has no effect.
+// unreduced fraction (nearcore validator_stats.rs:17). It leaves out kinds of which none were
+// expected; if it leaves out all, the ratio is 0/1. cutoff is a percentage: endorsements count as 0
+// below it and as 1 otherwise. A negative cutoff has no effect.
 func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 	endorsement := v.Endorsement
 	if cutoff >= 0 && endorsement.Expected > 0 {

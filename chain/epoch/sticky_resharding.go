@@ -28,10 +28,11 @@ func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 	return assignmentStrategy{children: children}
 }
 
-// packIntoChildren distributes a parent's producers among its child shards, largest stake first
-// (then the smaller account). Each goes to the child with the least stake so far; among equals to
-// the one with the fewest producers, then with the lowest index (nearcore sticky_resharding.rs:76).
-// A shard that is not split is its own only child. The result replaces lists[child].
+// packIntoChildren distributes a parent shard's producers among its children, in descending order
+// of stake (at equal stake, in ascending order of account). Each producer goes to the child with
+// the least stake so far; among equals to the child with the fewest producers, and then to the one
+// with the lowest index (nearcore sticky_resharding.rs:76). A shard that is not split is its own
+// only child. The result replaces lists[child].
 func packIntoChildren(lists [][]ValidatorID, stay []ValidatorID, children []int,
 	producers []primitives.ValidatorStake) {
 	children = slices.Sorted(slices.Values(children))

@@ -48,11 +48,11 @@ func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 	s.NextNextEpochVersion = primitives.ProtocolVersion(r.Uint32())
 }
 
-// voteOnVersion returns the protocol version of T+2. It is the version with the most stake among
-// the votes in the latest blocks of T's block producers, provided that this exceeds the threshold's
-// share of the stake of all of T's block producers. Otherwise it is T+1's version (nearcore
-// lib.rs:544). config and version are those of T+1. Of two versions with equal stake, which cannot
-// both reach a threshold of one half or more, the higher one is taken.
+// voteOnVersion returns the protocol version of T+2. T's block producers vote by the version in
+// their latest block. The result is the version with the most stake, provided that its stake
+// exceeds the threshold's share of the stake of all of T's block producers. Otherwise the result is
+// T+1's version (nearcore lib.rs:544). config and version are those of T+1. Of two versions with
+// equal stake, which cannot both reach a threshold of one half or more, the higher one is taken.
 func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo,
 	a *Aggregator) (primitives.ProtocolVersion, error) {
 	var total primitives.Balance

@@ -8,8 +8,8 @@ import (
 
 // StakeInfo returns the input for updating the validators' accounts in the first block of an epoch.
 // lastBlock is the last block of the epoch before. stakes contains, for each account, its largest
-// stake in the three known epochs, which stays locked. rewards are those of the epoch that ended
-// (nearcore lib.rs:1269).
+// stake in the three epochs that are known; that much stays locked. rewards are those of the epoch
+// that ended (nearcore lib.rs:1269).
 func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountMap[primitives.Balance], err error) {
 	id, err := m.EpochID(lastBlock)
 	if err != nil {
@@ -63,9 +63,9 @@ func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, erro
 }
 
 // EpochSyncDataHash returns epoch_sync_data_hash for the header of a child of parent. Only the
-// first block of an epoch has it: it covers the data that a node needs to start in that epoch
-// (nearcore chain/epoch-manager/src/adapter.rs:107). Otherwise nil. After the genesis, a
-// placeholder replaces missing blocks.
+// first block of an epoch has it; for other blocks the result is nil. It covers the data that a
+// node needs to start in that epoch (nearcore chain/epoch-manager/src/adapter.rs:107). In the first
+// epochs, a placeholder replaces blocks before the genesis.
 func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, error) {
 	last, err := m.BlockInfo(parent)
 	if err != nil {
@@ -74,8 +74,8 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	if ends, err := m.isLast(last); err != nil || !ends {
 		return nil, err
 	}
-	// Some hundred KiB are hashed. The hash is requested for each block that is signed for the
-	// first height of an epoch, so it is cached.
+	// The hash covers some hundred KiB and is requested again for each block that claims to be the
+	// first of an epoch, so it is cached.
 	if h, ok := m.syncData.get(parent); ok {
 		return &h, nil
 	}

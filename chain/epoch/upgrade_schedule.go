@@ -28,7 +28,7 @@ var (
 )
 
 // NewUpgradeSchedule returns the schedule of a chain for a program whose newest version is newest.
-// For mainnet and testnet there are dates, except those of later versions. On other chains the
+// For mainnet and testnet it contains the dates of the versions up to newest. On other chains the
 // program votes for newest at any time.
 func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *UpgradeSchedule {
 	s := &UpgradeSchedule{newest: newest}
@@ -43,8 +43,8 @@ func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *Upgr
 }
 
 // UpgradeScheduleOf returns a schedule with these votes. Their dates must ascend, their versions
-// must ascend by one, and the last version must be newest. No votes: vote for newest at any time.
-// Errors: ErrConfig.
+// must ascend by one, and the last version must be newest. Without votes, the program votes for
+// newest at any time. Errors: ErrConfig.
 func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (*UpgradeSchedule, error) {
 	for i, v := range votes {
 		if i > 0 && v.From <= votes[i-1].From {
@@ -60,14 +60,15 @@ func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (
 	return &UpgradeSchedule{newest, slices.Clone(votes)}, nil
 }
 
-// Votes returns the votes, ascending; empty: the program votes for newest at any time.
+// Votes returns the votes in ascending order. If there are none, the program votes for newest at
+// any time.
 func (s *UpgradeSchedule) Votes() []UpgradeVote { return slices.Clone(s.votes) }
 
 // Vote returns the version to vote for at the time now, in ns since 1970, in an epoch whose next
-// epoch has the version next. It is the lowest version above next whose date has come, so versions
-// are voted for one after the other, even if their dates are close. Before the first date it is
-// next. If there is no such version, it is the last one whose date has come. If next is newest or
-// above, it is newest.
+// epoch has the version next. The result is the lowest version above next whose date has come, so
+// that versions are voted for one after the other even if their dates are close. If there is no
+// such version, the result is the last version whose date has come, or next before the first date.
+// If next is newest or higher, the result is newest.
 func (s *UpgradeSchedule) Vote(now uint64, next primitives.ProtocolVersion) primitives.ProtocolVersion {
 	if next >= s.newest || len(s.votes) == 0 {
 		return s.newest

@@ -93,9 +93,9 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 	return out, nil
 }
 
-// ValidatorInfoOfEpoch returns the validators query for an epoch that has ended. As in nearcore it
-// contains little per shard: Shards are the assigned shards, with zeros, and ShardsEndorsed is
-// empty. Errors: ErrEpochOutOfBounds if the epoch has not ended.
+// ValidatorInfoOfEpoch returns the validators query for an epoch that has ended. As in nearcore, it
+// has no statistics for single shards: Shards are the assigned shards, with counts of zero, and
+// ShardsEndorsed is empty. Errors: ErrEpochOutOfBounds if the epoch has not ended.
 func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {

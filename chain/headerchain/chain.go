@@ -11,8 +11,8 @@ import (
 
 // Bounds of a Chain.
 const (
-	// MaxEquivocating is the number of headers of one height that are stored. More are stored, up
-	// to MaxNamed, only if the caller has a child of the header.
+	// MaxEquivocating is the number of headers of one height that are stored. If the caller has a
+	// child of a further header, that header is stored too, up to MaxNamed of one height.
 	MaxEquivocating = 2
 	MaxNamed        = 8
 	// MaxUnfinal is the number of headers above the final one that are stored.
@@ -35,10 +35,11 @@ type Options struct {
 	Configs *epoch.Configs
 	Store   Store
 	Head    primitives.Hash // the head in Store if that has rows; zero: a new chain from Genesis
-	// Floor is the first header in Store if that started from an epoch sync proof; it counts as
-	// final. Zero: the store started from the genesis.
+	// Floor is the first header in Store, if Store started from an epoch sync proof; this header
+	// counts as final. It is zero if Store started from the genesis.
 	Floor Ref
-	// MaxHeightJump is the number of heights that a header may be above the head; 0: any number.
+	// MaxHeightJump is the largest number of heights that a header may be above the head; 0 means
+	// no limit.
 	MaxHeightJump primitives.Height
 	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 }
@@ -68,7 +69,8 @@ type Chain struct {
 }
 
 // New creates a chain that starts from the genesis, or resumes the chain in the store
-// (Options.Head). After resuming, only the headers on the head's branch count against the bounds.
+// (Options.Head). In a resumed chain, of the headers from before, only those on the head's branch
+// count against the bounds.
 func New(o Options) (*Chain, error) {
 	m, err := epoch.NewManager(o.Params, o.Configs, rows{o.Store})
 	if err != nil {
@@ -124,10 +126,10 @@ func (c *Chain) Final() Ref { return c.final }
 // Epochs returns the epoch manager of the chain. It must not be used concurrently with the Chain.
 func (c *Chain) Epochs() *epoch.Manager { return c.epochs }
 
-// Add validates and stores a header. named: the caller has a child of the header, for example in
-// the same response. now is the time in ns since 1970. A header may be ahead of it by
-// chain.AcceptableTimeDifference (nearcore chain/chain/src/chain.rs:876); 0: this is not checked.
-// On an error the Chain is unchanged.
+// Add validates and stores a header. named says that the caller has a child of the header, for
+// example in the same response. now is the time in ns since 1970. A header's timestamp may be at
+// most chain.AcceptableTimeDifference after now (nearcore chain/chain/src/chain.rs:876); if now is
+// 0, this is not checked. On an error the Chain is unchanged.
 func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added, err error) {
 	hash := h.Hash()
 	known, err := c.o.Store.Row(hash)

@@ -1,6 +1,6 @@
-// Package headerchain follows a chain by its headers alone: which headers are valid, which is the
-// head, and which epochs result. It needs neither block bodies nor states, so it can be far ahead
-// of the executed blocks.
+// Package headerchain follows a chain by its headers alone. It determines which headers are valid,
+// which one is the head, and which epochs follow from them. It needs neither block bodies nor
+// states, so it can be far ahead of the executed blocks.
 //
 //	in      Add: headers, parents before their children; Jump, Take: an epoch sync proof
 //	out     Added: what was stored: the header, its BlockInfo, the block Merkle tree before it,
@@ -13,8 +13,8 @@
 //	        ErrFull: it is not stored, which is not the sender's fault; others: those of the Store
 //	source  nearcore chain/chain/src/chain.rs sync_block_headers, validate_header
 //
-// Some data cannot be checked because it needs the body: chunk headers and all roots over them, the
-// random value, gas price and supply, the shard to split, the endorsements of chunks. But the next
-// valid header contains approvals of more than two thirds of the stake, and blocks are validated in
-// full when their bodies arrive.
+// Some data cannot be checked without the body: chunk headers and all roots over them, the random
+// value, gas price and supply, the shard to split, the endorsements of chunks. But the next valid
+// header contains approvals of more than two thirds of the stake, and blocks are validated in full
+// when their bodies arrive.
 package headerchain

@@ -14,18 +14,18 @@ import (
 // ErrProof means that an epoch sync proof is invalid. Its sender is at fault.
 var ErrProof = errors.New("header chain: invalid epoch sync proof")
 
-// EpochProof proves that a chain extends from its genesis to the first block of an epoch. In each
-// epoch, the block producers have endorsed the last final block, and that block contains the hash
-// of the next epoch's producers (nearcore core/primitives/src/epoch_sync.rs EpochSyncProofV1). It
-// supports headers of the current versions.
+// EpochProof proves that a chain extends from its genesis to the first block of an epoch. The proof
+// contains, for each epoch, the last final block, which the epoch's block producers have endorsed
+// and which contains the hash of the next epoch's producers (nearcore
+// core/primitives/src/epoch_sync.rs EpochSyncProofV1). It supports headers of the current versions.
 type EpochProof struct {
 	Epochs  []ProvenEpoch // from the second epoch after the genesis to the epoch in which the node starts
 	Last    LastEpoch     // the epoch before the one in which the node starts
 	Current CurrentEpoch
 }
 
-// ProvenEpoch is one epoch of a proof. Its producers are proven by the epoch before. They have
-// endorsed its last final block.
+// ProvenEpoch is one epoch of a proof. Its producers are proven by the entry of the epoch before.
+// They have endorsed Final, the epoch's last final block.
 type ProvenEpoch struct {
 	Producers    []primitives.ValidatorStake
 	Versioned    bool // the hash of the producers includes a version tag
@@ -43,7 +43,8 @@ type LastEpoch struct {
 // CurrentEpoch describes the first block of the epoch in which the node starts.
 type CurrentEpoch struct {
 	First, Prev, PrevPrev *primitives.BlockHeader
-	// Path from First to the block Merkle root in the last final block of its epoch.
+	// Path is the Merkle path from First to the block Merkle root in the last final block of its
+	// epoch.
 	Path primitives.MerklePath
 	Tree *primitives.PartialMerkleTree
 }
@@ -232,8 +233,9 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	return func() error { return p.Verify(genesis, producers, check) }, err
 }
 
-// isOld returns ErrOld if a proof cannot be used, without being wrong. For example, a neard early
-// in its chain's fourth epoch sends a proof of only one epoch, which neard does not accept either.
+// isOld returns ErrOld if a proof cannot be used although it is not wrong. For example, a neard
+// early in its chain's fourth epoch sends a proof of only one epoch, which neard does not accept
+// either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
 		return fmt.Errorf("%w: the epoch sync proof has %d epochs", ErrOld, len(p.Epochs))

@@ -11,7 +11,8 @@ type Row struct {
 	Header *primitives.BlockHeader
 	Info   *epoch.BlockInfo
 	Tree   *primitives.PartialMerkleTree // over the blocks before it
-	// Height of Header.LastFinalBlock; the genesis height if that is zero.
+	// Final is the height of the block Header.LastFinalBlock, or the genesis height if that hash is
+	// zero.
 	Final primitives.Height
 }
 
@@ -43,13 +44,14 @@ type Store interface {
 	EpochInfo(primitives.EpochID) (*epoch.EpochInfo, error)
 	EpochStart(primitives.EpochID) (primitives.Height, bool, error)
 	EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error)
-	// Put stores a header together with its epoch changes, atomically. head: the header becomes the
-	// head.
+	// Put stores a header together with its epoch changes, atomically. head says that the header
+	// becomes the head.
 	Put(row *Row, changes *epoch.Changes, head bool) error
-	// Begin stores the initial state from a proof, atomically. The last row becomes the head, and
-	// Options.Floor after a restart.
+	// Begin stores the initial state from a proof, atomically. The last row becomes the head; after
+	// a restart, the caller passes it as Options.Floor.
 	Begin(*Start) error
-	// Before returns Start.Before of the initial state; nil: the store started from the genesis.
+	// Before returns Start.Before of the initial state, or nil if the store started from the
+	// genesis.
 	Before() (*epoch.BlockInfo, error)
 }
 

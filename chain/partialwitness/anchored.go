@@ -32,9 +32,9 @@ func (t *Tracker) placeOf(key primitives.ChunkKey, prev primitives.Hash) (*primi
 	return &primitives.ChunkAnchor{PrevBlock: prev, PrevPrevBlock: parent}, nil
 }
 
-// producer returns the producer of a chunk. at is the anchor in the message, nil if it has none;
-// kind is the message kind for the counters. With anchor.ErrEarly it returns the producer that the
-// anchor determines, if the anchor is known.
+// producer returns the producer of a chunk. at is the anchor in the message, or nil if the message
+// has none; kind is the message kind for the counters. If the error is anchor.ErrEarly, producer
+// also returns the producer that the anchor determines, if the anchor is known.
 func (t *Tracker) producer(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor) (primitives.ValidatorStake, error) {
 	if at == nil {
 		return t.chain.Producer(key)
@@ -44,10 +44,10 @@ func (t *Tracker) producer(kind string, key primitives.ChunkKey, at *primitives.
 	return p, err
 }
 
-// checkPlace checks the anchor of a chunk's messages again when the previous block is known.
-// Before, the check may have been weaker: then the producer on an abandoned block could obtain an
-// endorsement for a chunk on another block, and this validator could not endorse that block's real
-// chunk any more.
+// checkPlace checks the anchor of a chunk's messages again, once the chunk's previous block is
+// known. The check when the messages arrived may have been weaker. If it were the only one, the
+// producer on an abandoned block could obtain an endorsement for a chunk on another block, and this
+// validator could then no longer endorse that block's real chunk.
 func (t *Tracker) checkPlace(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
 	if at == nil {
 		return nil
@@ -71,7 +71,7 @@ type waiting struct {
 // postpone queues a message that cannot be checked before its chunk's previous block is known. It
 // must be signed by the producer that the anchor determines or, if the anchor is unknown, by the
 // canonical producer of the height. The canonical producer is the right one unless heights were
-// skipped or a producer was replaced. why is returned if the message cannot be queued.
+// skipped or a producer was replaced. If the message cannot be queued, postpone returns why.
 func (t *Tracker) postpone(ev Event, why error) error {
 	var at *primitives.ChunkAnchor
 	var key primitives.ChunkKey

@@ -11,10 +11,10 @@ import (
 )
 
 // distribute sends the witness of a chunk that this validator produced. First it sends the list of
-// called contracts to the validators that do not track the shard, so that they request missing code
-// while the parts are in transit; then one part to each validator of the chunk, including this
-// node; then deployed code to the other validators. If this validator is assigned to the chunk, it
-// endorses the chunk without validation, since it produced it (nearcore
+// called contracts to the validators that do not track the shard, so that they can request missing
+// code while the parts are in transit. Then it sends one part to each validator of the chunk,
+// including this node, and then deployed code to the other validators. If this validator is
+// assigned to the chunk, it endorses the chunk without validation, since it produced it (nearcore
 // partial_witness_actor.rs:205).
 func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	key := m.Witness.Key()
@@ -93,11 +93,11 @@ func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitive
 	return all, min(len(all), primitives.MaxReedSolomonParts), nil
 }
 
-// accesses handles the list of contracts that a witness calls. It requests those that this node
-// does not have, once for each witness, from the chunk's producer, which has them. neard asks a
-// random producer of the shard; if that one does not have the previous block yet, it does not
-// answer, and neard does not retry. A node that tracks the shard requests nothing, but stores the
-// list in case validation reports missing code.
+// accesses handles the list of contracts that a witness calls. It requests the contracts that this
+// node does not have, once for each witness, from the chunk's producer, which has them. neard
+// requests them from a random producer of the shard instead. If that producer does not have the
+// chunk's previous block yet, it does not answer, and neard does not retry. A node that tracks the
+// shard requests nothing, but stores the list in case validation reports missing code.
 func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	a := ev.Accesses
 	id := idOf(a.Key, a.Anchor)
@@ -211,7 +211,7 @@ func (t *Tracker) codeWaiter(key chunkID) (*pendingWitness, *codeWait, error) {
 }
 
 // askedFor returns the id of the witness whose code was requested from producer. Since responses
-// have no anchor, several witnesses may have the key. Errors: ErrUnasked, ErrKnown.
+// contain no anchor, several witnesses may have the response's key. Errors: ErrUnasked, ErrKnown.
 func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountID) (chunkID, error) {
 	plain := chunkID{ChunkKey: key}
 	candidates := t.codeWaits.order
@@ -233,7 +233,7 @@ func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountI
 }
 
 // receiveCodeRequest answers a request of a validator that is assigned to the chunk, once for each
-// chunk. It sends only contracts that the transition called.
+// chunk and validator. It sends only contracts that the chunk's main transition called.
 func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	q := ev.Request
 	if _, err := t.assigned(q.Key, q.Requester); err != nil {
@@ -257,8 +257,8 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	return t.respond(out, who, ev)
 }
 
-// requestContent identifies requests with equal content: most validators of a chunk request the
-// same contracts.
+// requestContent identifies requests with equal content. It allows answers to be reused, because
+// most validators of a chunk request the same contracts.
 type requestContent struct {
 	key       primitives.ChunkKey
 	at        primitives.TransitionKey
@@ -305,8 +305,8 @@ func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 	return out, nil
 }
 
-// deferRequest stores a request until a block arrives. The number for each validator is bounded, so
-// that none can evict the requests of others.
+// deferRequest stores a request until a block arrives. The number of requests of each validator is
+// bounded, so that no validator can evict the requests of others.
 func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	n := 0
 	for _, other := range t.earlyRequests.order {
@@ -323,8 +323,8 @@ func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 
 // receiveCode handles a ContractCodeResponse. It accepts only the producer from which the code was
 // requested, and exactly the requested contracts. While one response is decoded, others for the
-// same witness are ignored. So the responder is checked before: an unsolicited response must not
-// block the requested one.
+// same witness are ignored. So the sender is checked before decoding; otherwise an unsolicited
+// response could block the requested one.
 func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err error) {
 	if !t.chain.Relevant(a.Key) {
 		return out, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, a.Key.ShardID, a.Key.HeightCreated)

@@ -28,8 +28,9 @@ func contractsOf(codes [][]byte) (out []contract) {
 	return out
 }
 
-// contractCache stores the most recently used contracts, at most maxCodes and most bytes. So each
-// is requested once, and not with every witness that calls it. neard stores them compiled instead.
+// contractCache stores the most recently used contracts: at most maxCodes contracts, with at most
+// most bytes in total. So a contract is requested only once, and not with every witness that calls
+// it. neard stores compiled contracts instead.
 type contractCache struct {
 	most, bytes int
 	kept        recent[primitives.Hash, []byte]

@@ -21,10 +21,11 @@ const (
 	MaxContracts = 64 << 20 // decompressed code in one response
 )
 
-// MaxDeployed is the maximum number of contracts that one chunk deploys. A receipt starts only
-// while the gas used is below the chunk's limit, 10^15 on every public network, and a deployment
-// uses 184,765,750,000: at most 5,412 before the last receipt, and 100 in it. From protocol version
-// 84 on a deployment uses 2*10^13 and a receipt has at most 10 of them, so the maximum is 60.
+// MaxDeployed is the maximum number of contracts that one chunk deploys. A receipt starts only as
+// long as the gas used is below the chunk's limit, which is 10^15 on every public network, and a
+// deployment uses 184,765,750,000 gas. So there are at most 5,412 deployments before the last
+// receipt, and at most 100 in it. From protocol version 84 on a deployment uses 2*10^13 gas and a
+// receipt has at most 10 deployments, so the maximum is 60.
 const MaxDeployed = 5512
 
 // ErrCoding means that data cannot be decoded or exceeds a bound.
@@ -52,8 +53,8 @@ var (
 	unpackQuick     = sync.OnceValue(func() *zstd.Decoder { return unpacker(quickRaw) })
 )
 
-// within returns unpackQuick, whose bound is quickRaw, if most is positive, otherwise the result of
-// all.
+// within returns unpackQuick, whose bound is quickRaw bytes, if most is positive. Otherwise it
+// returns the result of all.
 func within(most int, all func() *zstd.Decoder) *zstd.Decoder {
 	if most > 0 {
 		return unpackQuick()
@@ -83,9 +84,9 @@ func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 }
 
 // Decode decompresses and decodes the result of Encode. size is the length of the decompressed
-// witness in bytes, the only bound in nearcore. The decoded value may take more memory, up to
-// borsh.RoomFor: an action of one byte takes sixteen in memory. Errors: ErrCoding, which is the
-// fault of the signer of the parts.
+// witness in bytes, which is all that nearcore bounds. The decoded value may take more memory, up
+// to borsh.RoomFor; for example, an action of one byte takes sixteen bytes in memory. Errors:
+// ErrCoding, which is the fault of the signer of the parts.
 func Decode(payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
 	w, size, _, err = decode(unpackWitness(), payload)
 	return w, size, err
@@ -112,8 +113,8 @@ func EncodeContracts(codes [][]byte) []byte {
 	return packer().better.EncodeAll(primitives.AppendByteStrings(nil, codes), nil)
 }
 
-// DecodeContracts decompresses the result of EncodeContracts. More than most distinct contracts are
-// an error. Repeated contracts are returned once, since nearcore compares sets
+// DecodeContracts decompresses the result of EncodeContracts. It returns an error if there are more
+// than most distinct contracts. Repeated contracts are returned once, since nearcore compares sets
 // (partial_witness_tracker.rs:237). Errors: ErrCoding.
 func DecodeContracts(payload []byte, most int) ([][]byte, error) {
 	return decodeContracts(unpackContracts(), payload, most)
@@ -150,8 +151,8 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 type Coder struct {
 	rs    *primitives.ReedSolomon // nil if there is one part
 	total int
-	// bare is set if a single part is the payload without a length prefix; several parts always
-	// have one
+	// bare is set if a single part is just the payload, without a length prefix. With several parts
+	// there always is a length prefix.
 	bare bool
 }
 
@@ -177,8 +178,8 @@ func newCoder(n int, bare bool) (*Coder, error) {
 	return c, err
 }
 
-// codes are the coders for two and more receivers, created on first use. They are shared since each
-// arriving part needs one, and creating one takes longer than using it.
+// codes are the coders for two and more receivers, each created when it is first used. They are
+// shared because each part that arrives needs one, and creating one takes longer than using it.
 var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives.ReedSolomon, error)) {
 	for i := range list {
 		list[i] = sync.OnceValues(func() (*primitives.ReedSolomon, error) {
@@ -199,7 +200,8 @@ func (c *Coder) DataParts() int {
 // TotalParts returns the number of parts.
 func (c *Coder) TotalParts() int { return c.total }
 
-// MaxPart returns the maximum length of a part in bytes, that of a payload of MaxEncoded bytes.
+// MaxPart returns the maximum length of a part in bytes: the length of a part if the payload has
+// MaxEncoded bytes.
 func (c *Coder) MaxPart() int { return (MaxEncoded + c.DataParts() - 1) / c.DataParts() }
 
 // Cut splits a payload. length is the encoded length in bytes, which each part message has to
@@ -216,8 +218,8 @@ func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 	return parts, uint64(len(in)), err
 }
 
-// Join restores the payload from its parts by number, nil for missing ones; at least DataParts must
-// be present. length is the result of Cut. Errors: ErrCoding.
+// Join restores the payload from its parts, by number; missing parts are nil, and at least
+// DataParts must be present. length is the result of Cut. Errors: ErrCoding.
 func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	var in []byte
 	if c.rs == nil { // neard ignores length too if there is a single part

@@ -20,9 +20,9 @@ type Endorsements struct {
 	chunks recent[primitives.ChunkKey, map[primitives.AccountID]endorsed]
 }
 
-// endorsed is an endorsement that may not be verified yet. Signatures are verified on use, or when
-// a second endorsement of the same validator arrives. So a node that produces no block verifies
-// none.
+// endorsed is an endorsement that may not be verified yet. A signature is verified only when the
+// endorsement is used, or when a second, different endorsement of the same validator arrives. So a
+// node that produces no blocks verifies hardly any.
 type endorsed struct {
 	*primitives.ChunkEndorsement
 	good bool // the signature of the chunk hash was verified
@@ -82,7 +82,8 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 }
 
 // hasRoom returns whether another chunk can be stored. If there are MaxChunks chunks, it first
-// drops the irrelevant ones; if the lowest one is still relevant, none is irrelevant.
+// drops those that no block can include any more (Chain.Relevant). It need not look for them if the
+// lowest chunk is still relevant.
 func (s *Endorsements) hasRoom() bool {
 	if len(s.chunks.order) < MaxChunks {
 		return true
@@ -99,10 +100,10 @@ func (s *Endorsements) hasRoom() bool {
 	return len(s.chunks.order) < MaxChunks
 }
 
-// makeRoom drops the chunk with the fewest valid endorsements, the least recently used one of these.
-// So a validator that endorses invented chunks, of which there may be more than MaxChunks at the end
-// of an epoch or while no block becomes final, evicts no chunk that others have endorsed. Each
-// signature is verified at most once.
+// makeRoom drops the chunk with the fewest valid endorsements, and of several such chunks the least
+// recently used one. Therefore a validator that endorses invented chunks cannot evict a chunk that
+// others have endorsed. (At the end of an epoch, or while no block becomes final, more than
+// MaxChunks invented chunks can be relevant.) Each signature is verified at most once.
 func (s *Endorsements) makeRoom() {
 	var least primitives.ChunkKey
 	fewest := -1
@@ -137,8 +138,9 @@ func (s *Endorsements) isSigned(e *primitives.ChunkEndorsement, key primitives.P
 	return s.verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), key) && s.verify(e.MetadataSignature, e.Metadata.AppendBorsh(nil), key)
 }
 
-// Of returns the endorsements of a chunk in order of assignment, an empty string where there is
-// none, and whether they suffice for a block. It deletes invalid ones.
+// Of returns the endorsements of a chunk, in the order of the assigned validators, with an empty
+// signature for each validator without one, and whether they suffice for a block. It deletes
+// invalid endorsements.
 func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signatures []primitives.Signature, enough bool, err error) {
 	list, err := s.chain.Validators(key)
 	if err != nil {

@@ -30,11 +30,13 @@ type Chain interface {
 	// Anchored returns whether messages about chunks of an epoch have an anchor (protocol feature
 	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
-	// Producer returns the canonical producer of a chunk: its producer if messages about it have no
-	// anchor, otherwise only if no height was skipped and the producer was not replaced.
+	// Producer returns the canonical producer of a chunk. If messages about the chunk have no
+	// anchor, this is the chunk's producer. Otherwise it is so only if no height was skipped and
+	// the producer was not replaced.
 	Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
 	// ProducerAt calls anchor.Check and returns the producer that the anchor determines. Errors:
-	// anchor.ErrWrong; anchor.ErrEarly, together with the producer if the anchor is known.
+	// anchor.ErrWrong; anchor.ErrEarly, in which case it also returns the producer if the anchor is
+	// known.
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
 	// Parent returns the parent of a known block, zero for the genesis.
 	Parent(primitives.Hash) (primitives.Hash, error)
@@ -83,9 +85,10 @@ type Accesses struct {
 }
 
 // CodeAsked is a request for contracts. Codes returns the code that the main transition of the
-// chunk called. It returns ErrContracts if at is not that transition, ErrEarly if the chunk's
-// previous block is unknown. Codes may apply the previous chunk again. So the Tracker calls it only
-// for assigned validators, once for each; after ErrEarly it calls it again at each block.
+// chunk called. It returns ErrContracts if at is not that transition, and ErrEarly if the chunk's
+// previous block is unknown. Codes may have to apply the previous chunk again. So the Tracker calls
+// it only for assigned validators, and only once for each validator. If it returned ErrEarly, the
+// Tracker calls it again after each new block.
 type CodeAsked struct {
 	Request *primitives.ContractCodeRequest
 	Codes   func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
@@ -102,9 +105,9 @@ type Deploys struct {
 	Part *primitives.PartialContractDeploys
 }
 
-// WitnessValidated is the result of the validation of a PendingWitness. Good: the witness is valid.
-// Early: the chunk's previous block is unknown, and the head is at height Head. Lacks: code that
-// the witness calls is missing.
+// WitnessValidated is the result of the validation of a PendingWitness. Good means that the witness
+// is valid. Early means that the chunk's previous block is unknown; Head is then the height of the
+// head. Lacks means that code which the witness calls is missing.
 type WitnessValidated struct {
 	PendingWitness
 	Good, Early, Lacks bool
@@ -115,7 +118,8 @@ type WitnessValidated struct {
 // must be sent before the BlockArrived of that block.
 type BlockRecorded struct{ Hash primitives.Hash }
 
-// BlockArrived reports that the block Hash is known from now on, and the final height.
+// BlockArrived reports that the block Hash is known from now on. It also contains the height of the
+// last final block.
 type BlockArrived struct {
 	Hash  primitives.Hash
 	Final primitives.Height

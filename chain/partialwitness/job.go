@@ -11,8 +11,8 @@ const (
 // it returns false, call Run once on any goroutine, and then Step with Worked.
 type Work struct {
 	size int // compressed bytes
-	// run decodes; most bounds the decompressed bytes, 0: the regular bound. It may be called again
-	// after it failed with a small bound.
+	// run decodes the payload. most bounds the decompressed bytes; 0 stands for the regular bound.
+	// run may be called again after it failed with a small bound.
 	run  func(most int) error
 	then func(error) (Out, error)
 	err  error

@@ -27,7 +27,7 @@ func (r *recent[K, V]) touch(k K) {
 }
 
 // put sets a value, makes its entry the most recently used, and evicts the least recently used
-// entry if there are more than most.
+// entry if there are more than most entries.
 func (r *recent[K, V]) put(k K, v V) {
 	if _, ok := r.by[k]; ok {
 		r.touch(k)

@@ -28,15 +28,16 @@ const (
 	maxOrphans      = 25       // witnesses that wait for their previous block
 	maxOrphan       = 40 << 20 // decompressed bytes of a witness that waits
 	// maxWaiting bounds the memory of witnesses that wait for their block or their code, in bytes.
-	// The longest witnesses, maxOrphans and maxCodeWaits of them, take half of that, unless they
-	// consist of lists of one-byte actions.
+	// If maxOrphans and maxCodeWaits witnesses of maximum length wait, they take half of that,
+	// unless they consist of lists of one-byte actions.
 	maxWaiting = 2 << 30
 	// an early witness is stored if its height is orphanFrom to orphanTo above the head
 	orphanFrom   = 2
 	orphanTo     = 5
 	MaxRequested = 1282 // contracts in one request
-	// maxDeployBytes bounds incomplete deployed code, in bytes. If there is more, the largest set
-	// is dropped first, since a chunk producer may sign parts for any chunk.
+	// maxDeployBytes bounds incomplete deployed code, in bytes. If there is more, the set of parts
+	// with the most bytes is dropped first. The bound is needed because a chunk producer may sign
+	// parts for any number of chunks.
 	maxDeployBytes = 64 << 20
 	endorsedUntil  = 5 // number of heights whose block producers receive an endorsement
 	endorsedSoon   = 2 // number of these heights that need the endorsement first
@@ -55,10 +56,10 @@ type Validator struct {
 //
 // Problem. Validators endorse a chunk without having the state of its shard. The producer sends
 // them a witness of up to MaxRaw bytes. It is split into one erasure-coded part for each validator,
-// and each forwards its part to the others. The witness contains no contract code: the producer
-// announces the contracts that the witness calls, and a validator requests those that it does not
-// have. Parts, announcement, code and the chunk's previous block arrive in any order; any of them
-// may be missing or forged.
+// and each validator forwards its part to the others. The witness contains no contract code: the
+// producer announces the contracts that the witness calls, and a validator requests those that it
+// does not have. Parts, announcement, code and the chunk's previous block arrive in any order; any
+// of them may be missing or forged.
 //
 // Invariants.
 //
@@ -80,12 +81,13 @@ type Validator struct {
 //     that the likely producer signed it. Before the chunk is endorsed the anchor is checked again,
 //     with the parent.
 //
-// Outline. part stores parts in a partSet; accesses requests code (requestCode). When enough parts
-// and all code are present, tryDecode emits a Work, since decoding may take long and must run
-// outside the Tracker. decoded then emits a PendingWitness. The caller validates it and reports WitnessValidated.
-// A valid witness is endorsed (endorse); an early one is stored in orphans until BlockArrived; one
-// with missing code waits in codeWaits and is emitted once more. A validator that tracks the shard
-// validates the chunk itself and reports Held, which ends the collection.
+// Outline. The method part stores parts in a partSet; the method accesses requests code
+// (requestCode). When enough parts and all code are present, tryDecode emits a Work, since decoding
+// may take long and must run outside the Tracker. decoded then emits a PendingWitness. The caller
+// validates it and reports WitnessValidated. A valid witness is endorsed (endorse); an early one is
+// stored in orphans until BlockArrived; one with missing code waits in codeWaits and is emitted
+// once more. A validator that tracks the shard validates the chunk itself and reports Held, which
+// ends the collection.
 //
 // Rejected: storing parts undecoded until the previous block is known, which would add the decoding
 // time after the block; requesting code after decoding, which would add a round trip.
@@ -167,7 +169,7 @@ func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte,
 	return t
 }
 
-// Count makes the tracker count the outcomes of messages with an anchor in c.
+// Count makes the tracker count in c the results of checking messages that have an anchor.
 func (t *Tracker) Count(c *anchor.Counters) { t.counters, t.early.Counters = c, c }
 
 // Step handles an event. Without a key (Validator.Key is zero) it does nothing. After an error the
@@ -283,8 +285,8 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 }
 
 // part handles a part of a witness. If this validator owns the part and the producer sent it, the
-// part is forwarded to all validators of the chunk except the producer. It is forwarded once, even
-// if the producer signs several; neard forwards each.
+// part is forwarded to all validators of the chunk except the producer. It is forwarded once for
+// each chunk, even if the producer signs several parts; neard forwards each of them.
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key, id := p.Key(), idOf(p.Key(), p.Anchor)
 	if err := t.checkForm(key, p.Anchor); err != nil {
@@ -376,9 +378,9 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 	return t.endorse(out, h.Key, h.Chunk)
 }
 
-// begin returns the state of a witness, and creates it if needed. producer has signed a message
-// with the anchor at. It returns ErrPart if an earlier message of this producer had another
-// previous block.
+// begin returns the state of a witness, and creates it if needed. producer is the account that
+// signed a message with the anchor at. begin returns ErrPart if an earlier message of this producer
+// had another previous block.
 func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitives.ChunkAnchor) (*pendingWitness, error) {
 	w, err := t.pending(id, true)
 	if err != nil {
@@ -393,8 +395,8 @@ func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitive
 	return w, nil
 }
 
-// pending returns the state of a witness. If there is none, it creates it if begin is set,
-// otherwise it returns ErrUnasked. It returns ErrKnown if the witness was complete before.
+// pending returns the state of a witness. If there is none, pending creates it if begin is set, and
+// otherwise returns ErrUnasked. It returns ErrKnown if the witness was complete before.
 func (t *Tracker) pending(key chunkID, begin bool) (*pendingWitness, error) {
 	s := t.shard(key)
 	if s.processed.has(key) {
@@ -451,8 +453,8 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 }
 
 // decoded acknowledges a decoded witness to the chunk's producer and emits it for validation. It
-// rejects a witness whose previous block is not that in its parts, since their signer was not
-// checked to be the producer on that block.
+// rejects a witness with another previous block than the one that its parts name, because the
+// signer of the parts was checked to be the producer only for the latter block.
 func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out Out, err error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {

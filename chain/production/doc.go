@@ -16,14 +16,14 @@
 // this node approves its tip. The modes:
 //
 //	interval  as with nearcore's delays: an approval of the head each Interval
-//	instant   at once from when a transaction waits until everything sent was executed and, if a
+//	instant   at once, from when a transaction waits until everything sent was executed and, if a
 //	          client waits for that, is final. If no client waits, the blocks that finalize the work
 //	          are produced at once after Linger. Besides these, the blocks of interval mode.
 //	manual    only the blocks that Mine requests
 //
 // Instant mode is never slower than interval mode: its n-th block is produced no later than in
-// interval mode, since this node approves its head after Interval in any case. The following bounds
-// only the blocks that are produced before that.
+// interval mode, since this node approves its head after Interval in any case. The bound that
+// follows applies only to the blocks that are produced before that.
 //
 // Instant blocks must not make clients' transactions expire: a transaction contains the hash of a
 // block, and is valid for transaction_validity_period blocks after that block. So blocks ahead of

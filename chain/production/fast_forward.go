@@ -11,8 +11,8 @@ type Epoch struct {
 // MinForward is the minimum epoch length that Forward supports.
 const MinForward = 4
 
-// longEpoch is the epoch_length in the genesis that neard's init command writes. Forward chooses
-// the heights in longer epochs so that the last final block is the same as with epochs of this
+// longEpoch is the epoch_length in the genesis that neard's init command writes. In longer epochs
+// Forward chooses the heights such that the last final block is the same as if epochs had this
 // length.
 const longEpoch = 500
 
@@ -26,10 +26,11 @@ const longEpoch = 500
 // begin the next one have consecutive heights. If target is within the epoch, the next block is at
 // target+1.
 //
-// A skip makes no block final, so after the last skip the final block is still the one from before
-// it. In an epoch of more than longEpoch heights that block could be far back. There, four blocks
-// have consecutive heights around the last multiple of longEpoch before target, as if an epoch
-// ended there; the block below that multiple becomes final.
+// Skipping heights makes no block final, so after the last skip the last final block is still the
+// one from before the skip. In an epoch of more than longEpoch heights, that block could be far
+// below. Therefore, in such an epoch, four blocks get consecutive heights around the last multiple
+// of longEpoch before target, as if an epoch ended there, and so the block below that multiple
+// becomes final.
 func Forward(at, target primitives.Height, e Epoch) primitives.Height {
 	end := e.First + e.Length
 	stop := end - min(3, e.Length)

@@ -36,9 +36,10 @@ type Rules struct {
 	Validity primitives.Height // transaction_validity_period of the genesis, in blocks
 	// SkipEmpty stops production while there is nothing to do (produce_empty_blocks = false).
 	SkipEmpty bool
-	// Linger applies to instant mode, in ns. After everything sent was executed, the chain keeps
-	// the interval for this time before it produces the blocks that finalize the work at once. If a
-	// client waits for finality, they are produced without that delay.
+	// Linger applies to instant mode, in ns. Once everything sent was executed, the chain keeps to
+	// the interval for this time. Only after that does it produce, at once, the blocks that
+	// finalize the work. If a client waits for finality, these blocks are produced without that
+	// delay.
 	Linger int64
 }
 
@@ -63,14 +64,14 @@ type Waiting struct{ Any bool }
 // Wanted reports whether a client waits for blocks to be final.
 type Wanted struct{ Any bool }
 
-// Voted reports that this node approved its head. If it is the only validator, that produces the
-// next block.
+// Voted reports that this node approved its head. If this node is the only validator, the approval
+// leads to the next block.
 type Voted struct{}
 
-// Accepted reports a new head. Busy: the block has transactions or outcomes, left receipts that the
-// next block executes, or must become final soon for another reason. Fresh: it has transactions, or
-// Linger begins for another reason. Pressing: at least one of the receipts that it left is not a
-// refund.
+// Accepted reports a new head. Busy says that the block has transactions or outcomes, that it left
+// receipts for the next block to execute, or that it must become final soon for another reason.
+// Fresh says that it has transactions, or that Linger begins for another reason. Pressing says that
+// at least one of the receipts that it left is not a refund.
 type Accepted struct {
 	Height, Final         primitives.Height
 	Busy, Fresh, Pressing bool
@@ -97,8 +98,8 @@ func (Due) event()      {}
 func (SetRules) event() {}
 func (Tick) event()     {}
 
-// Out is the pace from now on. At is the time at which the pace may change without an event; 0:
-// never.
+// Out is the pace from now on. At is the time at which the pace may change without an event, or 0
+// if it cannot.
 type Out struct {
 	Pace     Pace
 	At       int64
@@ -117,9 +118,9 @@ type Scheduler struct {
 	waiting bool
 	wanted  bool
 	due     bool
-	// pressing is set if the head left receipts that are not refunds, so a client may wait for
-	// them. ran is the time of the last block with transactions, or that executed or left such
-	// receipts
+	// pressing is set if the head left receipts that are not refunds, so that a client may wait for
+	// them. ran is the time of the last block that has transactions, or that executed or left
+	// receipts which are not refunds.
 	pressing bool
 	ran      int64
 	busy     primitives.Height // height of the highest block with work

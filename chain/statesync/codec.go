@@ -22,14 +22,15 @@ const (
 	MaxProof = 500 << 20
 )
 
-// MaxPartStrings is the maximum number of strings in a part. It is twice that of a part with a
-// memory usage of 30 MiB, where each string takes at least 50 bytes (near-primitives 0.38.0
-// src/state_part.rs PART_ENTRY_LIMIT).
+// MaxPartStrings is the maximum number of strings in a part. It is twice the number that a part
+// with a memory usage of 30 MiB can have, since each string counts as at least 50 bytes
+// (near-primitives 0.38.0 src/state_part.rs PART_ENTRY_LIMIT).
 const MaxPartStrings = 2 * (30 << 20) / 50
 
 // Bounds of the memory of decoded lists, in bytes, which may be longer than their encoding. The
-// lists of a part may take partRoom, those of a proof proofRoom plus twice its length: a validator
-// without an approval takes 57 bytes encoded and 64 decoded.
+// lists of a part may take partRoom bytes. Those of a proof may take proofRoom bytes plus twice the
+// proof's length, because a validator without an approval takes 57 bytes encoded and 64 bytes
+// decoded.
 const (
 	partRoom  = MaxPartStrings * int(unsafe.Sizeof([]byte(nil)))
 	proofRoom = 16 << 20
@@ -86,8 +87,8 @@ func checkPartHead(part []byte) error {
 	return nil
 }
 
-// unpackPart decompresses a part. It checks the head before it decompresses the rest. Errors:
-// ErrPacked.
+// unpackPart decompresses a part. It checks the beginning of the decompressed data before it
+// decompresses the rest. Errors: ErrPacked.
 func unpackPart(in []byte) ([]byte, error) {
 	d, err := zstd.NewReader(bytes.NewReader(in), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxPart),
 		zstd.WithDecoderLowmem(true))

@@ -11,8 +11,9 @@
 //	errors  ErrPacked is the sender's fault; the Machine returns no errors
 //	source  nearcore chain/client/src/sync/state, chain/network/src/snapshot_hosts
 //
-// A host that does not answer is paused, for longer each time; one that sends invalid data is
-// banned. A neard host answers 30 requests in 30 s, counting those of all its peers, and ignores
-// further ones; so the request rate stays below that. Over a slow link, fewer items are requested
-// at once, and timeouts grow if no other host is available; late responses are still accepted.
+// A host that does not answer is paused, each time for longer. A host that sends invalid data is
+// banned. A neard host answers 30 requests in 30 s, counted over all its peers, and ignores further
+// ones; so the machine sends requests at a lower rate. If a host is slow to answer, fewer items are
+// requested from it at the same time, and timeouts grow if no other host is available. Late
+// responses are still accepted.
 package statesync

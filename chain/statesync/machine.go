@@ -66,8 +66,8 @@ type (
 		From PeerID
 		Item Item
 	}
-	// ItemVerified is the result of the validation of an item. Bad: the item is invalid. Own: the item
-	// was not stored because of an error of this node.
+	// ItemVerified is the result of the validation of an item. Bad means that the item is invalid.
+	// Own means that the item was not stored because of an error of this node.
 	ItemVerified struct {
 		From     PeerID
 		Item     Item
@@ -206,7 +206,8 @@ func (m *Machine) take(now int64, from PeerID, i Item) {
 }
 
 // Asked returns the oldest item of a shard that was requested from a host and not answered yet. It
-// serves for answers that the host has nothing, which do not contain the item.
+// is for answers by which a host says that it has nothing, because such answers do not name the
+// item.
 func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool) {
 	for x, r := range m.asked {
 		if r.peer == from && x.Shard == id && !r.verifying && (!asked || r.at < m.asked[i].at) {
@@ -290,8 +291,8 @@ func (m *Machine) endRequest(i Item) {
 	delete(m.asked, i)
 }
 
-// pause stops requests to a host for a while. silent: the host did not answer; then the pause
-// doubles each time.
+// pause stops requests to a host for a while. silent says that the host did not answer; then the
+// pause doubles each time.
 func (m *Machine) pause(now int64, id PeerID, silent bool) {
 	h := m.hosts[id]
 	if h == nil {
@@ -361,8 +362,8 @@ func (m *Machine) known(ev *Known) {
 	}
 }
 
-// timeout returns the timeout of a request to a host, in ms. It doubles with each miss, since the
-// link may be slow.
+// timeout returns the timeout of a request to a host, in ms. It doubles with each request that the
+// host did not answer in time, since the link may be slow.
 func (m *Machine) timeout(h *host) int64 {
 	if h == nil {
 		return m.o.Wait
@@ -370,9 +371,9 @@ func (m *Machine) timeout(h *host) int64 {
 	return m.o.Wait << min(h.misses, 5)
 }
 
-// expire ends requests that timed out. A request to a host with a longer timeout ends after the
-// basic one if another host is available. Requests that were sent to a host at the same time count
-// as one miss.
+// expire ends requests that timed out. If another host is available for the item, the request ends
+// after the basic timeout, even if the host's own timeout is longer. Requests that were sent to a
+// host at the same time count as one missed answer.
 func (m *Machine) expire(now int64) {
 	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
 		r := m.asked[i]
@@ -421,8 +422,9 @@ func (m *Machine) eligible(now int64, i Item) (fit []*host) {
 	return fit
 }
 
-// askFor requests an item from the host with the fewest tries for it; among these, from the host
-// with the fewest requests. It returns false if no host is available.
+// askFor requests an item from the host from which it was requested the fewest times so far, and
+// among several such hosts from the one with the fewest requests in flight. It returns false if no
+// host is available.
 func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 	if m.asked[i] != nil {
 		return true

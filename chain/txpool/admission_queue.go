@@ -9,7 +9,7 @@ type QueueLimits struct {
 }
 
 // Queue contains items that wait to be checked, and returns them fairly: one item of each client in
-// turn, with fewer turns for clients with large items (deficit round robin). If the queue is full,
+// turn, where clients with large items get fewer turns (deficit round robin). If the queue is full,
 // the newest item of the client with the most bytes is evicted. So a client that sends more than
 // can be checked delays and loses only its own items.
 //

@@ -22,9 +22,9 @@
 //
 // # Rounds
 //
-// Problem: a chunk takes transactions until one of its limits is reached, and only its producer
-// knows when. Order and fairness must not depend on names, and a large pool must not be walked
-// for a small chunk.
+// Problem: a chunk takes transactions until one of its limits is reached, and only the code that
+// produces the chunk knows when. Order and fairness must not depend on account names, and a small
+// chunk must not require a walk over a large pool.
 //
 // Invariants:
 //   - Transactions of one signer, key and nonce index form a group. A group is walked by

@@ -1,7 +1,7 @@
 package txpool
 
-// Heaps that contain an entry: that of its group, ordered by nonce, and that of the pool, ordered
-// by the height of its base block.
+// The two heaps that contain an entry: the heap of its group, ordered by nonce, and the heap of the
+// pool, ordered by the height of the base block.
 const (
 	byNonce = iota
 	byAge

@@ -12,7 +12,8 @@ const none = int32(-1)
 
 // tree is an ordered set of hashes: a treap in one slice, without pointers, so that the garbage
 // collector need not scan it. A hash is both the key (all its bytes) and the priority (its last 8
-// bytes), so equal sets have equal shapes. It is balanced since the hashes are seeded.
+// bytes), so equal sets have equal shapes. The tree is balanced because the hashes are keyed with a
+// secret seed.
 type tree struct {
 	nodes []node
 	free  []int32

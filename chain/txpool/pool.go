@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Errors of Add. neard does not report a full pool: there the client waits until a timeout.
+// Errors of Add. With neard a client does not learn that the pool is full; it waits until a
+// timeout.
 var (
 	ErrFull    = errors.New("mempool: the pool is full")
 	ErrBytes   = fmt.Errorf("%w: too many bytes", ErrFull)
@@ -122,8 +123,8 @@ func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	return ok
 }
 
-// Front returns the transaction with the lowest nonce in the group of tx that the round has not
-// kept, or nil.
+// Front returns, of the transactions in the group of tx that the round has not kept, the one with
+// the lowest nonce, or nil.
 func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
@@ -133,7 +134,8 @@ func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransac
 	return p.entries[p.groups[g].waiting[0]].tx
 }
 
-// Crowded returns whether more than half of the allowed number or bytes is used.
+// Crowded returns whether more than half of the allowed number of transactions, or of the allowed
+// bytes, is used.
 func (p *Pool) Crowded() bool {
 	return exceeds(p.limits.Transactions/2, uint64(len(p.byHash)), 1) || exceeds(p.limits.Bytes/2, p.bytes, 1)
 }
@@ -187,8 +189,8 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	return true, nil
 }
 
-// exceeds returns whether have plus more exceeds limit; limit 0 means no limit. The sum does not
-// overflow, since sizes are those of data in memory.
+// exceeds returns whether have plus more exceeds limit; limit 0 means no limit. The sum cannot
+// overflow, because both terms are sizes of data in memory.
 func exceeds(limit, have, more uint64) bool { return limit != 0 && have+more > limit }
 
 func (p *Pool) newEntry(e entry) int32 {

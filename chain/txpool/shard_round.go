@@ -99,8 +99,8 @@ func (r *Round) enter(g int32) bool {
 	return true
 }
 
-// leave queues the current group for another visit, if a transaction was kept or dropped and others
-// are left.
+// leave queues the current group for another visit, if one of its transactions was kept or dropped
+// and others are left.
 func (r *Round) leave() {
 	if g := r.group(); g != nil && g.progressed && len(g.waiting) > 0 {
 		r.queue = append(r.queue, r.current)
@@ -121,7 +121,8 @@ func (r *Round) group() *group {
 // Group returns a number that identifies the current group within this round.
 func (r *Round) Group() int32 { return r.at }
 
-// Peek returns the transaction of the group with the lowest nonce that is not kept, or nil.
+// Peek returns, of the transactions of the group that are not kept, the one with the lowest nonce,
+// or nil.
 func (r *Round) Peek() *primitives.SignedTransaction {
 	g := r.group()
 	if g == nil || len(g.waiting) == 0 {

@@ -1,5 +1,5 @@
-// Package txstatus computes the execution level and the status of a transaction, from the outcomes
-// known so far and from which blocks are final.
+// Package txstatus computes the execution level and the status of a transaction. They follow from
+// the outcomes that are known so far and from which blocks are final.
 //
 //	in      the transaction, and a Source: outcomes by id, which receipts are refunds, which
 //	        blocks are final
@@ -23,8 +23,9 @@ type Source interface {
 	// Outcome returns the outcome of a transaction or receipt on the current chain.
 	Outcome(id primitives.Hash) (view.OutcomeProof, bool)
 	// IsRefund returns whether a receipt without an outcome is known to be a refund, which means
-	// that its predecessor is "system". parent is the outcome of the receipt that sent it. It
-	// returns false if that is not known; then a client waits for the receipt too.
+	// that its predecessor is "system". parent is the outcome of the execution that sent the
+	// receipt. IsRefund returns false if it is not known whether the receipt is a refund; then a
+	// client waits for this receipt too.
 	IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool
 	// IsFinal returns whether a block is final and on the current chain.
 	IsFinal(block primitives.Hash) bool
@@ -56,8 +57,9 @@ func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	return out
 }
 
-// Executed is the part of an outcome that Reached needs. It contains no bytes of the outcome, since
-// thousands of clients may wait for the same outcomes, and each evaluates them at each block.
+// Executed is the part of an outcome that Reached needs. It refers to no bytes of the outcome, so
+// that it is small: thousands of clients may wait for the same outcomes, and each evaluates them at
+// each block.
 type Executed struct {
 	Known  bool // the outcome is known
 	Status primitives.StatusKind
@@ -66,7 +68,8 @@ type Executed struct {
 	Refund primitives.Hash   // the one of these receipts that is known to be a refund; zero: none
 }
 
-// Reached returns the same as Level(Outcomes(tx, src), src) if executed returns what src contains.
+// Reached returns the same level as Level(Outcomes(tx, src), src), for a src whose contents
+// executed returns.
 func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.ExecutionLevel {
 	first := executed(tx)
 	if !first.Known || first.Status == primitives.StatusUnknown {
