@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sideStore has a genesis, block 2 of the head's branch, and a branch beside it of three blocks, of
-// which the first changes all keys.
+// sideStore returns a store with a genesis, block 2 of the head's branch, and a side branch of
+// three blocks (side), the first of which changes all keys.
 func sideStore(t *testing.T) (s *Store, side []*Block) {
 	t.Helper()
 	o := testOptions()
@@ -63,9 +63,9 @@ func sideStore(t *testing.T) (s *Store, side []*Block) {
 	return s, side
 }
 
-// TestScanOfBranchThatWins checks that a scan of a block beside the head's branch yields its state
-// to the end if that branch becomes the head's meanwhile and the flat head advances to the block's
-// parent.
+// TestScanOfBranchThatWins checks a scan of a block on a side branch. While the scan runs, that
+// branch becomes the head's branch and the flat head advances to the block's parent. The scan must
+// still yield the block's whole state.
 func TestScanOfBranchThatWins(t *testing.T) {
 	s, side := sideStore(t)
 	last := side[2]
@@ -175,9 +175,9 @@ func (m *branchModel) read(s *Store, rng *rand.Rand) error {
 	return nil
 }
 
-// TestBranchesBesideWriter compares reads of random blocks with whole states in maps, one for each
-// block, while another goroutine commits blocks, on long forks and with splits, and rarely advances
-// the flat head, collects, rewinds or opens an overlay.
+// TestBranchesBesideWriter compares reads of random blocks with a model that has the whole state of
+// each block in a map. Meanwhile another goroutine commits blocks, with long forks and shard
+// splits; it sometimes advances the flat head, collects garbage, rewinds or opens an overlay.
 func TestBranchesBesideWriter(t *testing.T) {
 	seeds, blocks := 6, 250
 	if testing.Short() || testutil.Racing {

@@ -8,9 +8,9 @@ import (
 	"weak"
 )
 
-// TestBodiesAreFreedWhenFlatHeadPasses: of a committed block the store keeps only the changes, and
-// those until the flat head passes it. Otherwise a thousand blocks of large transactions would stay
-// in memory long after they are in the log and the index.
+// TestBodiesAreFreedWhenFlatHeadPasses: of a committed block the store keeps only the changes in
+// memory, and these only until the flat head passes the block. Otherwise a thousand blocks of large
+// transactions would stay in memory long after they are in the log and the index.
 func TestBodiesAreFreedWhenFlatHeadPasses(t *testing.T) {
 	const blocks, size = 12, 300 << 10
 	s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity, NoSync: true})

@@ -33,10 +33,10 @@ func uncachedPairs(accounts int) (keys, values [][]byte) {
 	return keys, values
 }
 
-// BenchmarkFirstReadAfterStart measures the first read of an account after a start, by the size of
-// the subtrees that are loaded as pairs: the start itself, the read, how much of it is pairs and
-// how much frontier entries, and the memory that a read keeps; and the same of a second read out of
-// some thousands, when the upper levels are loaded.
+// BenchmarkFirstReadAfterStart measures the first read of an account after a start, for several
+// sizes of the subtrees that are loaded as pairs. It reports the time of the start, the time of the
+// read, how much the read spends on pairs and how much on frontier entries, and how much memory
+// stays in use after it. It reports the same for a later read, when the upper levels are loaded.
 func BenchmarkFirstReadAfterStart(b *testing.B) {
 	const accounts, touches = 300_000, 2000
 	keys, values := uncachedPairs(accounts)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReplacedBodiesKeepRunsFew checks that the runs stay few, and each has the last body of a
-// block, if bodies of many blocks are replaced, as when a shard is caught up.
+// TestReplacedBodiesKeepRunsFew: if the bodies of many blocks are replaced, as when a shard is
+// caught up, the number of runs stays small, and the runs have the last body of each block.
 func TestReplacedBodiesKeepRunsFew(t *testing.T) {
 	const blocks = 1000
 	var k pendingKeys

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRowOfHeadsBranchWins: a row that blocks of several branches put under one name is that of the
-// head's branch, whichever came last. A row of one branch alone is found. A losing branch leaves
-// nothing.
+// TestRowOfHeadsBranchWins: if blocks of several branches put a row with the same name, readers get
+// the row of the head's branch, whichever block was committed last. A row that only one branch has
+// is found on any branch. The rows of an abandoned branch are removed.
 func TestRowOfHeadsBranchWins(t *testing.T) {
 	disk := NewMemDisk()
 	s, err := OpenMemory(disk, testOptions())

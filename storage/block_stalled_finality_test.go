@@ -40,8 +40,8 @@ func inMemory(s *Store) (n int) {
 	return n
 }
 
-// scanned checks that a scan reads no more of the blocks above the flat head than it yields,
-// wherever its block is: one item for each pair, and no whole record.
+// scanned checks how much a scan reads of the blocks above the flat head, wherever the scanned
+// block is: one item for each pair that it yields, and no whole record.
 func scanned(t *testing.T, s *Store, all []*Block) {
 	t.Helper()
 	last := map[string][]byte{} // of all keys that were changed up to a block
@@ -81,9 +81,9 @@ func scanned(t *testing.T, s *Store, all []*Block) {
 	}
 }
 
-// TestStalledFinalityKeepsNewestInMemory: of blocks that wait for finality only the newest are in
-// memory, before and after a restart. What an old one did is found by reading about one record, and
-// an advance of the flat head reads each once.
+// TestStalledFinalityKeepsNewestInMemory: of the blocks that wait for finality only the newest are
+// in memory, before and after a restart. To find what an older block did, the store reads about one
+// record. An advance of the flat head reads each older block once.
 func TestStalledFinalityKeepsNewestInMemory(t *testing.T) {
 	const blocks, transfers, warm = 1500, 4, 32
 	dir := t.TempDir()

@@ -13,7 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// TestColumnTable prints the table: an ID that moves, or a kind of section, shows in review.
+// TestColumnTable compares the table of columns and section kinds with a printed copy, so that an
+// ID that changes shows up in a diff.
 func TestColumnTable(t *testing.T) {
 	var b strings.Builder
 	for _, c := range columnTable {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFullDiskAtFirstStart: a folder that cannot be begun for want of room says so, and can be
-// begun once there is some.
+// TestFullDiskAtFirstStart: creating a store on a full disk returns an error that says so. Once
+// there is room, the same folder can be used.
 func TestFullDiskAtFirstStart(t *testing.T) {
 	refused := 0
 	for left := int64(0); ; left = left + left/8 + 7 {

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestMemFileMatchesRealFile: a file in memory reads, grows and is cut as one of the operating
-// system, also at the borders of its pages and with no bytes, and Save writes its content.
+// TestMemFileMatchesRealFile: reading, growing and truncating a file in memory has the same results
+// as with a file of the operating system, also at the borders of pages and with zero bytes. Save
+// writes the same content.
 func TestMemFileMatchesRealFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sizes := []int64{0, 1, 7, pageSize - 1, pageSize, pageSize + 1, 2*pageSize - 1, 2 * pageSize, 2*pageSize + 1, 5 * pageSize}
@@ -88,8 +89,8 @@ func TestMemFileMatchesRealFile(t *testing.T) {
 	}
 }
 
-// TestSavedMemDiskOpens: what was saved opens, with all that it had, also where it is longer than a
-// page.
+// TestSavedMemDiskOpens: a folder that Save wrote can be opened and has all data, also if files are
+// longer than a page.
 func TestSavedMemDiskOpens(t *testing.T) {
 	d := NewMemDisk()
 	s, refs := longStore(t, Options{Identity: testIdentity}, d, 3, 40)

@@ -270,9 +270,9 @@ func (c *fullChain) write(s *Store, rng *rand.Rand, upto primitives.Height) (aga
 	return false
 }
 
-// TestFullAtEachStep fills the disk at each step of all writes: nothing that was acknowledged is
-// lost, reads go on, a process that is killed then leaves a folder that opens, a folder on a full
-// disk can be read, and with room the writing continues by itself.
+// TestFullAtEachStep fills the disk at each step of all writes. No acknowledged write is lost, and
+// reads continue. If the process is killed then, its folder can be opened again. A folder on a full
+// disk can be opened for reading. Once there is room, writing continues by itself.
 func TestFullAtEachStep(t *testing.T) {
 	const upto = 44
 	begin := func(t *testing.T) string {
@@ -404,8 +404,8 @@ func checkReads(t *testing.T, s *Store, what string, told primitives.Height) {
 	}
 }
 
-// TestBrokenDiskIsNotFull: a disk error other than a lack of room ends the writing for good, and no
-// writer waits for it.
+// TestBrokenDiskIsNotFull: after a disk error other than a lack of room the store takes no more
+// writes, and no writer waits.
 func TestBrokenDiskIsNotFull(t *testing.T) {
 	for _, from := range []int{1, 2, 9, 20, 33} {
 		dir := t.TempDir()
@@ -439,8 +439,8 @@ func TestBrokenDiskIsNotFull(t *testing.T) {
 	}
 }
 
-// TestFullWhileOpeningEndsOnce: a disk that was full before any writer waited is waited for once
-// the store is open. When it has room the waiters continue, once.
+// TestFullWhileOpeningEndsOnce: if the disk was full while the store was opened, writers wait once
+// the store is open. When there is room they continue, and the end of the wait is reported once.
 func TestFullWhileOpeningEndsOnce(t *testing.T) {
 	s := newDiskSpace(NewMemDisk(), time.Hour)
 	s.noteFull(ErrFull, 1, false)

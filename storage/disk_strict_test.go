@@ -14,9 +14,10 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// strictDisk is a folder as bad as a file system may be: what is not synced is lost page by page,
-// in any order, torn within pages. What was removed may come back. It fails at the call with a
-// chosen number, once, for some calls or for good. The power may go at a later call.
+// strictDisk is a folder with the worst behaviour that a file system may have. In a power cut, each
+// page that was not synced may be lost or torn, independently of the others, and removed files may
+// come back. The disk fails at the call with a chosen number: once, for some calls, or for good.
+// The power may be cut at a later call.
 type strictDisk struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -70,9 +71,9 @@ func (d *strictDisk) fail(n int, how error) {
 	}
 }
 
-// failThenCut has calls fail from the nth from now on, lasts of them, and the power go at the call
-// that comes later by then. With n = 0 none fails. If kind is not empty, the first call that fails is
-// the next one of this kind.
+// failThenCut makes lasts calls fail, beginning with the nth call from now on; with n = 0 none
+// fails. If kind is not empty, the first call that fails is instead the next one of this kind. The
+// power is cut `then` calls after the nth.
 func (d *strictDisk) failThenCut(n int, kind string, how error, lasts, then int) {
 	d.fail(n, how)
 	d.mu.Lock()
@@ -316,8 +317,8 @@ func (f *strictFile) Size() (int64, error) {
 	return int64(len(f.now)), nil
 }
 
-// Sync counts as a call. When it fails, the pages may be on the disk or not, and a later one does
-// not try again.
+// Sync counts as a call. If it fails, the pages may or may not be on the disk, and a later Sync
+// does not write them again.
 func (f *strictFile) Sync() error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
@@ -565,7 +566,7 @@ func (s *strictStorage) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 	return strictWriter{f}, nil
 }
 
-// Remove removes a file, until a power cut may bring it back.
+// Remove removes a file. A power cut may bring it back.
 func (s *strictStorage) Remove(fd lstorage.FileDesc) error {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()

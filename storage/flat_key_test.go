@@ -7,7 +7,8 @@ import (
 )
 
 // TestColumnsAreShardsOrAccounts: every column that a trie key may have belongs to an account or to
-// a shard. A new column that neither list names would be one shard's row under every shard's key.
+// a shard. Without this check, a new column that neither list names would be treated as one of
+// accounts, so that all shards would share its rows.
 func TestColumnsAreShardsOrAccounts(t *testing.T) {
 	known := 0
 	for c := range 256 {

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// longStore has a chain of so many blocks, all at or below the flat head, which advanced in steps,
-// in epochs of ten, each with changes, outcomes and receipts.
+// longStore returns a store with a chain of the given number of blocks, in epochs of ten, each with
+// changes, outcomes and receipts. The flat head has advanced in several steps and has passed all
+// blocks.
 func longStore(t testing.TB, o Options, disk *MemDisk, blocks, keys int) (s *Store, refs []BlockRef) {
 	s, err := OpenMemory(disk, o)
 	if err != nil {
@@ -251,8 +252,8 @@ func cpuTime(t testing.TB) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// TestCollectKeepsBlocksFromHeight: blocks that must stay from a height on do stay, over any number
-// of epochs, and are removed once the bound is lifted.
+// TestCollectKeepsBlocksFromHeight: GCOptions.From keeps the blocks from a height on, however many
+// epochs old they are. They are removed once the bound is gone.
 func TestCollectKeepsBlocksFromHeight(t *testing.T) {
 	s, refs := longStore(t, Options{WriteBuffer: 1 << 20}, NewMemDisk(), 99, 3)
 	defer func() { _ = s.Close() }()

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFirstStartAfterCrash: whatever a crash leaves of a folder's very first start, as far as
-// goleveldb has come with its index, the next start makes the folder. A folder with a CURRENT or a
-// table belongs to another program and is not touched.
+// TestFirstStartAfterCrash: a crash during the very first start may leave goleveldb's index in any
+// stage of its creation. From each stage the next start creates the store. A folder with a CURRENT
+// or a table belongs to another program and is not touched.
 func TestFirstStartAfterCrash(t *testing.T) {
 	whole := t.TempDir()
 	s, err := Open(whole, testOptions())

@@ -11,8 +11,8 @@ type freedBlock struct{ freed *int }
 
 func (b freedBlock) Release() { *b.freed++ }
 
-// TestBlockIsCachedFromSecondRead: a block stays from its second read on, an index at once, and a
-// block that is read once evicts neither.
+// TestBlockIsCachedFromSecondRead: a block is cached from its second read on, but a table's index
+// at once. A block that is read only once evicts neither.
 func TestBlockIsCachedFromSecondRead(t *testing.T) {
 	freed := 0
 	c := lcache.NewCache(newSecondReadCache(1 << 20))

@@ -26,8 +26,8 @@ const (
 	racingChild = "TROUPE_STORAGE_RACING"
 )
 
-// TestMain restarts the process with the suppressions of the race detector, which it reads only
-// when a process begins. It prints at the end how often they matched.
+// TestMain starts the process again with suppressions for the race detector, because the race
+// detector reads them only when a process begins. At the end it prints how often they matched.
 func TestMain(m *testing.M) {
 	if list, err := filepath.Abs(passedOver); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -46,9 +46,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRaceSuppressionIsExact: goleveldb's own race on a failing disk is suppressed, by its present
-// function name. A race of the same kind in our code fails the test, and so does one between
-// goleveldb's goroutine and our code.
+// TestRaceSuppressionIsExact: the suppression matches goleveldb's own data race on a failing disk,
+// by the present name of the function. A race of the same kind in our code still fails the test,
+// and so does a race between a goroutine of goleveldb and our code.
 func TestRaceSuppressionIsExact(t *testing.T) {
 	list, err := os.ReadFile(passedOver)
 	if err != nil || strings.Count(string(list), "\nrace:^") != 2 {
@@ -126,8 +126,8 @@ func (s noMerge) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 	return s.Storage.Create(fd)
 }
 
-// failMerges counts how often a writer that waits for a flush, which has not failed itself, gets
-// the error of a failed merge.
+// failMerges counts how often a writer that waits for a flush gets the error of a failed compaction
+// although the flush itself has not failed.
 func failMerges(t *testing.T, count bool) (told int) {
 	stor := noMerge{Storage: lstorage.NewMemStorage()}
 	if count {

@@ -13,9 +13,9 @@ func tables(s *Store) []int {
 	return now.LevelTables
 }
 
-// TestImportEndsWithIndexAtRest: in whatever order an import's rows come, it ends with all tables
-// on one level, none of which must be merged. An import that fits into the write buffer ends
-// without tables.
+// TestImportEndsWithIndexAtRest: in whatever order an import writes its rows, all tables are on one
+// level afterwards and no compaction is due. An import that fits into the write buffer leaves no
+// tables.
 func TestImportEndsWithIndexAtRest(t *testing.T) {
 	for _, n := range []int{10, 150_000} {
 		o := testOptions()
@@ -55,8 +55,8 @@ func TestImportEndsWithIndexAtRest(t *testing.T) {
 	}
 }
 
-// TestJournalHasBoundedSteps: a journal has at most half as many steps as are kept, however small
-// they are: a start detects each lost step.
+// TestJournalHasBoundedSteps: a journal has at most half as many steps as step numbers are kept,
+// however small the steps are. So a start detects each lost step.
 func TestJournalHasBoundedSteps(t *testing.T) {
 	o := testOptions()
 	o.WriteBuffer = 1 << 20
@@ -96,8 +96,8 @@ func TestWriteBufferFollowsIndexSize(t *testing.T) {
 			t.Errorf("flushes of %d bytes: %d gather, want %d", buffer, got, want)
 		}
 	}
-	// Level one is small in an index of gigabytes, most of which is below it: otherwise each merge
-	// of level 0 would rewrite the whole index.
+	// Level 1 must be small in an index of gigabytes, so that most of the index is below it.
+	// Otherwise each compaction of level 0 would rewrite the whole index.
 	for buffer, want := range map[int]int64{DefaultWriteBuffer: 256 << 20, maxWriteBuffer: 512 << 20} {
 		o := levelOptions(&Options{WriteBuffer: buffer})
 		if one, two := o.GetCompactionTotalSize(1), o.GetCompactionTotalSize(2); one > want || one < want-10 || two < 9*one {

@@ -38,8 +38,8 @@ func (badCursor) seek([]byte) bool { return false }
 func (badCursor) valid() bool      { return false }
 func (badCursor) done() error      { return errRead }
 
-// TestCatchupReadErrorIsReturned: if the catchup records cannot be read, what they may hold is not
-// reported as absent, and garbage collection does not pass them.
+// TestCatchupReadErrorIsReturned: if the catchup records cannot be read, the data that may be in
+// them is not reported as absent, and garbage collection does not pass their blocks.
 func TestCatchupReadErrorIsReturned(t *testing.T) {
 	c := newSnapshotChain(t)
 	c.grow(30)
@@ -68,8 +68,8 @@ func TestCatchupReadErrorIsReturned(t *testing.T) {
 	}
 }
 
-// TestBlockReadErrorIsNotAbsence: a block that cannot be read is not taken for one without the
-// shard.
+// TestBlockReadErrorIsNotAbsence: a block that cannot be read is not taken for a block that lacks
+// the shard.
 func TestBlockReadErrorIsNotAbsence(t *testing.T) {
 	c := newSnapshotChain(t)
 	c.grow(9)
@@ -80,7 +80,7 @@ func TestBlockReadErrorIsNotAbsence(t *testing.T) {
 }
 
 // TestCanonicalReadErrorIsNotOrder: if the canonical block cannot be read, InstallShard and
-// SnapshotState return that error and do not claim that the caller is at fault.
+// SnapshotState return the error of the read, and not ErrOrder, which would blame the caller.
 func TestCanonicalReadErrorIsNotOrder(t *testing.T) {
 	c := newSnapshotChain(t)
 	c.grow(9)

@@ -55,8 +55,8 @@ func (s heldSnapshot) iterate(lo, hi []byte) cursor {
 func (c heldCursor) done() error { c.in.open.Add(-1); return c.cursor.done() }
 
 // TestLoadsShareSnapshot: loads between two advances of the flat head share a snapshot and its
-// cursors. They read the state of their block. With the next advance, and when the store is closed,
-// everything is released except what a reader still uses.
+// cursors, and read the state of their block. At the next advance, and when the store is closed,
+// snapshots and cursors are released, except those that a reader still uses.
 func TestLoadsShareSnapshot(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkStaleRead measures a load of some neighbouring rows after flushes that are on level 0,
-// by the current and by the stale index.
+// BenchmarkStaleRead measures loading some neighbouring rows while there are flushes on level 0:
+// once through the current index and once through the stale index.
 func BenchmarkStaleRead(b *testing.B) {
 	const rows, changes = 1_000_000, 5000
 	for _, flushes := range []int{0, 1, 3} {

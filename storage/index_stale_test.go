@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStaleReaderIsRenewed: a large index is read through stale cursors, to which no later flush is
-// added. They are renewed when what was flushed has been merged, or when too much of what is read
-// has changed, and are released with the store.
+// TestStaleReaderIsRenewed: a large index is read through stale cursors, which do not visit later
+// flushes. The cursors are renewed when these flushes have been compacted, or when too many reads
+// found changed data. They are released with the store.
 func TestStaleReaderIsRenewed(t *testing.T) {
 	o, disk := testOptions(), NewMemDisk()
 	o.StaleReadSize = 1
@@ -83,8 +83,8 @@ func TestStaleReaderIsRenewed(t *testing.T) {
 	if v, err := s.ValueAt(prev, 0, key(7)); err != nil || string(v) != "new" {
 		t.Fatalf("row 7 = %q, %v", v, err)
 	}
-	// The write buffer of the first step was rotated, so that later writes are not in the memory
-	// that the cursors read.
+	// The write buffer was rotated after the first step, so later writes are not in the memory that
+	// the cursors read.
 	if now := tables(s); now[0] == 0 {
 		t.Errorf("tables on the levels %v: the first step stays in memory", now)
 	}
@@ -167,7 +167,7 @@ func TestCloseAfterFailedRotate(t *testing.T) {
 	}
 }
 
-// TestSmallIndexHasNoStaleReader: a small index has none.
+// TestSmallIndexHasNoStaleReader: a store with a small index has no stale reader.
 func TestSmallIndexHasNoStaleReader(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

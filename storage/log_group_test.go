@@ -14,8 +14,8 @@ type fullLog struct{ *faultDisk }
 
 func (d fullLog) openIndex() (lstorage.Storage, error) { return d.faultDisk.disk.openIndex() }
 
-// TestFullDiskSplitsGroupCommit: of blocks that are committed together those that fit are stored,
-// and the rest later.
+// TestFullDiskSplitsGroupCommit: if the disk fills up while several blocks are committed together,
+// those that fit are stored, and the rest can be committed later.
 func TestFullDiskSplitsGroupCommit(t *testing.T) {
 	d := fullLog{&faultDisk{disk: osDisk{t.TempDir()}}}
 	d.left.Store(1 << 40)
@@ -54,8 +54,8 @@ func TestFullDiskSplitsGroupCommit(t *testing.T) {
 }
 
 // TestTornGroupIsEndOfLog: after a power cut the later of two records that shared a sync may be
-// whole and the earlier one torn. That is the end of the log. A torn record is damage if the next
-// record was written after it was synced.
+// whole and the earlier one torn. Then the log ends before the torn record. But if the whole record
+// was written after the torn one was synced, that is damage.
 func TestTornGroupIsEndOfLog(t *testing.T) {
 	o := testOptions()
 	o.NoSync, o.SegmentSize = false, DefaultSegment

@@ -45,9 +45,9 @@ func wholeHead(t *testing.T, files map[string]string, what string, height primit
 	}
 }
 
-// TestInterruptedRecovery: an index with two journals, as a kill in the middle of a flush leaves
-// it, opens with everything that was stored after its recovery was interrupted for want of room at
-// any moment.
+// TestInterruptedRecovery starts from an index with two journals, as a kill in the middle of a
+// flush leaves it. Its recovery is interrupted at any moment because the disk is full. Afterwards
+// the store opens with everything that was stored.
 func TestInterruptedRecovery(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 30); err != nil {
@@ -59,8 +59,8 @@ func TestInterruptedRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := readDir(t, dir)
-	// What the second run wrote to its journal and to the log, after what the first run left: as if
-	// nothing had been flushed.
+	// These files have what the second run wrote to its journal and to the log, appended to what
+	// the first run left, as if nothing had been flushed.
 	files := maps.Clone(first)
 	files[journalOf(both)] = both[journalOf(both)]
 	for name, b := range both {
@@ -91,8 +91,8 @@ func TestInterruptedRecovery(t *testing.T) {
 	}
 }
 
-// TestLostIndexPageIsRebuilt: a power cut may take any unsynced page of the index. All of it is
-// rebuilt.
+// TestLostIndexPageIsRebuilt: a power cut may destroy any unsynced page of the index. Open rebuilds
+// all that was on it.
 func TestLostIndexPageIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions()
@@ -180,9 +180,9 @@ func lastSegment(files map[string]string) (last, next string) {
 	return logName + "/" + segmentName(uint32(n)), logName + "/" + segmentName(uint32(n+1))
 }
 
-// TestEmptySegmentCameBack: a segment whose creation failed may come back empty in a power cut, after
-// the one before it has got more records and reserved space. The folder opens, now and after the
-// empty segment has got records.
+// TestEmptySegmentCameBack: a power cut may bring back, empty, a segment whose creation failed,
+// although the segment before it has got more records and reserved space since. The folder opens
+// then, and also after the empty segment has got records.
 func TestEmptySegmentCameBack(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 10); err != nil {
@@ -206,8 +206,9 @@ func TestEmptySegmentCameBack(t *testing.T) {
 	}
 }
 
-// TestBrokenSegmentBeforeAnother: a segment was whole before the next one got a record. So if its last
-// record is broken, that is damage, also where the index does not know of the records.
+// TestBrokenSegmentBeforeAnother: a segment is complete and synced before the next one gets a
+// record. So if the last record of a segment before the last one is broken, that is damage, even if
+// the index does not know of the records.
 func TestBrokenSegmentBeforeAnother(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions()

@@ -132,7 +132,7 @@ func TestShippedLogIsEqual(t *testing.T) {
 }
 
 // TestUnpackDetectsChangedBytes: every changed byte of a record is detected, except in the parts of
-// its head that no checksum covers, which yield another block or none.
+// its head that no checksum covers. A change there leads to another block or to an error.
 func TestUnpackDetectsChangedBytes(t *testing.T) {
 	m := newModel(t, 7)
 	g := m.genesis

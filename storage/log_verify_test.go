@@ -40,8 +40,8 @@ func TestCheckLogFindsChangedByte(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// What Open cut off as the torn end of the log is not there any more: there are fewer
-			// records then.
+			// Open has cut off what looked like the torn end of the log, so there are fewer records
+			// then.
 			if n, err := open(dir); err == nil && n >= 61 || err != nil && !errors.Is(err, ErrDamaged) {
 				t.Errorf("%s byte %d: %d records, %v", name, at, n, err)
 			} else if err != nil && strings.Contains(err.Error(), name) {

@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOutcomeIsFoundWhileFlatHeadAdvances: an outcome is found at every moment of the advance of
-// the flat head that moves its block into the index, also with a lower bound of the height.
-// Otherwise an executed transaction would seem unknown during the advance.
+// TestOutcomeIsFoundWhileFlatHeadAdvances: an advance of the flat head moves the outcomes of a
+// block from memory to the index. An outcome is found at every moment of it, also by a lookup with
+// a lower bound of the height. Otherwise an executed transaction would seem unknown during the
+// advance.
 func TestOutcomeIsFoundWhileFlatHeadAdvances(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 3, 5)
 	last := refs[len(refs)-1]

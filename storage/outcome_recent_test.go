@@ -18,9 +18,9 @@ func (x *seekCountIndex) iterate(lo, hi []byte) cursor {
 	return x.index.iterate(lo, hi)
 }
 
-// TestRecentOutcomeIsFoundWithoutIndex: a lookup of an outcome, or of a transaction with one, of a
-// block that the flat head passed recently does not read the index and finds it. A remembered place
-// never leads to another ID's outcome.
+// TestRecentOutcomeIsFoundWithoutIndex: the outcomes of blocks that the flat head passed recently,
+// and their transactions, are found without reading the index. A remembered place never leads to
+// the outcome of another ID.
 func TestRecentOutcomeIsFoundWithoutIndex(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
 	last := refs[len(refs)-1]
@@ -108,8 +108,8 @@ func TestRecentOutcomeIsFoundWithoutIndex(t *testing.T) {
 }
 
 // TestReceiptOfOutcomeIsFoundWithoutIndex: a receipt that an outcome names is found without reading
-// the index, whether its block is far below the flat head or above it. If it is not there, it is
-// found as any other.
+// the index, whether its block is far below the flat head or above it. If it is not in the block of
+// the outcome, it is found like any other receipt.
 func TestReceiptOfOutcomeIsFoundWithoutIndex(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
 	x := &seekCountIndex{index: s.db}

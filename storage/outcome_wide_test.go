@@ -28,9 +28,9 @@ func (d countedDisk) openFile(name string) (file, error) {
 	return countedFile{f, d.read}, err
 }
 
-// TestReceiptOfWideBlockReadsPart: if an outcome's shard has sent more than the cache holds, each
-// of its receipts costs the part of the block that contains it, and not all that was sent:
-// otherwise a status with a thousand receipts would unpack the block a thousand times.
+// TestReceiptOfWideBlockReadsPart: if the shard of an outcome has sent more receipts than the cache
+// holds, finding one of them reads only the part of the block that contains it. If it read all that
+// was sent, a status with a thousand receipts would decompress the block a thousand times.
 func TestReceiptOfWideBlockReadsPart(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity})
 	if err != nil {

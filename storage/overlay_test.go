@@ -53,8 +53,9 @@ func (k *overlayTest) advance(t *testing.T) {
 
 // TestOverlaySeesAncestorsOnly: an overlay has the ancestors of its base and what it has stored
 // itself, for every kind of read, and nothing of its parent's later blocks, of its parent's forks,
-// or of another overlay. Nor do these have anything of it. The parent continues, advances its flat
-// head and collects meanwhile, and an overlay has overlays.
+// or of another overlay. Conversely, these do not see what the overlay stores. Meanwhile the parent
+// continues, advances its flat head and collects garbage. The test also opens overlays of an
+// overlay.
 func TestOverlaySeesAncestorsOnly(t *testing.T) {
 	for seed := uint64(0); seed < 2; seed++ {
 		o := testOptions()
@@ -135,9 +136,9 @@ func TestOverlaySeesAncestorsOnly(t *testing.T) {
 	}
 }
 
-// TestOverlayRows: the engine's rows are those of the overlay's base block, and its own. Rows of
-// Write belong to the parent alone. The final block is the one at the beginning, also after a
-// rewind to the base.
+// TestOverlayRows: an overlay has the engine's rows as of its base block and those that it stored
+// itself. Rows that Write stored in the parent are not visible. The final block is the one given
+// when the overlay was opened, also after a rewind to the base.
 func TestOverlayRows(t *testing.T) {
 	m := newModel(t, 1)
 	m.whole = true
@@ -236,7 +237,7 @@ func TestOverlayRows(t *testing.T) {
 	}
 }
 
-// BenchmarkOverlay is a child that is opened, gets a block and is closed.
+// BenchmarkOverlay opens an overlay, commits a block to it and closes it.
 func BenchmarkOverlay(b *testing.B) {
 	m := newModel(&testing.T{}, 1)
 	m.whole = true

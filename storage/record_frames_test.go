@@ -39,8 +39,8 @@ func busyStore(t testing.TB, blocks, transfers int) (s *Store, all []*Block) {
 	return s, all
 }
 
-// TestFramesOfBlockStayCached: the frames that clients of a block with a thousand transactions
-// read, and of the next block, are read once: the cache holds them all.
+// TestFramesOfBlockStayCached: the cache is large enough for the frames that clients read of a
+// block with a thousand transactions and of the next block, so each of these frames is read once.
 func TestFramesOfBlockStayCached(t *testing.T) {
 	s, all := busyStore(t, 6, 1000)
 	frames := 0

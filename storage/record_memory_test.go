@@ -36,9 +36,9 @@ func sizedBlock(rng *rand.Rand, prev BlockRef, sizes []int) *Block {
 	return b
 }
 
-// TestRecordBuffersAreReused: records are encoded in reused buffers, also of other stores, and each
-// has the content of its block, whatever was encoded before or at the same time. The buffers of a
-// long record are not kept.
+// TestRecordBuffersAreReused: records are encoded in buffers that all stores share and reuse. Each
+// record has the content of its own block, whatever was encoded before or is being encoded at the
+// same time. The buffers of a long record are not kept.
 func TestRecordBuffersAreReused(t *testing.T) {
 	var all sync.WaitGroup
 	for g := range 3 {
@@ -133,8 +133,8 @@ func sameBlock(s *Store, b *Block) error {
 	return nil
 }
 
-// TestIdleStoreKeepsNoBuffers: a store that has written a long record keeps no buffers for it: a
-// process may have a thousand idle stores.
+// TestIdleStoreKeepsNoBuffers: a store that has written a long record keeps no buffers for it,
+// because a process may have a thousand idle stores.
 func TestIdleStoreKeepsNoBuffers(t *testing.T) {
 	const stores, long = 20, 1 << 20
 	heap := func() uint64 {

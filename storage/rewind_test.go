@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRewoundChainMatchesModel: a chain that was rewound and continued equals one that never had
-// the abandoned blocks: for every kind of read, over restarts, advances of the flat head and
-// further rewinds. The abandoned blocks are not found any more.
+// TestRewoundChainMatchesModel: after a rewind a chain continues, and then equals a chain that
+// never had the abandoned blocks. This holds for every kind of read, and after restarts, advances
+// of the flat head and further rewinds. The abandoned blocks are not found any more.
 func TestRewoundChainMatchesModel(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		m := newModel(t, seed)

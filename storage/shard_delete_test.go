@@ -82,8 +82,8 @@ func TestHeaderWriteWaitsForOneDeletionPiece(t *testing.T) {
 	}
 }
 
-// TestStageDuringDeletion: what comes in between two pieces of a removal is not removed by the
-// next.
+// TestStageDuringDeletion: rows that Stage writes between two pieces of a shard's deletion are not
+// removed by the later pieces.
 func TestStageDuringDeletion(t *testing.T) {
 	s := untrackingStore(t)
 	var r *shardDeletion

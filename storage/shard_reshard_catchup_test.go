@@ -8,8 +8,8 @@ import (
 )
 
 // TestSplitOfCaughtUpShard: a shard that was caught up and then split does not count as catching
-// up: garbage collection continues. Its child shards may be untracked or imported, after which its
-// own states are gone and are never read in part.
+// up: garbage collection continues. Once one of its child shards is untracked or imported, its own
+// states are gone: a read of them never returns only some of the values.
 func TestSplitOfCaughtUpShard(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

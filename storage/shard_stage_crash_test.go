@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What the chain of crash points does in a third shard, which is imported and untracked. Its
-// results are in catchup records only.
+// In the chain of the crash-point tests, a third shard is imported and untracked. Its results are
+// only in catchup records.
 
 const (
 	lateShard = primitives.ShardID(2)
@@ -171,9 +171,9 @@ func (c *strictChain) checkCatchup(s *Store) {
 	}
 }
 
-// TestStageAfterInterruptedDeletion: a shard is staged again after a power cut interrupted its
-// deletion, with further power cuts at any call and a collection in between: the parts that Stage
-// returns are there.
+// TestStageAfterInterruptedDeletion: after a power cut has interrupted the deletion of a shard, the
+// shard is staged again, with further power cuts at any call and a garbage collection in between.
+// Afterwards the parts that Stage returns are there.
 func TestStageAfterInterruptedDeletion(t *testing.T) {
 	left, staged := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {

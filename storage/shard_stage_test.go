@@ -40,8 +40,8 @@ func (c *shardTest) must(err error) {
 	}
 }
 
-// commit stores a block in both stores. In the one without shard 1, or with shard 1 not up to the
-// parent, it omits that shard.
+// commit stores a block in both stores. For the store under test it omits shard 1, if that store
+// does not have the shard's state after the block's parent.
 func (c *shardTest) commit(parent BlockRef, head bool) {
 	b := c.m.next(parent, head)
 	c.must(c.all.Commit(b))
@@ -63,8 +63,8 @@ func (c *shardTest) advance() {
 	c.m.folded = upto
 }
 
-// importShard imports shard 1 at the flat head, in parts, some of them twice, with restarts
-// between.
+// importShard imports shard 1 at the flat head, in parts. Some parts are stored twice, and the
+// store is restarted in between.
 func (c *shardTest) importShard() {
 	at, accounts := c.m.folded, AccountRange{Lo: "m"}
 	if _, err := c.s.Stage(stagedShard, c.m.genesis, accounts); err != nil { // another block, of which one part came
@@ -205,9 +205,10 @@ func (c *shardTest) check() {
 	}
 }
 
-// TestShardImportAndUntrackMatchModel: a shard is imported at the flat head while the others go on,
-// is caught up on every branch, gets in sync, is untracked and imported again. It always equals the
-// shard in a store that has all, through advances, restarts and collections.
+// TestShardImportAndUntrackMatchModel: a shard is imported at the flat head while the other shards
+// advance, is caught up on every branch until it is in sync, is untracked, and is imported again.
+// At each time it equals the same shard in a store that has all shards, also after advances of the
+// flat head, restarts and garbage collections.
 func TestShardImportAndUntrackMatchModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -271,9 +272,9 @@ func TestShardImportAndUntrackMatchModel(t *testing.T) {
 	}
 }
 
-// TestImportAt begins a store in the middle of a chain: it continues as one that has all blocks,
-// and keeps the given older blocks until they are collected. An interrupted import resumes with the
-// parts that it had.
+// TestImportAt begins a store in the middle of a chain. The store then continues like one that has
+// all blocks, and keeps the older blocks that it was given until they are collected. An interrupted
+// import resumes with the parts that were already stored.
 func TestImportAt(t *testing.T) {
 	m := newModel(t, 3)
 	m.whole = true

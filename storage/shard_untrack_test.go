@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadDuringUntrack: a shard is untracked at any moment of a read. The reader gets the value as
-// it was, or ErrGone, and never ErrNotFound.
+// TestReadDuringUntrack untracks a shard at any moment of a read. The reader gets either the value
+// or ErrGone, but never ErrNotFound.
 func TestReadDuringUntrack(t *testing.T) {
 	key := []byte("\x00a")
 	scan := func(read func(yield func(_, value []byte) bool) error) (value []byte, err error) {
@@ -62,8 +62,8 @@ func TestReadDuringUntrack(t *testing.T) {
 	}
 }
 
-// TestReadOfShardBelowFlatHead: an imported shard is behind the flat head. Its state after later
-// blocks is unknown, also above the flat head.
+// TestReadOfShardBelowFlatHead: if an imported shard is behind the flat head, its state after later
+// blocks is reported as unknown, also after blocks above the flat head.
 func TestReadOfShardBelowFlatHead(t *testing.T) {
 	key := []byte("\x00z")
 	s, err := OpenMemory(NewMemDisk(), testOptions())
@@ -111,8 +111,8 @@ func TestReadOfShardBelowFlatHead(t *testing.T) {
 	}
 }
 
-// TestStageDiscardsOldPart: a shard is staged anew while a part of its earlier state is still
-// written. Nothing of that part is in the new state.
+// TestStageDiscardsOldPart: a shard is staged as of another block while a part of the earlier state
+// is still being written. The new state contains nothing of that part.
 func TestStageDiscardsOldPart(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

@@ -41,8 +41,8 @@ func copied(t *testing.T, s *Store, o BackupOptions, f func(c *Store)) {
 	}
 }
 
-// TestBackupModel: copies of a store hold what it holds, whatever was done to it before, and accept
-// further blocks without affecting it.
+// TestBackupModel: copies of a store contain the same data as the store, whatever was done with it
+// before. They accept further blocks, which do not affect the store.
 func TestBackupModel(t *testing.T) {
 	for seed := range uint64(2) {
 		dir := t.TempDir()
@@ -89,9 +89,9 @@ func TestBackupModel(t *testing.T) {
 	}
 }
 
-// TestBackupOfRunning: copies that are made while blocks are committed, the flat head advances and
-// blocks are collected are each of one moment. Segments that would be removed meanwhile are removed
-// later.
+// TestBackupOfRunning: copies are made while blocks are committed, the flat head advances and
+// blocks are collected. Each copy is consistent as of one moment. Segments that would be removed
+// during a copy are removed after it.
 func TestBackupOfRunning(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 150); err != nil {
@@ -208,7 +208,8 @@ func grow(t *testing.T, s *Store, n int) {
 	}
 }
 
-// TestBackupRefused: what can't be copied, or not there, is said, and nothing is touched.
+// TestBackupRefused: if a store cannot be copied, or not into the given folder, Backup returns an
+// error that says so, and changes nothing.
 func TestBackupRefused(t *testing.T) {
 	empty, err := Open(t.TempDir(), testOptions())
 	if err != nil {
@@ -235,8 +236,8 @@ func TestBackupRefused(t *testing.T) {
 	}
 }
 
-// TestBackupUnfinished: a copy that was interrupted anywhere does not open, and opening does not
-// turn it into another chain.
+// TestBackupUnfinished: a copy that was interrupted at any point cannot be opened, and Open does
+// not turn its folder into a new store.
 func TestBackupUnfinished(t *testing.T) {
 	dir := t.TempDir()
 	writeDir(t, dir, sound(t))
@@ -310,8 +311,8 @@ func TestBackupChild(t *testing.T) {
 	}
 }
 
-// TestBackupKilled kills a process that makes copies, at random moments: finished copies open, the
-// last one may or may not, and the store itself is unchanged.
+// TestBackupKilled kills a process that makes copies, at random moments. Finished copies can be
+// opened, the last one possibly not, and the store itself is unchanged.
 func TestBackupKilled(t *testing.T) {
 	rounds := 12
 	if testing.Short() {

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// TestSnapshotStreamIsEqual: a snapshot stream that is taken while blocks are committed, the flat
-// head advances and old blocks are removed is the store as of that moment, for every kind of read.
-// It continues with the records after its end as the original did.
+// TestSnapshotStreamIsEqual takes a snapshot stream while blocks are committed, the flat head
+// advances and old blocks are removed. The received store equals the original as of that moment,
+// for every kind of read. With the log records after the stream's end it continues as the original
+// did.
 func TestSnapshotStreamIsEqual(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
 		m := newModel(t, seed)

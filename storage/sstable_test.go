@@ -58,9 +58,9 @@ func fillTables(t testing.TB, d *levelIndex, rng *rand.Rand, steps int) {
 	}
 }
 
-// TestTableCursorMatchesGoleveldb: a table cursor finds what goleveldb's finds, wherever it is
-// positioned, over tables on several levels with changed and deleted rows. It does not see later
-// rows, and the tables stay until it is released.
+// TestTableCursorMatchesGoleveldb: a table cursor finds the same rows as a cursor of goleveldb,
+// wherever it is positioned, over tables on several levels with changed and deleted rows. It does
+// not see later rows, and its tables exist until it is released.
 func TestTableCursorMatchesGoleveldb(t *testing.T) {
 	dir := t.TempDir()
 	d := tableIndex(t, dir)
@@ -248,7 +248,8 @@ func TestTableCursorsAreBounded(t *testing.T) {
 	_ = d.close() // it may have seen the damage
 }
 
-// FuzzTableBlock: whatever a block has, walks end, and seeks find no key below what is looked for.
+// FuzzTableBlock: whatever a block contains, every walk over it ends, and no seek finds a key below
+// the one that is looked for.
 func FuzzTableBlock(f *testing.F) {
 	f.Add([]byte("\x00\x09\x01a\x01\x00\x00\x00\x00\x00\x00\x00v\x00\x00\x00\x00\x01\x00\x00\x00"), []byte("a"))
 	f.Add([]byte("\x00\x00\x00\x00\x01\x00\x00\x00"), []byte(""))
@@ -287,7 +288,7 @@ func (s oneTable) Open(lstorage.FileDesc) (lstorage.Reader, error) {
 	return bytesReader{bytes.NewReader(s.b)}, nil
 }
 
-// TestTableIndexWithSharedKeys: an index block with keys that share a prefix, which goleveldb never
+// TestTableIndexWithSharedKeys: an index block whose keys share a prefix, which goleveldb never
 // writes, does not take more memory than its bound.
 func TestTableIndexWithSharedKeys(t *testing.T) {
 	var block []byte

@@ -42,9 +42,9 @@ type countedCursor struct {
 func (c countedCursor) next() bool           { c.in.steps++; return c.cursor.next() }
 func (c countedCursor) seek(key []byte) bool { c.in.steps++; return c.cursor.seek(key) }
 
-// historyStore has a chain of four blocks. The second changes all keys, the third and the fourth
-// only the last one. All but the fourth are passed by the flat head: the state after the third is
-// historical.
+// historyStore returns a store with a chain of four blocks. The second block changes all keys, the
+// third and the fourth only the last key. The flat head has passed the fourth block, so the state
+// after the third (old) is historical.
 func historyStore(t testing.TB, keys int) (s *Store, old BlockRef) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
@@ -100,8 +100,9 @@ func first(t testing.TB, s *Store, at BlockRef) (key, value string) {
 	return key, value
 }
 
-// TestFirstHistoricalPairReadsLittle: the first pair of a range at a historical block costs no more
-// if the range has a long history: rows of later keys are not read.
+// TestFirstHistoricalPairReadsLittle: reading the first pair of a range at a historical block costs
+// no more if later keys of the range have a long history, because the rows of later keys are not
+// read.
 func TestFirstHistoricalPairReadsLittle(t *testing.T) {
 	const keys = 500
 	s, old := historyStore(t, keys)
@@ -156,8 +157,8 @@ func (s betweenSnapshot) iterate(lo, hi []byte) cursor {
 	return s.snapshot.iterate(lo, hi)
 }
 
-// TestLoadWhileFlatHeadAdvances: a load reads one version, at whatever moment of the load the flat
-// head advances, also over a split.
+// TestLoadWhileFlatHeadAdvances: a load reads one version of the state, at whatever moment of the
+// load the flat head advances, also if it passes a shard split.
 func TestLoadWhileFlatHeadAdvances(t *testing.T) {
 	before := map[string]string{"\x00a": "1", "\x00b": "1", "\x00c": "1", "\x02b": "1", "\x07": "1", "\x0d": "1"}
 	for point := 1; ; point++ {
@@ -215,7 +216,8 @@ func TestLoadWhileFlatHeadAdvances(t *testing.T) {
 	}
 }
 
-// BenchmarkFirstHistoricalPair is the first pair of a range at an old block, by the keys in it.
+// BenchmarkFirstHistoricalPair measures reading the first pair of a range at an old block, for
+// several numbers of keys in the range.
 func BenchmarkFirstHistoricalPair(b *testing.B) {
 	for _, keys := range []int{1000, 10_000, 100_000} {
 		s, old := historyStore(b, keys)
@@ -238,9 +240,9 @@ func (s *sizedIndex) write(b *Batch, synced bool) error {
 	return s.index.write(b, synced)
 }
 
-// TestFlatHeadAdvancesOverSplit: an advance over a split writes the frontiers of the child shards
-// in pieces, so that no batch is proportional to the state. What an interrupted advance has left is
-// gone. The parent's frontier goes when it is collected.
+// TestFlatHeadAdvancesOverSplit: an advance past a shard split writes the frontiers of the child
+// shards in pieces, so that no batch grows with the size of the state. What an interrupted advance
+// left is removed. The parent shard's frontier is removed when the parent is collected.
 func TestFlatHeadAdvancesOverSplit(t *testing.T) {
 	const rows = 20_000
 	s, err := OpenMemory(NewMemDisk(), testOptions())

@@ -89,8 +89,8 @@ func (c *snapshotChain) rows() (n int) {
 	return n
 }
 
-// TestSnapshotKeepsState: a snapshot keeps a state from garbage collection, over restarts. When it
-// is dropped all its rows go, and collection continues.
+// TestSnapshotKeepsState: a snapshot protects a state from garbage collection, also over restarts.
+// When the snapshot is dropped, all its rows are removed, and garbage collection continues.
 func TestSnapshotKeepsState(t *testing.T) {
 	c := newSnapshotChain(t)
 	c.grow(9)
@@ -152,8 +152,8 @@ func TestSnapshotKeepsState(t *testing.T) {
 	}
 }
 
-// TestSnapshotsGoWithShard: when a shard is deleted its snapshots go, and those of shards that
-// share its rows; no others.
+// TestSnapshotsGoWithShard: when a shard is deleted, its snapshots and those of shards that share
+// rows with it are removed, but no others.
 func TestSnapshotsGoWithShard(t *testing.T) {
 	c := newSnapshotChain(t)
 	c.grow(9)

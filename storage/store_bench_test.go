@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// benchChain makes blocks of transfers as the runtime does: a transaction and its outcome, a
-// receipt that the next block executes, a refund receipt, and the accounts and keys that change.
+// benchChain makes blocks of transfers with the data that the runtime creates: for each transfer a
+// transaction with its outcome, a receipt that the next block executes, a refund receipt, and the
+// accounts and keys that change.
 type benchChain struct {
 	rng      *rand.Rand
 	accounts int
@@ -168,8 +169,8 @@ func (c *benchChain) block(transfers int) *Block {
 	return b
 }
 
-// BenchmarkCommit stores blocks of transfers, advances the flat head as the engine does, and
-// reports what reached the disk.
+// BenchmarkCommit stores blocks of transfers and advances the flat head as the engine does. It
+// reports how much was written to the disk.
 func BenchmarkCommit(b *testing.B) {
 	const accounts = 1_000_000
 	for _, transfers := range []int{1, 1000} {
@@ -222,8 +223,8 @@ func BenchmarkCommit(b *testing.B) {
 }
 
 // BenchmarkStalledFinality stores 10,000 blocks of ten transfers, none of which becomes final, and
-// then advances the flat head over all of them. It reports the cost of a block at the end and at
-// the beginning, of the advance, and of a restart in the middle.
+// then advances the flat head over all of them. It reports the cost of a block at the beginning and
+// at the end, the cost of the advance, and the cost of a restart in the middle.
 func BenchmarkStalledFinality(b *testing.B) {
 	const blocks, part = 10_000, 1000
 	for b.Loop() {

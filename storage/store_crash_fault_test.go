@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// keepGoing works as a node does while the disk fails: after a full disk it waits for room and
-// continues, after other errors it stops or is killed, and starts again. It returns when the power
-// has gone, or after some starts.
+// keepGoing works as a node does while the disk fails. After ErrFull it waits for room and
+// continues. After other errors it stops, or is killed, and starts again. It returns when the power
+// is cut, or after a number of starts.
 func (c *strictChain) keepGoing() {
 	for range 12 {
 		o := c.options()
@@ -97,8 +97,9 @@ var faultKinds = []string{"log create", "log names", "log write", "log sync", "l
 	"journal create", "journal write", "journal sync", "journal read", "table create", "table write", "table sync", "table read",
 	"manifest create", "manifest write", "manifest sync", "meta"}
 
-// faultThenCut has calls fail while the store works, first one of this kind (empty: of any), then the
-// power go. It returns the kind and the error; empty: no call failed.
+// faultThenCut makes calls fail while the store works, beginning with the next one of the given
+// kind (of any kind if that is empty), and then cuts the power. It returns the kind of the failed
+// call with the error, or an empty string if no call failed.
 func (c *strictChain) faultThenCut(kind string) (what string) {
 	first := 1 + c.rng.IntN(1+c.rng.IntN(120))
 	lasts := [...]int{1, 1, 4, 25}[c.rng.IntN(4)]
@@ -123,10 +124,11 @@ func (c *strictChain) faultThenCut(kind string) (what string) {
 	return what
 }
 
-// TestFaultThenPowerCut has calls of each kind fail, for want of room or as broken, once or for
-// some time, while the store works and while it opens. The store continues as far as it can, it is
-// closed or killed and started again, and the power goes at one of the calls that follow. What was
-// acknowledged is there, and the folder opens. TROUPE_CRASH_POINTS sets the number of faults.
+// TestFaultThenPowerCut makes calls of each kind fail, while the store works and while it is
+// opened. They fail once or for some time, because the disk is full or broken. The store continues
+// as far as it can, is closed or killed, and is started again; the power is cut at one of the calls
+// that follow. Afterwards the folder can be opened, and all acknowledged writes are there.
+// TROUPE_CRASH_POINTS sets the number of faults.
 func TestFaultThenPowerCut(t *testing.T) {
 	points := 3000
 	if testing.Short() || testutil.Racing {
@@ -177,9 +179,9 @@ func TestFaultThenPowerCut(t *testing.T) {
 	}
 }
 
-// TestCutWithinReceiptRows ends the power or the process at each call of an advance of the flat head
-// that writes the rows of many receipts in several pieces: each receipt is found before and after
-// the next start has advanced the flat head.
+// TestCutWithinReceiptRows cuts the power or kills the process at each call during an advance of
+// the flat head that writes the rows of many receipts in several pieces. Each receipt is found
+// after the next start, both before and after that start has advanced the flat head.
 func TestCutWithinReceiptRows(t *testing.T) {
 	const blocks, each = 5, 2400
 	for _, kill := range []bool{false, true} {

@@ -36,8 +36,8 @@ type strictChain struct {
 	// A third shard: see shard_stage_crash_test.go.
 	came    bool     // it must be here
 	stageAt BlockRef // where it comes in
-	// additional outcomes of a block: with many an advance of the flat head is larger than what a
-	// journal loses at once
+	// Number of additional outcomes of a block. If it is large, an advance of the flat head writes
+	// more than a journal can lose at once.
 	fat int
 }
 
@@ -196,8 +196,8 @@ func (c *strictChain) failed(err error) bool {
 	return err == nil || errors.Is(err, errDied) || errors.Is(err, syscall.EIO) || errors.Is(err, ErrFull) || errors.Is(err, ErrFailed)
 }
 
-// round works until the disk fails or the work is done, cuts the power or not, and does so again
-// while the store recovers.
+// round works until the disk fails or the work is done, and then may cut the power. It does the
+// same again while the store recovers.
 func (c *strictChain) round() {
 	c.fail(1 + c.rng.IntN(200))
 	for again := true; again; again = c.rng.IntN(2) == 0 {
@@ -346,9 +346,9 @@ func (c *strictChain) checkHeaders(s *Store) {
 	}
 }
 
-// TestUnsyncedTailIsSyncedAtOpen: a process that failed to sync leaves records that the next one
-// reads, though the disk may not have them. The head that the next one reports, and notes in the
-// index when it ends, survives a power cut.
+// TestUnsyncedTailIsSyncedAtOpen: a process whose sync failed leaves records that the next process
+// can read, although they may not be on the disk. The head that the next process reports, and
+// writes to the index when it ends, survives a power cut.
 func TestUnsyncedTailIsSyncedAtOpen(t *testing.T) {
 	kept := 0
 	for seed := uint64(1); seed <= 300; seed++ {
@@ -361,8 +361,8 @@ func TestUnsyncedTailIsSyncedAtOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := s.Tip().Head
-		// The sync of a record that needs a segment of its own: no space is reserved after it that
-		// would have to be cut off.
+		// Fail the sync of a record that needs a new segment: no space is reserved after that
+		// record, so no space has to be cut off.
 		c.disk.fail(6, errIO)
 		c.fat = 1000
 		if err := s.Commit(c.block(before, before, true)); err == nil {
@@ -390,9 +390,9 @@ func TestUnsyncedTailIsSyncedAtOpen(t *testing.T) {
 	}
 }
 
-// TestCrashPoints fails the disk at calls of every kind, repeatedly, while the store works and
-// while it recovers: what was synced is present, and no sound folder is refused.
-// TROUPE_CRASH_POINTS sets their number.
+// TestCrashPoints makes calls of every kind fail, repeatedly, while the store works and while it
+// recovers. Everything that was synced is there afterwards, and no intact folder is refused.
+// TROUPE_CRASH_POINTS sets the number of failures.
 func TestCrashPoints(t *testing.T) {
 	points := 1000
 	if testing.Short() || testutil.Racing {

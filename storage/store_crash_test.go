@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The state of the crash chain follows from its heights alone, so that a reader needs no memory of
-// the writer.
+// The heights of the crash chain determine its state, so a reader need not know what the writer has
+// done.
 const (
 	crashDir  = "TROUPE_STORAGE_CRASH_DIR"
 	crashKeys = 40
@@ -115,7 +115,7 @@ func checkCrashReceipts(t *testing.T, s *Store, ref BlockRef, shard primitives.S
 	}
 }
 
-// TestCrashChild is the process that is killed. It is skipped in a normal run.
+// TestCrashChild is the body of the process that TestCrash kills. It is skipped in a normal run.
 func TestCrashChild(t *testing.T) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
@@ -193,8 +193,8 @@ func TestCrashChild(t *testing.T) {
 	}
 }
 
-// TestCrash kills a process that commits, advances the flat head, writes rows and collects, at
-// random moments, and checks what it left.
+// TestCrash kills, at random moments, a process that commits, advances the flat head, writes rows
+// and collects garbage, and then checks the folder that is left.
 func TestCrash(t *testing.T) {
 	rounds := 16
 	if testing.Short() {
@@ -226,8 +226,8 @@ func storedRows(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// runAndKill returns the height that the child's head reached at least, and the number of its last
-// row, as the child reported.
+// runAndKill runs the child and kills it. It returns what the child had reported: a height that its
+// head had reached at least, and the number of its last row.
 func runAndKill(t *testing.T, dir string, after time.Duration) (told primitives.Height, rows int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestCrashChild$")

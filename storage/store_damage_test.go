@@ -47,8 +47,8 @@ func writeDir(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// sound makes the files of a folder with the crash chain in it, with tables, several segments and
-// pending blocks.
+// sound returns the files of an undamaged folder with the crash chain. It has tables, several
+// segments and pending blocks.
 func sound(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -166,8 +166,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles breaks each file in turn, at random places: Open or reads may fail with
-// ErrDamaged, or everything is as if nothing had happened. A wrong value is never returned.
+// TestDamagedFiles damages each file in turn, at random places. Open and reads may return
+// ErrDamaged, or the correct result, but never a wrong value.
 func TestDamagedFiles(t *testing.T) {
 	good := sound(t)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -319,8 +319,8 @@ func (w faultWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// TestDiskFull fills the disk at many moments: the writer gets an error, and the folder opens again
-// where it was.
+// TestDiskFull fills the disk at many moments. The writer gets an error, and the folder can be
+// opened again with everything that was stored before.
 func TestDiskFull(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for try := range 12 {
@@ -348,8 +348,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestFullLogAcceptsBlockLater: if only the log has no room, nothing has changed, and the store
-// accepts the block later.
+// TestFullLogAcceptsBlockLater: if only the write to the log finds no room, the store is unchanged
+// and accepts the block later.
 func TestFullLogAcceptsBlockLater(t *testing.T) {
 	d := &faultDisk{disk: osDisk{t.TempDir()}}
 	d.left.Store(1 << 40)
@@ -376,8 +376,8 @@ func TestFullLogAcceptsBlockLater(t *testing.T) {
 	m.check(s)
 }
 
-// TestInterruptedImportRestarts interrupts an import: the folder stays empty, and the next import
-// starts from nothing.
+// TestInterruptedImportRestarts interrupts an import. The folder then still counts as empty, and
+// the next import starts from the beginning.
 func TestInterruptedImportRestarts(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, testOptions())

@@ -25,8 +25,8 @@ func fuzzBlock() *Block {
 	}
 }
 
-// FuzzRecord passes arbitrary bytes to the readers of the log: no panic, no large allocation, and
-// what a writer made is read back.
+// FuzzRecord passes arbitrary bytes to the readers of the log. They must not panic or allocate
+// much, and must read back what a writer made.
 func FuzzRecord(f *testing.F) {
 	w := fuzzBlock().encode()
 	payload, _ := w.bytes()

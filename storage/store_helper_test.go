@@ -40,8 +40,8 @@ type modelShard struct {
 	accounts AccountRange
 }
 
-// has returns whether the shard has a key: queues and the like belong to every shard, accounts to
-// one.
+// has returns whether the shard has a key. Every shard has queues and the like; accounts are in
+// only one shard.
 func (s *modelShard) has(key string) bool {
 	if shardBound(key[0]) {
 		return true
@@ -59,8 +59,8 @@ func findShard(layout []modelShard, id primitives.ShardID) *modelShard {
 	return nil
 }
 
-// split splits a random shard at a random account. Nil if that shard has one account only. Shard
-// IDs may repeat on other branches.
+// split splits a random shard of layout at a random account. The Split is nil if that shard has
+// only one account. Splits on different branches may create shards with the same IDs.
 func (m *model) split(layout []modelShard) ([]modelShard, *Split) {
 	i := m.rng.IntN(len(layout))
 	s, next := &layout[i], primitives.ShardID(0)

@@ -11,7 +11,8 @@ import (
 )
 
 // TestReadersSeeOneState reads while blocks are committed, the flat head advances and blocks are
-// collected: a value is that of its block, whether memory, Flat or the log holds it at the moment.
+// collected. A read value must always be that of the requested block, whether it comes from memory,
+// from Flat or from the log.
 func TestReadersSeeOneState(t *testing.T) {
 	o := testOptions()
 	o.WriteBuffer = 32 << 10

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestModel drives a store and whole states in maps with the same random blocks, forks, advances of
-// the flat head, restarts and collections, and compares everything they know.
+// TestModel applies the same random blocks, forks, advances of the flat head, restarts and garbage
+// collections to a store and to a model that keeps whole states in maps, and compares the results
+// of all kinds of reads.
 func TestModel(t *testing.T) {
 	seeds := 3
 	if testing.Short() || testutil.Racing {

@@ -155,9 +155,9 @@ func BenchmarkImport(b *testing.B) {
 	})
 }
 
-// BenchmarkSplit measures how long a split of a shard stops blocks, which does not depend on the
-// accounts, and then the cost of each subtree that is first read: copied from the parent shard, or
-// loaded from its pairs.
+// BenchmarkSplit measures two things. The first is how long a shard split stops blocks, which does
+// not depend on the number of accounts. The second is the cost of each subtree that is read for the
+// first time after it, either copied from the parent shard or loaded from its pairs.
 func BenchmarkSplit(b *testing.B) {
 	const accounts = 100_000
 	w := benchWorld(b, accounts)

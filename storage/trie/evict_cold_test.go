@@ -2,8 +2,8 @@ package trie
 
 import "testing"
 
-// TestColdAfterLoads: a trie is cold if something had to be loaded recently, and not any more if
-// nothing was for some versions.
+// TestColdAfterLoads: Cold returns true if a subtree was loaded recently, and false once nothing
+// was loaded for some versions.
 func TestColdAfterLoads(t *testing.T) {
 	d, full, keys := bigDisk(t, 3000)
 	f := d.forest(0)

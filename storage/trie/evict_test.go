@@ -16,9 +16,9 @@ type held struct {
 	truth map[string][]byte
 }
 
-// TestEvict: whatever is evicted at whatever moment, every held version has its pairs, its hash and
-// the same records of reads, on branches that lose too, and evicted memory is freed. Freed memory
-// is filled with a pattern.
+// TestEvict: whatever is evicted at whatever moment, every held version has the same pairs and hash
+// as before, and reads of it record the same nodes, also on abandoned branches. Evicted memory is
+// freed, and freed memory is filled with a pattern to detect its use.
 func TestEvict(t *testing.T) {
 	var gone, fell uint64
 	for seed := range uint64(300) {
@@ -103,7 +103,8 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// TestEvictOldest: what was used last stays, whether it was written or only read.
+// TestEvictOldest: the subtrees that were used last stay in memory, whether they were written or
+// only read.
 func TestEvictOldest(t *testing.T) {
 	b := &benchTrie{keys: benchKeys(4000)}
 	flat := map[string][]byte{}

@@ -176,8 +176,9 @@ func randomChanges(r *rand.Rand, w *world, n, letters, longest int, deletions fl
 	return out
 }
 
-// TestAgainstJudge compares roots, usage and recorded sets with nearcore's key by key algorithm,
-// over forks of random histories, and checks at the end that all memory was freed.
+// TestAgainstJudge compares roots, memory usage and recorded nodes with those of nearcore's
+// algorithm, which applies changes key by key, over random histories with forks. At the end it
+// checks that all memory was freed.
 func TestAgainstJudge(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -177,8 +177,9 @@ func TestFrontier(t *testing.T) {
 	}
 }
 
-// TestImportLoadsLazily checks that an import loads nothing, that lookups load only their subtrees,
-// from many goroutines at once, and that damage is found and named.
+// TestImportLoadsLazily checks that an import loads nothing, that lookups from many goroutines at
+// once load only the subtrees that they need, and that damaged data leads to an error that names
+// the place.
 func TestImportLoadsLazily(t *testing.T) {
 	keys := benchKeys(2000)
 	b := &benchTrie{keys: keys}

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FuzzRawNode: every input is rejected, or is the one encoding of its node.
+// FuzzRawNode: every input is either rejected or is the canonical encoding of the decoded node.
 func FuzzRawNode(f *testing.F) {
 	for _, n := range []RawNode{{Kind: Leaf, Key: []byte{0x20}}, {Kind: Extension, Key: []byte{0x11}}, branchOf(map[int]byte{3: 1, 15: 2}), {Kind: BranchWithValue, Mask: 1}} {
 		f.Add(borsh.Marshal(&n))
@@ -69,8 +69,8 @@ func FuzzForest(f *testing.F) {
 	})
 }
 
-// FuzzPartial: with a damaged proof an operation fails or returns what the whole trie returns.
-// Nothing panics, also if a string that is no node has the hash of the root.
+// FuzzPartial: with a damaged proof, an operation either fails or returns what it returns on the
+// whole trie. Nothing panics, even if the string with the root's hash is not a node.
 func FuzzPartial(f *testing.F) {
 	f.Add([]byte("\x03\x2fab\x2fac\x2eb\x03\x20ab\x2fad\x10b"), uint8(1), uint16(3))
 	f.Add([]byte("\x0b\x1fa\x2fab\x3fabc\x3fabd\x2fb\x01\x02\x10a\x20ab\x02\x30abc\x3babd"), uint8(2), uint16(9))

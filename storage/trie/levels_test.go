@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestBuildFrontier: the frontier that a build emits, with or without a bound on the nodes, is that
-// of the trie.
+// TestBuildFrontier: the frontier that a build emits equals that of the resulting trie, with or
+// without a bound on the memory of nodes.
 func TestBuildFrontier(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 8))
@@ -73,9 +73,9 @@ func bigDisk(t testing.TB, accounts int) (*disk, *Root, [][]byte) {
 	return d, root, keys
 }
 
-// TestBuildWithBoundKeepsLittle: a build with a bound keeps little, a start reads one entry, a
-// first read takes a page of entries a level and one of pairs, and a preload leaves only the last
-// two.
+// TestBuildWithBoundKeepsLittle: a build with a bound keeps few nodes in memory. A start then reads
+// one frontier entry; a first read loads one page of entries for each level and one page of pairs;
+// after Preload, it loads only the last two pages.
 func TestBuildWithBoundKeepsLittle(t *testing.T) {
 	d, full, keys := bigDisk(t, 30_000)
 	if s := full.Forest().Stats(); s.Bytes > 4<<20 {
@@ -142,8 +142,8 @@ func TestBuildWithBoundKeepsLittle(t *testing.T) {
 	touch(5)
 }
 
-// TestVerifyKeepsNothing: a check of everything that is stored reads all of it, keeps nothing, and
-// finds what is damaged.
+// TestVerifyKeepsNothing: verifying the stored data reads all of it, keeps nothing in memory, and
+// finds damaged data.
 func TestVerifyKeepsNothing(t *testing.T) {
 	d, full, keys := bigDisk(t, 5_000)
 	f := d.forest(0)
@@ -171,8 +171,9 @@ func TestVerifyKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestStaleSourceIsUsedIfHashMatches: data of a stale source is used if it has the hash, and
-// nothing else is read then. If it has not, or fails, the source itself decides.
+// TestStaleSourceIsUsedIfHashMatches: data from a stale source is used if it has the expected hash,
+// and then nothing else is read. If it has another hash, or if reading it fails, the source itself
+// is read.
 func TestStaleSourceIsUsedIfHashMatches(t *testing.T) {
 	d, full, keys := bigDisk(t, 700)
 	stale := &disk{flat: maps.Clone(d.flat), frontier: maps.Clone(d.frontier)}

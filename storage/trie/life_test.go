@@ -17,9 +17,9 @@ type version struct {
 	truth   map[string][]byte
 }
 
-// life is a forest as a node uses it: one writer that evicts, readers that hold what they read,
-// advances of the flat head beside the writer that release roots on their own goroutine, and
-// restarts from what the last advance has stored.
+// life uses a forest as a node does. One writer updates and evicts, and readers hold the roots that
+// they read. Advances of the flat head run beside the writer and release roots on their own
+// goroutine. Restarts begin with what the last advance has stored.
 type life struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -156,8 +156,8 @@ func (l *life) fold(from, to *version, done chan<- struct{}) {
 }
 
 // TestForestMatchesModel: whatever readers, advances and releases do beside the writer, each
-// version has the root of its pairs, and its changes lead from the last flat head to that root
-// again: otherwise a start would find an inconsistency.
+// version has the root hash of its pairs. Its changes since the last flat head lead to that hash
+// again; otherwise a start would report an inconsistency.
 func TestForestMatchesModel(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() {

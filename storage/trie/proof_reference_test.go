@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// referenceScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a referenceTrie, for a prefix or
-// from a bound on. It returns the pairs, and p remembers what was read after the seek.
+// referenceScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a referenceTrie. It scans either
+// a prefix or the keys from a bound on. It returns the pairs; p remembers the nodes that are read
+// after the seek.
 func referenceScan(t *testing.T, p *referenceTrie, start []byte, prefixSeek, exclusive bool) (pairs []pair) {
 	t.Helper()
 	type crumb struct {

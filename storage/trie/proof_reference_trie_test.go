@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// referenceTrie is a slow second implementation against which Forest and Partial are compared:
-// strings by hash, and every change key by key as nearcore does it (ops/insert_delete.rs,
-// ops/squash.rs). It remembers what it read.
+// referenceTrie is a slow second implementation with which Forest and Partial are compared. It
+// finds strings by hash, and applies changes key by key as nearcore does (ops/insert_delete.rs,
+// ops/squash.rs). It remembers which strings it read.
 type referenceTrie struct {
 	root    primitives.Hash
 	known   map[primitives.Hash][]byte
@@ -37,7 +37,7 @@ func (p *referenceTrie) Visited() []primitives.Hash { return p.visited }
 // Bytes returns the string of a hash, nil if unknown; it is read only.
 func (p *referenceTrie) Bytes(h primitives.Hash) []byte { return p.known[h] }
 
-// Forget makes nothing visited.
+// Forget clears the list of visited strings.
 func (p *referenceTrie) Forget() { p.visited, p.seen = nil, map[primitives.Hash]bool{} }
 
 // Strings returns all known strings in ascending order.
@@ -202,7 +202,8 @@ func (p *referenceTrie) open(l referenceLink) (*referenceNode, error) {
 	return n, nil
 }
 
-// Update returns the trie with the changes made in their order. p remembers what was read.
+// Update returns the trie after the changes, which it applies in their order. p remembers what was
+// read.
 func (p *referenceTrie) Update(changes []Change) (*referenceTrie, error) {
 	root := &referenceNode{kind: noReferenceNode}
 	if !p.root.IsZero() {

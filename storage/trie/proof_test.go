@@ -82,12 +82,13 @@ func readerOfProof(p *Partial) reader {
 	}
 }
 
-// work is a random list of operations. do runs them and writes down the result of each, and what
-// was recorded until then.
+// work is a random list of operations. Each runs on a reader and returns a text with its result and
+// with what rec has recorded so far.
 type work []func(r *reader, rec *Recording) string
 
-// bounded scans in it do not record how they find their beginning, so its proof does not contain
-// that.
+// randomWork returns random work. If bounded is set, it may contain scans that start after a key.
+// Such scans do not record how they find their beginning, so a proof made from the recording lacks
+// those nodes.
 func randomWork(r *rand.Rand, w *world, letters, longest int, bounded bool) (out work) {
 	for range 1 + r.IntN(12) {
 		key, after := randomKey(r, letters, longest), []byte(nil)
@@ -158,8 +159,8 @@ func (w work) do(r reader, rec *Recording) (out []string) {
 }
 
 // TestPartial: on the proof of what was read from a root, the same work has the same results and
-// records, step by step. On each proper part of the proof it fails with ErrMissing, and before that
-// never differs from the root.
+// records, step by step. If some of the proof is removed, the work fails with ErrMissing at some
+// step, and until then equals the work on the root.
 func TestPartial(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 11))
@@ -219,8 +220,8 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// TestPartialUpdates: the results of updates can be read and updated again, and the trie before
-// stays as it was.
+// TestPartialUpdates: the result of an update can be read and updated again, and the trie before
+// the update does not change.
 func TestPartialUpdates(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 12))
@@ -249,7 +250,7 @@ func TestPartialUpdates(t *testing.T) {
 	}
 }
 
-// TestPartialRefuses: strings that are no nodes, and nodes that lie.
+// TestPartialRefuses: a Partial refuses strings that are not nodes, and nodes with false contents.
 func TestPartialRefuses(t *testing.T) {
 	value := []byte("value")
 	id := ValueID{uint32(len(value)), primitives.HashBytes(value)}
@@ -322,8 +323,8 @@ func leafOf(v ValueID) []byte {
 	return borsh.Marshal(&RawNode{Kind: Leaf, Key: []byte{0x20}, Value: v, MemoryUsage: 52 + valueCost(v.Len)})
 }
 
-// TestPartialReaders: readers with separate recordings do not disturb each other; the race detector
-// watches.
+// TestPartialReaders: concurrent readers with separate recordings do not affect each other; the
+// race detector checks it.
 func TestPartialReaders(t *testing.T) {
 	w := benchTrieOf(t, 300)
 	var rec Recording
@@ -361,8 +362,8 @@ func TestPartialReaders(t *testing.T) {
 	}
 }
 
-// BenchmarkPartial: a proof of n reads, decoded, read and updated, against the same on the whole
-// trie.
+// BenchmarkPartial measures decoding a proof of n reads, and reading and updating it, compared with
+// the same work on the whole trie.
 func BenchmarkPartial(b *testing.B) {
 	w := benchWorld(b, 500_000)
 	const n = 10_000

@@ -91,7 +91,8 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestLookupAllocs: lookups are the hot path of execution.
+// TestLookupAllocs bounds the allocations of lookups, because lookups are the hot path of
+// execution.
 func TestLookupAllocs(t *testing.T) {
 	w := benchTrieOf(t, 300)
 	var rec Recording

@@ -202,8 +202,8 @@ func TestRetainIntervals(t *testing.T) {
 	}
 }
 
-// TestInheritCopiesLazily: what a child shard inherits costs nothing at first, and then only what
-// is read, whatever the size of the state.
+// TestInheritCopiesLazily: inheriting a child shard's trie copies nothing at first, and later
+// copies only what is read, whatever the size of the state.
 func TestInheritCopiesLazily(t *testing.T) {
 	for _, accounts := range []int{500, 20_000} {
 		w := &benchTrie{f: New(Options{Frontier: 4 << 10, Poison: true}), keys: benchKeys(accounts)}

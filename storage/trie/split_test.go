@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// splitTrie is a trie with the given accounts in its four columns ("column name" with a length of
-// value). A column without any gets an empty value at its bare byte, as in nearcore's tests.
+// splitTrie returns a trie with the given accounts in its four columns. A key of sizes is "column
+// name", its value the length of the stored value. A column without accounts gets an empty value at
+// the key that is only the column's byte, as in nearcore's tests.
 func splitTrie(t *testing.T, sizes map[string]int) *Root {
 	t.Helper()
 	var pairs []string
@@ -132,7 +133,8 @@ func TestVectorA78(t *testing.T) {
 	}
 }
 
-// TestFindSplitRandom is nearcore's big_random_trie: no neighbouring account gives a better split.
+// TestFindSplitRandom repeats nearcore's big_random_trie: no neighbouring account gives a better
+// split than the one that was found.
 func TestFindSplitRandom(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 4))

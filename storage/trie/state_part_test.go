@@ -50,8 +50,9 @@ func (p *referenceTrie) list(t *testing.T, h primitives.Hash, parent int, out []
 	return out
 }
 
-// referencePart makes a part from the list: what is between the first nodes with a value after two
-// amounts of memory usage, and of these two nodes everything above and left of that.
+// referencePart makes a part from a list of all nodes. The part begins and ends at the first nodes
+// with a value after two amounts of memory usage. It has everything between these two nodes, and
+// for both of them everything above and to the left.
 func (p *referenceTrie) referencePart(all []listed, id PartID) [][]byte {
 	set := map[primitives.Hash]bool{}
 	total := all[len(all)-1].used
@@ -117,9 +118,9 @@ func partWorld(t *testing.T, seed uint64, o Options) *world {
 	return w
 }
 
-// TestParts: parts equal those of a second implementation made from the definition. Each proves
-// itself, and together they are the state and all levels of its frontier. Tries that are mostly not
-// in memory give the same.
+// TestParts: parts equal those of a second implementation that follows the definition. Each part
+// can be validated on its own; together they are the whole state and all levels of its frontier.
+// Tries that are mostly not in memory give the same parts.
 func TestParts(t *testing.T) {
 	for seed := range uint64(40) {
 		w := partWorld(t, seed, Options{Frontier: 300})
@@ -178,8 +179,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestBadParts: a part in which anything is missing, superfluous, duplicate or from another part is
-// refused, and so is every part of another state.
+// TestBadParts: OpenPart refuses a part in which anything is missing, superfluous, duplicate or
+// from another part, and every part of another state.
 func TestBadParts(t *testing.T) {
 	w := partWorld(t, 3, Options{})
 	other := partWorld(t, 4, Options{})
@@ -240,8 +241,8 @@ func TestBadParts(t *testing.T) {
 	}
 }
 
-// FuzzPart: whatever claims to be a part, nothing panics, and what is accepted is what the trie
-// gives.
+// FuzzPart: OpenPart does not panic on any input, and a part that it accepts equals the one that
+// the trie returns.
 func FuzzPart(f *testing.F) {
 	f.Add(uint64(1), uint8(3), uint8(1), uint16(7), []byte{1})
 	f.Add(uint64(2), uint8(1), uint8(0), uint16(300), []byte("\x03\x04"))
