@@ -11,8 +11,8 @@ import (
 
 // TestValidateForGossip: a signed block passes without chunk bodies, and BeginImport does not
 // verify its signatures again. A block with a forged chunk signature, without approvals or with a
-// wrong next epoch fails. Precheck fails only for the one without approvals, so no peer is blamed
-// for a defect that the block's signature alone does not show.
+// wrong next epoch fails. Of these, Precheck refuses only the one without approvals: the other
+// defects cannot be seen without the parent, so the peer that sent such a block is not blamed.
 func TestValidateForGossip(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)

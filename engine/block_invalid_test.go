@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// wrongs are changes that make a block invalid in one respect, while its approvals, chunks and
-// endorsements stay valid. Each salt gives another block.
+// wrongs are changes that each make a block invalid in one respect, while its approvals, chunks and
+// endorsements stay valid. Different salts lead to different blocks.
 var wrongs = []struct {
 	name   string
 	change func(b *primitives.Block, h *primitives.BlockHeader, salt int)
@@ -161,8 +161,8 @@ func TestInvalidBlocksAreRefused(t *testing.T) {
 }
 
 // BenchmarkRefuseInvalidBlock measures the time to refuse an invalid block, from Precheck to the
-// verdict. As comparison ("right") it measures the validation of the valid block without bodies,
-// with unknown and with known signatures.
+// verdict. For comparison ("right") it measures the validation of the valid block without bodies,
+// once with signatures that are not in the caches and once with signatures that are.
 func BenchmarkRefuseInvalidBlock(b *testing.B) {
 	for _, size := range []struct {
 		name               string

@@ -72,8 +72,8 @@ func (n *node) canonical(k primitives.ChunkKey) primitives.AccountID {
 	return v.AccountID
 }
 
-// TestAnchoredIsThatOfTheEpoch: messages about chunks name an anchor from the first epoch of protocol
-// version 87 on. In an unknown epoch that is not known.
+// TestAnchoredIsThatOfTheEpoch: messages about chunks name an anchor from the first epoch of
+// protocol version 87 on. If the epoch is unknown, Anchored returns that it is not known.
 func TestAnchoredIsThatOfTheEpoch(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 86, 10, 45) // the vote counts in the third epoch
@@ -104,8 +104,9 @@ func TestAnchoredIsThatOfTheEpoch(t *testing.T) {
 }
 
 // TestProducerAtKnownParent: for each block of a chain, over epochs, skipped heights and listed
-// producers, the place that honest messages name gives the producer whose signature the block's chunk
-// must have. Any other place on a known parent is wrong, and then no producer is returned.
+// producers, the parent and anchor that honest messages name lead to the producer whose signature
+// the block's chunk must have. Any other anchor for a known parent is wrong, and then no producer
+// is returned.
 func TestProducerAtKnownParent(t *testing.T) {
 	for _, version := range []primitives.ProtocolVersion{86, 87} {
 		parameters.SupportForTest(t, version) // the chain is not voted up
@@ -163,9 +164,9 @@ func TestProducerAtKnownParent(t *testing.T) {
 	}
 }
 
-// TestProducerAtUnknownParent: without the parent the anchor's row gives the producer, if the chunk
-// can only be the anchor's next grandchild; else the message is early. With an unknown anchor it is
-// early and nothing is known.
+// TestProducerAtUnknownParent: if the parent is unknown, the anchor's row gives the producer,
+// provided that the chunk can only be in the anchor's next grandchild. Otherwise the message is
+// early. If the anchor is unknown too, the message is early and no producer is returned.
 func TestProducerAtUnknownParent(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 87, 30, 50)
@@ -245,8 +246,9 @@ func TestProducerAtUnknownParent(t *testing.T) {
 	}
 }
 
-// TestProducerAtForks: a chunk of one height has another producer on another fork, since the row is
-// that of another anchor. Each place gives its own.
+// TestProducerAtForks: on two forks the chunks of one height have different producers, because the
+// anchors, and so the rows, differ. ProducerAt returns the producer of the fork that the anchor
+// belongs to.
 func TestProducerAtForks(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 87, 60, 40)
@@ -293,8 +295,8 @@ func TestProducerAtForks(t *testing.T) {
 	}
 }
 
-// TestProducerAtMissingRow: a known anchor without a row makes a message early. Nothing is computed in
-// the row's place.
+// TestProducerAtMissingRow: a known anchor without a row makes a message early. The missing row is
+// not computed.
 func TestProducerAtMissingRow(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 87, 30, 20)

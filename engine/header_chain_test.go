@@ -108,8 +108,9 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 	}
 }
 
-// TestHeadersOfLostBranch: prune removes the headers of a branch that lost. It keeps the epoch
-// start of the surviving branch, even if the lost branch started that epoch earlier.
+// TestHeadersOfLostBranch: prune removes the headers of an abandoned branch. It keeps the epoch
+// start of the surviving branch, even if the epoch starts at a lower height on the abandoned
+// branch.
 func TestHeadersOfLostBranch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	rows := &headerRows{e: n.Engine}

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVoted: Voted is true for a block of a known epoch with approvals of two thirds of the stake,
-// whichever validator produced it and whether or not its parent is known.
+// TestVoted: Voted returns true for a block of a known epoch that contains approvals by more than
+// two thirds of the stake, whichever validator produced it and whether or not its parent is known.
 func TestVoted(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)

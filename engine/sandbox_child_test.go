@@ -62,10 +62,11 @@ func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
 }
 
 // TestChild: children of one revert point, and a child of a child, continue over epochs and
-// reverts, independently of each other and of the parent, which continues too. Each has the states,
-// finality and epochs of an engine that imported its blocks only, and none knows a block of
-// another. Earlier states stay readable. The parent's flat head stays at the limit of the revert
-// point. When the children have ended, the parent's tries are as if the children had never existed.
+// reverts, independently of each other and of the parent, which continues too. Each has the same
+// states, finality and epochs as an engine that imported only its blocks, and none of them knows a
+// block of another. Earlier states stay readable. The parent's flat head stays at the limit of the
+// revert point. When the children have ended, the parent's tries are as if the children had never
+// existed.
 func TestChild(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}

@@ -68,8 +68,8 @@ func (s *newestSource) Refused(_ primitives.Hash, _ primitives.ShardID, err erro
 }
 
 // TestCatchupRestartsAtNewerPoint: peers keep only the state of the newest sync point. A catchup
-// that has not its complete state starts over at the newest point, both in a running node and after
-// a restart. A catchup with its complete state continues, also over a restart.
+// whose state is not complete starts over at the newest point, both in a running node and after a
+// restart. A catchup whose state is complete continues, also over a restart.
 func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 	type world struct {
 		*catchupPair
@@ -271,8 +271,9 @@ func pointed(t *testing.T, p *catchupPair, s *Schedule) storage.BlockRef {
 }
 
 // TestCatchupWithoutNewPoint: an epoch in which a shard has no chunks has no sync point. A node
-// that needs the shard now starts at the previous sync point immediately; one that needs it in the
-// next epoch, from the middle of the epoch on. Otherwise the shard would never have a chunk again.
+// that needs the shard now starts at the previous sync point immediately; a node that needs it in
+// the next epoch starts there from the middle of the epoch on. Otherwise the shard would never have
+// a chunk again.
 func TestCatchupWithoutNewPoint(t *testing.T) {
 	for _, now := range []bool{true, false} {
 		p := newJoinPair(t)

@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// missedChunk returns a node and witnesses. first are those of the chunks that were made for block
-// 2. second is that of the height 3 chunk of the shard whose chunk block 2 does not include. It has
-// the same main transition, by block 1, as the witness in first of the same shard.
+// missedChunk returns a node and some witnesses. first are the witnesses of the chunks that were
+// made for block 2, of which block 2 does not include one. second is the witness of the chunk for
+// height 3 in the same shard as that missing chunk. Its main transition is that of block 1, the
+// same as in the missing chunk's witness in first.
 func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkStateWitness, second *primitives.ChunkStateWitness) {
 	t.Helper()
 	n, err := openChanged(t, testGenesis(t, "aa", "zz"), storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.MainResults = mains })

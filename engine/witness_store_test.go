@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// openKeeping opens a node that keeps the transitions of the account's chunks; of all chunks if the
-// account is empty.
+// openKeeping opens a node that keeps the transitions for the chunks of the account `of`, or of all
+// chunks if that is empty.
 func openKeeping(t *testing.T, disk *storage.MemDisk, of primitives.AccountID, validators ...primitives.AccountID) *node {
 	t.Helper()
 	n, err := openChanged(t, testGenesis(t, validators...), disk, storage.Options{FlatHeadBlocks: 2}, func(o *Options) {

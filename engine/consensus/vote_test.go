@@ -130,7 +130,7 @@ func (producedBy) Header(primitives.Hash) (*primitives.BlockHeader, error) {
 }
 
 // TestVoteIsRepeated: an approval is sent again if the head is unchanged after one and a half times
-// Delays.Endorsement. It is not if a higher height was approved.
+// Delays.Endorsement. It is not sent again if a higher height was approved meanwhile.
 func TestVoteIsRepeated(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	approvers := []chain.Approver{{AccountID: "a", PublicKey: key.PublicKey(), StakeThis: primitives.NEAR(1)}}

@@ -170,9 +170,10 @@ func (r *rig) work(run *Run) {
 	}
 }
 
-// TestEachVerdict: what becomes of a block of a peer, of its descendant that waits for it, and of an
-// own block when the engine returns an error of each verdict from each method. The second line is
-// what happens when the peer sends both again and the engine has no error any more.
+// TestEachVerdict lets the engine return an error of each verdict from each method. It checks what
+// happens to a peer's block, to its descendant that waits for it, and to an own block. The second
+// line of each case is what happens when the peer sends both blocks again and the engine returns no
+// more errors.
 func TestEachVerdict(t *testing.T) {
 	invalid, early := error(chain.InvalidApprovals), error(chain.InvalidBlockFutureTime)
 	badCopy := errors.Join(engine.ErrPartialBody, chain.InvalidSignature)
