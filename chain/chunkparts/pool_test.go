@@ -181,8 +181,8 @@ func TestForwardsFirst(t *testing.T) {
 	}
 	first := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}}}
 	out, err := p.Step(0, first)
-	// both parts that this validator owns are present, and more than the three that restore the
-	// body
+	// This validator has both parts that it owns, and more than the three parts that restore the
+	// body.
 	if err != nil || len(out.Complete) != 1 || len(out.Ready) != 1 {
 		t.Fatalf("%v, %d ready, %d complete", err, len(out.Ready), len(out.Complete))
 	}
@@ -227,8 +227,8 @@ func TestSpared(t *testing.T) {
 		name    string
 		seats   int
 		sparing bool
-		// by is the producer of the block; want is the validator that gets the first request;
-		// empty: any but the chunk's producer and this node
+		// by is the producer of the block. want is the validator that gets the first request; if it
+		// is empty, any validator may get it except the chunk's producer and this node.
 		by, want   primitives.AccountID
 		soon, than int64 // times in ms of the first request and of that to all; 0: times as in neard
 	}{
@@ -523,8 +523,8 @@ func TestOthersPlace(t *testing.T) {
 	}
 }
 
-// TestBlind: while the tracked shards are unknown no chunk is complete, even if everything is
-// present that a node needs of an untracked shard.
+// TestBlind: while it is unknown which shards are tracked, no chunk counts as complete, even if
+// everything is present that a node needs of an untracked shard.
 func TestBlind(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)

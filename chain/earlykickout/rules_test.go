@@ -74,7 +74,7 @@ func TestBlacklist(t *testing.T) {
 	}
 }
 
-// TestBlacklistOfNEP652: the example in NEP-652.
+// TestBlacklistOfNEP652 repeats the example in NEP-652.
 func TestBlacklistOfNEP652(t *testing.T) {
 	some := []Production{{450, 500}, {350, 500}, {390, 500}, {490, 500}}
 	if got, n := Protocol().Blacklist(ids(4), counters(some...)); !slices.Equal(got, []uint64{1, 2}) || n != 2 {

@@ -314,8 +314,8 @@ func TestKickoutStatsOfAllProducers(t *testing.T) {
 }
 
 // TestEpochStartByTheBranch: two blocks on the genesis at heights 1 and 3 begin the same epoch. The
-// lists on the lower one do not depend on which of the two was recorded first (nearcore
-// chain/epoch-manager/src/tests/epoch_start_fork_determinism.rs).
+// blacklists on the branch of the lower block do not depend on which of the two was recorded first
+// (nearcore chain/epoch-manager/src/tests/epoch_start_fork_determinism.rs).
 func TestEpochStartByTheBranch(t *testing.T) {
 	short := &earlykickout.Thresholds{GraceBlocks: 40, MinMissed: 10, MinProducedPercent: 80}
 	run := func(highFirst bool) (out []string) {

@@ -39,8 +39,9 @@ func (r *tree) busyHeights(n *node, account primitives.AccountID) (busy []primit
 	return busy
 }
 
-// TestIdleHeightsBefore87: they are those at which neither the draw of blocks nor the canonical draw of
-// chunks gives the account, whatever heights were skipped. An account that is no validator is idle.
+// TestIdleHeightsBefore87: before version 87, an account's idle heights are those at which neither
+// the draw of block producers nor the canonical draw of chunk producers selects it, whatever
+// heights were skipped. An account that is not a validator is always idle.
 func TestIdleHeightsBefore87(t *testing.T) {
 	r := newTree(t, 40, stakes("test", 900, 700, 500, 300)...)
 	at := r.nodes[0]
@@ -76,8 +77,9 @@ func TestIdleHeightsBefore87(t *testing.T) {
 	}
 }
 
-// TestIdleHeightsFrom87: at the next height they are those of the producers that the chain will require,
-// also after a skipped height. At later heights no chunk is due of a producer that is left out.
+// TestIdleHeightsFrom87: from version 87 on, whether the next height is idle follows from the
+// producers that the chain will require, also after a skipped height. At later heights no chunk is
+// due from a producer that is excluded.
 func TestIdleHeightsFrom87(t *testing.T) {
 	short := &earlykickout.Thresholds{GraceBlocks: 10, MinMissed: 3, MinProducedPercent: 80}
 	r := kickoutTree(t, 200, short, stakes("test", 1_000_000, 1_000_000, 1_000_000)...)

@@ -54,7 +54,8 @@ func TestVectorA50(t *testing.T) {
 	}
 }
 
-// TestVectorA51: the shuffles inside a sample, mod.rs:375, 403, 534.
+// TestVectorA51: the random shuffles that a sample uses (nearcore validator_mandates/mod.rs:375,
+// 403, 534).
 func TestVectorA51(t *testing.T) {
 	for _, c := range []struct {
 		shards        uint64

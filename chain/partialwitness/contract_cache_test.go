@@ -170,8 +170,8 @@ func TestCodeOfHeld(t *testing.T) {
 	}
 }
 
-// TestCodeToldLate: the list of contracts arrives after the witness was validated without code, or
-// during its validation.
+// TestCodeToldLate: a witness is validated without its code, and the list of contracts arrives only
+// after that validation or during it.
 func TestCodeToldLate(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")

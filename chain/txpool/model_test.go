@@ -79,8 +79,8 @@ func (m *model) advance(head primitives.Height) (dropped []primitives.Hash) {
 	return dropped
 }
 
-// round returns the transactions that a chunk producer keeps that treats each as verdict
-// determines, at most limit of them.
+// round returns the transactions that a chunk producer keeps, at most limit of them. verdict
+// determines how the producer treats each transaction.
 func (m *model) round(limit int, verdict func(*primitives.SignedTransaction) byte) (out []primitives.Hash) {
 	groups := map[primitives.Hash][]*item{}
 	for _, x := range m.all {
