@@ -135,10 +135,10 @@ func (b *Block) check() error {
 // are ordered by kind.
 func (b *Block) encode() *recordWriter { return b.encodeWith(false) }
 
-// encodeWith is encode with a choice: if asIs, no frame is compressed.
+// encodeWith is encode that compresses no frame if asIs is set.
 func (b *Block) encodeWith(asIs bool) *recordWriter { return b.encodeInto(new(recordBuffers), asIs) }
 
-// encodeInto is encodeWith that reuses the memory of by.
+// encodeInto is encodeWith that reuses the memory in by.
 func (b *Block) encodeInto(by *recordBuffers, asIs bool) *recordWriter {
 	w := &recordWriter{noCompression: asIs, data: by.data[:0], raw: by.raw[:0],
 		head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,

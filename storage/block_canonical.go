@@ -15,7 +15,8 @@ type view struct {
 	overlayFinal BlockRef // in an overlay: what was final when it began; zero otherwise
 	tail         primitives.Height
 	empty        bool // no genesis yet
-	// shards that are not, or were not always, at the flat head; the map is never changed
+	// State of the shards that are not, or were not always, at the flat head. The map is never
+	// changed.
 	shards map[primitives.ShardID]shardCell
 
 	base *pendingBlock // the flat head's block
@@ -53,7 +54,7 @@ func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 	return false
 }
 
-// branch is the path from a block above the flat head down to the flat head, as one view had it.
+// branch is the path from a block above the flat head down to the flat head, as of one view.
 type branch struct {
 	v    *view
 	side []*pendingBlock   // the blocks of the path that are not canonical, newest first
@@ -110,7 +111,7 @@ func (v *view) follow(p *pendingBlock) {
 		kept = 1 + slices.Index(v.canon, p)
 	}
 	slices.Reverse(branch)
-	// fresh memory: readers hold the old slice
+	// Use fresh memory, because readers hold the old slice.
 	v.canon = slices.Concat(v.canon[:kept], branch)
 }
 

@@ -99,14 +99,14 @@ func (c *evictedIndex) merge() bool {
 	return true
 }
 
-// drop forgets a block. Its rows stay until no block of their run is left.
+// drop removes a block. Its rows stay until all blocks of their run are removed.
 func (c *evictedIndex) drop(p *pendingBlock) {
 	if c.blocks[p.evictedNum] == p {
 		delete(c.blocks, p.evictedNum)
 	}
 }
 
-// sweep drops the runs of which no block is left.
+// sweep removes the runs of which all blocks are removed.
 func (c *evictedIndex) sweep() {
 	least := c.next + 1
 	for n := range c.blocks {

@@ -76,7 +76,8 @@ func (s *pendingShard) setReceipts(outgoing, local, delayed []Receipt, origins [
 	}
 }
 
-// receiptAt returns which list of the shard (its kind) holds the n-th receipt, and its index there.
+// receiptAt returns the kind of the list that has the n-th receipt, and the receipt's index in that
+// list.
 func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 	from := 0
 	for i, end := range s.upTo {
@@ -97,7 +98,7 @@ type place struct {
 	index int32
 }
 
-// found is a place in terms of the record: section kind, shard ID and item index.
+// found is a place as the record has it: section kind, shard ID and item index.
 type found struct {
 	kind  kind
 	shard primitives.ShardID
@@ -107,7 +108,7 @@ type found struct {
 func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 	p := &pendingBlock{ref: b.Ref, prev: b.Prev, entry: e}
 	if b.Puts != nil && b.Puts.Len() > 0 {
-		// without the scratch memory of its writer
+		// Do not keep the scratch memory of the batch.
 		p.puts = &Batch{b: b.Puts.b, n: b.Puts.n}
 	}
 	d := &body{shards: make([]pendingShard, len(b.Shards))}
@@ -121,7 +122,7 @@ func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 			executed[s.Outcomes[j].ID] = true
 		}
 		if s.Chunk != nil {
-			// a pointer into the chunk would keep its encodings alive
+			// Copy the hash: a pointer into the chunk would keep the chunk's encodings in memory.
 			hash := s.Chunk.Hash
 			out.chunk = &hash
 			for j := range s.Chunk.Transactions {
@@ -143,7 +144,7 @@ func (p *pendingBlock) fill(d *body) {
 	p.body.Store(d)
 }
 
-// follow links the block to its parent. Nil: none.
+// follow links the block to its parent, which may be nil.
 func (p *pendingBlock) follow(parent *pendingBlock) {
 	p.count, p.sum = 1, p.bytes
 	if parent != nil {
@@ -177,7 +178,7 @@ func (d *body) sortKeys() (bytes int) {
 	return bytes
 }
 
-// change returns the block's change of a flat key. Nil: none.
+// change returns the block's change of a flat key, or nil if there is none.
 func (d *body) change(flat string) *Change {
 	i, ok := slices.BinarySearchFunc(d.keys, flat, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
 	if !ok {

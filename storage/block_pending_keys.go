@@ -48,7 +48,7 @@ type keyedBlock struct {
 	d *body
 }
 
-// keyRun is the changed keys of some blocks.
+// keyRun has the keys that some blocks changed, sorted.
 type keyRun struct {
 	tier     int
 	blocks   []*pendingBlock // ascending; nil: it has left the tree
@@ -66,7 +66,7 @@ type keyVersion struct{ block, shard, item uint32 }
 
 const (
 	runMerge = 8
-	// a commit may have to wait for a merge, so runs of 4,096 blocks are not merged any more
+	// Runs of 4,096 blocks are not merged any more, because a commit may have to wait for a merge.
 	maxTier    = 4
 	buildEvery = 64
 )
@@ -333,7 +333,8 @@ type branchKeys struct {
 	runs      []*keyRun
 }
 
-// newest returns the newest change of a key. Zero: none. at returns the key's position in a run.
+// newest returns the newest change of a key, or zero if there is none. at returns the key's
+// position in a run.
 func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (found foundChange) {
 	for n, r := range b.runs {
 		place, has := at(n)
@@ -356,7 +357,7 @@ func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (f
 	return found
 }
 
-// get returns the newest change of a key. Zero: none.
+// get returns the newest change of a key, or zero if there is none.
 func (b *branchKeys) get(key string) foundChange {
 	return b.newest(key, func(n int) (int, bool) {
 		i := b.runs[n].search(key)

@@ -202,7 +202,7 @@ func (t *tree) dropPuts(owner *pendingBlock, b *Batch) {
 	})
 }
 
-// get returns a pending block by hash. Nil: none.
+// get returns a pending block by hash, or nil if there is none.
 func (t *tree) get(hash primitives.Hash) *pendingBlock {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

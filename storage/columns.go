@@ -60,7 +60,8 @@ var (
 	// shard, number of a part that is stored -> nothing.
 	staged      = column[primitives.ShardID, stagedCell](0x12, "Staged", Replace, appendShard)
 	stagedParts = column[partKey, Nothing](0x13, "StagedPart", Insert, appendPartKey)
-	// shardCells: shard that is not, or was not always, at the flat head -> its state.
+	// shardCells: shard that is not, or was not always, at the flat head -> up to which block its
+	// state is known.
 	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
 	// catchupRecords: block, shard that was caught up after it -> position of the record of the
 	// block's results in that shard.

@@ -225,7 +225,7 @@ func (r rows) stored(key []byte) ([]byte, error) {
 	return r.s.db.get(key)
 }
 
-// valueOf copies a row. A nil row was deleted: ErrNotFound.
+// valueOf copies a row. If the row is nil, it was deleted, and valueOf returns ErrNotFound.
 func valueOf(value []byte) ([]byte, error) {
 	if value == nil {
 		return nil, ErrNotFound

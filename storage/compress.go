@@ -131,7 +131,8 @@ func unpack(dst, in []byte) ([]byte, error) {
 		return append(dst[:0], in...), nil
 	case snappyCell:
 		n, err := snappy.DecodedLen(in)
-		// Snappy's copies yield at most 64 bytes for 2 to 3, so a longer claim is wrong.
+		// A copy element of snappy has 2 or 3 bytes and yields at most 64, so a greater claimed
+		// length is wrong.
 		if err != nil || n == 0 || n > 64*len(in) {
 			return nil, fmt.Errorf("packed value states %d bytes in %d bytes of snappy", n, len(in))
 		}

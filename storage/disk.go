@@ -187,7 +187,8 @@ func (d osDisk) foreignNames() ([]string, error) {
 	return names, nil
 }
 
-// probe removes the file's name before it allocates, so nothing remains whatever happens.
+// probe removes the file's name before it allocates, so that no large file remains whatever
+// happens.
 func (d osDisk) probe(n int64) error {
 	name := filepath.Join(d.dir, logName, probeName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

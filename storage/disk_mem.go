@@ -30,7 +30,7 @@ type MemDisk struct {
 // NewMemDisk returns an empty folder.
 func NewMemDisk() *MemDisk { return &MemDisk{files: map[string]*memFile{}} }
 
-// memIndex is goleveldb's memory storage, kept usable after Close.
+// memIndex is goleveldb's memory storage, which stays usable after Close.
 type memIndex struct{ lstorage.Storage }
 
 func (memIndex) Close() error { return nil }
@@ -99,7 +99,7 @@ func (f *memFile) Truncate(size int64) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// a later write after the cut must be preceded by zeros, as in a real file
+	// A later write beyond the cut must be preceded by zeros, as in a real file.
 	if f.reach(size); size < f.size {
 		f.each(size, int(f.size-size), func(_ int, page []byte) { clear(page) })
 		n := (size + pageSize - 1) / pageSize

@@ -159,7 +159,7 @@ func (s *diskSpace) endFull() bool {
 	return true
 }
 
-// wait returns once there is room. False: there is none and waits are canceled.
+// wait returns true once there is room. It returns false if there is none and waits are canceled.
 func (s *diskSpace) wait() bool {
 	s.mu.Lock()
 	now, room := s.full, s.room

@@ -146,7 +146,7 @@ func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	cell = flatHeadCell{Block: last.ref, From: s.log.end, To: s.log.end}
-	// their descendants come after them in the log
+	// In the log, the descendants of these blocks come after them.
 	for _, p := range last.children {
 		if at := p.entry.start(); at.before(cell.From) {
 			cell.From = at
@@ -182,7 +182,8 @@ func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1,
 		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	next.canon = slices.Clone(next.canon[n:]) // the old slice would keep the passed blocks alive
-	// before the view: a reader of the new view ignores what the tree has of these blocks
+	// Do this before the view changes, because a reader of the new view ignores what the tree has
+	// of these blocks.
 	for _, p := range chain {
 		if d := p.body.Load(); d != nil {
 			s.recent.add(p.ref.Height, d)
@@ -212,7 +213,7 @@ func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*
 	s.forgetBodies()
 }
 
-// dropBranch removes a block that lost, and its descendants.
+// dropBranch removes from the tree a block that was not finalized, and its descendants.
 func (s *Store) dropBranch(p *pendingBlock) {
 	for list := []*pendingBlock{p}; len(list) > 0; {
 		p := list[len(list)-1]
@@ -221,7 +222,7 @@ func (s *Store) dropBranch(p *pendingBlock) {
 	}
 }
 
-// finalChain returns the blocks from the flat head, exclusive, to upto.
+// finalChain returns the blocks after the flat head up to and including upto.
 func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	if upto == v.flatHead {
 		return nil, nil
@@ -337,7 +338,8 @@ func putFlat(batch *Batch, key string, value []byte) {
 	flat.Put(batch, key, &v)
 }
 
-// eachPointer calls f for the pointers to outcomes, and to transactions without one.
+// eachPointer calls f for the pointers to outcomes, and for those to transactions without an
+// outcome.
 func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
 		s := &d.shards[i]

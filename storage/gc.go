@@ -144,7 +144,7 @@ func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, er
 	if from > 0 {
 		stop = min(stop, from)
 	}
-	// a shard that is catching up still needs the blocks from its own on
+	// A shard that is catching up still needs the blocks from the one on that it has reached.
 	for _, c := range s.view.Load().shards {
 		if !c.Untracked && !c.InSync {
 			stop = min(stop, c.At.Height)

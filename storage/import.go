@@ -100,7 +100,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	toEra0 := func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) }
 	base.body.Load().eachPointer(base.ref.Height, toEra0)
 	for i, p := range all {
-		// Chunks to come bring what its shards have sent. AdvanceFlatHead writes that of the base.
+		// The pointers to the receipts of base are written later, by AdvanceFlatHead, because
+		// chunks that are still to come contain what its shards have sent.
 		if p != base {
 			p.body.Load().eachReceipt(p.ref.Height, isNever, toEra0)
 		}

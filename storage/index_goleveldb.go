@@ -34,7 +34,7 @@ const (
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
 	levelOneSize       = 256 << 20 // or eight write buffers, if that is more
-	// factor of tableSize from level 2 on, which hold nearly all of a large index
+	// Factor of tableSize for level 2 and below, which hold nearly all of a large index.
 	largeTable    = 4
 	maxOpenTables = 4096
 	minOpenTables = 200
@@ -69,7 +69,8 @@ func levelOptions(o *Options) *opt.Options {
 		Filter:                                filter.NewBloomFilter(10),
 		CompactionTableSize:                   tableSize,
 		CompactionTableSizeMultiplierPerLevel: []float64{1, 1, largeTable, largeTable, largeTable, largeTable, largeTable},
-		// of level 0, if size counted there: each level has ten times the size of the one above
+		// Of level 0, if its size counted: goleveldb makes each level ten times as large as the one
+		// above.
 		CompactionTotalSize:    levelOne(o.WriteBuffer) / 10,
 		CompactionL0Trigger:    gather,
 		WriteL0SlowdownTrigger: 2 * gather,

@@ -37,7 +37,7 @@ func (s *Store) step(b *Batch) error {
 	return s.maintainStale(n)
 }
 
-// readSteps checks that no step is missing. ErrDamaged if one is.
+// readSteps returns ErrDamaged if a step is missing.
 func (s *Store) readSteps() error {
 	var first, last uint64
 	var hole error

@@ -18,7 +18,7 @@ type pooledSnapshot struct {
 	uses int // readers, plus one while it is the store's current one
 }
 
-// freeCursors is the most pooled cursors. Each holds a block of some tables.
+// freeCursors is the largest number of pooled cursors. Each holds a block of some tables in memory.
 const freeCursors = 16
 
 // snapshotPool holds the newest snapshot of a store.
@@ -77,7 +77,7 @@ func (r *pooledSnapshot) use() {
 	r.mu.Unlock()
 }
 
-// done gives up one use. The last one releases the snapshot.
+// done ends one use. The last one releases the snapshot.
 func (r *pooledSnapshot) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,8 @@ func (r *pooledSnapshot) scan(lo, hi []byte,
 	return more, err
 }
 
-// scanBy is a scanFunc on a cursor. ended: the cursor reached the end or an error and was released.
+// scanBy is a scanFunc on a cursor. ended says that the cursor was released, at its end or after an
+// error.
 func scanBy(cur cursor, lo, hi []byte,
 	yield func(key, value []byte) (more bool, err error)) (more, ended bool, err error) {
 	more = true

@@ -31,16 +31,17 @@ type staleIndex struct {
 	free   []cursor
 	inUse  int // cursors in use
 	closed bool
-	// since the last evaluation: reads that found what they wanted, and reads in vain
+	// Since the last evaluation: the reads that found data with the expected hash, and those that
+	// did not.
 	hits   int
 	misses int
 }
 
 // Parameters of stale reads.
 const (
-	// also the most concurrent readers; further ones read the current index
+	// Also the largest number of concurrent readers; further ones read the current index.
 	staleCursors = 8
-	// after this many reads, renew if more than a quarter were in vain
+	// After this many reads, the index is renewed if more than a quarter found outdated data.
 	staleSample   = 1024
 	staleMinSteps = 64 // least number of steps between two renewals
 )
@@ -54,7 +55,7 @@ type staleState struct {
 	mu   sync.Mutex
 	now  *staleIndex // nil: none
 	step uint64      // at which it was created
-	// nothing was written since: the write buffer is still shared with it
+	// Nothing was written since now was made, so the write buffer is still shared with it.
 	fresh      bool
 	maxFlushes int // the most flushes on level 0 since
 }
@@ -203,7 +204,7 @@ func (s *Store) dropStale() {
 	x.free = nil
 }
 
-// outdated returns whether too many reads were in vain, or no cursor is left.
+// outdated returns whether too many reads found outdated data, or no cursor is left.
 func (x *staleIndex) outdated() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

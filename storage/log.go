@@ -125,7 +125,7 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	if len(payload) > maxRecord {
 		return position{}, fmt.Errorf("log: a record of %d bytes is too long", len(payload))
 	}
-	// The first segment holds genesis alone, which stays when all others are collected.
+	// The first segment has only the genesis, and stays when all others are collected.
 	first := l.end.Segment == 0 && l.end.Offset > 0
 	if l.cur == nil || first || l.end.Offset > 0 && l.end.Offset+recordHeader+int64(len(payload)) > l.segmentSize {
 		if err := l.rotate(); err != nil {
@@ -315,7 +315,7 @@ func (l *blockLog) remove(seg uint32) error {
 	return wrapWrite("remove log segment", err)
 }
 
-// reset removes all segments: there is no genesis.
+// reset removes all segments, because there is no genesis.
 func (l *blockLog) reset() error {
 	names, err := l.disk.listFiles()
 	if err != nil {

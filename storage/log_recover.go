@@ -139,7 +139,7 @@ func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (
 	}
 }
 
-// readRecord returns the payload of the record at off. Nil: there is no whole record.
+// readRecord returns the payload of the record at off, or nil if there is no whole record.
 func readRecord(fl file, off, size int64) ([]byte, error) {
 	var header [recordHeader]byte
 	if off+recordHeader > size {

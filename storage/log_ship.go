@@ -131,7 +131,8 @@ func logRecordOf(payload []byte) (x LogRecord, ok bool, err error) {
 	return x, false, nil
 }
 
-// recordAt returns the record at a position and where it ends. Nil: the segment ends there.
+// recordAt returns the record at a position and where it ends. It returns nil at the end of the
+// segment.
 func (l *blockLog) recordAt(at position) ([]byte, position, error) {
 	rf, err := l.acquire(at.Segment)
 	if err != nil {

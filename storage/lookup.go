@@ -219,7 +219,7 @@ func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]P
 	return s.withParentPlaces(own, true, func(p *Store) ([]Place, error) { return p.FindOutcomeFrom(id, from) })
 }
 
-// outcomes is FindOutcomeFrom without the parent of an overlay.
+// outcomes is FindOutcomeFrom without the places in an overlay's parent.
 func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, error) {
 	return s.find(id, s.outcomeRows(from), true, func(k kind) bool { return k == kindOutcomes },
 		func(p *Place) (primitives.Hash, error) {
@@ -283,7 +283,7 @@ func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
 	return s.receiptBelow(id, len(executed) > 0, in)
 }
 
-// receipts is findReceipt by memory and pointers alone.
+// receipts is findReceipt that uses only memory and pointers.
 func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Place, error) {
 	return s.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) },
 		func(p *Place) (primitives.Hash, error) {

@@ -12,7 +12,7 @@ import (
 const (
 	cellFlatHead = "fold" // written when the flat head advances
 	cellTail     = "tail" // written by garbage collection
-	// written by ImportAt: the height at which the store begins; blocks below it have no state
+	// The height at which the store begins, written by ImportAt. Blocks below it have no state.
 	cellBegin  = "begin"
 	cellImport = "import" // present while an Import is unfinished
 )

@@ -83,7 +83,7 @@ func (s *Store) ancestorByHash(hash primitives.Hash) (*Record, error) {
 	return s.parent.ancestor(rec.Ref())
 }
 
-// nextBelow is NextBlock in the parent. Zero: there is none.
+// nextBelow is NextBlock in the parent. It returns the zero value if there is none.
 func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	ref, err := s.parent.NextBlock(from)
 	if errors.Is(err, ErrNotFound) || err == nil && !s.below(ref.Height) {

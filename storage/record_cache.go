@@ -31,7 +31,7 @@ type treeKey struct {
 	shard primitives.ShardID
 }
 
-// outcomeTree is a Merkle tree that the first reader builds.
+// outcomeTree is a Merkle tree that is built by the first reader that needs it.
 type outcomeTree struct {
 	once sync.Once
 	of   primitives.MerkleTree
@@ -121,7 +121,7 @@ func (c *cache) tree(k treeKey) *outcomeTree {
 	return t
 }
 
-// dropTree forgets a tree that could not be built, so that the next reader tries again.
+// dropTree removes a tree that could not be built, so that the next reader tries again.
 func (c *cache) dropTree(k treeKey, t *outcomeTree) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -155,7 +155,8 @@ func (t *tree) replaceBody(p *pendingBlock, d *body, e *entry) {
 	p.body.Store(d)
 }
 
-// catchupEntries returns the entries of the catchup records of a block. Errors: those of a read.
+// catchupEntries returns the entries of the catchup records of a block. Errors are those of
+// reading.
 func (s *Store) catchupEntries(ref BlockRef) (list []*entry, err error) {
 	if !s.hasCatchup.Load() {
 		return nil, nil

@@ -60,7 +60,7 @@ func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
 	return true, s.fail(s.finishDeletion(x.shard, x.cell))
 }
 
-// nextDeletion begins with one of the untracked shards. Nil: none is left.
+// nextDeletion begins the deletion of one of the untracked shards. It returns nil if none is left.
 func (s *Store) nextDeletion() (*shardDeletion, error) {
 	v := s.view.Load()
 	for _, id := range slices.Sorted(maps.Keys(v.shards)) {

@@ -30,7 +30,7 @@ func (s *Split) inherits(child primitives.ShardID, col byte) bool {
 	return true
 }
 
-// splitOf returns the split that made a shard. Nil: none of these did.
+// splitOf returns the split in list that created a shard, or nil if none did.
 func splitOf(list []Split, shard primitives.ShardID) *Split {
 	for i := range list {
 		if s := &list[i]; s.Left == shard || s.Right == shard {

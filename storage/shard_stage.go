@@ -291,7 +291,7 @@ func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	return s.db.write(&batch, false)
 }
 
-// staging returns the cell of a shard that is being imported. ErrOrder if it is not.
+// staging returns the cell of a shard that is being imported, or ErrOrder if it is not.
 func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 	cell, err := staged.Get(s.db, shard)
 	if errors.Is(err, ErrNotFound) {
@@ -320,7 +320,8 @@ func (s *Store) unstage(batch *Batch, shard primitives.ShardID) error {
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
-// setShard publishes the cell of a shard to readers. Nil: at the flat head.
+// setShard publishes the cell of a shard to readers. A nil cell means that the shard is at the flat
+// head.
 func (s *Store) setShard(shard primitives.ShardID, c *shardCell) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()

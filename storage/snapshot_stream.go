@@ -88,7 +88,7 @@ func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 			return nil, wrapIndex("size", err)
 		}
 		if x.number == s.log.end.Segment {
-			// the rest is reserved space
+			// The rest of the file is reserved space.
 			x.size = s.log.end.Offset
 		}
 		c.files[len(c.files)-1] = x

@@ -20,7 +20,7 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 	}
 	switch b[p.length] {
 	case 0:
-		// the returned bytes stay valid until the next read
+		// Swap the buffers, so that the returned bytes stay valid until the next read.
 		*raw, *block = *block, *raw
 		return b[:p.length], nil
 	case 1:
@@ -68,7 +68,7 @@ func (c *blockCursor) next() (bool, error) {
 	}
 	b := c.b[c.at:]
 	shared, own, length, head := uint64(b[0]), uint64(0), uint64(0), 3
-	// nearly always: lengths of one byte
+	// Fast path for nearly all entries, whose lengths take one byte each.
 	if len(b) >= 3 && b[0]|b[1]|b[2] < 0x80 {
 		own, length = uint64(b[1]), uint64(b[2])
 	} else {

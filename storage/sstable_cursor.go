@@ -7,10 +7,10 @@ import (
 // tableCursor merges the runs of a table set.
 type tableCursor struct {
 	set  *tableSet
-	runs []runCursor // run of the current row; nil: none
-	// the key before: only the newest row of a key counts
+	runs []runCursor
+	// the run with the current row; nil: none
 	now  *runCursor
-	last []byte // the key before: of each only the newest row counts
+	last []byte // key of the row before; of rows with equal keys only the newest counts
 	err  error
 }
 

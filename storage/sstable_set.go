@@ -185,7 +185,7 @@ func (t *tableFile) readIndex(block []byte) error {
 		if !ok {
 			return errTable
 		}
-		// keys of an index share no prefix; in a damaged one they may
+		// Keys of an index block share no prefix, but in a damaged block they may.
 		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxTableBlock {
 			return errTable
 		}

@@ -157,7 +157,8 @@ func open(d disk, o Options) (*Store, error) {
 	return s, nil
 }
 
-// checkMark reads the format marker. fresh: there is none, and the folder has nothing else.
+// checkMark reads the format marker. fresh says that there is none and that the folder has nothing
+// else.
 func checkMark(d disk, id Identity) (fresh bool, err error) {
 	raw, err := d.readMark()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -309,7 +310,8 @@ func (s *Store) fail(err error) error {
 		return nil
 	}
 	failed := fmt.Errorf("%w: %w", ErrFailed, err)
-	// a full disk under the index's files: once opened again the index is as on disk
+	// The disk was full while the index was written. Once opened again, the index is as it is on
+	// the disk.
 	if IsFull(err) && !errors.Is(err, ErrFailed) {
 		failed = err
 		if !errors.Is(err, ErrFull) {
@@ -355,7 +357,7 @@ func (s *Store) Close() error {
 	s.dropSnapshot()
 	s.dropStale()
 	err = errors.Join(err, s.log.close())
-	// what the index did not write for want of room, the next start rebuilds from the log
+	// What the index could not write for want of room is rebuilt from the log at the next start.
 	if cerr := s.db.close(); !IsFull(cerr) {
 		err = errors.Join(err, cerr)
 	}

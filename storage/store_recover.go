@@ -124,7 +124,8 @@ func (s *Store) checkSegments(tail primitives.Height) error {
 	}
 	var missing error
 	err = segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
-		// A segment that was about to be removed may have lost its row to a crash.
+		// If a segment is below the tail, its file may be absent although a crash has preserved its
+		// row.
 		if name := segmentName(segmentNumber(key)); !there[name] && info.Highest+ReceiptsReach >= tail {
 			missing = damaged("log/%s is missing", name)
 		}

@@ -19,7 +19,7 @@ const (
 // ErrFull means that the 64 GiB of addresses of a forest are used up.
 var ErrFull = errors.New("trie: forest is full")
 
-// arena allocates blocks of node memory. Only the writer allocates and frees. Readers hold a mem.
+// arena allocates blocks of node memory. Only the writer allocates and frees; a reader uses a mem.
 type arena struct {
 	slabs    atomic.Pointer[mem]
 	next     uint32 // first unused unit of the last slab

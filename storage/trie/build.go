@@ -24,7 +24,7 @@ type builder struct {
 	depth  int
 
 	emit func(level int, e *FrontierEntry) // receives the frontier, all levels, in no order; nil: not wanted
-	// bytes of nodes above which finished subtrees become hash nodes; 0: no bound
+	// Number of bytes of nodes from which on finished subtrees become hash nodes; 0 means no bound.
 	maxBytes uint64
 }
 
@@ -223,7 +223,8 @@ func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	return made, err
 }
 
-// below emits the entries of a child at path, on the levels with a limit that its parent reaches.
+// below emits the entries of a child at path, on those levels whose limit the parent's usage
+// reaches.
 func (b *builder) below(parent uint64, n node, path []byte) {
 	f := b.mk.forest
 	for level := 0; level < Top && f.levels[level] <= parent; level++ {

@@ -80,7 +80,7 @@ type evictor struct {
 	want, found uint64
 	least       uint64
 	now         uint64
-	// bytes by age: the number of bits of the number of versions since the last use
+	// Bytes by age. The age is the number of bits of the number of versions since the last use.
 	byAge     [65]uint64
 	age       int  // younger subtrees stay
 	replacing bool // the second walk, which replaces subtrees
@@ -200,7 +200,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 	return at, false, nil
 }
 
-// subtree processes a subtree that is evicted as a whole or stays.
+// subtree processes a subtree that is either evicted as a whole or stays as a whole.
 func (e *evictor) subtree(mk *nodeWriter, ref uint32, n node, path []byte) (_ uint32, cold bool, err error) {
 	used, size := n.birth(), bytesOfUsage(n.usage())
 	if n.kind() == kindHash {

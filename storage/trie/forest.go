@@ -148,7 +148,7 @@ type Root struct {
 	dead     []dead // nodes of the parent that this version does not contain
 }
 
-// dead describes a replaced node, so that freeing it needs no look at the node.
+// dead describes a replaced node, so that the node can be freed without reading it.
 type dead struct {
 	birth uint64
 	ref   uint32
@@ -211,7 +211,7 @@ func (f *Forest) unlock() {
 	f.mu.Unlock()
 }
 
-// publish makes a root of ref, derived from parent. A nil parent: from nothing.
+// publish makes a root of ref that is derived from parent, or from no version if parent is nil.
 func (f *Forest) publish(parent *Root, ref uint32, id uint64, killed []dead) *Root {
 	r := &Root{forest: f, id: id, parent: parent, ref: ref, dead: killed}
 	if ref != 0 {
@@ -461,7 +461,8 @@ func (t *table[T]) put(v *T) uint32 {
 		if p := t.chunks.Load(); p != nil {
 			chunks = *p
 		}
-		// in place or not: readers with the old slice never look at the new element
+		// Whether append works in place or not, readers with the old slice never look at the new
+		// element.
 		chunks = append(chunks, new(tableChunk[T]))
 		t.chunks.Store(&chunks)
 	}

@@ -116,7 +116,7 @@ func (n node) kid(nibble byte) uint32 {
 	return binary.LittleEndian.Uint32(n[bodyAt+4*i:])
 }
 
-// childHash returns the hash of the child at a nibble, which must exist.
+// childHash returns the hash of the child at a nibble. That child must exist.
 func (n node) childHash(nibble int) []byte {
 	at := n.hashesAt() + 32*bits.OnesCount16(n.mask()&(1<<nibble-1))
 	return n[at : at+32 : at+32]

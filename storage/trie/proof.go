@@ -118,7 +118,8 @@ func (p *Partial) Find(h primitives.Hash) ([]byte, bool) {
 	return p.at(ref), true
 }
 
-// ref returns 1 + the index of a string, first of the proof, then of the added strings. 0: unknown.
+// ref returns 1 + the index of a string, counted first in the proof and then in the added strings;
+// 0 if unknown.
 func (p *Partial) ref(h *primitives.Hash) uint32 {
 	if i, ok := p.strings.index[*h]; ok {
 		return i + 1
@@ -156,7 +157,7 @@ func (n *proofNode) valueID() ValueID {
 	return ValueID{le32(n.value), primitives.Hash(n.value[4:])}
 }
 
-// kid returns the hash of a branch's child. Nil: none.
+// kid returns the hash of a branch's child, or nil if there is none.
 func (n *proofNode) kid(nibble byte) *primitives.Hash {
 	if n.mask>>nibble&1 == 0 {
 		return nil

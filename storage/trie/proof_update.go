@@ -346,7 +346,7 @@ func (g *proofUpdater) extend(n *proofUpdateNode, ext nibs, l link) error {
 	return nil
 }
 
-// flatten encodes n and what is new below it.
+// flatten encodes n and all new nodes below it.
 func (g *proofUpdater) flatten(n *proofUpdateNode) (h *primitives.Hash, err error) {
 	var hashes [16]*primitives.Hash
 	mask := uint16(0)

@@ -214,7 +214,8 @@ func (r *Recording) addRef(h []byte, length, ref uint32) {
 	}
 }
 
-// wasRecent returns whether a reference was the last one with its low bits, and makes it that.
+// wasRecent returns whether ref was the last reference with the same low bits, and remembers ref as
+// that.
 func (r *Recording) wasRecent(ref uint32) bool {
 	at := &r.recent[ref%recentNodes]
 	if *at == ref {

@@ -112,7 +112,8 @@ func (re *retainer) keeps(path []byte) bool {
 	return false
 }
 
-// decide returns whether all keys below path stay, or none of them. Both false: undecided.
+// decide returns whether all keys below path stay, or none of them. If both are false, some may
+// stay.
 func (re *retainer) decide(path []byte) (all, none bool) {
 	none = true
 	for i := range re.from {

@@ -156,7 +156,8 @@ func (s *splitter[P]) children(st *stage[P]) (sums [16]uint64, err error) {
 	return sums, nil
 }
 
-// own returns the usage of the node here without what is below. Within a key it counts as below.
+// own returns the usage of the node here without what is below. Inside a key, the node counts as
+// below.
 func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 	switch {
 	case st.at == atLeaf:
@@ -171,7 +172,7 @@ func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 	return 0, nil
 }
 
-// less returns a-b. Only a node that claims a wrong usage makes it negative: ErrCorrupt.
+// less returns a-b. If that is negative, a node claims a wrong usage, and less returns ErrCorrupt.
 func less(a, b uint64, err error) (uint64, error) {
 	if err == nil && b > a {
 		err = fmt.Errorf("%w: a node has memory usage %d, less than its children's %d", ErrCorrupt, a, b)
@@ -186,7 +187,7 @@ func sum(v []uint64) (total uint64) {
 	return total
 }
 
-// under returns the usage of what lies the nibbles of path further.
+// under returns the memory usage of what is below the nibbles of path.
 func (s *splitter[P]) under(st *stage[P], path []byte) (uint64, error) {
 	switch {
 	case len(path) == 0:

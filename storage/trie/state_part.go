@@ -323,7 +323,8 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 		if bounded {
 			if l := commonPrefix(n.key, from); l == n.key.n {
 				w.path = n.key.appendNibbles(w.path)
-				// The path to the beginning of the part is not bounded by its end.
+				// The path to the beginning of the part is visited even if it is after the part's
+				// end.
 				return w.below(n.child, from.from(l), true, above)
 			}
 			if compareNibs(n.key, from) < 0 {

@@ -85,7 +85,7 @@ func (u *updater) run(root uint32, changes []Change) (uint32, error) {
 	return u.commit(&s)
 }
 
-// kill notes that the new version does not contain the node.
+// kill notes that the new version no longer contains the node.
 func (u *updater) kill(ref uint32) {
 	u.killed = append(u.killed, deadOf(ref, u.mem.at(ref)))
 }
@@ -160,7 +160,8 @@ func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	return s, nil
 }
 
-// old returns what is at c, unchanged. A node that lost part of its key must be made again.
+// old returns what is at c, unchanged. If part of the node's key was cut off, the node must be made
+// again.
 func (u *updater) old(c cursor) (sub, error) {
 	if c.ref == 0 {
 		return sub{}, nil
@@ -277,7 +278,7 @@ func (u *updater) applyExtension(c cursor, n node, depth int, ops []Change) (sub
 			split = min(split, commonPrefix(keyNibs(ops[i].Key, depth), ext))
 		}
 	}
-	// The other changes delete keys that diverge earlier: no such keys exist.
+	// The other changes delete keys that diverge within the extension. No such keys exist.
 	from, to := 0, len(ops)
 	for from < to && commonPrefix(keyNibs(ops[from].Key, depth), ext) < split {
 		from++
