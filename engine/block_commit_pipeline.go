@@ -44,7 +44,7 @@ type commitPipeline struct {
 	list []*inFlightBlock // imported and not returned by Stored; parents first
 	done int              // how many of list are on disk and visible to readers
 	err  error            // why the other ones cannot be persisted; nil: no error
-	// writing: runPipeline is running.
+	// writing says that runPipeline is running.
 	writing bool
 	idle    *sync.Cond // signalled when writing becomes false
 }

@@ -200,7 +200,7 @@ func (p *BlockImport) Err() error {
 	return nil
 }
 
-// applyExecuted writes the changes of the executed block instead of applying the chunk.
+// applyExecuted writes the changes that the executed block contains, instead of applying the chunk.
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {

@@ -343,7 +343,8 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 // walked only once.
 func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	final := e.TipFinal()
-	// The chain leads to where this child engine begins; the final block has no node here.
+	// The chain leads down to where this child engine begins. The final block is below and has no
+	// node here.
 	if e.parent != nil && final.Height < e.flatHead.Height() {
 		final = ref(e.flatHead)
 	}

@@ -125,7 +125,7 @@ type Engine struct {
 	// flatHead is the block whose flat state and frontier are on disk, unless an update is running.
 	// It is held. In a child engine it is the block at which the child begins.
 	flatHead *BlockNode
-	// flatHeadUpdate is the running update; nil: none.
+	// flatHeadUpdate is the running update, or nil.
 	flatHeadUpdate *flatHeadUpdate
 	flatHeadPause  atomic.Pointer[func() time.Duration] // time an update waits before it starts; nil: 0
 	resident       []*BlockNode                         // not evicted, oldest first; some may have left the tree

@@ -187,7 +187,7 @@ func (e *Engine) ensureHeaderChain() error {
 	}
 	var err error
 	l.offBranch = false
-	// the highest header may belong to a branch that lost: then continue from the tip
+	// The highest header may be on an abandoned branch. Then continue from the tip.
 	if l.chain, err = e.openHeaderChain(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash {
 		l.offBranch = true
 		l.chain, err = e.openHeaderChain(tip.Hash)
@@ -238,7 +238,7 @@ func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	return e.headerChain.chain.Epochs(), nil
 }
 
-// headerAt returns the height of a header in the header rows; 0: it is not there.
+// headerAt returns the height of a header in the header rows, or 0 if it is not there.
 func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	raw, err := storage.HeaderRow.Get(e.store.Reader(), hash)
 	if err != nil {
@@ -385,7 +385,8 @@ func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	return s.ofBlock(hash)
 }
 
-// ofBlock returns the row of a header whose block this node has; nil: it does not have the block.
+// ofBlock returns the row of a header whose block this node has, or nil if it does not have the
+// block.
 func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	info, err := (epochStore{s.e}).BlockInfo(hash)
 	if err != nil || info == nil {

@@ -39,7 +39,7 @@ func (f *vrfOutput) compute(q *vrfInput) {
 	f.once.Do(func() { f.value, f.proof, f.err = q.key.ProveVRF(q.random[:]) })
 }
 
-// find returns the cache's entry for q. fresh: this call created it.
+// find returns the cache's entry for q. fresh says that this call created it.
 func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -27,7 +27,8 @@ type pendingPatch struct {
 	mocks   *primitives.Mocks
 }
 
-// takePatch removes and returns the pending patch if it is for this block. nil: the block has none.
+// takePatch removes and returns the pending patch if it is for this block. It returns nil if the
+// block has none.
 func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks) {
 	p := e.patch
 	if p.block != block {
@@ -44,7 +45,7 @@ type mockedPatch struct {
 	Records json.RawMessage   `json:"records"`
 }
 
-// appendPatch encodes a patch for the store. nil: there is nothing to store.
+// appendPatch encodes a patch for the store. It returns nil if there is nothing to store.
 func appendPatch(records []genesis.Record, mocks *primitives.Mocks) ([]byte, error) {
 	switch {
 	case mocks.Any():
@@ -208,7 +209,8 @@ func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
 	return state.NewUnrecorded(c.head.trieOf(i)), nil
 }
 
-// account returns an account after the records so far. nil: it does not exist.
+// account returns an account as it is after the records checked so far, or nil if it does not
+// exist.
 func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, error) {
 	if a, known := c.accounts[id]; known {
 		return a, nil

@@ -97,7 +97,8 @@ func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool
 		if err != nil {
 			return nil, err
 		}
-		// With a Schedule, all children are held: it drops what it does not need.
+		// With a Schedule, all children are held at first; the Schedule then drops those that the
+		// node does not need.
 		out[i] = parent.Shards[index].Held() && (from == id || len(e.o.Assigned) > 0 || e.tracks(layout, id))
 	}
 	return out, nil

@@ -73,7 +73,7 @@ func (e *Engine) Block(hash primitives.Hash) (*BlockNode, error) {
 	return e.load(rec)
 }
 
-// record returns the record of a stored block. ErrUnknown: there is no such block.
+// record returns the record of a stored block. It returns ErrUnknown if there is no such block.
 func (e *Engine) record(hash primitives.Hash) (*storage.Record, error) {
 	rec, err := e.store.BlockByHash(hash)
 	if errors.Is(err, storage.ErrNotFound) {

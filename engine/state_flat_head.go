@@ -264,7 +264,8 @@ func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 
 // dropBelowFlatHead drops all nodes from memory except the new flat head and its descendants.
 func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
-	// Deferred before the unlock of mu, so it runs after it: freeing the nodes takes time.
+	// This is deferred before the unlock of mu, so it runs after the unlock: freeing the nodes
+	// takes time.
 	defer func() {
 		e.resident = slices.DeleteFunc(e.resident, func(x *BlockNode) bool { return e.Imported(x.Hash) != x })
 	}()

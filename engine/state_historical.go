@@ -80,7 +80,7 @@ func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) boo
 	return err
 }
 
-// first returns the first key from from on and below to; nil: there is none.
+// first returns the first key from from on and below to, or nil if there is none.
 func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	err = t.scan(from, to, func(k, _ []byte) bool {
 		key = bytes.Clone(k)

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// mismatch is the error that a stored block's changes do not lead to the block's state root.
+// mismatch is the error for a stored block whose changes do not lead to the block's state root.
 type mismatch struct {
 	w     *waiting
 	shard int

@@ -78,7 +78,7 @@ type stateSnapshots struct {
 	last     atomic.Pointer[lastPoint]
 	changes  atomic.Uint64 // incremented when byBlock changes
 
-	// Fields of the goroutine that updates the flat head:
+	// The following fields belong to the goroutine that updates the flat head.
 	begun bool
 	scan  syncScan
 }
@@ -134,7 +134,8 @@ func (e *Engine) readSnapshots() error {
 	return nil
 }
 
-// snapshotOf returns the stored snapshot of a shard's state after a block. false: there is none.
+// snapshotOf returns the stored snapshot of a shard's state after a block. The bool is false if
+// there is none.
 func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
 	e.stateSnapshots.mu.Lock()
 	defer e.stateSnapshots.mu.Unlock()
@@ -281,7 +282,8 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 	return nil, nil
 }
 
-// chunksIn returns the chunk headers of a stored block; nil if only the block's header is stored.
+// chunksIn returns the chunk headers of a stored block, or nil if only the block's header is
+// stored.
 func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 	var body primitives.BlockBody
 	raw, err := rec.Body()

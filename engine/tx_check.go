@@ -98,10 +98,12 @@ func warmReceiver(
 // ErrDiscarded means that a child engine was discarded, so its states can no longer be read.
 var ErrDiscarded = errors.New("engine: this chain was discarded (a world that has ended)")
 
-// acquireHead returns the head and retains its states. The caller releases it. ErrDiscarded.
+// acquireHead returns the head and retains its states, which the caller releases. Error:
+// ErrDiscarded.
 func (e *Engine) acquireHead() (*BlockNode, error) { return e.acquire(e.Head) }
 
-// acquireTip returns the tip and retains its states. The caller releases it. ErrDiscarded.
+// acquireTip returns the tip and retains its states, which the caller releases. Error:
+// ErrDiscarded.
 func (e *Engine) acquireTip() (*BlockNode, error) { return e.acquire(e.Tip) }
 
 func (e *Engine) acquire(which func() *BlockNode) (*BlockNode, error) {

@@ -45,7 +45,8 @@ func (a *ancestry) valid(parent *BlockNode, base primitives.Hash) bool {
 	return ok && parent.Height() <= height+a.e.chain.ValidityPeriod
 }
 
-// height returns the height of base. false: base is neither parent nor an ancestor of parent.
+// height returns the height of base. The bool is false if base is neither parent nor an ancestor of
+// it.
 func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.Height, bool) {
 	if at := a.e.Imported(base); at != nil { // above the flat head, on any branch
 		x := parent

@@ -94,7 +94,8 @@ func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	return out
 }
 
-// span is the range of blocks that the witness of a chunk covers, from the chunk's parent back.
+// span is the range of blocks that the witness of a chunk covers, backwards from the chunk's
+// parent.
 type span struct {
 	epoch  primitives.EpochID     // the chunk's epoch
 	layout primitives.ShardLayout // the chunk's layout

@@ -60,7 +60,8 @@ func (s *State) load(from, to []byte, yield func(key, value []byte) bool) error 
 	return ErrState
 }
 
-// input returns the chunk's input, without state and VM. ErrFormat.
+// input returns the chunk's input, without state and VM. It returns ErrFormat if the file is
+// malformed.
 func (f *File) input() (*apply.Input, error) {
 	c := &f.Context
 	cfg, err := parameters.Get(parameters.Version{Protocol: c.Protocol, Numbering: c.Numbering})

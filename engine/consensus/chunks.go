@@ -93,7 +93,7 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 		n.out.Send = append(n.out.Send, Send{To: a.Account, Message: a.Request, Ask: a})
 	}
 	for _, a := range out.Answer {
-		// The requester treats an empty response like none.
+		// Do not send an empty response, because the requester treats it like no response.
 		if to, ok := a.To.(Peer); ok && len(a.Body.Parts)+len(a.Body.Receipts) > 0 {
 			n.sendPeer(to, a.Body)
 		}
@@ -136,7 +136,7 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	}
 }
 
-// storedChunk returns a known chunk, complete or as stored; nil: it is unknown.
+// storedChunk returns a known chunk, complete or as stored, or nil if it is unknown.
 func (n *Node) storedChunk(hash primitives.Hash) *primitives.Chunk {
 	if c := n.complete[hash]; c != nil {
 		return c

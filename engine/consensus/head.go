@@ -78,7 +78,7 @@ func (n *Node) isMe(account primitives.AccountID, key primitives.PublicKey) bool
 	return account == n.me && n.public != "" && n.public == key
 }
 
-// setKey sets the signing key. The zero key: this node signs nothing.
+// setKey sets the signing key. With the zero key this node signs nothing.
 func (n *Node) setKey(key primitives.SecretKey) {
 	n.o.Key, n.public = key, ""
 	if !key.IsZero() {

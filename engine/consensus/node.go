@@ -411,7 +411,7 @@ func (n *Node) sendTo(to primitives.AccountID, m Message) {
 	n.out.Send = append(n.out.Send, Send{To: to, Message: m})
 }
 
-// sendPeer sends a message to a connected peer. to empty: to all connected peers.
+// sendPeer sends a message to a connected peer, or to all connected peers if to is empty.
 func (n *Node) sendPeer(to Peer, m Message) {
 	n.out.Send = append(n.out.Send, Send{Peer: to, Message: m})
 }
@@ -437,7 +437,7 @@ func (n *Node) done(id uint64) {
 	then()
 }
 
-// receive handles a message from a peer. from empty: from this node.
+// receive handles a message from a peer, or from this node itself if from is empty.
 func (n *Node) receive(from Peer, m Message) {
 	switch m := m.(type) {
 	case *primitives.Block:

@@ -28,7 +28,7 @@ func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 // addition to AllowUnsigned. It replaces the hash of an earlier call; nil removes it.
 func (c *Checker) AllowOnce(hash *primitives.Hash) { c.allowedOnce.Store(hash) }
 
-// unsigned reports whether a transaction has a zero signature and is allowed to.
+// unsigned reports whether a transaction has a zero signature and may have one.
 func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
 	if one := c.allowedOnce.Load(); one != nil && tx.Signature == primitives.ZeroED25519Signature && tx.Hash() == *one {
 		return true
