@@ -303,7 +303,7 @@ func (p *Pool) farthest() (far *item) {
 	return far
 }
 
-// release frees the slot entry of a block that was not validated.
+// release frees the slot entry of a block: another block may take its place in the slot.
 func (p *Pool) release(x *item) {
 	left := slices.DeleteFunc(slices.Clone(p.slots[x.slot]), func(h primitives.Hash) bool { return h == x.hash })
 	if len(left) == 0 {

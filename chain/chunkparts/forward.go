@@ -64,7 +64,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 // with the most bytes. A producer can sign any number of chunks for a height. With this rule,
 // forwards of these chunks evict only forwards of the same producer.
 func (p *Pool) forwardToEvict() (hash primitives.Hash) {
-	// bytes that are added for each chunk, so that many chunks with few bytes are bounded too
+	// Number of bytes that each chunk counts in addition, so that many chunks with few bytes are
+	// bounded too.
 	const each = MaxForwardBytes / MaxForwards
 	taken, most := map[primitives.AccountID]int{}, 0
 	for _, h := range p.forwardOrder {

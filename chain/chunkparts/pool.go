@@ -107,7 +107,7 @@ type entry struct {
 	// is nil, the chunk has its body.
 	proofsTo []primitives.ShardID
 	failed   bool // Out.Bad was reported
-	// the epoch to whose validators own parts were forwarded; zero: not forwarded
+	// The epoch to whose validators own parts were forwarded, or zero if they were not.
 	forwardedFor primitives.EpochID
 	want         *want // nil: not requested
 }
@@ -118,7 +118,8 @@ type want struct {
 	added, last int64 // ms; last is the time of the last request, or of Wanted
 	asked       bool
 	noForwards  bool // no peer forwards the missing parts to this node (Sparing)
-	// producer of a block that includes the chunk, and so has its own parts; empty: unknown
+	// The producer of a block that includes the chunk, and that therefore has its own parts; empty
+	// if unknown.
 	blockProducer primitives.AccountID
 	lastAsked     primitives.AccountID // account to which the last request for own parts went
 }

@@ -24,7 +24,8 @@ type Delays struct { //
 	ChunkWait [2]uint64
 }
 
-// skip returns the time after which the height final+n is skipped; nearcore's T(n).
+// skip returns the time after which a node skips the height that is n above the final one;
+// nearcore's T(n).
 func (d *Delays) skip(n primitives.Height) int64 {
 	step := d.Skip / 10
 	extra := int64(min(max(n, 2)-2, 1<<20))

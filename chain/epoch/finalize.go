@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// epochEnd contains the data for finalizeEpoch about T, which ends with block, and T+1.
+// epochEnd contains the data for finalizeEpoch about T, whose last block is block, and about T+1.
 type epochEnd struct {
 	block      *BlockInfo
 	info, next *EpochInfo // of T and T+1

@@ -58,7 +58,8 @@ type Manager struct {
 	syncData *cache[primitives.Hash, primitives.Hash]
 
 	kickout earlykickout.Thresholds
-	// lists contains blacklists by the last final block, which determines them; nil: no candidates.
+	// lists contains blacklists by the last final block, which determines them; a nil list means no
+	// candidates.
 	lists    *cache[primitives.Hash, []shardBlacklist]
 	kickouts map[primitives.ShardID]EarlyKickoutStats
 

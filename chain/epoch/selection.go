@@ -50,7 +50,7 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 		}
 	}
 
-	// Each role takes the first candidates in the same order, so ascending IDs are in that order.
+	// Each role takes the first of the same ordered candidates, so ascending IDs are in that order.
 	out.Validators = candidates[:roles.seated():roles.seated()]
 	for id, v := range out.Validators {
 		out.ValidatorIndex = append(out.ValidatorIndex, AccountEntry[ValidatorID]{v.AccountID, ValidatorID(id)})

@@ -110,7 +110,7 @@ func (c *Chain) resume() (err error) {
 	return nil
 }
 
-// row returns the row of a header. ErrOrphan: the header is unknown.
+// row returns the row of a header. It returns ErrOrphan if the header is unknown.
 func (c *Chain) row(hash primitives.Hash) (*Row, error) {
 	r, err := c.o.Store.Row(hash)
 	if err == nil && r == nil {
