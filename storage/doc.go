@@ -27,9 +27,9 @@
 //
 // AdvanceFlatHead writes to the index (flat_head.go). It writes names and places of the blocks that
 // became final, the last value of each key, the location of each older value (history_bucket.go),
-// and the hashes of the frontier. The index is always that of one flat head. The index only relies
-// on two properties of goleveldb: a synced write is durable, and a batch is applied whole or not at
-// all (index_sequence.go). Abandoned branches never reach the index.
+// and the hashes of the frontier. The index always describes the state at one block, the flat head.
+// It relies on only two properties of goleveldb: a synced write is durable, and a batch is applied
+// whole or not at all (index_sequence.go). Abandoned branches never reach the index.
 //
 // # How things are found
 //

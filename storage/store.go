@@ -85,9 +85,10 @@ func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 	}
 }
 
-// Store is an open data folder. Reads are safe for concurrent use. A call of Commit or Write waits
-// for a running one of either; the same holds among AdvanceFlatHead, imports and CollectGarbage.
-// During an import nothing else may use the store: the caller guarantees that.
+// Store is an open data folder. Reads are safe for concurrent use. At most one call of Commit or
+// Write runs at a time, and others wait for it. The same holds for AdvanceFlatHead, imports and
+// CollectGarbage among each other. During an import nothing else may use the store: the caller
+// guarantees that.
 type Store struct {
 	o      Options
 	parent *Store // of an overlay, see overlay.go; nil: it is none
