@@ -135,9 +135,10 @@ func TestFloodOfValidators(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	})
 	t.Logf("wrong blocks: %d sent by %d identities", sent, enemies)
-	if enemies < 2 {
-		t.Error("nobody is banned")
+	if sent == 0 {
+		t.Fatal("no wrong block was sent")
 	}
+	until(t, func() bool { return enemies > 1 || !x.connected() }) // until the sender is banned
 }
 
 // keeps requires that a member keeps its pace under a flood, within three tries: a busy machine may
