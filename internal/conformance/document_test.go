@@ -128,6 +128,9 @@ func (c *checker) check(at string, schema, v any, known map[string]bool) string 
 		known["*"] = true
 		return ""
 	}
+	if n, _ := s["nullable"].(bool); n && v == nil { // OpenAPI 3.0, as nearcore's document has it
+		return ""
+	}
 	if kinds, ok := s["type"].([]any); ok {
 		if v == nil && slices.Contains(kinds, any("null")) {
 			return ""
@@ -200,6 +203,8 @@ func (c *checker) kind(at string, s map[string]any, v any, known map[string]bool
 		for i, x := range list {
 			item := s["items"]
 			if tuple, ok := s["prefixItems"].([]any); ok {
+				item = tuple[i]
+			} else if tuple, ok := item.([]any); ok { // OpenAPI 3.0
 				item = tuple[i]
 			}
 			if why := c.value(fmt.Sprintf("%s[%d]", at, i), item, x); why != "" {
