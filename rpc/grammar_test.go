@@ -86,7 +86,13 @@ func (g *grammar) value(schema any) (text string, members map[string]string) {
 		}
 		return g.object(all), all
 	}
-	switch m["type"] {
+	kind := m["type"]
+	if kinds, ok := kind.([]any); ok {
+		kind = kinds[0] // the other one is null
+	}
+	switch kind {
+	case "null":
+		return "null", nil
 	case "string":
 		return `"YQ=="`, nil
 	case "boolean":
@@ -95,7 +101,7 @@ func (g *grammar) value(schema any) (text string, members map[string]string) {
 		return []string{"1", "7", "20"}[g.pick(3)], nil
 	case "array":
 		var items []string
-		if tuple, ok := m["items"].([]any); ok {
+		if tuple, ok := m["prefixItems"].([]any); ok {
 			for _, x := range tuple {
 				text, _ := g.value(x)
 				items = append(items, text)
