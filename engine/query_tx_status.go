@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnknown means that a transaction, receipt, block or chunk is not on the canonical chain.
-var ErrUnknown = errors.New("engine: not found")
+var ErrUnknown = errors.New("engine: not found on this node's chain")
 
 // Outcome returns the outcome of a transaction or receipt on the canonical chain, with its proof,
 // and its place in the store. ErrUnknown: there is none.

@@ -46,8 +46,8 @@ func (e *Engine) explained(err error) error {
 		err, strings.Join(says, "; "))
 }
 
-// explain diagnoses a mismatch: it compares the values that the stored changes replace with the
-// parent's state, and applies the chunk again.
+// explain diagnoses a mismatch. Each stored change contains the old value of its key, and
+// explain checks that it equals the value in the parent's state. Then it applies the chunk again.
 func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	s, prev := &m.w.entry.Shards[m.shard], &m.w.prev[m.shard]
 	stored, err := m.w.rec.Changes(s.ID)

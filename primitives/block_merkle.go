@@ -91,7 +91,7 @@ type BlockMerkleSource interface {
 
 // BlockMerkleProof proves that block is a leaf of head's block Merkle tree: it returns the path
 // from block's hash to head's block_merkle_root, empty for head itself. It reads O(log n) trees and
-// hashes, none of a block before block or after head (nearcore core/store/src/merkle_proof.rs).
+// hashes, only those of blocks from block to head (nearcore core/store/src/merkle_proof.rs).
 func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, error) {
 	leafTree, err := src.BlockMerkleTree(block)
 	if err != nil {

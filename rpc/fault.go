@@ -188,8 +188,8 @@ const (
 	causeUnknown = " \n Cause: Unknown"
 )
 
-// blockFault turns an error about a block into the fault of block, chunk and gas_price; ok is false
-// for other errors.
+// blockFault turns an error about a block into the error that RPC methods such as block, chunk and
+// gas_price reply with; ok is false for other errors.
 func blockFault(err error, kind string) (fault error, ok bool) {
 	e, ok := lookup(err)
 	if !ok {

@@ -159,8 +159,12 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	return true
 }
 
-// scanRange merges sorted lists: Flat; for keys that changed above height, the older values that
-// Undo locates in each bucket; and the layers above the flat head.
+// scanRange merges three kinds of sorted lists:
+//   - the rows of Flat;
+//   - for each bucket of Undo, the older values of the keys that changed above height;
+//   - the layers above the flat head.
+//
+// It yields the pairs as of height and these layers. more is false if the receiver wants no more.
 func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primitives.Height, part *scanPart,
 	to scanSink) (more bool, err error) {
 	rg := part.flatRange

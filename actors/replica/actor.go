@@ -121,8 +121,8 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// next imports waiting blocks until engine.MaxAhead blocks are not on disk. Once closed, it rejects
-// them with ErrClosed.
+// next imports waiting blocks, but pauses while engine.MaxAhead imported blocks are not on disk
+// yet. Once the actor is closed, next rejects the waiting blocks with ErrClosed.
 func (a *Actor) next() {
 	for len(a.queue) > 0 && (a.closed || len(a.inFlight) < engine.MaxAhead) {
 		g := a.queue[0]

@@ -57,8 +57,8 @@ const (
 	// Range and number of the curve's widths, relative to the knee. Rates at which 73 % and 27 % of
 	// the trials succeed are two widths apart.
 	narrowest, widest, widths = 0.01, 0.16, 8
-	// knees is the number of knees in the grid. around is the factor by which the grid extends below
-	// the last sustained and above the first failed rate.
+	// knees is the number of candidate knees, which are one dimension of the grid. The candidates go
+	// from the last sustained rate divided by around to the first failed rate times around.
 	knees, around = 256, 1.5
 	// farthest bounds the ratio of the largest to the smallest rate of the grid.
 	farthest = 64
@@ -71,7 +71,7 @@ const (
 // curve is the posterior distribution of the knee and the width.
 type curve struct {
 	from, to float64                        // the range of rates that the grid was created for
-	at       [knees]float64                 // log of the rate of each knee in the grid
+	at       [knees]float64                 // log of the rate of each candidate knee
 	log      [knees][widths][slopes]float64 // log likelihood of all results
 	weight   [knees][widths]float64         // posterior probabilities, summed over the slopes
 	known    int                            // number of results that were added

@@ -79,7 +79,7 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 		p.Progress = func(float64, string) {}
 	}
 	if t.Lanes() < 1 {
-		return nil, errors.New("load: the target has no connection")
+		return nil, errors.New("load: the target allows no requests; it needs at least one lane (connection)")
 	}
 	if p.For <= 0 || p.Warm < 0 || p.Rate < 0 || p.Ease < 0 {
 		return nil, fmt.Errorf("load: rate %v, duration %v and warm-up %v must not be negative", p.Rate, p.For, p.Warm)

@@ -2,15 +2,15 @@ package partialwitness
 
 import "slices"
 
-// recent is a map with at most most entries, which evicts the least recently used one.
+// recent is a map that evicts the least recently used entry when it has more than limit entries.
 type recent[K comparable, V any] struct {
-	most  int
+	limit int
 	order []K // least recently used first
 	by    map[K]V
 }
 
-func newRecent[K comparable, V any](most int) recent[K, V] {
-	return recent[K, V]{most: most, by: map[K]V{}}
+func newRecent[K comparable, V any](limit int) recent[K, V] {
+	return recent[K, V]{limit: limit, by: map[K]V{}}
 }
 
 // get returns a value and makes its entry the most recently used.
@@ -27,7 +27,7 @@ func (r *recent[K, V]) touch(k K) {
 }
 
 // put sets a value, makes its entry the most recently used, and evicts the least recently used
-// entry if there are more than most entries.
+// entry if there are more than r.limit entries.
 func (r *recent[K, V]) put(k K, v V) {
 	if _, ok := r.by[k]; ok {
 		r.touch(k)
@@ -35,7 +35,7 @@ func (r *recent[K, V]) put(k K, v V) {
 		r.order = append(r.order, k)
 	}
 	r.by[k] = v
-	if len(r.order) > r.most {
+	if len(r.order) > r.limit {
 		r.drop(r.order[0])
 	}
 }

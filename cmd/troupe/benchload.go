@@ -129,7 +129,7 @@ docs/guide/benchmarks.md explains the report and how to compare two.`,
 	f.StringVar(&o.Workload, "workload", "native", strings.Join(load.Workloads(), ", "))
 	f.StringVar(&o.URL, "url", "", "http://host:port of a node, or https://host")
 	f.StringVar(&keyFile, "key-file", "", "with --target rpc: file with a full access key of the account that pays")
-	f.Float64Var(&o.Rate, "rate", 0, "requests per second; 0, for reads only: as many as the connections allow")
+	f.Float64Var(&o.Rate, "rate", 0, "requests per second; 0 means as many as the connections allow, which is possible only for reads")
 	f.StringVar(&arrival, "arrival", string(load.Poisson), "how requests are spread over time: poisson or fixed")
 	f.DurationVar(&o.Warm, "warm", 2*time.Second, "warm-up at the same rate, not measured")
 	f.DurationVar(&o.For, "duration", 10*time.Second, "measured time of each run or trial")

@@ -18,8 +18,9 @@ func newBenchRPC() *cobra.Command {
 		Use:   "rpc",
 		Short: "Measure a node's JSON-RPC over HTTP",
 		Long: `Rpc runs a whole node in this process, on a chain of its own in a temporary folder, and sends it
-requests over loopback from keep-alive connections, one scenario after another, while a few
-transfers per second produce blocks. The load generator shares the CPU with the node.
+requests over loopback from keep-alive connections, one scenario after another. While it measures
+reads, it also sends a few transfers per second, so that blocks are not empty. The load generator
+shares the CPU with the node.
 With --url it measures a node that already runs in another process; without --key-file it then
 measures reads only.`,
 		Example: `  troupe bench rpc
@@ -45,7 +46,7 @@ measures reads only.`,
 	f.StringSliceVar(&o.Scenarios, "scenarios", nil, "scenarios to run, of "+strings.Join(bench.RPCScenarios(), ", ")+" (default: all)")
 	f.IntVar(&o.Connections, "connections", 64, "keep-alive connections, each with one request at a time")
 	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long each scenario lasts")
-	f.Float64Var(&o.Background, "background", 20, "transfers per second that produce blocks while reads are measured")
+	f.Float64Var(&o.Background, "background", 20, "transfers per second that are sent while reads are measured, so that blocks are not empty")
 	f.IntVar(&o.Accounts, "accounts", 100_000, "accounts in the genesis")
 	f.Float64Var(&o.Rate, "rate", 10_000, "transfers per second of the submit scenario; 0: as many as the connections allow")
 	f.Float64Var(&o.Signed, "signed", 25_000, "with --rate 0: transfers to sign before the run, per second of the submit scenario")

@@ -2,7 +2,8 @@
 // speedscope or pprof opens.
 //
 //	in      Begin and End of functions, with the gas burnt so far
-//	out     WriteSpeedscope: every call on a line of gas; WritePprof: the same added up by stack
+//	out     WriteSpeedscope: every call in order, with the burnt gas as the time axis; WritePprof:
+//	        the number of calls and their gas, summed by stack
 //	state   a Profile for each call; none is shared
 //	units   gas
 //	bound   what was recorded: a call of 300 TGas makes at most some tens of millions of events,

@@ -187,7 +187,7 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 		}
 		for i, n := range *r.Nonces {
 			if i >= 1<<16 {
-				return nil, fmt.Errorf("%w: a gas key has %d nonces", errReply, len(*r.Nonces))
+				return nil, fmt.Errorf("%w: a gas key has %d nonces; at most %d are possible", errReply, len(*r.Nonces), 1<<16)
 			}
 			a.pairs = append(a.pairs, state.Change{Key: primitives.AppendGasKeyNonceKey(nil, q.account, primitives.PublicKeyHandle(q.arg), uint16(i)), Value: borsh.AppendUint64(nil, n)})
 		}

@@ -4,9 +4,9 @@ import "github.com/troupe-chain/troupe/primitives"
 
 type invalid = primitives.ActionsValidationError
 
-// Invalid returns why no transaction and no new receipt to an account may have these actions; nil:
-// they may (action_validation.rs validate_actions). Incoming receipts are not checked, since they
-// may have been created under older rules.
+// Invalid returns the reason why these actions are not allowed in a transaction or a new receipt to
+// the account, or nil if they are allowed (action_validation.rs validate_actions). Incoming
+// receipts are not checked, since they may have been created under older rules.
 func (v Rules) Invalid(actions []primitives.Action, to primitives.AccountID) *invalid {
 	if v >= 87 {
 		keys, entries := commitments(actions)

@@ -46,6 +46,8 @@ func ShortNEAR(b primitives.Balance) string {
 	return "<0.00001 NEAR"
 }
 
+var errAmount = errors.New("not an amount: write, for example, 1.5 (in NEAR) or 100yocto")
+
 // ParseNEAR parses an amount: "1.5", "1.5 NEAR" or "1.5near" in NEAR, "100 yocto", "100yoctoNEAR" or
 // "100y" in yoctoNEAR.
 func ParseNEAR(text string) (primitives.Balance, error) {
@@ -64,14 +66,14 @@ func ParseNEAR(text string) (primitives.Balance, error) {
 		return primitives.Balance{}, fmt.Errorf("more than %d decimals", decimals)
 	}
 	if t == "" || t == "." {
-		return primitives.Balance{}, errors.New("not an amount in NEAR, like 1.5")
+		return primitives.Balance{}, errAmount
 	}
 	return parseYocto(whole + fraction + strings.Repeat("0", decimals-len(fraction)))
 }
 
 func parseYocto(digits string) (primitives.Balance, error) {
 	if strings.Trim(digits, "0123456789") != "" || digits == "" {
-		return primitives.Balance{}, errors.New("not an amount, like 1.5 (NEAR) or 100yocto")
+		return primitives.Balance{}, errAmount
 	}
 	b, err := primitives.ParseBalance(digits)
 	if err != nil { // all are digits

@@ -6,7 +6,8 @@
 //	state   State, an allowance per link, in column 15 of every shard's trie. All shards have the
 //	        same State, as all run the same schedule
 //	units   bytes of borsh receipts
-//	bound   O(n² log n) links and requests, n shards; requests have 40 steps
+//	bound   time O(n² log n) per height for n shards, which have n² links. The request for a link
+//	        selects from 40 sizes (NumValues)
 //	errors  ErrParams: parameters that contradict each other; borsh.ErrInvalid from decoding a
 //	        State
 //	source  nearcore runtime/runtime/src/bandwidth_scheduler,

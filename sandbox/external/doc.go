@@ -6,10 +6,11 @@
 //
 //	in      the program (TROUPE_BIN, else troupe in PATH); code and calls of contracts, transactions
 //	out     outcomes, results of views; URL and keys for other clients
-//	state   that of the process, which ends with this one and removes its chain
+//	state   in the started process, the child. The child ends, and removes its chain, on Close or
+//	        when the process that uses this package ends
 //	units   amounts in yoctoNEAR, gas in units of gas
-//	bound   replies of 64 MiB; the last 50 lines of the process
-//	errors  ErrNoProgram, ErrEnded, ErrNoKey; *RPCError: the node refuses; *CallError: a transaction or a view
-//	        failed on the chain
+//	bound   replies of 64 MiB; the last 50 lines that the child has printed
+//	errors  ErrNoProgram, ErrEnded, ErrNoKey; *RPCError: the node refuses; *CallError: a transaction
+//	        or a view failed on the chain
 //	source  our own; nearcore core/primitives/src/transaction.rs for the encoding of transactions
 package external

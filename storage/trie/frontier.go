@@ -108,8 +108,9 @@ func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
 
 // FrontierSince returns how a level of r's frontier differs from that of another root of the same
 // forest (nil: the empty trie): entries to put, which replace those with an equal path, and paths
-// to remove, both ascending. On the levels between the lowest and the highest, a trie whose memory
-// usage is below the level's limit has no entries, since they would never be read.
+// to remove, both ascending. A whole trie whose memory usage is below the level's limit has no
+// entries on that level, since they would never be read. This does not apply to the lowest and the
+// highest level.
 func (r *Root) FrontierSince(old *Root, level int) (put []FrontierEntry, removed [][]byte, err error) {
 	puts, gone, err := r.frontiersSince(old, 1<<level)
 	return puts[level], gone[level], err

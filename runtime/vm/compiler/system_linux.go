@@ -22,7 +22,8 @@ func LowPriority() {
 }
 
 // lower permanently gives all threads of this process, and those that they start, the background
-// priority. It does nothing in a process that does not lead a process group, as every child does.
+// priority. It does nothing unless this process leads a process group, which every child does (see
+// attributes): a group of another leader could include other processes.
 func lower() {
 	if syscall.Getpgrp() == os.Getpid() {
 		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, backgroundNice) // PRIO_PROCESS would affect one thread

@@ -5,9 +5,10 @@
 //	out     the final value of the gas global and how the run ended; host calls to Host, with the
 //	        memory and the current gas
 //	units   gas as the module counts it; memory in bytes
-//	bound   Slots runs at a time in the process. A run has a fresh instance, or with Call.Again one
-//	        that was reset: 128 MiB of memory, tables, MaxStack of native stack, which is a multiple
-//	        of what the metered stack allows
+//	bound   at most Slots concurrent runs in the process; further ones wait. Each run has an instance
+//	        of its own, which is new or, with Call.Again, may be one that was reset. Limits of a run:
+//	        128 MiB of memory, MaxElements elements of tables, MaxStack of native stack. MaxStack is
+//	        a multiple of what the metered stack allows
 //	errors  failures of a contract are in the Outcome. An error is the node's, or, from Compile, the
 //	        code generator's
 //	source  nearcore runtime/near-vm-runner/src/wasmtime_runner/mod.rs
