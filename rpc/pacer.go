@@ -355,7 +355,7 @@ func (p *pace) before(c *conn) (now int64) {
 // after is called after n bytes have been read, since start. It pays for the work before them. It
 // returns false if the peer has reset the connection meanwhile.
 func (p *pace) after(c *conn, start int64, n int) (ok bool) {
-	early := p.served > 1 || p.unsent != nil && p.unsent()
+	early := p.unsent != nil && (p.served > 1 || p.unsent()) // a WebSocket
 	p.from, p.served = clock(), 0
 	took := p.from - start
 	if p.fresh && n > 0 {

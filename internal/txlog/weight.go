@@ -55,6 +55,9 @@ func actionsWeight(list []primitives.Action) (n int) {
 			}
 		case *primitives.UniversalStateInit:
 			n += len(a.Init)
+		case *primitives.AddKey, *primitives.CreateAccount, *primitives.DeleteAccount, *primitives.DeleteKey,
+			*primitives.Stake, *primitives.Transfer, *primitives.TransferToGasKey, *primitives.UseGlobalContract,
+			*primitives.WithdrawFromGasKey: // small
 		}
 	}
 	return n

@@ -179,15 +179,11 @@ func appendListed(b []byte, x *ListedTransaction) []byte {
 
 // ActionName returns the name of an action's view.
 func ActionName(a primitives.Action) string {
-	switch a := a.(type) {
-	case *primitives.DeployGlobalContract:
-		if a.Mode == primitives.GlobalByAccountID {
-			return "DeployGlobalContractByAccountId"
-		}
-	case *primitives.UseGlobalContract:
-		if a.ID.Account != "" {
-			return "UseGlobalContractByAccountId"
-		}
+	if d, ok := a.(*primitives.DeployGlobalContract); ok && d.Mode == primitives.GlobalByAccountID {
+		return "DeployGlobalContractByAccountId"
+	}
+	if u, ok := a.(*primitives.UseGlobalContract); ok && u.ID.Account != "" {
+		return "UseGlobalContractByAccountId"
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%T", a), "*primitives.")
 }
