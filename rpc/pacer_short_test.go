@@ -268,7 +268,8 @@ func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 			}
 			slices.Sort(waited)
 			t.Logf("requests of the flood that were served while one waited: %v", waited)
-			if median := waited[len(waited)/2]; median > 15 {
+			// Machines differ: 2 to 45. Without the pacer it is some hundreds.
+			if median := waited[len(waited)/2]; median > 100 {
 				t.Errorf("of 50 requests half waited for %d of the flood", median)
 			}
 		})
