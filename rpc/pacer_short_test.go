@@ -268,8 +268,11 @@ func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 			}
 			slices.Sort(waited)
 			t.Logf("requests of the flood that were served while one waited: %v", waited)
-			// Machines differ: 2 to 45. Without the pacer it is some hundreds.
-			if median := waited[len(waited)/2]; median > 100 {
+			most := int64(15)
+			if name == "resets" { // 2 to 45, depending on the machine
+				most = 100
+			}
+			if median := waited[len(waited)/2]; median > most {
 				t.Errorf("of 50 requests half waited for %d of the flood", median)
 			}
 		})
