@@ -205,7 +205,8 @@ func (n *busyNode) Health() error {
 
 // TestShortConnectionsLeaveRoomForOthers: 64 clients, each with an address of its own, open
 // connections for one request or one pipeline. Meanwhile a request of another client waits for few
-// of their requests.
+// of their requests. If the clients reset their connections, most of these are not served at all:
+// how many requests another one waits for then depends on how fast the machine opens connections.
 func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 	const request = "GET /health HTTP/1.1\r\nHost: x\r\n"
 	pipeline := strings.Repeat(request+"\r\n", 100)
@@ -226,7 +227,7 @@ func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 		"resets": {pipeline, func(c *net.TCPConn) { time.Sleep(time.Millisecond); _ = c.SetLinger(0) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var served atomic.Int64
+			var served, opened atomic.Int64
 			n := &busyNode{served: &served}
 			s, addr := serve(t, &n.fakeNode, Options{})
 			s.node = n
@@ -246,6 +247,7 @@ func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 							continue
 						}
 						open.Store(c, nil)
+						opened.Add(1)
 						if _, err := io.WriteString(c, flood.send); err == nil {
 							flood.rest(c.(*net.TCPConn))
 						}
@@ -268,11 +270,15 @@ func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 			}
 			slices.Sort(waited)
 			t.Logf("requests of the flood that were served while one waited: %v", waited)
-			most := int64(15)
-			if name == "resets" { // 2 to 45, depending on the machine
-				most = 100
+			if name == "resets" {
+				requests, conns := served.Load(), opened.Load()
+				t.Logf("%d requests were served on %d connections", requests, conns)
+				if requests > conns { // without a pacer: 1.7 on each
+					t.Errorf("%d requests were served on %d connections that were reset", requests, conns)
+				}
+				return
 			}
-			if median := waited[len(waited)/2]; median > most {
+			if median := waited[len(waited)/2]; median > 15 {
 				t.Errorf("of 50 requests half waited for %d of the flood", median)
 			}
 		})
