@@ -58,8 +58,9 @@ func RefundReceiver(r *primitives.Receipt) primitives.AccountID {
 	return r.PredecessorID
 }
 
-// transfer adds the deposit to the receiver's balance, or, for a gas refund, to the gas key that paid. It
-// creates the receiver if that is an implicit account that does not exist.
+// transfer adds the deposit to the receiver's balance. It creates the receiver if it does not
+// exist and is an implicit account. A gas refund goes to the gas key that paid for the gas. If an
+// ordinary key with an allowance signed, the refund also restores that allowance.
 func (x *Execution) transfer(a *primitives.Transfer) error {
 	if !x.Exists {
 		return x.createImplicit(a.Deposit)
@@ -68,8 +69,8 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 	if !isGasRefund {
 		return x.credit(a.Deposit)
 	}
-	// The key may have been replaced since the receipt was made. The key that now has this handle
-	// gets the refund.
+	// The signer may have replaced the key since. The key that now has the same handle gets the
+	// refund.
 	id, handle := x.Receipt.ReceiverID, x.Body.SignerPublicKey.Handle()
 	var key primitives.AccessKey
 	found, err := x.State.AccessKey(id, handle, &key)
@@ -99,8 +100,9 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 }
 
 // createImplicit creates the implicit account that receives a transfer (nearcore
-// action_implicit_account_creation_transfer). After a transfer to a universal account other actions may
-// follow, so the actor stays the predecessor. With other kinds of accounts the transfer is the only action.
+// action_implicit_account_creation_transfer). The new account becomes the actor, unless it is a
+// universal account: only a transfer to a universal account can have further actions in its
+// receipt, and these must not act for the new account.
 func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
 	if x.receiverKind() == primitives.UniversalAccount {

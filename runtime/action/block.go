@@ -16,7 +16,7 @@ type Block struct {
 	EpochHeight uint64
 	Timestamp   uint64             // ns since 1970
 	GasPrice    primitives.Balance // next_gas_price of the previous block
-	RandomValue primitives.Hash    // of this block
+	RandomValue primitives.Hash    // of the block in which the chunk is applied
 	// MinimumStake is the least stake that an action may set: the next epoch's seat price divided
 	// by its minimum stake divisor.
 	MinimumStake primitives.Balance
@@ -26,7 +26,8 @@ type Block struct {
 	// Verify checks the signatures of delegate actions. nil: package action verifies them itself.
 	Verify func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool
 	VM     VM // nil: contracts do not run
-	// Mocks are the signatures that contracts see as valid. Only a sandbox sets it; nil: none.
+	// Mocks lists the signatures that contracts see as valid even if they are not. Only a sandbox
+	// sets Mocks; nil: none.
 	Mocks *primitives.Mocks
 	// Beside is set for work that is not part of the chain, such as views and simulations. The VM
 	// must never let work of the chain wait for such work.
@@ -57,8 +58,8 @@ type ReturnKind byte
 
 const (
 	ReturnNone    ReturnKind = iota // an empty value
-	ReturnValue                     // Value
-	ReturnReceipt                   // the result is that of a new receipt
+	ReturnValue                     // the result is Return.Value
+	ReturnReceipt                   // the result is that of the new receipt Return.Receipt
 )
 
 // Return is the result of a successful action. The result of a receipt is that of its last action.

@@ -22,8 +22,9 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The unused gas goes to the promises that asked for a share, even if this call failed. It is
-	// then not refunded to the signer: refunds of failed receipts count what was burnt.
+	// The unused gas goes to the promises that asked for a share, even if this call failed. After
+	// a failure the signer still gets that gas back, because Settle then refunds all gas that was
+	// not burnt.
 	given, err := ext.distribute(a.Gas - min(out.GasUsed, a.Gas))
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	if err := x.add(parameters.Cost{Gas: out.GasBurnt, Compute: out.Compute}, out.GasUsed+given); err != nil {
 		return nil, err
 	}
-	r.GasBurntInVM += out.GasBurnt // at most GasBurnt, which was checked for overflow
+	r.GasBurntInVM += out.GasBurnt // cannot overflow: add has checked r.GasBurnt, which is at least as large
 	r.Logs = append(r.Logs, out.Logs...)
 	r.Profile = MergeProfiles(r.Profile, out.Profile)
 	if out.Err != nil {
@@ -97,7 +98,8 @@ func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, ke
 	return c.run(ext)
 }
 
-// call fills in c: the method with its context. Its Code stays nil if the account has none.
+// call sets c to the call of a.Method and its context. c.Code stays nil if the account has no
+// code.
 func (x *Execution) call(c *Call, a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash) (err error) {
 	*c = Call{
 		Block: x.Block, ReceiptID: x.Receipt.ID, ActionIndex: x.index,

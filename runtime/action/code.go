@@ -52,8 +52,9 @@ func (x *Execution) useGlobal(id *primitives.GlobalContractID) (*failure, error)
 	return nil, nil
 }
 
-// deployGlobal burns tokens for the storage and creates the receipt that distributes the code, to this shard
-// first. It increments the distribution nonce immediately, so that each distribution has its own nonce.
+// deployGlobal burns tokens for the storage and creates the receipt that distributes the code.
+// The first receiver of the distribution is this shard. deployGlobal increments the distribution
+// nonce immediately, so that each distribution has its own nonce.
 func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, error) {
 	id := x.Receipt.ReceiverID
 	cost := fees.GlobalDeployBurn(x.Block.Config, len(a.Code))
@@ -118,10 +119,12 @@ func (x *Execution) universalStateInit(a *primitives.UniversalStateInit) (*failu
 		return x.settleDeposit(a.Deposit)
 	}
 	init, err := a.Init.Decode()
-	if err != nil { // not reached: the receipt was validated
+	if err != nil { // unreachable: the validation of the receipt has decoded Init
 		return &failure{Tag: primitives.ActionMalformedUniversalStateInit}, nil
 	}
-	// Above the nonce of a self-signed state init, whose bytes must not be valid again for a key.
+	// The nonce of the new keys is at least BootstrapNonce, the nonce of the account's last
+	// self-signed state init. Otherwise that signed transaction would be valid again for a new
+	// key.
 	nonce := max(primitives.InitialNonce(x.Block.Height), x.Account.BootstrapNonce)
 	x.Account.Initialize()
 	if init.Code != nil {
@@ -142,8 +145,8 @@ func (x *Execution) universalStateInit(a *primitives.UniversalStateInit) (*failu
 	return x.settleDeposit(a.Deposit)
 }
 
-// installData writes the entries of a state init and adds them to the storage usage. The account has
-// no data before.
+// installData writes the entries of a state init and adds them to the storage usage. The account
+// must have no data yet.
 func (x *Execution) installData(data []primitives.StateEntry) error {
 	id, extra := x.Receipt.ReceiverID, x.Block.Config.Fees.NumExtraBytesRecord
 	for i := range data {
@@ -179,8 +182,8 @@ func (x *Execution) settleDeposit(deposit primitives.Balance) (*failure, error) 
 	return nil, nil
 }
 
-// returnDeposit creates a receipt that refunds amount to the account that gets the deposits of the receipt
-// back (RefundReceiver). It creates none if amount is 0.
+// returnDeposit creates a receipt that refunds amount to the account that RefundReceiver returns.
+// It creates no receipt if amount is 0.
 func (x *Execution) returnDeposit(amount primitives.Balance) {
 	if !amount.IsZero() {
 		x.Result.NewReceipts = append(x.Result.NewReceipts, BalanceRefund(x.refundReceiver(), amount))

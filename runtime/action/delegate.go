@@ -41,8 +41,8 @@ func (x *Execution) delegate(d *delegate) (*failure, error) {
 		},
 	}
 	c := x.Block.Config
-	// The send cost is burnt here, where sending happens. The execution cost is set aside for the
-	// new receipt.
+	// The send cost of the inner actions is burnt here, because this receipt sends them. Their
+	// execution cost is set aside for the new receipt.
 	send, err := fees.PrepaidSend(c, x.Body.Actions)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (x *Execution) useDelegateKey(d *delegate) (*failure, error) {
 			return nil, state.Inconsistent("nonce row %d of a gas key of %s is missing", d.nonce.Index, d.sender)
 		}
 	}
-	if d.nonce.Nonce <= current { // always monotonic, even where transactions need no strict nonce
+	if d.nonce.Nonce <= current { // each nonce must be larger than the last, whatever the nonce mode of transactions
 		return &failure{Tag: primitives.ActionDelegateInvalidNonce, DelegateNonce: d.nonce.Nonce, KeyNonce: current}, nil
 	}
 	if bound := verify.NonceUpperBound(x.Block.Height); d.nonce.Nonce >= bound {

@@ -34,8 +34,8 @@ func (r *Result) Fail(e *primitives.ActionError) {
 	r.TokensBurnt, r.Subsidized = primitives.Balance{}, primitives.Balance{}
 }
 
-// Execution runs one receipt. Set the fields of the first group, call Run, then read the others.
-// Not safe for concurrent use.
+// Execution runs one receipt. The caller sets the fields of the first group, calls Run, then
+// reads the other fields. Not safe for concurrent use.
 type Execution struct {
 	Block   *Block
 	State   *state.TrieUpdate
@@ -45,7 +45,7 @@ type Execution struct {
 
 	Account primitives.Account // of the receiver; meaningful if Exists
 	Exists  bool
-	Existed bool // before the first action
+	Existed bool // whether the account existed before the first action
 	// Actor is the account that the actions act for: the predecessor, or an account that the
 	// receipt has just created. An account that is derived from a state init does not become the
 	// actor.
@@ -186,7 +186,7 @@ func (x *Execution) run(a primitives.Action) (*failure, error) {
 	panic(fmt.Sprintf("action: no case for %T", a))
 }
 
-// add adds to the gas that is burnt, with its compute, and to the gas that is used.
+// add adds burnt to Result.GasBurnt and Result.Compute, and used to Result.GasUsed.
 func (x *Execution) add(burnt parameters.Cost, used primitives.Gas) error {
 	r := &x.Result
 	sum, err := (parameters.Cost{Gas: r.GasBurnt, Compute: r.Compute}).Add(burnt)
@@ -256,7 +256,7 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 		if x.Exists || x.mayCreate() {
 			return nil
 		}
-	// They create a missing account, and do nothing to one that has its state.
+	// State inits create a missing account and leave an initialized one unchanged.
 	case *primitives.DeterministicStateInit, *primitives.UniversalStateInit:
 		return nil
 	case *primitives.DeployContract, *primitives.FunctionCall, *primitives.Stake, *primitives.AddKey,
@@ -290,7 +290,7 @@ func (x *Execution) mayCreate() bool {
 	return len(x.Body.Actions) == 1 || x.receiverKind() == primitives.UniversalAccount
 }
 
-// implicit returns whether a transfer may create the receiver.
+// implicit returns whether the receiver's id is of a kind that a transfer can create.
 func (x *Execution) implicit() bool {
 	switch kind := x.receiverKind(); kind {
 	case primitives.NamedAccount:

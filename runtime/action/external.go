@@ -22,15 +22,15 @@ type External struct {
 	dataCount  uint64 // number of data ids generated
 	path       []state.Visit
 
-	receiptStart uint64 // recorded bound before the receipt's first action
+	receiptStart uint64 // value of RecordedBound before the receipt's first action
 
 	promises []*Promise
 	resumes  []Resume
 	weights  []weighted
 }
 
-// NewExternal returns the environment of a call that starts its receipt, or that has no receipt (a
-// view, a test).
+// NewExternal returns the environment of a call that is the first action of its receipt, or that
+// has no receipt, such as a view.
 func NewExternal(b *Block, u *state.TrieUpdate, account primitives.AccountID, actionHash primitives.Hash) *External {
 	x := new(External)
 	x.begin(b, u, account, actionHash)
@@ -52,8 +52,8 @@ var (
 	ErrEntryExists  = errors.New("data entry exists already")
 )
 
-// NodeCount counts the trie nodes and values that an access pays for: those seen for the first time
-// in this chunk, and those seen before.
+// NodeCount counts the trie nodes and values that an access pays for. Touched counts those that
+// the chunk accesses for the first time, Cached counts all others.
 type NodeCount struct{ Touched, Cached uint64 }
 
 func (n *NodeCount) add(u *state.TrieUpdate, h primitives.Hash, paid bool) {
@@ -68,10 +68,9 @@ func (x *External) dataKey(key []byte) []byte {
 	return primitives.AppendContractDataKey(make([]byte, 0, 2+len(x.account)+len(key)), x.account, key)
 }
 
-// Read returns the value of an entry. It calls pay with the value's length n before it reads the
-// value, and returns pay's error. Nodes cost nothing: those of the lookup are not counted, and the
-// returned NodeCount only says whether the value was seen before. The count is empty if the entry
-// was written in this chunk.
+// Read returns the value of an entry. Before Read reads the value, it calls pay with the value's
+// length n and returns pay's error, if any. The lookup of trie nodes costs nothing. The returned
+// NodeCount counts only the value; it is zero if this chunk wrote the entry.
 func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n NodeCount, err error) {
 	k := x.dataKey(key)
 	ref, found, err := x.State.Find(k)
@@ -91,9 +90,9 @@ func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, fou
 // Has returns whether an entry exists. It counts no nodes.
 func (x *External) Has(key []byte) (bool, error) { return x.State.Contains(x.dataKey(key)) }
 
-// Write sets an entry and returns the old value, nil if there was none. If there is an old value,
-// it calls pay with its length n before it writes. If pay fails, Write returns that error, and no
-// nodes are to be paid for. Otherwise the caller pays for the returned counts.
+// Write sets an entry and returns the old value; nil if there was none. If there is an old value,
+// Write first calls pay with its length n. If pay fails, Write returns pay's error and an empty
+// NodeCount, and the entry stays. Otherwise the caller pays for the returned NodeCount.
 func (x *External) Write(key, value []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	k := x.dataKey(key)
 	if old, n, err = x.replace(k, pay); err != nil {
@@ -103,8 +102,8 @@ func (x *External) Write(key, value []byte, pay func(n uint32) error) (old []byt
 	return old, n, nil
 }
 
-// Remove removes an entry and returns the old value, nil if there was none. pay and the counts are
-// as for Write.
+// Remove removes an entry and returns the old value; nil if there was none. pay and n are as for
+// Write.
 func (x *External) Remove(key []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	k := x.dataKey(key)
 	if old, n, err = x.replace(k, pay); err != nil {
@@ -114,7 +113,8 @@ func (x *External) Remove(key []byte, pay func(n uint32) error) (old []byte, n N
 	return old, n, nil
 }
 
-// replace reads the value that is about to be replaced. It counts every node on the path.
+// replace returns the value that the caller is about to replace. The NodeCount includes every
+// node on the path.
 func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	var ref state.Ref
 	var found bool
@@ -122,7 +122,7 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 	if err != nil {
 		return nil, n, err
 	}
-	for i := range x.path { // counted as seen from now on, even if pay fails
+	for i := range x.path { // from now on these nodes count as cached, even if pay fails
 		n.add(x.State, x.path[i].Hash, true)
 	}
 	if !found {
@@ -138,8 +138,8 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 	return old, n, err
 }
 
-// RecordedBound returns the upper bound of the recorded state's size. One receipt may raise it by 4
-// 000 000 bytes (PerReceiptStorageProofSizeLimit).
+// RecordedBound returns the upper bound of the recorded state's size, in bytes.
+// PerReceiptStorageProofSizeLimit bounds how much one receipt may add to it.
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 
 // ProofStart returns the value of RecordedBound from which PerReceiptStorageProofSizeLimit is
@@ -207,8 +207,8 @@ func (x *External) Yield() (index int, data primitives.Hash) {
 	return len(x.promises) - 1, data
 }
 
-// YieldWithID is Yield with an id that the contract chose. ok is false if another yield has this id, which
-// may be an earlier yield of this call.
+// YieldWithID is Yield with an id that the contract chose. ok is false if another yield has this
+// id, even if this call created that yield.
 func (x *External) YieldWithID(id primitives.Hash) (index int, ok bool, err error) {
 	taken, err := x.State.HasYieldID(x.account, id)
 	if taken || err != nil {
@@ -254,8 +254,8 @@ func (x *External) Append(promise int, a primitives.Action) (int, error) {
 	return len(p.Actions) - 1, nil
 }
 
-// AppendCall appends a function call. If weight is not 0, the call gets a share of the gas that is
-// left at the end.
+// AppendCall appends a function call. If weight is not 0, the new call gets a share of the gas
+// that the running call leaves unused.
 func (x *External) AppendCall(promise int, a *primitives.FunctionCall, weight uint64) error {
 	if _, err := x.Append(promise, a); err != nil {
 		return err

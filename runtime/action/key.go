@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// keyUsage returns the storage that an access key takes, in bytes: its id in the trie, its record
-// and a fixed part.
+// keyUsage returns the storage that an access key takes, in bytes: its handle, its record and a
+// fixed part.
 func keyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uint64 {
 	var buf [512]byte
 	return uint64(handleLen) + uint64(len(k.AppendBorsh(buf[:0]))) + f.NumExtraBytesRecord

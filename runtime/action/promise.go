@@ -11,7 +11,7 @@ import (
 // Promise is a receipt that a call is building (nearcore receipt_manager.rs ActionReceiptMetadata).
 type Promise struct {
 	Receiver  primitives.AccountID
-	RefundTo  primitives.AccountID // empty: the default of RefundReceiver
+	RefundTo  primitives.AccountID // empty: RefundReceiver returns the predecessor
 	Receivers []primitives.DataReceiver
 	Inputs    []primitives.Hash
 	Actions   []primitives.Action

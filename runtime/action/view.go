@@ -14,9 +14,9 @@ type View struct {
 	Method    string
 	Args      []byte
 	Gas       primitives.Gas // maximum gas that the call may burn
-	Interrupt func() error   // as in Call
-	// Short limits the run to a short time. It ends with ErrNotReady if the code is not compiled
-	// yet, and with ErrLong if it burns more than ShortGas.
+	Interrupt func() error   // see Call.Interrupt
+	// Short limits the run to a short time. The run ends with ErrNotReady if the code is not
+	// compiled yet, and with ErrLong if it burns more than ShortGas.
 	Short bool
 }
 
@@ -81,7 +81,7 @@ func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOut
 	c.View, c.Brief, c.Interrupt = true, true, v.Interrupt
 	parts.world.begin(b, u, v.Account, primitives.Hash{})
 	out, err = c.run(&parts.world)
-	if err == nil && out.OutOfGas && gas < v.Gas { // beyond the gas of a short view
+	if err == nil && out.OutOfGas && gas < v.Gas { // the call used up ShortGas, not its own gas
 		err = ErrLong
 	}
 	return out, true, err

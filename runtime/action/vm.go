@@ -15,10 +15,10 @@ type VM interface {
 	Call(c *Call, x *External) (CallOutcome, error)
 }
 
-// Warmer is a VM that compiles code in the background before it is called. Warm does not block,
-// keeps no reference to code, and only makes later calls faster. Submitters take turns. submitter
-// is the account that deploys the code; empty for code without one. done is closed when the code is
-// compiled or will not be.
+// Warmer is a VM that compiles code in the background before the code is called. Warm does not
+// block, keeps no reference to code, and only makes later calls faster. The compiler serves
+// submitters in turn. submitter is the account that deploys the code; empty if no account deploys
+// it. done is closed when the code is compiled or its compilation is given up.
 type Warmer interface {
 	Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) (done <-chan struct{})
 }
@@ -82,7 +82,7 @@ type CallOutcome struct {
 	// none.
 	Cause        error
 	OutOfGas     bool   // Err says that the call used up its gas, or the gas that it may burn
-	Return       Return // a receipt's index counts the receipts of this call
+	Return       Return // Return.Receipt is an index into the receipts of this call
 	Balance      primitives.Balance
 	StorageUsage uint64
 	GasBurnt     primitives.Gas
@@ -96,7 +96,7 @@ type CallOutcome struct {
 // Unchanged returns the outcome of a call that does nothing and burns nothing. The deposit goes to
 // the account.
 func (c *Call) Unchanged() CallOutcome {
-	balance, _ := c.Balance.Add(c.Deposit) // checked before the call
+	balance, _ := c.Balance.Add(c.Deposit) // the caller has checked that the sum does not overflow
 	return CallOutcome{Balance: balance, StorageUsage: c.StorageUsage}
 }
 

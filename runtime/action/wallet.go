@@ -3,15 +3,16 @@ package action
 import "github.com/troupe-chain/troupe/primitives"
 
 // Hashes of the wallet contract of ETH-implicit accounts (nearcore runtime/near-wallet-contract).
-// New accounts reference a global contract. Older accounts hold a short local code, "near" followed
-// by the hash of a wallet in base58, which stands for the chain's global wallet.
+// New accounts reference a global contract. Older accounts have a short local code: "near"
+// followed by the wallet's hash in base58. A call of such a code runs the chain's global wallet
+// contract.
 var (
 	walletMainnet  = mustHash("2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4")
 	walletTestnet  = mustHash("3PpYvRxBfC5BkZxTw8ZFG3D52w1ZRhvDDWirKoxphMDn")
 	walletLocalnet = mustHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
 
-	// legacyWallets are the hashes of these short codes: mainnet, testnet, testnet before protocol
-	// version 71, all other chains.
+	// legacyWallets are the hashes of the short local codes of mainnet, testnet, testnet before
+	// protocol version 71, and all other chains, in this order.
 	legacyWallets = [...]primitives.Hash{
 		shortWallet("5j8XPMMKMn5cojVs4qQ65dViGtgMHgrfNtJgrC18X8Qw"),
 		shortWallet("BL1PtbXR6CeP39LXZTVfTNap2dxruEdaWZVxptW6NufU"),

@@ -23,7 +23,7 @@ type chunk struct {
 	limit   parameters.Compute
 
 	local     []*primitives.Receipt
-	localOf   []primitives.Hash // for each of local: the hash of its transaction
+	localOf   []primitives.Hash // for each receipt in local: the hash of its transaction
 	instant   []*primitives.Receipt
 	delayed   delayedQueue
 	proposals []primitives.ValidatorStake // in order of creation
@@ -125,7 +125,8 @@ func (in *Input) check() error {
 		return fmt.Errorf("%w: shard %d is not in the layout", ErrInput, in.Block.ShardID)
 	case !in.NewChunk && len(in.Patch) > 0:
 		return fmt.Errorf("%w: a state patch needs a new chunk", ErrInput)
-	// A missing chunk after a split has the header of the parent shard, so only new chunks are checked.
+	// After a split, a missing chunk has the header of the parent shard and no congestion info of
+	// its own. So the check applies only to new chunks.
 	case in.NewChunk && in.ownCongestion() == nil:
 		return fmt.Errorf("%w: the congestion info of shard %d is missing", ErrInput, in.Block.ShardID)
 	}
@@ -158,7 +159,7 @@ func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 	return nil
 }
 
-// full returns whether the chunk's limits forbid to start another receipt.
+// full returns whether the chunk's limits do not allow another receipt to start.
 func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded() }
 
 // receipts runs local, delayed and incoming receipts, in this order, until the chunk is full. It
@@ -210,8 +211,8 @@ func (c *chunk) runOrDelay(r *primitives.Receipt, tx primitives.Hash) error {
 	return nil
 }
 
-// process runs a receipt, then the instant receipts that it created, and those that these created in
-// turn.
+// process runs a receipt, then the instant receipts that it created, until no instant receipt is
+// left.
 func (c *chunk) process(r *primitives.Receipt) error {
 	if err := c.processOne(r); err != nil {
 		return err
@@ -331,10 +332,10 @@ func (c *chunk) close() error {
 	return nil
 }
 
-// finishMissing ends the application of a missing chunk. Only the state root of the old chunk extra
-// is replaced; its other fields stay. Congestion info and bandwidth requests are repeated in the
-// result. Gas, burnt balance, outcomes and the proposed split of the result are zero and have no
-// meaning.
+// finishMissing returns the result of a missing chunk. The caller replaces only the state root of
+// the old chunk extra with that of the result. The result repeats the congestion info and
+// bandwidth requests of the input. Its gas, burnt balance, outcomes and proposed split are zero
+// and have no meaning.
 func (c *chunk) finishMissing() (*Result, error) {
 	if err := c.close(); err != nil {
 		return nil, err

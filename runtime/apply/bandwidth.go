@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// scheduleBandwidth runs the bandwidth scheduler. Every shard runs it in every block with the same
-// input, also if its chunk is missing.
+// scheduleBandwidth runs the bandwidth scheduler. Every shard runs it in every block with the
+// same input, even if its own chunk is missing.
 func (c *chunk) scheduleBandwidth() error {
 	in := c.in
 	var prev bandwidth.State
@@ -37,10 +37,10 @@ func (c *chunk) scheduleBandwidth() error {
 	return nil
 }
 
-// makeRequests builds the bandwidth requests for the receipts that wait in the buffers, one per
-// receiving shard. The buffer towards a shard's parent counts first, because its receipts go to the
-// children. A shard that was not split may be its own parent and is then counted twice, as in
-// nearcore.
+// makeRequests builds the bandwidth requests for the receipts in the outgoing buffers, one
+// request per receiving shard. After a split, the buffer towards the parent shard still holds
+// receipts for its children, so the requests towards a child count the parent's buffer first. A
+// shard that was not split may be its own parent. Its buffer then counts twice, as in nearcore.
 func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 	values := c.params.Values()
 	most := values[len(values)-1]
@@ -57,7 +57,7 @@ func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 				size = min(size, c.params.MaxReceiptSize)
 				sizes = append(sizes, size)
 				total += size
-				return total <= most // no request can cover more, so the rest is not even read
+				return total <= most // no request can exceed most, so the remaining groups are not read
 			})
 			if err != nil {
 				return nil, err

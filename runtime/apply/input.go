@@ -29,7 +29,8 @@ type Input struct {
 	GasLimit primitives.Gas
 
 	Congestion []ShardCongestion // of all shards, from the chunk headers in this block
-	// of the headers of all chunks in this block; for a missing chunk, of its old header
+	// Requests are the requests in the headers of all chunks in this block. For a missing chunk,
+	// they are those in its old header.
 	Requests []bandwidth.SenderRequests
 
 	Validators *ValidatorUpdate // nil except in the first block of an epoch
@@ -43,8 +44,8 @@ type Input struct {
 	// Signature verifies the signatures of transactions. nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 
-	// Recording, if not nil, is an empty recording of the trie whose memory is used again. The
-	// result returns it.
+	// Recording, if not nil, is an empty recording whose memory Apply reuses. The result contains
+	// it.
 	Recording state.Recording
 
 	// Par runs receipts of different receivers in parallel. nil: receipts run one by one. With Par,
@@ -61,9 +62,8 @@ type ShardCongestion struct {
 	Missed uint64
 }
 
-// Transaction is a transaction of the chunk. Valid is whether the block that the transaction
-// refers to is a known ancestor and recent enough. If it is not, the outcome of the transaction is
-// Expired.
+// Transaction is a transaction of the chunk. Valid is whether the transaction's block hash is a
+// known and recent enough ancestor. If Valid is false, the outcome of the transaction is Expired.
 type Transaction struct {
 	*primitives.SignedTransaction
 	Valid bool
@@ -76,7 +76,7 @@ type ValidatorUpdate struct {
 	// previous block, the next one and the one after that. Only accounts whose stake changes are
 	// listed.
 	Stakes  []AccountAmount
-	Rewards []AccountAmount // of the finished epoch, as recorded for the epoch after the next
+	Rewards []AccountAmount // of the finished epoch; the epoch info of the epoch after the next records them
 	// LastProposals are prev_validator_proposals of the chunk header, or, for a missing chunk,
 	// those of its last chunk extra.
 	LastProposals []primitives.ValidatorStake
@@ -89,7 +89,7 @@ type AccountAmount struct {
 	Amount  primitives.Balance
 }
 
-// SplitRule says when a shard proposes to be split.
+// SplitRule has the conditions under which a shard proposes its split.
 type SplitRule struct {
 	MaxShards       int
 	Force           []primitives.ShardID
@@ -101,11 +101,12 @@ type SplitRule struct {
 // Source says where a processed receipt came from.
 type Source byte
 
-// The sources. Incoming receipts that run at once have none: they are in the input.
+// The sources. Incoming receipts that are executed at once have no source, because they are part
+// of the input.
 const (
 	SourceLocal   Source = iota // of a transaction with the signer as receiver
 	SourceDelayed               // from the delayed queue
-	SourceInstant               // made by the receipt before
+	SourceInstant               // an instant receipt, created by the receipt processed before it
 )
 
 // Processed is a receipt that was executed, or stored until its inputs arrive.
@@ -147,15 +148,15 @@ type Result struct {
 	BandwidthRequests []primitives.BandwidthRequest
 	ProposedSplit     *primitives.TrieSplit
 	Changes           []primitives.KeyChanges // sorted by key
-	Olds              []state.OldValue        // of the same keys, if they were read; with Par fewer are known
+	Olds              []state.OldValue        // old values of these keys, if the chunk read them; with Par fewer are known
 	RecordedSize      uint64                  // of the state proof, in bytes
 	Recording         state.Recording
 	Accesses          []state.CodeAccess // code that was called; recordings do not include it
 	Processed         []Processed
-	// Origins lists the origins that cannot be found in the chunk's outcomes and outgoing
-	// receipts: those of receipts that wait in the queue or in a buffer, and of global contract
-	// distributions made by another distribution, since distributions have no outcome. Receipts in
-	// Resumes are not listed, since their parents are the yields.
+	// Origins lists the receipts whose parent cannot be found in the chunk's outcomes and
+	// outgoing receipts. These are receipts that wait in the delayed queue or in a buffer, and
+	// global contract distributions that another distribution made: distributions have no
+	// outcome. Receipts in Resumes are not listed, because their parents are the yields.
 	Origins       []Origin
 	Resumes       []Resume
 	YieldTimeouts []state.YieldTimeout // taken off the timeout queue
@@ -174,7 +175,7 @@ type Stats struct {
 	Buffered        int
 	LimitedByGas    bool
 	LimitedByProof  bool
-	RanInParallel   int // receipts with a speculative run that was kept
-	RanAgain        int // receipts with a speculative run that was discarded
+	RanInParallel   int // receipts whose speculative result was adopted
+	RanAgain        int // receipts whose speculative result was discarded
 	UpperBoundBytes uint64
 }

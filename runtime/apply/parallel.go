@@ -12,40 +12,43 @@ import (
 // Parallel execution of receipts.
 //
 // The problem: a chunk's receipts run in an order that is consensus, but most of them touch a
-// single account, and contract calls take nearly all of the time. Run one by one they use one core.
+// single account, and contract calls take nearly all of the time. Run one by one they use one
+// core.
 //
 // Invariants:
-//   - The result (outcomes, state root, recorded proof, profiles) equals that of the serial order,
-//     for any number of workers and any window size.
-//   - Limits, the order of commits, recorded reads and everything that a receipt sends are
-//     accounted for only when the receipt's turn comes.
-//   - A run that fails, or that its proof cannot serve, is repeated in its turn. Nothing that a
-//     speculative run does is visible before.
+//   - The result (outcomes, state root, recorded proof, profiles) equals that of the serial
+//     order, for any number of workers and any window size.
+//   - Each receipt has its turn in the serial order. Limits, commits, recorded reads and sent
+//     receipts take effect only in that turn.
+//   - A speculative run may fail, or its receipt's turn may come when its result is no longer
+//     correct. The receipt then runs again in its turn. Until its turn, nothing that a
+//     speculative run does is visible.
 //
 // Outline: runAhead takes the next receipts of a list (at most windowSizes.most) and divides them
-// into calls of about batch receipts (divide). All receipts of one receiver go to the same call, in
-// order. Each call runs on its own fork of the state update, in parallel with the others. A run is
-// kept as a state.Span: what it read and wrote, and from which fork. When the receipt's turn comes,
-// adopt checks that nothing which the span read has changed since. If so it commits the span's
-// writes and settles the outcome, else the receipt runs again.
+// into calls of about batch receipts (divide). All receipts of one receiver go to the same call,
+// in order. Each call runs on its own fork of the state update, in parallel with the others. The
+// result of a run is a state.Span, which holds what the run read and wrote. When the receipt's
+// turn comes, adopt checks that no value in the span's reads has changed. If none has, adopt
+// commits the span's writes and settles the outcome. Otherwise the receipt runs again.
 //
-// The trie nodes that a call pays for complicate this: the first touch in a chunk and a later one
-// have different names in the gas profile. canRunAhead checks that they have the same price, and
-// correctProfile corrects the profile.
+// A call pays for each touch of a trie node. In the gas profile, the first touch of a node in a
+// chunk and later touches are two different costs, so a speculative run may assign a touch to the
+// wrong cost. canRunAhead checks that both costs have the same price. correctProfile moves the
+// touches between the costs.
 //
 // Rejected: locking accounts by a dependency analysis up front. Contracts can read and write any
-// key of their account, and promises and refunds are known only after a run. Rejected too: leaving
-// the receipts of a popular receiver in the pool; everything else would wait for that one chain.
+// key of their account, and promises and refunds are known only after a run. Also rejected:
+// running the receipts of a popular receiver speculatively. All other calls would wait for that
+// one.
 
 const (
-	defaultWindow = 1024 // receipts that are run ahead
-	defaultLeast  = 32   // fewer are not worth it
-	batch         = 16   // about how many receipts one call of Par gets
+	defaultWindow = 1024 // maximum number of receipts that run ahead
+	defaultLeast  = 32   // shorter lists do not run ahead
+	batch         = 16   // approximate number of receipts in one call of Par
 )
 
-// windowSizes bounds speculative execution: most is the largest number of receipts that run ahead.
-// For lists shorter than least speculation is not worth it. Tests choose other values; results do
-// not depend on them.
+// windowSizes bounds speculative execution. At most `most` receipts run ahead. Lists shorter than
+// `least` do not run ahead. Tests choose other values; results do not depend on them.
 type windowSizes struct{ most, least int }
 
 func (w windowSizes) orDefault() windowSizes {
@@ -55,7 +58,8 @@ func (w windowSizes) orDefault() windowSizes {
 	return w
 }
 
-// speculativeRun is a receipt that ran before its turn. ok is false if it failed or was not reached.
+// speculativeRun is a receipt that ran before its turn. ok is false if the run failed or never
+// started.
 type speculativeRun struct {
 	span state.Span
 	out  executed
@@ -107,10 +111,11 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	})
 }
 
-// canRunAhead returns whether speculative runs are possible with a config. It needs two things.
-// The first and later touches of a trie node must have the same price, so that only profiles differ
-// (see adopt). And a run that met the limit of a receipt's recorded state must also have passed the
-// soft limit of the chunk, because then Span.End reports that it cannot be adopted.
+// canRunAhead returns whether receipts can run speculatively under config c. Two conditions must
+// hold. First, first and later touches of a trie node have the same price, so that speculation
+// can change only profiles (see adopt). Second, the chunk's soft limit of recorded state is at
+// most the limit of one receipt. A run that reaches the receipt's limit has then passed the soft
+// limit too, and Span.End marks it as not adoptable.
 func canRunAhead(c *parameters.RuntimeConfig) bool {
 	e := &c.Wasm.Ext
 	return e[parameters.ExtTouchingTrieNode] == e[parameters.ExtReadCachedTrieNode] &&
@@ -118,8 +123,9 @@ func canRunAhead(c *parameters.RuntimeConfig) bool {
 }
 
 // divide divides receipts into calls of about batch receipts each. Receipts of one receiver go to
-// the same call, in their order. The division does not depend on the number of workers. A receiver
-// with more than half of the work is left out: all other calls would wait for its receipts.
+// the same call, in their order. The division does not depend on the number of workers. divide
+// leaves out a receiver with more than half of the work, because all other calls would wait for
+// its receipts.
 func (c *chunk) divide(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
 	callOf := make(map[primitives.AccountID]int, len(list))
 	popular := majority(list)
@@ -220,7 +226,7 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	return true, c.settle(r, &a.out)
 }
 
-// retouchedBy is TrieUpdate.Retouched for a run that completed; 0 for others.
+// retouchedBy returns TrieUpdate.Retouched of a completed run, and 0 for any other run.
 func (c *chunk) retouchedBy(a *speculativeRun) int64 {
 	if !a.ok {
 		return 0
@@ -228,10 +234,9 @@ func (c *chunk) retouchedBy(a *speculativeRun) int64 {
 	return c.u.Retouched(&a.span)
 }
 
-// correctProfile returns the gas profile p with more touches of trie nodes counted as the first
-// touch of the node in the chunk and as many fewer counted as repeated ones. If more is negative
-// it corrects in the other direction. It returns false if the profile does not have that many
-// touches to move.
+// correctProfile returns a copy of the gas profile p. The copy counts `more` additional touches
+// of trie nodes as first touches, and as many fewer as repeated touches. A negative `more` moves
+// touches in the other direction. correctProfile returns false if p has too few touches to move.
 func (c *chunk) correctProfile(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
 	price := c.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
 	gas := primitives.Gas(max(more, -more)) * price // calls paid for each of these touches

@@ -56,7 +56,7 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 	case *genesis.ContractRecord:
 		var a primitives.Account
 		if found, err := u.Account(r.AccountID, &a); err != nil || found && !a.IsInitialized() {
-			return err // it can have no code
+			return err // a missing or uninitialized account can have no code
 		}
 		hash := primitives.HashBytes(r.Code)
 		u.SetCode(r.AccountID, hash, r.Code)
@@ -69,7 +69,7 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 		u.SetReceivedData(r.AccountID, r.DataID, r.Data)
 	case *genesis.PostponedReceiptRecord:
 		return patchPostponed(u, r.Receipt)
-	case *genesis.DelayedReceiptRecord: // already in the queue
+	case *genesis.DelayedReceiptRecord: // patchQueue has written it
 	case *genesis.Removal:
 		return patchRemoval(u, r.Of)
 	case *genesis.ForkRecord:
@@ -81,8 +81,8 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 }
 
 // patchAccount writes an account. The locked balance never decreases: the account may be a
-// validator, and the first block of each epoch expects its stake there. An account that has its
-// state does not become uninitialized.
+// validator, and the first block of each epoch expects its stake there. An initialized account
+// does not become uninitialized.
 func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	a := r.Account
 	var old primitives.Account
@@ -107,7 +107,8 @@ func patchContract(u *state.TrieUpdate, id primitives.AccountID, to primitives.A
 	return nil
 }
 
-// Waits returns whether a receipt is stored as one that waits for its inputs.
+// Waits returns whether the state holds exactly this receipt as a postponed receipt or promise
+// yield.
 func Waits(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -127,10 +128,10 @@ func Waits(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	return there != nil && bytes.Equal(there.AppendBorsh(nil), r.AppendBorsh(nil)), err
 }
 
-// MayWait returns whether a receipt can be stored as one that waits for its inputs. Its id must be
-// unused. None of its inputs may have arrived, be awaited by another receipt, or be listed twice.
-// Otherwise two receipts would compete for one input, and the chunk in which the second one runs
-// could not be applied.
+// MayWait returns whether a receipt can be stored as a postponed receipt or promise yield. Its id
+// must be unused. None of its inputs may have arrived, be awaited by another receipt, or be
+// listed twice. Otherwise two receipts would compete for one input, and the chunk that executes
+// the second receipt could not be applied.
 func MayWait(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || len(a.InputDataIDs) == 0 || a.Yield && len(a.InputDataIDs) != 1 {
@@ -203,8 +204,8 @@ func patchNonce(u *state.TrieUpdate, r *genesis.GasKeyNonceRecord) error {
 	return nil
 }
 
-// patchRemoval removes the record: an account with its code, keys and data, a gas key with its
-// nonces.
+// patchRemoval removes the state of a record. It removes an account together with its code, keys
+// and data, and a gas key together with its nonces.
 func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 	switch r := r.(type) {
 	case *genesis.AccountRecord:

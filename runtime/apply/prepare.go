@@ -15,8 +15,8 @@ type Group interface {
 	Pop()
 }
 
-// Candidates yields groups in turns. A group comes again after the others as long as it has
-// transactions and its last turn removed one. NextGroup returns nil at the end.
+// Candidates yields groups in turns. A group that still has transactions comes again after the
+// others, unless its last turn removed none. NextGroup returns nil at the end.
 type Candidates interface{ NextGroup() Group }
 
 // PrepareInput is everything that the choice of a new chunk's transactions depends on.
@@ -59,7 +59,7 @@ type DropReason byte
 const (
 	DropExpired   DropReason = iota // a strict nonce with a gap, and too old to wait longer
 	DropCongested                   // the receiver's shard accepts no transactions
-	DropChain                       // the block that it refers to is unknown, too old or on another branch
+	DropChain                       // the transaction's block hash is unknown, too old or on another branch
 	DropInvalid                     // Err has the reason
 )
 
@@ -75,14 +75,14 @@ type Prepared struct {
 	Transactions []*primitives.SignedTransaction
 	Dropped      []Dropped
 	Limit        Limit
-	Gas          primitives.Gas // burnt by converting them
-	Size         uint64         // of their encodings, with signatures
-	RecordedSize uint64         // of the state that was read
+	Gas          primitives.Gas // burnt by the conversion of Transactions into receipts
+	Size         uint64         // bytes of the encodings of Transactions, with signatures
+	RecordedSize uint64         // bytes of the state that was read
 }
 
 // Prepare chooses the transactions of a new chunk (nearcore chain/chain/src/runtime/mod.rs:893).
-// Validators check only each transaction, not the choice. The chosen transactions are valid if the
-// block follows at the next height.
+// Chunk validators check each transaction but not the choice. The chosen transactions are valid
+// in a block at the height after PrevHeight.
 func Prepare(in *PrepareInput) (*Prepared, error) {
 	own := congestion.Control{Config: &in.Config.CongestionControl}
 	for i := range in.Congestion {
@@ -134,8 +134,8 @@ func (p *preparation) drop(tx *primitives.SignedTransaction, why DropReason, err
 	p.out.Dropped = append(p.out.Dropped, Dropped{tx, why, err})
 }
 
-// turn takes at most one transaction of a group. full means that the next one does not fit into the
-// chunk.
+// turn takes at most one transaction of a group. full means that the group's next transaction
+// does not fit into the chunk.
 func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 	for {
 		tx := g.Peek()

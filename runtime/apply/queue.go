@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// delayedQueue is the queue of receipts that wait for room in a chunk, with the gas and bytes that
-// entered and left it in this chunk.
+// delayedQueue is the queue of receipts that wait for a later chunk. It also counts the gas and
+// bytes that entered and left the queue in this chunk.
 type delayedQueue struct {
 	state.QueueIndices
 	inGas, outGas     primitives.Gas
@@ -44,7 +44,8 @@ func addCounts(gas *primitives.Gas, bytes *uint64, m primitives.ReceiptMetadata)
 	return nil
 }
 
-// account updates the shard's congestion info by the gas and bytes that entered and left the queue.
+// account adds the gas and bytes that entered the queue to the shard's congestion info and
+// subtracts those that left it.
 func (q *delayedQueue) account(a congestion.Account) error {
 	if err := a.AddDelayedGas(q.inGas); err != nil {
 		return err
@@ -107,8 +108,8 @@ func (c *chunk) delayedReceipts() error {
 	return nil
 }
 
-// peekDelayed runs the next delayed receipts speculatively (runAhead), once all earlier ones have been
-// processed.
+// peekDelayed runs the next delayed receipts speculatively (runAhead). It does nothing while
+// receipts of its previous call are left.
 func (c *chunk) peekDelayed() error {
 	q := &c.delayed
 	if c.in.Par == nil || q.peeked[q.First] != nil || q.Len() < uint64(c.window.least) {
@@ -138,8 +139,8 @@ func (c *chunk) peekDelayed() error {
 }
 
 // yieldTimeouts sends a resume without data to each yield that has waited too long (nearcore
-// lib.rs:2930). If a contract resumed the same yield in this chunk, its resume arrives first, and the
-// receiver ignores the later one.
+// lib.rs:2930). If a contract resumed the same yield in this chunk, the contract's resume arrives
+// first, and the receiver ignores the timeout.
 func (c *chunk) yieldTimeouts() error {
 	indices, err := c.u.YieldIndices()
 	if err != nil {

@@ -22,7 +22,7 @@ type sink struct {
 	admission congestion.Admission
 	links     []link // one per shard of the layout, by index
 	buffers   state.Buffers
-	groups    []*state.Groups // the receipt groups of each buffer that has any
+	groups    []*state.Groups // the receipt groups of each buffer that has groups
 	outgoing  []*primitives.Receipt
 }
 
@@ -59,7 +59,7 @@ func (c *chunk) openSink() (err error) {
 	s.links = make([]link, len(ids))
 	for i, id := range ids {
 		l := &s.links[i]
-		l.limit.Gas = congestion.Unlimited // for shards without congestion info; their bandwidth is 0
+		l.limit.Gas = congestion.Unlimited // stays so for shards without congestion info: their limit.Size is 0
 		room := linkHeader + commonReceipt*(len(in.Transactions)+len(in.Incoming))/len(ids)
 		l.bytes = append(borsh.AppendUint64(make([]byte, 0, room), uint64(id)), 0, 0, 0, 0)
 		for j := range in.Congestion {
@@ -67,7 +67,7 @@ func (c *chunk) openSink() (err error) {
 				continue
 			}
 			l.limit.Size = s.grants.Get(in.Block.ShardID, id)
-			if id != in.Block.ShardID { // receipts that stay take the same memory, buffered or delayed
+			if id != in.Block.ShardID { // the own shard has no gas limit
 				l.limit.Gas = c.control(&in.Congestion[j]).OutgoingGasLimit(in.Block.ShardID)
 			}
 		}
@@ -189,8 +189,8 @@ func (c *chunk) forwardBuffers() error {
 	return nil
 }
 
-// forwardBuffer sends receipts from one buffer until one does not fit. That receipt is read, and
-// recorded, too.
+// forwardBuffer sends receipts from one buffer until one does not fit. It also reads, and thus
+// records, the receipt that does not fit.
 func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 	account := congestion.Account{Info: &c.own}
 	q := c.buffers.To(shard)

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// transactions turns the chunk's transactions into receipts, in order. Each one sees the charges of
-// those before it (nearcore lib.rs:1857). A second copy of a transaction has no effect.
+// transactions turns the chunk's transactions into receipts, in order. Each transaction sees the
+// charges of those before it (nearcore lib.rs:1857). From feature UniqueChunkTransactions on,
+// further copies of a transaction have no effect.
 func (c *chunk) transactions() error {
 	made := len(c.in.Transactions) + len(c.in.Incoming)
 	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // plus some for local receipts
@@ -119,7 +120,8 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	// a gas key pays the gas of a transaction even if its account cannot pay the deposits
 	if verdict.Err != nil {
 		o.Status = invalidTxStatus(verdict.Err)
-		// whatever the compute of the conversion is (core/primitives/src/transaction.rs:739)
+		// nearcore ignores the compute of the conversion here
+		// (core/primitives/src/transaction.rs:739)
 		o.ComputeUsage = o.GasBurnt
 	} else if err := c.convert(tx, hash, charges, o); err != nil {
 		return err
@@ -139,8 +141,8 @@ type txReceipt struct {
 	ids     [1]primitives.Hash
 }
 
-// convert makes the transaction's receipt. A receipt to the signer itself runs in this chunk; any
-// other leaves through the sink.
+// convert makes the transaction's receipt. A receipt to the signer itself runs in this chunk. Any
+// other receipt goes to the sink.
 func (c *chunk) convert(tx *primitives.Transaction, hash primitives.Hash, charges *verify.Charges, o *primitives.OutcomeWithID) error {
 	id := primitives.ReceiptIDFromTransaction(hash, c.in.Block.Height)
 	p := &txReceipt{ids: [1]primitives.Hash{id}}
@@ -176,8 +178,8 @@ func (c *chunk) reject(tx *primitives.Transaction, hash primitives.Hash, e *prim
 	c.newOutcome(tx, hash).Status = invalidTxStatus(e)
 }
 
-// Pays returns whether transaction i would be charged if it were the first: its signature is valid
-// and its signer can pay. Nothing is recorded.
+// Pays returns whether transaction i would be charged if it were the first of the chunk: its
+// signature is valid and its signer can pay. Pays records no reads.
 func (in *Input) Pays(i int) bool {
 	t, cfg := &in.Transactions[i], in.Block.Config
 	if !t.Valid || verify.Transaction(cfg, t.SignedTransaction, in.signature()) != nil {

@@ -20,10 +20,10 @@ const prefetchBatch = 32
 // transactions and incoming receipts name, in parallel and in sorted order, because neighbours are
 // loaded together. Lookups go to the trie below the state update.
 //
-// Invariants: nothing is recorded, so proofs and outcomes do not depend on prefetching. Errors are
-// ignored: the lookup fails again when it is needed, and is reported there. Only keys that are
-// sure to be read are looked up. Keys of contract data are not, since they are known only when the
-// contract runs.
+// Invariants: nothing is recorded, so proofs and outcomes do not depend on prefetching. Errors
+// are ignored: the lookup fails again when Apply needs the value, and Apply reports the error
+// then. Only keys that are sure to be read are looked up. Keys of contract data are not looked
+// up, because they are known only when the contract runs.
 func (c *chunk) prefetch() {
 	t, ok := c.in.Trie.(state.Warmer)
 	if c.in.Par == nil || !ok || !t.Cold() {

@@ -42,10 +42,10 @@ func (c *chunk) updateValidators() error {
 	return nil
 }
 
-// returnStake adds the reward to the locked balance. It unlocks what neither the last three epochs
-// nor the last proposal need. An uninitialized account can have no stake: it counts as missing.
-// The id of such an account may be that of a former validator that was deleted and has received a
-// transfer since.
+// returnStake adds the reward to the locked balance. It unlocks the stake that neither the last
+// three epochs nor the last proposal need. An uninitialized account has no stake and is handled
+// like a missing one. It can exist if a former validator deleted its account and the same id
+// received a transfer later.
 func (c *chunk) returnStake(id primitives.AccountID, most, reward, proposal primitives.Balance) error {
 	var a primitives.Account
 	found, err := c.u.Account(id, &a)
@@ -111,7 +111,7 @@ func (c *chunk) proposeSplit() error {
 	rec := c.u.Recording()
 	usage := c.in.Trie.MemoryUsage()
 	if c.in.Layout.NumShards() >= rule.MaxShards {
-		return nil // takes precedence, also over forced splits
+		return nil // the maximum number of shards applies to forced splits too
 	}
 	has := func(list []primitives.ShardID) bool {
 		for _, id := range list {

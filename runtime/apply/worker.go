@@ -68,7 +68,7 @@ func (w *worker) postponed(r *primitives.Receipt) error {
 	return nil
 }
 
-// actions executes an action receipt if all of its inputs are there; otherwise it stores the
+// actions executes an action receipt if all of its inputs have arrived. Otherwise it stores the
 // receipt.
 func (w *worker) actions(r *primitives.Receipt, body *primitives.ActionReceipt) error {
 	missing := uint32(0)
@@ -90,7 +90,8 @@ func (w *worker) actions(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	return w.postponed(r)
 }
 
-// data stores an input. If it was the last input of a waiting receipt, it executes that receipt.
+// data stores an input. If it was the last input that a postponed receipt waited for, data
+// executes that receipt.
 func (w *worker) data(r *primitives.Receipt, body *primitives.DataReceipt) error {
 	to := r.ReceiverID
 	w.u.SetReceivedData(to, body.DataID, body.Data)
@@ -171,14 +172,14 @@ func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) err
 	return w.executeStored(yield)
 }
 
-// distribute stores a global contract, unless a newer version is there, and forwards it to the next
-// shard that lacks it (nearcore global_contracts.rs:109).
+// distribute stores a global contract, unless the shard has a newer version. Then it forwards the
+// contract to the next shard that lacks it (nearcore global_contracts.rs:109).
 func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractDistribution) error {
 	known, err := w.u.GlobalNonce(&d.ID)
 	if err != nil {
 		return err
 	}
-	if d.Nonce >= known { // equal in the shard that deploys, which has written the nonce before
+	if d.Nonce >= known { // equal in the shard that deploys: the deployment has stored this nonce already
 		w.u.SetGlobalNonce(&d.ID, d.Nonce)
 		w.u.SetGlobalCode(&d.ID, d.Code)
 		w.block.Warm(r.PredecessorID, d.Code)
@@ -313,7 +314,7 @@ func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	return primitives.ExecutionMetadata{Version: 4, Profile: res.Profile, Contracts: res.Contracts}
 }
 
-// reward pays the receiver its share of the gas that its contract burnt, also if the receipt
+// reward pays the receiver its share of the gas that its contract burnt, even if the receipt
 // failed. It pays nothing if the account no longer exists.
 func (w *worker) reward(r *primitives.Receipt, inVM primitives.Gas, price primitives.Balance) error {
 	if inVM == 0 {
@@ -346,7 +347,7 @@ func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
 	res, out := &w.exec.Result, &w.out
 	if len(body.OutputDataReceivers) > 0 {
 		if res.Err == nil && res.Return.Kind == action.ReturnReceipt {
-			// The returned promise answers in this receipt's place.
+			// The receipt of the returned promise sends the result instead of r.
 			next := res.NewReceipts[res.Return.Receipt].Body.(*primitives.ActionReceipt)
 			next.OutputDataReceivers = append(slices.Clip(next.OutputDataReceivers), body.OutputDataReceivers...)
 		} else {
