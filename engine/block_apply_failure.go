@@ -11,14 +11,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/congestion"
 )
 
-// ErrChunk means that a chunk of a block cannot be applied by any node, so that the block is
-// invalid.
+// ErrChunk means that no node can apply a chunk of the block. The block is then invalid.
 var ErrChunk = errors.New("engine: chunk cannot be applied")
 
 // ApplyFailure is the error of a chunk that this node could not apply. If it wraps ErrChunk, the
 // block is invalid. Otherwise the block may be valid: the code panicked, the state is inconsistent,
-// or a contract could not be compiled. Such a block is neither imported nor refused, and the node
-// cannot import any block after it.
+// or a contract could not be compiled. This node then neither imports nor refuses the block, and
+// cannot import its descendants.
 type ApplyFailure struct {
 	Height primitives.Height
 	Block  primitives.Hash
@@ -26,7 +25,7 @@ type ApplyFailure struct {
 	Err    error // *Panic if the code panicked
 	bad    bool  // wraps ErrChunk
 	job    *Job
-	held   *BlockNode // the block whose states Input uses, until Release; nil: the BlockImport holds them
+	held   *BlockNode // the node whose states Input reads, until Release; nil: the BlockImport holds them
 }
 
 // Error names the chunk and the reason.
@@ -49,8 +48,8 @@ func (f *ApplyFailure) Unwrap() []error {
 // HasInput returns whether Input may be called.
 func (f *ApplyFailure) HasInput() bool { return f.job != nil }
 
-// Release releases the states that a failure of BeginImport holds for Input. After a failure of
-// FinishImport it does nothing: BlockImport.Drop releases them. It may be called more than once.
+// Release releases the states that a failure of BeginImport holds for Input. It does nothing for a
+// failure of FinishImport, whose states BlockImport.Drop releases. It may be called more than once.
 func (f *ApplyFailure) Release() {
 	if f.held != nil {
 		f.held.Release()
@@ -66,8 +65,8 @@ func (f *ApplyFailure) Input() apply.Input {
 	return in
 }
 
-// Stakes returns the stakes of the validators in the block's epoch. Input has only functions that
-// look up the stake of one validator.
+// Stakes lists the stakes of all validators in the block's epoch. Input cannot list them: its
+// functions look up one validator. Stakes returns nil if they are unknown.
 func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	s, ok := f.job.input.Block.Stakes.(stakes)
 	if !ok {
@@ -94,7 +93,7 @@ func Catch(f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case *Panic: // raised on another goroutine: it has that goroutine's stack
+		case *Panic: // propagatePanics raised it again: it has the stack of the first goroutine
 			err = r
 		default:
 			err = &Panic{r, debug.Stack()}
@@ -123,9 +122,9 @@ func propagatePanics(par apply.Par) apply.Par {
 	}
 }
 
-// jobError returns the error of a failed job. It wraps ErrChunk only if the failure follows from
-// the chunk alone. Any other failure is a fault of this node, which must not continue. So is a
-// failure to apply a chunk that this node produced.
+// jobError returns the error of a failed job. The error wraps ErrChunk only if the chunk alone
+// causes the failure, so that every node fails too. Any other failure is a fault of this node, and
+// so is each failure of a chunk that this node produced.
 func (e *Engine) jobError(p *BlockImport, shard int) error {
 	s, j := &p.entry.Shards[shard], &p.jobs[shard]
 	var receipt *primitives.ReceiptValidationError

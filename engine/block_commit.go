@@ -16,16 +16,16 @@ type Accepted struct {
 	// IsHead means that the block is the new in-memory head. OldHead is the head before it.
 	IsHead  bool
 	OldHead *BlockNode
-	// Final is the last final block after the import, OldFinal the one before it.
+	// Final is the last final block after the import. OldFinal is the last final block before it.
 	Final, OldFinal storage.BlockRef
 	// Returned holds the transactions of blocks that are no longer canonical, except those that the
 	// new branch includes.
 	Returned []*primitives.SignedTransaction
 }
 
-// Commit imports a block and waits until it is on disk. Two kinds of errors are not fatal for the
-// node: storage.ErrFull, after which nothing has changed and Commit may be called again, and the
-// errors that FinishImport returns for invalid blocks.
+// Commit imports a block and waits until it is on disk. After storage.ErrFull nothing has changed,
+// and Commit may be called again. ErrOld and ErrChunk mean that the block is stale or invalid. Any
+// other error is fatal for the node.
 func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if _, err := e.Flush(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.persist(e.pipeline.list, false) // the pipeline's goroutine does not run after Flush
+	e.persist(e.pipeline.list, false) // Flush has waited for the pipeline's goroutine to end
 	if _, err := e.reap(); err != nil {
 		e.abandonInFlight()
 		return nil, err
@@ -57,7 +57,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 			return nil, fmt.Errorf("engine: import block %d before its shard %d was applied", entry.Height(), entry.Shards[i].ID)
 		}
 	}
-	if !p.complete { // it is complete only if this is a retry after ErrFull
+	if !p.complete { // p is complete if this call is a retry after ErrFull
 		for i := range p.jobs {
 			if t := p.jobs[i].transition; t != nil {
 				t.Block, t.Height = entry.Hash, entry.Height()
@@ -93,7 +93,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		Final:    old.final,
 		IsHead:   isBetterHead(entry, old.entry),
 	}
-	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may have an older final block
+	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a higher branch may have an older final block
 		a.Final = f
 		if final := e.Imported(f.Hash); final != nil {
 			e.proofs.prune(final)
@@ -122,8 +122,8 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	return a, nil
 }
 
-// fillShardState sets a shard's state after a block from the result of its job. prev is its state
-// before the block.
+// fillShardState fills s, the state of a shard after the block hash, from the result of job j. prev
+// is the shard's state before the block.
 func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, rootOf(r.Trie)
@@ -151,8 +151,8 @@ func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	return storage.BlockRef{Height: entry.finalHeight, Hash: hash}
 }
 
-// orphanedTransactions returns the transactions of the branch old that the branch now does not
-// include.
+// orphanedTransactions returns the transactions of the branch that ends in old, except those that
+// the branch that ends in now includes.
 func (e *Engine) orphanedTransactions(old, now *BlockNode) []*primitives.SignedTransaction {
 	kept := map[primitives.Hash]bool{}
 	var out []*primitives.SignedTransaction

@@ -11,9 +11,9 @@ import (
 )
 
 // MaxAhead bounds the number of imported blocks that are not on disk. Two or three are enough to
-// keep both the disk and the chain busy. A higher bound lets the chain continue when the disk
-// stalls for a while. They need little additional memory, because a block stays in memory until the
-// flat head passes it.
+// keep both the disk and the chain busy. A higher bound lets the chain continue while the disk
+// stalls. The bound costs little memory, because every block stays in memory until the flat head
+// passes it.
 const MaxAhead = 8
 
 // commitPipeline persists imported blocks in the background.
@@ -22,16 +22,16 @@ const MaxAhead = 8
 // latency would limit the block rate.
 //
 // Invariants. (1) Blocks reach the disk in the order of their import, parents before children. (2)
-// No message, RPC reply or approval that leaves the node depends on a block that is not persisted:
-// readers start from Engine.Head, which is persisted, and only the importing goroutine uses
-// Engine.Tip. (3) At most MaxAhead blocks are in flight; the caller checks InFlight before it
-// imports another. (4) After a write error no block is persisted until Abandon.
+// No message, RPC reply or approval that leaves the node depends on a block that is not persisted.
+// Readers start from Engine.Head, which is persisted. Only the importing goroutine uses Engine.Tip.
+// (3) At most MaxAhead blocks are in flight. The caller checks InFlight before it imports another
+// block. (4) After a write error no block is persisted until Abandon.
 //
-// Outline. importBlock, on the engine's goroutine, appends a block to list; FinishImport starts the
+// Outline. importBlock, on the engine's goroutine, appends a block to list. FinishImport starts the
 // pipeline's goroutine if it does not run. That goroutine takes all queued blocks, writes them with
 // one fsync (storage.Store.CommitAll), publishes the new head to readers, and runs the onPersisted
 // callbacks. Stored, on the engine's goroutine, removes the persisted blocks from list and advances
-// the flat head. On a full disk the pipeline's goroutine waits for room and tries again.
+// the flat head. On a full disk the pipeline's goroutine waits for disk space and tries again.
 //
 // After a failure, Abandon undoes the import of the blocks that were not persisted: it removes them
 // from the block tree and from the epoch manager, and the tip becomes the persisted head again.
@@ -41,33 +41,33 @@ const MaxAhead = 8
 // reply by n blocks.
 type commitPipeline struct {
 	mu   sync.Mutex
-	list []*inFlightBlock // imported and not returned by Stored; parents first
-	done int              // how many of list are on disk and visible to readers
-	err  error            // why the other ones cannot be persisted; nil: no error
-	// writing says that runPipeline is running.
+	list []*inFlightBlock // imported blocks that Stored has not returned yet; parents first
+	done int              // number of blocks at the start of list that are on disk
+	err  error            // error of the last write; nil: no error
+	// writing is true while runPipeline runs.
 	writing bool
 	idle    *sync.Cond // signalled when writing becomes false
 }
 
-// inFlightBlock is an imported block that Stored has not returned yet. Until then it holds its
-// parent's states.
+// inFlightBlock is an imported block that Stored has not returned yet. It holds its parent's states
+// until Stored returns it.
 type inFlightBlock struct {
 	imp         *BlockImport
 	changes     epoch.Changes
 	accepted    *Accepted
-	onPersisted func() // called when the block is on disk, or cannot be written; nil: no callback
+	onPersisted func() // called after the block was written or the write failed; nil: no callback
 }
 
 func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 
 // FinishImport takes the results of a block's jobs and adds the block to the in-memory chain. The
-// next block may be imported on it at once. It is not on disk yet: until it is persisted, readers
-// do not see it, and nothing that leaves the node may depend on it.
+// caller may import a child of the block at once. The block is not on disk yet: until it is
+// persisted, readers do not see it, and nothing that leaves the node may depend on it.
 //
-// stored, unless nil, is called on another goroutine once the block has been persisted, or once
-// that has failed. Stored then returns which of the two.
+// stored is called on another goroutine after the block was persisted or the write failed. Stored
+// then returns the block or the error. A nil stored is not called.
 //
-// On an error nothing has changed. ErrOld and ErrChunk mean that the block is stale or invalid; any
+// On an error nothing has changed. ErrOld and ErrChunk mean that the block is stale or invalid. Any
 // other error is a fault of this node (VerdictOf).
 func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) {
 	q := &e.pipeline
@@ -83,7 +83,7 @@ func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) 
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.writing && q.err == nil { // otherwise Stored returns the error
+	if !q.writing && q.err == nil { // after an earlier write error nothing is written; Stored returns that error
 		q.writing = true
 		go e.runPipeline()
 	}
@@ -108,9 +108,9 @@ func (e *Engine) Stored() ([]*Accepted, error) {
 	return all, e.stepFlatHead()
 }
 
-// Abandon undoes the import of the blocks that were not persisted, after an error of Stored. The
-// tip is then the persisted head. After storage.ErrFull the engine may import further blocks. After
-// any other error it accepts none.
+// Abandon undoes the import of all blocks that are not persisted. The caller calls it after an
+// error of Stored. The tip is then the persisted head. After storage.ErrFull the engine can import
+// blocks again. After any other error it cannot.
 func (e *Engine) Abandon() {
 	for _, u := range slices.Backward(e.abandonInFlight()) {
 		u.imp.Drop()
@@ -142,8 +142,8 @@ func (e *Engine) reap() (all []*Accepted, err error) {
 	return all, err
 }
 
-// abandonInFlight undoes the import of the blocks that were not persisted, and returns them. The
-// caller drops them.
+// abandonInFlight undoes the import of the blocks that are not persisted, and returns them. The
+// caller calls Drop for each.
 func (e *Engine) abandonInFlight() []*inFlightBlock {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -166,7 +166,7 @@ func (e *Engine) abandonInFlight() []*inFlightBlock {
 }
 
 // runPipeline persists queued blocks until the queue is empty or a write fails. On a full disk it
-// waits for room, unless the store no longer waits for it.
+// waits for disk space, unless the store has canceled such waits.
 func (e *Engine) runPipeline() {
 	q := &e.pipeline
 	for {
@@ -185,7 +185,7 @@ func (e *Engine) runPipeline() {
 }
 
 // persist writes imported blocks in order, publishes them to readers, and runs their callbacks. If
-// again is set, blocks for which the disk has no room stay in the queue and are no error.
+// again is set, a full disk is not an error: blocks that do not fit stay in the queue.
 func (e *Engine) persist(next []*inFlightBlock, again bool) {
 	n, err := e.storeBlocks(next)
 	for _, u := range next[:n] {

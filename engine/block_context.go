@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockFacts computes the header fields of a block that follow from its parent, height and chunk
-// headers, and the block Merkle tree that includes the parent. The caller holds epochMu.
+// blockFacts computes the header fields of a block that its parent, height and chunk headers
+// determine. tree is the Merkle tree of all blocks up to the parent. The caller holds epochMu.
 func (e *Engine) blockFacts(
 	parent *BlockNode,
 	height primitives.Height,
@@ -46,8 +46,8 @@ func (e *Engine) blockFacts(
 	return f, tree, nil
 }
 
-// Approvers returns the validators that approve a child of parent, in the order of the approvals in
-// its header.
+// Approvers returns the validators that approve a child of parent. Their order is that of the
+// approvals in the child's header.
 func (e *Engine) Approvers(parent primitives.Hash) (out []chain.Approver, err error) {
 	err = e.Epochs(func(m *epoch.Manager) (err error) { out, err = ApproversOf(m, parent); return })
 	return out, err
@@ -106,8 +106,8 @@ func (e *Engine) ChunkProducer(
 	return v, err
 }
 
-// AnchoredChunkProducer returns the producer of a chunk by its key and its anchor, which is the
-// parent of its parent block (epoch.Manager.AnchoredChunkProducer).
+// AnchoredChunkProducer returns the producer of the chunk with key k
+// (epoch.Manager.AnchoredChunkProducer). anchor is the parent of the chunk's parent block.
 func (e *Engine) AnchoredChunkProducer(
 	anchor primitives.Hash,
 	k primitives.ChunkKey,
@@ -122,8 +122,8 @@ func (e *Engine) AnchoredChunkProducer(
 	return v, err
 }
 
-// ChunkValidators returns the validators of a shard's chunk on parent, in the order of the block's
-// endorsements.
+// ChunkValidators returns the validators that may endorse a shard's chunk on parent. Their order is
+// that of the chunk's endorsements in the block.
 func (e *Engine) ChunkValidators(parent *BlockNode, shard primitives.ShardID) (out []chain.Assigned, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(parent.Hash)
@@ -160,8 +160,8 @@ func assigned(
 	return out, nil
 }
 
-// validationContext returns the data that is needed to validate a block, and the block's Merkle
-// tree. The caller holds epochMu.
+// validationContext returns what chain.ValidateBlock needs to validate b, and the Merkle tree of
+// all blocks up to the parent. The caller holds epochMu.
 func (e *Engine) validationContext(
 	b *primitives.Block,
 	parent *BlockNode,
@@ -187,20 +187,21 @@ func (e *Engine) validationContext(
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
 		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, HeadersOnly: e.o.PartialBodies,
 	}
-	// A block in validBlocks was valid. Its hash does not cover the signature of this copy.
+	// Earlier copies of a block in validBlocks passed all checks. Only the signature of this copy
+	// is verified, because the hash does not cover it.
 	if hash := b.Hash(); e.validBlocks.has(hash) {
 		if !e.verify(b.Header.Signature, hash[:], producer.PublicKey) {
 			return nil, nil, chain.InvalidSignature
 		}
 		j.Verify = func(primitives.Signature, []byte, primitives.PublicKey) bool { return true }
-		if !e.o.PartialBodies { // otherwise the hash does not cover this copy's body
+		if !e.o.PartialBodies { // the VRF is in the body, which the hash of a block with a partial body does not cover
 			j.VRF = func(primitives.PublicKey, []byte, *[32]byte, *[64]byte) bool { return true }
 		}
 	}
 	if e.o.MaxHeightJump > 0 {
 		j.MaxHeight = e.Tip().Height() + e.o.MaxHeightJump
 	}
-	if e.o.Now != nil && !produced { // an own block's time is this node's clock, which a sandbox may set
+	if e.o.Now != nil && !produced { // the timestamp of an own block is not checked, because a sandbox may set it
 		j.Now = e.o.Now()
 	}
 	if j.Approvers, err = ApproversOf(m, parent.Hash); err != nil {
@@ -236,7 +237,7 @@ func (e *Engine) validationContext(
 }
 
 // nextRules are the shard layout and the runtime configuration that apply to a block's children.
-// They may differ from the block's own if the children are in another epoch.
+// They differ from those of the block if its children are in another epoch with other rules.
 type nextRules struct {
 	layout primitives.ShardLayout
 	config *parameters.RuntimeConfig

@@ -10,7 +10,6 @@ import (
 // layout and chunk extras, while the states, chunks, results and receipts are only in the store.
 
 // residentBlocks returns how many of the newest blocks stay complete in memory.
-
 func (e *Engine) residentBlocks() int {
 	if e.o.ResidentBlocks > 0 {
 		return e.o.ResidentBlocks
@@ -18,8 +17,8 @@ func (e *Engine) residentBlocks() int {
 	return maxAboveFlatHead
 }
 
-// evictBlocks evicts all blocks but the newest ones. The last block of a shard layout is not
-// evicted, because the states of child shards depend on it.
+// evictBlocks evicts all but the newest residentBlocks blocks. It does not evict the last block of
+// a shard layout, because the states of child shards depend on that block.
 func (e *Engine) evictBlocks() {
 	for len(e.resident) > e.residentBlocks() {
 		x := e.resident[0]
@@ -44,7 +43,7 @@ func (e *Engine) evictBlocks() {
 	}
 }
 
-// evictedCopy returns a copy of a node without the evicted parts.
+// evictedCopy returns a copy of x without states, chunks, results and receipts.
 func evictedCopy(x *BlockNode) *BlockNode {
 	l := &BlockNode{
 		Block:        x.Block,
@@ -66,8 +65,8 @@ func evictedCopy(x *BlockNode) *BlockNode {
 	return l
 }
 
-// withChunks returns x with its chunks. If x is evicted, withChunks reads the chunks from the
-// store. If reading fails, it returns x unchanged.
+// withChunks returns x with its chunks. If x is evicted, it reads the chunks from the store. If
+// reading fails, it returns x without chunks.
 func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	if x.evicted {
 		if rec, err := e.store.Block(ref(x)); err == nil {
@@ -80,8 +79,8 @@ func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 }
 
 // restoreEvicted makes an evicted block resident again. It starts with the states of the nearest
-// resident ancestor and applies the stored changes of the blocks in between. This lets a branch
-// continue from any block above the final one.
+// resident ancestor and applies the stored changes of the blocks in between. So a branch can
+// continue from any block above the final block.
 func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 	var path []*BlockNode
 	at := x
@@ -110,8 +109,8 @@ func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 	return at, nil
 }
 
-// reapplyStored applies the stored changes of an evicted block to the states of its parent, which
-// the caller holds. If whole is set, the result also has chunks and receipts.
+// reapplyStored applies the stored changes of p, an evicted block, to the states of parent. The
+// caller holds the states of parent. If whole is set, next also has chunks and receipts.
 func (e *Engine) reapplyStored(parent, p *BlockNode, whole bool) (next *BlockNode, err error) {
 	rec, err := e.store.Block(ref(p))
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 // ErrExecutedBlock means that an ExecutedBlock is malformed or contradicts its block.
 var ErrExecutedBlock = errors.New("engine: the writer's record of an executed block is inconsistent")
 
-// ExecutedBlock is a block with the results of applying it, from another engine of the same chain
-// that tracks all shards. An engine that imports it executes nothing: it writes the changes to its
-// state and compares the state roots.
+// ExecutedBlock is a block with the results of applying it. Another engine that runs the same chain
+// and tracks all shards has computed the results. An engine that imports an ExecutedBlock executes
+// nothing: it writes the changes to its state and compares the state roots.
 type ExecutedBlock struct {
 	Block  *primitives.Block
 	Ref    storage.BlockRef
@@ -30,7 +30,7 @@ type ExecutedBlock struct {
 }
 
 type executedShard struct {
-	result  apply.Result // without Trie
+	result  apply.Result // Trie is nil
 	extra   chain.ChunkExtra
 	changes []trie.Change
 }
@@ -81,8 +81,8 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	return g, nil
 }
 
-// executedChunk decodes a new chunk without its receipts. The engine takes the receipts from the
-// shard's previous chunk.
+// executedChunk decodes a new chunk without its receipts. The engine takes the receipts from its
+// result for the shard's previous chunk. Nil: the shard has no new chunk.
 func executedChunk(s *storage.Shard) (*primitives.Chunk, error) {
 	if s.Chunk == nil {
 		return nil, nil
@@ -164,7 +164,7 @@ func executedReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
 }
 
 // BeginExecuted validates an executed block like BeginImport validates a peer's block. The jobs
-// write the changes and execute nothing.
+// then write the block's changes instead of executing its chunks.
 func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 	p, err := e.BeginImport(g.Block, g.chunks, false)
 	if err != nil {
@@ -177,9 +177,9 @@ func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 		if c == nil {
 			continue
 		}
-		// The chunk's hash is checked with the block. Only HeightIncluded is taken from the
-		// writer's header, because the writer stores the header as it was before the block included
-		// the chunk.
+		// BeginImport has checked the chunk's hash. The hash does not cover HeightIncluded: in the
+		// writer's header it is 0 if the writer stored the header as it was before the block
+		// included the chunk. Keep the writer's value.
 		h := &g.chunks[i].Header
 		if h.Signature != c.Header.Signature || h.HeightIncluded != 0 && h.HeightIncluded != c.Header.HeightIncluded {
 			p.Drop()
@@ -200,7 +200,7 @@ func (p *BlockImport) Err() error {
 	return nil
 }
 
-// applyExecuted writes the changes that the executed block contains, instead of applying the chunk.
+// applyExecuted writes the changes of the executed block instead of applying the chunk.
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
@@ -208,7 +208,7 @@ func (j *Job) applyExecuted() error {
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result
-	r.Olds = make([]state.OldValue, len(r.Changes)) // unknown: encodeResult reads them from the state before
+	r.Olds = make([]state.OldValue, len(r.Changes)) // not known: encodeResult reads old values from the parent state
 	after, err := before.Forest().Update(before, g.changes, nil)
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 
 // ValidateForGossip runs the checks that nearcore runs before it rebroadcasts a block
 // (chain/client/src/client.rs verify_and_rebroadcast_block): everything except the contents of
-// chunks. So this node relays no block for which a peer would ban it. BeginImport does not repeat
-// the signature and VRF checks of a block that has passed.
+// chunks. So this node relays no block for which a peer would ban this node. If a block has passed,
+// BeginImport does not repeat its signature and VRF checks.
 //
 // It returns ErrOrphan if the parent is unknown or evicted, or if the block is not above the final
 // block. It does not check that the block descends from the final block. Safe for concurrent use.

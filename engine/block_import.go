@@ -21,10 +21,11 @@ import (
 // the goroutine that receives messages, and without holding locks while contracts run.
 //
 // Invariants. (1) A block is imported only after its parent. (2) BeginImport and FinishImport run
-// on the engine's goroutine; only Job.Run may run on another. (3) A BlockImport holds its parent's
-// states, and the states that its jobs make, until FinishImport or Drop; the caller must call
-// exactly one of the two. (4) Nothing of the block is visible before FinishImport returns. (5)
-// VerdictOf derives from an error whether the block, this copy of it, or this node is at fault.
+// on the engine's goroutine. Only Job.Run may run on another. (3) A BlockImport holds its parent's
+// states, and the states that its jobs make, until FinishImport succeeds or Drop is called. The
+// caller must ensure one of the two. (4) Nothing of the block is visible before FinishImport
+// returns. (5) From the error of a failed import, VerdictOf derives what is at fault: the block,
+// this copy of the block, or this node.
 //
 // Outline.
 //
@@ -33,39 +34,39 @@ import (
 //	BeginImport        with the parent: full validation, then one Job for each shard
 //	Job.Run            applies one shard's chunk, on any goroutine
 //	FinishImport       takes the results and adds the block to the in-memory chain
-//	Stored             returns it once the commit pipeline has persisted it
+//	Stored             returns the block once the commit pipeline has persisted it
 //	                   (block_commit_pipeline.go)
 //
 // BeginImport compares the header of each new chunk with this node's result for the shard's
-// previous chunk. So the result of a block is checked with the next block, as in nearcore. A
-// difference in a chunk that its validators have endorsed is an OutcomeMismatch, after which this
-// node cannot continue.
+// previous chunk. So the result of a block is checked when the next block is imported, as in
+// nearcore. If an endorsed chunk contradicts this node's result, the error is an OutcomeMismatch,
+// and this node cannot continue.
 //
 // Four caches remember earlier checks. They are separate because their keys cover different data: a
 // hit in one does not imply a hit in another.
 //
-//	cache        key                    a hit skips
-//	ownChunks    hash of a chunk that   all checks of the chunk, but only in an own block
-//	             this engine produced
-//	validChunks  hash of a chunk with   its coding and its receipts' root; the claimed
-//	             a checked body         result is compared with the state each time
-//	validBlocks  hash of a valid block  signatures of approvals, chunks and endorsements, and
-//	                                    the VRF; the copy's own signature is checked each
-//	                                    time, and with PartialBodies its body
-//	mainResults  shard and block of a   applying the main transition of a witness
+//	cache        key                      a hit skips
+//	ownChunks    hash of a chunk that     all checks of the chunk, in a block that this
+//	             this engine produced     engine produced
+//	validChunks  hash of a chunk whose    the checks of its coding and of its receipts' root;
+//	             body was checked         not the comparison with this node's result
+//	validBlocks  hash of a block that     the signatures of approvals, chunks and endorsements,
+//	             was valid                and without PartialBodies the VRF; not the signature
+//	                                      of the block itself
+//	mainResults  shard and block of a     applying the main transition of a witness
 //	             main transition
 //
 // Signatures have their own caches (package signature): Checker for transactions, which are usually
 // verified before a block contains them, and CachedVerifier for signatures of validators, which
-// usually arrive first in a message of their own.
+// usually arrive in an earlier message of their own.
 //
 // Rejected. One cache of valid hashes: a key that covers too little would let an invalid copy pass
-// after a valid one. Applying the chunks in BeginImport: messages of peers would wait for
-// contracts.
+// after a valid copy. Applying the chunks in BeginImport: peers' messages would wait until
+// contracts have run.
 type BlockImport struct {
 	entry  *BlockNode
 	parent *BlockNode
-	prev   []ShardState // states after the parent, by this block's shards
+	prev   []ShardState // the states after the parent, by shard index of this block
 	jobs   []Job
 	first  bool // the block is the first of its epoch
 	patch  []genesis.Record
@@ -73,14 +74,14 @@ type BlockImport struct {
 	began  time.Time
 
 	produced bool // this engine produced the block
-	complete bool // entry has its final content, which a reader may have seen
-	imported bool // the block is in the block tree, which owns its states
+	complete bool // the shard states of entry have their final content
+	imported bool // the block is in the block tree, which then owns its states
 	dropped  bool
 }
 
-// Job applies one shard's chunk. If the shard has no new chunk, the job applies only the part of a
-// block that every shard applies. If this node does not hold the shard's state, the job does
-// nothing. The jobs of a block are independent.
+// Job applies one shard's chunk. If the shard has no new chunk, the job applies only what happens
+// without a chunk, such as the validator update at an epoch start. If this node does not hold the
+// shard's state, the job does nothing. The jobs of a block are independent.
 type Job struct {
 	Shard    primitives.ShardIndex
 	ID       primitives.ShardID
@@ -88,10 +89,10 @@ type Job struct {
 	result   *apply.Result
 	err      error
 	executed *executedShard // result of another engine, to be written; nil: the job executes the chunk
-	took     time.Duration  // how long Run took
+	took     time.Duration  // duration of Run
 
 	prove      bool        // record a state proof for the chunk's witness
-	transition *Transition // the recorded proof, without block and height
+	transition *Transition // made by Run if prove is set; Block and Height are set at the import
 }
 
 // Run applies the chunk. It must be called once, on any goroutine. FinishImport returns the error
@@ -120,10 +121,9 @@ func (j *Job) Run() {
 	}
 }
 
-// retryFork returns whether the job must apply its chunk again because the remote chain, of which
-// this chain is a fork, did not answer. It sleeps before it returns true. Answers are cached, so
-// each attempt has less to fetch. The block waits meanwhile, because without the answer its result
-// cannot be known.
+// retryFork returns whether the job must apply its chunk again. On a fork, that is so if the remote
+// chain did not answer. retryFork sleeps before it returns true. Answers are cached, so each
+// attempt has less to fetch. The block waits meanwhile, because its result depends on the answer.
 func (j *Job) retryFork() bool {
 	f, ok := j.input.Trie.(forkTrie)
 	if !ok || !errors.Is(j.err, state.ErrAway) {
@@ -135,7 +135,7 @@ func (j *Job) retryFork() bool {
 // notHeld returns whether this node lacks the shard's state.
 func (j *Job) notHeld() bool { return j.input.Trie == nil }
 
-// releaseRecording returns the recording to the pool, for reuse.
+// releaseRecording returns the recording to the pool.
 func (j *Job) releaseRecording() {
 	if rec := j.result.Recording; rec != nil {
 		rec.Reset()
@@ -144,7 +144,7 @@ func (j *Job) releaseRecording() {
 	j.result.Recording, j.input.Recording = nil, nil
 }
 
-// Done returns whether the job has ended. It must not be running.
+// Done returns whether the job has ended. The job must not be running.
 func (j *Job) Done() bool { return j.result != nil || j.err != nil || j.notHeld() }
 
 // Trivial returns whether running the job costs less than handing it to another goroutine.
@@ -164,14 +164,15 @@ func (j *Job) Trivial() bool {
 	return false
 }
 
-// recordings holds recordings for reuse: one chunk needs some megabytes.
+// recordings is a pool, because the recording of one chunk takes some megabytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
 // Jobs returns the jobs. All of them must have run before FinishImport or Commit is called.
 func (p *BlockImport) Jobs() []Job { return p.jobs }
 
-// Drop releases what p holds, if its block will not be imported. When Drop is called, no job of p
-// may be running, and none may run later. After FinishImport or another Drop it does nothing.
+// Drop releases the states that p holds. The caller calls it if the block will not be imported. No
+// job of p may run during or after the call. After a successful FinishImport or another Drop, Drop
+// does nothing.
 func (p *BlockImport) Drop() {
 	if p.imported || p.dropped {
 		return
@@ -194,13 +195,13 @@ func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 
 // BeginImport validates a block and its new chunks, and prepares their application. chunks are by
 // shard index. A nil element means that the shard has no new chunk or that the chunk's body is
-// missing. produced means that this engine produced the block: it then checks only chunks of other
-// producers.
+// missing. produced means that this engine produced the block. In such a block, BeginImport does
+// not check chunks that this engine produced.
 //
 // It returns ErrMissing if the block is valid but a chunk body is missing. A later call for the
-// same block skips checks that have succeeded. If a chunk that its validators have endorsed
-// contradicts this engine's result, the error is an *ApplyFailure that wraps an *OutcomeMismatch.
-// VerdictOf classifies the other errors.
+// same block skips checks that have succeeded. If an endorsed chunk contradicts this engine's
+// result, the error is an *ApplyFailure that wraps an *OutcomeMismatch. VerdictOf classifies the
+// other errors.
 func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
 	p, layout, err := e.beginImport(b, chunks, produced)
 	if d := (*OutcomeMismatch)(nil); errors.As(err, &d) {
@@ -279,7 +280,7 @@ func (e *Engine) beginImport(
 	entry.refs.Store(1)
 	for i, h := range b.Body.Chunks {
 		s := &entry.Shards[i]
-		s.ID = inherited[i].ID // a header repeated after a split is that of the parent shard
+		s.ID = inherited[i].ID // after a split, a repeated header still has the parent shard's id
 		if h.HeightIncluded != b.Header.Height {
 			continue
 		}
@@ -299,8 +300,8 @@ func (e *Engine) beginImport(
 			if err := e.validateChunk(s.Chunk, prev, layout); err != nil {
 				return nil, layout, chunkError(b, i, parent, s.Chunk, j.Assigned[i], err)
 			}
-			// Replace the fields that the chunk's hash does not cover. The header's signature and
-			// included height are taken from the block, the receipts from this node's own results.
+			// Replace what the chunk's hash does not cover. The signature and HeightIncluded come
+			// from the block's copy of the header. The receipts come from this node's own results.
 			checked := *s.Chunk
 			checked.Header, checked.PrevOutgoingReceipts = *h, prev.Outgoing
 			s.Chunk = &checked
@@ -323,10 +324,10 @@ func (e *Engine) beginImport(
 	return p, layout, nil
 }
 
-// validateChunk compares a chunk with this node's result for the shard's previous chunk. Whether
-// the body matches the header is checked only once for each chunk hash, by the witness check or the
-// import of a block. That suffices, because the hash determines the chunk's previous block and
-// thereby the receipts that the chunk must contain.
+// validateChunk compares a chunk with this node's result for the shard's previous chunk. The body
+// is checked against the header only once for each chunk hash, here or with the chunk's witness.
+// Once is enough: the hash determines the chunk's previous block, and so the receipts that the
+// chunk must contain.
 func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout primitives.ShardLayout) error {
 	if e.validChunks.has(c.Hash) {
 		return chain.ValidateChunkAgain(c, prev.Extra)
@@ -340,11 +341,11 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 
 // descendsFromFinal returns whether a block is the last final block or a descendant of it (nearcore
 // chain/chain/src/chain.rs:842). Nodes cache the result, so that a long path to the final block is
-// walked only once.
+// followed only once.
 func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	final := e.TipFinal()
-	// The chain leads down to where this child engine begins. The final block is below and has no
-	// node here.
+	// A child engine has no nodes below its flat head. If the final block is below, a descendant of
+	// the flat head is a descendant of the final block.
 	if e.parent != nil && final.Height < e.flatHead.Height() {
 		final = ref(e.flatHead)
 	}
@@ -381,7 +382,7 @@ func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *BlockNode) primi
 }
 
 // gatherIncoming sets the incoming receipts of the shards marked in holds. Each new chunk
-// contributes one list to a shard; the order of the lists is shuffled with the previous block's
+// contributes one list of receipts to each shard. The lists are shuffled with the previous block's
 // hash (nearcore chain/chain/src/chain.rs collect_receipts_from_response).
 func gatherIncoming(entry *BlockNode, holds []bool) {
 	lists := make([][][]*primitives.Receipt, len(entry.Shards))
@@ -409,10 +410,11 @@ func gatherIncoming(entry *BlockNode, holds []bool) {
 	}
 }
 
-// incoming returns the receipts that a shard's new chunk applies. since is the height of the block
-// with the shard's previous chunk. The receipts are those that arrive in this block and in the
-// earlier blocks above since. From blocks before a split, incoming takes those receipts for the
-// parent shard that belong to accounts of this shard (nearcore chain/chain/src/store/utils.rs:186).
+// incoming returns the receipts that a shard's new chunk applies: those that arrive in this block
+// and in its ancestors above height since. since is the height of the block with the shard's
+// previous chunk. If an ancestor is older than a split, its receipts for the parent shard are
+// filtered: only those for accounts of this shard are taken (nearcore
+// chain/chain/src/store/utils.rs:186).
 func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
 	out := entry.Shards[shard].Incoming
 	layout, id := entry.Layout, entry.Shards[shard].ID
@@ -444,7 +446,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 			out = append(out[:len(out):len(out)], more...)
 		}
 		prev := e.Imported(at.Header().PrevHash)
-		if prev == nil { // below the flat head: the shard has had no chunk for long
+		if prev == nil { // below the flat head, because the shard's last chunk is that old
 			rec, err := e.store.BlockByHash(at.Header().PrevHash)
 			if err != nil {
 				return nil, fmt.Errorf("engine: collect the receipts for shard index %d since height %d: %w", shard, since, err)
@@ -475,7 +477,7 @@ func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Blo
 // blockInput is the part of apply.Input that all shards of a block share. It has no sandbox patch.
 type blockInput struct {
 	input  apply.Input
-	update *apply.ValidatorUpdate // set if the block is the first of an epoch; without the shard's proposals
+	update *apply.ValidatorUpdate // nil unless first is set; LastProposals is not set
 	first  bool                   // the block is the first of its epoch
 }
 
@@ -519,8 +521,8 @@ func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err erro
 }
 
 // forShard returns the input of one shard, without state, transactions and receipts. fresh means
-// that the shard has a new chunk. If it has none, proposals are the validator proposals of the
-// shard's last result.
+// that the shard has a new chunk. Without a new chunk, proposals must be the validator proposals of
+// the shard's last result. With one, proposals is ignored.
 func (c *blockInput) forShard(
 	entry *BlockNode,
 	shard primitives.ShardIndex,
@@ -541,7 +543,7 @@ func (c *blockInput) forShard(
 }
 
 // makeJobs creates the jobs of a validated block. trie returns the state of a shard before the
-// block. prevChunks are the shards' previous chunk headers. The caller holds epochMu.
+// block. prevChunks are the headers of the shards' previous chunks. The caller holds epochMu.
 func (e *Engine) makeJobs(
 	p *BlockImport,
 	prevChunks []*primitives.ChunkHeader,

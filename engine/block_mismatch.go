@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// OutcomeMismatch is the error of a new chunk whose header claims another result of the shard's
-// previous chunk than this node computed, although the chunk is endorsed by validators with more
-// than two thirds of the assigned stake. Either these validators or this node computed a wrong
-// result. The peer that sent the block is not at fault, and this node cannot continue.
+// OutcomeMismatch is the error of a new chunk whose header contradicts this node's result for the
+// shard's previous chunk, although validators with more than two thirds of the assigned stake have
+// endorsed the chunk. Either these validators or this node computed a wrong result. The peer that
+// sent the block is not at fault, and this node cannot continue.
 type OutcomeMismatch struct {
 	Block  primitives.Hash // the block that contains the chunk
 	Height primitives.Height
@@ -34,8 +34,8 @@ func (d *OutcomeMismatch) Error() string {
 }
 
 // chunkError classifies an error of chain.ValidateChunk. It returns an *OutcomeMismatch if the
-// claimed result differs and enough of the assigned validators have endorsed the chunk, else an
-// error that wraps ErrChunk. The endorsements in a peer's block were verified before.
+// claimed result differs and enough of the assigned validators have endorsed the chunk. Otherwise
+// the error wraps ErrChunk. The caller has verified the endorsements in a peer's block.
 func chunkError(
 	b *primitives.Block,
 	i int,
@@ -59,9 +59,9 @@ func chunkError(
 	}
 }
 
-// mismatchFailure returns the ApplyFailure for a mismatch. The result that differs is the one of
-// the parent block, so Input of the ApplyFailure returns the input of applying the parent. There is
-// no input if the states before the parent are not in memory. The caller must call Release.
+// mismatchFailure returns the ApplyFailure for a mismatch. The parent block's result is what
+// differs, so Input of the ApplyFailure returns the input for applying the parent. There is no
+// input if the states before the parent are not in memory. The caller must call Release.
 func (e *Engine) mismatchFailure(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
 	parent, id := d.parent, layout.ShardIDs()[d.shard]
 	if !parent.Layout.Has(id) {

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Errors that do not mean that a block is invalid.
+// Errors that do not prove a block invalid.
 var (
 	ErrOrphan = errors.New("engine: the parent block is unknown")
 	ErrKnown  = errors.New("engine: the block is imported already")
@@ -34,22 +34,22 @@ type BlockNode struct {
 	Hash   primitives.Hash
 	Layout primitives.ShardLayout    // of the block's epoch
 	Config *parameters.RuntimeConfig // of the epoch's version
-	// Tree has the hashes of all blocks before this one. Its size plus one is the block's ordinal.
+	// Tree contains the hashes of all blocks before this one. Tree.Size()+1 is the block's ordinal.
 	Tree   *primitives.PartialMerkleTree
 	Shards []ShardState // by index
 
-	finalHeight  primitives.Height // height of Header.LastFinalBlock; the genesis height if that is zero
-	refs         atomic.Int64      // number of holders of the state roots; 0: they were released
+	finalHeight  primitives.Height // height of Header.LastFinalBlock; the genesis height if that hash is zero
+	refs         atomic.Int64      // number of holders of the state roots; 0: the roots are released
 	persisted    atomic.Bool       // the block is on disk and visible to readers
-	descendsFrom primitives.Hash   // a final block that it descends from; used by the engine's goroutine only
+	descendsFrom primitives.Hash   // an ancestor that was final, or zero; only the engine's goroutine uses it
 	// replaces is the node that this node replaced in the tree when a shard was added, or nil. This
-	// node holds it, and through it the states of the other shards.
+	// node holds it until the last Release. replaces owns the states of the other shards.
 	replaces *BlockNode
 	evicted  bool // states, chunks and receipts are only in the store; see block_evict.go
 
-	rules      atomic.Pointer[nextRules] // of the block's children; nil: not computed yet
+	rules      atomic.Pointer[nextRules] // rules of the block's children; nil: not computed yet
 	childrenMu sync.Mutex
-	children   *reshardChildren // nil: the next layout is the same, or not computed yet
+	children   *reshardChildren // nil: the children have the same layout, or the layout is not computed yet
 }
 
 // ShardState is the state of one shard after a block.
@@ -63,10 +63,10 @@ type ShardState struct {
 	// restart, and if the shard is not held.
 	Result *apply.Result
 	// Outgoing are the receipts that the shard's last new chunk created. The shard's next chunk
-	// contains them.
+	// carries them.
 	Outgoing []*primitives.Receipt
-	// OutgoingAt is the hash of the block with that last new chunk. It is zero if the receipts went
-	// to the other child shard of a split. OutgoingOf is the shard that had the chunk: this shard,
+	// OutgoingAt is the block that includes the shard's last new chunk. It is zero if the receipts
+	// went to the other child shard of a split. OutgoingOf is the shard of that chunk: this shard,
 	// or its parent if the chunk is older than the split.
 	OutgoingAt primitives.Hash
 	OutgoingOf primitives.ShardID
@@ -104,7 +104,8 @@ func (e *BlockNode) Acquire() bool {
 	}
 }
 
-// Release ends one Acquire. The last Release frees the states that no other block shares.
+// Release ends one Acquire. The last Release frees the states that the block does not share with
+// other blocks.
 func (e *BlockNode) Release() {
 	if e.refs.Add(-1) > 0 {
 		return

@@ -45,7 +45,7 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 }
 
 // bootstrapInfo returns the block info with the given hash from the epoch sync proof with which the
-// data folder was started, or nil if the proof contained another one or there was no proof.
+// data folder was started. Nil: no proof was used, or its block info has another hash.
 func (s epochStore) bootstrapInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), bootstrapFirst)
 	if err != nil {
@@ -141,7 +141,7 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 func ref(e *BlockNode) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
 
 // encodings allocates many small encodings with the same lifetime from shared slabs. The first slab
-// is small and each further one is twice as large, because most blocks need only a few encodings. A
+// is small, because most blocks need only a few encodings. Each further slab is twice as large. A
 // large encoding gets its own allocation of the exact size.
 type encodings struct{ slab []byte }
 
@@ -205,9 +205,9 @@ func encodeShards(shards []ShardState) []storage.Shard {
 	return out
 }
 
-// appendOrigin appends where a shard's outgoing receipts come from: the block's hash, and the
-// shard's id if another shard created them. For a shard that was caught up after the block it also
-// appends the received receipt proofs, because the block's own record has no place for them.
+// appendOrigin appends the origin of a shard's outgoing receipts: the block's hash, and the shard's
+// id if another shard created them. For a shard that was caught up after the block it also appends
+// the receipt proofs, because the block's own record does not contain them.
 func appendOrigin(b []byte, s *ShardState) []byte {
 	b = s.OutgoingAt.AppendBorsh(b)
 	if len(s.brought) > 0 {
@@ -262,8 +262,8 @@ func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *Genesis
 	})
 }
 
-// storeBlocks persists imported blocks with one sync. It returns how many of them are on disk. err
-// is the error of the first block that is not.
+// storeBlocks persists imported blocks with one sync. n is the number of blocks that are then on
+// disk. err is the error of the first block that is not on disk.
 func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	blocks := make([]*storage.Block, 0, len(list))
 	var bad error
@@ -374,7 +374,7 @@ func encodeResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 }
 
 // encodeOrigins returns the parents of receipts that cannot be found through outcomes. The parent
-// of a resume receipt is the yield receipt, which is in the state before the chunk.
+// of a resume receipt is the yield receipt. That receipt is read from the state before the chunk.
 func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) {
 	var out []storage.Origin
 	for _, o := range r.Origins {
@@ -388,7 +388,7 @@ func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) 
 		if err != nil {
 			return nil, err
 		}
-		if raw == nil { // on a fork, the yield may be in the remote state only; the search finds it there
+		if raw == nil { // on a fork, the yield receipt may exist only in the remote state
 			continue
 		}
 		yield := new(primitives.Receipt)

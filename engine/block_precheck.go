@@ -14,13 +14,13 @@ import (
 type Prechecked struct {
 	Standing blockpool.Status
 	Producer primitives.AccountID // "" for a block of an unknown epoch
-	Needs    []blockpool.Need     // for its new chunks, by shard index
+	Needs    []blockpool.Need     // what is needed of the block's new chunks, by shard index
 }
 
-// Precheck runs the checks of a received block that do not need its parent: form, height, the
-// producer's signature, and that the block contains approvals of its height and parent by two
-// thirds of the stake. The validators are those of the block's epoch. If the parent is unknown,
-// that epoch must be a current one (isCurrentEpoch) or one that verified headers announce
+// Precheck runs the checks of a received block that do not need its parent: form, height, and the
+// producer's signature. It also checks that the block contains approvals of its height and parent
+// by two thirds of the stake. The validators are those of the block's epoch. If the parent is
+// unknown, that epoch must be a current one (isCurrentEpoch) or one that verified headers announce
 // (AddHeaders). A block of any other epoch cannot be checked; its Standing is UnknownEpoch.
 //
 // An error concerns only this copy of the block. The caller must not remember the block's hash as
@@ -38,7 +38,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	defer e.epochMu.Unlock()
 	id, m := h.EpochID, e.epochs
 	switch {
-	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // the parent was removed, or never existed
+	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // the parent was discarded or never existed
 		return a, ErrOld
 	case parent == nil:
 		a.Standing = blockpool.Orphan
@@ -100,9 +100,9 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	return a, nil
 }
 
-// needs returns which bodies and receipt proofs this node needs of the chunks of a block with this
-// layout on parent. If parent is nil, it guesses that the node needs what it would need for a child
-// of the tip; BeginImport corrects a wrong guess.
+// needs returns which chunk bodies and receipt proofs this node needs for a block on parent. layout
+// is the block's shard layout. If parent is nil, needs assumes the needs of a child of the tip.
+// BeginImport returns ErrMissing if that was too little.
 func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
 		if parent = e.Tip(); !layout.Equal(parent.Layout) && !layoutDescends(layout, parent.Layout) {
@@ -140,9 +140,9 @@ func needsOf(layout primitives.ShardLayout, holds []bool) []blockpool.Need {
 	return out
 }
 
-// isCurrentEpoch returns whether an epoch is that of the final block, of the tip, of the tip's
-// child, or the next one. Validators of older epochs no longer approve blocks. The caller holds
-// epochMu.
+// isCurrentEpoch returns whether id is the epoch of the final block, of the tip or of the tip's
+// child, or the epoch after that of the tip's child. Validators of older epochs no longer approve
+// blocks. The caller holds epochMu.
 func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	tip := e.Tip()
 	child, err := e.epochs.EpochIDFromPrev(tip.Hash)
@@ -167,8 +167,8 @@ func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	return err == nil, err
 }
 
-// PrecheckBody returns whether a chunk's producer has signed it, and what this node needs of it. If
-// the chunk's previous block is not imported, signed is false and err is nil.
+// PrecheckBody returns whether a chunk's producer has signed the chunk, and what this node needs of
+// the chunk. If the chunk's previous block is not imported, signed is false and err is nil.
 func (e *Engine) PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error) {
 	h := &c.Header
 	parent := e.Imported(h.PrevBlockHash)

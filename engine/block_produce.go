@@ -21,8 +21,8 @@ func (e *Engine) NewChunk(
 	return c, err
 }
 
-// NewCodedChunk does the same as NewChunk. It also returns the encoded body and the receipt proofs,
-// which are needed to distribute the chunk.
+// NewCodedChunk does the same as NewChunk. It also returns the chunk's encoded body and receipt
+// proofs, which the producer distributes.
 func (e *Engine) NewCodedChunk(
 	parent primitives.Hash,
 	shard primitives.ShardIndex,
@@ -66,18 +66,18 @@ func (e *Engine) NewCodedChunk(
 type Proposal struct {
 	Parent       primitives.Hash
 	Height       primitives.Height
-	Timestamp    uint64                     // ns since 1970; raised to just above the parent's if needed
+	Timestamp    uint64                     // ns since 1970; at least the parent's timestamp plus 1 is used
 	Chunks       []*primitives.Chunk        // by shard index; nil: missed
 	Endorsements [][]primitives.Signature   // by shard index, one for each chunk validator; "": no endorsement
 	Approvals    []primitives.Signature     // one for each approver; "": no approval
-	Vote         primitives.ProtocolVersion // latest_protocol_version; 0: by the upgrade schedule
+	Vote         primitives.ProtocolVersion // latest_protocol_version of the header; 0: by the upgrade schedule
 	// Patch has records that the block writes into the state. Only a sandbox uses it. It requires
 	// that each shard has a new chunk in the block.
 	Patch []genesis.Record
 	Mocks *primitives.Mocks // sandbox only: overrides contracts' signature checks in the block
 }
 
-// NewBlock builds and signs a block. It does not import it.
+// NewBlock builds and signs a block. It does not import the block.
 func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Block, error) {
 	parent := e.Imported(p.Parent)
 	if parent == nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Reapply applies a stored block's chunk of a shard again, with another VM that observes the
-// execution, and stores nothing. If the state is older than the tries in memory, it is read as
-// values without a trie; then the state root, the recorded size and the proposed split differ from
-// those of the original result. Errors: ErrUnknown; ErrUntracked; storage.ErrGone if the state was
-// garbage collected; the context's error. Safe for concurrent use.
+// Reapply applies a shard's chunk of a stored block again, with a VM that observes the execution,
+// and stores nothing. If the state is older than the tries in memory, it is read as values without
+// a trie; then the state root, the recorded size and the proposed split differ from those of the
+// original result. Errors: ErrUnknown; ErrUntracked; storage.ErrGone if the state was garbage
+// collected; the context's error. Safe for concurrent use.
 func (e *Engine) Reapply(
 	ctx context.Context,
 	block primitives.Hash,
@@ -50,8 +50,8 @@ func (e *Engine) Reapply(
 	return r, nil
 }
 
-// blockForReapply returns a block and the states before it, which the caller releases. ask is the
-// same as in StateUntil.
+// blockForReapply returns a block and the states before the block, which the caller must release.
+// ask is the same as in StateUntil.
 func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*BlockNode, *State, error) {
 	entry, err := e.Block(block)
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*Bloc
 	return entry, parent, err
 }
 
-// parentStates holds the states before a block, by the block's shards.
+// parentStates holds the states before a block, by shard index of the block.
 type parentStates struct {
 	shards []ShardState
 	chunks []*primitives.ChunkHeader
@@ -116,7 +116,7 @@ func (e *Engine) parentStates(parent *State, layout primitives.ShardLayout) (b p
 	return b, nil
 }
 
-// childValues are the values of a split shard that belong to one of its children.
+// childValues reads those values of a split shard that belong to one child shard.
 type childValues struct {
 	storedValues
 	keep []trie.Interval

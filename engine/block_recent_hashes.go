@@ -14,8 +14,8 @@ type recentHashes struct {
 	order []primitives.Hash
 }
 
-// maxRecentHashes is enough for the chunks of several blocks if this node produces those of all
-// shards.
+// maxRecentHashes is enough for the chunks of several blocks, even if this node produces the chunks
+// of all shards.
 const maxRecentHashes = 1024
 
 func (r *recentHashes) add(hash primitives.Hash) {

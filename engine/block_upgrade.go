@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ErrUpgradeNeeded means that an epoch has a protocol version that this program does not support.
-// One epoch earlier, Options.Warn is called with this error. If importing a block of that epoch
-// returns it, it counts as a fault of this node.
+// ErrUpgradeNeeded means that this program does not support the protocol version of an epoch.
+// Options.Warn gets this error one epoch earlier. When the import of a block of that epoch returns
+// it, VerdictOf counts it as a fault of this node.
 var ErrUpgradeNeeded = errors.New("engine: the network's protocol is newer than this program")
 
 // version returns the runtime configuration of an epoch. It returns ErrUpgradeNeeded if the program
@@ -28,8 +28,8 @@ func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, erro
 }
 
 // adviseUpgrade calls Options.Warn if this program does not support the protocol version of the
-// epoch after the head's (nearcore 2.14.0-rc.1 chain/chain/src/chain.rs check_if_upgrade_needed).
-// Other errors are left to the import of that epoch's first block.
+// epoch after head's epoch (nearcore 2.14.0-rc.1 chain/chain/src/chain.rs check_if_upgrade_needed).
+// It ignores other errors: the import of that epoch's first block returns them.
 func (e *Engine) adviseUpgrade(head *primitives.BlockHeader) {
 	if e.o.Warn == nil {
 		return

@@ -7,30 +7,30 @@ import (
 	"github.com/troupe-chain/troupe/chain/headerchain"
 )
 
-// ErrPartialBody means that this copy of a block without chunk bodies is wrong. The block's hash
-// does not cover everything in such a copy, so another copy may be right.
+// ErrPartialBody means that this copy of a block with a partial body is wrong. The block's hash
+// does not cover the whole body, so another copy may be right.
 var ErrPartialBody = errors.New("engine: this copy of the block has a body that does not match its header")
 
 // ErrGossipCheck means that a block fails the checks of ValidateForGossip. Every node that has the
-// parent can detect this without executing the block, and neard does not relay such a block, so the
-// peer that sent it is at fault.
+// parent can run these checks without executing the block, and neard does not relay a block that
+// fails them. So the peer that sent the block is at fault.
 var ErrGossipCheck = errors.New("engine: the block fails the checks before execution")
 
-// Verdict is what an error of importing a block means for the block.
+// Verdict classifies an error of importing a block: what is at fault, and whether it is permanent.
 type Verdict byte
 
-// The verdicts. An error that does not name a fault of the block is a fault of this node: its disk,
-// its state or its code.
+// The verdicts. VerdictLocalFault is the default: an error that does not show the block's fault
+// comes from this node's disk, state or code.
 const (
 	VerdictLocalFault Verdict = iota // this node is at fault and cannot continue
 	VerdictInvalid                   // the block is invalid, on every node and at any time
-	VerdictEarly                     // ahead of the clock or tip, or a bad copy: may be valid later
+	VerdictEarly                     // too far ahead of the clock or tip, or a bad copy; the block may be valid later
 	VerdictWaiting                   // the parent, chunk bodies or contract code are missing
 	VerdictStale                     // already known, or not a descendant of the final block: nothing is at fault
 )
 
 // VerdictOf classifies an error of BeginImport, FinishImport, CheckWitness, AddHeaders or
-// JumpHeaders. Errors of Precheck concern one copy and must not be treated as VerdictInvalid.
+// JumpHeaders. Do not use it for errors of Precheck, which concern only one copy of a block.
 func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Anchored returns whether messages about chunks of an epoch name the chunk's anchor (protocol
-// version 87 and later). known is false if the epoch is unknown.
+// Anchored returns whether the messages about an epoch's chunks contain the chunk's anchor. That is
+// so from protocol version 87 on. known is false if the epoch is unknown.
 func (v Validation) Anchored(id primitives.EpochID) (anchored, known bool) {
 	err := v.e.Epochs(func(m *epoch.Manager) error {
 		version, err := m.ProtocolVersion(id)
@@ -20,10 +20,10 @@ func (v Validation) Anchored(id primitives.EpochID) (anchored, known bool) {
 	return anchored && err == nil, err == nil
 }
 
-// ProducerAt checks the anchor that a message names (anchor.Check) and returns the producer of the
-// chunk that follows from it. It returns anchor.ErrWrong if the anchor is wrong; anchor.ErrEarly if
-// it cannot be checked yet, then together with the producer if the anchor is known; and another
-// error if the epoch is unknown or lacks the shard.
+// ProducerAt checks the anchor in a message (anchor.Check) and returns the chunk producer that the
+// anchor determines. Errors: anchor.ErrWrong if the anchor is wrong; anchor.ErrEarly if it cannot
+// be checked yet. With anchor.ErrEarly the producer is returned too if the anchor block is known.
+// Any other error means that the epoch is unknown or lacks the shard.
 func (v Validation) ProducerAt(
 	k primitives.ChunkKey,
 	at primitives.ChunkAnchor,
@@ -33,7 +33,8 @@ func (v Validation) ProducerAt(
 		if err == nil {
 			out = *p
 		}
-		// A parent that contradicts the anchor makes it wrong, whether the anchor is known or not.
+		// The anchor is wrong if the known parent contradicts it, even if the anchor block is
+		// unknown.
 		check := anchor.Check(m, k, at, v.e.chain.Height)
 		switch {
 		case err == nil:
@@ -63,9 +64,9 @@ func (v Validation) Parent(hash primitives.Hash) (parent primitives.Hash, err er
 	return parent, err
 }
 
-// Following returns the producer of a shard's chunk at height h in the given epoch, if the chunk's
-// previous block is an unknown child of prev. That is the producer stored with prev or, if there is
-// none, the canonical one.
+// Following returns the producer of a shard's chunk at height h in the given epoch. The chunk's
+// previous block is an unknown child of prev, so prev is the chunk's anchor. The producer is the
+// one stored with prev or, if prev has none, the canonical one.
 func (d ChunkPartsView) Following(
 	id primitives.EpochID,
 	prev primitives.Hash,

@@ -16,22 +16,22 @@ type ChunkPartsView struct {
 
 var _ chunkparts.Chain = ChunkPartsView{}
 
-// ChunkPartsView returns a view. stored returns a chunk of the chain with its body, or nil if it is
-// unknown.
+// ChunkPartsView returns a view of the chain. stored must return the chunk with its body, or nil if
+// the chunk is not part of the chain.
 func (e *Engine) ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) ChunkPartsView {
 	return ChunkPartsView{Validation: e.Validation(), stored: stored}
 }
 
-// Keeping returns a view that also finds chunks of which only some parts were kept. kept returns
-// the parts that were kept of a completed chunk, or nil.
+// Keeping returns a view that also finds chunks of which this node kept only some parts. kept must
+// return these parts, or nil.
 func (d ChunkPartsView) Keeping(kept func(primitives.Hash) *primitives.PartialChunk) ChunkPartsView {
 	d.kept = kept
 	return d
 }
 
-// Epoch returns the epoch of a child of prev. known is false if prev is not in the block tree or
-// the store. During an import the epoch manager knows a block before the tree does; such a block is
-// reported as unknown.
+// Epoch returns the epoch of prev's child. known is false if prev is in neither the block tree nor
+// the store. During an import, the epoch manager has a block before the block tree has it. Epoch
+// reports such a block as unknown.
 func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
 	if d.e.Imported(prev) == nil {
 		if _, err := d.e.record(prev); err != nil {
@@ -54,7 +54,7 @@ func (d ChunkPartsView) Height(hash primitives.Hash) (h primitives.Height, known
 	return at.Height, err == nil
 }
 
-// NextEpoch returns the epoch after that of a child of prev.
+// NextEpoch returns the epoch after that of prev's child.
 func (d ChunkPartsView) NextEpoch(prev primitives.Hash) (id primitives.EpochID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.NextEpochIDFromPrev(prev)
@@ -72,7 +72,7 @@ func (d ChunkPartsView) Layout(id primitives.EpochID) (layout primitives.ShardLa
 	return layout, err
 }
 
-// Owner returns the block producer that owns the parts with this number of all chunks of an epoch.
+// Owner returns the block producer that owns the parts with index part of all chunks in an epoch.
 func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		owner, err = m.PartOwner(id, part)
@@ -81,8 +81,8 @@ func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primiti
 	return owner, err
 }
 
-// Producer returns the canonical producer of a chunk. From protocol version 87 on, the producer may
-// be another validator: see Maker and ProducerAt.
+// Producer returns the canonical producer of a chunk. From protocol version 87 on, another
+// validator may be the producer: see Maker and ProducerAt.
 func (d ChunkPartsView) Producer(
 	id primitives.EpochID,
 	shard primitives.ShardID,
@@ -91,7 +91,7 @@ func (d ChunkPartsView) Producer(
 	return d.Validation.Producer(primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: h})
 }
 
-// Maker returns the producer of a shard's chunk on the block prev.
+// Maker returns the producer of a shard's chunk whose previous block is prev.
 func (d ChunkPartsView) Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error) {
 	return d.e.ChunkProducer(prev, shard)
 }
@@ -108,14 +108,14 @@ func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.
 	return out, err
 }
 
-// Cares returns whether a validator produces chunks of a shard in the epoch of a child of prev, or
-// in the epoch after that. It returns false if prev is unknown.
+// Cares returns whether a validator produces chunks of a shard in the epoch of prev's child or in
+// the next epoch. It returns false if prev is unknown.
 func (d ChunkPartsView) Cares(
 	account primitives.AccountID,
 	prev primitives.Hash,
 	shard primitives.ShardID,
 ) (cares bool) {
-	_ = d.e.Epochs(func(m *epoch.Manager) error { // the error is dropped: for an unknown block the result is false
+	_ = d.e.Epochs(func(m *epoch.Manager) error { // cares stays false on an error
 		id, err := m.EpochIDFromPrev(prev)
 		if err != nil {
 			return err
@@ -129,8 +129,8 @@ func (d ChunkPartsView) Cares(
 	return cares
 }
 
-// Holds returns whether this node holds the state of a shard for children of prev. Error:
-// ErrUnknown if prev is not part of the chain.
+// Holds returns whether this node holds a shard's state for children of prev. It returns ErrUnknown
+// if prev is not part of the chain.
 func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error) {
 	parent := d.e.Imported(prev)
 	if parent == nil {
@@ -154,7 +154,7 @@ func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (b
 	return holds[i], nil
 }
 
-// StoredPartial returns the parts that were kept of a chunk, or nil.
+// StoredPartial returns the parts that this node kept of a chunk, or nil.
 func (d ChunkPartsView) StoredPartial(hash primitives.Hash) *primitives.PartialChunk {
 	if d.kept == nil {
 		return nil

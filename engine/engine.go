@@ -26,56 +26,55 @@ type Options struct {
 	Store *storage.Store
 	// VM executes contracts. nil: contract calls fail.
 	VM action.VM
-	// Upgrades determines the protocol version that this node's blocks vote for. nil means the
-	// schedule of neard without an override.
+	// Upgrades determines the protocol version for which this node's blocks vote. nil: the schedule
+	// of neard without an override.
 	Upgrades *epoch.UpgradeSchedule
-	// Par runs receipts of a chunk in parallel. nil: one by one.
+	// Par runs receipts of a chunk in parallel. nil: receipts run one after another.
 	Par apply.Par
-	// Signature verifies the signatures of transactions in chunks. nil: each is verified. A node
-	// passes a signature.Checker, which need not verify the signatures that were verified when the
-	// RPC or the mempool received the transactions.
+	// Signature verifies the signatures of transactions in chunks. nil: every signature is
+	// verified. A node passes a signature.Checker, which skips signatures that were verified when
+	// the RPC or the mempool received the transactions.
 	Signature verify.SignatureFunc
 	// Verify verifies signatures of blocks, approvals and delegate actions. nil:
 	// primitives.Signature.Verify.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// VRF verifies the random value of blocks. nil: primitives.VerifyVRF with a cache of decoded
-	// keys.
+	// VRF verifies the random value of blocks. nil: primitives.VerifyVRF, with a cache of decoded
+	// public keys.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// MaxHeightJump bounds how far a block's height may be above the tip, in blocks. 0 means no
-	// bound, as a sandbox needs, which may be fast-forwarded. Other nodes pass the length of 20
-	// epochs.
+	// MaxHeightJump bounds how far a block's height may be above the tip, in blocks. 0: no bound,
+	// because a sandbox may be fast-forwarded. Other nodes pass the length of 20 epochs.
 	MaxHeightJump primitives.Height
-	// Tracks returns which shards this node shall hold. nil: all. A shard that the store already
-	// has is kept until it is split.
+	// Tracks returns whether this node tracks a shard. nil: it tracks all. A shard that is already
+	// in the store is kept until it is split.
 	Tracks Track
 	// Scheduled says that shards may be caught up and removed while the engine runs (Schedule). If
 	// it is false, Open fails if the store lacks a tracked shard.
 	Scheduled bool
-	// Assigned are validators. If Scheduled is set, the engine also holds the shards of which these
-	// validators produce chunks, which may change in each epoch.
+	// Assigned are validators. If Scheduled is set, the engine also holds the shards for which
+	// these validators produce chunks. These shards may change in each epoch.
 	Assigned []primitives.AccountID
 	// Snapshots makes the engine keep the states at the sync blocks of the last two epochs, so that
 	// peers can fetch them (Part). If it is false, Open removes stored snapshots, unless Inspect is
 	// set.
 	Snapshots bool
-	// SyncPointEpochs is the number of epochs without a new sync block for which the data of the
-	// last one is kept. 0: DefaultSyncPointEpochs.
+	// SyncPointEpochs is how many epochs the data of the last sync block is kept if there is no
+	// newer sync block. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
-	// Warn gets errors that the engine ignores (ErrFarBehind, ErrNoPoint) and ErrUpgradeNeeded. It
-	// is called on any goroutine. nil: they are dropped.
+	// Warn gets ErrUpgradeNeeded and the errors that the engine ignores (ErrFarBehind, ErrNoPoint).
+	// The engine calls it on any goroutine. nil: they are dropped.
 	Warn func(error)
 	// MainResults is how many results of main transitions in witnesses are cached for each shard.
 	// 0: DefaultMainResults. Negative: none, for tests.
 	MainResults int
-	// Inspect keeps Open from removing stored data that these options do not ask for. It serves
-	// tools that only read.
+	// Inspect is for tools that only read. If it is set, Open does not remove stored data that
+	// these options do not require.
 	Inspect bool
-	// ProofBytes bounds the memory of state proofs that are kept for witnesses. 0: none are kept;
-	// they are made on demand.
+	// ProofBytes bounds the memory of the state proofs that are kept for witnesses. 0: proofs are
+	// not kept but made on demand.
 	ProofBytes int64
-	// ProofsFor is the validator whose witnesses need the proofs. Proofs are kept for the shards of
-	// which this validator produces chunks in this epoch or the next, if that epoch has other
-	// validators. If ProofsFor is empty, proofs of all chunks are kept.
+	// ProofsFor is the validator that produces the witnesses. Proofs are kept for the shards for
+	// which it produces chunks in this epoch or, if the next epoch has other validators, in the
+	// next. If ProofsFor is empty, proofs of all chunks are kept.
 	ProofsFor primitives.AccountID
 	// StateBytes bounds, approximately, the memory of all trie nodes. 0: not bounded.
 	StateBytes uint64
@@ -83,32 +82,33 @@ type Options struct {
 	// production sizes; tests use small ones.
 	Tries trie.Options
 	// GapBlocks bounds how long a transaction with a strict nonce waits for the transactions with
-	// the nonces before it: until this many blocks after its reference block. 0: DefaultGapBlocks.
+	// lower nonces. It waits for at most this many blocks after its reference block. 0:
+	// DefaultGapBlocks.
 	GapBlocks primitives.Height
 	// ResidentBlocks is how many of the newest blocks stay complete in memory while finality stalls
 	// (block_evict.go). 0: maxAboveFlatHead.
 	ResidentBlocks int
-	// CorruptInput changes the input of new chunks, so that the simulator can test whether the
-	// checks notice. nil: no change.
+	// CorruptInput changes the input of new chunks. The simulator uses it to test that the checks
+	// detect wrong results. nil: no change.
 	CorruptInput func(*apply.Input)
 	// Base is the remote chain that this chain is a fork of. nil: this chain is not a fork.
 	Base RemoteState
-	// PartialBodies makes the engine accept blocks of a block feed whose bodies have only the chunk
-	// headers (chain.ValidateView). If it is false, bodies must be complete.
+	// PartialBodies makes the engine accept blocks of a block feed, whose bodies have only the
+	// chunk headers (chain.ValidateView). If it is false, bodies must be complete.
 	PartialBodies bool
-	// Now returns the time in ns since 1970. Peers' blocks and headers whose timestamps are too far
-	// after that are refused. If Now is nil, timestamps are not compared with a clock.
+	// Now returns the time in ns since 1970. The engine refuses peers' blocks and headers whose
+	// timestamps are too far in the future. nil: timestamps are not compared with a clock.
 	Now func() uint64
 }
 
 // DefaultGapBlocks is the default of neard's transaction_pool_strict_nonce_ttl_blocks.
 const DefaultGapBlocks primitives.Height = 64
 
-// Engine is the chain of one node. See the package comment for which goroutine may call what.
+// Engine is the chain of one node. The package comment says which goroutine may call which method.
 type Engine struct {
 	o       Options
-	parent  *Engine     // of a child engine (sandbox_child.go); nil: this is not a child
-	gone    atomic.Bool // a child engine that was discarded: its states are released
+	parent  *Engine     // the engine of which this is a child (sandbox_child.go), or nil
+	gone    atomic.Bool // this is a child engine that was discarded: its states are released
 	chain   *ChainSpec
 	store   *storage.Store
 	coding  *primitives.ReedSolomon
@@ -116,45 +116,45 @@ type Engine struct {
 	genesis *BlockNode
 
 	epochs  *epoch.Manager
-	epochMu sync.Mutex // guards epochs, which the writer and readers of validators use
+	epochMu sync.Mutex // guards epochs
 
 	mu      sync.RWMutex // guards entries
 	entries map[primitives.Hash]*BlockNode
 
 	ancestry ancestry
 	// flatHead is the block whose flat state and frontier are on disk, unless an update is running.
-	// It is held. In a child engine it is the block at which the child begins.
+	// The engine holds its states. In a child engine it is the block at which the child begins.
 	flatHead *BlockNode
 	// flatHeadUpdate is the running update, or nil.
 	flatHeadUpdate *flatHeadUpdate
-	flatHeadPause  atomic.Pointer[func() time.Duration] // time an update waits before it starts; nil: 0
-	resident       []*BlockNode                         // not evicted, oldest first; some may have left the tree
+	flatHeadPause  atomic.Pointer[func() time.Duration] // returns how long an update waits before it starts; nil: 0
+	resident       []*BlockNode                         // blocks that are not evicted, oldest first; some may be out of the tree
 	trimmedAt      primitives.Height                    // height of the last block at which tries were evicted
 	evictedBytes   atomic.Uint64                        // trie bytes evicted so far
 	precompiler    precompiler                          // contract code that is being compiled
 	vrf            *vrfCache                            // shared with the parent engine, if there is one
-	patch          pendingPatch                         // for the block that was produced last
-	mocks          atomic.Pointer[primitives.Mocks]     // overrides for contracts called outside of a block; nil: none
-	ownChunks      recentHashes                         // chunks produced here: not checked again in an own block
-	// validChunks are chunks whose body matches the header and contains the receipts that this
-	// engine has computed.
+	patch          pendingPatch                         // state patch of the block that was produced last
+	mocks          atomic.Pointer[primitives.Mocks]     // signature check overrides outside of blocks; nil: none
+	ownChunks      recentHashes                         // chunks that this engine produced
+	// validChunks are chunks whose body was checked against the header and against the receipts
+	// that this engine has computed.
 	validChunks     recentHashes
-	validBlocks     recentHashes // blocks that are valid except for missing bodies, or that passed ValidateForGossip
+	validBlocks     recentHashes // blocks that passed all checks but may lack chunk bodies
 	pipeline        commitPipeline
 	headerChain     headerChain // verified headers above the imported blocks
 	proofs          witnessCache
 	mainResults     *mainResults
 	times           Times
 	stateSnapshots  stateSnapshots
-	revertPoints    []*RevertPoint              // those that have not ended
+	revertPoints    []*RevertPoint              // revert points that have not ended
 	removalsDone    sync.WaitGroup              // waits for removals of untracked shards
 	removalsRunning atomic.Int32                // number of running removals
 	view            atomic.Pointer[head]        // the persisted head
 	tip             atomic.Pointer[head]        // the in-memory head: the persisted head or a descendant of it
-	viewed          atomic.Pointer[viewedEpoch] // the epoch that CallView used last
+	viewed          atomic.Pointer[viewedEpoch] // the epoch for which CallView ran last
 }
 
-// head is a head with the last final block according to it.
+// head is a block with the last final block according to its header.
 type head struct {
 	entry *BlockNode
 	final storage.BlockRef
@@ -167,8 +167,8 @@ func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.Pu
 	return sig.Verify(data, key)
 }
 
-// Open opens an engine on a store. An empty store gets the genesis; otherwise the engine continues
-// where the store left off.
+// Open opens an engine on a store. If the store is empty, Open writes the genesis to it. Otherwise
+// the engine continues from the store's head.
 func Open(o Options) (*Engine, error) {
 	c := o.Chain
 	if o.Base != nil {
@@ -214,8 +214,8 @@ func (e *Engine) Coding() *primitives.ReedSolomon { return e.coding }
 // Pricing returns the rules of the gas price.
 func (e *Engine) Pricing() epoch.GasPriceRules { return e.pricing }
 
-// Epochs calls f with the epoch manager and holds its lock meanwhile. f must not keep the manager,
-// or call an Engine method that takes this lock.
+// Epochs calls f with the epoch manager and holds epochMu during the call. f must not retain the
+// manager, and must not call an Engine method that locks epochMu.
 func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
@@ -240,15 +240,16 @@ func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
 // Store returns the store, for readers.
 func (e *Engine) Store() *storage.Store { return e.store }
 
-// forest returns an empty forest that loads a shard's state after a block on disk.
+// forest returns an empty forest that loads the state of shard index i after the persisted block
+// at.
 func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i int) *trie.Forest {
 	f := trie.New(e.o.Tries)
 	f.SetSource(e.source(at, layout, i))
 	return f
 }
 
-// source returns the source from which a shard's forest loads what is not in memory: the store, as
-// of the block at.
+// source returns the source from which a forest loads nodes that are not in memory: the store, with
+// the state after the block at.
 func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i int) trie.Source {
 	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
 	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {

@@ -23,13 +23,14 @@ type RemoteState interface {
 	// All of them must belong to one account.
 	Scan(at primitives.Hash, prefix []byte) ([]state.Change, error)
 	// Forks returns where other keys branch off from the key's path in the trie after the block at,
-	// as far as state proofs have shown. The bool is false if no proof has covered the path.
+	// as far as the state proofs received so far show. The bool is false if no proof covers the
+	// path.
 	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
 	// Height returns the height of the pinned block or of one of its ancestors. The bool is false
 	// if hash is neither.
 	Height(hash primitives.Hash) (primitives.Height, bool, error)
-	// Again blocks for the pause before a failed request is repeated, and returns true. It returns
-	// false if the request must not be repeated because the node is stopping.
+	// Again waits before a request that failed with err may be repeated, and returns true. It
+	// returns false if the node is stopping, so that the request must not be repeated.
 	Again(err error) bool
 }
 
@@ -41,9 +42,9 @@ type ForkOverlay struct {
 	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
 }
 
-// baseUnder returns the remote block as of which the fork sees the remote value of key. ok is false
-// if no remote value is visible: because the fork deleted the key or detached its account, or
-// because keys of this kind are not inherited.
+// baseUnder returns the remote block after which the remote value of key is read. ok is false if
+// the fork sees no remote value: it deleted the key or detached the key's account, or keys of this
+// kind are not inherited.
 func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err error) {
 	if !primitives.Inherited(key) {
 		return at, false, nil
@@ -54,8 +55,8 @@ func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err er
 	return o.baseOf(key)
 }
 
-// baseOf is baseUnder without the check whether the fork deleted the key. It also works for a
-// prefix of one account's keys.
+// baseOf does the same as baseUnder, but does not check whether the fork deleted the key. key may
+// also be a prefix of keys of one account.
 func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
 	account, owned, err := primitives.TrieKeyAccount(key)
 	if err != nil {
@@ -93,8 +94,8 @@ func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
 	return o.Base.Get(at, key)
 }
 
-// Each calls yield for all keys with the given prefix that are greater than after (nil: all),
-// ascending, with their values, until yield returns false.
+// Each yields the keys with a prefix and their values, ascending by key, until yield returns false.
+// It skips keys that are not greater than after. A nil after skips none.
 func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
 	at, ok := primitives.Hash{}, false
 	if primitives.Inherited(prefix) {
@@ -149,7 +150,7 @@ func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) b
 }
 
 // forkTrie is a shard's state on a fork: the fork's own trie in front of the remote state. Its root
-// and its recordings cover only the own trie.
+// and its recordings cover only the fork's own trie.
 type forkTrie struct {
 	local state.Trie
 	base  RemoteState
@@ -170,7 +171,8 @@ func rooted(r *trie.Root) state.Trie {
 	return overBase(stateTrie{r}, base)
 }
 
-// rootOf returns the root of the own trie. t comes from rooted or from an Update of such a trie.
+// rootOf returns the root of t's own trie, without the remote state. t must come from rooted, or
+// from an Update of such a trie.
 func rootOf(t state.Trie) *trie.Root {
 	if f, ok := t.(forkTrie); ok {
 		t = f.local
@@ -231,8 +233,8 @@ func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key
 }
 
 // Path returns as many nodes as the key's path would have in a trie that contained the entries of
-// both chains, because contracts pay gas for each node. The nodes' contents are made up, like those
-// of historicalTrie. If no proof has covered the remote path, only the fork's own nodes are
+// both chains, because contracts pay gas for each node. The contents of the nodes are placeholders,
+// as in historicalTrie. If no proof has covered the remote path, only the fork's own nodes are
 // counted.
 func (t forkTrie) Path(
 	key []byte,
@@ -258,8 +260,9 @@ func (t forkTrie) Path(
 }
 
 // forks returns the depths, in nibbles, at which other keys branch off from key in a trie that
-// contains the entries of both chains. own says that the fork has a value of the key, found that
-// the fork or the remote chain has one. alone has the meaning of part in historicalTrie.forks.
+// contains the entries of both chains. own means that the fork has a value of the key. found means
+// that the fork or the remote chain has a value. alone has the meaning of part in
+// historicalTrie.forks.
 func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, err error) {
 	local := &historicalTrie{base: ownValues{t.local}}
 	depths, alone, err = local.forks(key, own)
@@ -288,7 +291,7 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 		if err != nil {
 			return nil, false, err
 		}
-		alone = next == base.Next // else the keys of the two chains branch here
+		alone = next == base.Next // if the nibbles differ, the keys of the two chains branch at this depth
 	case mine == theirs:
 		alone = false
 	}
@@ -338,7 +341,8 @@ func (v ownValues) scan(from, to []byte, yield func(key, value []byte) bool) err
 	)
 }
 
-// forkedValues are a shard's values after an older block of a fork, with the remote chain's.
+// forkedValues reads a shard's values after an older block of a fork: the fork's own values first,
+// then those of the remote chain.
 type forkedValues struct{ over ForkOverlay }
 
 func (v forkedValues) get(key []byte) ([]byte, error) { return v.over.Value(key) }
@@ -351,8 +355,8 @@ func (v forkedValues) scan(from, to []byte, yield func(key, value []byte) bool) 
 	return v.over.Scan(from, nil, yield)
 }
 
-// overStored returns the stored values of a fork in front of the remote state; s itself if this
-// chain is no fork.
+// overStored puts the stored values of a fork in front of the remote state. It returns s if this
+// chain is not a fork.
 func overStored(s storedValues) historicalValues {
 	base := s.e.o.Base
 	if base == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// NewChain returns the chain spec of a genesis. records opens the genesis document, or its separate
-// records file, at its beginning; each call opens it again. It is called only when the chain
-// starts. epochConfigs are the contents of the files in <home>/epoch_configs by file name.
+// NewChain returns the chain spec of a genesis. records must open the genesis document, or its
+// separate records file, at the beginning. The engine calls records only if the store is empty.
+// epochConfigs are the contents of the files in <home>/epoch_configs, by file name.
 func NewChain(
 	g *genesis.Config,
 	numbering primitives.Numbering,
@@ -43,26 +43,25 @@ func NewChain(
 	return c, nil
 }
 
-// ErrChainID means that neard uses special parameters for a chain id, which this program does not
-// implement. With the usual parameters the chain would differ from neard's.
+// ErrChainID means that neard has special parameters for a chain id. This program does not
+// implement them, so its chain would differ from neard's.
 var ErrChainID = errors.New("engine: neard has other parameters for chains of this name than this program; choose another chain_id")
 
-// ownParameters reports whether nearcore uses special parameters for this chain id. It does for two
-// ids of its tests (core/parameters/src/config_store.rs:171); testnet has had the common parameters
-// since then.
+// ownParameters returns whether nearcore has special parameters for a chain id. It has them for two
+// chain ids of its tests (core/parameters/src/config_store.rs:171).
 func ownParameters(chainID string) bool {
 	return chainID == "benchmarknet" || chainID == "congestion_control_test"
 }
 
-// GenesisState is the state of the genesis block, all shards.
+// GenesisState is the state of all shards in the genesis block.
 type GenesisState struct {
 	shards []*genesisstate.Shard
 	more   []iter.Seq2[[]byte, []byte] // entries from Add, by shard index
 }
 
 // Add adds key-value pairs to a shard. It is for states that do not fit into memory. The keys must
-// differ from those of the genesis. pairs must yield the same pairs in ascending order each time it
-// is called. It may reuse the yielded slices.
+// differ from those of the genesis. Each call of pairs must yield the same pairs, in ascending
+// order. pairs may reuse the yielded slices.
 func (s *GenesisState) Add(shard int, pairs iter.Seq2[[]byte, []byte]) {
 	if s.more == nil {
 		s.more = make([]iter.Seq2[[]byte, []byte], len(s.shards))

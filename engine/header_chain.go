@@ -17,30 +17,28 @@ import (
 // engine's block records are used.
 type headerChain struct {
 	adding    sync.Mutex // held while one AddHeaders or JumpHeaders runs; taken before mu
-	mu        sync.Mutex // taken after epochMu, and only for the time of one header
+	mu        sync.Mutex // taken after epochMu; never held for more than one header
 	chain     *headerchain.Chain
 	rows      *headerRows
 	busy      bool // AddHeaders is running and has not written all its rows
 	offBranch bool // the highest header on disk is on a branch that does not extend the chain
 }
 
-// Names of the header chain's cells in the store. They contain the hash of the highest header; the
-// hash of the first header after an epoch sync proof; from that proof, the BlockInfo of the first
-// block of the epoch before; and the proof itself.
+// Names of the header chain's cells in the store.
 const (
-	headersHead  = "head"
-	headersFloor = "floor"
-	headersFirst = "first"
-	headersProof = "proof"
+	headersHead  = "head"  // hash of the highest header
+	headersFloor = "floor" // hash of the first header after an epoch sync proof
+	headersFirst = "first" // from the proof: BlockInfo of the first block of the epoch before that header
+	headersProof = "proof" // the proof
 )
 
 // pruneHeaders bounds the number of headers at or below the flat head that one AddHeaders removes.
 const pruneHeaders = 4096
 
 // AddHeaders validates headers and adds them to the header chain. list is one peer's response,
-// parents first. It skips known headers. It stops at the first bad header, with an error of package
-// chain/headerchain or chain; chain.Invalid means that the sender is at fault. When it returns, the
-// accepted headers are on disk; taken is their number. Safe for concurrent use.
+// parents first. AddHeaders skips known headers and stops at the first bad header. The error is one
+// of package chain/headerchain or chain; chain.Invalid means that the sender is at fault. taken is
+// the number of accepted headers, which are then on disk. Safe for concurrent use.
 func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -74,7 +72,7 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 		return 0, err
 	}
 	err = errors.Join(err, l.rows.prune(e.store.Tip().FlatHead.Height))
-	l.mu.Unlock() // adding excludes other writers of the batch
+	l.mu.Unlock() // the mutex adding excludes other writers of the batch
 	ferr := e.store.PutHeaders(&l.rows.batch)
 	l.mu.Lock()
 	l.rows.reset()
@@ -85,10 +83,10 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	return taken, err
 }
 
-// JumpHeaders restarts the header chain, far above the blocks, at the first block of the epoch that
-// an epoch sync proof leads to (nearcore's epoch sync). It returns headerchain.ErrProof if the
-// proof is wrong, so that its sender is at fault. It returns headerchain.ErrOld if the node already
-// knows later headers, in which case the sender is not at fault. Safe for concurrent use.
+// JumpHeaders restarts the header chain at the first block of the epoch that an epoch sync proof
+// leads to (nearcore's epoch sync). That block may be far above the imported blocks. It returns
+// headerchain.ErrProof if the proof is wrong: its sender is at fault. It returns headerchain.ErrOld
+// if the node already knows later headers: its sender is not at fault. Safe for concurrent use.
 func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -134,8 +132,8 @@ func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	return p, borsh.Unmarshal(raw, p)
 }
 
-// HeadersApart reports whether there is a gap between the blocks and the headers, because the
-// headers start at an epoch sync proof above the tip.
+// HeadersApart returns whether there is a gap between the imported blocks and the headers, because
+// the headers start at an epoch sync proof above the tip.
 func (e *Engine) HeadersApart() (bool, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -149,8 +147,8 @@ func (e *Engine) HeadersApart() (bool, error) {
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()
-	// On a block producer the blocks are always ahead of the headers. Then the header chain is left
-	// as it is.
+	// On a block producer, the head is always above the headers. Do not reopen the header chain
+	// then.
 	if tip := e.Head(); e.headerChain.overtaken(tip) {
 		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
 	}
@@ -161,20 +159,20 @@ func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	return storage.BlockRef{Height: h.Height, Hash: h.Hash}, nil
 }
 
-// overtaken reports whether the head is above the highest header. The caller holds mu.
+// overtaken returns whether the head is above the highest header. The caller holds mu.
 func (l *headerChain) overtaken(tip *BlockNode) bool {
 	return l.chain != nil && !l.busy && !l.offBranch && l.chain.Head().Info.Height < tip.Height()
 }
 
-// ensureHeaderChain opens the header chain, if it is not open or the head is above its highest
-// header. The caller holds mu.
+// ensureHeaderChain opens the header chain if it is not open. If the head is above the highest
+// header, it opens the chain again. The caller holds mu.
 func (e *Engine) ensureHeaderChain() error {
 	l, tip := &e.headerChain, e.Head()
 	if l.chain != nil && (l.busy || l.chain.Head().Info.Height >= tip.Height()) {
 		return nil
 	}
 	l.rows = &headerRows{e: e}
-	l.rows.reset() // drops unwritten rows; there are none
+	l.rows.reset() // initialises the maps
 	head := tip.Hash
 	if raw, err := storage.HeaderCell.Get(e.store.Reader(), headersHead); err == nil && len(raw) == len(head) {
 		if r, err := l.rows.Row(primitives.Hash(raw)); err != nil {
@@ -214,15 +212,15 @@ func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, erro
 		if err != nil {
 			return nil, err
 		}
-		if height > 0 { // else the blocks have passed the first header after the proof
+		if height > 0 { // 0: the header's row was removed, because the imported blocks have passed it
 			o.Floor = headerchain.Ref{Hash: primitives.Hash(raw), Height: height}
 		}
 	}
 	return headerchain.New(o)
 }
 
-// headerEpochs returns the headers' epoch manager if a header above the flat head begins the epoch
-// id; else nil. The caller holds mu.
+// headerEpochs returns the header chain's epoch manager if it knows epoch id and the header with
+// hash id is above the flat head. Otherwise it returns nil. The caller holds mu.
 func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	_, err := storage.HeaderEpochInfo.Get(e.store.Reader(), id)
 	if err != nil {
@@ -238,7 +236,7 @@ func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	return e.headerChain.chain.Epochs(), nil
 }
 
-// headerAt returns the height of a header in the header rows, or 0 if it is not there.
+// headerAt returns the height of a header on disk, or 0 if the header has no row.
 func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	raw, err := storage.HeaderRow.Get(e.store.Reader(), hash)
 	if err != nil {
@@ -251,8 +249,8 @@ func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	return r.Info.Height, nil
 }
 
-// headerRows implements the header chain's store. It reads the rows that are not written yet, then
-// those on disk, then the engine's block records.
+// headerRows implements the header chain's store. It looks for a row in the unwritten batch first,
+// then among the header rows on disk, then among the engine's block records.
 type headerRows struct {
 	e     *Engine
 	batch storage.Batch
@@ -322,8 +320,8 @@ func (s *headerRows) Begin(b *headerchain.Start) error {
 	return nil
 }
 
-// Before returns, from the epoch sync proof, the BlockInfo of the first block of the epoch before
-// the first header. It returns nil if no proof was used.
+// Before returns the BlockInfo of the first block of the epoch that precedes the first header. The
+// BlockInfo comes from the epoch sync proof. Nil: no proof was used.
 func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	raw, err := storage.HeaderCell.Get(s.e.store.Reader(), headersFirst)
 	if err != nil {
@@ -355,9 +353,9 @@ func (s *headerRows) prune(height primitives.Height) error {
 	return errors.Join(err, failed)
 }
 
-// begun reports whether the epoch data of id can be removed: the epoch's stored start is at or
-// below height, or there is none. On another branch the same epoch may start above height. Then the
-// stored start is the one of that branch, and the data is kept.
+// begun returns whether the epoch data of id can be removed: the epoch's stored start is at or
+// below height, or no start is stored. If the epoch starts above height on another branch, the
+// stored start is that of the other branch, and the data is kept.
 func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
 	if at, ok := s.first[id]; ok {
 		return at <= height
@@ -392,7 +390,7 @@ func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	if err != nil || info == nil {
 		return nil, err
 	}
-	if at := s.e.BlockNode(hash); at != nil { // a block in flight to the disk could be lost, but headers above it stay
+	if at := s.e.BlockNode(hash); at != nil { // not Imported: a crash may lose a block that is not on disk
 		return &headerchain.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)

@@ -14,16 +14,16 @@ import (
 )
 
 // An epoch sync proof contains an entry for every past epoch, but the blocks of old epochs are
-// garbage collected. Therefore the engine stores the entry of an epoch together with the first
-// block of the epoch after next. On every branch, the id of that later epoch is the hash of the
-// last block of the epoch that the entry is for, so the entry is the right one for the branch.
+// garbage collected. Therefore the engine stores the entry of epoch T when it imports the first
+// block of epoch T+2. The id of epoch T+2 is the hash of the last block of epoch T. So all branches
+// with the same epoch T+2 have the same epoch T, and the entry is right for all of them.
 
-// provenRow is the name of the row that stores the proof entry of the epoch id.
+// provenRow returns the name of the row that stores the proof entry of epoch id.
 func provenRow(id primitives.EpochID) string { return "proven " + string(id[:]) }
 
-// saveProvenEpoch does nothing unless entry's block is the first of an epoch. Then it stores the
-// proof entry of the epoch two before that one. It stores none if this node lacks blocks of that
-// epoch, as a bootstrapped node does for the epochs before its start.
+// saveProvenEpoch stores the proof entry of epoch T if entry is the first block of epoch T+2. It
+// stores nothing if entry is not the first block of an epoch, or if this node lacks blocks of epoch
+// T. A bootstrapped node lacks the blocks of the epochs before its start.
 func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID {
 		return nil
@@ -36,15 +36,14 @@ func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) err
 	return e.saveProofEnd(b, primitives.Hash(entry.Header().EpochID), p.Final)
 }
 
-// proofEnd is the name of the row that stores the end of a proof: the data of the epoch that the
-// proof leads to and of the one before it. This data is stored because the blocks of the earlier
-// epoch may be garbage collected as soon as the head enters a new epoch: a node may keep only three
-// epochs, which is neard's minimum.
+// proofEnd is the name of the row that stores the end of a proof: the data of epoch T, to which the
+// proof leads, and of epoch T-1. The row is written with the first block of epoch T+2. From then on
+// the blocks of epoch T-1 may be garbage collected, because a node may keep only three epochs,
+// which is neard's minimum.
 const proofEnd = "proof end"
 
-// endOf fills p.Last with the data of the epoch that ends with the block last, and p.Current with
-// the data of the first block of the epoch after it. final is the header Final in the proof entry
-// of the first of the two epochs.
+// endOf fills p.Current for the epoch that ends with the block last, and p.Last for the epoch
+// before it. final is the header Final in the proof entry of the epoch that ends with last.
 func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
 	end, err := e.Header(last)
 	if err == nil {
@@ -119,7 +118,7 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 		p.Producers, err = m.BlockProducersOrdered(end.EpochID)
 		return err
 	})
-	p.Endorsements = make([]primitives.Signature, len(p.Producers)) // block producers approve first
+	p.Endorsements = make([]primitives.Signature, len(p.Producers)) // the approvals of block producers come first
 	copy(p.Endorsements, second.Approvals)
 	return p, err
 }
@@ -171,14 +170,15 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpo
 	return append(out, rest...), nil
 }
 
-// ProofTarget returns the hash that identifies the current epoch sync proof: the last block before
-// the epoch that EpochProof leads to. That epoch is two epochs before the head's.
+// ProofTarget returns the hash that identifies the current epoch sync proof: the last block of the
+// epoch to which EpochProof leads. That epoch is two epochs before the head's epoch.
 func (e *Engine) ProofTarget() primitives.Hash { return primitives.Hash(e.Head().Header().EpochID) }
 
-// EpochProof builds an epoch sync proof for the first block of the epoch two before the head's, as
-// neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). It returns ErrNotYet if the chain
-// has too few epochs, and storage.ErrGone if this node does not have the data of older epochs. A
-// proof grows with the chain, so callers should cache it by ProofTarget. Safe for concurrent use.
+// EpochProof builds an epoch sync proof that leads to the first block of the epoch two before the
+// head's epoch, as neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). It returns
+// ErrNotYet if the chain has too few epochs, and storage.ErrGone if this node lacks data of older
+// epochs. A proof grows with the chain, so callers should cache it by ProofTarget. Safe for
+// concurrent use.
 func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	last := e.ProofTarget()
 	p := new(headerchain.EpochProof)

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Voted reports whether h contains approvals by more than two thirds of the stake of its epoch. If
-// so, the network has really reached h's height, whereas the producer's signature alone proves
-// nothing. The parent need not be known. Voted returns false if the epoch is neither current nor
-// announced by headers.
+// Voted returns whether h contains approvals by more than two thirds of the stake of its epoch.
+// These prove that the network has reached h's height; the producer's signature alone does not. The
+// parent need not be known. Voted returns false if the epoch is neither current nor announced by
+// headers.
 func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	voters, err := e.voters(h.EpochID)
 	if err != nil || voters == nil {

@@ -8,13 +8,13 @@ import (
 
 // vrfCache caches VRF outputs. An output depends only on the previous block's random value and the
 // producer's key. So it can be computed while the previous block is still being applied and synced.
-// That pays because computing the VRF proof takes as long as all other work for a small block. An
-// engine and its children share one cache, because chains that continue from the same block
-// (sandbox worlds, or a reverted chain) have the same outputs. Safe for concurrent use.
+// That saves time, because computing the VRF proof takes as long as all other work for a small
+// block. An engine and its children share one cache, because chains that continue from the same
+// block (sandbox worlds, or a reverted chain) have the same outputs. Safe for concurrent use.
 type vrfCache struct {
 	mu   sync.Mutex
 	of   map[vrfInput]*vrfOutput
-	last [maxVRFOutputs]vrfInput // the keys of the map by age, a ring
+	last [maxVRFOutputs]vrfInput // ring of the map's keys, in insertion order
 	next int
 }
 
@@ -23,7 +23,7 @@ const maxVRFOutputs = 128
 
 // vrfInput determines a VRF output.
 type vrfInput struct {
-	random primitives.Hash // the previous block's
+	random primitives.Hash // random value of the previous block
 	key    primitives.SecretKey
 }
 
@@ -39,7 +39,7 @@ func (f *vrfOutput) compute(q *vrfInput) {
 	f.once.Do(func() { f.value, f.proof, f.err = q.key.ProveVRF(q.random[:]) })
 }
 
-// find returns the cache's entry for q. fresh says that this call created it.
+// find returns the cache's entry for q. fresh means that this call created the entry.
 func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,10 +56,10 @@ func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	return f, true
 }
 
-// precomputeVRF starts to compute the VRF output of the block after b in the background. key is the
-// key of b's producer. The output is useful only if the same validator produces the next height; if
-// it does not, as may happen at the end of an epoch, only the work is lost. The caller holds
-// epochMu.
+// precomputeVRF starts to compute, in the background, the VRF output of the block after b. key is
+// the key of b's producer. It does nothing if another validator produces the next height. If that
+// block gets another producer, as may happen at the end of an epoch, the output is not used. The
+// caller holds epochMu.
 func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	next, err := e.epochs.BlockProducer(b.Header.EpochID, b.Header.Height+1)
 	if err != nil || next.PublicKey != key.PublicKey() {

@@ -20,14 +20,13 @@ func newHistogram(bounds []float64) *Histogram {
 }
 
 func (h *Histogram) add(v float64) {
-	i, _ := slices.BinarySearch(h.bounds, v) // of the first bound that is at least v
+	i, _ := slices.BinarySearch(h.bounds, v) // index of the first bound >= v
 	h.counts[i].Add(1)
 	h.sum.Add(uint64(v * 1e6))
 }
 
 // Read returns the upper bounds of the buckets, the number of values in each bucket, and the sum of
-// the values. counts is not cumulative and has one more entry than bounds: the values above all
-// bounds.
+// the values. counts is not cumulative. Its last entry counts the values above all bounds.
 func (h *Histogram) Read() (bounds []float64, counts []uint64, sum float64) {
 	counts = make([]uint64, len(h.counts))
 	for i := range counts {
@@ -58,7 +57,7 @@ var (
 type Times struct {
 	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: no block yet
 	// Seconds to apply a chunk. Index i is for chunks that burnt more than 100(i-1) and at most
-	// 100i Tgas, and the last index for all above.
+	// 100i Tgas. The last index is for all chunks that burnt more than that.
 	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]
 	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas burnt by new chunks; a new shard replaces the map
 }

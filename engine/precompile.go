@@ -37,13 +37,12 @@ import (
 // later, has not compiled the code. Compiling all code of a state in advance: most of it is never
 // called.
 
-// Bounds of precompilation over all blocks: compilations that run at the same time, and bytes of
-// code that are queued or being compiled. A bound for each block would not be enough, because many
-// blocks with delayed receipts could pile up code in the queue. Code that does not fit is compiled
-// when it is called.
+// Bounds of precompilation over all blocks. Bounds for each block would not suffice, because many
+// blocks with delayed receipts could fill the queue. Code that does not fit is compiled when it is
+// called.
 const (
-	precompileWorkers = 4
-	precompileBytes   = 32 << 20
+	precompileWorkers = 4        // compilations that run at the same time
+	precompileBytes   = 32 << 20 // bytes of code that is queued or being compiled
 )
 
 // precompiler is the queue of code to compile before its first call. Its methods are safe for
@@ -58,7 +57,7 @@ type precompiler struct {
 	workers int
 }
 
-// codeKey identifies compiled code: the hash of the code and the rules that it was compiled for.
+// codeKey identifies compiled code: the hash of the code, and the rules for which it was compiled.
 type codeKey struct {
 	hash  primitives.Hash
 	rules *parameters.Wasm
@@ -69,7 +68,7 @@ type queuedCode struct {
 	code []byte
 }
 
-// accepts reports whether the code is neither queued nor being compiled and the byte bound is not
+// accepts returns whether c is neither queued nor being compiled, and the byte bound is not
 // reached.
 func (h *precompiler) accepts(c codeKey) bool {
 	h.mu.Lock()
@@ -113,7 +112,7 @@ func (h *precompiler) work(vm action.Precompiler) {
 	h.workers--
 }
 
-// precompileScan collects the code that a block is about to run.
+// precompileScan collects the code that a block will run.
 type precompileScan struct {
 	vm    action.Precompiler
 	entry *BlockNode // the block whose states are read
@@ -131,7 +130,7 @@ type contractKey struct {
 type scanItem struct {
 	codeRef
 	trie state.Trie
-	paid func() bool // reports whether the signer can pay; nil: the actions are paid for
+	paid func() bool // returns whether the signer can pay; nil: the actions are paid for
 }
 
 // newPrecompileScan returns an empty scan of the states of entry, which the caller holds. It
@@ -144,11 +143,11 @@ func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	return &precompileScan{vm: vm, entry: entry}
 }
 
-// add records the code that a list of actions deploys or calls. The actions are sent by the account
-// from and run on the account to, and t is the state of to's shard. paid reports whether the
-// actions are paid for; nil means that they are. Deployed code is recorded only if the first action
-// deploys it and from equals to. After another action the deployment may fail. And a deployment on
-// another account costs its sender only a tenth of the compilation, without any call of the code.
+// add records the code that actions deploy or call. The account from sends the actions, and the
+// account to receives them. t is the state of to's shard. paid returns whether the actions are paid
+// for; nil: they are. Deployed code is recorded only if the first action deploys it and from equals
+// to. A later deployment may fail. A deployment on another account costs its sender only a tenth of
+// the compilation, even if nothing ever calls the code.
 func (h *precompileScan) add(
 	t state.Trie,
 	from, to primitives.AccountID,
@@ -181,7 +180,7 @@ func (h *precompileScan) add(
 	})
 }
 
-// runsCode reports whether the actions contain a function call.
+// runsCode returns whether the actions contain a function call.
 func runsCode(actions []primitives.Action) bool {
 	for _, a := range actions {
 		if _, is := a.(*primitives.FunctionCall); is {
@@ -199,8 +198,8 @@ func (h *precompileScan) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	}
 }
 
-// precompileBlock precompiles the code that a block is about to run, read from the states after its
-// parent.
+// precompileBlock precompiles the code that a block will run. It reads the code from the states
+// after the block's parent.
 func (e *Engine) precompileBlock(p *BlockImport) {
 	h := e.newPrecompileScan(p.parent)
 	if h == nil {
@@ -252,8 +251,8 @@ func (e *Engine) precompileNext(entry *BlockNode) {
 	e.startPrecompile(h, entry)
 }
 
-// startPrecompile starts a goroutine that reads the recorded code and queues what is not compiled.
-// The goroutine holds the scan's states until it ends.
+// startPrecompile starts a goroutine that reads the recorded code and queues the code that is not
+// compiled yet. The goroutine holds the scan's states until it ends.
 func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	if len(h.list) == 0 || !h.entry.Acquire() {
 		return
@@ -283,10 +282,10 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	})
 }
 
-// Precompile queues codes for compilation by the runtime configuration of the head. Other
-// validators have announced that this code was deployed in a shard that this node does not hold.
-// When a witness of that shard calls it for the first time, it should be compiled already.
-// Precompile returns at once. Safe for concurrent use.
+// Precompile queues codes for compilation with the head's runtime configuration. codes are what
+// other validators announced as deployed in shards that this node does not hold. Compiled code
+// speeds up the first witness of such a shard that calls it. Precompile returns at once. Safe for
+// concurrent use.
 func (e *Engine) Precompile(codes [][]byte) {
 	vm, ok := e.o.VM.(action.Precompiler)
 	if !ok {

@@ -16,13 +16,13 @@ const CompileWait = 5 * time.Minute
 // compileRetry is the pause before Compile offers code again to a compiler with a full queue.
 const compileRetry = 100 * time.Millisecond
 
-// maxCodeChanges bounds the rounds of Compile. Compile starts a new round if, after a compilation,
-// the called accounts have other code than before it.
+// maxCodeChanges bounds the rounds of Compile. A new round starts if the called accounts got other
+// code during a compilation.
 const maxCodeChanges = 4
 
 // PendingCompilation is the set of codes that one transaction deploys or calls and that were not
-// compiled when the transaction was examined. The mempool holds the transaction back until they are
-// compiled, so that no chunk has to wait. Safe for concurrent use.
+// compiled when the set was made. The mempool holds the transaction back until they are compiled,
+// so that no chunk waits for the compiler. Safe for concurrent use.
 type PendingCompilation struct {
 	e    *Engine
 	vm   compilingVM
@@ -44,14 +44,14 @@ type compilingVM interface {
 	action.Preparer
 }
 
-// codeRef refers to code: either the code itself, as the transaction deploys it, or the account or
-// global contract that it belongs to in the head's state.
+// codeRef refers to code. Either code is set: the transaction deploys it. Or account is set: the
+// code is that of a contract in the head's state.
 type codeRef struct {
 	code    []byte
-	hash    primitives.Hash      // of code
-	account primitives.AccountID // if code is nil: the account called
-	// If code is nil: the global contract that the account is going to use, or zero for the
-	// contract that the account has.
+	hash    primitives.Hash      // hash of code; zero if it is not computed
+	account primitives.AccountID // the account that is called, if code is nil
+	// If code is nil: the global contract that the account will use. Zero: the contract that the
+	// account has now.
 	global primitives.GlobalContractID
 }
 
@@ -102,8 +102,8 @@ func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.A
 	})
 }
 
-// codesOf calls tell for each code that the actions on the account to deploy, with hash unset, and
-// for each contract that they call.
+// codesOf calls tell for each code that the actions deploy on the account to, and for each contract
+// that they call there. It leaves codeRef.hash zero.
 func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(codeRef)) {
 	callable := []codeRef{{account: to}}
 	for _, a := range actions {
@@ -139,8 +139,8 @@ func (u *PendingCompilation) Warm() {
 
 // Compile compiles the codes in the background and waits until they are compiled. It also returns
 // after CompileWait, or when end is closed. A failed compilation counts as done: the block that
-// needs the code reports the error. Afterwards it reads the accounts' codes again, since they may
-// have changed meanwhile.
+// needs the code reports the error. After a compilation Compile reads the accounts' codes again,
+// because they may have changed.
 func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	limit := time.NewTimer(CompileWait)
 	defer limit.Stop()
@@ -192,7 +192,7 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	}
 }
 
-// each calls do for each code that is still not compiled. The bytes are valid only during the call.
+// each calls do for each code that is not compiled yet. The bytes are valid only during the call.
 func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitives.Hash, code []byte)) {
 	for i := range u.list {
 		x := &u.list[i]
@@ -213,9 +213,10 @@ func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitive
 	}
 }
 
-// lookContract finds the code that a call of x runs in the head's state. It calls look with the
-// hash and a function that reads the bytes, which is valid only during the call. If the code cannot
-// be read, it does not call look; the block that calls the code will report why.
+// lookContract finds the code that a call of x runs in the head's state. look gets the code's hash
+// and a function that reads the code. The function is valid only during the call of look. If the
+// code cannot be read, lookContract does not call look; the block that calls the code reports the
+// error.
 func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	head, err := e.acquireHead()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// headers implements chain's header lookup for the blocks of one branch, up to tip.
+// headers implements chain's header lookup for one branch. tip is the last block of the branch.
 type headers struct {
 	e   *Engine
 	tip *BlockNode
@@ -22,7 +22,7 @@ func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
 }
 
 // branch returns the header at a height on tip's branch. If that height was skipped, it returns the
-// header at the next higher height that has one, and exact is false.
+// header at the next height that was not skipped, and exact is false.
 func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, exact bool, err error) {
 	x := h.tip
 	for {
@@ -78,7 +78,8 @@ func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return e.header(e.BlockNode(hash), hash)
 }
 
-// header returns the header of at; if at is nil, that of the stored block with this hash.
+// header returns the header of at. If at is nil, it returns that of the stored block with this
+// hash.
 func (e *Engine) header(at *BlockNode, hash primitives.Hash) (*primitives.BlockHeader, error) {
 	if at != nil {
 		return at.Header(), nil
@@ -106,10 +107,10 @@ func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) 
 	)
 }
 
-// NextLightClientBlock returns the block with which a light client that knows the block last
-// continues. If last is in the head's epoch or in the one before, this is the latest final block.
-// Otherwise it is the last final block of the epoch after last's. It returns nil without an error
-// if the client is up to date or the block is not available (nearcore
+// NextLightClientBlock returns the next block for a light client that has verified the block last.
+// If last is in the head's epoch or in the epoch before, that is the latest final block. Otherwise
+// it is the last final block of the epoch after last's. It returns nil without an error if the
+// client is up to date or the block is not available (nearcore
 // chain/client/src/view_client_actor.rs:1087).
 func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	at, err := e.Header(last)
@@ -124,8 +125,8 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 		}
 		return b, nil
 	}
-	// As long as the first block of the epoch after next is above the flat head, rows of several
-	// branches may be in the store. So search the head's branch in memory.
+	// The stored row may be of another branch if the first block after epoch at.NextEpochID is
+	// above the flat head. So search the head's branch in memory first.
 	for x := head; x != nil; {
 		parent := e.BlockNode(x.Header().PrevHash)
 		if parent != nil && parent.Header().EpochID == at.NextEpochID && x.Header().EpochID != at.NextEpochID {
@@ -146,9 +147,9 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 }
 
 // saveLightClientBlock stores the light client view of an epoch's last final block in the batch of
-// the next epoch's first block, on every branch. The row then exists exactly as long as that first
-// block does. If instead it were stored with the block that makes a branch the head, another branch
-// from the same first block would lack it.
+// the next epoch's first block, on every branch. So the row exists exactly as long as that first
+// block. It is not stored with the block that makes a branch the head, because other branches from
+// the same first block would then lack it.
 func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
 		return nil

@@ -12,7 +12,7 @@ import (
 // Queries that answer peers' requests, and queries for this node's own requests to peers. All are
 // safe for concurrent use.
 
-// WholeBlock returns a known block of any branch, header and body. It returns storage.ErrNotFound
+// WholeBlock returns the header and body of a block on any branch. It returns storage.ErrNotFound
 // or storage.ErrGone if there is no such block.
 func (e *Engine) WholeBlock(hash primitives.Hash) (*primitives.Block, error) {
 	if x := e.BlockNode(hash); x != nil {
@@ -42,8 +42,8 @@ func headerOf(rec *storage.Record) (*primitives.BlockHeader, error) {
 	return h, borsh.Unmarshal(raw, h)
 }
 
-// HeadersAfter returns the headers of the canonical chain after the first hash in locator that is
-// on that chain, ascending by height, at most max. It returns none if no hash of locator is on the
+// HeadersAfter returns at most max headers of the canonical chain, ascending by height. They follow
+// the first hash in locator that is on that chain. It returns none if no hash in locator is on the
 // chain.
 func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primitives.BlockHeader, err error) {
 	for _, hash := range locator {
@@ -115,8 +115,8 @@ func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 }
 
 // Locator returns at most max block hashes, in descending order of height, with steps that double
-// in length. They go from the top of path (from the tip if path is empty) to the genesis. With them
-// a peer finds the last block that both nodes have.
+// in length. They lead from the top of path to the genesis; if path is empty, from the tip. A peer
+// uses them to find the last block that both nodes have.
 func (e *Engine) Locator(path []storage.BlockRef, max int) (out []primitives.Hash) {
 	step, genesis := primitives.Height(1), e.genesis
 	at := e.Tip().Height()

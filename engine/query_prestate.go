@@ -23,10 +23,10 @@ const MaxPrestate = 100_000
 var ErrPrestate = errors.New("engine: the state before the transaction cannot be computed")
 
 // Prestate returns the state entries that a transaction and all its receipts read or write, with
-// the values before the transaction's block, together with the outcomes. To find the entries, it
-// runs the transaction again on the state before the block, alone, that is without the effects of
-// other transactions. If the transaction behaves differently on exactly the returned entries, or
-// fails, Case.Alone contains the difference.
+// the values before the transaction's block. It also returns the original outcomes. Prestate runs
+// the transaction twice without any other transaction. The first run is on the whole state before
+// the block and finds the entries. The second run is on the returned entries only. If it fails, or
+// its outcomes differ from the original outcomes, Case.Alone describes the difference.
 //
 // vm runs the contracts; nil: the engine's VM. On a fork, entries of the remote chain are included.
 // Errors: ErrUnknown; ErrPrestate; ErrUntracked; storage.ErrGone if the state was garbage
@@ -103,7 +103,7 @@ func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.V
 	return c, nil
 }
 
-// deeds returns the outcomes without ids and prices, except those of refunds.
+// deeds returns the outcomes of o without ids and prices. It omits refunds.
 func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 	refunds := map[primitives.Hash]bool{}
 	for _, r := range o.Receipts {
@@ -131,8 +131,8 @@ func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 // notes is the set of keys that were read or written.
 type notes map[string]bool
 
-// notedTrie is a trie that adds each requested key to notes. It does not note keys that are read
-// only to count trie nodes.
+// notedTrie is a trie that adds each requested key to notes. Keys that are read only to count trie
+// nodes are not added.
 type notedTrie struct {
 	state.Trie
 	notes notes
@@ -190,10 +190,10 @@ func (t notedTrie) Update(changes []state.Change, rec state.Recording) (state.Tr
 	return noted(next, t.notes), nil
 }
 
-// emptyQueueValues are a shard's values as if all its queues were empty.
+// emptyQueueValues reads a shard's values as if all queues of the shard were empty.
 type emptyQueueValues struct{ of historicalValues }
 
-// queued reports whether a key belongs to a queue of the shard.
+// queued returns whether a key belongs to a queue of the shard.
 func queued(key []byte) bool {
 	switch primitives.TrieColumn(key[0]) {
 	case primitives.ColDelayedReceipt,
@@ -243,7 +243,7 @@ func (p prestatePairs) scan(from, to []byte, yield func(key, value []byte) bool)
 	return nil
 }
 
-// prestateShard builds the records and the entries of the keys that one shard's notes contain.
+// prestateShard converts the noted keys of one shard into records and entries.
 type prestateShard struct {
 	values historicalValues
 	chain  string
@@ -251,7 +251,7 @@ type prestateShard struct {
 	pairs  prestatePairs
 }
 
-// all adds the given keys, which must ascend.
+// all adds the given keys, which must be in ascending order.
 func (t *prestateShard) all(keys []string) error {
 	for _, k := range keys {
 		if err := t.one([]byte(k)); err != nil {
@@ -275,7 +275,7 @@ func (t *prestateShard) one(key []byte) error {
 		return nil
 	}
 	switch col {
-	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // derived from postponed receipts
+	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // no records of their own
 		t.pairs = append(t.pairs, state.Change{Key: key, Value: value})
 		return nil
 	}

@@ -26,11 +26,11 @@ var recordColumns = []primitives.TrieColumn{
 	primitives.ColContractData,
 }
 
-// EachRecord calls yield with the state after a stored block as records: shard by shard in key
-// order, and after each shard its delayed receipts in queue order. accounts selects the accounts;
-// nil: all. All records are of the same state, and it holds no lock meanwhile. It stops at the
-// first error of yield, and when ctx is done. Errors: ErrUnknown; storage.ErrGone if the state was
-// garbage collected. Safe for concurrent use.
+// EachRecord calls yield with the state after a stored block as records. It goes shard by shard. A
+// shard's records are in key order, followed by its delayed receipts in queue order. accounts
+// selects the accounts; nil: all. All records are of the same state, although EachRecord holds no
+// lock. It stops at the first error of yield, and when ctx is done. Errors: ErrUnknown;
+// storage.ErrGone if the state was garbage collected. Safe for concurrent use.
 func (e *Engine) EachRecord(
 	ctx context.Context,
 	hash primitives.Hash,
@@ -90,8 +90,7 @@ func (e *Engine) eachRecord(
 	return nil
 }
 
-// valuesOf returns the values of a shard after a stored block. ask has the meaning that it has in
-// StateUntil.
+// valuesOf returns the values of a shard after a stored block. ask is the same as in StateUntil.
 func (e *Engine) valuesOf(ask func() error, at *BlockNode, i primitives.ShardIndex) storedValues {
 	return storedValues{e, ref(at), at.Shards[i].ID, accounts(at.Layout, i), ask}
 }
@@ -157,7 +156,7 @@ func (s *recordScan) scan(prefix []byte) error {
 	return errors.Join(inner, err)
 }
 
-// one yields an entry as a record, which shares no memory with key or value.
+// one yields an entry as a record. The record shares no memory with key or value.
 func (s *recordScan) one(key, value []byte) error {
 	r, err := recordOf(key, value)
 	if err != nil {

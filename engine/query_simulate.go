@@ -31,8 +31,8 @@ type SimulateOptions struct {
 	Signature verify.SignatureFunc
 	// VM runs the contracts, for example to trace them; nil: the engine's VM.
 	VM action.VM
-	// Alone is for simulating a transaction that was in a block before. Simulate then does not
-	// check it, and ignores the receipts and bandwidth requests that are pending after the block
+	// Alone runs a transaction of an earlier block again. Simulate then does not check the
+	// transaction, and ignores the receipts and bandwidth requests that are pending after the block
 	// at. The queues in the states must be empty.
 	Alone bool
 	// Mocks are the overrides of contracts' signature checks that were in force in the
@@ -41,11 +41,11 @@ type SimulateOptions struct {
 }
 
 // Simulate runs a transaction and all its receipts on the state after the block at, and discards
-// the new state. It runs them in imaginary blocks, in which every shard has a chunk and no other
-// transaction arrives, and the epoch does not end. Receipts that already wait in the shards' queues
-// are run too. Errors: *primitives.InvalidTxError if the RPC would refuse the transaction;
-// ErrUntracked if a shard is not held; ctx's error, which is checked between blocks. Safe for
-// concurrent use.
+// the new state. It runs them in imaginary blocks. Every shard has a chunk in each of these blocks,
+// no other transaction arrives, and the epoch does not end. Receipts that already wait in the
+// shards' queues run too. Errors: *primitives.InvalidTxError if the RPC would refuse the
+// transaction; ErrUntracked if a shard is not held; ctx's error, which is checked between blocks.
+// Safe for concurrent use.
 func (e *Engine) Simulate(
 	ctx context.Context,
 	at *State,
@@ -75,7 +75,7 @@ func (e *Engine) Simulate(
 			return nil, fmt.Errorf("engine: simulated block %d: %w", s.block.Height, err)
 		}
 		n++
-		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone { // refused now, so also by later chunks
+		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone { // later chunks refuse it, too
 			break
 		}
 	}
@@ -95,7 +95,7 @@ type simulation struct {
 	base   apply.Input
 
 	calls    *linkRecorder                // nil without a VM
-	waiting  map[primitives.Hash]struct{} // ids that have no outcome yet: the transaction, then receipts
+	waiting  map[primitives.Hash]struct{} // ids without an outcome yet: the transaction's, then its receipts'
 	outcomes map[primitives.Hash]view.OutcomeProof
 	receipts map[primitives.Hash]*primitives.Receipt
 }
@@ -129,7 +129,7 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	if err != nil {
 		return nil, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
-	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // checkAt has checked it
+	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // checkAt verified the signature
 	s.block = e.actionBlock(at.BlockNode, info)
 	s.block.Height, s.block.Timestamp, s.block.RandomValue = h.Height, h.Timestamp, h.RandomValue
 	s.block.GasPrice, s.block.MinimumStake, s.block.Beside = h.NextGasPrice, minimum, true
@@ -180,7 +180,7 @@ func (r *linkRecorder) Call(c *action.Call, x *action.External) (action.CallOutc
 // call gets one record for each missing import.
 const maxUnlinkedCalls = 1000
 
-// unlinked returns the records of calls with missing imports, without those of receipts that do not
+// unlinked returns the records of calls with missing imports, except those of receipts that do not
 // belong to the simulated transaction. It returns nil if there are none.
 func (s *simulation) unlinked() []view.UnlinkedCall {
 	if s.calls == nil {

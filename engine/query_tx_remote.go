@@ -14,16 +14,15 @@ import (
 // Status of transactions in shards that this node does not hold. The status comes from peers. Only
 // outcomes that the chunk headers of this node's chain prove are accepted.
 
-// ErrAnswer means that a transaction status from a peer is wrong, or does not fit to this node's
-// chain.
+// ErrAnswer means that a transaction status from a peer is wrong, or contradicts this node's chain.
 var ErrAnswer = errors.New("engine: a peer's transaction status does not verify")
 
-// maxBlocksToNextChunk is the number of blocks after an outcome's block that are searched for the
-// shard's next chunk, whose header contains the outcome root.
+// maxBlocksToNextChunk bounds the search for the shard's next chunk, whose header contains the
+// outcome root: it covers this many blocks after the outcome's block.
 const maxBlocksToNextChunk = 64
 
-// Bounds of one transaction's outcomes in a peer's status, and of the chunks that contain them. A
-// transaction with the greatest possible gas, 300 Tgas, has fewer.
+// Bounds of one transaction's outcomes in a peer's status, and of the chunks that contain them. No
+// transaction reaches them with the maximum gas of 300 Tgas.
 const (
 	maxOutcomes     = 1 << 14
 	maxRemoteChunks = 1 << 10
@@ -55,17 +54,17 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 	)
 }
 
-// RemoteStatus validates o, a peer's status of the transaction hash, and sets its level of
-// finality. It keeps only outcomes that this node's chain proves: an outcome must be reachable from
-// the transaction's outcome, and must be in the outcome root that the header of its shard's next
-// chunk contains. If that chunk does not exist yet, the outcome and those that follow from it are
-// removed; a later answer can contain them again. So a client never sees an outcome for which only
-// a peer vouches, not even at the optimistic level. Signer and receiver must be the executors of
-// the first two outcomes.
+// RemoteStatus validates o, a peer's status of the transaction hash, and sets o's level of
+// finality. It keeps only outcomes that this node's chain proves. Such an outcome is reachable from
+// the transaction's outcome, and is in the outcome root that the header of its shard's next chunk
+// contains. If that chunk does not exist yet, RemoteStatus removes the outcome and those that
+// follow from it; a later answer can contain them again. So a client never sees an outcome for
+// which only a peer vouches, not even at the optimistic level. Signer and receiver must be the
+// executors of the first two outcomes.
 //
 // Some data is accepted without a proof, because no root covers it: failure texts, gas profiles,
-// and the transaction's nonce, actions, key and signature. It returns ErrAnswer if the status is
-// wrong or nothing in it is proven yet.
+// and the transaction's nonce, actions, key and signature. RemoteStatus returns ErrAnswer if the
+// status is wrong or nothing in it is proven yet.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Remote == nil || o.Remote.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: it is for another transaction than requested", ErrAnswer)
@@ -106,7 +105,7 @@ type remoteSource struct {
 	e     *Engine
 	final primitives.Height
 	left  map[primitives.Hash]*view.OutcomeProof
-	roots map[remotePlace]*primitives.Hash // outcome roots found so far; nil: return outcomes without proof
+	roots map[remotePlace]*primitives.Hash // outcome roots found so far; nil: outcomes need no proof
 	err   error
 }
 
@@ -125,8 +124,8 @@ func (s *remoteSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	return *o, true
 }
 
-// isProven reports whether the chain proves an outcome. It returns false without an error if the
-// chain does not prove it yet, and ErrAnswer if the chain contradicts it.
+// isProven returns whether the chain proves an outcome. It returns false without an error if the
+// chain does not prove the outcome yet, and ErrAnswer if the chain contradicts it.
 func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	if o.Status.Kind == primitives.StatusUnknown {
 		return false, nil
@@ -157,8 +156,8 @@ func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	return root != nil, nil
 }
 
-// IsRefund implements txstatus.Source. It returns false, because only the receipt's shard knows the
-// predecessor.
+// IsRefund implements txstatus.Source. It returns false, because only a node that holds the
+// receipt's shard knows the predecessor.
 func (s *remoteSource) IsRefund(primitives.Hash, *view.OutcomeProof) bool { return false }
 
 func (s *remoteSource) IsFinal(block primitives.Hash) bool {
@@ -166,15 +165,14 @@ func (s *remoteSource) IsFinal(block primitives.Hash) bool {
 	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
-// remotePlace is the chunk, given by block and shard, that contains an outcome according to the
-// peer.
+// remotePlace is the chunk that contains an outcome according to the peer: its block and its shard.
 type remotePlace struct {
 	block primitives.Hash
 	shard primitives.ShardID
 }
 
-// remotePlace returns the chunk that contains an outcome. ErrAnswer: its block is not on the
-// canonical chain.
+// remotePlace returns the chunk that contains an outcome. It returns ErrAnswer if the block of the
+// chunk is not on the canonical chain.
 func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 	ref, err := e.Ref(o.BlockHash)
 	if err != nil || !e.Canonical(ref) {
@@ -189,9 +187,9 @@ func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 }
 
 // outcomeRoot returns the outcome root from the header of the shard's next chunk after the block
-// at. of is the account that executed the outcome. If the shard was split meanwhile, the chunk of
-// the child shard with that account has the root. It returns nil without an error if there is no
-// such chunk yet.
+// at. of is the account that executed the outcome. If the shard was split after the block, the root
+// is in the chunk of the child shard with that account. The result is nil without an error if there
+// is no such chunk yet.
 func (e *Engine) outcomeRoot(at remotePlace, of primitives.AccountID) (*primitives.Hash, error) {
 	chain, hash := headers{e, e.Head()}, at.block
 	for range maxBlocksToNextChunk {

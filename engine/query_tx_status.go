@@ -15,13 +15,12 @@ import (
 var ErrUnknown = errors.New("engine: not found on this node's chain")
 
 // Outcome returns the outcome of a transaction or receipt on the canonical chain, with its proof,
-// and its place in the store. ErrUnknown: there is none.
+// and its place in the store. It returns ErrUnknown if there is none.
 func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
 	return e.outcomeFrom(id, 0)
 }
 
-// outcomeFrom does the same as Outcome for an id of which no block below the height from has an
-// outcome.
+// outcomeFrom does the same as Outcome, but searches only blocks from the height from on.
 func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.OutcomeProof, storage.Place, error) {
 	places, err := e.store.FindOutcomeFrom(id, from)
 	if err != nil {
@@ -37,12 +36,12 @@ func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.O
 	return view.OutcomeProof{}, storage.Place{}, fmt.Errorf("%w: outcome %v", ErrUnknown, id)
 }
 
-// Canonical reports whether a block is on the chain of the head.
+// Canonical returns whether a block is on the chain of the head.
 func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	at := e.Head()
 	for at != nil && at.Height() > ref.Height {
 		next := e.BlockNode(at.Header().PrevHash)
-		if next == nil { // below the blocks in memory the store has only the canonical chain
+		if next == nil { // below the blocks in memory the store contains only the canonical chain
 			ok, err := e.store.IsCanonical(ref)
 			return err == nil && ok
 		}
@@ -82,8 +81,8 @@ func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
 	return x, nil
 }
 
-// Transaction returns a transaction of the canonical chain, and its place in the store. ErrUnknown:
-// there is none.
+// Transaction returns a transaction of the canonical chain, and its place in the store. It returns
+// ErrUnknown if there is none.
 func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
 	places, err := e.store.FindTransaction(hash)
 	if err != nil {
@@ -103,7 +102,7 @@ func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransactio
 	return nil, storage.Place{}, fmt.Errorf("%w: transaction %v", ErrUnknown, hash)
 }
 
-// Receipt returns a receipt of the canonical chain. ErrUnknown: there is none.
+// Receipt returns a receipt of the canonical chain. It returns ErrUnknown if there is none.
 func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	places, err := e.store.FindReceipt(id)
 	if err != nil {
@@ -113,8 +112,8 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 }
 
 // receiptAt returns the receipt from the first of the places that is on the canonical chain. A
-// place in a garbage collected block counts too, because the oldest remaining block executes
-// receipts that were sent in the block before it.
+// place in a garbage collected block counts too: the oldest remaining block executes receipts that
+// the block before it sent.
 func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
 	for _, p := range places {
 		if ref := p.Block.Ref(); !e.Canonical(ref) {
@@ -137,24 +136,24 @@ func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primiti
 type source struct {
 	e           *Engine
 	head, final primitives.Height
-	since       map[primitives.Hash]primitives.Height // by id: no block below this height has its outcome
-	made        map[primitives.Hash]storage.Place     // by receipt id: the place of the outcome that lists the receipt
+	since       map[primitives.Hash]primitives.Height // by id: no block below this height contains its outcome
+	made        map[primitives.Hash]storage.Place     // by receipt id: place of the outcome that lists it
 	err         error
-	most, size  int // limit and sum of the reply's size in bytes; limit 0: none
+	most, size  int // limit (0: none) and sum of the reply's size in bytes
 }
 
 // ErrLarge means that a transaction status is larger than the caller's limit.
 var ErrLarge = errors.New("engine: the transaction status is larger than the limit")
 
-// count adds n bytes to the reply's size. It sets err to ErrLarge if that exceeds the limit.
+// count adds n bytes to the reply's size. It sets err to ErrLarge if the size exceeds the limit.
 func (s *source) count(n int) {
 	if s.size += n; s.most > 0 && s.size > s.most && s.err == nil {
 		s.err = ErrLarge
 	}
 }
 
-// outcomesOf returns the source for the status of the transaction with this hash and place. It
-// searches outcomes only in the transaction's block and above.
+// outcomesOf returns the source for the status of the transaction with this hash and place. The
+// source searches outcomes only in the transaction's block and later blocks.
 func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
 	return &source{
 		e:     e,
@@ -190,8 +189,8 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	return err == nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// receipt is Engine.Receipt, but faster for receipts that are listed in an outcome that s has read
-// before.
+// receipt does the same as Engine.Receipt. It is faster if s has already read the outcome that
+// lists the receipt.
 func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	by, ok := s.made[id]
 	if !ok {
@@ -209,8 +208,8 @@ func (s *source) IsFinal(block primitives.Hash) bool {
 	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
-// Ref returns the height and hash of a known block. storage.ErrNotFound, storage.ErrGone: there is
-// no such block.
+// Ref returns the height and hash of a block on any branch. It returns storage.ErrNotFound or
+// storage.ErrGone if there is no such block.
 func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 	if x := e.BlockNode(hash); x != nil {
 		return ref(x), nil
@@ -222,22 +221,23 @@ func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 	return rec.Ref(), nil
 }
 
-// TransactionStatus returns the status of a transaction with its receipts (txstatus.Receipts).
-// ErrUnknown: no block of the canonical chain contains it.
+// TransactionStatus returns the status of a transaction with its receipts (txstatus.Receipts). It
+// returns ErrUnknown if no block of the canonical chain contains the transaction.
 func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, error) {
 	at := e.view.Load()
 	return e.TransactionStatusAt(hash, at.entry.Height(), at.final.Height)
 }
 
-// TransactionStatusAt does the same as TransactionStatus as of an earlier time: when the canonical
-// block of height head was the head, and that of height final was the last final block.
+// TransactionStatusAt returns what TransactionStatus returned at an earlier time: when the
+// canonical block of height head was the head, and the one of height final was the last final
+// block.
 func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
 	return e.StatusWithin(hash, head, final, true, 0)
 }
 
 // Status does the same as TransactionStatus without the receipts. Most callers do not need the
-// receipts, and finding them is expensive: if a receipt was executed in the block after the one
-// that sent it, all receipts that the sending block sent are searched for it.
+// receipts, and finding them is expensive. If a receipt was executed in the block after the block
+// that sent it, the search goes through all receipts that the sending block sent.
 func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
 	at := e.view.Load()
 	return e.StatusAt(hash, at.entry.Height(), at.final.Height)
@@ -248,9 +248,9 @@ func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (
 	return e.StatusWithin(hash, head, final, false, 0)
 }
 
-// StatusWithin is StatusAt, or TransactionStatusAt if receipts is set, with a limit on the size of
-// the reply. most is that limit in bytes; 0 means no limit. If the reply would be larger, it
-// returns ErrLarge, without having read much more than the limit.
+// StatusWithin does the same as TransactionStatusAt if receipts is set, otherwise the same as
+// StatusAt. most limits the size of the reply in bytes; 0: no limit. If the reply would be larger,
+// StatusWithin returns ErrLarge without reading much more than the limit.
 func (e *Engine) StatusWithin(
 	hash primitives.Hash,
 	head, final primitives.Height,

@@ -11,8 +11,8 @@ import (
 )
 
 // CallView runs a contract method as a view call on the state after the block at. The method sees
-// the height, time and hashes of at. found is false if the account does not exist. If v.Gas is 0,
-// the limit is the protocol's gas limit of a function call. Safe for concurrent use while the
+// the height, time and hashes of that block. found is false if the account does not exist. If v.Gas
+// is 0, the limit is the protocol's gas limit of a function call. Safe for concurrent use while the
 // caller holds at.
 func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, found bool, err error) {
 	h := at.Header()
@@ -42,12 +42,12 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	out, found, err = v.Run(b, &w.update, &w.parts)
 	w.block, w.parts = action.Block{}, action.ViewParts{}
 	w.update.Reset(nil)
-	viewings.Put(w) // a call that panicked does not put w back
+	viewings.Put(w) // not put back if the call panics
 	return out, found, err
 }
 
 // SetMocks sets the overrides of contracts' signature checks for all following view calls and
-// simulations; nil removes them. The overrides for contracts that run in a block are in that
+// simulations; nil removes them. For contracts that run in a block, the overrides are in the
 // block's Proposal. Safe for concurrent use.
 func (e *Engine) SetMocks(m *primitives.Mocks) {
 	if !m.Any() {
@@ -59,8 +59,8 @@ func (e *Engine) SetMocks(m *primitives.Mocks) {
 // Mocks returns the overrides that SetMocks has set. Safe for concurrent use.
 func (e *Engine) Mocks() *primitives.Mocks { return e.mocks.Load() }
 
-// viewing is reusable memory of a view call. If it were allocated for each call, it would be a
-// third of the garbage that a short call makes.
+// viewing is the reusable memory of a view call. If each call allocated its own, that would be a
+// third of the garbage of a short call.
 type viewing struct {
 	block  action.Block
 	update state.TrieUpdate
@@ -69,8 +69,8 @@ type viewing struct {
 
 var viewings = sync.Pool{New: func() any { return new(viewing) }}
 
-// viewedEpoch caches the last epoch info that a view call used, so that view calls need not lock
-// the epoch manager.
+// viewedEpoch caches the epoch info of the last view call, so that view calls need not lock the
+// epoch manager.
 type viewedEpoch struct {
 	id   primitives.EpochID
 	info *epoch.EpochInfo

@@ -9,21 +9,21 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// A child engine runs a sandbox world: a chain that continues from a revert point of its parent
-// engine, independently of it and in memory.
+// A child engine runs a sandbox world: an independent chain in memory that continues from a revert
+// point of its parent engine.
 //
-// A child has a store of its own (storage.Store.Child) but shares the parent's forests: the child's
-// states are further versions of the parent's tries, like the states of another branch. So no state
-// is copied to create a child, and the parent does not see the child's changes. A child's flat head
+// A child has its own store (storage.Store.Child) but shares the parent's forests: the child's
+// states are further versions of the parent's tries, like the states of another branch. So creating
+// a child copies no state, and the parent does not see the child's changes. A child's flat head
 // never advances.
 //
-// The parent's revert point must exist as long as the child does. The forests read from the
-// parent's flat state, and the revert point keeps the parent's flat head from advancing beyond the
-// block at which the child begins. A child may have children.
+// The revert point must exist as long as the child does. The forests read from the parent's flat
+// state, and the revert point keeps the parent's flat head from advancing beyond the block at which
+// the child begins. A child may have children.
 
 // Child opens a child engine that continues after a revert point. change modifies the options that
-// the child inherits; nil: no change. ErrEnded: the revert point no longer exists. Safe for
-// concurrent use.
+// the child takes from e; nil: no change. Child returns ErrEnded if the revert point no longer
+// exists. Safe for concurrent use.
 func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	if s.Ended() || !s.at.Acquire() {
 		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -66,7 +66,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	return c, nil
 }
 
-// copyHeld returns a copy of a node with own references to the same states.
+// copyHeld returns a copy of e that holds the same states by references of its own.
 func (e *BlockNode) copyHeld() *BlockNode {
 	t := &BlockNode{
 		Block:       e.Block,
@@ -89,8 +89,8 @@ func (e *BlockNode) copyHeld() *BlockNode {
 }
 
 // Discard closes a child engine: it releases the states and closes the child's store. No goroutine
-// may use the child during the call or later, except readers that hold a BlockNode of it. It panics
-// if the engine is no child.
+// may use the child during or after the call, except readers that hold one of its BlockNodes.
+// Discard panics if the engine is not a child.
 func (e *Engine) Discard() error {
 	if e.parent == nil {
 		panic("engine: Discard called on an engine that is not a child")
@@ -113,22 +113,21 @@ func (e *Engine) Discard() error {
 	return err
 }
 
-// Size returns an estimate of the memory that a child's blocks need, in bytes: records, indexes and
+// Size returns an estimate of the memory that a child's blocks use, in bytes: records, indexes and
 // trie changes. Safe for concurrent use.
 func (e *Engine) Size() uint64 {
 	s := e.store.Stats()
 	return s.LogBytes + entryBytes*uint64(s.Pending) + trieFactor*uint64(s.PendingBytes)
 }
 
-// Factors in the estimate of Size: bytes for each block in memory, apart from its record, and bytes
-// of trie nodes, values and history for each byte of state changes.
+// Factors in the estimate of Size.
 const (
-	entryBytes = 8 << 10
-	trieFactor = 8
+	entryBytes = 8 << 10 // bytes for each block in memory, without its record
+	trieFactor = 8       // bytes of trie nodes, values and history for each byte of state changes
 )
 
-// ancestorEngine returns the parent engine if the block belongs to it, that is if the block is
-// below the child's first one. Otherwise it returns nil.
+// ancestorEngine returns the parent engine if the block at is below the first block of this child.
+// Otherwise it returns nil.
 func (e *Engine) ancestorEngine(at storage.BlockRef) *Engine {
 	if e.parent != nil && at.Height < e.flatHead.Height() {
 		return e.parent

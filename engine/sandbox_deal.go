@@ -19,15 +19,15 @@ var ErrDeal = errors.New("engine: the token balance cannot be set")
 // dealGas is the gas limit of one ft_balance_of call.
 const dealGas primitives.Gas = 100_000_000_000_000
 
-// maxDealKeys is the number of storage values that Deal tries. For each it calls ft_balance_of
-// once.
+// maxDealKeys is the number of storage values that Deal tries. It calls ft_balance_of once for
+// each.
 const maxDealKeys = 64
 
 // Deal finds the storage value of a NEP-141 token contract that contains an account's balance. The
-// candidates are the values that ft_balance_of reads on the head's state. Deal replaces one at a
-// time by amount, and chooses the one with whose replacement ft_balance_of returns amount. It
-// returns the record with that key and amount, and does not change the state. Errors: ErrDeal;
-// ctx's error. Safe for concurrent use.
+// candidates are the values that ft_balance_of reads on the head's state. Deal replaces one
+// candidate at a time by amount, until ft_balance_of returns amount. It returns that candidate's
+// key with amount as a record, and does not change the state. Errors: ErrDeal; ctx's error. Safe
+// for concurrent use.
 func (e *Engine) Deal(
 	ctx context.Context,
 	token, account primitives.AccountID,
@@ -73,7 +73,7 @@ func (e *Engine) Deal(
 	)
 }
 
-// balanceOf returns the result of ft_balance_of, run on t as the state of shard i.
+// balanceOf returns the result of ft_balance_of. The call runs on t as the state of shard i.
 func (e *Engine) balanceOf(
 	ctx context.Context,
 	at *State,
@@ -109,8 +109,8 @@ func (e *Engine) balanceOf(
 	return sum, fmt.Errorf("%w: ft_balance_of of %s did not return a decimal balance", ErrDeal, token)
 }
 
-// failure returns the reason of a failed call: the VM's own error if there is one, else the error
-// in the outcome.
+// failure returns the reason of a failed call: the VM's own error if there is one, otherwise the
+// error in the outcome.
 func failure(out *action.CallOutcome) error {
 	if out.Cause != nil {
 		return out.Cause
@@ -118,8 +118,8 @@ func failure(out *action.CallOutcome) error {
 	return out.Err
 }
 
-// readKeys is a trie that records the keys of one account's data in the order of their first read.
-// It stops after maxDealKeys+1 keys.
+// readKeys is a trie that records which data keys of one account are read. It stops recording after
+// maxDealKeys+1 keys.
 type readKeys struct {
 	state.Trie
 	of   []byte   // prefix of the account's data keys

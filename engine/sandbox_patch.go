@@ -19,16 +19,16 @@ import (
 // ErrPatch means that records cannot be written into the state.
 var ErrPatch = errors.New("engine: the records cannot be written into the state")
 
-// pendingPatch is the patch (records and mocks) for a block that this engine has produced but not
-// imported yet.
+// pendingPatch is the patch (records and mocks) for a block that this engine has produced but has
+// not imported yet.
 type pendingPatch struct {
 	block   primitives.Hash
 	records []genesis.Record
 	mocks   *primitives.Mocks
 }
 
-// takePatch removes and returns the pending patch if it is for this block. It returns nil if the
-// block has none.
+// takePatch removes and returns the pending patch if it is for this block. Otherwise it returns
+// nil.
 func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks) {
 	p := e.patch
 	if p.block != block {
@@ -69,18 +69,18 @@ func parsePatch(raw []byte) (records []genesis.Record, mocks *primitives.Mocks, 
 	return records, m.Mocks, err
 }
 
-// patchedRow is the name of the row that stores LastPatched.
+// patchedRow is the name of the row that stores the result of LastPatched.
 const patchedRow = "last_patched_block"
 
-// savePatched adds the row of LastPatched, for a block with a patch or mocks, to the batch.
+// savePatched adds the row for LastPatched to the batch. ref is a block with a patch or mocks.
 func savePatched(b *storage.Batch, ref storage.BlockRef) {
 	row := storage.Raw(borsh.AppendUint64(slices.Clone(ref.Hash[:]), uint64(ref.Height)))
 	storage.Misc.Put(b, patchedRow, &row)
 }
 
 // LastPatched returns the last block whose result depends on a patch or on mocks. Only the node
-// that produced such a block can execute it. found is false if there is no such block, or none
-// since data folders record it.
+// that produced such a block can execute it. found is false if there is no such block, or if the
+// data folder is older than the row that records it.
 func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 	row, err := storage.Misc.Get(e.store.Reader(), patchedRow)
 	if err != nil {
@@ -91,11 +91,11 @@ func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 	return ref, true, r.Close()
 }
 
-// storedPatch returns the patch of a block on disk, nil if it has none.
+// storedPatch returns the patch of a block on disk. It returns nil if the block has no patch.
 func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks, error) {
 	rec, err := e.store.BlockByHash(block)
 	if err != nil {
-		return nil, nil, absent(err) // the block may be in flight to the disk; no caller needs its patch
+		return nil, nil, absent(err) // the block may not be on disk yet; no caller needs its patch then
 	}
 	raw, err := rec.Patch()
 	if err != nil || len(raw) == 0 {
@@ -114,10 +114,10 @@ func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primiti
 	return out
 }
 
-// CheckPatch checks whether a sandbox can write records, in their order, into the head's state. It
-// returns ErrPatch for records that would make the state inconsistent or with which a later chunk
-// could not be applied. coming reports whether an account is created by an earlier patch that is
-// not in a block yet. A nil coming means that there is no such patch. Safe for concurrent use.
+// CheckPatch checks whether a sandbox can write records, in the given order, into the head's state.
+// It returns ErrPatch for records that would make the state inconsistent, or that would make a
+// later chunk fail. coming returns whether a patch that is not in a block yet creates an account. A
+// nil coming means that there is no such patch. Safe for concurrent use.
 func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.AccountID) bool) error {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -151,7 +151,7 @@ func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.Acc
 	return nil
 }
 
-// initial reports whether an account is a validator in the genesis. On a fork, such an account
+// initial returns whether an account is a validator in the genesis. On a fork, such an account
 // exists only on the fork.
 func (e *Engine) initial(id primitives.AccountID) bool {
 	return slices.ContainsFunc(
@@ -170,10 +170,10 @@ type refusal struct{ text string }
 func (r refusal) Error() string   { return r.text }
 func (r refusal) Is(e error) bool { return e == errRefused }
 
-// Limits of a patch. They are far above the values of any real chain, and so far below an overflow
-// that even thousands of patches cannot cause one: a chunk in which a sum overflows cannot be
-// applied. The greatest possible balance must not be allowed in any case, because in an account's
-// encoding that value marks the version.
+// Limits of a patch. They are far above the values of any real chain. They are far below an
+// overflow: even thousands of patches cannot cause one. If a sum overflowed, the chunk could not be
+// applied. In an account's encoding the greatest possible balance marks the version, so it must
+// never be allowed.
 var (
 	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, 83 billion NEAR
 	maxPatchPrice   = primitives.Balance{Hi: 1}       // 2^64 yoctoNEAR for a unit of gas
@@ -186,19 +186,19 @@ type dataOf struct {
 	id      primitives.Hash
 }
 
-// patchCheck is the state of a CheckPatch: the head's state together with the effects of the
-// records checked so far.
+// patchCheck is the state of a CheckPatch: the head's state with the effects of the records that
+// were checked so far.
 type patchCheck struct {
 	head       *BlockNode
 	rules      *nextRules
 	base       RemoteState
 	treasury   primitives.AccountID
-	validators func(primitives.AccountID) bool              // reports whether an account is a genesis validator
-	accounts   map[primitives.AccountID]*primitives.Account // changed by records so far; nil value: removed
-	made       map[primitives.AccountID]made                // the effect of all records, by account
-	coming     func(primitives.AccountID) bool              // an earlier patch creates an account; nil: none does
+	validators func(primitives.AccountID) bool              // returns whether an account is a genesis validator
+	accounts   map[primitives.AccountID]*primitives.Account // changed by the records so far; nil: removed
+	made       map[primitives.AccountID]made                // effect of all records, by account
+	coming     func(primitives.AccountID) bool              // an earlier patch creates the account; nil: there is none
 	data       map[dataOf]bool                              // received data in the records so far
-	waiting    map[dataOf]bool                              // ids of postponed receipts so far and of their inputs
+	waiting    map[dataOf]bool                              // ids of postponed receipts so far, and of their inputs
 }
 
 func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
@@ -209,8 +209,8 @@ func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
 	return state.NewUnrecorded(c.head.trieOf(i)), nil
 }
 
-// account returns an account as it is after the records checked so far, or nil if it does not
-// exist.
+// account returns an account as it is after the records that were checked so far. It returns nil if
+// the account does not exist then.
 func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, error) {
 	if a, known := c.accounts[id]; known {
 		return a, nil
@@ -228,8 +228,8 @@ func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, erro
 
 // made is the effect of a whole patch on an account.
 type made struct {
-	account bool // it exists afterwards, or its state comes from the remote chain
-	waits   bool // a postponed receipt to it is in the patch
+	account bool // the account exists after the patch, or comes from the remote chain
+	waits   bool // the patch has a postponed receipt to the account
 }
 
 func madeBy(records []genesis.Record) map[primitives.AccountID]made {
@@ -255,8 +255,8 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 	return out
 }
 
-// belongs refuses a record of an account that neither exists nor is created by a record of the
-// patch, before or after this one. what names the kind of record in the error.
+// belongs refuses a record if its account neither exists nor is created by the patch, before or
+// after the record. what names the kind of record in the error.
 func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	id := r.Owner()
 	if a := c.accounts[id]; a != nil && !a.IsInitialized() {
@@ -267,7 +267,7 @@ func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	}
 	a, err := c.account(id)
 	switch {
-	case err != nil && c.base != nil: // the remote chain does not answer now; the block with the patch will wait for it
+	case err != nil && c.base != nil: // the remote node does not answer; the patched block will wait for it
 		return nil
 	case err == nil && a == nil && c.coming != nil && c.coming(id):
 		return nil
@@ -324,7 +324,7 @@ func (c *patchCheck) record(r genesis.Record) error {
 		}
 	case *genesis.ReceivedDataRecord:
 		c.data[dataOf{r.AccountID, r.DataID}] = true
-		if !c.made[r.AccountID].waits { // else a receipt waits for it; the account need not exist
+		if !c.made[r.AccountID].waits { // otherwise a receipt in the patch waits for the data, and no account is needed
 			return c.belongs(r, "data that came")
 		}
 	case *genesis.PostponedReceiptRecord:
@@ -368,8 +368,8 @@ func (c *patchCheck) record(r genesis.Record) error {
 }
 
 // fork checks a record that changes the remote block from which an account's state is inherited. It
-// refuses such a record for validators and the treasury, because each new epoch needs the state
-// that the fork itself has of their accounts.
+// refuses such a record for validators and the treasury, because each new epoch needs the fork's
+// own state of their accounts.
 func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	if c.base == nil {
 		return refused("this chain is a fork of no other")
@@ -400,8 +400,8 @@ func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	return nil
 }
 
-// delayed checks a delayed receipt. It must not have inputs, because it could consume data that
-// another receipt waits for.
+// delayed checks a delayed receipt. The receipt must not have inputs, because it could consume data
+// for which another receipt waits.
 func (c *patchCheck) delayed(r *primitives.Receipt) error {
 	switch a := r.Body.(type) {
 	case *primitives.ActionReceipt:
@@ -410,7 +410,7 @@ func (c *patchCheck) delayed(r *primitives.Receipt) error {
 		}
 	case *primitives.GlobalContractDistribution:
 		return refused("code is distributed by the runtime alone")
-	case *primitives.DataReceipt: // the data waits for the receipt that needs it
+	case *primitives.DataReceipt: // the data waits for its receipt
 	}
 	return c.receipt(r)
 }
@@ -431,7 +431,7 @@ func (c *patchCheck) postponed(r *primitives.Receipt) error {
 	if err != nil {
 		return err
 	}
-	if there, err := apply.Waits(u, r); there || err != nil { // it waits already: the record changes nothing
+	if there, err := apply.Waits(u, r); there || err != nil { // the state has it already: the record changes nothing
 		return err
 	}
 	may, err := apply.MayWait(u, r)

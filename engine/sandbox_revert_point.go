@@ -11,16 +11,16 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxRevertBlocks is the number of blocks after which a revert point ends. A limit is needed
-// because the flat head does not pass the block that was final at the oldest revert point. So all
-// later blocks stay in memory, as when finality stalls, and must be applied again when the node
-// starts after a crash.
+// MaxRevertBlocks is the number of blocks after which a revert point ends. The limit bounds memory
+// and restart time: the flat head does not pass the block that was final at the oldest revert
+// point. So all later blocks stay in memory, as when finality stalls, and a start after a crash
+// applies them again.
 const MaxRevertBlocks = 10_000
 
 // Errors of revert points.
 var (
-	// ErrEnded means that a revert point no longer exists: too many blocks follow it, or the chain
-	// was reverted to an earlier block.
+	// ErrEnded means that a revert point no longer exists: too many blocks were imported after it,
+	// or the chain was reverted to an earlier block.
 	ErrEnded = errors.New("engine: the revert point is no longer usable")
 	// ErrAhead means that imported blocks are not on disk yet. The caller may flush and try again.
 	ErrAhead = errors.New("engine: imported blocks are not on disk yet")
@@ -30,8 +30,8 @@ var (
 // revert point ends. Methods of the engine that take a RevertPoint run on the engine's goroutine,
 // unless their comment says otherwise.
 type RevertPoint struct {
-	entry  *BlockNode // the block, retained; nil: the revert point has ended
-	at     *BlockNode // the same block, never nil, not retained
+	entry  *BlockNode // the block, held; nil: the revert point has ended
+	at     *BlockNode // the same block, not held; never nil
 	ended  atomic.Bool
 	ref    storage.BlockRef
 	final  storage.BlockRef
@@ -41,12 +41,12 @@ type RevertPoint struct {
 // Ref returns the height and hash of the block.
 func (s *RevertPoint) Ref() storage.BlockRef { return s.ref }
 
-// Ended reports whether the revert point has ended. Safe for concurrent use.
+// Ended returns whether the revert point has ended. Safe for concurrent use.
 func (s *RevertPoint) Ended() bool { return s.ended.Load() }
 
-// NewRevertPoint makes the head a revert point, which lasts until EndRevertPoint, Rewind to an
-// earlier block, or MaxRevertBlocks. It writes nothing to disk. It returns ErrAhead if imported
-// blocks are not on disk yet.
+// NewRevertPoint makes the head a revert point. It lasts until EndRevertPoint, until Rewind to an
+// earlier block, or for MaxRevertBlocks blocks. NewRevertPoint writes nothing to disk. It returns
+// ErrAhead if imported blocks are not on disk yet.
 func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	if e.InFlight() > 0 {
 		return nil, ErrAhead
@@ -63,8 +63,8 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	return s, nil
 }
 
-// ShareRevertPoint returns a second revert point at the block of s, which ends independently of s.
-// It returns ErrEnded if s has ended.
+// ShareRevertPoint returns another revert point at the block of s. Each of the two ends
+// independently. It returns ErrEnded if s has ended.
 func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
 		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -74,7 +74,7 @@ func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	return t, nil
 }
 
-// EndRevertPoint ends a revert point. If it has ended already, nothing happens.
+// EndRevertPoint ends a revert point. It does nothing if the revert point has ended already.
 func (e *Engine) EndRevertPoint(s *RevertPoint) {
 	if s.entry == nil {
 		return
@@ -110,8 +110,8 @@ func (e *Engine) EndRevertPoints() {
 
 // flatHeadLimit returns the block up to which the flat head may advance: the block that was final
 // at the oldest revert point, or upto if that is lower. The limit is needed because blocks at or
-// below the flat head cannot be reverted. Before, it ends the revert points that more than
-// MaxRevertBlocks blocks follow.
+// below the flat head cannot be reverted. First, flatHeadLimit ends revert points that are followed
+// by more than MaxRevertBlocks blocks.
 func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	for _, s := range slices.Clone(e.revertPoints) {
 		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxRevertBlocks {
@@ -125,11 +125,11 @@ func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	return upto
 }
 
-// Rewind makes the block of s the head again. It removes, from memory and disk, all blocks except
-// that block and its ancestors. New blocks may have the heights of removed ones. Revert points at
-// removed blocks end; s stays. If the flat head is being updated, it first waits until that has
+// Rewind makes the block of s the head again. It removes all blocks from memory and disk, except
+// that block and its ancestors. Later blocks may have the heights of removed blocks. Revert points
+// at removed blocks end; s does not. Rewind first waits until a running update of the flat head has
 // ended. Errors: ErrEnded; ErrAhead; storage.ErrFull, after which nothing has changed; all others
-// are fatal to the node.
+// are fatal for the node.
 func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
 		return fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -149,7 +149,7 @@ func (e *Engine) Rewind(s *RevertPoint) error {
 	return nil
 }
 
-// forgetAfter removes the blocks from memory that Rewind has removed from the store.
+// forgetAfter removes from memory the blocks that Rewind has removed from the store.
 func (e *Engine) forgetAfter(s *RevertPoint) {
 	keep := map[primitives.Hash]bool{s.ref.Hash: true}
 	for x := e.Imported(s.entry.Header().PrevHash); x != nil; x = e.Imported(x.Header().PrevHash) {
@@ -166,7 +166,7 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	at := e.entries[s.ref.Hash]
 	if at == nil || at.evicted {
 		at = s.entry
-		at.Acquire() // cannot fail, because the revert point retains it
+		at.Acquire() // cannot fail, because the revert point holds the block
 		e.entries[s.ref.Hash] = at
 		e.resident = append(e.resident, at)
 	}
@@ -189,8 +189,8 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	e.viewed.Store(nil)
 	e.proofs.forget(hashes)
 	e.show(&head{entry: at, final: s.final})
-	// Release the states only after the view has changed. A reader that loaded the old view has
-	// either acquired its node already, or it will fail to acquire it and load the view again.
+	// Release the states only after the persisted head has changed. A reader that loaded the old
+	// head has acquired its node already, or will fail to acquire it and load the head again.
 	for _, x := range gone {
 		if !x.evicted {
 			x.Release()

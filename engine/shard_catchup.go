@@ -13,22 +13,22 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrNotYet means that the next step is not possible yet, for example because the flat head must
-// advance first, or state parts are missing. The caller tries again later.
+// ErrNotYet means that the next step is not possible yet. For example, the flat head must advance
+// first, or state parts are missing. The caller tries again later.
 var ErrNotYet = errors.New("engine: not possible yet")
 
 // ShardCatchup adds the state of one shard to a running engine.
 //
 // Problem. A node starts to track a shard in the middle of a chain, because its validator is
-// assigned to it in the next epoch. It must obtain the shard's state and reach the head without
-// stopping the chain.
+// assigned to the shard in the next epoch. It must obtain the shard's state and reach the head
+// without stopping the chain.
 //
 // Invariants. (1) All data comes from peers and is verified before it is stored: state parts
 // against the state root in a chunk header of this chain, chunks against their hashes, receipts
 // against their proofs. (2) While the engine runs, either all BlockNodes in memory hold the shard,
 // or none does. (3) After a restart, CatchUpShard with the same arguments continues where the
-// catchup stopped. (4) The shard layout does not change during a catchup. If it does, the catchup
-// fails with ErrReshard, and the caller abandons it.
+// catchup stopped. (4) If the shard layout changes during a catchup, the catchup fails with
+// ErrReshard, and the caller abandons it.
 //
 // Outline.
 //
@@ -36,38 +36,38 @@ var ErrNotYet = errors.New("engine: not possible yet")
 //	Part          verifies and stores one state part; callable from any goroutine
 //	Enter         once all parts are stored: makes them the shard's flat state at j.at
 //	CatchUp       applies one block at or below the flat head and persists the result
-//	Finish        applies the blocks above the flat head on all branches and installs the shard
+//	Finish        applies the blocks above the flat head on all branches and adds the shard to
+//	              the BlockNodes
 //
 // Finish runs while no block is between BeginImport and FinishImport, and replaces all nodes in
 // memory at once. All methods except Part run on the engine's goroutine. A call of CatchUp applies
-// only one block, so that imports of new blocks run in between.
+// only one block, so that new blocks can be imported between calls.
 //
 // Wrong data from a peer causes ErrChunk, ErrMissing, trie.ErrMissing or trie.ErrCorrupt.
 //
 // Rejected. Replaying the shard from the genesis: peers have garbage collected the old blocks.
 // Stopping at the head until the shard is complete: the node's other shards would stop for hours.
-// Catching up in a second store: history, snapshots and garbage collection would have to be done
-// for both.
+// Catching up in a second store: both stores would need history, snapshots and garbage collection.
 type ShardCatchup struct {
 	e      *Engine
 	id     primitives.ShardID
 	index  primitives.ShardIndex
 	layout primitives.ShardLayout
 	point  storage.BlockRef        // the sync point
-	at     storage.BlockRef        // the fetched state is that after this block
-	next   *primitives.Chunk       // the chunk applied on that state
-	before [][]*primitives.Receipt // by block, oldest first: receipts after the shard's previous chunk, up to at
+	at     storage.BlockRef        // block of the fetched state
+	next   *primitives.Chunk       // the shard's first chunk that is applied on the fetched state
+	before [][]*primitives.Receipt // receipts that arrived after the shard's previous chunk, by block up to at
 
-	block *BlockNode // the block that the shard's state has reached; nil: not entered yet
+	block *BlockNode // the shard's state is that after this block; nil before Enter
 	shard ShardState
 }
 
 // CatchUpShard begins or resumes the catchup of the shard with this index. point is the block
 // before an epoch's sync block (SyncPoint). next is the shard's newest chunk as of point: its
-// header contains the root of the state to fetch, and its body contains the receipts that the shard
-// sent before. before contains the receipts that the shard got between its previous chunk and next:
-// for each block in between, that block's new chunks as receipt proofs to the shard. It is empty if
-// there are no such blocks.
+// header contains the root of the state to fetch, and its body contains the receipts that the
+// shard's previous chunk sent. before contains the receipts that arrived at the shard between the
+// previous chunk and next. For each block in between, it has that block's new chunks with receipt
+// proofs to the shard. It is empty if there are no such blocks.
 func (e *Engine) CatchUpShard(
 	point *BlockNode,
 	index primitives.ShardIndex,
@@ -118,7 +118,7 @@ func (e *Engine) CatchUpShard(
 }
 
 // gather sets j.before: the receipts that arrived at the shard after its previous chunk, up to the
-// block at of the fetched state.
+// block at.
 func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primitives.Chunk) error {
 	since := at.Block.Body.Chunks[j.index].HeightIncluded
 	for at.Height() > since {
@@ -134,8 +134,8 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 	return nil
 }
 
-// shardView returns a block in the form that it has on a node that holds only this shard: with the
-// block's new chunks and, of their receipts, only those for the shard.
+// shardView returns the block x as a node that holds only this shard would have it. Of the receipts
+// in the block's new chunks it contains only those for the shard.
 func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
 	y := &BlockNode{
 		Block:       x.Block,
@@ -179,12 +179,12 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 }
 
 // storedShardAt returns the block at which the store has the state of a shard that is being caught
-// up. It returns nil if the store has no state of the shard. The bool says that all parts of that
+// up. It returns nil if the store has no state of the shard. The bool is true if all parts of that
 // state are in place (Enter).
 func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().FlatHead
 	at, here := e.store.ShardAt(id)
-	for now := e.store.Tip().FlatHead; now != folded; now = e.store.Tip().FlatHead { // it may advance meanwhile
+	for now := e.store.Tip().FlatHead; now != folded; now = e.store.Tip().FlatHead { // it has advanced
 		folded = now
 		at, here = e.store.ShardAt(id)
 	}
@@ -203,7 +203,7 @@ func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) 
 	return x, err == nil && (x.Shards[i].Held() || at != folded), err
 }
 
-// extraFromHeader returns the ChunkExtra of the chunk before, which a chunk header repeats.
+// extraFromHeader returns the ChunkExtra of the shard's previous chunk. A chunk header repeats it.
 func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	return &chain.ChunkExtra{
 		StateRoot:         h.PrevStateRoot,
@@ -218,7 +218,7 @@ func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	}
 }
 
-// resume continues the catchup from the shard's state that the store has after the block x.
+// resume continues the catchup from the state that the store has for the shard after the block x.
 func (j *ShardCatchup) resume(x *BlockNode) error {
 	j.block, j.shard = x, x.Shards[j.index]
 	if ref(x) == j.at {
@@ -236,7 +236,7 @@ func (j *ShardCatchup) resume(x *BlockNode) error {
 func (j *ShardCatchup) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
 
 // Has returns the numbers of the stored parts, including those stored before a restart. It returns
-// nil once Enter has succeeded.
+// nil after Enter has succeeded.
 func (j *ShardCatchup) Has() ([]uint64, error) {
 	if j.block != nil {
 		return nil, nil
@@ -251,7 +251,7 @@ func (j *ShardCatchup) Part(id trie.PartID, strings [][]byte) error {
 }
 
 // Enter makes the stored parts the shard's flat state. total is the number of parts. It returns
-// ErrNotYet if a part is missing or the flat head has not reached the block of the state.
+// ErrNotYet if a part is missing, or if the flat head has not passed the block of the state.
 func (j *ShardCatchup) Enter(total uint64) error {
 	if j.block != nil {
 		return nil
@@ -284,9 +284,8 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	return j.snapshot()
 }
 
-// snapshot stores the entered state as a state snapshot, from which peers are served. If it were
-// made later, it would have to undo the changes of all blocks since, which may be more changes than
-// the store keeps.
+// snapshot stores the entered state as a state snapshot, which is served to peers. A snapshot made
+// later would have to undo the changes of all blocks in between. The store may not keep that many.
 func (j *ShardCatchup) snapshot() error {
 	if _, there := j.e.snapshotOf(j.at.Hash, j.index); there {
 		return nil
@@ -308,7 +307,7 @@ func (j *ShardCatchup) snapshot() error {
 	return j.e.readSnapshots()
 }
 
-// At returns the block that the shard's state has reached. It is zero before Enter.
+// At returns the block of the state that the catchup has reached. It is zero before Enter.
 func (j *ShardCatchup) At() storage.BlockRef {
 	if j.block == nil {
 		return storage.BlockRef{}
@@ -317,7 +316,7 @@ func (j *ShardCatchup) At() storage.BlockRef {
 }
 
 // Next returns the block that the next CatchUp applies. The bool is false if the shard has reached
-// the flat head, so that Finish is the next step. It returns ErrNotYet before Enter.
+// the flat head. The next step is then Finish. It returns ErrNotYet before Enter.
 func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	if j.block == nil {
 		return storage.BlockRef{}, false, ErrNotYet
@@ -331,8 +330,8 @@ func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 }
 
 // CatchUp applies the block from Next to the shard. chunks are the new chunks of that block, by
-// shard index: the shard's own chunk with its transactions, and the chunks of other shards that are
-// not held, with receipt proofs to the shard.
+// shard index: the shard's own chunk with its transactions, and the chunks of other shards with
+// receipt proofs to the shard. Chunks of held shards may be missing.
 func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	at, more, err := j.Next()
 	if err != nil || !more {
@@ -365,11 +364,11 @@ func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	return nil
 }
 
-// commit stores the shard's result of the block x.
+// commit stores the shard's result s of the block x.
 func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []storage.FrontierChange) error {
 	out := encodeShards([]ShardState{*s})[0]
 	prev := *before
-	// Store the chunk's incoming receipts with it, because this node may not store the chunk that
+	// Store the incoming receipts with the chunk, because this node may not store the chunk that
 	// sent them.
 	prev.OutgoingAt = primitives.Hash{}
 	if err := encodeResult(&out, s, &prev, j.e, x.Height()); err != nil {
@@ -378,8 +377,8 @@ func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []sto
 	return j.e.store.CommitShard(ref(x), &out, changes)
 }
 
-// step returns the shard's state after the block x. before is its state after the parent of x. made
-// contains, by block, results that are not stored yet.
+// step returns the shard's state after the block x. before is the shard's state after parent, the
+// parent of x. made contains results that are not stored yet, by block.
 func (j *ShardCatchup) step(
 	parent *BlockNode,
 	before *ShardState,
@@ -433,8 +432,8 @@ func (j *ShardCatchup) step(
 }
 
 // incoming returns the receipts that a new chunk of the shard executes: those that arrive in its
-// own block, then those of the blocks before, newest first, back to the block after the shard's
-// previous chunk.
+// own block y, then those of earlier blocks, newest first. The oldest of these is the block after
+// the shard's previous chunk.
 func (j *ShardCatchup) incoming(
 	y, parent *BlockNode,
 	made map[primitives.Hash]*ShardState,
@@ -455,7 +454,7 @@ func (j *ShardCatchup) incoming(
 		s := &full.Shards[j.index]
 		if own := made[at.Hash]; own != nil && at.Hash != j.e.flatHead.Hash {
 			s = own
-		} else if !s.Held() { // the shard was entered after the node was loaded
+		} else if !s.Held() { // the node was loaded before Enter
 			rec, err := j.e.store.Block(ref(at))
 			if err == nil {
 				full, err = j.e.load(rec)
@@ -489,7 +488,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		return err
 	}
 	states := map[primitives.Hash]*ShardState{e.flatHead.Hash: &j.shard}
-	if s := &e.flatHead.Shards[j.index]; s.Held() { // a start restored it
+	if s := &e.flatHead.Shards[j.index]; s.Held() { // it was restored when the store was opened
 		states[e.flatHead.Hash] = s
 	}
 	for _, x := range order {
@@ -503,7 +502,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		}
 		states[x.Hash] = s
 	}
-	for _, x := range order { // all results exist now, so the flat head never advances over a part of them
+	for _, x := range order { // commit only now, so that the flat head never passes only some of the results
 		if s := states[x.Hash]; !x.Shards[j.index].Held() {
 			if err := j.commit(x, s, states[x.Header().PrevHash], nil); err != nil {
 				j.release(states)
@@ -526,7 +525,7 @@ func (e *Engine) quiesce() error {
 	return nil
 }
 
-// release releases the new states after a failed Finish.
+// release releases the states that a failed Finish has created.
 func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	for hash, s := range states {
 		if s != &j.shard && !j.e.entries[hash].Shards[j.index].Held() {
@@ -536,7 +535,7 @@ func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 }
 
 // nodesAboveFlatHead returns the nodes above the flat head, parents first. It returns ErrNotYet if
-// the states of some are not in memory, or if the shard layout changes among them.
+// a node is evicted, or if the shard layout changes among the nodes.
 func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
 		if x.evicted || !x.Layout.Equal(j.layout) {
@@ -568,8 +567,8 @@ func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 	e.stateSnapshots.begun = false
 }
 
-// with returns a copy of the node in which one shard has the state s. The copy keeps the old node
-// alive, because its readers may continue to use it.
+// with returns a copy of the node in which one shard has the state s. The copy holds the old node,
+// because readers may continue to use it.
 func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	y := &BlockNode{
 		Block:        x.Block,

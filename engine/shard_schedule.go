@@ -17,15 +17,15 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Plan decides which shards the node holds. The shard must be in the layout of the block at. now
-// says whether to hold it in the epoch of that block. next says whether to hold it, or its children
-// if it is split, in the next epoch.
+// Plan decides whether the node holds a shard. The shard must be in the layout of the block at. now
+// is whether to hold the shard in that block's epoch. next is whether to hold the shard, or its
+// children if it is split, in the next epoch.
 type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 
 // PartSource fetches the data for shard catchups from peers. Its methods may block. They return
-// ErrNotYet if no answer has arrived; then the caller may repeat the request.
+// ErrNotYet if no answer has arrived. The caller may then repeat the request.
 type PartSource interface {
-	// State fetches the state header of a shard at a sync point: point is the block before the
+	// State fetches the state header of a shard at a sync point. point is the block before the
 	// epoch's sync block.
 	State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error)
 	// Part fetches one part of that state and passes it to take, which verifies and stores it. If
@@ -38,11 +38,11 @@ type PartSource interface {
 		id trie.PartID,
 		take func([][]byte) error,
 	) error
-	// Chunks fetches the new chunks of a block, in the form that a node needs that holds only that
-	// one shard (ChunksFor).
+	// Chunks fetches the new chunks of a block, in the form for a node that holds only this shard
+	// (ChunksFor).
 	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
-	// Refused reports that the last state header or the last chunks for a shard were wrong, so that
-	// the source asks other peers from now on.
+	// Refused tells the source that its last state header or its last chunks for a shard were
+	// wrong. The source must then ask other peers.
 	Refused(point primitives.Hash, shard primitives.ShardID, err error)
 }
 
@@ -50,40 +50,42 @@ type PartSource interface {
 const (
 	catchUpBlocks  = 16 // blocks whose chunks are fetched together and applied in one step
 	finishBlocks   = 64 // blocks above the flat head whose chunks are fetched together
-	maxSpareShards = 2  // unneeded shards that are kept while the sync point is late
+	maxSpareShards = 2  // unneeded shards that are kept while there is no recent sync point
 )
 
-// Schedule changes the set of shards that an engine holds as a plan demands.
+// Schedule changes the set of shards that an engine holds, according to a plan.
 //
-// Problem. Each epoch assigns validators to other shards. A node must obtain the shards of the next
-// epoch in time, and drop old shards, while it produces and validates blocks.
+// Problem. Each epoch may assign validators to other shards. A node must obtain the shards of the
+// next epoch in time, and drop old shards, while it produces and validates blocks.
 //
 // Invariants. (1) Step never waits for peers, so that the engine's goroutine continues to import
-// blocks: requests run on other goroutines, at most one per shard, and a later Step uses their
-// results. (2) A shard that is needed in this epoch or the next is never dropped, nor is a shard
-// whose state no other node may have yet (handedOver). (3) Each catchup's sync point is stored.
-// After a restart the catchup continues there, or it is abandoned and its data is removed.
+// blocks. Requests run on other goroutines, at most one per shard, and a later Step uses their
+// results. (2) Step never drops a shard that is needed in this epoch or the next. It also never
+// drops a shard whose state no other node may have yet (handedOver). (3) Each catchup's sync point
+// is stored. After a restart the catchup continues from that point, or it is abandoned and its data
+// is removed.
 //
 // Outline. For each shard that the plan wants and the tip does not hold, a catchup starts at the
 // newest sync point: fetch the state header, create a ShardCatchup, fetch the parts, apply the
 // blocks up to the flat head, finish. A shard that neither this epoch nor the next needs is
-// untracked. While no newer sync point exists, up to maxSpareShards of these stay, because the next
-// holder of a shard may need the state parts of this node.
+// untracked. While no newer sync point exists, up to maxSpareShards of such shards stay, because
+// the next holder of a shard may need state parts from this node.
 //
-// A catchup is abandoned if its shard is split before it ends; catchups of the children start at
-// the sync point of the next epoch. If a newer sync point appears before a catchup has its complete
-// state, it starts again at the newer one, because peers drop the older state.
+// If its shard is split before a catchup ends, the catchup is abandoned. Catchups of the children
+// start at the sync point of the next epoch. If a newer sync point appears before a catchup has its
+// complete state, the catchup starts again at the newer point, because peers drop the older state.
 //
-// Schedule's methods run on the engine's goroutine, as those of ShardCatchup do.
+// All methods run on the engine's goroutine.
 //
 // Rejected. Fetching on the engine's goroutine: imports would stop. Holding every shard for some
 // more epochs: this multiplies the disk space.
 type Schedule struct {
 	// Go runs a function that may block. nil: on a new goroutine.
 	Go func(func())
-	// Parallel is the number of parts of a shard that are fetched at the same time; 0 means one.
-	// Blocks is the number of blocks that one step applies; 0 means catchUpBlocks.
-	Parallel, Blocks int
+	// Parallel is the number of parts of a shard that are fetched at the same time. 0: one.
+	Parallel int
+	// Blocks is the number of blocks that one step applies. 0: catchUpBlocks.
+	Blocks int
 	// WaitRemovals makes Step wait until the rows of untracked shards are removed, so that the
 	// effects of a step depend only on the chain. The simulator sets it.
 	WaitRemovals bool
@@ -92,11 +94,11 @@ type Schedule struct {
 	plan     Plan
 	source   PartSource
 	catchups map[primitives.ShardID]*catchup
-	failed   map[primitives.ShardID]primitives.Hash // the tip at the last start of a catchup that failed, by shard
-	scans    map[storage.EpochBegin]*pointScan      // searches for sync points, of the newest epochs only
+	failed   map[primitives.ShardID]primitives.Hash // by shard: the tip when a catchup last failed to start
+	scans    map[storage.EpochBegin]*pointScan      // searches for the sync points of the newest epochs
 	asking   sync.WaitGroup                         // running requests
-	begun    bool                                   // catchups from before the restart have been checked
-	more     bool                                   // the last step made progress, and another step can follow at once
+	begun    bool                                   // catchups of an earlier run have been checked
+	more     bool                                   // the last step made progress, so another step may do more at once
 }
 
 // catchup is one shard that is being caught up.
@@ -106,18 +108,18 @@ type catchup struct {
 	point    storage.BlockRef
 	header   *StateHeader
 	total    uint64
-	received atomic.Uint64 // parts that are stored
+	received atomic.Uint64 // number of stored parts
 	session  *ShardCatchup
 	chunks   map[primitives.Hash][]*primitives.Chunk
-	reply    chan answer // receives the result of the running request; nil: none runs
+	reply    chan answer // receives the result of the running request; nil: no request runs
 	cancel   context.CancelFunc
 }
 
-// answer is the result of a request: a function that a later Step runs on the engine's goroutine.
+// answer applies the result of a request. A later Step calls it on the engine's goroutine.
 type answer func()
 
-// NewSchedule returns the schedule of an engine with Options.Scheduled. It continues catchups from
-// before a restart.
+// NewSchedule returns the schedule of an engine, which must have Options.Scheduled. The schedule
+// continues catchups of an earlier run of the node.
 func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
 	return &Schedule{
 		e:        e,
@@ -129,13 +131,13 @@ func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
 	}
 }
 
-// PlanOf returns the plan of a validator: it holds the shards whose chunks it produces.
+// PlanOf returns the plan to hold the shards for which a validator produces chunks.
 func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 	return func(at *BlockNode, shard primitives.ShardID) (now, next bool) {
 		e.epochMu.Lock()
 		defer e.epochMu.Unlock()
 		now, err := e.epochs.CaresAboutShard(at.Header().EpochID, account, shard)
-		now = now || err != nil // if unknown, keep the shard
+		now = now || err != nil // on an error, keep the shard
 		next, err = e.epochs.CaresAboutShardNextEpoch(at.Header().PrevHash, account, shard)
 		return now, next || err != nil
 	}
@@ -145,8 +147,8 @@ func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 func (s *Schedule) CatchingUp() []primitives.ShardID { return slices.Sorted(maps.Keys(s.catchups)) }
 
 // Step does everything that is possible without waiting for peers. The caller calls it after each
-// block, and at intervals if no block arrives. While rows of an untracked shard are being removed,
-// it does nothing. An error is a fault of this node, not of a peer.
+// block, and at intervals if no block arrives. Step does nothing while rows of an untracked shard
+// are being removed. An error is a fault of this node, not of a peer.
 func (s *Schedule) Step() error {
 	tip := s.e.Tip()
 	s.more = false
@@ -166,8 +168,8 @@ func (s *Schedule) Step() error {
 			return err
 		}
 	}
-	// While there is no recent sync point, a dropped shard could not be caught up again until there
-	// is a newer one. So shards whose state is complete are kept.
+	// Without a recent sync point, a dropped shard could not be caught up again until a newer point
+	// exists. So do not abandon catchups whose state is complete.
 	late, spare := s.e.stateSnapshots.last.Load().stale(), 0
 	for _, id := range s.CatchingUp() {
 		if s.removing() {
@@ -192,7 +194,7 @@ func (s *Schedule) Step() error {
 		switch {
 		case held && !wanted:
 			if at := s.e.flatHead; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
-				continue // a branch may still need the shard, or no other node has it yet
+				continue // a branch may still need the shard, or no other node may have it yet
 			}
 			if late && spare < maxSpareShards {
 				spare++
@@ -212,7 +214,7 @@ func (s *Schedule) Step() error {
 	return nil
 }
 
-// removing reports whether rows of an untracked shard are being removed from the store.
+// removing returns whether rows of an untracked shard are being removed from the store.
 func (s *Schedule) removing() bool {
 	if s.WaitRemovals {
 		s.e.removalsDone.Wait()
@@ -220,10 +222,10 @@ func (s *Schedule) removing() bool {
 	return s.e.removalsRunning.Load() > 0
 }
 
-// repoint moves a catchup from its older sync point to the newest. Peers keep only the state of the
-// newest point, so parts that are still missing of the older one may never arrive. So the catchup
-// is normally abandoned and starts again. If the shard's state is complete and not older than the
-// newest point's, the catchup continues with that point's header.
+// repoint moves a catchup from an older sync point to the newest. Peers keep only the state of the
+// newest point, so missing parts of the older state may never arrive. Therefore repoint normally
+// abandons the catchup, which then starts again. But if the shard's state is complete and at least
+// as new as the state of the newest point, the catchup continues with the newest point's header.
 func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	at, entered, err := s.e.storedShardAt(c.id)
 	if err != nil {
@@ -250,8 +252,8 @@ func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	return s.abandon(c)
 }
 
-// dropUnwanted abandons catchups that an earlier run of the node began and that are no longer
-// wanted. Each call abandons at most one. all is true if none was left.
+// dropUnwanted abandons catchups that an earlier run of the node began and that are not wanted now.
+// Each call abandons at most one. all means that none was left.
 func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	list, err := s.e.store.IncomingShards()
 	if err != nil {
@@ -272,8 +274,8 @@ func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	return true, nil
 }
 
-// savedPoint returns the stored sync point at which the catchup of a shard can continue. It returns
-// the zero value if there is none.
+// savedPoint returns the stored sync point from which the catchup of a shard can continue. It
+// returns the zero value if there is none.
 func (s *Schedule) savedPoint(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), catchupRow(id))
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -294,8 +296,8 @@ func (s *Schedule) wanted(at *BlockNode, id primitives.ShardID) bool {
 	return now || next
 }
 
-// Close cancels the running requests and waits until they have ended. A later Schedule continues
-// the catchups.
+// Close cancels the running requests and waits until they have ended. The catchups stay in the
+// store, so that a later Schedule can continue them.
 func (s *Schedule) Close() {
 	for _, c := range s.catchups {
 		c.cancel()
@@ -303,11 +305,11 @@ func (s *Schedule) Close() {
 	s.asking.Wait()
 }
 
-// advance takes all steps of one shard's catchup that are possible now.
+// advance does all steps of one shard's catchup that are possible now.
 func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 	c := s.catchups[id]
 	if c == nil {
-		if s.failed[id] == tip.Hash { // else peers would be asked again at once
+		if s.failed[id] == tip.Hash { // do not ask peers again at once
 			return nil
 		}
 		var err error
@@ -340,8 +342,8 @@ func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 // catchupRow is the name of the row that stores a catchup's sync point for a restart.
 func catchupRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
 
-// begin returns a new catchup of a shard, at the newest sync point or the stored one. It returns
-// nil if the catchup cannot start yet.
+// begin returns a new catchup of a shard. The catchup starts at the stored sync point or, if there
+// is none, at the newest. It returns nil if the catchup cannot start yet.
 func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error) {
 	r, err := Accounts(tip.Layout, id)
 	if err != nil {
@@ -359,7 +361,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 		if c.point.Height < newest.Height {
 			err = s.repoint(c, newest)
 		}
-		if err != nil || c.point.IsZero() { // abandoned; it starts again after its data is removed
+		if err != nil || c.point.IsZero() { // abandoned: starts again after its data is removed
 			return nil, err
 		}
 		return c, nil
@@ -371,10 +373,10 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 	if err != nil || !x.Layout.Equal(tip.Layout) {
 		return nil, err // the point is of an earlier epoch with another layout
 	}
-	// A catchup may start at the sync point of an earlier epoch if the node should hold the shard
-	// already: without this node the shard may get no chunks, and then no newer point would ever
-	// exist. If only the next epoch needs the shard, wait for the sync point of this epoch, but not
-	// longer than half of the epoch.
+	// A catchup may start at the sync point of an earlier epoch if this epoch already needs the
+	// shard: without this node the shard may get no chunks, and then no newer sync point would ever
+	// exist. If only the next epoch needs the shard, wait for this epoch's sync point, but at most
+	// for half of the epoch.
 	if x.Header().EpochID != tip.Header().EpochID {
 		if now, _ := s.plan(tip, id); !now {
 			if half, err := s.epochHalfDone(tip); err != nil || !half {
@@ -382,7 +384,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 			}
 		}
 	}
-	// CatchUpShard would refuse the point if this node held the shard at or after the block of that
+	// CatchUpShard refuses a sync point if this node held the shard at or after the block of the
 	// state.
 	if left, was := s.e.store.UntrackedAt(id); was {
 		index, err := x.Layout.Index(id)
@@ -411,15 +413,14 @@ type pointScan struct {
 }
 
 // maxScannedHeights is the number of heights that one step searches. The sync point is usually
-// among the first blocks of an epoch, but later if a shard has no chunks at first.
+// among the first blocks of an epoch. It is later if a shard has no chunks at first.
 const maxScannedHeights = 256
 
-// newest returns the newest sync point at or below the flat head. It searches first the epochs
-// whose states peers keep, and then takes the newest sync point whose state this node keeps. It
+// newest returns the newest sync point at or below the flat head. It first searches the epochs
+// whose states peers keep. Then it takes the newest sync point whose state this node keeps. It
 // returns the zero value if there is none, or if the search continues in the next step. Older sync
-// points are needed because an epoch has no sync point as long as a shard has no chunks in it. If
-// that shard's producers could not catch up from the previous sync point, there would never be
-// another one.
+// points are needed because an epoch has no sync point while a shard has no chunks in it. If that
+// shard's producers could not catch up from an older point, there would never be a new one.
 func (s *Schedule) newest() (storage.BlockRef, error) {
 	epochs, err := s.e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
@@ -459,7 +460,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 	return storage.BlockRef{}, nil
 }
 
-// epochHalfDone reports whether the flat head has passed the middle of the tip's epoch.
+// epochHalfDone returns whether the flat head has passed the middle of the tip's epoch.
 func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	err = s.e.Epochs(func(m *epoch.Manager) error {
 		first, length, _, err := m.EpochSpan(tip.Hash)
@@ -488,7 +489,7 @@ func (s *Schedule) forgetPoint(id primitives.ShardID) error {
 	return s.e.store.Write(&batch)
 }
 
-// isSourceFault reports whether an error means that data from the source is wrong.
+// isSourceFault returns whether an error means that data from the source is wrong.
 func isSourceFault(err error) bool {
 	var invalid chain.Invalid
 	return errors.Is(err, ErrChunk) || errors.Is(err, ErrMissing) || errors.Is(err, trie.ErrMissing) ||
@@ -524,7 +525,7 @@ func (s *Schedule) startSession(c *catchup) error {
 }
 
 // catchUp applies the next blocks up to the flat head. If none is left, it applies the blocks above
-// the flat head, and then the engine holds the shard.
+// the flat head. The engine then holds the shard.
 func (s *Schedule) catchUp(c *catchup) error {
 	for range cmp.Or(s.Blocks, catchUpBlocks) {
 		next, more, err := c.session.Next()
@@ -554,7 +555,7 @@ func (s *Schedule) catchUp(c *catchup) error {
 	return nil
 }
 
-// refuse drops the fetched chunks and reports them to the source as wrong.
+// refuse drops the fetched chunks and reports to the source that they are wrong.
 func (s *Schedule) refuse(c *catchup, err error) {
 	s.source.Refused(c.point.Hash, c.id, err)
 	clear(c.chunks)
@@ -581,7 +582,7 @@ func (s *Schedule) finish(c *catchup) error {
 		for _, x := range lack[:min(len(lack), finishBlocks)] {
 			list = append(list, x.Hash)
 		}
-		if len(list) == 0 { // nothing more to fetch: the fetched chunks are incomplete
+		if len(list) == 0 { // all chunks are fetched, so they must be incomplete
 			s.refuse(c, err)
 			return nil
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ask runs a request on another goroutine. A later Step runs the answer that it returns.
+// ask runs question on another goroutine. A later Step runs the answer that question returns.
 func (s *Schedule) ask(c *catchup, question func(context.Context) answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -56,7 +56,7 @@ func (s *Schedule) askHeader(c *catchup) {
 	})
 }
 
-// fetchParts requests the missing parts of a shard's state. If all are stored, it enters them.
+// fetchParts requests the missing parts of a shard's state. If all are stored, it calls Enter.
 func (s *Schedule) fetchParts(c *catchup) error {
 	has, err := c.session.Has()
 	if err != nil {
@@ -82,13 +82,13 @@ func (s *Schedule) fetchParts(c *catchup) error {
 			c.received.Add(1)
 			return true
 		})
-		return doNothing // parts that arrived are stored; the next step requests the rest
+		return doNothing // stored parts stay; the next step requests the missing parts
 	})
 	return nil
 }
 
-// parallel calls do for each number below n, at most s.Parallel calls at a time. It starts no
-// further call after one has returned false.
+// parallel calls do for each number below n, with at most s.Parallel calls at a time. After a call
+// has returned false, it starts no further calls.
 func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	var next atomic.Uint64
 	var failed atomic.Bool

@@ -4,7 +4,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Stage is the phase that a catchup is in.
+// Stage is the phase of a catchup.
 type Stage uint8
 
 // The stages, in the order of a catchup.
@@ -19,7 +19,7 @@ type CatchupProgress struct {
 	Shard       primitives.ShardID
 	Stage       Stage
 	Point       primitives.Height // height of the sync point
-	Here, Total uint64            // number of stored parts, and of all parts
+	Here, Total uint64            // numbers of stored parts and of all parts
 	At          primitives.Height // height of the block that the state has reached; 0: the state is incomplete
 }
 
@@ -41,8 +41,8 @@ func (s *Schedule) Progress() (out []CatchupProgress) {
 	return out
 }
 
-// catchupPosition contains what a step can change in a catchup. Step compares it to find out
-// whether there was progress.
+// catchupPosition contains what a step can change in a catchup. Step compares two of them to detect
+// progress.
 type catchupPosition struct {
 	coming, header, joined, asked bool
 	at                            primitives.Height
@@ -59,13 +59,13 @@ func (c *catchup) position() (p catchupPosition) {
 	return p
 }
 
-// More reports whether the last Step advanced a catchup. If so, another Step may advance it further
-// at once, without waiting for an answer of a peer or for a block.
+// More returns whether the last Step advanced a catchup. If so, another Step may advance the
+// catchup at once, without waiting for a peer or for a block.
 func (s *Schedule) More() bool { return s.more }
 
-// Settled reports whether a Schedule can step without waiting for the disk: all imported blocks are
-// persisted and returned by Stored, and the flat head is not being updated. If an update has ended,
-// Settled finishes it. It runs on the engine's goroutine.
+// Settled returns whether a Schedule can step without waiting for the disk. That is so if all
+// imported blocks are persisted and returned by Stored, and the flat head is not being updated. If
+// an update has ended, Settled finishes it. It runs on the engine's goroutine.
 func (e *Engine) Settled() (bool, error) {
 	if e.flatHeadUpdate != nil {
 		select {
@@ -83,8 +83,8 @@ func (e *Engine) Settled() (bool, error) {
 // Scheduled returns Options.Scheduled.
 func (e *Engine) Scheduled() bool { return e.o.Scheduled }
 
-// PlanOwn returns the plan of this node: the shards that Options.Tracks selects, and those whose
-// chunks an account of Options.Assigned produces.
+// PlanOwn returns the plan of this node. It holds the shards that Options.Tracks selects, and the
+// shards for which an account of Options.Assigned produces chunks.
 func (e *Engine) PlanOwn() Plan {
 	var plans []Plan
 	for _, a := range e.o.Assigned {
@@ -102,8 +102,8 @@ func (e *Engine) PlanOwn() Plan {
 	}
 }
 
-// startsWithShard reports whether a node that starts at the genesis block holds the shard from the
-// beginning.
+// startsWithShard returns whether a node that starts at the genesis block holds the shard from the
+// start.
 func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (bool, error) {
 	if e.tracks(genesis.Layout, id) {
 		return true, nil
@@ -124,9 +124,9 @@ func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (boo
 	return false, nil
 }
 
-// handedOver reports whether the shard has a new chunk in the epoch of the block at. If so, this
-// epoch's producers have its state, and this node may drop it. Otherwise this node may be the last
-// that has the state.
+// handedOver returns whether the shard has a new chunk in the epoch of the block at. If so, this
+// epoch's producers have the shard's state, and this node may drop it. Otherwise this node may be
+// the only one that has the state.
 func (e *Engine) handedOver(at *BlockNode, id primitives.ShardID) bool {
 	index, err := at.Layout.Index(id)
 	if err != nil {

@@ -15,13 +15,12 @@ import (
 // ErrUntracked means that this node does not hold the state of a shard.
 var ErrUntracked = errors.New("engine: this node does not have the state of the shard")
 
-// Track decides which shards a node holds: it reports whether to hold a shard of a layout (nearcore
-// TrackedShardsConfig).
+// Track returns whether a node holds a shard of a layout (nearcore TrackedShardsConfig).
 type Track func(primitives.ShardLayout, primitives.ShardID) bool
 
-// TrackShards returns a Track for these shards and their descendants. With a layout that records
-// its history (version 3 or later) this includes descendants after any number of splits, with older
-// layouts only the children.
+// TrackShards returns a Track for these shards and their descendants. If a layout records its
+// history (version 3 or later), that means descendants after any number of splits. With an older
+// layout it means only the children.
 func TrackShards(ids ...primitives.ShardID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		if slices.Contains(ids, id) {
@@ -35,7 +34,7 @@ func TrackShards(ids ...primitives.ShardID) Track {
 	}
 }
 
-// TrackUIDs does the same as TrackShards for shards that are given with their layout's version
+// TrackUIDs does the same as TrackShards for shards that are identified by id and layout version
 // (nearcore shard_tracker.rs).
 func TrackUIDs(uids ...primitives.ShardUID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
@@ -45,7 +44,7 @@ func TrackUIDs(uids ...primitives.ShardUID) Track {
 		if all, known := layout.Ancestors(id); known {
 			return slices.ContainsFunc(all, func(a primitives.ShardID) bool { return slices.Contains(uids, layout.UID(a)) })
 		}
-		parent, err := layout.Parent(id) // the version of the parent's layout is unknown
+		parent, err := layout.Parent(id) // the version of the parent's layout is unknown, so compare only ids
 		return err == nil && parent != id &&
 			slices.ContainsFunc(uids, func(u primitives.ShardUID) bool { return primitives.ShardID(u.ID) == parent })
 	}
@@ -58,28 +57,29 @@ func TrackAccounts(accounts ...primitives.AccountID) Track {
 	}
 }
 
-// tracks reports whether this node's options select a shard.
+// tracks returns whether this node's options select a shard.
 func (e *Engine) tracks(layout primitives.ShardLayout, id primitives.ShardID) bool {
 	return e.o.Tracks == nil || e.o.Tracks(layout, id)
 }
 
-// HoldsAll reports whether this node's options select all shards, so that it holds all shards at
+// HoldsAll returns whether this node's options select all shards. The node then holds all shards at
 // every block. Safe for concurrent use.
 func (e *Engine) HoldsAll() bool { return e.o.Tracks == nil }
 
-// Holds reports whether this node has the state of a shard at the head. Safe for concurrent use.
+// Holds returns whether this node has the state of a shard at the head. Safe for concurrent use.
 func (e *Engine) Holds(id primitives.ShardID) bool {
 	at := e.Head()
 	i, err := at.Layout.Index(id)
 	return err == nil && at.Shards[i].Held()
 }
 
-// Held reports whether this node has the shard's state. If it does not hold a shard, it has only
-// the shard's chunk headers and the receipts that the shard sends to held shards.
+// Held returns whether this node has the shard's state. If it does not, it has only the shard's
+// chunk headers and the receipts that the shard sends to held shards.
 func (s *ShardState) Held() bool { return s.Extra != nil }
 
-// holds returns which shards of a layout the node holds in a child block of parent, by shard index:
-// those that it holds in parent, and the tracked children of a shard that is split.
+// holds returns which shards of a layout this node holds in a child of parent, by shard index.
+// These are the shards that it holds in parent. If one of them is split, they are its tracked
+// children.
 func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool, error) {
 	out := make([]bool, layout.NumShards())
 	if layout.Equal(parent.Layout) {
@@ -97,8 +97,8 @@ func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool
 		if err != nil {
 			return nil, err
 		}
-		// With a Schedule, all children are held at first; the Schedule then drops those that the
-		// node does not need.
+		// A node with Options.Assigned first holds all children. Its Schedule then drops those that
+		// the node does not need.
 		out[i] = parent.Shards[index].Held() && (from == id || len(e.o.Assigned) > 0 || e.tracks(layout, id))
 	}
 	return out, nil
@@ -115,8 +115,8 @@ func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.Shar
 }
 
 // missing returns the index of the first shard whose new chunk in b is incomplete, or -1 if all are
-// complete. The chunk of a held shard is complete with its body. The chunk of another shard is
-// complete with the receipt proofs to the held shards.
+// complete. A held shard's chunk is complete if chunks has its body. Another shard's chunk is
+// complete if chunks has its receipt proofs to the held shards.
 func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, holds []bool) int {
 	held := heldIDs(layout, holds)
 	for i, h := range b.Body.Chunks {
@@ -133,9 +133,9 @@ func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.
 	return -1
 }
 
-// untrackedChunk returns the new chunk of a shard that is not held, reduced to the receipt proofs
-// to the held shards. came is the chunk as it was received; it may be nil if held is empty. An
-// error means that a proof is wrong.
+// untrackedChunk returns the new chunk of a shard that is not held, with only its receipt proofs to
+// the held shards. came is the received chunk; it may be nil if held is empty. An error means that
+// a proof is wrong.
 func untrackedChunk(
 	came *primitives.Chunk,
 	h *primitives.ChunkHeader,
@@ -165,7 +165,7 @@ func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader
 	}
 	s.Chunk = &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
 	raw, err := rec.Incoming(s.ID)
-	if errors.Is(err, storage.ErrNotFound) { // the genesis has none
+	if errors.Is(err, storage.ErrNotFound) { // the genesis has no receipts
 		return nil
 	}
 	if err != nil {
@@ -175,8 +175,8 @@ func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader
 	return err
 }
 
-// readBroughtReceipts decodes the receipt proofs of a chunk of which the node has no body. It
-// returns an empty list instead of nil, because nil means a chunk with a body.
+// readBroughtReceipts decodes the receipt proofs of a chunk without a body. It returns an empty
+// list instead of nil, because nil Proofs mean a chunk with a body.
 func readBroughtReceipts(raw []byte) ([]primitives.ReceiptProof, error) {
 	r := borsh.NewReader(raw)
 	list := primitives.ReadReceiptProofs(r)

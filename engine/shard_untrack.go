@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// UntrackShard makes the engine drop a shard: no node in memory holds it afterwards, and its state
-// is removed from disk in the background. It returns ErrNotYet if the states of some blocks are not
-// in memory because finality is far behind, or if the shard layout changes between the flat head
-// and the tip. It runs on the engine's goroutine while no block is between BeginImport and
+// UntrackShard makes the engine drop a shard. No node in memory holds the shard afterwards, and its
+// state is removed from disk in the background. It returns ErrNotYet if the states of some blocks
+// are not in memory because finality is far behind, or if the shard layout changes between the flat
+// head and the tip. It runs on the engine's goroutine while no block is between BeginImport and
 // FinishImport.
 func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	if err := e.quiesce(); err != nil {
@@ -46,9 +46,9 @@ func (e *Engine) removeShard(id primitives.ShardID, r storage.AccountRange) erro
 	e.removalsRunning.Add(1)
 	e.removalsDone.Go(func() {
 		defer e.removalsRunning.Add(-1)
-		_ = e.store.FinishUntrack() // the store returns the error at its next write
+		_ = e.store.FinishUntrack() // the next write to the store returns the error
 		if e.o.Snapshots {
-			_ = e.readSnapshots() // without those of the removed shard
+			_ = e.readSnapshots() // forgets the snapshots of the removed shard
 		}
 	})
 	return nil

@@ -9,22 +9,22 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// State is a block together with its shards' states. The states of recent blocks are tries. The
-// states of older blocks are historicalTries, which read only values from the store. Reads return
-// the same values and node counts as with a trie, but the roots are unknown.
-type State struct {
+// State is a block with the states of its shards. The states of recent blocks are tries. The states
+// of older blocks are historicalTries, which read only values from the store. They return the same
+// values and node counts as tries, but their roots are unknown.
+type State struct { // by shard index; nil: use the roots of the node, which is held
 	*BlockNode
 	historical []state.Trie // by shard index; nil: use the node's roots, which the State holds
-	ask        func() error // the argument of StateUntil
+	ask        func() error // argument of StateUntil
 }
 
-// StateAt returns the states after a block. The caller calls Release. ErrUnknown: the block is
-// unknown. storage.ErrGone: the state was garbage collected.
+// StateAt returns the states after a block. The caller must call Release. Errors: ErrUnknown if the
+// block is unknown; storage.ErrGone if the state was garbage collected.
 func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateUntil(nil, hash) }
 
-// StateUntil does the same as StateAt for a reader that may be cancelled. If the state is not in
-// memory, ask is called before each read and repeatedly during long scans; an error that it returns
-// ends the read. With a nil ask the reader cannot be cancelled.
+// StateUntil does the same as StateAt for a reader that can be cancelled. If the state is not in
+// memory, each read calls ask first, and long scans call it repeatedly. An error of ask ends the
+// read. With a nil ask the reader cannot be cancelled.
 func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, error) {
 	if at := e.BlockNode(hash); at != nil && at.Acquire() {
 		return &State{BlockNode: at}, nil
@@ -60,8 +60,8 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	return s, nil
 }
 
-// Block returns a block from memory, or else from the store without its states. ErrUnknown: there
-// is no such block. Safe for concurrent use.
+// Block returns a block from memory or, without states, from the store. It returns ErrUnknown if
+// there is no such block. Safe for concurrent use.
 func (e *Engine) Block(hash primitives.Hash) (*BlockNode, error) {
 	if at := e.BlockNode(hash); at != nil {
 		return at, nil
@@ -112,7 +112,7 @@ type storedValues struct {
 	at       storage.BlockRef
 	shard    primitives.ShardID
 	accounts storage.AccountRange
-	ask      func() error // called before reads; its error ends the read. nil: none
+	ask      func() error // called before each read; an error ends the read; nil: not called
 }
 
 func (s storedValues) get(key []byte) ([]byte, error) {

@@ -13,22 +13,22 @@ import (
 
 // flatHeadUpdate is a running update (advance) of the flat head.
 //
-// Problem. The store keeps one full copy of the state, the flat state, as it is after one block,
-// the flat head (nearcore: flat storage head). The store has later blocks only as changes.
+// Problem. The store keeps one full copy of the state, the flat state. It is the state after one
+// block, the flat head (nearcore: flat storage head). The store has later blocks only as changes.
 // Advancing the flat head rewrites many rows and takes longer than a block, so the import of blocks
 // must not wait for it.
 //
-// Invariants. (1) The flat head is a final block, so it never has to go back. It does not pass the
-// block that was final when the oldest revert point was made. (2) All blocks above it are in
-// memory; blocks that do not descend from it are dropped. (3) An update crosses at most one change
-// of the shard layout, and only as its first step. (4) While an update runs, at most
-// maxAboveFlatHead final blocks or maxAboveFlatHeadBytes of changes accumulate; then the next block
-// waits for it. (5) A crash at any time leaves the old flat head and the log of the later blocks,
-// from which the next start rebuilds the tries (state_reopen.go).
+// Invariants. (1) The flat head is a final block, so it is never reverted. It does not pass the
+// block that was final when the oldest revert point was made. (2) All blocks above the flat head
+// are in memory. Blocks that do not descend from it are dropped. (3) An update crosses at most one
+// change of the shard layout, and only as its first step. (4) While an update runs, at most
+// maxAboveFlatHead final blocks or maxAboveFlatHeadBytes of changes accumulate. Then the next block
+// waits for the update. (5) A crash at any time leaves the old flat head and the log of the later
+// blocks. From these the next start rebuilds the tries (state_reopen.go).
 //
 // Outline. After each persisted block, stepFlatHead asks the store whether an update is due. If so,
-// beginFlatHeadUpdate retains the states of the old and the new flat head and starts a goroutine.
-// The goroutine computes which frontier rows change, saves the state transitions that witnesses of
+// beginFlatHeadUpdate holds the states of the old and the new flat head and starts a goroutine. The
+// goroutine computes which frontier rows change, saves the state transitions that witnesses of
 // later blocks still need (witness_store.go), advances the store's flat head, and makes the state
 // snapshots that are due (statesync_snapshot.go). A later stepFlatHead finishes the update on the
 // engine's goroutine: from then on forests read from the new flat state, and older blocks are
@@ -38,42 +38,43 @@ import (
 // twice at once, and blocks on an abandoned branch would have to be undone on disk. Updating on the
 // engine's goroutine: imports would stop meanwhile.
 type flatHeadUpdate struct {
-	from, to  *BlockNode   // the old and the new flat head, both retained
-	inherited []ShardState // the states after from, by shard index of to
-	done      chan error   // receives the result once
-	endPause  func()       // ends the pause before the update (PauseFlatHead)
+	from, to  *BlockNode   // the old and the new flat head; their states are held
+	inherited []ShardState // states after from, by shard index of to
+	done      chan error   // receives the result of the update once
+	endPause  func()       // ends the pause before the update (PauseFlatHead) early
 }
 
-// wait ends the pause and returns the update's result when it has ended.
+// wait ends the pause, waits until the update has ended, and returns its result.
 func (f *flatHeadUpdate) wait() error {
 	f.endPause()
 	return <-f.done
 }
 
 // Limits of the final blocks and of the bytes of changes that accumulate while the flat head is
-// updated. Changes take about ten times their size in memory, outcomes included. Beyond the limits
-// the next block waits for the update.
+// updated. The next block waits for the update if they are exceeded. In memory, changes and
+// outcomes take about ten times the size of the changes.
 const (
 	maxAboveFlatHead      = 32 * storage.DefaultFlatHeadBlocks
 	maxAboveFlatHeadBytes = 8 * storage.DefaultFlatHeadBytes
 )
 
-// PauseFlatHead makes each update of the flat head first wait for the duration that ask returns,
-// except when the limits are near. An update uses a core for some milliseconds. Without the pause
-// it would run just after a block is persisted, when that block is sent to peers and clients. Safe
-// for concurrent use.
+// PauseFlatHead makes each update of the flat head wait first, unless the limits are near. ask
+// returns for how long. An update uses a core for some milliseconds. Without the pause it would run
+// right after a block is persisted, when that block is sent to peers and clients. Safe for
+// concurrent use.
 func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store(&ask) }
 
-// flatHeadUrgent reports whether an update to the block to should not pause, because half of the
-// limits are reached.
+// flatHeadUrgent returns whether an update to the block to must not pause, because half of a limit
+// is reached.
 func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
 	return to.Height()-min(to.Height(), e.flatHead.Height()) >= maxAboveFlatHead/2 ||
 		e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
 }
 
-// stepFlatHead finishes an update that has ended, or starts one if the store wants it. If an update
-// failed because the disk was full, it returns nil and does not retry, because the store accepts no
-// more writes until it is opened again. No block is lost, since the log has all of them.
+// stepFlatHead finishes an update that has ended, or starts one if the store wants it. It returns
+// nil if an update failed because the disk was full. It does not retry that update, because the
+// store accepts no more writes until it is opened again. No block is lost, because the log has all
+// of them.
 func (e *Engine) stepFlatHead() error {
 	if err := e.tryStepFlatHead(); !errors.Is(err, storage.ErrFull) {
 		return err
@@ -146,13 +147,13 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 		err := e.writeFlatHeadUpdate(f)
 		from.Release()
 		to.Release()
-		f.done <- err // last, so that the receiver finds nothing retained
+		f.done <- err // only after the releases: the receiver relies on them
 	}()
 	return nil
 }
 
-// beforeSplit returns the last block before the first layout change between the flat head and to,
-// or to itself if there is no such block above the flat head.
+// beforeSplit returns the last block before the first layout change between the flat head and to.
+// If no such block is above the flat head, it returns to.
 func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	for x := to; x != nil && x != e.flatHead; {
 		parent := e.Imported(x.Header().PrevHash)
@@ -165,12 +166,12 @@ func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 }
 
 // writeFlatHeadUpdate writes the changes between the old and the new flat head to the store. It
-// runs concurrently with the engine's goroutine and, of its data, uses only the proofs.
+// runs concurrently with the engine's goroutine.
 func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
-		if s.root == nil { // not held, or dropped by a block between
+		if s.root == nil { // not held, or untracked between from and to
 			if s = e.lastHeldState(f, i); s == nil {
 				continue
 			}
@@ -186,7 +187,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	if err := e.saveProofs(f.to); err != nil {
 		return err
 	}
-	if err := e.makeSnapshots(f.from); err != nil { // complete what a crash has left undone
+	if err := e.makeSnapshots(f.from); err != nil { // complete the snapshots that a crash has interrupted
 		return err
 	}
 	e.stateSnapshots.updating.Store(true)
@@ -197,10 +198,10 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	return e.makeSnapshots(f.to)
 }
 
-// lastHeldState returns the newest state, of the blocks after the old flat head up to the new one,
-// of a shard that the old flat head holds and the new one does not. It returns nil if there is
-// none. This can happen after a start, if an interrupted catchup left the shard's results for only
-// some of these blocks.
+// lastHeldState returns the newest state of a shard in the blocks after the old flat head, up to
+// the new flat head. It is for a shard that the old flat head holds and the new one does not. It
+// returns nil if none of these blocks holds the shard. Such a shard exists after a start if an
+// interrupted catchup left its results for only some of these blocks.
 func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	if f.inherited[i].root == nil {
 		return nil
@@ -213,7 +214,7 @@ func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	return nil
 }
 
-// finishFlatHeadUpdate ends an update, with the result err, on the engine's goroutine.
+// finishFlatHeadUpdate ends an update on the engine's goroutine. err is the result of the update.
 func (e *Engine) finishFlatHeadUpdate(err error) error {
 	f := e.flatHeadUpdate
 	e.flatHeadUpdate = nil
@@ -225,9 +226,9 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 			s.root.Forest().Abandon()
 		}
 	}
-	// The flat state is now that of f.to, so the forests read from it. Loads that still use the
-	// previous source, and those of a split shard that is not fully loaded, read older values from
-	// the state history. The forests of new shards no longer need their parents' forests.
+	// The flat state is now that of f.to, so the forests read from it. A load that still uses the
+	// previous source reads older values from the state history. So does a split shard that is not
+	// fully loaded. The forests of new shards no longer need their parents' forests.
 	for i := range f.to.Shards {
 		if r := f.to.Shards[i].root; r != nil {
 			r.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
@@ -242,7 +243,7 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 func (e *Engine) AdvanceFlatHead() error { return e.AdvanceFlatHeadWithin(context.Background()) }
 
 // AdvanceFlatHeadWithin does the same as AdvanceFlatHead, but starts no update after ctx is done.
-// Then the next start applies more blocks from the log.
+// The next start then applies more blocks from the log.
 func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 	if _, err := e.Flush(); err != nil || e.parent != nil {
 		return err
@@ -264,8 +265,8 @@ func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 
 // dropBelowFlatHead drops all nodes from memory except the new flat head and its descendants.
 func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
-	// This is deferred before the unlock of mu, so it runs after the unlock: freeing the nodes
-	// takes time.
+	// Deferred before the unlock of mu, so that it runs after the unlock: freeing the nodes takes
+	// time.
 	defer func() {
 		e.resident = slices.DeleteFunc(e.resident, func(x *BlockNode) bool { return e.Imported(x.Hash) != x })
 	}()
@@ -285,7 +286,7 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 		return ok
 	}
 	for hash, x := range e.entries {
-		if x.persisted.Load() && !descends(x) { // a block in flight to the disk is dropped later
+		if x.persisted.Load() && !descends(x) { // a block that is not on disk yet is dropped later
 			delete(e.entries, hash)
 			if !x.evicted {
 				x.Release()

@@ -10,14 +10,15 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// The frontier of a shard's trie is a set of subtrees that together cover the trie. The store has
-// the path, hash and memory usage of each, on several levels (trie.Levels). When a node starts, it
-// builds its trie from these hashes, so that it need not read all values of the state.
+// The frontier of a shard's trie is a set of subtrees that together cover the trie. For each of
+// these, the store has the path, hash and memory usage, on several levels (trie.Levels). When a
+// node starts, it builds its trie from these hashes, so that it need not read all values of the
+// state.
 
-// valueFlag is set in the stored memory usage of a frontier entry whose subtree is a single value.
+// valueFlag is set in the stored memory usage of a frontier entry if its subtree is a single value.
 const valueFlag = 1 << 63
 
-// storedNode returns the form in which the store has a frontier entry of the given level.
+// storedNode returns the stored form of a frontier entry of the given level.
 func storedNode(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	s := storage.FrontierNode{Level: uint8(level), Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
 	if f.IsValue {
@@ -26,7 +27,7 @@ func storedNode(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	return s
 }
 
-// entryOf is the inverse of storedNode, without the level.
+// entryOf is the inverse of storedNode. It omits the level.
 func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	return trie.FrontierEntry{
 		Path:    s.Path,
@@ -36,8 +37,8 @@ func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	}
 }
 
-// appendFrontier appends to out how a shard's frontier changes, on all levels, when the trie old becomes
-// the trie root. If old is nil, it appends the whole frontier of root.
+// appendFrontier appends to out the changes of a shard's frontier, on all levels, when the trie old
+// becomes the trie root. If old is nil, it appends the whole frontier of root.
 func appendFrontier(
 	out []storage.FrontierChange,
 	shard primitives.ShardID,
@@ -70,11 +71,11 @@ func appendFrontier(
 	return out, nil
 }
 
-// rows returns a reader of the frontier of a shard that is in the store now.
+// rows returns a reader of a shard's frontier in the store's current state.
 func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
 
-// rowsOf returns a trie.Rows that reads the frontier of a shard with read, which is the method Frontier
-// of a store or of a snapshot of the store.
+// rowsOf returns a trie.Rows that reads the frontier of a shard with read. read is the Frontier
+// method of a store or of a stale reader of it.
 func rowsOf(
 	read func(primitives.ShardID, uint8, []byte, func(storage.FrontierNode) bool) error,
 	shard primitives.ShardID,
@@ -91,7 +92,7 @@ type frontierRows [trie.Levels]levelRows
 // levelRows has the encoded entries of one level, in the order in which they were added.
 type levelRows struct {
 	b    []byte
-	ends []uint64 // the end of each entry in b
+	ends []uint64 // end offset of each entry in b
 }
 
 func (r *frontierRows) add(level int, f *trie.FrontierEntry) {
@@ -107,8 +108,8 @@ func (l *levelRows) entry(start, end uint64) (path []byte, hash primitives.Hash,
 	return b[32 : len(b)-8 : len(b)-8], primitives.Hash(b[:32]), binary.LittleEndian.Uint64(b[len(b)-8:])
 }
 
-// sorted returns the start and end of each entry in b, sorted by path. The entries were added in another
-// order, since the builder completes an inner subtree before the one that contains it.
+// sorted returns the start and end of each entry in b, sorted by path. The entries are in another
+// order, because the builder completes an inner subtree before the subtree that contains it.
 func (l *levelRows) sorted() [][2]uint64 {
 	at, start := make([][2]uint64, len(l.ends)), uint64(0)
 	for i, end := range l.ends {
@@ -123,8 +124,8 @@ func (l *levelRows) sorted() [][2]uint64 {
 	return at
 }
 
-// each calls yield with all entries in the order of the store's keys: by level, then by path. It stops
-// and returns false when yield returns false. The path of an entry aliases r.
+// each calls yield with all entries in the order of the store's keys: by level, then by path. If
+// yield returns false, it stops and returns false. The path of an entry aliases r.
 func (r *frontierRows) each(shard primitives.ShardID, yield func(storage.FrontierChange) bool) bool {
 	for level := range r {
 		l := &r[level]

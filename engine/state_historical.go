@@ -13,14 +13,14 @@ import (
 // memory.
 type historicalValues interface {
 	get(key []byte) ([]byte, error) // nil: the key does not exist
-	// scan yields the pairs with from <= key < to, ascending, until yield returns false.
-	// to nil: no end.
+	// scan yields the pairs with from <= key < to, ascending, until yield returns false. A nil to
+	// means no upper bound.
 	scan(from, to []byte, yield func(key, value []byte) bool) error
 }
 
 // historicalTrie implements state.Trie from key-value pairs only, to read older states. A path has
-// as many nodes as in nearcore's trie, because contracts pay gas for each node, but the hashes and
-// lengths of the nodes are made up, and the root is unknown.
+// as many nodes as in nearcore's trie, because contracts pay gas for each node. The hashes and
+// lengths of these nodes are placeholders, and the root is unknown.
 type historicalTrie struct {
 	base historicalValues
 	over []state.Change // changes by Update, ascending by key
@@ -45,7 +45,7 @@ func (t *historicalTrie) get(key []byte) ([]byte, error) {
 	return t.base.get(key)
 }
 
-// scan yields the pairs of base with the changes applied.
+// scan yields the pairs of base with the changes in over applied.
 func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	i, _ := slices.BinarySearchFunc(
 		t.over,
@@ -80,7 +80,7 @@ func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) boo
 	return err
 }
 
-// first returns the first key from from on and below to, or nil if there is none.
+// first returns the first key with from <= key < to, or nil if there is none.
 func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	err = t.scan(from, to, func(k, _ []byte) bool {
 		key = bytes.Clone(k)
@@ -89,7 +89,7 @@ func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	return key, err
 }
 
-// nibbleRange returns the range of keys, from on and below to, that share the first n nibbles with
+// nibbleRange returns the range from <= key < to of the keys that share the first n nibbles with
 // key. A nil to means no upper bound.
 func nibbleRange(key []byte, n int) (from, to []byte) {
 	from = append([]byte{}, key[:(n+1)/2]...)
@@ -125,9 +125,9 @@ func sharedNibbles(a, b []byte) int {
 }
 
 // forks returns the depths, in nibbles and ascending, at which other keys branch off from key.
-// found says that the key exists. If it does, the trie has a branch node at each of these depths.
-// If it does not, there may be no branch node at the last depth: part is true if all keys that
-// differ from key there continue with the same nibble.
+// found means that the key exists. Then the trie has a branch node at each of these depths. If the
+// key does not exist, there may be no branch node at the last depth: part is true if all keys that
+// differ from key at that depth continue with the same nibble.
 func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
 	for n := 0; ; { // keys before key
 		from, to := nibbleRange(key, n)
@@ -159,13 +159,14 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	if found || len(depths) == 0 {
 		return depths, false, nil
 	}
-	// All keys below the last fork differ from key there. Is there more than one branch among them?
+	// All keys that share the prefix up to the last depth differ from key there. Check whether
+	// their next nibbles differ.
 	from, to := nibbleRange(key, depths[len(depths)-1])
 	one, err := t.first(from, to)
 	if err != nil {
 		return nil, false, err
 	}
-	next := append(bytes.Clone(one), 0) // if one ends here, the next key is any other
+	next := append(bytes.Clone(one), 0) // if one ends at that depth, any other key is another branch
 	if d := depths[len(depths)-1]; 2*len(one) > d {
 		_, next = nibbleRange(one, d+1)
 	}
@@ -178,7 +179,7 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	return depths, other == nil, nil
 }
 
-// Lengths in bytes of the made-up nodes: a branch with half of its children, and other nodes
+// Lengths in bytes of placeholder nodes: a branch with half of its children, and other nodes
 // without their key part.
 const (
 	historicalBranchLen = 1 + 2 + 8*32 + 8
@@ -268,7 +269,7 @@ func (t *historicalTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	return t.get(key)
 }
 
-// Scan implements state.Trie. It records values, but not the nodes that it passes.
+// Scan implements state.Trie. It records the values but not the nodes on the way.
 func (t *historicalTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
 	from, to := nibbleRange(prefix, 2*len(prefix))
 	if after != nil {
@@ -298,7 +299,7 @@ func (t *historicalTrie) Update(changes []state.Change, _ state.Recording) (stat
 	return &historicalTrie{t.base, append(merged, old...)}, nil
 }
 
-// Root implements state.Trie. It returns zero, because the root is unknown; callers do not use it.
+// Root implements state.Trie. The root is unknown, so Root returns zero, and callers do not use it.
 func (t *historicalTrie) Root() primitives.Hash { return primitives.Hash{} }
 
 // MemoryUsage implements state.Trie. It returns 0; only proposals to split a shard use it.
@@ -312,7 +313,8 @@ func (t *historicalTrie) FindSplit(state.Recording) (primitives.TrieSplit, error
 // NewRecording implements state.Trie.
 func (t *historicalTrie) NewRecording() state.Recording { return new(historicalRecording) }
 
-// historicalRecording sums the sizes of the distinct nodes and values read from a historicalTrie.
+// historicalRecording sums the sizes in bytes of the distinct nodes and values read from a
+// historicalTrie.
 type historicalRecording struct {
 	seen  map[primitives.Hash]uint64
 	order []primitives.Hash

@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// maxForest is the greatest size of one forest in bytes, whatever the budget: slightly less than
-// the trie's node references can address.
+// maxForest is the maximum size of one forest in bytes, whatever the budget. It is slightly less
+// than what the trie's node references can address.
 const maxForest = 56 << 30
 
-// share returns the memory budget in bytes of each held shard: an equal part of Options.StateBytes.
+// share returns the memory budget of each held shard in bytes: an equal part of Options.StateBytes.
 func (e *Engine) share(shards []ShardState) uint64 {
 	n := uint64(0)
 	for i := range shards {
@@ -25,21 +25,21 @@ func (e *Engine) share(shards []ShardState) uint64 {
 // is the trie's memory usage.
 func bytesOfState(usage uint64) uint64 { return usage + usage/4 }
 
-// roomy reports whether a forest uses less than half of its budget, so that nodes may be loaded in
+// roomy returns whether a forest uses less than half of its budget. Nodes may then be loaded in
 // advance.
 func (e *Engine) roomy(f *trie.Forest) bool {
 	return f.Bytes() < e.share(e.Head().Shards)/2
 }
 
-// Evicted returns the approximate number of bytes of tries that were evicted so far. Safe for
+// Evicted returns the approximate number of trie bytes that were evicted so far. Safe for
 // concurrent use.
 func (e *Engine) Evicted() uint64 { return e.evictedBytes.Load() }
 
 // trim keeps the tries within their memory budget. If the states after entry exceed the budget,
 // trim replaces their least recently used nodes by hashes. The states of earlier blocks still
 // contain these nodes, so their memory is freed only when the flat head has passed those blocks.
-// Therefore trim evicts at most once between two updates of the flat head. Until then the budget
-// may be exceeded by nodes that are loaded meanwhile and by those that changed after the flat head.
+// Therefore trim evicts at most once between two updates of the flat head. Until the next update,
+// newly loaded and newly changed nodes may exceed the budget.
 func (e *Engine) trim(entry *BlockNode) error {
 	if e.o.StateBytes == 0 || e.trimmedAt > e.flatHead.Height() {
 		return nil

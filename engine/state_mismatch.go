@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// mismatch is the error for a stored block whose changes do not lead to the block's state root.
+// mismatch is the error for a stored block whose stored changes do not lead to its state root.
 type mismatch struct {
 	w     *waiting
 	shard int
@@ -30,8 +30,8 @@ func (m *mismatch) Error() string {
 
 func (m *mismatch) Unwrap() error { return ErrInconsistent }
 
-// explained checks whether err contains a mismatch. If so, it adds a diagnosis of which stored data
-// is wrong. It writes nothing: the data folder stays as it was found.
+// explained returns err. If err contains a mismatch, it adds a diagnosis of which stored data is
+// wrong. It writes nothing to disk.
 func (e *Engine) explained(err error) error {
 	var m *mismatch
 	if !errors.As(err, &m) {
@@ -46,16 +46,16 @@ func (e *Engine) explained(err error) error {
 		err, strings.Join(says, "; "))
 }
 
-// explain diagnoses a mismatch. Each stored change contains the old value of its key, and
-// explain checks that it equals the value in the parent's state. Then it applies the chunk again.
+// explain diagnoses a mismatch. Each stored change contains the old value of its key. explain
+// checks that this value equals the value in the parent's state. Then it applies the chunk again.
 func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	s, prev := &m.w.entry.Shards[m.shard], &m.w.prev[m.shard]
 	stored, err := m.w.rec.Changes(s.ID)
 	if err != nil {
 		return nil, err
 	}
-	// The values that the changes replaced are equal to those in the parent's state, unless one of
-	// the two was damaged on disk.
+	// Each old value equals the value in the parent's state, unless one of the two was damaged on
+	// disk.
 	moved := 0
 	for i := range stored {
 		old, err := prev.root.Get(stored[i].Key, nil)
@@ -134,14 +134,14 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	return append(says, fmt.Sprintf("%d changes differ", differ)), nil
 }
 
-// Bounds of what a diagnosis prints of a key or value, in bytes, because a value may have
-// megabytes.
+// Bounds of what a diagnosis prints of a key or value, in bytes. A value may have megabytes.
 const (
-	maxExcerpt    = 256 // of its beginning
+	maxExcerpt    = 256 // from its start
 	maxDifference = 32  // from the first byte that differs
 )
 
-// excerpt returns the beginning of a key or value in hex, and its length if the rest is cut off.
+// excerpt returns the first bytes of a key or value in hex. If it cuts off the rest, it adds the
+// length.
 func excerpt(b []byte) string {
 	if len(b) <= maxExcerpt {
 		return fmt.Sprintf("%x", b)
@@ -149,8 +149,8 @@ func excerpt(b []byte) string {
 	return fmt.Sprintf("%x... (%d bytes)", b[:maxExcerpt], len(b))
 }
 
-// firstDifference describes where two keys or values begin to differ. It is needed if their printed
-// excerpts are equal. It returns an empty string if the excerpts differ or the two are equal.
+// firstDifference describes where two keys or values begin to differ. It returns an empty string if
+// their excerpts show the difference, or if the two are equal.
 func firstDifference(a, b []byte) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

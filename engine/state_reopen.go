@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrInconsistent means that stored data contradicts itself, for example that a stored block does
-// not lead to its state root.
+// ErrInconsistent means that stored data contradicts itself. For example, a stored block does not
+// lead to its state root.
 var ErrInconsistent = errors.New("engine: stored chain is inconsistent")
 
-// resume continues a stored chain. It loads the flat head with the frontier of its tries, then the
-// blocks above it in order. Their stored changes are applied to the tries, and the resulting roots
-// must be those in the blocks.
+// resume continues a stored chain. It loads the flat head and the frontier of its tries, then the
+// blocks above the flat head in order. It applies the stored changes of these blocks to the tries.
+// The resulting roots must be those in the blocks.
 func (e *Engine) resume() error {
 	tip := e.store.Tip()
 	genesis, err := e.store.BlockAt(e.chain.Height)
@@ -75,12 +75,12 @@ func (e *Engine) resume() error {
 	return errors.Join(e.loadProofs(), e.loadSnapshots())
 }
 
-// waiting is a block whose states are to be restored: the flat head, with rec nil, or a block above
-// it.
+// waiting is a block whose states are to be restored. rec is nil if the block is the flat head.
+// Otherwise the block is above the flat head.
 type waiting struct {
 	rec           *storage.Record
 	entry, parent *BlockNode
-	prev          []ShardState // the states after the parent, by shard index of the block
+	prev          []ShardState // states after parent, by shard index of entry
 }
 
 // loadWaiting loads a block above the flat head, without its states.
@@ -103,10 +103,10 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	return &waiting{rec: rec, entry: entry, parent: parent}, nil
 }
 
-// restore restores the states of blocks. The blocks must be ordered parents before children. Shards
-// are restored concurrently, each on its own goroutine, since nothing else runs during a start. At
-// a block with a new layout, all earlier blocks are restored first, and then the states of the
-// child shards are made.
+// restore restores the states of blocks. Parents must come before their children. Shards are
+// restored concurrently, each on its own goroutine, because nothing else runs during a start.
+// Before a block with a new layout is restored, all earlier blocks are restored, because the states
+// of child shards are made from theirs.
 func (e *Engine) restore(back []*waiting) error {
 	from := 0
 	for i, w := range back {
@@ -123,8 +123,8 @@ func (e *Engine) restore(back []*waiting) error {
 	return e.restoreRun(back[from:])
 }
 
-// restoreRun restores the states of blocks. The parent of each block must be restored already, or
-// be among the blocks before it and have the same layout.
+// restoreRun restores the states of blocks. The parent of each block must already be restored, or
+// be among the earlier blocks and have the same layout.
 func (e *Engine) restoreRun(back []*waiting) error {
 	shards := 0
 	for _, w := range back {
@@ -156,8 +156,8 @@ func (e *Engine) restoreRun(back []*waiting) error {
 }
 
 // restoreShard restores the trie of one shard after a block. For the flat head it imports the trie
-// from the frontier; for another block it applies the stored changes to the parent's trie. It
-// returns a mismatch if the root differs from the one in the block.
+// from the frontier. For any other block it applies the stored changes to the parent's trie. It
+// returns a mismatch if the root differs from the root in the block.
 func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	s := &w.entry.Shards[i]
 	if !s.Held() {
@@ -187,8 +187,8 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	return nil
 }
 
-// importTrie returns a shard's trie as of the block at, imported from the frontier in the store.
-// root is its expected root.
+// importTrie returns a shard's trie after the block at. It imports the trie from the frontier in
+// the store. root is the expected root.
 func (e *Engine) importTrie(
 	at storage.BlockRef,
 	layout primitives.ShardLayout,
@@ -258,7 +258,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 		err := e.loadShard(rec, &entry.Shards[i], id, entry.Block.Body.Chunks[i].HeightIncluded)
 		if errors.Is(err, errNotHeld) {
 			err = loadUntracked(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
-		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // the state was dropped later
+		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // the shard was untracked later
 			entry.Shards[i] = ShardState{ID: id, Chunk: entry.Shards[i].Chunk}
 		}
 		holds[i] = entry.Shards[i].Held()
@@ -274,7 +274,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 			}
 		}
 	}
-	if !slices.Contains(holds, true) { // an old block without states: keep its receipts for all shards
+	if !slices.Contains(holds, true) { // an old block without states: keep the receipts for all shards
 		for i := range holds {
 			holds[i] = true
 		}
@@ -286,8 +286,8 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 // errNotHeld means that a stored block has no state of a shard.
 var errNotHeld = errors.New("engine: no state of the shard is stored")
 
-// loadShard reads the stored results of a block in a shard, except the trie. included is the height
-// of the block with the shard's last new chunk.
+// loadShard reads the stored results of a block in a shard, without the trie. included is the
+// height of the block with the shard's last new chunk.
 func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.ShardID, included primitives.Height) error {
 	s.ID, s.Extra = id, new(chain.ChunkExtra)
 	raw, err := rec.Extra(s.ID)
@@ -324,8 +324,8 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 }
 
 // loadOutgoing reads the outgoing receipts of the shard's last new chunk. The block with that chunk
-// may be garbage collected. The store keeps its record as long as these receipts may be needed, and
-// finds it by height and hash.
+// may be garbage collected. While its receipts may be needed, the store keeps its record and finds
+// it by height and hash.
 func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState, included primitives.Height) (err error) {
 	if s.OutgoingAt.IsZero() {
 		return nil

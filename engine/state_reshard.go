@@ -13,22 +13,22 @@ import (
 )
 
 // reshardChildren are the states with which the shards of a new layout start after a block. They
-// are made once, at the first request.
+// are computed once, at the first request.
 type reshardChildren struct {
 	shards []ShardState
 	shared []*sharedParent
 }
 
 // sharedParent is the part of a split shard's trie that one child keeps. Its nodes are in the
-// forest of the split shard, and the child's forest copies each of them when it is first read. The
-// sharedParent is cleared when the block is released, so that nodes that were never read do not
+// forest of the split shard. The child's forest copies each node when the node is first read. When
+// the block is released, the sharedParent is cleared. Otherwise nodes that were never read would
 // keep the old forest in memory.
 type sharedParent struct {
-	of    atomic.Pointer[BlockNode] // the last block before the split, held while whole is in use; nil: released
+	of    atomic.Pointer[BlockNode] // last block before the split, held while whole is in use; nil: released
 	whole atomic.Pointer[trie.Root]
 }
 
-// use calls f with the root of that part. It returns false if the part was released.
+// use calls f with the root of the shared part. It returns false if that part was released.
 func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	at := l.of.Load()
 	if at == nil || !at.Acquire() {
@@ -38,9 +38,9 @@ func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	return true, f(l.whole.Load())
 }
 
-// inherited returns the states with which the blocks after parent start, by shard index in layout:
-// those after parent, or, if the layout changes, those that reshard makes. The caller holds the
-// states of parent. Safe for concurrent use.
+// inherited returns the states with which children of parent start, by shard index in layout. These
+// are the states after parent. If the layout changes, they are the states that reshard computes.
+// The caller holds the states of parent. Safe for concurrent use.
 func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]ShardState, error) {
 	if layout.Equal(parent.Layout) {
 		return parent.Shards, nil
@@ -72,7 +72,7 @@ func (h *reshardChildren) release(parent *BlockNode) {
 	}
 }
 
-// reshard makes the states with which the shards of the new layout start (nearcore
+// reshard computes the states with which the shards of the new layout start (nearcore
 // chain/chain/src/resharding/manager.rs:234). It returns ErrReshard if the change is not a split of
 // one shard.
 func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
@@ -107,8 +107,8 @@ func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*res
 	return h, nil
 }
 
-// makeChild makes the state with which one child of a split shard starts: its part of the trie, in
-// a forest of its own, and a chunk extra with its part of the congestion info. The outgoing
+// makeChild computes the state with which one child of a split shard starts: its part of the trie
+// in a forest of its own, and a chunk extra with its part of the congestion info. The outgoing
 // receipts of the shard's last chunk belong to the child with the smaller id.
 func (e *Engine) makeChild(
 	h *reshardChildren,
@@ -151,8 +151,8 @@ func (e *Engine) makeChild(
 	return nil
 }
 
-// childAllowedShard returns the first allowed shard (CongestionInfo) of a child after a split.
-// nearcore computes it from the shard index alone, without the height.
+// childAllowedShard returns the allowed shard (CongestionInfo) with which a child of a split
+// starts. nearcore computes it from the shard index alone, without the height.
 func childAllowedShard(layout primitives.ShardLayout, i primitives.ShardIndex) uint16 {
 	return uint16(congestion.AllowedShard(0, i, layout.ShardIDs()))
 }
@@ -203,9 +203,10 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 	return nil
 }
 
-// childSource returns the source from which a child shard's forest loads what it has not copied
-// yet: the split shard's state after its last block. Until the flat state contains the child, that
-// block is retained and the source reads from memory. Afterwards it reads from the store's history.
+// childSource returns the source from which a child shard's forest loads nodes that it has not
+// copied yet: the split shard's state after its last block. Until the flat state contains the
+// child, that block is held and the source reads from memory. Afterwards it reads from the store's
+// history.
 func (e *Engine) childSource(
 	l *sharedParent,
 	at storage.BlockRef,
@@ -249,7 +250,7 @@ func Accounts(layout primitives.ShardLayout, id primitives.ShardID) (storage.Acc
 	return accounts(layout, i), err
 }
 
-// splits returns the shards that are split between two layouts, in the form that the store takes.
+// splits returns the shards that are split between two layouts, as the store expects them.
 func splits(from, to primitives.ShardLayout) (out []storage.Split) {
 	if from.Equal(to) {
 		return nil

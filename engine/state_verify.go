@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Verification checks the states of the flat head against their hashes, a limited number of
-// subtrees at a time.
+// Verification checks the states of the flat head against their hashes. Each Step checks a limited
+// number of subtrees.
 type Verification struct {
 	e     *Engine
 	entry *BlockNode
@@ -18,12 +18,13 @@ type Verification struct {
 	path  []byte
 }
 
-// preloadFrom is the memory usage in bytes of the smallest subtrees that Preload loads.
+// preloadFrom is the minimum memory usage in bytes of the subtrees that Preload loads.
 const preloadFrom = 64 << 10
 
 // Preload loads the upper levels of all tries after a start, on as many goroutines as there are
 // processors. Afterwards the first access of a key reads only one page of frontier entries and one
-// of values. It ends early if stop returns true or if half of a trie's memory budget is used.
+// page of values. Preload ends early if stop returns true or if half of a trie's memory budget is
+// used.
 func (e *Engine) Preload(stop func() bool) error {
 	e.mu.RLock()
 	entry := e.flatHead
@@ -64,8 +65,9 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// Verify starts a check of all states of the flat head. A node runs it after each start, because
-// the start verifies only the data that it reads. The caller calls Step until it is done, or Stop.
+// Verify starts a check of all states of the flat head. A node runs the check after each start,
+// because the start itself verifies only the data that it reads. The caller calls Step until it
+// returns done, or calls Stop.
 func (e *Engine) Verify() *Verification {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -75,9 +77,9 @@ func (e *Engine) Verify() *Verification {
 	return &Verification{e: e, entry: e.flatHead}
 }
 
-// Step checks about n subtrees. If the whole state fits into memory, the nodes that it reads stay
-// there. An error names the shard and the path of data that does not match its hash; then the data
-// folder is damaged.
+// Step checks about n subtrees. If the whole state fits into memory, the nodes that Step reads stay
+// there. An error means that the data folder is damaged. It names the shard and path of the data
+// that does not match its hash.
 func (v *Verification) Step(n int) (done bool, err error) {
 	if v.entry == nil {
 		return true, nil
@@ -101,7 +103,7 @@ func (v *Verification) Step(n int) (done bool, err error) {
 	return false, nil
 }
 
-// Stop ends the check before it is done. Afterwards Step must not be called.
+// Stop ends the check early. Step must not be called afterwards.
 func (v *Verification) Stop() {
 	if v.entry != nil {
 		v.entry.Release()
@@ -109,8 +111,8 @@ func (v *Verification) Stop() {
 	}
 }
 
-// StateSize returns the memory usage of a shard's state at the head, in nearcore's units; 0 if the
-// shard is not held.
+// StateSize returns the memory usage of a shard's state at the head, in nearcore's units. It
+// returns 0 if the shard is not held.
 func (e *Engine) StateSize(shard primitives.ShardIndex) uint64 {
 	return e.Head().trieOf(shard).MemoryUsage()
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// BootstrapSync starts a chain in an empty data folder at a recent block: it stores blocks without
-// states, then the states after the last of them, which are fetched in parts. Parts may arrive in
-// any order and over several runs of the process; each is verified on arrival. An error that wraps
-// chain.Invalid, trie.ErrMissing or trie.ErrCorrupt means that a peer sent wrong data. Only Part is
-// safe for concurrent use.
+// BootstrapSync starts a chain in an empty data folder at a recent block. It stores blocks without
+// states, then the states after the last of these blocks, which are fetched in parts. Parts may
+// arrive in any order and over several runs of the process. Each part is verified on arrival. An
+// error that wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt means that a peer sent wrong
+// data. Only Part is safe for concurrent use.
 type BootstrapSync struct {
 	o      Options
 	blocks []*primitives.Block
@@ -33,23 +33,23 @@ type BootstrapSync struct {
 type BootstrapInput struct {
 	// Blocks are the blocks from the genesis to the block whose state is fetched, in order, with
 	// validated headers. With Proof they are the genesis, the three blocks at the end of the proof,
-	// and all later ones. The older blocks need only a header: those before the last chunk of every
-	// shard and before all blocks in Proofs.
+	// and all later blocks. A block may be without its body if it is older than the last chunk of
+	// each shard and older than all blocks in Proofs.
 	Blocks []*primitives.Block
-	// Proof is the validated epoch sync proof with which the headers start, or nil if the headers
-	// go back to the genesis.
+	// Proof is the validated epoch sync proof with which the headers start. Nil: the headers start
+	// at the genesis.
 	Proof *headerchain.EpochProof
-	// Next are the chunks of all shards in the block after the last of Blocks, with their receipts,
-	// by shard index. Their headers contain the roots of the states to fetch.
+	// Next are the chunks of all shards in the block after the last of Blocks, by shard index, with
+	// their receipts. Their headers contain the roots of the states to fetch.
 	Next []*primitives.Chunk
-	// Proofs contain the receipts for shards that had no chunk in the last blocks: for each block
-	// after the last chunk of such a shard, the block's new chunks, by shard index, as receipt
-	// proofs to the shard. Blocks without such receipts have no entry.
+	// Proofs contain the receipts for shards that had no chunk in the last blocks. For each block
+	// after the last chunk of such a shard, they have the block's new chunks, by shard index, with
+	// receipt proofs to the shard. Blocks without such receipts have no entry.
 	Proofs map[primitives.Hash][]*primitives.Chunk
 }
 
-// BeginBootstrap begins or resumes a bootstrap in the store of o. It verifies the input against the
-// hashes in the blocks' headers.
+// BeginBootstrap begins or resumes a bootstrap in the store of o. It verifies b against the hashes
+// in the headers of the blocks.
 func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 	a := &BootstrapSync{
 		o:      o,
@@ -131,11 +131,11 @@ func (a *BootstrapSync) checkBlocks() error {
 	return a.checkNext()
 }
 
-// headerOnly returns whether the block has only a header. The genesis always counts as a whole block.
+// headerOnly returns whether the block has no body. The genesis always counts as a whole block.
 func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.Header.PrevHash.IsZero() }
 
-// bootstrapFirst is the name of the row with the BlockInfo of a block whose header is not known:
-// the first block of the epoch before the one that the epoch sync proof leads to.
+// bootstrapFirst is the name of the row with the BlockInfo of the first block of epoch T-1, if an
+// epoch sync proof leads to epoch T. That block's header is not known.
 const bootstrapFirst = "arrived first"
 
 // startAtProof makes the epoch manager start at the end of the proof. It adds the heights of the
@@ -228,7 +228,7 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 	return nil
 }
 
-// checkNext checks that next has the chunks of all shards after the last block, and that their
+// checkNext checks that next contains the chunks of all shards after the last block, and that their
 // hashes, shards and receipts match their headers. It returns ErrReshard if the shard layout
 // changes after the last block, because state sync cannot start there.
 func (a *BootstrapSync) checkNext() error {
@@ -270,7 +270,7 @@ func (a *BootstrapSync) stage() error {
 	return nil
 }
 
-// Root returns the root of the state to fetch of a shard.
+// Root returns the root of a shard's state that is to be fetched.
 func (a *BootstrapSync) Root(shard primitives.ShardIndex) primitives.Hash {
 	return a.next[shard].Header.PrevStateRoot
 }
@@ -318,8 +318,8 @@ func stagePart(
 	})
 }
 
-// Finish makes the fetched data the chain of the data folder, which Open then continues. All parts
-// must be stored.
+// Finish makes the fetched data the chain of the data folder. Open then continues that chain. All
+// parts must be stored.
 func (a *BootstrapSync) Finish() error {
 	last := a.stored[len(a.stored)-1]
 	last.Head = true

@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// StateHeader is the data with which a shard's catchup starts. It identifies the state to fetch and
-// the number of its parts.
+// StateHeader is the data with which a shard's catchup starts. It determines the state to fetch and
+// the number of the state's parts.
 type StateHeader struct {
 	// Chunk is the shard's newest chunk as of the sync point, with its outgoing receipts. The state
-	// to fetch is the one before this chunk.
+	// to fetch is the state before this chunk.
 	Chunk *primitives.Chunk
-	// Before contains the receipts that were sent to the shard since its previous chunk: for each
-	// block, the block's new chunks as receipt proofs to the shard.
+	// Before contains the receipts that were sent to the shard since its previous chunk. For each
+	// block, it has the block's new chunks with receipt proofs to the shard.
 	Before map[primitives.Hash][]*primitives.Chunk
 	// Root is the encoded root node of the state. Its memory usage determines the number of parts.
 	// It is empty for an empty state.
@@ -35,7 +35,7 @@ func (h *StateHeader) Parts() (uint64, error) {
 	return trie.NumParts(p.MemoryUsage()), nil
 }
 
-// StateHeader returns the state header of a shard at a sync point: point is the parent of the
+// StateHeader returns the state header of a shard at a sync point. point is the parent of the
 // epoch's sync block (SyncPoint). Part serves the parts of that state. Safe for concurrent use.
 func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*StateHeader, error) {
 	if int(shard) >= len(point.Shards) {
@@ -49,7 +49,7 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 			return nil, err
 		}
 	}
-	if at, err = e.Block(x.Hash); err != nil { // an evicted node has no chunks, so read the block again
+	if at, err = e.Block(x.Hash); err != nil { // an evicted node has no chunks: read the block from the store
 		return nil, err
 	}
 	out := &StateHeader{Chunk: at.Shards[shard].Chunk, Before: map[primitives.Hash][]*primitives.Chunk{}}
@@ -81,8 +81,8 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 	return out, err
 }
 
-// ChunksFor returns the new chunks of a block in the form that a node needs that holds only the
-// shard id: the chunk of that shard, and the other chunks as receipt proofs to that shard. Safe for
+// ChunksFor returns the new chunks of a block in the form for a node that holds only the shard id:
+// the chunk of that shard, and the other chunks with receipt proofs to that shard. Safe for
 // concurrent use.
 func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*primitives.Chunk, error) {
 	at, err := e.Block(block)

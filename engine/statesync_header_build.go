@@ -24,8 +24,8 @@ func chunkLeaves(chunks []*primitives.ChunkHeader) []primitives.Hash {
 
 // StateSyncHeader returns the state header of a shard in neard's form (nearcore
 // chain/chain/src/state_sync/adapter.rs ShardStateSyncResponseHeader). sync is the sync block, a
-// child of a SyncPoint. Part serves the parts of the state before the header's Chunk. Safe for
-// concurrent use.
+// child of a SyncPoint. Part serves the parts of the state before the chunk in this header. Safe
+// for concurrent use.
 func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*primitives.StateHeader, error) {
 	at, err := e.Block(sync)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*
 	return h, err
 }
 
-// broughtTo adds the receipts in the block x for the shard id, with their proofs, to h.
+// broughtTo adds to h the receipts in the block x for the shard id, with their proofs.
 func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitives.ShardID) error {
 	chunks, err := e.ChunksFor(x.Hash, id)
 	if err != nil {
@@ -85,7 +85,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	}
 	_, paths := primitives.Merklize(roots)
 	in, proofs := primitives.BlockReceipts{Block: x.Hash}, []primitives.RootProof{}
-	full, err := e.Block(x.Hash) // an evicted node has no chunks, so read the block again
+	full, err := e.Block(x.Hash) // an evicted node has no chunks: read the block from the store
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	primitives.Shuffle(primitives.NewChaCha20Rng(x.Header().PrevHash), order)
 	for _, i := range order {
 		c := chunks[i]
-		if c.Proofs == nil { // the chunk of the shard itself may contain receipts to the shard, too
+		if c.Proofs == nil { // the shard's own chunk may contain receipts to the shard, too
 			c = chain.CutChunk(full.Shards[i].Chunk, x.Layout, []primitives.ShardID{id})
 		}
 		p := chain.ProofTo(c, id)
@@ -112,12 +112,13 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	return nil
 }
 
-// VerifyStateHeader verifies a peer's state header. point is the parent of the sync block. It
-// checks that the header's chunk is the shard's newest chunk as of point, and checks its outgoing
-// receipts and its root node. It returns the receipts that were sent to the shard since its
-// previous chunk: for each block, the block's new chunks, by shard index, as receipt proofs. blocks
-// returns a block with a validated header, or nil. layout is the layout of the epoch. It returns
-// chain.Invalid if the sender is at fault, and ErrUnknown if a block is unknown.
+// VerifyStateHeader verifies a peer's state header. point is the parent of the sync block. layout
+// is the layout of the epoch. blocks must return a block with a validated header, or nil.
+// VerifyStateHeader checks that the header's chunk is the shard's newest chunk as of point. It also
+// checks the outgoing receipts and the root node. It returns the receipts that were sent to the
+// shard since its previous chunk: for each block, the block's new chunks, by shard index, with
+// receipt proofs. Errors: chain.Invalid if the sender is at fault; ErrUnknown if a block is
+// unknown.
 func VerifyStateHeader(
 	h *primitives.StateHeader,
 	point *primitives.Block,
@@ -186,23 +187,24 @@ func VerifyStateHeader(
 	return out, nil
 }
 
-// SyncBlock describes the sync block at which a node that is far behind starts, and the two blocks
-// before it.
+// SyncBlock describes a sync block at which a node that is far behind starts, and its last two
+// ancestors.
 type SyncBlock struct {
-	// Point is the parent of Sync, Before the parent of Point. The fetched states are those after
-	// Before.
+	// Point is the parent of Sync. Before is the parent of Point. The fetched states are those
+	// after Before.
 	Sync, Point, Before storage.BlockRef
 	Epoch               primitives.EpochID
 	Length              primitives.Height // epoch length in blocks
 	Complete            bool              // Point has new chunks of all shards; only then do all nodes agree on it
 	Layout              primitives.ShardLayout
-	// Path are the headers after the last one of the epoch sync proof, up to Before.
+	// Path are the headers after the end of the epoch sync proof, up to Before.
 	Path []*primitives.BlockHeader
 }
 
 // SyncBlockAhead finds the sync block of the highest header's epoch from headers alone. It returns
-// nil if there is none yet, if it is not final, or if no header is above the blocks. It reads all
-// headers after the epoch sync proof, but does not block AddHeaders or Precheck meanwhile.
+// nil if there is none yet, if the sync block is not final, or if no header is above the blocks. It
+// reads all headers after the epoch sync proof, but does not block AddHeaders or Precheck
+// meanwhile.
 func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	s, err := e.scanHeaders()
 	if err != nil || s.rows[0].Tree.Size() == 0 {
@@ -211,18 +213,17 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	return s.find()
 }
 
-// headerScan is a view of the headers of one moment.
+// headerScan is a snapshot of the headers.
 type headerScan struct {
 	disk   *headerRows        // reads rows on disk
 	rows   []*headerchain.Row // the newest rows, newest first; they may not be on disk yet
-	next   primitives.Hash    // hash of the header before rows
+	next   primitives.Hash    // hash of the parent of the oldest of rows
 	final  headerchain.Ref
 	layout primitives.ShardLayout
-	err    error // of the layout
+	err    error // error of reading layout
 }
 
-// scanHeaders returns a view of the current headers. It copies only the rows that may not be on
-// disk yet.
+// scanHeaders takes a snapshot of the headers. It copies only the rows that may not be on disk yet.
 func (e *Engine) scanHeaders() (*headerScan, error) {
 	l := &e.headerChain
 	l.mu.Lock()
@@ -244,8 +245,8 @@ func (e *Engine) scanHeaders() (*headerScan, error) {
 	return s, nil
 }
 
-// find reads the rows on disk and searches for the sync block; nil: there is none yet, or it is not
-// final.
+// find reads the rows on disk and searches for the sync block. It returns nil if there is none yet,
+// or if the sync block is not final.
 func (s *headerScan) find() (*SyncBlock, error) {
 	rows := s.rows
 	head := rows[0]
@@ -303,8 +304,8 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	return out, s.err
 }
 
-// MergeProofs adds the receipt proofs in more to those in to. The proofs in to and in more must be
-// for different shards.
+// MergeProofs adds the receipt proofs in more to those in to. The two must have proofs for
+// different shards.
 func MergeProofs(to, more map[primitives.Hash][]*primitives.Chunk) {
 	for hash, list := range more {
 		if to[hash] == nil {

@@ -11,38 +11,38 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// A shard can be caught up at a sync point. An epoch has a sync point only if each shard has had
-// two chunks in it. If the producers of a shard cannot obtain its state, the shard has no chunks,
-// so no later epoch has a sync point. If then every node dropped the last sync point's data, a
-// shard that is assigned to other producers each epoch would be lost forever. Therefore the data of
-// the newest sync point is kept until there is a newer one: its state snapshots
-// (statesync_snapshot.go), and all blocks since the start of its epoch, which a catchup applies.
-// The disk space for that grows with each epoch until Options.SyncPointEpochs epochs are kept. A
-// chain with only one shard keeps nothing, because its shard is never caught up.
+// A shard can be caught up only from a sync point. An epoch has a sync point only if each shard has
+// had two chunks in it. If the producers of a shard cannot obtain its state, the shard has no
+// chunks, and no later epoch has a sync point. If every node then dropped the last sync point's
+// data, a shard that is assigned to other producers each epoch would be lost forever. Therefore the
+// data of the newest sync point is kept until there is a newer one. That data is its state
+// snapshots (statesync_snapshot.go), and all blocks since the start of its epoch, which a catchup
+// applies. The disk space for the data grows until Options.SyncPointEpochs epochs are kept. A chain
+// with only one shard keeps none of it, because its shard is never caught up.
 
-// DefaultSyncPointEpochs is the number of epochs for which the newest sync point is kept while
+// DefaultSyncPointEpochs is the number of epochs for which the newest sync point's data is kept if
 // there is no newer one. It is four times the number of epochs that garbage collection keeps by
 // default.
 const DefaultSyncPointEpochs = 20
 
-// staleAge is the age in epochs from which the newest sync point counts as late. An age of 1 is
+// staleAge is the age in epochs from which the newest sync point counts as stale. An age of 1 is
 // normal at the start of an epoch.
 const staleAge = 2
 
-// ErrNoPoint is a warning: since the last epochs had no sync point, new producers of a shard cannot
+// ErrNoPoint is a warning: the last epochs had no sync point, so new producers of a shard cannot
 // fetch its recent state.
 var ErrNoPoint = errors.New("engine: no sync point")
 
 // lastPoint is the newest sync point at or below the flat head.
 type lastPoint struct {
-	begin storage.EpochBegin // the start of its epoch
+	begin storage.EpochBegin // start of the epoch of at
 	at    storage.BlockRef
-	age   int  // number of epochs that have begun since
-	keep  bool // its data is kept for catchups
+	age   int  // number of epochs that began after that epoch
+	keep  bool // the point's data is kept for catchups
 }
 
-// pointRow is the name of the row that stores the newest sync point. The row is needed because,
-// after a start, the blocks that a search would have to visit may be garbage collected.
+// pointRow is the name of the row that stores the newest sync point. A start reads the row instead
+// of searching, because the blocks that a search would visit may be garbage collected.
 const pointRow = "sync point"
 
 // AppendBorsh appends the stored form: 80 bytes, without age and keep.
@@ -58,8 +58,8 @@ func (p *lastPoint) DecodeBorsh(r *borsh.Reader) {
 }
 
 // aged returns the point with age and keep computed again. epochs are the epochs in the store,
-// ascending; most is the maximum age; shards is the number of shards. The age of a point never
-// decreases, even if garbage collection removes epochs that follow the point.
+// ascending. most is the maximum age for which data is kept. shards is the number of shards. The
+// age of a point never decreases, even if garbage collection removes epochs after the point.
 func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoint {
 	q := &lastPoint{begin: p.begin, at: p.at}
 	for _, b := range epochs {
@@ -72,7 +72,7 @@ func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoi
 	return q
 }
 
-// stale reports whether the point is late and its data is kept.
+// stale returns whether the point's age is at least staleAge and its data is kept.
 func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAge }
 
 // warning returns the warning for an epoch that has begun without a newer sync point.
@@ -101,7 +101,7 @@ func (e *Engine) pointEpochs() int {
 	return max(cmp.Or(e.o.SyncPointEpochs, DefaultSyncPointEpochs), keptSnapshotEpochs-1)
 }
 
-// watchesPoints reports whether this node needs sync points: it serves states or catches up shards.
+// watchesPoints returns whether this node needs sync points: it serves states or catches up shards.
 func (e *Engine) watchesPoints() bool { return e.o.Snapshots || e.o.Scheduled }
 
 // loadPoint reads the stored sync point. It ignores a point that is not on the chain, which is
@@ -131,8 +131,9 @@ func (e *Engine) loadPoint() error {
 	return err
 }
 
-// notePoints stores the newest of the found points, which is the last, and computes its age. It
-// warns if the newest point is late.
+// notePoints computes the age of the newest sync point, and warns if the point is stale. found are
+// newly found points, oldest first. If the last of them is newer than the stored point, notePoints
+// stores it.
 func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, shards int) error {
 	p := e.stateSnapshots.last.Load()
 	if n := len(found); n > 0 && (p == nil || found[n-1].at.Height > p.at.Height) {
@@ -166,7 +167,7 @@ func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 	return &syncPoint{p.at, p.begin, chunks}, err
 }
 
-// lastKept returns the newest sync point if its data is kept; else nil.
+// lastKept returns the newest sync point if its data is kept. Otherwise it returns nil.
 func (e *Engine) lastKept() *lastPoint {
 	if p := e.stateSnapshots.last.Load(); p != nil && p.keep {
 		return p
@@ -175,10 +176,10 @@ func (e *Engine) lastKept() *lastPoint {
 }
 
 // KeepFrom returns the height from which garbage collection must keep all blocks. It is the lower
-// of two heights. The first is the start of the epoch of the newest kept sync point, minus the
-// transaction validity period, because transactions after the point may refer to a block in that
-// period. The second is the last chunk of each held shard, because the next chunk needs its
-// receipts and all receipts since. Safe for concurrent use.
+// of two heights. (1) The start of the epoch of the newest kept sync point, minus the transaction
+// validity period: transactions after the point may refer to a block in that period. (2) The lowest
+// height of the held shards' last chunks: a shard's next chunk needs the last chunk's receipts and
+// all receipts that arrived later. Safe for concurrent use.
 func (e *Engine) KeepFrom() (primitives.Height, error) {
 	at, err := e.Block(e.store.Tip().FlatHead.Hash)
 	if err != nil {
@@ -200,8 +201,8 @@ func (e *Engine) KeepFrom() (primitives.Height, error) {
 type LastPoint struct {
 	At    storage.BlockRef
 	Epoch primitives.EpochID
-	Age   int  // number of epochs that have begun since; normally 0 or 1
-	Kept  bool // its data is kept for catchups
+	Age   int  // number of epochs that began after Epoch; normally 0 or 1
+	Kept  bool // the point's data is kept for catchups
 }
 
 // SyncPointNow returns the newest sync point. known is false if there is none, or if this node
@@ -214,11 +215,10 @@ func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 	return LastPoint{At: p.at, Epoch: p.begin.Epoch, Age: p.age, Kept: p.keep}, true
 }
 
-// SyncPoint returns the sync point of the epoch of the block at, on the branch of at: the parent of
-// the epoch's sync block. The sync block's parent is the first block at which every shard has had
-// at least two new chunks in the epoch, not counting chunks of the epoch's first block (nearcore
-// chain/chain/src/state_sync/utils.rs). It returns nil if the epoch has not reached its sync point
-// yet.
+// SyncPoint returns the sync point of the epoch of the block at, on at's branch. The sync point is
+// the parent of the epoch's sync block. It is the first block at which every shard has had at least
+// two new chunks in the epoch, without chunks in the epoch's first block (nearcore
+// chain/chain/src/state_sync/utils.rs). SyncPoint returns nil if the epoch has not reached it yet.
 func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
 	var list []*BlockNode // newest first, without the first block of the epoch
 	for x := at; ; {

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ServedSnapshot is a sync block whose states, in some shards, this node serves.
+// ServedSnapshot is a sync block. This node serves its states in the listed shards.
 type ServedSnapshot struct {
 	Sync        primitives.Hash
-	Announced   primitives.Hash // hash that snapshot hosts announce: of the block two before Sync
+	Announced   primitives.Hash // hash in the announcements of snapshot hosts: of the grandparent of Sync
 	Epoch       primitives.EpochID
 	EpochHeight uint64
 	Shards      []primitives.ShardID
@@ -23,7 +23,7 @@ type ServedSnapshot struct {
 // Not safe for concurrent use.
 type ServedSnapshots struct {
 	e     *Engine
-	scans map[storage.EpochBegin]*servedScan // by epoch: the newest ones, and that of an older kept sync point
+	scans map[storage.EpochBegin]*servedScan // by epoch: the newest epochs, and the epoch of an older kept sync point
 }
 
 // servedScan is the search for the served states of one epoch.
@@ -31,19 +31,19 @@ type servedScan struct {
 	scan     syncScan
 	point    storage.BlockRef
 	snapshot *ServedSnapshot
-	changes  uint64 // stateSnapshots.changes at the last check of the shards
+	changes  uint64 // value of stateSnapshots.changes when snapshot was last computed
 }
 
-// ServedSnapshots returns a search that has not examined any block yet.
+// ServedSnapshots returns a ServedSnapshots that has not examined any block yet.
 func (e *Engine) ServedSnapshots() *ServedSnapshots {
 	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*servedScan{}}
 }
 
-// List returns the two newest sync blocks that this node serves, the older first, among the epochs
-// whose states are kept. Two are needed because an epoch in which some shard has no chunks has no
-// sync block; then the shard's producers need the state of the epoch before. If none of these
-// epochs has a sync block, List returns that of the newest sync point as long as its data is kept.
-// It examines each block only once.
+// List returns the two newest sync blocks that this node serves, the older first, in the epochs
+// whose states are kept. An epoch has no sync block if a shard has no chunks in it. That shard's
+// producers then need the state of the epoch before, so List returns two. If none of these epochs
+// has a sync block, List returns that of the newest sync point while its data is kept. List
+// examines each block only once.
 func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 	e := o.e
 	if !e.o.Snapshots {
@@ -61,7 +61,7 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 		}
 	}
 	end := e.store.Tip().FlatHead.Height + 1
-	if e.stateSnapshots.updating.Load() { // during an update some states have no snapshot yet; they have one after it
+	if e.stateSnapshots.updating.Load() { // some states have no snapshot until the update ends
 		end = 0
 	}
 	for i, begin := range epochs {
@@ -98,9 +98,9 @@ func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *servedScan {
 	return s
 }
 
-// look searches for an epoch's sync block up to the height upTo, and determines the shards whose
-// states can be served. When further shards have been caught up, a later call adds them. Heights
-// from end on do not count yet.
+// look searches for an epoch's sync block below the height upTo, and determines the shards whose
+// states can be served. After more shards are caught up, a later call adds them. A sync block at
+// height end or above does not count yet.
 func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error {
 	e := o.e
 	changes := e.stateSnapshots.changes.Load()
@@ -146,7 +146,7 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 		}
 	}
 	s.changes, s.snapshot = changes, nil
-	if len(x.Shards) > 0 { // else no shard's state is here, for example because all were caught up later
+	if len(x.Shards) > 0 { // otherwise this node has no state, for example because it caught up all shards later
 		s.snapshot = x
 	}
 	return nil
@@ -165,8 +165,8 @@ func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id tri
 	return part, err
 }
 
-// lendState calls use with a shard's state after a block, from memory or from a state snapshot. The
-// root is valid only during the call.
+// lendState calls use with a shard's state after a block. It takes the state from memory or from a
+// state snapshot. The root is valid only during the call.
 func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
 	at := e.Imported(block)
 	there := at != nil && at.Acquire()

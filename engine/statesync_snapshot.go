@@ -17,68 +17,70 @@ import (
 
 // State snapshots for state sync.
 //
-// Problem. A peer that catches up fetches the state at an epoch's sync point in parts, which may
-// take hours. Meanwhile the chain continues, and the tries in memory and the flat state advance
-// past that block.
+// Problem. A peer that catches up a shard fetches the state at an epoch's sync point in parts,
+// which may take hours. Meanwhile the chain continues, and the tries in memory and the flat state
+// advance past that block.
 //
-// Invariants. (1) A snapshot is made only of a block at or below the flat head, so it never has to
-// be undone. (2) A snapshot is consistent: its frontier has the state root in the chunk header as
-// its hash, which is checked when it is made and when it is read. (3) A crash at any time costs
-// only the work done: the next update of the flat head makes the missing snapshots. (4) Snapshots
-// exist only for the newest keptSnapshots sync points of the last keptSnapshotEpochs epochs, and
-// for the newest sync point, however old it is, until there is a newer one (statesync_point.go).
-// (5) A snapshot prevents garbage collection of the state history since its block.
+// Invariants. (1) A snapshot is made only of a block at or below the flat head, so it is never
+// undone. (2) A snapshot is consistent: the hash of its frontier is the state root in the chunk
+// header. This is checked when the snapshot is made and when it is read. (3) A crash at any time
+// costs only the work done: the next update of the flat head makes the missing snapshots. (4)
+// Snapshots exist for the newest keptSnapshots sync points of the last keptSnapshotEpochs epochs.
+// They also exist for the newest sync point, however old it is, until there is a newer one
+// (statesync_point.go). (5) A snapshot prevents garbage collection of the state history since its
+// block.
 //
 // Outline. After each update of the flat head, makeSnapshots continues the search for the epoch's
 // sync point. At the sync point it stores, for each held shard, the upper levels of the trie's
 // frontier, which are some thousandths of the state. The values below are read from the store's
-// state history when a part is requested (lendSnapshot). The trie at the sync point is still in
-// memory, or it is computed from the flat head's trie by undoing the changes since (undoTo). If too
-// much has changed since, no snapshot is made (ErrFarBehind) until the next epoch.
+// state history when a part is requested (lendSnapshot). To make a snapshot, the trie at the sync
+// point is needed. If it is not in memory, it is computed from the flat head's trie by undoing the
+// later changes (undoTo). If too much has changed, no snapshot is made (ErrFarBehind) until the
+// next epoch.
 //
 // Rejected. A copy of the flat state, as nearcore makes with hard links of its database files: this
 // store has one log for all data. Keeping the trie in memory: it would retain every node that was
-// replaced since.
+// replaced later.
 
 // snapshotLevel is the lowest frontier level in a snapshot. The entries of this level are subtrees
-// of about 1 MiB; a state part covers some dozens of them.
+// of about 1 MiB. A state part covers some dozens of them.
 const snapshotLevel = 2
 
-// keptSnapshots is the number of sync points whose snapshots are kept. keptSnapshotEpochs is the
-// maximum age in epochs of such a sync point; it equals the least number of epochs that garbage
-// collection keeps.
+// keptSnapshots is the number of sync points whose snapshots are kept. keptSnapshotEpochs is their
+// maximum age in epochs. It equals the minimum number of epochs that garbage collection keeps.
 const (
 	keptSnapshots      = 2
 	keptSnapshotEpochs = storage.MinKeptEpochs
 )
 
 // maxUndoBytes bounds the bytes of keys and values that may be undone to make one snapshot.
-// Usually, as after a crash, only a few blocks have to be undone. But if this node did not keep
-// snapshots before, the sync point may be epochs ago, and in a busy shard the changes of an epoch
-// may not fit into memory. Then no snapshot is made until the next epoch.
+// Usually, as after a crash, only a few blocks are undone. But if this node did not keep snapshots
+// before, the sync point may be epochs ago. In a busy shard, the changes of an epoch may not fit
+// into memory.
 const maxUndoBytes = 256 << 20
 
-// undoBytesPerKey is the measured overhead of undoing one key: an entry in a map and in a list, and
-// two copies. 700,000 keys of 40 bytes with values of 16 bytes, 38 MB together, took 154 MB.
+// undoBytesPerKey is the measured overhead in bytes of undoing one key: an entry in a map and in a
+// list, and two copies. 700,000 keys of 40 bytes with values of 16 bytes, 38 MB together, took 154
+// MB.
 const undoBytesPerKey = 192
 
-// ErrFarBehind is a warning: a state snapshot was not made because too much has changed since its
+// ErrFarBehind is a warning: a state snapshot was not made because too much has changed after its
 // block.
 var ErrFarBehind = errors.New("engine: too much has changed since the block of the state snapshot, which is skipped")
 
 // stateSnapshots is the engine's data about state snapshots and sync points.
 type stateSnapshots struct {
 	mu        sync.Mutex
-	byBlock   map[primitives.Hash][]storage.StateSnapshot // what the store has, by block of the state
-	undoLimit int                                         // limit of undone bytes; 0: maxUndoBytes
-	givenUp   atomic.Uint64                               // number of snapshots not made because of undoLimit
-	// The flat head is being updated. Until the update ends, the state of a block that the flat
-	// head passes may be neither in memory nor in a snapshot.
+	byBlock   map[primitives.Hash][]storage.StateSnapshot // snapshots in the store, by block of the state
+	undoLimit int                                         // limit of undone bytes for a snapshot; 0: maxUndoBytes
+	givenUp   atomic.Uint64                               // number of snapshots that were not made because of undoLimit
+	// updating means that the flat head is being updated. Until the update ends, the state of a
+	// block that the flat head passes may be neither in memory nor in a snapshot.
 	updating atomic.Bool
 	last     atomic.Pointer[lastPoint]
 	changes  atomic.Uint64 // incremented when byBlock changes
 
-	// The following fields belong to the goroutine that updates the flat head.
+	// Only the goroutine that updates the flat head uses the following fields.
 	begun bool
 	scan  syncScan
 }
@@ -86,7 +88,7 @@ type stateSnapshots struct {
 // syncScan searches for the sync point of an epoch among the blocks at or below the flat head.
 type syncScan struct {
 	epoch storage.EpochBegin
-	next  primitives.Height // the next height to examine
+	next  primitives.Height // next height to examine
 	had   []int             // number of new chunks so far, by shard index
 	found bool
 }
@@ -95,12 +97,13 @@ type syncScan struct {
 // are served in parts.
 type syncPoint struct {
 	at     storage.BlockRef
-	begin  storage.EpochBegin // the start of its epoch
+	begin  storage.EpochBegin // start of the epoch of at
 	chunks []*primitives.ChunkHeader
 }
 
-// loadSnapshots reads the list of stored snapshots. If Options.Snapshots is off, it removes them
-// instead, because they prevent garbage collection; with Options.Inspect it writes nothing.
+// loadSnapshots reads the list of stored snapshots. If Options.Snapshots is off, it removes the
+// stored snapshots instead, because they prevent garbage collection. With Options.Inspect it
+// removes none.
 func (e *Engine) loadSnapshots() error {
 	if err := e.loadPoint(); err != nil {
 		return err
@@ -119,7 +122,7 @@ func (e *Engine) loadSnapshots() error {
 }
 
 func (e *Engine) readSnapshots() error {
-	e.stateSnapshots.mu.Lock() // held while reading, so that of two calls the later one stores its list last
+	e.stateSnapshots.mu.Lock() // locked before reading, so that concurrent calls store their lists in order
 	defer e.stateSnapshots.mu.Unlock()
 	list, err := e.store.StateSnapshots()
 	if err != nil {
@@ -158,7 +161,7 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	if err != nil || len(epochs) == 0 {
 		return err
 	}
-	// At a start, search the last epochs again: a crash may have prevented a snapshot, and the
+	// At a start, search the last epochs again. A crash may have prevented a snapshot, and the
 	// newest epoch may have no sync point yet.
 	anew, first := !x.begun, max(0, len(epochs)-keptSnapshots-1)
 	if x.begun {
@@ -193,7 +196,7 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	return e.dropOldSnapshots(epochs)
 }
 
-// pointIn continues the search in the i-th of the epochs.
+// pointIn continues the search for a sync point in epochs[i].
 func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at *BlockNode) (*syncPoint, error) {
 	end := at.Height() + 1
 	if i+1 < len(epochs) {
@@ -206,9 +209,10 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 	return point, err
 }
 
-// olderPoint returns the newest sync point among older, the epochs whose states are no longer kept
-// in general, if this point's data is kept. The point is stored; the epochs are searched for it
-// only if an older version of the program has written the data folder.
+// olderPoint returns the newest sync point if it is older than the epochs whose states are always
+// kept. older are those older epochs. It returns nil if that point's data is not kept. Normally the
+// store has a row of the point. Only a data folder of an older program version has no row; then
+// olderPoint searches older.
 func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
 	if p := e.stateSnapshots.last.Load(); p != nil {
 		if !p.keep {
@@ -226,10 +230,10 @@ func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) (
 	return nil, nil
 }
 
-// findPoint continues a search up to the height end or the epoch's last block, whichever comes
-// first. It counts new chunks as SyncPoint does. It returns nil if the point is not reached, was
-// returned by an earlier call, or does not exist in this epoch. end may be higher than the epochs
-// known to the caller.
+// findPoint continues a search up to the height end or to the epoch's last block, whichever is
+// lower. It counts new chunks as SyncPoint does. It returns nil if the search has not reached the
+// point yet, if an earlier call has returned the point, or if the epoch has none. end may be above
+// the last epoch that the caller knows.
 func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
 	for !s.found && s.next < end {
 		at, err := e.store.NextBlock(s.next)
@@ -250,8 +254,8 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 		if rec.Prev() == ref(e.genesis) {
 			continue
 		}
-		// Take the header's chunk mask to find out which chunks are new, because in a bootstrapped
-		// data folder some blocks have no body.
+		// The header's chunk mask marks the new chunks. It is used because some blocks of a
+		// bootstrapped data folder have no body.
 		var h primitives.BlockHeader
 		raw, err := rec.Header()
 		if err == nil {
@@ -274,7 +278,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 			continue
 		}
 		chunks, err := chunksIn(rec)
-		if err != nil || len(chunks) == 0 { // this node has only the header, and no state
+		if err != nil || len(chunks) == 0 { // this node has neither body nor state of the block
 			return nil, err
 		}
 		return &syncPoint{at, s.epoch, chunks}, nil
@@ -282,8 +286,8 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 	return nil, nil
 }
 
-// chunksIn returns the chunk headers of a stored block, or nil if only the block's header is
-// stored.
+// chunksIn returns the chunk headers of a stored block, or nil if the store has only the block's
+// header.
 func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 	var body primitives.BlockBody
 	raw, err := rec.Body()
@@ -294,7 +298,7 @@ func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 }
 
 // snapshotPoint makes the missing snapshots of the held shards at a sync point. base is the flat
-// head; the caller holds its states.
+// head. The caller holds base's states.
 func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	made := false
 	for i, h := range p.chunks {
@@ -336,11 +340,11 @@ func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) 
 }
 
 // SnapshotsGivenUp returns the number of snapshots that were not made because too much had changed.
-// Peers cannot fetch those states from this node.
+// This node cannot serve those states to peers.
 func (e *Engine) SnapshotsGivenUp() uint64 { return e.stateSnapshots.givenUp.Load() }
 
-// snapshotShard makes the snapshot that pin describes, of one shard. It returns false if the shard
-// is not held or too much has changed.
+// snapshotShard makes the snapshot that pin describes. It returns false if the shard is not held or
+// too much has changed.
 func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
 	root, err := e.stateAfter(pin, base)
 	if errors.Is(err, ErrFarBehind) {
@@ -374,16 +378,16 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 		}
 	}
 	err := e.store.SnapshotState(*pin, slices.Values(stubs))
-	// The shard was caught up or dropped after that block.
+	// The shard was caught up or untracked after that block.
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// stateAfter returns a shard's state after the block of pin: from memory, or from the flat head
-// base by undoing changes. The caller releases it. It returns nil if the shard is not held, and
-// ErrFarBehind if too much has changed.
+// stateAfter returns a shard's state after the block of pin: from memory, or by undoing changes
+// from base, the flat head. The caller must release it. It returns nil if the shard is not held,
+// and ErrFarBehind if too much has changed.
 func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
 	if x := e.Imported(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
@@ -398,9 +402,9 @@ func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.
 	return e.undoTo(pin.At, pin.Shard, base, cmp.Or(e.stateSnapshots.undoLimit, maxUndoBytes))
 }
 
-// undoTo returns a shard's state after the block to. It computes it from the state of base, which
-// the caller holds, by undoing the changes of the blocks between. The caller releases the result.
-// It returns a nil root if the shard is not held in base or was caught up after to, and
+// undoTo returns a shard's state after the block to. It starts from the state of base, which the
+// caller holds, and undoes the changes of all blocks after to. The caller must release the result.
+// The root is nil if the shard is not held in base or was caught up after to. The error is
 // ErrFarBehind if more than most bytes have changed.
 func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
@@ -429,7 +433,7 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			if size += len(c.Old) - len(newer); !there {
 				size += len(c.Key) + undoBytesPerKey
 			}
-			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, else it would keep the whole record in memory
+			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, because the slice would keep the whole record in memory
 		}
 		if size > most {
 			return nil, fmt.Errorf(
@@ -454,9 +458,9 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 	return root.Forest().Update(root, back, nil)
 }
 
-// dropOldSnapshots drops all snapshots except those of the newest keptSnapshots sync points that
-// are at most keptSnapshotEpochs epochs old, and those of the newest sync point as long as its data
-// is kept.
+// dropOldSnapshots drops all snapshots that are no longer needed. It keeps those of the newest
+// keptSnapshots sync points that are at most keptSnapshotEpochs epochs old. It also keeps those of
+// the newest sync point while that point's data is kept.
 func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	list, err := e.store.StateSnapshots()
 	if err != nil {
@@ -475,7 +479,7 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 		below = min(below, p.begin.Height)
 	}
 	for i := range list {
-		if p := &list[i]; !slices.Contains(oldest, p.Of) { // all states of an epoch are above those of the epoch before
+		if p := &list[i]; !slices.Contains(oldest, p.Of) { // states of later epochs are at greater heights
 			below = max(below, p.At.Height+1)
 		}
 	}
@@ -488,14 +492,13 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	return e.readSnapshots()
 }
 
-// lendSnapshot calls use with the state of a snapshot. The nodes that this loads are freed
-// afterwards.
+// lendSnapshot calls use with the state of a snapshot. It frees the nodes that use loads.
 func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
 	o := e.o.Tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
-	o.Frontier <<= 4 * snapshotLevel // so that the snapshot's lowest level is the forest's lowest
+	o.Frontier <<= 4 * snapshotLevel // makes the snapshot's lowest level the forest's lowest
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}

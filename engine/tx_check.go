@@ -39,8 +39,8 @@ func (e *Engine) checkAt(
 	tx *primitives.SignedTransaction,
 	signature verify.SignatureFunc,
 ) (*primitives.InvalidTxError, error) {
-	// Request the height from the remote chain here, because here an error can be returned. The
-	// checks below then find the height in the cache.
+	// Request the height from the remote chain now, because the checks below cannot return an error
+	// of the request. They then find the height in the cache.
 	if e.o.Base != nil {
 		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
 			if _, _, err := e.o.Base.Height(tx.BlockHash); err != nil {
@@ -76,8 +76,8 @@ func (e *Engine) checkAt(
 }
 
 // warmReceiver loads the account of a valid transaction's receiver into memory, so that applying
-// the transaction in a block need not wait for the disk. The checks have loaded the signer's
-// account already.
+// the transaction in a block need not wait for the disk. The signer's account is loaded by the
+// checks.
 func warmReceiver(
 	layout primitives.ShardLayout,
 	tries func(primitives.ShardIndex) state.Trie,
@@ -98,17 +98,17 @@ func warmReceiver(
 // ErrDiscarded means that a child engine was discarded, so its states can no longer be read.
 var ErrDiscarded = errors.New("engine: this chain was discarded (a world that has ended)")
 
-// acquireHead returns the head and retains its states, which the caller releases. Error:
+// acquireHead returns the head and holds its states. The caller must release them. Error:
 // ErrDiscarded.
 func (e *Engine) acquireHead() (*BlockNode, error) { return e.acquire(e.Head) }
 
-// acquireTip returns the tip and retains its states, which the caller releases. Error:
+// acquireTip returns the tip and holds its states. The caller must release them. Error:
 // ErrDiscarded.
 func (e *Engine) acquireTip() (*BlockNode, error) { return e.acquire(e.Tip) }
 
 func (e *Engine) acquire(which func() *BlockNode) (*BlockNode, error) {
 	for {
-		if x := which(); x.Acquire() { // else it was released because there is a newer one
+		if x := which(); x.Acquire() { // otherwise a newer block has replaced it
 			return x, nil
 		}
 		if e.gone.Load() {
@@ -131,8 +131,8 @@ func (e *Engine) checkBlock(head *BlockNode, base primitives.Hash) *primitives.I
 }
 
 // congested returns an error if the receiver's shard refuses new transactions because of
-// congestion. A shard that a split has just created accepts new transactions, because no chunk
-// header contains its congestion info yet.
+// congestion. The children of a split shard accept transactions right after the split, because no
+// chunk header contains their congestion info yet.
 func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) *primitives.InvalidTxError {
 	id := next.layout.ShardOf(receiver)
 	i, err := head.Layout.Index(id)
@@ -140,7 +140,7 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 		return nil
 	}
 	c := head.Block.Body.Chunks[i]
-	if c.ShardID != id { // this is the repeated header of the split shard
+	if c.ShardID != id { // the repeated header of the split shard
 		return nil
 	}
 	control := congestion.Control{
@@ -166,10 +166,10 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 	}
 }
 
-// KeyNonce returns the nonce of the transaction's access key, or gas key index, at the tip. For an
-// uninitialized account, which has no keys, it is the account's nonce. The bool is false if there
-// is no such key. The nonce serves to order pending transactions. It must not be shown to clients,
-// because the tip may not be on disk yet.
+// KeyNonce returns the nonce, at the tip, of the transaction's access key or gas key index. If the
+// account is uninitialized, it has no keys, and KeyNonce returns the account's nonce. The bool is
+// false if there is no such key. Use the nonce only to order pending transactions: the tip may not
+// be on disk yet, so the nonce must not be shown to clients.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	return e.keyNonce(e.acquireTip, tx)
 }
@@ -201,8 +201,8 @@ func (e *Engine) keyNonce(
 	return account.BootstrapNonce, ok && !account.IsInitialized(), err
 }
 
-// NonceKey returns the trie key of the value that contains the nonce that KeyNonce returns. The
-// value is the access key, the nonce of a gas key, or, if the account is uninitialized at the tip,
+// NonceKey returns the trie key of the value that contains KeyNonce's nonce. The value is the
+// access key or the nonce of a gas key. If the account is uninitialized at the tip, the value is
 // the account.
 func (e *Engine) NonceKey(tx *primitives.SignedTransaction) []byte {
 	handle := tx.PublicKey.Handle()
@@ -215,8 +215,8 @@ func (e *Engine) NonceKey(tx *primitives.SignedTransaction) []byte {
 	return primitives.AppendAccessKeyKey(nil, tx.SignerID, handle)
 }
 
-// isUninitialized reports whether the account exists at the tip and is uninitialized. It returns false
-// if the account cannot be read.
+// isUninitialized returns whether the account exists at the tip and is uninitialized. It returns
+// false if the account cannot be read.
 func (e *Engine) isUninitialized(id primitives.AccountID) bool {
 	tip, err := e.acquireTip()
 	if err != nil {
@@ -234,13 +234,13 @@ func (e *Engine) isUninitialized(id primitives.AccountID) bool {
 	return ok && err == nil && !account.IsInitialized()
 }
 
-// Unused reports whether the transaction's nonce is above the nonce of its key at the tip. If true,
-// no block of the tip's chain contains the transaction, so searching for it is unnecessary. If
-// false, the transaction may or may not be in a block.
+// Unused returns whether the transaction's nonce is above the nonce of its key at the tip. If true,
+// no block of the tip's chain contains the transaction, so it is unnecessary to search for it. If
+// false, a block may or may not contain the transaction.
 func (e *Engine) Unused(tx *primitives.SignedTransaction) bool { return e.unused(e.acquireTip, tx) }
 
-// UnusedAtHead is Unused at the head instead of the tip. Readers need it: a block that is not
-// persisted yet may have used the nonce, but readers do not see that block.
+// UnusedAtHead does the same as Unused at the head instead of the tip. Readers use it, because they
+// do not see blocks after the head, which may have used the nonce.
 func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
 	return e.unused(e.acquireHead, tx)
 }
@@ -253,11 +253,10 @@ func (e *Engine) unused(acquire func() (*BlockNode, error), tx *primitives.Signe
 	return err == nil && ok && tx.Nonce.Nonce > nonce
 }
 
-// readers is a pool of memory for reading a few values of a state, as each submitted transaction
-// requires.
+// readers is a pool of readers for a few values of a state. Each submitted transaction needs one.
 var readers = sync.Pool{New: func() any { return new(state.TrieUpdate) }}
 
-// readerOf returns a reader of t. The caller returns it with doneReading.
+// readerOf returns a reader of t. The caller must pass it to doneReading.
 func readerOf(t state.Trie) *state.TrieUpdate {
 	u := readers.Get().(*state.TrieUpdate)
 	u.Reset(t)
@@ -269,7 +268,8 @@ func doneReading(u *state.TrieUpdate) {
 	readers.Put(u)
 }
 
-// readSigner reads the signer's account, access key and gas key nonce. Absent ones stay nil.
+// readSigner reads the signer's account, access key and gas key nonce. Fields of absent values stay
+// nil.
 func readSigner(
 	layout primitives.ShardLayout,
 	tries func(primitives.ShardIndex) state.Trie,
@@ -307,7 +307,7 @@ func readSigner(
 }
 
 // Prepare chooses transactions from waiting for a shard's next chunk on parent. It ends early if
-// stop returns true. ErrOrphan: parent is unknown or was dropped. ErrUntracked: the shard is not
+// stop returns true. Errors: ErrOrphan if parent is not in memory; ErrUntracked if the shard is not
 // held.
 func (e *Engine) Prepare(
 	parent primitives.Hash,
@@ -321,7 +321,7 @@ func (e *Engine) Prepare(
 	}
 	defer p.Release()
 	next, err := e.rulesAfter(p)
-	if err != nil && e.Imported(parent) == nil { // the parent was dropped meanwhile
+	if err != nil && e.Imported(parent) == nil { // the parent was dropped during the call
 		err = ErrOrphan
 	}
 	if err != nil {

@@ -6,13 +6,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ancestry answers whether a block is an ancestor of another. With that the engine decides whether
-// a transaction may refer to a block: a reference block must be an ancestor that is at most a
-// validity period old. Safe for concurrent use.
+// ancestry looks up whether a block is an ancestor of another. A transaction's reference block must
+// be an ancestor that is at most a validity period old. Safe for concurrent use.
 type ancestry struct {
 	e *Engine
-	// recent caches, by hash, the heights of canonical blocks that were looked up in the store or
-	// in the remote chain.
+	// recent caches the heights of canonical blocks that were looked up in the store or in the
+	// remote chain, by hash.
 	mu     sync.Mutex // guards recent and order
 	recent map[primitives.Hash]primitives.Height
 	order  []primitives.Hash // keys of recent, oldest first
@@ -37,8 +36,8 @@ func (a *ancestry) remember(hash primitives.Hash, height primitives.Height) {
 	a.order = append(a.order, hash)
 }
 
-// valid reports whether base may be the reference block of a transaction in a child of parent: it
-// is an ancestor of the child, and parent.height <= base.height + validity period (nearcore
+// valid returns whether base may be the reference block of a transaction in a child of parent. base
+// must be an ancestor of the child, and parent.height <= base.height + validity period (nearcore
 // chain/chain/src/store/mod.rs check_transaction_validity_period).
 func (a *ancestry) valid(parent *BlockNode, base primitives.Hash) bool {
 	height, ok := a.height(parent, base)
@@ -46,20 +45,20 @@ func (a *ancestry) valid(parent *BlockNode, base primitives.Hash) bool {
 }
 
 // height returns the height of base. The bool is false if base is neither parent nor an ancestor of
-// it.
+// parent.
 func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.Height, bool) {
 	if at := a.e.Imported(base); at != nil { // above the flat head, on any branch
 		x := parent
 		for ; x != nil && x.Height() >= at.Height(); x = a.e.Imported(x.Header().PrevHash) {
-			if x.Hash == at.Hash { // hashes, because the node may have been replaced
+			if x.Hash == at.Hash { // compare hashes, because the node may have been replaced
 				return at.Height(), true
 			}
 		}
 		if x != nil {
 			return 0, false // not an ancestor
 		}
-		// Meanwhile the flat head has passed the blocks in between. It has also passed base, or
-		// base was dropped together with its branch. Either way the store has the answer.
+		// The flat head has passed the blocks in between during the loop. It has also passed base,
+		// or base was dropped with its branch. In both cases the store has the answer.
 	}
 	a.mu.Lock()
 	h, ok := a.recent[base]
@@ -68,7 +67,7 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 		return h, true
 	}
 	h, ok = a.e.canonicalHeight(base)
-	if !ok && a.e.o.Base != nil { // perhaps an ancestor on the remote chain
+	if !ok && a.e.o.Base != nil { // base may be on the remote chain
 		h, ok, _ = a.e.o.Base.Height(base)
 	}
 	if ok {
@@ -77,8 +76,8 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 	return h, ok
 }
 
-// canonicalHeight returns the height of a block at or below the flat head, where the store has only
-// the canonical chain. The bool is false if the store does not have the block.
+// canonicalHeight returns the height of a canonical block. The bool is false if the store does not
+// have the block on the canonical chain.
 func (e *Engine) canonicalHeight(hash primitives.Hash) (primitives.Height, bool) {
 	rec, err := e.store.BlockByHash(hash)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Witness is a chunk state witness, together with the contract data that the chunk's producer sends
-// in other messages.
+// Witness is a chunk state witness with the contract data that the chunk's producer sends in other
+// messages.
 type Witness struct {
 	*primitives.ChunkStateWitness
 	Transition primitives.TransitionKey // identifies the main transition
@@ -19,7 +19,7 @@ type Witness struct {
 	Deploys    [][]byte                 // code that the main transition deployed; nil if no longer in memory
 }
 
-// Witness builds the state witness of the chunk c on a known block (nearcore
+// Witness builds the state witness of the chunk c, whose parent must be known (nearcore
 // chain/chain/src/stateless_validation/state_witness.rs create_state_witness). This node must hold
 // the chunk's shard. Errors are those of Transition. Safe for concurrent use.
 func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
@@ -77,8 +77,8 @@ func toStateTransition(t *Transition) primitives.StateTransition {
 	return primitives.StateTransition{Block: t.Block, Base: t.Proof, PostState: t.Post}
 }
 
-// deployed returns the code that changes deploy to accounts. Global contracts are not included,
-// because every shard receives them (nearcore runtime/runtime/src/actions.rs:295).
+// deployed returns the code that changes deploy to accounts. It omits global contracts, because
+// every shard receives them (nearcore runtime/runtime/src/actions.rs:295).
 func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	for i := range changes {
 		key := changes[i].Key
@@ -94,8 +94,8 @@ func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	return out
 }
 
-// span is the range of blocks that the witness of a chunk covers, backwards from the chunk's
-// parent.
+// span is the range of blocks that a chunk's witness covers. It extends from the chunk's parent
+// backwards.
 type span struct {
 	epoch  primitives.EpochID     // the chunk's epoch
 	layout primitives.ShardLayout // the chunk's layout
@@ -104,8 +104,8 @@ type span struct {
 	last   *BlockNode             // the block with the shard's newest chunk
 	shard  primitives.ShardID     // the shard's id in last
 	index  primitives.ShardIndex
-	// The blocks whose new chunks sent the receipts that the newest chunk executed, newest first.
-	// The first of them is last.
+	// sources are the blocks whose new chunks sent the receipts that the newest chunk executed,
+	// newest first. The first is last.
 	sources []receiptSource
 }
 
@@ -114,10 +114,11 @@ type span struct {
 type spanStep struct {
 	split bool
 	at    *BlockNode
-	shard primitives.ShardID // if split: the child shard
+	shard primitives.ShardID // for a split: the child shard
 }
 
-// receiptSource is a block and the id that the witness's shard has in that block's layout.
+// receiptSource is a block and the witness's shard in it. to is the shard's id in that block's
+// layout.
 type receiptSource struct {
 	at *BlockNode
 	to primitives.ShardID
@@ -126,9 +127,9 @@ type receiptSource struct {
 func (s *span) genesis() bool { return s.last.Header().PrevHash.IsZero() }
 
 // span returns the range of blocks that the witness of a chunk on the block prev covers. The range
-// goes back from prev to the shard's newest chunk, and from there to the chunk before that
+// goes back from prev to the shard's newest chunk, and from there to the shard's previous chunk
 // (nearcore chain/chain/src/stateless_validation/chunk_validation.rs
-// get_state_witness_block_range). To find it, no states are needed.
+// get_state_witness_block_range). span needs no states.
 func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, error) {
 	at, err := e.Block(prev)
 	if err != nil {
@@ -183,8 +184,8 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 	}
 }
 
-// shardIn returns the id and index that a shard of layout, or the parent that it was split from,
-// has in the block at.
+// shardIn returns the id and index of a shard in the block at. layout is the layout of the shard.
+// If the shard was split off after that block, shardIn returns the parent shard.
 func shardIn(
 	at *BlockNode,
 	layout primitives.ShardLayout,
@@ -200,7 +201,7 @@ func shardIn(
 	return shard, index, err
 }
 
-// prove adds the receipt proofs of the source's new chunks to a witness.
+// prove adds the receipt proofs of the new chunks in src.at to a witness.
 func (src *receiptSource) prove(w *primitives.ChunkStateWitness) error {
 	for i := range src.at.Shards {
 		s := &src.at.Shards[i]

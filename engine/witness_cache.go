@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// witnessCache keeps transitions until their witnesses are built. A transition that is not in the
-// cache is computed again. Its size in bytes is bounded; the oldest transitions are evicted first.
-// Safe for concurrent use.
+// witnessCache keeps transitions until their witnesses are built. Transitions that are not in the
+// cache are computed again. The size of the cache is bounded. It evicts the oldest transitions
+// first. Safe for concurrent use.
 type witnessCache struct {
 	limit  int64 // bytes; 0: keeps nothing
 	mu     sync.Mutex
 	kept   map[proofKey]*Transition
 	order  []proofKey // oldest first
 	size   int64
-	saved  atomic.Bool // the store has the transitions row (witness_store.go)
-	wanted atomic.Bool // a transition of the last imported block is wanted
+	saved  atomic.Bool // the store has a transitions row (witness_store.go)
+	wanted atomic.Bool // the last imported block has a transition to be kept
 }
 
 type proofKey struct {
@@ -32,8 +32,8 @@ func (p *witnessCache) get(block primitives.Hash, shard primitives.ShardID) *Tra
 	return p.kept[proofKey{block, shard}]
 }
 
-// keep adds a transition, and evicts the oldest ones above the limit. It ignores a transition that
-// alone exceeds the limit.
+// keep adds a transition. While the cache exceeds the limit, it evicts the oldest transition. It
+// ignores a transition that exceeds the limit by itself.
 func (p *witnessCache) keep(t *Transition) {
 	key, n := proofKey{t.Block, t.Shard}, t.size()
 	p.mu.Lock()
@@ -77,8 +77,8 @@ func (p *witnessCache) forget(blocks []primitives.Hash) {
 	})
 }
 
-// prune drops the transitions that no descendant of a final block needs: for each shard, the
-// transitions before the newest chunk that the shard has as of that block.
+// prune drops the transitions that no descendant of a final block needs. These are each shard's
+// transitions before the newest chunk that the shard has in the final block.
 func (p *witnessCache) prune(final *BlockNode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

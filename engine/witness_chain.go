@@ -19,7 +19,7 @@ var _ partialwitness.Chain = Validation{}
 // Validation returns the engine as a partialwitness.Chain.
 func (e *Engine) Validation() Validation { return Validation{e} }
 
-// Relevant reports whether a block can still include a chunk with this key (nearcore
+// Relevant returns whether a block can still include a chunk with this key (nearcore
 // chain/client/src/stateless_validation/validate.rs:260).
 func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 	tip, final := v.e.Tip(), v.e.TipFinal()
@@ -69,8 +69,8 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	return []primitives.EpochID{info.EpochID}, nil
 }
 
-// Producer returns the canonical producer of a chunk. It is for messages without an anchor, which
-// exist only before protocol version 87.
+// Producer returns the canonical producer of a chunk. Use it only for messages without an anchor,
+// which exist only before protocol version 87.
 func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorStake, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.CanonicalChunkProducer(k.EpochID, k.ShardID, k.HeightCreated)
@@ -82,8 +82,9 @@ func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorSta
 	return out, err
 }
 
-// AnchoredProducer returns the producer of a chunk whose message contains the anchor
-// (epoch.Manager.AnchoredChunkProducer). It does not check that the anchor belongs to the key.
+// AnchoredProducer returns the producer of the chunk with key k, according to the anchor in its
+// message (epoch.Manager.AnchoredChunkProducer). It does not check that the anchor belongs to the
+// key.
 func (v Validation) AnchoredProducer(k primitives.ChunkKey, anchor primitives.Hash) (primitives.ValidatorStake, error) {
 	return v.e.AnchoredChunkProducer(anchor, k)
 }
@@ -145,15 +146,14 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 	return out, err
 }
 
-// CodeOf returns the contract code that the main transition of the chunk k called, for validators
-// of the chunk that request it. at is the main transition that the request names. The parent of the
-// chunk is searched only on the head's chain, although a block of another branch may contain the
-// chunk (nearcore
-// chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787). Errors:
-// partialwitness.ErrIrrelevant if the chunk can no longer be included; partialwitness.ErrContracts
-// if at is not the main transition; partialwitness.ErrEarly if the parent is not known yet;
-// ErrUnknown if the head's chain has no block of the parent's height. A wrong request costs only
-// reading a few blocks.
+// CodeOf returns the contract code that the main transition of the chunk k called. Validators of
+// the chunk request that code. at is the main transition in the request. CodeOf searches the
+// chunk's parent only on the head's chain, although a block of another branch may contain the chunk
+// (nearcore chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787).
+// Errors: partialwitness.ErrIrrelevant if the chunk can no longer be included;
+// partialwitness.ErrContracts if at is not the main transition; partialwitness.ErrEarly if the
+// parent is not known yet; ErrUnknown if the head's chain has no block of the parent's height. A
+// wrong request costs only reading a few blocks.
 func (e *Engine) CodeOf(
 	k primitives.ChunkKey,
 	at primitives.TransitionKey,

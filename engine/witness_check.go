@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrWitness means that a witness does not prove its chunk. The chunk's producer, which has signed
-// the parts of the witness, is at fault.
+// ErrWitness means that a witness does not prove its chunk. The chunk producer has signed the parts
+// of the witness, so it is at fault.
 var ErrWitness = errors.New("engine: the witness does not prove its chunk")
 
 // ErrNoCode means that a witness could not be checked because the code of a called contract is
-// missing. The producer is not known to be at fault.
+// missing. The producer may not be at fault.
 var ErrNoCode = errors.New("engine: contract code that the witness calls is missing")
 
 func bad(format string, args ...any) error {
@@ -29,7 +29,7 @@ func bad(format string, args ...any) error {
 // CheckWitness validates a witness without using the shard's state. It needs only the blocks up to
 // the chunk's parent, which must be known, and the contract code in codes (nearcore
 // chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness). It returns
-// nil if the chunk header is right. The caller has to check that this validator is assigned to the
+// nil if the chunk header is right. The caller must check that this validator is assigned to the
 // chunk.
 //
 // VerdictOf classifies the errors. VerdictInvalid: the witness's producer is at fault.
@@ -50,23 +50,23 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 
 // CheckHeld does the same as CheckWitness for a validator that holds the shard: it compares the
 // chunk header with its own state, and ignores the state in the witness (nearcore
-// chunk_validation_actor.rs:420). held is false if the shard is not held; then nothing was checked.
-// whole is the chunk if it is known, else nil.
+// chunk_validation_actor.rs:420). If the shard is not held, held is false and the chunk header is
+// not checked. whole is the chunk; nil: it is not known.
 func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	s, _, err := e.checkForm(w)
 	if err != nil {
 		return true, err
 	}
 	c := chunkOf(w)
-	if whole != nil && whole.Hash == c.Hash { // a chunk assembled from parts was compared with its header
+	if whole != nil && whole.Hash == c.Hash { // the chunk's parts were checked against its header
 		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
 	}
 	return e.checkByState(s.prev, s.layout, c)
 }
 
-// CheckChunk is CheckHeld for a chunk without its witness. No witness is needed, because everything
-// that it would prove follows from the blocks that this node has applied. The caller has checked
-// the producer's signature of the header. held is false if the shard is not held, or if c has only
+// CheckChunk does the same as CheckHeld for a chunk without its witness. A witness would only prove
+// what follows from the blocks that this node has applied. The caller must have checked the
+// producer's signature of the header. held is false if the shard is not held, or if c has only
 // receipt proofs.
 func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if c.Proofs != nil {
@@ -92,8 +92,8 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	return e.checkByState(prev, rules.layout, c)
 }
 
-// checkByState validates a chunk against this node's state after the chunk's parent. held is false
-// if the shard is not held.
+// checkByState validates a chunk against this node's state after prev, the chunk's parent. held is
+// false if the shard is not held.
 func (e *Engine) checkByState(
 	prev *BlockNode,
 	layout primitives.ShardLayout,
@@ -161,8 +161,8 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 // checkForm checks everything in a witness that does not require applying a chunk. It returns the
 // receipts that the main transition executes. It must not check what neard does not check in a
 // witness: the header's signature (which is checked with the block), the header's included height,
-// and the block hashes of the transitions. Otherwise a producer could produce valid chunks that
-// only this node does not endorse.
+// and the block hashes of the transitions. Otherwise a producer could produce chunks that only this
+// node does not endorse.
 func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
 	h := &w.Header
 	prev, next, err := e.checkPlace(h)
@@ -194,9 +194,9 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 	return s, receipts, nil
 }
 
-// receipts verifies the receipt proofs. There must be one for each new chunk of the blocks in
-// sources. It returns the receipts in the order of execution: those of the newest block first, and
-// within a block as in apply.OrderIncoming.
+// receipts verifies the receipt proofs. There must be one proof for each new chunk in each block of
+// s.sources. It returns the receipts in the order of execution: newest block first, and within a
+// block as in apply.OrderIncoming.
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
@@ -240,7 +240,7 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 	return out, nil
 }
 
-// replay applies all transitions of the witness on its state proofs, and compares the result with
+// replay applies all transitions of the witness to its state proofs, and compares the result with
 // the chunk header.
 func (e *Engine) replay(
 	w *primitives.ChunkStateWitness,
@@ -260,9 +260,9 @@ func (e *Engine) replay(
 	if extra.StateRoot != w.Main.PostState {
 		return bad("its main transition leads to state root %v, not %v", extra.StateRoot, w.Main.PostState)
 	}
-	// A call whose code is missing fails here, but may lead to the right state: from version 87 on
-	// the contract gets no share of the gas. In that case only the comparison with the chunk header
-	// shows that the result is wrong, so the result must not be cached.
+	// If code is missing, the call of it fails here. From version 87 on the failed call may still
+	// lead to the right state, because the contract gets no share of the gas. Only the comparison
+	// with the chunk header then shows that the result is wrong. So do not cache such a result.
 	if _, guessed := lacks.any(); !guessed && !s.genesis() {
 		e.mainResults.put(key, extra, outgoing, s.layout, e.TipFinal().Height)
 	}
@@ -300,8 +300,8 @@ func (e *Engine) compare(
 	return nil
 }
 
-// replayMain applies the shard's newest chunk on the state proof of the main transition. A chunk of
-// the genesis is not applied, and the proof for it is ignored (nearcore chunk_validation.rs
+// replayMain applies the shard's newest chunk to the state proof of the main transition. A genesis
+// chunk is not applied, and its proof is ignored (nearcore chunk_validation.rs
 // MainTransition::Genesis).
 func (e *Engine) replayMain(
 	w *primitives.ChunkStateWitness,
@@ -342,7 +342,7 @@ func (e *Engine) replayMain(
 	}, r.Outgoing, nil
 }
 
-// replayMissing applies a block in which the shard has no new chunk, on the state proof base, and
+// replayMissing applies a block in which the shard has no new chunk to the state proof base, and
 // sets the new root in extra.
 func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.ChunkExtra) error {
 	index, err := step.at.Layout.Index(step.shard)
@@ -364,7 +364,7 @@ func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.Chunk
 }
 
 // replaySplit computes the state root and chunk extra of one child of a split from a state proof,
-// as makeChild does from the state itself. It returns the outgoing receipts that the child
+// as makeChild computes them from the state. It returns the outgoing receipts that the child
 // inherits.
 func (e *Engine) replaySplit(
 	base [][]byte,
@@ -375,7 +375,7 @@ func (e *Engine) replaySplit(
 	outgoing []*primitives.Receipt,
 ) ([]*primitives.Receipt, error) {
 	layout := s.layout
-	if !last { // there are blocks of the new layout
+	if !last { // some steps are blocks of the new layout
 		var err error
 		if layout, err = e.layoutAfter(step.at); err != nil {
 			return nil, err
@@ -404,7 +404,7 @@ func (e *Engine) replaySplit(
 		return nil, witnessFault(unproven(err))
 	}
 	extra.StateRoot = p.Root()
-	if step.shard != min(family[0], family[1]) { // the other child has the outgoing receipts
+	if step.shard != min(family[0], family[1]) { // the other child inherits the outgoing receipts
 		outgoing = nil
 	}
 	return outgoing, nil
@@ -419,15 +419,15 @@ func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
 	return next.layout, nil
 }
 
-// inputOf returns the input for applying one shard of a block, without the state, and the block's
-// parent.
+// inputOf returns the input for applying one shard of a block, without the state, and the parent of
+// the block.
 func (e *Engine) inputOf(
 	entry *BlockNode,
 	shard primitives.ShardIndex,
 	fresh bool,
 	proposals []primitives.ValidatorStake,
 ) (*BlockNode, *apply.Input, error) {
-	parent := e.Imported(entry.Header().PrevHash) // the node in memory, if there is one: ancestry needs that
+	parent := e.Imported(entry.Header().PrevHash) // ancestry needs the node in memory, if it exists
 	if parent == nil {
 		var err error
 		if parent, err = e.Block(entry.Header().PrevHash); err != nil {
@@ -444,7 +444,7 @@ func (e *Engine) inputOf(
 	return parent, &in, nil
 }
 
-// applyOnProof applies one shard of a block on a state proof.
+// applyOnProof applies one shard of a block to a state proof.
 func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 	err = Catch(func() (err error) {
 		r, err = apply.Apply(in)
@@ -454,8 +454,8 @@ func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 }
 
 // witnessFault adds ErrWitness to an error that is the producer's fault: the proof lacks nodes, or
-// contains a string that is not a node. Any other contradiction is in data whose hash the chain
-// contains, so this node or the chain is at fault.
+// contains a string that is not a node. Any other contradiction is in data that the chain's hashes
+// cover, so this node or the chain is at fault.
 func witnessFault(err error) error {
 	if errors.Is(err, state.ErrMissing) || errors.Is(err, trie.ErrCorrupt) {
 		return fmt.Errorf("%w: %w", ErrWitness, err)

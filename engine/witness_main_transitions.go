@@ -8,27 +8,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// DefaultMainResults is the number of results that mainResults caches per shard. nearcore:
-// NUM_WITNESS_RESULT_CACHE_ENTRIES (chunk_validation.rs).
+// DefaultMainResults is the number of results that mainResults caches for each shard. It equals
+// nearcore's NUM_WITNESS_RESULT_CACHE_ENTRIES (chunk_validation.rs).
 const DefaultMainResults = 20
 
-// mainKey identifies a main transition: by the shard of the witness's chunk, and by the block with
-// the shard's newest chunk.
+// mainKey identifies a main transition. shard is the shard of the witness's chunk. block is the
+// block with the shard's newest chunk.
 type mainKey struct {
 	shard primitives.ShardUID
 	block primitives.Hash
 }
 
 // mainResults caches the results of main transitions, with the keys and the capacity of nearcore's
-// MainStateTransitionCache. If no block includes a chunk, the next chunk of the shard has the same
-// main transition as that chunk. nearcore then ignores the state and code in the second chunk's
-// witness. This node must do so too; otherwise it would refuse chunks that all nearcore nodes
-// endorse.
+// MainStateTransitionCache. If no block includes a chunk, the shard's next chunk has the same main
+// transition. nearcore then ignores the state and code in the second chunk's witness. This node
+// must do the same. Otherwise it would refuse chunks that all nearcore nodes endorse.
 //
-// A result is stored only if it was computed on a proven state and equals the one in its witness.
-// So the only effect of using a cached result is that the proof in the second witness is not
-// checked. Everything that nearcore checks in that case is still checked (replay, checkForm). Safe
-// for concurrent use.
+// A result is stored only if it was computed on a proven state and equals the result in its
+// witness. So the only effect of a cached result is that the proof in the second witness is not
+// checked. Everything else that nearcore checks is still checked (replay, checkForm). Safe for
+// concurrent use.
 type mainResults struct {
 	most   int // results per shard; negative: cache nothing
 	mu     sync.Mutex
@@ -72,8 +71,8 @@ func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primi
 	return &r.extra, slices.Clip(r.outgoing), true
 }
 
-// put stores a result. It evicts the shard's least recently used result if there are more than
-// most. It also drops the results of shards that are not in the layout and were not used since the
+// put stores a result. If the shard has more than most results, it evicts the least recently used
+// one. It also drops the results of shards that are not in the layout and had no put since the
 // current final block. Such shards were split and get no more chunks.
 func (m *mainResults) put(
 	k mainKey,

@@ -10,22 +10,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// After the flat head has advanced, the transitions up to it can no longer be computed again. A
-// later chunk may still need those of a shard that has no chunk in the block after the flat head.
-// Before each advance these transitions are written to one row, or the row is removed if there are
-// none. So after a restart all transitions are available: the stored ones, and the later ones,
-// which can be computed again.
+// After the flat head has advanced, the transitions up to it can no longer be computed. If a shard
+// has no chunk in the block after the flat head, a later chunk may still need the shard's
+// transitions. Before each advance these transitions are written to one row. If there are none, the
+// row is removed. So after a restart all transitions are available: the stored ones are read, and
+// later ones are computed.
 
 // transitionsRow is the name of the row with the saved transitions.
 const transitionsRow = "transitions"
 
 // maxSavedTransitions bounds the size of the row in bytes, even if more transitions are in memory.
-// A bound is needed because a record of the log has at most 1 GiB, and a failed write of the row
-// would stop the node.
+// A record of the log has at most 1 GiB, and a failed write of the row would stop the node.
 const maxSavedTransitions = 512 << 20
 
-// wantsProof reports whether to keep the transition of a shard in a block of epoch id, which is a
-// child of parent. Without Options.ProofsFor it is always true. Otherwise it is true if that
+// wantsProof returns whether to keep the transition of a shard in a child of parent. id is the
+// child's epoch. Without Options.ProofsFor it returns true. Otherwise it returns true if that
 // account produces chunks of the shard in this epoch or the next, and that epoch has other
 // validators. The caller holds epochMu.
 func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
@@ -49,7 +48,7 @@ func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard
 	return err == nil && cares
 }
 
-// hasOtherValidators reports whether an epoch has more than one validator. The caller holds
+// hasOtherValidators returns whether an epoch has more than one validator. The caller holds
 // epochMu.
 func (e *Engine) hasOtherValidators(id primitives.EpochID) bool {
 	info, err := e.epochs.EpochInfo(id)
@@ -57,9 +56,9 @@ func (e *Engine) hasOtherValidators(id primitives.EpochID) bool {
 }
 
 // saveProofs stores the transitions that cannot be computed after the flat head has advanced to the
-// block to. It runs before the advance, concurrently with the engine's goroutine. It leaves out
-// transitions beyond the limit and those that cannot be computed; a later request for one of these
-// fails.
+// block to. It runs before the advance, concurrently with the engine's goroutine. It omits
+// transitions beyond the limit and those that cannot be computed. A later request for an omitted
+// transition fails.
 func (e *Engine) saveProofs(to *BlockNode) error {
 	list := e.transitionsToSave(to)
 	if len(list) == 0 && !e.proofs.saved.Load() {
@@ -79,8 +78,8 @@ func (e *Engine) saveProofs(to *BlockNode) error {
 	return nil
 }
 
-// transitionsToSave returns the transitions up to the block to, the next flat head, that later
-// chunks may need.
+// transitionsToSave returns the transitions at or below the block to that later chunks may need. to
+// is the next flat head.
 func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 	if e.proofs.limit == 0 {
 		return nil

@@ -22,22 +22,22 @@ const (
 	TransitionSplit                         // the start of a child shard after a split
 )
 
-// Transition is one step of a shard's state, with the proof of the state that it reads (nearcore:
-// ChunkStateTransition). A state witness contains one for the shard's newest chunk, and one for
-// each step since. It is read-only.
+// Transition is one step of a shard's state, with the proof of the state that the step reads
+// (nearcore: ChunkStateTransition). A state witness contains a transition for the shard's newest
+// chunk, and one for each later step. A Transition is read-only.
 type Transition struct {
 	Kind   TransitionKind
-	Block  primitives.Hash // of a split: the last block of the old layout
+	Block  primitives.Hash // for a split: the last block of the old layout
 	Height primitives.Height
-	Shard  primitives.ShardID // of a split: the child
+	Shard  primitives.ShardID // for a split: the child
 
 	Pre, Post primitives.Hash    // state roots before and after
 	Proof     [][]byte           // nodes and values that were read, distinct and ascending; no contract code
-	Codes     []state.CodeAccess // called contracts, except those that this transition has deployed
-	Receipts  primitives.Hash    // of a new chunk: hash of the borsh list of executed receipts
+	Codes     []state.CodeAccess // called contracts without those that this transition has deployed
+	Receipts  primitives.Hash    // for a new chunk: hash of the borsh list of executed receipts
 }
 
-// size returns an estimate of the memory of t in bytes.
+// size returns an estimate of the memory of t, in bytes.
 func (t *Transition) size() int64 {
 	n := int64(256)
 	for _, s := range t.Proof {
@@ -49,12 +49,12 @@ func (t *Transition) size() int64 {
 	return n
 }
 
-// Proof returns the recorded nodes and values, ascending. rec was made by a trie of the engine or
-// by a ProofTrie.
+// Proof returns the recorded nodes and values, ascending. rec must be from a trie of the engine or
+// from a ProofTrie.
 func Proof(rec state.Recording) [][]byte { return inner(rec).Proof() }
 
-// makeTransition returns the transition of a finished job, without Block and Height, which the job
-// does not know.
+// makeTransition returns the transition of a finished job. Block and Height are not set, because
+// the job does not know them.
 func (j *Job) makeTransition() *Transition {
 	t := &Transition{Kind: TransitionMissing, Shard: j.ID, Pre: j.input.Trie.Root(), Post: j.result.Trie.Root(),
 		Proof: Proof(j.result.Recording), Codes: j.result.Accesses}
@@ -70,11 +70,11 @@ func receiptsHash(list []*primitives.Receipt) primitives.Hash {
 }
 
 // Transition returns the transition of a shard by a block. If the block's layout does not have the
-// shard, the transition is the split after the block that creates the shard. If the cache does not
-// have the transition, it is computed again, from states in memory or from a state that is reached
-// from the flat head by undoing changes. Errors: ErrUnknown if the block is unknown; ErrUntracked
-// if the shard is not held; storage.ErrGone if too much has changed since the block, or if the
-// layout has changed. Safe for concurrent use.
+// shard, it returns the split after the block that creates the shard. If the cache does not have
+// the transition, it is computed again. The computation uses states in memory, or undoes changes
+// from the flat head's state. Errors: ErrUnknown if the block is unknown; ErrUntracked if the shard
+// is not held; storage.ErrGone if too much has changed after the block, or if the layout has
+// changed. Safe for concurrent use.
 func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*Transition, error) {
 	if t := e.proofs.get(block, shard); t != nil {
 		return t, nil
@@ -137,15 +137,14 @@ func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transi
 }
 
 // maxProveUndoBytes bounds the bytes of a shard's changes that are undone to compute a transition.
-// Usually these are the changes of one or two blocks, because the shard has had no chunk since
-// then.
+// Usually these are the changes of one or two blocks, because the shard has had no later chunk.
 const maxProveUndoBytes = 64 << 20
 
-// stateFromFlatHead computes the state of a shard before a block that the flat head has passed, by
-// undoing changes, and puts it into b. The caller releases the result. A producer needs it after
-// catching up a shard that has no recent chunks, because the witness of the shard's next chunk
-// contains the transition of its newest chunk. It returns storage.ErrGone if the state cannot be
-// computed.
+// stateFromFlatHead computes the state of a shard before a block that the flat head has passed, and
+// puts it into b. It undoes changes from the flat head's state. The caller must release the result.
+// A producer needs it after catching up a shard that has no recent chunks: the witness of the
+// shard's next chunk contains the transition of the shard's newest chunk. It returns
+// storage.ErrGone if the state cannot be computed.
 func (e *Engine) stateFromFlatHead(
 	entry, parent *BlockNode,
 	shard primitives.ShardID,
@@ -165,8 +164,8 @@ func (e *Engine) stateFromFlatHead(
 		return nil, err
 	}
 	x := &b.shards[index]
-	// The shard was caught up with the state after parent. The header of the shard's chunk in this
-	// block has the chunk extra of that state.
+	// If the shard was caught up starting with the state after parent, parent has no chunk extra of
+	// the shard. The header of the shard's chunk in this block repeats that extra.
 	if !x.Held() {
 		c := entry.Shards[index].Chunk
 		if c == nil || parent.Block.Body.Chunks[index].HeightIncluded != parent.Height() {
@@ -196,7 +195,7 @@ func (e *Engine) stateFromFlatHead(
 	return root, nil
 }
 
-// jobForReapply returns the job to apply one shard of a known block again, on the states of its
+// jobForReapply returns the job that applies one shard of a known block again, on the states of its
 // parent.
 func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives.ShardID) (*Job, error) {
 	before, err := e.parentStates(parent, entry.Layout)
@@ -206,7 +205,7 @@ func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives
 	return e.jobOnParent(entry, parent, &before, shard)
 }
 
-// jobOnParent does the same as jobForReapply on the given states.
+// jobOnParent does the same as jobForReapply, on the states in before.
 func (e *Engine) jobOnParent(
 	entry *BlockNode,
 	parent *State,
@@ -230,7 +229,7 @@ func (e *Engine) jobOnParent(
 	return &p.jobs[index], nil
 }
 
-// proveSplit computes the transition that makes a child shard, from the split shard's state.
+// proveSplit computes the transition that creates a child shard from the split shard's state.
 func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transition, error) {
 	e.epochMu.Lock()
 	layout, err := e.epochs.ShardLayoutFromPrev(entry.Hash)
@@ -254,7 +253,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	if err != nil {
 		return nil, err
 	}
-	if entry.Shards[index].root == nil { // loaded from the store
+	if entry.Shards[index].root == nil { // entry was loaded from the store
 		return nil, fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
 	}
 	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)
@@ -279,9 +278,9 @@ func parentAndIntervals(
 	return from, keep, err
 }
 
-// restrict returns the state of a child of a split shard, and its transition. The caller holds the
-// states of parent. The right child's proof also contains the groups of buffered receipts, because
-// these are subtracted from the child's congestion info (nearcore
+// restrict returns the state of a child of a split shard, and the child's transition. The caller
+// holds the states of parent. The right child's proof also contains the groups of buffered
+// receipts, because they are subtracted from the child's congestion info (nearcore
 // chain/chain/src/resharding/manager.rs:220).
 func restrict(
 	parent *BlockNode,
@@ -307,7 +306,7 @@ func restrict(
 }
 
 // splitOff returns the state of a child of a split shard. If proofs are wanted, it also puts the
-// transition into the cache.
+// child's transition into the cache.
 func (e *Engine) splitOff(
 	parent *BlockNode,
 	prev *ShardState,
@@ -325,11 +324,11 @@ func (e *Engine) splitOff(
 	return whole, err
 }
 
-// Transitions returns the transitions that the witness of a chunk on the block prev contains. main
-// is that of the shard's newest chunk. implicit are the later steps, oldest first: one for each
-// block in which the shard has no new chunk, and one for a split (nearcore
-// chain/chain/src/stateless_validation/state_witness.rs collect_state_transition_data). If main is
-// that of the genesis, it has no proof. Errors are those of Transition.
+// Transitions returns the transitions in the witness of a chunk on the block prev. main is that of
+// the shard's newest chunk. implicit are the later steps, oldest first: one for each block in which
+// the shard has no new chunk, and one for a split (nearcore
+// chain/chain/src/stateless_validation/state_witness.rs collect_state_transition_data). If the
+// newest chunk is in the genesis, main has no proof. Errors are those of Transition.
 func (e *Engine) Transitions(
 	prev primitives.Hash,
 	shard primitives.ShardID,
@@ -430,10 +429,10 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 }
 
 // ApplyTransition applies a transition using only its proof and the contract code in codes, as a
-// validator does with a witness. Other inputs are taken from the block, which must be known, and
-// its parent. Of the result of a split only the field Trie is set. The proof is not valid if the
-// error wraps state.ErrMissing or trie.ErrCorrupt, or if the resulting root differs from t.Post.
-// Safe for concurrent use.
+// validator does with a witness. Other inputs are from the transition's block, which must be known,
+// and the block's parent. The result of a split has only the field Trie. The proof is not valid if
+// the error wraps state.ErrMissing or trie.ErrCorrupt, or if the resulting root differs from
+// t.Post. Safe for concurrent use.
 func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, error) {
 	if t.Kind == TransitionSplit {
 		return e.applySplit(t)

@@ -12,9 +12,9 @@ import (
 // proofTrie implements state.Trie for a trie.Partial. It records as stateTrie does.
 type proofTrie struct{ p *trie.Partial }
 
-// ProofTrie returns the state with this root as far as proof contains it. The strings of proof may
-// be in any order, and contract code may be among them. A read of something that the proof lacks
-// returns state.ErrMissing; a contradiction in the proof returns trie.ErrCorrupt.
+// ProofTrie returns the state with this root, as far as proof contains it. The strings of proof may
+// be in any order and may include contract code. Reading a value or node that the proof lacks
+// returns state.ErrMissing. A contradiction in the proof returns trie.ErrCorrupt.
 func ProofTrie(proof [][]byte, root primitives.Hash) (state.Proven, error) {
 	p, err := trie.NewPartial(proof, root)
 	if err != nil {
