@@ -7,12 +7,12 @@
 //	out     ChunkMade; ApplyChunk to the shard actors; BlockImported, then BlockAccepted once
 //	        the block is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted;
 //	        ChainHalted; RolledBack
-//	state   Actor: the importer (engine/importer), requests to make blocks, imported blocks that
+//	state   Actor: the importer (consensus/importer), requests to make blocks, imported blocks that
 //	        are not on disk
 //	units   as in package engine
 //	bound   received blocks: the limits of chain/blockpool; imported blocks that are not on
 //	        disk: engine.MaxAhead; senders of other messages wait for the reply
-//	errors  engine/importer classifies them; a fault of this node halts the chain. If the engine
+//	errors  consensus/importer classifies them; a fault of this node halts the chain. If the engine
 //	        may be half changed, the actor panics
 //	source  our own
 package chain
@@ -26,8 +26,8 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/consensus/importer"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/importer"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"

@@ -7,8 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/consensus/importer"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/importer"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/troupe-chain/troupe/chain/blockpool"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 )

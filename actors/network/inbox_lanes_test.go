@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/chain/chunkparts"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"

@@ -3,7 +3,7 @@ package network
 import (
 	"sync"
 
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )

@@ -1,5 +1,5 @@
 // Package validator is the actor of a validator that shares the chain with other validators. Its
-// goroutine is the only one that steps engine/consensus, and thereby the only one that changes the
+// goroutine is the only one that steps consensus, and thereby the only one that changes the
 // engine.
 //
 //	in      Heard: messages of peers; BlockReceived, ApprovalReceived, ChunkEndorsed from the
@@ -11,7 +11,7 @@
 //	        was signed. Life: what survives a failure of the actor
 //	units   ns since 1970
 //	bound   Options.Workers concurrent jobs; the outbox holds what one journal write delays;
-//	        otherwise the limits of engine/consensus
+//	        otherwise the limits of consensus
 //	errors  the core handles errors of peers; its own errors halt the node. A panic restarts
 //	        the actor from disk, unless it happened in a call that changes the engine: that
 //	        halts the node
@@ -34,8 +34,8 @@ import (
 	"github.com/troupe-chain/troupe/actors/producer"
 	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/messages"
 )
 

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/storage"
 )
 

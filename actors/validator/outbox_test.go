@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/storage"
 )
 

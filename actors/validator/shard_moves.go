@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

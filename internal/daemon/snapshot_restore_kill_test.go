@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/actors/validator"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"

@@ -31,11 +31,12 @@ var allowed = map[string]string{
 	"storage":    "primitives",
 	"messages":   "primitives",
 	"engine":     "primitives chain runtime storage",
+	"consensus":  "primitives chain runtime storage engine",
 	"net":        "primitives messages",
 	"rpc":        "primitives messages runtime/parameters chain/txstatus stream",
 	"stream":     "primitives messages",
-	"actors":     "primitives messages chain runtime storage engine net stream",
-	"internal":   "primitives messages chain runtime storage engine net stream actors rpc",
+	"actors":     "primitives messages chain runtime storage engine consensus net stream",
+	"internal":   "primitives messages chain runtime storage engine consensus net stream actors rpc",
 	"sandbox":    "primitives internal",
 	"indexer":    "primitives stream internal",
 	"bench":      "*",
@@ -61,7 +62,7 @@ var homes = map[string]string{
 }
 
 // pure folders take no time, disk, randomness, goroutines or floats.
-var pure = []string{"chain", "engine/consensus", "engine/importer", "runtime", "storage/trie", "primitives"}
+var pure = []string{"chain", "consensus", "runtime", "storage/trie", "primitives"}
 
 // exceptions: folder -> what of the pure rules it may break, and why.
 var exceptions = map[string]string{

@@ -4,7 +4,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/partialwitness"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/chain/chunkparts"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"

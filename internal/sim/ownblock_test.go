@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain/chunkparts"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 )

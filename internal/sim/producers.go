@@ -5,8 +5,8 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/earlykickout"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/internal/refmodel"
 	"github.com/troupe-chain/troupe/primitives"
 )

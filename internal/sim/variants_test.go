@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

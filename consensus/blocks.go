@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/partialwitness"
+	"github.com/troupe-chain/troupe/consensus/importer"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/importer"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -1,7 +1,7 @@
 // Package importer decides what happens to each block that a node receives or produces: whether it
 // is kept until its parent and chunk bodies are there, imported, dropped or rejected, and which
 // block is imported next. The chain actor of a follower and the state machine of a validator
-// (engine/consensus) both run it.
+// (consensus) both run it.
 //
 //	in      Take, TakeBody, Produced: blocks and chunk bodies; Next: start an import; Done and
 //	        Finish: its jobs have run; Refresh: the node holds other shards; Reset: the chain
