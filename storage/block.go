@@ -8,27 +8,27 @@ import (
 
 // Block is everything that storage keeps of one block. Commit stores it in one atomic step.
 //
-// Byte strings are encodings of the engine, which storage does not read. A nil byte string is not
+// The engine encodes the byte strings; storage does not decode them. A nil byte string is not
 // stored. Commit takes over the block's memory: the caller must not change it afterwards.
 type Block struct {
 	Ref       BlockRef
 	Prev      BlockRef // zero for genesis
 	Timestamp uint64   // ns since 1970
-	Ordinal   uint64   // number of the block on its branch
+	Ordinal   uint64   // block_ordinal of the header
 	Epoch     primitives.EpochID
-	// Final is the block that is the last final one once this block is the head: this block itself
-	// or one of its ancestors. It is zero while no block is final.
+	// Final is the last final block as of this block: an ancestor or this block itself. It is zero
+	// while no block is final.
 	Final BlockRef
-	// Head says that this block becomes the head.
+	// Head is set if this block becomes the head.
 	Head bool
 
-	Header, Body []byte // read separately, so that a header costs no read of the body
+	Header, Body []byte // separate items, so that reading the header does not read the body
 	Info         []byte // epoch.StoredBlockInfo
-	MerkleTree   []byte // PartialMerkleTree of the blocks before
+	MerkleTree   []byte // PartialMerkleTree of the blocks before this one
 	Shards       []Shard
 	Splits       []Split // splits of shards of the parent's layout that take effect with this block
 	Puts         *Batch  // rows of the engine's columns, applied with the block; nil: none
-	Patch        []byte  // what the engine keeps of a sandbox state patch; nil: none
+	Patch        []byte  // sandbox state patch of the block, encoded by the engine; nil: none
 }
 
 // Shard is the result of one block in one shard.
@@ -42,12 +42,12 @@ type Shard struct {
 	// made and executed. Delayed are the receipts that this chunk took off the shard's queue and
 	// processed.
 	//
-	// Delayed receipts are stored a second time, because the record of the block that made them may
-	// be garbage collected, or may be missing if the store began in the middle of the chain
-	// (ImportAt). A local receipt that went to the queue is stored nowhere else.
+	// Delayed receipts are stored a second time. The record of the block that made them may be
+	// garbage collected, or may be missing if the store began in the middle of the chain
+	// (ImportAt). A local receipt that was put on the queue is stored only in Delayed.
 	Outgoing, Local, Delayed []Receipt
-	// Origins name the parents of receipts made in this chunk that can be derived neither from its
-	// outcomes nor from its outgoing receipts.
+	// Origins name the parents of receipts that this chunk made. Receipts whose parent follows from
+	// the chunk's outcomes or outgoing receipts are left out.
 	Origins  []Origin
 	Incoming []byte // proofs of incoming receipts, for a node that receives them from peers
 	Other    []byte // opaque data that the engine keeps with the chunk
@@ -60,10 +60,10 @@ type Chunk struct {
 	Hash         primitives.Hash
 	Header       []byte
 	Transactions []Transaction
-	// Receipts are the chunk's prev_outgoing_receipts. If they equal the Outgoing receipts for this
-	// shard of some earlier blocks, leave Receipts nil and list these blocks, in order, in
-	// ReceiptsOf: the receipts are then stored only once. The blocks may be at most ReceiptsReach
-	// heights below this one.
+	// Receipts are the chunk's prev_outgoing_receipts. If they equal the Outgoing receipts of
+	// earlier blocks for this shard, leave Receipts nil and list those blocks, in order, in
+	// ReceiptsOf. The receipts are then stored only once. The listed blocks may be at most
+	// ReceiptsReach heights below this block.
 	Receipts   [][]byte
 	ReceiptsOf []BlockRef
 }
@@ -131,14 +131,14 @@ func (b *Block) check() error {
 	return nil
 }
 
-// encode encodes the block as a log record. Shards stay in the block's order; the sections of each
+// encode encodes the block as a log record. Shards keep the block's order. Within a shard, sections
 // are ordered by kind.
 func (b *Block) encode() *recordWriter { return b.encodeWith(false) }
 
-// encodeWith is encode that compresses no frame if asIs is set.
+// encodeWith encodes the block as a log record. If asIs is set, no frame is compressed.
 func (b *Block) encodeWith(asIs bool) *recordWriter { return b.encodeInto(new(recordBuffers), asIs) }
 
-// encodeInto is encodeWith that reuses the memory in by.
+// encodeInto is encodeWith with reusable buffers.
 func (b *Block) encodeInto(by *recordBuffers, asIs bool) *recordWriter {
 	w := &recordWriter{noCompression: asIs, data: by.data[:0], raw: by.raw[:0],
 		head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,

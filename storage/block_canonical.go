@@ -12,15 +12,16 @@ import (
 type view struct {
 	head, final  BlockRef
 	flatHead     BlockRef // the index holds the state after this block
-	overlayFinal BlockRef // in an overlay: what was final when it began; zero otherwise
+	overlayFinal BlockRef // the final block when the overlay began; zero if this is no overlay
 	tail         primitives.Height
 	empty        bool // no genesis yet
-	// State of the shards that are not, or were not always, at the flat head. The map is never
-	// changed.
+	// shards holds each shard whose state is, or once was, at another block than the flat head. The
+	// map is immutable.
 	shards map[primitives.ShardID]shardCell
 
 	base *pendingBlock // the flat head's block
-	// the head's branch above the flat head, ascending; entries below its length are never overwritten
+	// canon is the head's branch above the flat head, ascending. Older views share its array, so
+	// elements are appended but never overwritten.
 	canon []*pendingBlock
 }
 
@@ -38,8 +39,8 @@ func (v *view) canonicalAt(height primitives.Height) *pendingBlock {
 // canonical returns whether a pending block is the head or one of its ancestors.
 func (v *view) canonical(p *pendingBlock) bool { return v.canonicalAt(p.ref.Height) == p }
 
-// ancestor returns whether a block above the flat head is p or an ancestor of p. It walks parents
-// only where p is not on the head's branch.
+// ancestor returns whether ref, a block above the flat head, is p or an ancestor of p. It follows
+// parent pointers only outside the head's branch.
 func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 	for p != nil && p.ref.Height >= ref.Height {
 		if p.ref == ref {

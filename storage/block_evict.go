@@ -33,7 +33,7 @@ import (
 // Defaults of Options.ResidentBlocks and Options.ResidentBytes.
 const (
 	DefaultResidentBlocks = 1024
-	DefaultResidentBytes  = 32 << 20 // of keys and values of changes
+	DefaultResidentBytes  = 32 << 20 // bytes of keys and values of changes
 )
 
 // evictedIndex finds the evicted blocks that may contain an ID.
@@ -129,14 +129,14 @@ func (c *evictedIndex) find(hash uint64) (out []*pendingBlock) {
 	return out
 }
 
-// evict drops the body of a block, which is then read from the log.
+// evict drops a block's body from memory. Later reads take the body from the log.
 func (t *tree) evict(p *pendingBlock) {
-	t.keys.all() // before taking the lock: it may merge a large run
+	t.keys.all() // outside the lock, because all may merge a large run
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := p.body.Load()
 	if t.blocks[p.ref.Hash] != p || d == nil {
-		return // passed by the flat head, or on a branch that lost
+		return // already evicted, or no longer in the tree
 	}
 	t.dropIDs(p)
 	t.evicted.add(p, d)
@@ -144,7 +144,7 @@ func (t *tree) evict(p *pendingBlock) {
 	p.body.Store(nil) // last: a reader that finds no body must find the block in the index
 }
 
-// residentBodies are the bodies in memory, oldest first. Guarded by commitMu.
+// residentBodies lists the blocks whose bodies are in memory, oldest first. Guarded by commitMu.
 type residentBodies struct {
 	list  []*pendingBlock
 	bytes int
@@ -168,8 +168,7 @@ func (s *Store) trackResident(p *pendingBlock) {
 	}
 }
 
-// forgetBodies removes the blocks that have left the tree: those that the flat head has passed, and
-// those on branches that lost.
+// forgetBodies removes from the list the blocks that have left the tree.
 func (s *Store) forgetBodies() {
 	w := &s.resident
 	w.bytes = 0
@@ -183,7 +182,7 @@ func (s *Store) forgetBodies() {
 	s.bodyCache.sweep(s.tree)
 }
 
-// bodyCache holds the bodies of evicted blocks that were read last.
+// bodyCache holds the most recently read bodies of evicted blocks.
 type bodyCache struct {
 	mu    sync.Mutex
 	ring  [8]readBody
@@ -196,8 +195,8 @@ type readBody struct {
 	d *body
 }
 
-// bodyOf returns the body of a block, from memory or from the log. If keep is set, it caches a body
-// that it read, which may be needed again.
+// bodyOf returns the body of a block, from memory or from the log. If keep is set, a body that was
+// read from the log is cached.
 func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	if d := p.body.Load(); d != nil {
 		return d, nil

@@ -12,9 +12,8 @@ import (
 // earlier batches. Once the flat head has passed a block, the rows of its header are removed, since
 // the block's record contains the same data.
 
-// PutHeaders writes rows of the header columns and syncs them. If the flat head is being advanced,
-// PutHeaders waits until that has ended. It returns ErrOrder if the store has no genesis yet, or
-// the error of the write.
+// PutHeaders writes rows of the header columns and syncs them. It waits while the flat head is
+// being advanced. It returns ErrOrder if the store has no genesis yet, or the error of the write.
 func (s *Store) PutHeaders(b *Batch) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

@@ -8,20 +8,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pendingBlock is a block above the flat head, on any branch, or the flat head's block itself. The
-// index does not contain it.
+// pendingBlock is the flat head's block, or a block above the flat head on any branch.
 type pendingBlock struct {
 	ref, prev BlockRef
-	// parent is nil for the flat head's block: advancing the flat head cuts the pointer, so that
-	// older blocks can be freed.
+	// parent is nil for the flat head's block: an advance of the flat head clears the pointer, so
+	// that older blocks can be freed.
 	parent     atomic.Pointer[pendingBlock]
 	children   []*pendingBlock // guarded by commitMu
 	entry      *entry
 	body       atomic.Pointer[body] // nil: evicted, see block_evict.go
 	evictedNum uint32               // its number in the evicted index; guarded by the tree's mu
-	split      *pendingBlock        // the block, or its nearest ancestor, that splits shards; nil: none
+	split      *pendingBlock        // nearest block that splits shards, this one or an ancestor; nil: none
 	puts       *Batch               // rows of the engine; nil: none
-	bytes      int                  // of keys and values
+	bytes      int                  // bytes of the keys and values of its changes
 	// count is the number of blocks since a starting block that all pending blocks share, and sum
 	// the number of bytes of their changes. The amount between two blocks of one branch is the
 	// difference of their counts or sums.
@@ -89,16 +88,16 @@ func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 	return kindOrigins, n - from
 }
 
-// place is the position of an ID in a pending block. It is an index into one of the lists of a
-// shard; shard is that shard's index in the block. list is kindChunk, kindOutcomes,
-// kindTransactions (only those without an outcome) or kindOutgoing (all of pendingShard.receipts).
+// place is the position of an ID in a pending block. shard is an index into body.shards, and index
+// an element of the list. list is kindChunk, kindOutcomes, kindTransactions (those without an
+// outcome) or kindOutgoing (all of pendingShard.receipts).
 type place struct {
 	list  kind
 	shard int32
 	index int32
 }
 
-// found is a place as the record has it: section kind, shard ID and item index.
+// found is a place in terms of the block's record: section kind, shard ID and item index.
 type found struct {
 	kind  kind
 	shard primitives.ShardID

@@ -51,7 +51,7 @@ type keyedBlock struct {
 // keyRun has the keys that some blocks changed, sorted.
 type keyRun struct {
 	tier     int
-	blocks   []*pendingBlock // ascending; nil: it has left the tree
+	blocks   []*pendingBlock // ascending; nil for a block that has left the tree
 	heights  []primitives.Height
 	shards   []primitives.ShardID
 	keys     []byte       // concatenated, ascending
@@ -110,7 +110,7 @@ func (k *pendingKeys) all() []*keyRun {
 	return runs
 }
 
-// withRun adds a run of one block to a list that no reader holds.
+// withRun adds a run to a list that no reader holds, and merges runs as far as possible.
 func withRun(runs []*keyRun, r *keyRun) []*keyRun {
 	runs = append(runs, r)
 	for more := true; more; {
@@ -155,9 +155,9 @@ func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	return runs
 }
 
-// replace replaces the changes of a block by those of a body.
+// replace replaces the changes of block p by those of body d.
 func (k *pendingKeys) replace(p *pendingBlock, d *body) {
-	k.all() // a reader that already holds all runs sees the block as before or as now
+	k.all() // put p into a run, so that a reader finds p's old changes until the new list is stored
 	k.building.Lock()
 	defer k.building.Unlock()
 	runs := withRun(k.without(func(q *pendingBlock) bool { return q == p }), newKeyRun(p, d))
@@ -286,11 +286,11 @@ func mergeRuns(list []*keyRun) *keyRun {
 	return out
 }
 
-// keyCursor walks the keys of several runs, ascending, each once.
+// keyCursor iterates over the keys of several runs in ascending order. It visits each key once.
 type keyCursor struct {
 	runs []*keyRun
 	at   []int  // position in each run
-	key  []byte // nil: before the first
+	key  []byte // nil before the first call of next
 }
 
 // from positions the cursor before the first key that is not below key.
@@ -333,8 +333,8 @@ type branchKeys struct {
 	runs      []*keyRun
 }
 
-// newest returns the newest change of a key, or zero if there is none. at returns the key's
-// position in a run.
+// newest returns the newest change of a key, or the zero foundChange if there is none. at returns
+// the key's position in the n-th run.
 func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (found foundChange) {
 	for n, r := range b.runs {
 		place, has := at(n)
@@ -357,7 +357,7 @@ func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (f
 	return found
 }
 
-// get returns the newest change of a key, or zero if there is none.
+// get returns the newest change of a key, or the zero foundChange if there is none.
 func (b *branchKeys) get(key string) foundChange {
 	return b.newest(key, func(n int) (int, bool) {
 		i := b.runs[n].search(key)
@@ -389,27 +389,28 @@ func (f *foundChange) read() (*Change, error) {
 	return &c, err
 }
 
-// keyLayer is what one part of a branch changed in a key range. In a scan, its changes take
-// precedence over those of the layers below.
+// keyLayer holds the changes that one section of a branch made in a key range. In a scan, its
+// changes take precedence over those of the layers below.
 type keyLayer struct {
 	branchKeys
 	flatRange
-	// length of the part of the key that names the column and the shard; the layers below a split
-	// have another shard there
+	// prefix is the length of the key's column and shard. Below a block that splits shards, the
+	// keys of a layer contain another shard ID.
 	prefix int
 }
 
-// layerScan walks a layer.
+// layerScan iterates over the changes of a layer.
 type layerScan struct {
 	*keyLayer
 	cur   keyCursor
-	stop  func() error // as scanSink.stop
+	stop  func() error // see scanSink.stop
 	ok    bool
-	key   string // with the prefix of the lowest layer
+	key   string // current key, with the column and shard of the lowest layer
 	found foundChange
 }
 
-// scan starts a walk before the first change. prefix is that of the lowest layer.
+// scan returns a walk at the layer's first change. prefix is the column and shard of the lowest
+// layer.
 func (l *keyLayer) scan(prefix string, ask func() error) (*layerScan, error) {
 	s := &layerScan{keyLayer: l, cur: keyCursor{runs: l.runs}, stop: ask}
 	s.cur.from(l.lo)

@@ -12,10 +12,10 @@ import (
 
 // tree indexes the blocks above the flat head, on all branches. Writers hold Store.commitMu.
 //
-// An advance of the flat head writes blocks to the index, then publishes the view with the new flat
-// head, then removes the blocks from the tree. A reader must therefore ask the tree first, then
-// take the view, and read the index last: so it misses no block, but may find one twice. It must
-// ignore blocks of the tree that are not above the view's flat head.
+// An advance of the flat head first writes blocks to the index, then publishes the view with the
+// new flat head, then removes the blocks from the tree. So a reader must search the tree first,
+// then take the view, and read the index last. It then misses no block, but may find a block twice.
+// It must ignore blocks of the tree that are not above the view's flat head.
 type tree struct {
 	mu      sync.RWMutex
 	blocks  map[primitives.Hash]*pendingBlock
@@ -30,7 +30,7 @@ type tree struct {
 	catchup map[primitives.Hash][]*entry // records of shards that were caught up after the block, by block hash
 }
 
-// idSlot says that a block contains an ID.
+// idSlot is one place of an ID in a block.
 type idSlot struct {
 	block *pendingBlock
 	place
@@ -54,7 +54,7 @@ func newTree() *tree {
 	return t
 }
 
-// add adds a stored block. Its parent is known.
+// add adds a committed block.
 func (t *tree) add(p *pendingBlock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *tree) write(b *Batch) {
 }
 
 // remove removes a block that the flat head has passed, or that is on an abandoned branch. If ids
-// is false, its IDs stay in the tree, which the flat head's block needs: see dropBaseIDs.
+// is false, the block's IDs stay in the tree until dropBaseIDs. The flat head's block needs this.
 func (t *tree) remove(p *pendingBlock, ids bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -245,7 +245,7 @@ func (t *tree) find(id primitives.Hash) (out []hit, evicted []*pendingBlock) {
 				out = append(out, hit{s.block, d.found(s.place)})
 			}
 		}
-		slices.Reverse(out) // in the order in which they were added
+		slices.Reverse(out) // oldest first
 		sortHits(out)
 	}
 	return out, t.evicted.find(t.evicted.id(id))

@@ -29,7 +29,7 @@ type Column[K, V any] struct {
 	decode func(*borsh.Reader, *V)
 }
 
-// columnInfo is a row of columnTable, which the golden file prints.
+// columnInfo describes a column in columnTable.
 type columnInfo struct {
 	id         byte
 	name       string

@@ -29,19 +29,19 @@ var (
 	// places: history bucket, first 8 bytes of an outcome ID (transaction hash or receipt ID),
 	// height, shard, index -> nothing. Blocks above the flat head are found in memory.
 	places = column[placeKey, Nothing](0x07, "OutcomePlace", Insert, appendPlaceKey)
-	// receiptPlaces: the same for receipts, with the place at which each was created. txPlaces: the
-	// same for transactions without an outcome.
+	// receiptPlaces: as places, for receipts and the shard that created them. txPlaces: as places,
+	// for transactions without an outcome.
 	receiptPlaces = column[placeKey, Nothing](0x08, "ReceiptPlace", Insert, appendPlaceKey)
 	txPlaces      = column[placeKey, Nothing](0x09, "TransactionPlace", Insert, appendPlaceKey)
 	// flat: trie key -> value at the flat head. In columns that belong to a shard, the shard
 	// follows the first byte of the trie key.
 	flat = column[string, packed](0x0a, "Flat", Replace, appendText)
-	// undo: history bucket, escaped flat key, height of the block that changed the key -> location
-	// of the change of that block that holds the value the key had before.
+	// undo: history bucket, escaped flat key, height of a block that changed the key -> location of
+	// that change in the block's record. The change contains the key's previous value.
 	undo = column[undoKey, undoValue](0x0b, "Undo", Insert, appendUndoKey)
 	// frontier: shard, level, path -> hash and memory usage of the subtree there, at the flat head.
 	frontier = column[frontierKey, frontierValue](0x0c, "Frontier", Replace, appendFrontierKey)
-	// segments: number of a log segment -> heights that it holds.
+	// segments: number of a log segment -> the greatest height in it.
 	segments = column[uint32, segmentInfo](0x0d, "Segment", Replace, binary.BigEndian.AppendUint32)
 	// epochFirst: height of an epoch's first canonical block up to the flat head -> epoch ID.
 	epochFirst = column[primitives.Height, primitives.Hash](0x0e, "EpochFirst", Insert, appendHeight)
@@ -49,8 +49,8 @@ var (
 	// the block existed. These rows are kept for ever, as in nearcore's DBCol::BlockHeight
 	// (core/store/src/columns.rs:723), and take 41 bytes a block.
 	collected = column[primitives.Height, primitives.Hash](0x0f, "Collected", Insert, appendHeight)
-	// splitParents: height of the first canonical block of a new shard layout up to the flat head,
-	// shard that was split and is not in this layout -> nothing.
+	// splitParents: height of the first canonical block with a new shard layout, ID of a shard that
+	// was split and is not in the new layout -> nothing.
 	splitParents = column[splitKey, Nothing](0x10, "SplitParent", Insert, appendSplitKey)
 
 	// steps: number of a synced write of the store to the index -> nothing. See index_sequence.go.
@@ -60,11 +60,11 @@ var (
 	// shard, number of a part that is stored -> nothing.
 	staged      = column[primitives.ShardID, stagedCell](0x12, "Staged", Replace, appendShard)
 	stagedParts = column[partKey, Nothing](0x13, "StagedPart", Insert, appendPartKey)
-	// shardCells: shard that is not, or was not always, at the flat head -> up to which block its
-	// state is known.
+	// shardCells: shard whose state is, or once was, at another block than the flat head -> the
+	// block of its state.
 	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
-	// catchupRecords: block, shard that was caught up after it -> position of the record of the
-	// block's results in that shard.
+	// catchupRecords: block, shard that was caught up after the block was committed -> position of
+	// the record with the block's results in that shard.
 	catchupRecords = column[catchupKey, entry](0x15, "CatchupRecord", Insert, appendCatchupKey)
 	// historyBuckets: first height of a history bucket -> nothing. See history_bucket.go.
 	historyBuckets = column[primitives.Height, Nothing](0x16, "HistoryBucket", Insert, appendHeight)

@@ -20,8 +20,8 @@ func (s *Store) Commit(b *Block) error {
 }
 
 // CommitAll is Commit for several blocks, parents first, with one sync for all of them. It returns
-// how many blocks are stored: the first n. All n become visible to readers at the same moment. An
-// error is that of blocks[n], and means the same as an error of Commit.
+// the number n of stored blocks: blocks[:n] are stored. Readers see all n blocks at the same
+// moment. An error is that of blocks[n], and means the same as an error of Commit.
 func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -55,7 +55,7 @@ func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 		}
 		refused, next = err, *s.view.Load()
 		kept := written[:0]
-		for _, p := range written { // rotating to a new segment had synced the one before
+		for _, p := range written { // rotate had synced the segments before the current one
 			if !s.log.end.before(p.entry.end()) {
 				kept = append(kept, p)
 				next.add(p)
@@ -82,14 +82,15 @@ func (s *Store) enter(p *pendingBlock) {
 	s.noteSegment(p.entry)
 }
 
-// noteSegment records what a log segment holds. The next advance of the flat head writes it.
+// noteSegment updates the greatest height in a log segment. The next advance of the flat head
+// writes it.
 func (s *Store) noteSegment(e *entry) {
 	at := e.at.Segment
 	s.segments[at] = max(s.segments[at], e.head.Ref.Height)
 }
 
-// fits checks whether b may be stored and returns its parent, which may be one of written: blocks
-// that the same call of CommitAll has already written.
+// fits returns the parent of b, or an error if b may not be stored. The parent may be one of
+// written, the blocks that the same call of CommitAll has already written.
 func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendingBlock, err error) {
 	if err := b.check(); err != nil {
 		return nil, err
@@ -161,8 +162,8 @@ func (s *Store) flushLog() error {
 	return s.fail(err)
 }
 
-// Write stores rows of the engine's columns that belong to no block. When it returns nil they are
-// as durable as a committed block.
+// Write stores rows of the engine's columns that belong to no block. Once it has returned nil, they
+// are as durable as a committed block.
 func (s *Store) Write(b *Batch) error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -193,10 +194,10 @@ func (s *Store) Write(b *Batch) error {
 // use.
 func (s *Store) Reader() Getter { return rows{s} }
 
-// rows resolves a row of the engine. It takes, in this order: the newest of the versions that Write
-// or a pending block of the head's branch wrote; the row of the index; the newest version of
-// another branch. The last is safe because the key of such a row names a block of that other
-// branch, so no other branch has a row with this key.
+// rows resolves a row of the engine. The order of precedence is: the newest version that Write or a
+// pending block of the head's branch wrote; the row of the index; the newest version of another
+// branch. The last is safe because the key of such a row names a block of that branch, so no other
+// branch has a row with this key.
 type rows struct{ s *Store }
 
 func (r rows) get(key []byte) ([]byte, error) {

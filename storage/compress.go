@@ -86,7 +86,7 @@ func decompress(stored []byte, method byte, size int) ([]byte, error) {
 }
 
 // packed is a value of Flat: a tag of the compression method, then the bytes or their snappy
-// encoding. Compression pays since about half of an account's bytes are zeros.
+// encoding. Compression pays because about half of an account's bytes are zeros.
 type packed []byte
 
 // AppendBorsh appends the packed form.

@@ -19,17 +19,17 @@ import (
 type disk interface {
 	openIndex() (lstorage.Storage, error) // takes the lock against a second process
 	indexSize() int64                     // approximate size of its files in bytes
-	removeCurrent() error                 // the CURRENT files that lead goleveldb to its manifest
+	removeCurrent() error                 // removes the CURRENT files, which name goleveldb's manifest
 	createFile(name string) (file, error) // it must not exist; durable after syncNames
-	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
+	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist if absent
 	removeFile(name string) error
 	listFiles() ([]string, error)    // names of segments, sorted
 	syncNames() error                // makes created files durable in their folder
-	readMark() ([]byte, error)       // the format marker; fs.ErrNotExist
+	readMark() ([]byte, error)       // the format marker; fs.ErrNotExist if absent
 	writeMark(b []byte) error        // atomic and synced
 	foreignNames() ([]string, error) // names in the folder that are not the store's
-	probe(n int64) error             // whether a temporary file of n bytes fits
-	path() string                    // for messages
+	probe(n int64) error             // returns an error if a temporary file of n bytes does not fit
+	path() string                    // for error texts
 }
 
 // file is one segment of the log.
@@ -181,14 +181,13 @@ func (d osDisk) foreignNames() ([]string, error) {
 			names = append(names, e.Name())
 		}
 	}
-	// A folder that a crash left after the index was created and before the marker was is accepted:
-	// its index has no rows yet, which open checks. A folder with CURRENT or tables at its top
-	// belongs to another program that uses leveldb.
+	// A folder with an index but without a marker is accepted, because a crash during its creation
+	// may leave it so. open checks that such an index has no rows. A folder with CURRENT or tables
+	// at its top belongs to another program that uses leveldb.
 	return names, nil
 }
 
-// probe removes the file's name before it allocates, so that no large file remains whatever
-// happens.
+// probe unlinks the file before it allocates, so that a crash leaves no large file.
 func (d osDisk) probe(n int64) error {
 	name := filepath.Join(d.dir, logName, probeName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

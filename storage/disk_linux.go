@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// Reserve allocates blocks. If the file system cannot, or has no room, the write that follows
-// fails.
+// Reserve allocates disk blocks. It ignores errors: on a full disk the next write fails.
 func (f osFile) Reserve(size int64) { _ = syscall.Fallocate(int(f.Fd()), 0, 0, size) }
 
 // allocate makes a file of n bytes. It fails as a write of n bytes would.

@@ -35,7 +35,7 @@ type memIndex struct{ lstorage.Storage }
 
 func (memIndex) Close() error { return nil }
 
-// memFile grows by pages, so that its content is never copied. Sync and Close only call Fault.
+// memFile grows by pages, so that its content is never copied.
 type memFile struct {
 	disk  *MemDisk
 	mu    sync.RWMutex
@@ -63,8 +63,8 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return len(want), nil
 }
 
-// each visits the n bytes from offset off. It calls do for the piece of each page that holds some
-// of them, with the offset of the piece among the n bytes.
+// each visits the n bytes from offset off, page by page. It passes to do each piece and the offset
+// of the piece among the n bytes.
 func (f *memFile) each(off int64, n int, do func(at int, page []byte)) {
 	for at := 0; at < n; {
 		page := f.pages[(off+int64(at))/pageSize][(off+int64(at))%pageSize:]
@@ -199,7 +199,7 @@ func (d *MemDisk) writeMark(b []byte) error {
 
 func (d *MemDisk) foreignNames() ([]string, error) { return nil, nil }
 
-// probe asks Fault as a write of n bytes would.
+// probe calls Fault as a write of n bytes does.
 func (d *MemDisk) probe(n int64) error { return d.fault(int(n)) }
 
 // Save writes the folder to a new folder of the operating system, which Open opens. It serves to
@@ -222,7 +222,7 @@ func (d *MemDisk) Save(dir string) error {
 			return err
 		}
 	}
-	if d.mark == nil { // never opened; an empty marker would be a broken one
+	if d.mark == nil { // the folder was never opened; an empty marker would be invalid
 		return nil
 	}
 	return os.WriteFile(filepath.Join(dir, markName), d.mark, 0o644)

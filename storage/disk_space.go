@@ -16,10 +16,10 @@ import (
 // Invariants: no acknowledged write is lost. After a failed sync nothing is assumed about what is
 // on the disk.
 //
-// Outline: a record of the log that finds no room is undone, and its writer gets ErrFull and tries
-// again later. goleveldb cannot undo a write that it began, so a write to the index's files
-// (waitingFiles) blocks until there is room. Meanwhile a goroutine probes once a period whether a
-// file can be written again (probeLoop). Its first success lets all writers continue.
+// Outline: a log record that does not fit is undone. Its writer gets ErrFull and tries again later.
+// goleveldb cannot undo a write that it began, so a write to the index's files (waitingFiles)
+// blocks until there is room. Meanwhile a goroutine probes once a period whether a file can be
+// written again (probeLoop). Its first success lets all writers continue.
 //
 // Two cases need the folder to be closed and opened again: a start that found no room to open the
 // index for writing (Options.ReadOnlyIfFull), and a failed sync of the index, after which the
@@ -38,12 +38,12 @@ const (
 	probeMax   = 256 << 20
 )
 
-// Full says that the disk has no room and that nothing is written.
+// Full describes a full disk. While it lasts, the store writes nothing.
 type Full struct {
 	Since time.Time
 	Err   error // wraps ErrFull and names what could not be written
-	// Reopen means that there is room again, but the store takes writes only after it was closed
-	// and opened.
+	// Reopen is set once there is room again, if the store must be closed and opened before it
+	// takes writes.
 	Reopen bool
 }
 
@@ -55,10 +55,10 @@ type diskSpace struct {
 	mu         sync.Mutex
 	full       *Full         // nil: no write was refused
 	need       int64         // bytes of the largest refused write
-	needReopen bool          // the store must be opened again, room alone is not enough
+	needReopen bool          // room alone is not enough: the store must be opened again
 	noWait     bool          // writers do not wait: during an import, or after cancelWaits
 	canceled   bool          // cancelWaits was called
-	syncErr    error         // of a failed sync of the index, after which nothing more is written there
+	syncErr    error         // error of a failed sync of the index, which then takes no more writes
 	room       chan struct{} // closed when full ends, and when noWait begins
 	released   bool          // room is closed
 	closed     chan struct{}
@@ -76,7 +76,7 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFull)
 }
 
-// allowWaits makes writers wait for room from here on, unless cancelWaits was called.
+// allowWaits makes writers wait for room from now on, unless cancelWaits was called.
 func (s *diskSpace) allowWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *diskSpace) release() {
 	}
 }
 
-// noteFull records that a write of need bytes found no room. shut says that it is uncertain what
-// earlier writes left on the disk, so the store must be opened again.
+// noteFull records that a write of need bytes found no room. shut is set if the result of earlier
+// writes is unknown, so that the store must be opened again.
 func (s *diskSpace) noteFull(err error, need int64, shut bool) {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
@@ -159,7 +159,8 @@ func (s *diskSpace) endFull() bool {
 	return true
 }
 
-// wait returns true once there is room. It returns false if there is none and waits are canceled.
+// wait waits until there is room and returns true. It returns false if waits are canceled before
+// that.
 func (s *diskSpace) wait() bool {
 	s.mu.Lock()
 	now, room := s.full, s.room
@@ -172,7 +173,8 @@ func (s *diskSpace) wait() bool {
 	return s.full == nil || !s.noWait
 }
 
-// retry calls f again as long as it fails for want of room. f must be repeatable.
+// retry calls f until it succeeds or fails for another reason than a full disk. Before each
+// repetition it waits for room. need is the number of bytes that f writes. f must be repeatable.
 func (s *diskSpace) retry(need int64, f func() error) error {
 	for {
 		s.mu.Lock()
@@ -200,7 +202,7 @@ func (s *diskSpace) cancelWaits() {
 	}
 }
 
-// close also ends the probes.
+// close cancels all waits and stops the probes.
 func (s *diskSpace) close() {
 	s.cancelWaits()
 	s.mu.Lock()
@@ -213,8 +215,8 @@ func (s *diskSpace) close() {
 	s.probes.Wait()
 }
 
-// Full returns since when, and why, the disk has no room. The bool is false if there is room as far
-// as is known. Safe for concurrent use.
+// Full returns the state of a full disk. The bool is false if no write was refused for lack of
+// room. Safe for concurrent use.
 func (s *Store) Full() (Full, bool) {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
@@ -248,7 +250,7 @@ func (s *Store) AwaitDiskSpace() bool { return s.space.wait() }
 // stop. It has no effect while there is room.
 func (s *Store) CancelSpaceWaits() { s.space.cancelWaits() }
 
-// waitingFiles are the files of an index. A write that finds no room waits for it.
+// waitingFiles wraps the files of an index: a write to a full disk waits for room.
 type waitingFiles struct {
 	lstorage.Storage
 	space *diskSpace
@@ -267,12 +269,12 @@ func (p waitingFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error
 	return waitingWriter{w, p.space}, nil
 }
 
-// SetMeta names the manifest.
+// SetMeta makes fd the manifest. It waits while the disk is full.
 func (p waitingFiles) SetMeta(fd lstorage.FileDesc) error {
 	return p.space.retry(0, func() error { return p.Storage.SetMeta(fd) })
 }
 
-// Rename renames a file.
+// Rename renames a file. It waits while the disk is full.
 func (p waitingFiles) Rename(from, to lstorage.FileDesc) error {
 	return p.space.retry(0, func() error { return p.Storage.Rename(from, to) })
 }

@@ -33,17 +33,17 @@
 //
 // # How things are found
 //
-// A receipt is found where it was sent, and where a chunk took it off its queue. The transaction or
-// receipt that created it is stored (Origin) only if it follows neither from the outcomes nor from
-// the outgoing receipts of the creating block. Places of recent outcomes stay in memory
-// (outcome_recent.go), because clients ask for them just after their block was imported.
+// A receipt is found in the chunk that sent it, and in a chunk that took it off its queue. The
+// transaction or receipt that created it is stored (Origin) only if it follows neither from the
+// outcomes nor from the outgoing receipts of the creating block. Places of recent outcomes stay in
+// memory (outcome_recent.go), because clients request them just after their block was imported.
 //
 // To read a value at an older block, a reader seeks in Undo, in each history bucket from that block
 // on, for the first later change. If there is none, the value is the one in Flat.
 //
 // # What else is here
 //
-// The state of one shard may be as of another block than that of the others (shard_stage.go,
+// Single shards may have the state of another block than the flat head (shard_stage.go,
 // shard_catchup.go, shard_untrack.go). Garbage collection (gc.go) works without reading records.
 // Headers that are ahead of the blocks are in no record: their rows are written in synced batches
 // of their own (block_headers.go).

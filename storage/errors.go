@@ -15,7 +15,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrGone means that the block or state is below the tail.
 	ErrGone = errors.New("garbage collected")
-	// ErrLocked, ErrForeign and ErrFormat are returned before anything was touched.
+	// ErrLocked, ErrForeign and ErrFormat are returned before the folder was changed.
 	ErrLocked  = errors.New("data folder is in use by another process")
 	ErrForeign = errors.New("data folder belongs to another chain or program")
 	ErrFormat  = errors.New("data folder has another format version")

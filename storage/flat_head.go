@@ -13,10 +13,10 @@ import (
 
 // Advancing the flat head.
 //
-// Problem: an LSM tree writes each row about four times, and a row that changes in every block is
-// worth writing once for many blocks. Blocks on branches that are abandoned should not be written
-// to the index at all. And if the index were written with each commit and without a sync, Open
-// could not tell the effects of a crash from damage.
+// Problem: an LSM tree writes each row about four times, so a row that changes in every block
+// should be written once for many blocks. Blocks on abandoned branches should not be written to the
+// index at all. And if the index were written with each commit and without a sync, Open could not
+// tell the effects of a crash from damage.
 //
 // Invariants: the index always describes the state at one final block, the flat head, and contains
 // no block above it. Open rebuilds everything above from the log, starting at a position that the
@@ -44,10 +44,10 @@ type FrontierChange struct {
 	Removed bool
 }
 
-// FlatHeadDue returns whether enough final blocks are above the flat head that it should be
-// advanced, and the block to which AdvanceFlatHead should advance it. Larger steps write keys that
-// change often fewer times; smaller steps leave a restart less to replay. In an overlay an advance
-// is never due.
+// FlatHeadDue returns the block to which AdvanceFlatHead should advance the flat head, and whether
+// the advance is due. It is due once the final blocks above the flat head reach
+// Options.FlatHeadBytes or FlatHeadBlocks. Larger steps write frequently changed keys fewer times;
+// smaller steps shorten the replay at a restart. In an overlay an advance is never due.
 func (s *Store) FlatHeadDue() (BlockRef, bool) {
 	v := s.view.Load()
 	p := v.canonicalAt(v.final.Height)
@@ -131,22 +131,21 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	return nil
 }
 
-// pinBodies keeps resident bodies up to a height in memory. 0 ends that.
+// pinBodies prevents the eviction of resident bodies up to a height. 0 allows it again.
 func (s *Store) pinBodies(upto primitives.Height) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.pinnedUpTo = upto
 }
 
-// takeLogPoint returns the position from which Open has to read the log once last is the flat head,
-// and returns the segments and rows that are still to be written to the index, which it removes
-// from the store.
+// takeLogPoint returns the log position from which Open must read once last is the flat head. It
+// also takes from the store, and returns, the segments and rows that are not yet in the index.
 func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height,
 	written []*Batch) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	cell = flatHeadCell{Block: last.ref, From: s.log.end, To: s.log.end}
-	// In the log, the descendants of these blocks come after them.
+	// In the log, each descendant of last comes after one of these children.
 	for _, p := range last.children {
 		if at := p.entry.start(); at.before(cell.From) {
 			cell.From = at
@@ -157,7 +156,7 @@ func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map
 	return cell, touched, written
 }
 
-// putSegments writes the heights that log segments hold.
+// putSegments writes the greatest height of each touched log segment.
 func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) error {
 	for _, n := range slices.Sorted(maps.Keys(touched)) {
 		info, err := segments.Get(s.db, n)
@@ -182,8 +181,8 @@ func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1,
 		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	next.canon = slices.Clone(next.canon[n:]) // the old slice would keep the passed blocks alive
-	// Do this before the view changes, because a reader of the new view ignores what the tree has
-	// of these blocks.
+	// Do this before the view changes, because a reader of the new view ignores these blocks in the
+	// tree.
 	for _, p := range chain {
 		if d := p.body.Load(); d != nil {
 			s.recent.add(p.ref.Height, d)
@@ -283,7 +282,7 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 			flush(historyBatch)
 			v := k.change.Last()
 			if !resident {
-				v = bytes.Clone(v) // else it would keep the whole record in memory
+				v = bytes.Clone(v) // a slice would keep the whole record in memory
 			}
 			last[k.flat] = v
 		}
@@ -302,7 +301,7 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 	if err := s.copyFrontier(splits, changes); err != nil {
 		return nil, err
 	}
-	return last, s.step(batch) // which syncs all of it
+	return last, s.step(batch) // step also syncs the earlier pieces
 }
 
 // putBlockNames writes the names and record positions of blocks.
@@ -373,8 +372,8 @@ func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Ha
 	}
 }
 
-// executed returns a function that reports whether base or its child, both in the tree, executes an
-// ID.
+// executed returns a function that reports whether base or its child executes an ID. Both blocks
+// are in the tree.
 func (s *Store) executed(base, child *pendingBlock, b, c *body) func(primitives.Hash) bool {
 	if base.body.Load() == nil || child.body.Load() == nil {
 		return executedBy(b, c)
@@ -418,7 +417,7 @@ func putFrontierNode(batch *Batch, shard primitives.ShardID, s *FrontierNode) {
 	batch.put(batch.key, batch.value)
 }
 
-// putFrontier writes changes of the frontier, except for shards that these splits make.
+// putFrontier writes changes of the frontier, except those of the child shards of splits.
 func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 	for i := range changes {
 		c := &changes[i]

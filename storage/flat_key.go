@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardBound returns whether the keys of a trie column in Flat contain the shard: those of queues,
-// buffers, the bandwidth scheduler and global contract code, which exist in each shard separately.
-// All other columns belong to accounts. An account is in one shard at a time, so the keys of its
-// rows need no shard, and resharding moves no row (nearcore
+// shardBound returns whether the keys of a trie column in Flat contain the shard. Those of queues,
+// buffers, the bandwidth scheduler and global contract code do, because they exist in each shard
+// separately. All other columns belong to accounts. An account is in one shard at a time, so its
+// rows need no shard in the key, and resharding moves no row (nearcore
 // core/store/src/trie/ops/resharding.rs:33).
 func shardBound(col byte) bool {
 	switch primitives.TrieColumn(col) {
@@ -119,7 +119,7 @@ func appendFrontierKey(b []byte, k frontierKey) []byte {
 	return append(append(binary.BigEndian.AppendUint64(b, uint64(k.shard)), k.level), k.path...)
 }
 
-// FrontierNode is a subtree on a level of the frontier, known by its hash only.
+// FrontierNode is a trie subtree of which the frontier keeps only hash and memory usage.
 type FrontierNode struct {
 	Level       uint8
 	Path        []byte // nibbles, one a byte

@@ -15,8 +15,8 @@ type GCOptions struct {
 	// KeepEpochs is gc_num_epochs_to_keep, including the head's epoch. Values below MinKeptEpochs
 	// count as MinKeptEpochs.
 	KeepEpochs int
-	// From is a lower bound of what stays: blocks at this height and above are kept, whatever their
-	// epoch. 0 means no such bound.
+	// From is a height: blocks at this height and above are kept, whatever their epoch. 0 means no
+	// such bound.
 	From primitives.Height
 	// Before is a timestamp in nanoseconds since 1970, normally now minus gc_min_age. Only blocks
 	// with an earlier timestamp are removed.
@@ -64,7 +64,7 @@ func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	if err := s.writable(); err != nil {
 		return GCResult{}, err
 	}
-	if err := s.deleteUntracked(); err != nil { // including one that was untracked just now
+	if err := s.deleteUntracked(); err != nil { // includes shards that FinishUntrack has just untracked
 		return GCResult{}, s.fail(err)
 	}
 	v := s.view.Load()
@@ -124,9 +124,9 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 	return s.dropSegments(height)
 }
 
-// gcLimit returns the first height that must stay: that of the last block before the oldest kept
-// epoch (nearcore chain/chain/src/garbage_collection.rs:239), or a lower one that a catchup or a
-// state snapshot needs. 0 means that nothing may be removed.
+// gcLimit returns the lowest height that must be kept. It is the height of the last block before
+// the oldest kept epoch (nearcore chain/chain/src/garbage_collection.rs:239), or a lower height
+// that a catchup or a state snapshot needs. 0 means that nothing may be removed.
 func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, error) {
 	var first []primitives.Height
 	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
@@ -144,7 +144,7 @@ func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, er
 	if from > 0 {
 		stop = min(stop, from)
 	}
-	// A shard that is catching up still needs the blocks from the one on that it has reached.
+	// A shard that is catching up needs the blocks from its current block on.
 	for _, c := range s.view.Load().shards {
 		if !c.Untracked && !c.InSync {
 			stop = min(stop, c.At.Height)
@@ -171,8 +171,8 @@ func (s *Store) parentAt(height primitives.Height) (primitives.Height, error) {
 	return e.head.Prev.Height, nil
 }
 
-// collectHeight gathers the deletions of a height, except for the entries. young is true if the
-// block is too recent to be removed.
+// collectHeight adds to batch the deletions of the blocks at a height. It leaves their entries to
+// dropEntries. young is true if a block is too recent to be removed.
 func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uint64) (n int, young bool, err error) {
 	var all []entry
 	lo := appendHeight(nil, height)
@@ -208,7 +208,7 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 	return n, false, nil
 }
 
-// dropNames removes the rows by which a block of any branch is found.
+// dropNames removes the rows that locate a block of any branch, and its chunks, by hash.
 func dropNames(batch *Batch, h *head) {
 	hashHeights.Delete(batch, shortRef{h.Ref.Hash, h.Ref.Height})
 	for j := range h.Shards {
@@ -219,7 +219,7 @@ func dropNames(batch *Batch, h *head) {
 }
 
 // dropCanonicalNames removes the rows that a canonical block got when the flat head passed it. Its
-// rows in Undo and the pointers to its content go with their history bucket.
+// rows in Undo and the pointers to its content are removed with their history bucket.
 func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	blockHeight.Delete(batch, h.Ref.Height)
 	collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
@@ -247,19 +247,18 @@ func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
-// receiptsTail returns, for a tail, the lowest height whose receipts may be processed by the block
-// at the tail or later ones.
+// receiptsTail returns the lowest height whose receipts a block at or above the tail may process.
 func receiptsTail(tail primitives.Height) primitives.Height { return tail - min(tail, ReceiptsReach) }
 
-// dropEntries removes the entries of the heights whose receipts no chunk above the new tail can
-// refer to any more.
+// dropEntries removes the entries of heights whose receipts no chunk above the new tail can refer
+// to.
 func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) error {
 	var begin Uint64
 	if _, err := getCell(s.db, cellBegin, &begin); err != nil {
 		return err
 	}
 	from := receiptsTail(oldTail)
-	if primitives.Height(begin) > receiptsTail(oldTail) { // else the blocks with which the folder began are gone already
+	if primitives.Height(begin) > receiptsTail(oldTail) { // the blocks with which the folder began still have entries
 		from = 0
 	}
 	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)),
@@ -269,7 +268,7 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 				return true
 			}
 			entries.Delete(batch, h.Ref)
-			if h.Ref.Height < primitives.Height(begin) { // collectHeight has not seen this block
+			if h.Ref.Height < primitives.Height(begin) { // collectHeight does not visit this block
 				dropNames(batch, h)
 				blockHeight.Delete(batch, h.Ref.Height)
 				blockOrdinal.Delete(batch, h.Ordinal)
@@ -284,7 +283,7 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 // which is genesis's.
 func (s *Store) dropSegments(tail primitives.Height) error {
 	if s.segmentHolds > 0 {
-		return nil // a backup has yet to copy them; the next call removes them
+		return nil // a backup has yet to copy the segments; the next call removes them
 	}
 	var gone []uint32
 	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
@@ -307,5 +306,5 @@ func (s *Store) dropSegments(tail primitives.Height) error {
 		}
 		segments.Delete(&batch, n)
 	}
-	return s.fail(s.step(&batch)) // if this is lost, the next call removes files that are absent, which is no error
+	return s.fail(s.step(&batch)) // after a crash before this write, the next call removes the files again, and their absence is no error
 }

@@ -30,7 +30,7 @@ import (
 // DefaultBucketHeights is the default of Options.BucketHeights.
 const DefaultBucketHeights = 1024
 
-// bucketShare: a bucket has at least the bucketShare-th part of the kept heights.
+// bucketShare is the divisor of the kept heights: a bucket has at least 1/bucketShare of them.
 const bucketShare = 3
 
 // bucketColumns are the columns with keys that begin with a history bucket.
@@ -78,9 +78,9 @@ func (s *Store) readBuckets() error {
 	return err
 }
 
-// beginBucket begins a new bucket at height first, that of the next block that the flat head
-// passes, if the last bucket is long enough. The row that names the bucket is synced before any row
-// in the bucket is written.
+// beginBucket begins a new bucket if the last one is long enough. first is the height of the next
+// block that the flat head passes. The row that names the bucket is synced before any row in the
+// bucket is written.
 func (s *Store) beginBucket(first primitives.Height) error {
 	all := *s.buckets.Load()
 	last, tail := all[len(all)-1], s.view.Load().tail

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// importBatch is the number of bytes of an import that are written at once.
+// importBatch is the number of bytes in one batch of an import.
 const importBatch = 4 << 20
 
 // Pair is a trie key with its value, in a shard.
@@ -32,9 +32,9 @@ func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange],
 	return s.importAt([]*Block{genesis}, frontierStubs, pairs)
 }
 
-// ImportAt begins a store in the middle of a chain. blocks are genesis, then any ancestors that are
-// wanted, ascending, then the block of the staged state (Stage, StagePart). frontierStubs is the
-// whole frontier of that state; if it is nil, the store uses the frontier that was staged.
+// ImportAt begins a store in the middle of a chain. blocks are, ascending: genesis, any wanted
+// ancestors of the last block, and the block of the staged state (Stage, StagePart). frontierStubs
+// is the whole frontier of that state; if it is nil, the store uses the frontier that was staged.
 //
 // The ancestors have no state: only their records can be read. Shards of the last block that were
 // not staged are absent.
@@ -100,8 +100,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	toEra0 := func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) }
 	base.body.Load().eachPointer(base.ref.Height, toEra0)
 	for i, p := range all {
-		// The pointers to the receipts of base are written later, by AdvanceFlatHead, because
-		// chunks that are still to come contain what its shards have sent.
+		// AdvanceFlatHead writes the pointers to the receipts of base later, because they depend on
+		// the block after base: see writeHistory.
 		if p != base {
 			p.body.Load().eachReceipt(p.ref.Height, isNever, toEra0)
 		}
@@ -134,7 +134,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	s.buckets.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())
 	final := last.Final
-	if len(all) > 1 { // as Open has it
+	if len(all) > 1 { // Open sets the same value
 		final = last.Ref
 	}
 	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: last.Ref.Height, base: base})
@@ -143,8 +143,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 
 func isNever(primitives.Hash) bool { return false }
 
-// settle compacts the index after an import, so that no compaction is due afterwards. If the import
-// was so small that it made no table, settle does nothing.
+// settle compacts the index after an import, so that no compaction is due afterwards. It does
+// nothing if the import was so small that it made no table.
 func (s *Store) settle() error {
 	var now Stats
 	if s.db.stats(&now); len(now.LevelTables) == 0 {
@@ -176,7 +176,7 @@ func checkFirst(blocks []*Block) error {
 	return nil
 }
 
-// importStaged takes the staged shards as the state after a block.
+// importStaged makes the staged state the state after block at.
 func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[FrontierChange]) error {
 	var shards []primitives.ShardID
 	var wrong error
@@ -194,7 +194,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
-	if err := s.log.reset(); err != nil { // of an import that was interrupted
+	if err := s.log.reset(); err != nil { // removes the segments of an interrupted import
 		return s.fail(err)
 	}
 	for _, id := range shards {

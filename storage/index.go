@@ -11,13 +11,13 @@ import (
 // these methods and openIndex of disk.
 type index interface {
 	Reader
-	// snapshot returns the map as it is now. Release it.
+	// snapshot returns the map as it is now. The caller must release it.
 	snapshot() (snapshot, error)
 	// write applies a batch atomically. If synced is set, the batch and all earlier writes survive
 	// a power cut once write has returned. Of the writes after the last synced one, a power cut may
 	// leave any subset, each of them whole.
 	write(b *Batch, synced bool) error
-	// rotate moves what was written so far from the journal to a table.
+	// rotate moves the writes so far from the journal to a table.
 	rotate() error
 	// settle compacts all tables, so that a lookup visits one place and no compaction is due. It
 	// may take long. Reads and writes continue meanwhile.
@@ -52,7 +52,7 @@ type snapshot interface {
 // cursor walks keys in ascending order. Key and value are valid until the next step.
 type cursor interface {
 	next() bool
-	seek(key []byte) bool // to the first key at or above
+	seek(key []byte) bool // moves to the first key at or above key
 	valid() bool
 	key() []byte
 	value() []byte
@@ -62,7 +62,7 @@ type cursor interface {
 // Batch gathers writes that are applied together, in order. Batches in log records have the same
 // encoding as in memory. The zero value is empty.
 type Batch struct {
-	b []byte // for each write: op, key, and for opPut the value; key and value after their lengths
+	b []byte // for each write: op, key, and for opPut the value; a length precedes key and value
 	n int
 	// scratch memory of the columns
 	key, value []byte
@@ -110,7 +110,7 @@ func (b *Batch) begin() {
 	b.Reset()
 }
 
-// each calls f for each write. A nil value deletes. The slices belong to the batch.
+// each calls f for each write. A nil value means a deletion. The slices belong to the batch.
 func (b *Batch) each(f func(key, value []byte)) {
 	for p := b.b; len(p) > 0; {
 		op, key := p[0], []byte(nil)
@@ -125,7 +125,8 @@ func (b *Batch) each(f func(key, value []byte)) {
 	}
 }
 
-// cutVarBytes reads bytes that were checked before or are our own. It never returns nil.
+// cutVarBytes splits off length-prefixed bytes, which must be well-formed. It never returns nil for
+// them.
 func cutVarBytes(p []byte) (v, rest []byte) {
 	n, size := binary.Uvarint(p)
 	return p[size : size+int(n) : size+int(n)], p[size+int(n):]

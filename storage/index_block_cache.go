@@ -42,7 +42,8 @@ func (c *secondReadCache) Promote(n *lcache.Node) {
 	c.Cacher.Promote(n)
 }
 
-// seenBefore returns whether a block is the last one that was read in its slot, and makes it that.
+// seenBefore returns whether a block is the last one that was read in its slot. It then stores the
+// block in that slot.
 func (c *secondReadCache) seenBefore(table, offset uint64) bool {
 	h := (table*0x9e3779b97f4a7c15 ^ offset) * 0xd6e8feb86659fd93
 	at, tag := &c.seen[h>>32&uint64(len(c.seen)-1)], uint32(h)|1 // never zero, which marks a free slot

@@ -26,7 +26,8 @@ type levelIndex struct {
 
 // Sizes of the index's memory and files. The write buffer is allocated at once, but its pages are
 // touched only as it fills, so it costs an idle node no memory. At each flush goleveldb allocates a
-// new one, and it frees a spare one after half a minute. The block cache grows as blocks are read.
+// new buffer, and it frees an unused one after half a minute. The block cache grows as blocks are
+// read.
 const (
 	DefaultWriteBuffer = 16 << 20 // minimum; larger for a large index: see writeBuffer
 	maxWriteBuffer     = 64 << 20
@@ -69,8 +70,8 @@ func levelOptions(o *Options) *opt.Options {
 		Filter:                                filter.NewBloomFilter(10),
 		CompactionTableSize:                   tableSize,
 		CompactionTableSizeMultiplierPerLevel: []float64{1, 1, largeTable, largeTable, largeTable, largeTable, largeTable},
-		// Of level 0, if its size counted: goleveldb makes each level ten times as large as the one
-		// above.
+		// goleveldb takes this as the size of level 0, and makes each level ten times as large as
+		// the level above.
 		CompactionTotalSize:    levelOne(o.WriteBuffer) / 10,
 		CompactionL0Trigger:    gather,
 		WriteL0SlowdownTrigger: 2 * gather,
@@ -155,8 +156,8 @@ func (d *levelIndex) frozen(n int) (out []cursor) {
 	return out
 }
 
-// tables returns the present tables and adds one use, which the caller gives back. It returns nil
-// if they must be read through goleveldb.
+// tables returns the present tables with a use count that includes the caller's use. It returns nil
+// if the tables must be read through goleveldb.
 func (d *levelIndex) tables() *tableSet {
 	if !d.shared {
 		return nil
@@ -201,7 +202,7 @@ func (d *levelIndex) write(b *Batch, synced bool) error {
 	return wrapWrite("index write", err)
 }
 
-// rotate turns the write buffer into a table, which is what opening a transaction does.
+// rotate moves the write buffer into a table. Opening a transaction does that.
 func (d *levelIndex) rotate() error {
 	tr, err := d.ldb.OpenTransaction()
 	if err != nil {
@@ -312,7 +313,7 @@ type journalSyncer struct {
 	last lstorage.Writer
 }
 
-// Create creates a file.
+// Create creates a file. If it is a journal, Create first syncs the last journal.
 func (s *journalSyncer) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 	if fd.Type != lstorage.TypeJournal {
 		return s.Storage.Create(fd)

@@ -8,9 +8,9 @@ import (
 // Each write that the store itself makes to the index is a step: it is synced, and adds a row with
 // its number to column steps. The latest numbers are kept.
 //
-// They serve to detect lost writes. goleveldb repairs its journal silently: it skips a broken part
-// and applies what follows. If a step is lost but later ones are present, its number is missing. If
-// the last steps are lost, the index is just an older one, and the log has the rest.
+// The numbers serve to detect lost writes. goleveldb repairs its journal silently: it skips a
+// broken part and applies what follows. If a step is lost but later ones are present, its number is
+// missing. If the last steps are lost, the index is just an older one, and the log has the rest.
 
 // keptSteps is the number of step numbers that are kept: as many as two journals hold. Older steps
 // are in tables, which are protected by checksums.

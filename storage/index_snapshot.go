@@ -15,7 +15,7 @@ type pooledSnapshot struct {
 
 	mu   sync.Mutex
 	free []cursor
-	uses int // readers, plus one while it is the store's current one
+	uses int // number of readers, plus one while this is the store's newest snapshot
 }
 
 // freeCursors is the largest number of pooled cursors. Each holds a block of some tables in memory.
@@ -28,7 +28,7 @@ type snapshotPool struct {
 	steps int
 }
 
-// currentSnapshot returns a snapshot that contains the last step. The caller releases it by done.
+// currentSnapshot returns a snapshot that contains the last step. The caller must call done on it.
 func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
 	x := &s.snapshots
 	x.mu.Lock()
@@ -77,7 +77,7 @@ func (r *pooledSnapshot) use() {
 	r.mu.Unlock()
 }
 
-// done ends one use. The last one releases the snapshot.
+// done ends one use. The last use releases the snapshot.
 func (r *pooledSnapshot) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *pooledSnapshot) done() {
 		return
 	}
 	for _, cur := range r.free {
-		_ = cur.done() // it had no error when it was put here
+		_ = cur.done() // cursors with an error are not pooled
 	}
 	r.free = nil
 	r.snap.release()
@@ -145,7 +145,8 @@ func scanBy(cur cursor, lo, hi []byte,
 	return more, true, err
 }
 
-// loadRange yields the rows of Flat in a range. Key and value share memory across calls.
+// loadRange yields the rows of Flat in a range. Key and value are valid only during the call of
+// yield.
 func loadRange(scan scanFunc, rg flatRange, yield func(key, value []byte) bool) (more bool, err error) {
 	hi := append([]byte{flat.id}, rg.hi...)
 	if rg.hi == "" {

@@ -54,10 +54,11 @@ const DefaultStaleReadSize = 64 << 20
 type staleState struct {
 	mu   sync.Mutex
 	now  *staleIndex // nil: none
-	step uint64      // at which it was created
-	// Nothing was written since now was made, so the write buffer is still shared with it.
+	step uint64      // number of the step at which now was created
+	// fresh is set until the first step after now was created: until then, both share the write
+	// buffer.
 	fresh      bool
-	maxFlushes int // the most flushes on level 0 since
+	maxFlushes int // greatest number of level-0 flushes since now was created
 }
 
 // StaleReader reads an index that may be older than the flat head. Only one goroutine may use it,
@@ -144,7 +145,7 @@ func (s *Store) maintainStale(n uint64) error {
 	if e.now == nil && n%staleMinSteps != 0 {
 		return nil
 	}
-	if e.fresh { // later writes must go to another write buffer
+	if e.fresh { // rotate again, so that later writes go to another write buffer
 		e.fresh = false
 		return s.db.rotate()
 	}

@@ -17,7 +17,7 @@ import (
 //
 // Problem: blocks, outcomes, receipts and state changes are immutable and are most of the data. An
 // LSM tree would write them about four times. In addition, several blocks must be able to share one
-// sync (group commit), and still a torn end of the log must be distinguishable from damage.
+// sync (group commit). Nevertheless a torn end of the log must be distinguishable from damage.
 //
 // Format: the log is a sequence of segments, files that only grow. A record is u32 length, u32
 // CRC-32C of the payload, payload, little-endian. Records do not cross segments. The first segment
@@ -32,8 +32,8 @@ import (
 //
 // Outline: append writes one record in one write. flush syncs all appended records. recover scans
 // from the position that the index names, cuts off a torn end, and reports a broken record with a
-// later whole one as ErrDamaged. Close stores where the log ends. After a kill that is not known,
-// so if a fault of the disk then destroys the last group, this goes unnoticed, as in any log.
+// later whole one as ErrDamaged. Close stores where the log ends. After a kill the end is unknown,
+// so the loss of the last group by a disk fault goes unnoticed, as in any log.
 //
 // On a full disk, flush removes the records since the last sync and returns ErrFull. After any
 // other failed sync the content on disk is unknown, so the log takes no more writes.
@@ -70,7 +70,7 @@ const (
 	// Garbage collection frees whole segments.
 	DefaultSegment = 32 << 20
 	maxRecord      = 1 << 30
-	reserveStep    = 4 << 20 // bytes that a segment is allocated ahead of the writes
+	reserveStep    = 4 << 20 // bytes that are allocated at a time, ahead of the writes
 	maxOpenFiles   = 32      // old segments held open for reading
 )
 
@@ -86,13 +86,13 @@ type blockLog struct {
 	cur    file
 	end    position // end of the last whole record
 	synced int64    // end of the last synced record in the current segment
-	// ErrFull or another error, if rotate removed unsynced records for lack of room; the next flush
-	// returns it
+	// dropErr is the error to be returned by the next flush, because rotate removed unsynced
+	// records for lack of room. It is ErrFull or another error.
 	dropErr  error
 	reserved int64         // allocated bytes of the current segment
 	written  atomic.Uint64 // bytes since opening
 	dirty    bool          // there are unsynced records
-	broken   error         // an append failed and could not be undone
+	broken   error         // set if an append failed and could not be undone
 
 	mu   sync.Mutex // guards the readers' files
 	open map[uint32]*readFile
@@ -114,10 +114,10 @@ func newLog(d disk, o *Options) *blockLog {
 // process may have a thousand logs, most of them idle.
 var writeBufs = sync.Pool{New: func() any { return new([]byte) }}
 
-// append writes one record in one write. It is durable once flush has returned nil. append returns
-// where the payload begins. If the record before is not synced yet, append changes the first byte
-// of payload (recordAfterUnsynced). After an error the log is either unchanged or permanently
-// broken.
+// append writes one record in one write, and returns the position of its payload. The record is
+// durable once flush has returned nil. If the record before is not synced yet, append changes the
+// first byte of payload (recordAfterUnsynced). After an error the log is either unchanged or
+// permanently broken.
 func (l *blockLog) append(payload []byte) (position, error) {
 	if l.broken != nil {
 		return position{}, l.broken
@@ -285,7 +285,7 @@ func (l *blockLog) acquire(seg uint32) (*readFile, error) {
 	return rf, nil
 }
 
-// drop removes a file from the table. Its last reader closes it.
+// drop removes a file from l.open. The last reader of the file closes it.
 func (l *blockLog) drop(seg uint32, rf *readFile) {
 	delete(l.open, seg)
 	if rf.gone = true; rf.refs == 0 {
@@ -315,7 +315,7 @@ func (l *blockLog) remove(seg uint32) error {
 	return wrapWrite("remove log segment", err)
 }
 
-// reset removes all segments, because there is no genesis.
+// reset removes all segments. Call it only while the store has no genesis.
 func (l *blockLog) reset() error {
 	names, err := l.disk.listFiles()
 	if err != nil {

@@ -52,9 +52,9 @@ func (p *LogPlace) DecodeBorsh(r *borsh.Reader) { *p = LogPlace{r.Uint32(), r.Ui
 type LogRecord struct {
 	At     LogPlace // where it begins
 	Next   LogPlace // where it ends
-	Ref    BlockRef // the block; of a rewind the block that became the head again
-	Prev   BlockRef // its parent; zero for a rewind
-	Rewind bool     // a rewind: everything stored after Ref on its branch, and all other branches, are gone
+	Ref    BlockRef // the block; for a rewind, the block that became the head again
+	Prev   BlockRef // parent of Ref; zero for a rewind
+	Rewind bool     // a rewind removes everything stored after Ref on its branch, and all other branches
 	// Payload is the record's bytes. They are the same at each reading.
 	Payload []byte
 }

@@ -208,9 +208,9 @@ type Place struct {
 // then those on other branches above the flat head. The list is empty if there are none.
 func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) { return s.FindOutcomeFrom(id, 0) }
 
-// FindOutcomeFrom is FindOutcome for an ID that no block below height from can contain. (For
-// example, a receipt is executed in the block that makes it or later.) If from is recent, the
-// history of the whole chain need not be searched for an absent ID.
+// FindOutcomeFrom is FindOutcome for an ID that no block below height from can contain. For
+// example, a receipt is executed in the block that makes it or later. If from is recent, the search
+// for an absent ID does not go through the history of the whole chain.
 func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
 	own, err := s.outcomes(id, from)
 	if err != nil {
@@ -228,10 +228,9 @@ func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, e
 		})
 }
 
-// FindReceipt returns the places of a receipt. It looks in memory and for a pointer in the index;
-// if there is neither, it searches the block of the receipt's outcome and that block's parent. The
-// place is where the receipt was created or, if a chunk took it off the delayed queue, where it was
-// processed.
+// FindReceipt returns the places of a receipt: where it was created or, if a chunk took it off the
+// delayed queue, where it was processed. It searches memory and the pointers in the index. If
+// neither has the receipt, it searches the block of the receipt's outcome and that block's parent.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 	return s.findReceipt(id, kindOutgoing, kindLocal, kindDelayed)
 }
@@ -283,7 +282,7 @@ func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
 	return s.receiptBelow(id, len(executed) > 0, in)
 }
 
-// receipts is findReceipt that uses only memory and pointers.
+// receipts is findReceipt that searches only memory and pointers.
 func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Place, error) {
 	return s.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) },
 		func(p *Place) (primitives.Hash, error) {
@@ -332,10 +331,10 @@ func (r *Record) count(k kind, shard primitives.ShardID) (n int, err error) {
 }
 
 // FindReceiptOf is FindReceipt for a receipt that was created by the execution whose outcome is at
-// by. The receipt was made in the block and shard of that outcome, so the search starts there. It
-// goes on to the history only if the receipt is not there, as with a local receipt that waited. If
-// the shard has made many receipts in that block, the receipt is found by its pointer instead,
-// because scanning all of them for each receipt would be expensive.
+// by. It first searches the block and shard of that outcome. It searches the history only if the
+// receipt is not there, for example if it is a local receipt that was delayed. If the shard made
+// many receipts in that block, a scan for each receipt would be expensive, so the receipt is found
+// by its pointer instead.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil },
 		kindOutgoing, kindLocal, kindDelayed)
@@ -375,7 +374,7 @@ func (r *Record) size(k kind, shard primitives.ShardID) (n int, err error) {
 	return n, err
 }
 
-// findReceipt appends the places of a receipt in the block.
+// findReceipt appends the places of a receipt in block r.
 func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool, in []kind) (_ []Place, err error) {
 	for _, shard := range r.Shards() {
 		if out, err = r.findReceiptIn(out, shard, id, canonical, in); err != nil {
@@ -478,9 +477,9 @@ func (p *Place) Origin() (Origin, error) {
 	return all[p.Index], nil
 }
 
-// find looks up an ID in memory, then through a column of pointers. idAt reads the whole ID at a
-// place, against which find checks the pointers. once says that the ID has only one place on a
-// branch, so that the search ends at the first canonical one.
+// find looks up an ID in memory, then through a column of pointers. Pointers contain only a prefix
+// of the ID, so find compares the ID with the whole ID at each place, which idAt reads. once is set
+// if the ID has only one place on a branch: the search then ends at the first canonical place.
 func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	hits, err := s.findPending(id)
@@ -492,8 +491,8 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	var main, forks []Place
 	for _, h := range hits {
 		p := h.block
-		// Of the flat head's block the index has everything except the receipts, and of older
-		// blocks everything.
+		// The index contains everything of the flat head's block except the receipts, and
+		// everything of older blocks.
 		if !wanted(h.kind) || p.ref.Height <= v.flatHead.Height && (p != v.base || !receipts) {
 			continue
 		}

@@ -18,12 +18,12 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 	return err == nil && hash == ref.Hash, err
 }
 
-// receiptBelow returns the place of a receipt in a block below the tail, in one of the lists of
-// kinds in. If executed is set, it returns any such place. Otherwise it returns only the place
-// where a receipt was sent whose receiving chunk is at the tail or above: nearcore collects a
-// receipt together with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may
-// have waited in the queue, for data, or for a missing chunk. receiptBelow reads only records at
-// most ReceiptsReach heights below the tail.
+// receiptBelow returns a place of a receipt in a block below the tail. Only lists of the kinds in
+// count. If executed is set, it returns any such place. Otherwise it returns only the place of a
+// sent receipt whose receiving chunk is at or above the tail: nearcore collects a receipt together
+// with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may have waited in the
+// queue, for data, or for a missing chunk. receiptBelow reads only records at most ReceiptsReach
+// heights below the tail.
 func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
 	tail := s.view.Load().tail
 	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
@@ -43,7 +43,7 @@ func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out 
 	return out, err
 }
 
-// isBelow fills in the place of a pointer and returns whether receiptBelow returns it.
+// isBelow fills in the place of a pointer and returns whether receiptBelow must return it.
 func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bool, in []kind) (bool, error) {
 	var err error
 	if place.Block, err = s.collectedBlock(p.height); err != nil {
@@ -76,8 +76,8 @@ func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
 	return s.Block(BlockRef{height, hash})
 }
 
-// hasNewChunk returns whether a collected block in the heights from (inclusive) to below
-// (exclusive) has a new chunk of a shard.
+// hasNewChunk returns whether a collected block has a new chunk of a shard, at a height from from
+// up to but excluding below.
 func (s *Store) hasNewChunk(shard primitives.ShardID, from, below primitives.Height) (bool, error) {
 	for h := from; h < below; h++ {
 		rec, err := s.collectedBlock(h)

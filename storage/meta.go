@@ -57,7 +57,7 @@ func getCell(r Getter, name string, v borsh.Decoder) (ok bool, err error) {
 	return err == nil, err
 }
 
-// Identity says to which chain a folder belongs.
+// Identity names the chain to which a folder belongs.
 type Identity struct {
 	ChainID   string
 	Genesis   primitives.Hash // any value that identifies the genesis, the same at every start

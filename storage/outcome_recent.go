@@ -64,7 +64,7 @@ func (l *recentOutcomes) find(id primitives.Hash) (pointer, bool) {
 	return pointer{id, p.height, p.shard, int(p.index)}, ok
 }
 
-// covers returns whether all outcomes of the blocks from a height up to the flat head are here.
+// covers returns whether l has all outcomes of the blocks from a height up to the flat head.
 func (l *recentOutcomes) covers(from primitives.Height) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +78,8 @@ func (l *recentOutcomes) clear() {
 	l.at, l.ids, l.next = nil, nil, 0
 }
 
-// outcomeRows yields the pointers to the outcomes of an ID that no block below height from can
-// contain: first recent ones from memory, then those of the index.
+// outcomeRows returns the pointers to the outcomes of an ID that no block below height from can
+// contain. Pointers to recent blocks come first, from memory, then those of the index.
 func (s *Store) outcomeRows(from primitives.Height) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) error {
 		p, ok := s.recent.find(id)

@@ -11,8 +11,8 @@ import (
 
 // Overlay stores.
 //
-// Problem: a sandbox world is a chain that continues from a block of another chain in its own way.
-// Copying the folder for each world costs time and disk.
+// Problem: a sandbox world is a chain that continues from a block of another chain with blocks of
+// its own. Copying the folder for each world costs time and disk.
 //
 // Invariants: blocks at and below the overlay's base belong to the parent store and never change.
 // While the overlay exists, the parent does not advance its flat head beyond the block that was
@@ -20,9 +20,9 @@ import (
 // sees what the other writes from then on.
 //
 // Outline: an overlay is a Store in memory with a parent. Everything at the base block and below is
-// read from the parent as of that block. Blocks above it are pending blocks as always, with a log
-// in memory. It has no index, and its flat head never advances. An overlay may itself be the parent
-// of overlays.
+// read from the parent as of that block. Blocks above it are pending blocks as in every store, with
+// a log in memory. An overlay has no index, and its flat head never advances. An overlay may itself
+// be the parent of overlays.
 //
 // Rejected: a copy of the index, or a snapshot that pins its tables for the lifetime of a world.
 
@@ -92,9 +92,9 @@ func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	return ref, err
 }
 
-// withParentPlaces appends the places that find returns from the parent to own, those in the
-// overlay's blocks. once says that an ID has only one place on a branch, so nothing is appended if
-// own has a canonical one.
+// withParentPlaces appends to own, the places in the overlay's blocks, the places that find returns
+// from the parent. once is set if an ID has only one place on a branch: if own has a canonical
+// place, nothing is then appended.
 func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Place, error)) ([]Place, error) {
 	main := 0
 	for main < len(own) && own[main].Canonical {
@@ -131,7 +131,7 @@ func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	return s.db.get(key)
 }
 
-// shardOfFlat returns the shard that a flat key names, or else shard.
+// shardOfFlat returns the shard that a flat key contains, or shard if it contains none.
 func shardOfFlat(flat string, shard primitives.ShardID) primitives.ShardID {
 	if len(flat) < 9 || !shardBound(flat[0]) {
 		return shard

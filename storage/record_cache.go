@@ -39,8 +39,8 @@ type outcomeTree struct {
 }
 
 const (
-	// 8 MiB. For a block with a thousand transactions, a client reads about fifty of its frames,
-	// and some of the next block's.
+	// 8 MiB. Of a block with a thousand transactions and the block after it, a client reads about
+	// fifty frames.
 	cachedFrames  = 256
 	maxCached     = 4 * frameSize // a larger frame, which holds a larger item, is read each time
 	cachedEntries = 256

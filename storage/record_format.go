@@ -37,8 +37,7 @@ const (
 )
 
 // dense returns whether a frame of n bytes consists of hashes and signatures, which cannot be
-// compressed. Attempting it would take longer than everything else that is done to store a small
-// block.
+// compressed. An attempt would take longer than everything else in the commit of a small block.
 func (k kind) dense(n int) bool {
 	switch k {
 	case kindOutcomeIDs, kindOrigins:
@@ -70,8 +69,8 @@ type head struct {
 // shardHead is the part of the head about one shard.
 type shardHead struct {
 	ID       primitives.ShardID
-	HasChunk bool            // a new chunk
-	Chunk    primitives.Hash // its hash
+	HasChunk bool            // the block has a new chunk in the shard
+	Chunk    primitives.Hash // hash of the new chunk
 	// ReceiptsOf: the chunk's receipts are the outgoing receipts of these blocks for this shard,
 	// concatenated.
 	ReceiptsOf []BlockRef
@@ -82,7 +81,7 @@ type section struct {
 	Kind   kind
 	Shard  primitives.ShardID
 	Frames []frame
-	offset int // of its first frame in the record's data; derived from the order
+	offset int // of its first frame in the record's data; not stored, follows from the order
 }
 
 // frame is a compressed run of items.
@@ -226,13 +225,13 @@ func appendVarBytes(b, v []byte) []byte {
 const (
 	recordBlock = 1
 	recordRows  = 3
-	// results of a block in a shard that was caught up later: the same format as recordBlock, but
-	// with only that shard
+	// recordCatchup has the results of a block in a shard that was caught up later. Its format is
+	// that of recordBlock, with only that shard.
 	recordCatchup = 5
 	recordRewind  = 7 // see rewind.go
-	// recordAfterUnsynced is added to the type of a record if the record before it was not synced
-	// yet when it was written: a power cut may then preserve this record and lose that one. See
-	// log.go.
+	// recordAfterUnsynced is added to a record's type if the record before it was not synced yet
+	// when this record was written. A power cut may then preserve this record and lose the one
+	// before it. See log.go.
 	recordAfterUnsynced = 1
 )
 
@@ -310,7 +309,7 @@ func (w *recordWriter) one(k kind, shard primitives.ShardID, item []byte) {
 // bytes returns the payload of the record and the length of its head.
 func (w *recordWriter) bytes() (payload []byte, headLen int) { return w.appendTo(nil) }
 
-// appendTo is bytes that appends to payload.
+// appendTo appends the record to payload. headLen is the length of its head.
 func (w *recordWriter) appendTo(payload []byte) (_ []byte, headLen int) {
 	h := w.head.AppendBorsh(make([]byte, 0, 1<<10))
 	payload = slices.Grow(payload, recordPrefix+len(h)+len(w.data))
@@ -326,10 +325,10 @@ type recordBuffers struct{ data, raw, payload []byte }
 
 var recordBufs = sync.Pool{New: func() any { return new(recordBuffers) }}
 
-// maxBuffered is the most memory of a record that is kept for the next one.
+// maxBuffered is the greatest total capacity of recordBuffers that are reused, in bytes.
 const maxBuffered = 4 << 20
 
-// done gives the memory back. Nothing that was encoded in it may be used any more.
+// done returns the buffers to the pool. The caller must not use w or payload afterwards.
 func (b *recordBuffers) done(w *recordWriter, payload []byte) {
 	if b.data, b.raw, b.payload = w.data, w.raw, payload; cap(b.data)+cap(b.raw)+cap(b.payload) <= maxBuffered {
 		recordBufs.Put(b)

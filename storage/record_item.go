@@ -10,8 +10,8 @@ import (
 
 // Items refer to hashes that are stored elsewhere in the record, because hashes do not compress.
 
-// appendNamed appends a transaction: the index of its outcome plus one, or 0 and its hash; then its
-// bytes.
+// appendNamed appends a transaction: first the index of its outcome plus one, or 0 and its hash if
+// it has no outcome; then its bytes.
 func appendNamed(b []byte, id primitives.Hash, value []byte, index map[primitives.Hash]int) []byte {
 	if at, ok := index[id]; ok {
 		return append(binary.AppendUvarint(b, uint64(at)+1), value...)
@@ -39,8 +39,8 @@ func parseNamed(item, ids []byte) (t Transaction, outcome int, err error) {
 	return t, outcome, nil
 }
 
-// appendInside appends a receipt: the offset of its ID in its bytes plus one, or 0 and the ID; then
-// its bytes.
+// appendInside appends a receipt: first the offset of its ID in its bytes plus one, or 0 and the ID
+// if its bytes do not contain it; then its bytes.
 func appendInside(b []byte, id primitives.Hash, value []byte) []byte {
 	if at := bytes.Index(value, id[:]); at >= 0 {
 		return append(binary.AppendUvarint(b, uint64(at)+1), value...)

@@ -12,7 +12,7 @@ import (
 type Record struct {
 	s    *Store
 	e    *entry
-	data []byte // its frames, if they are in memory; nil: read frames as needed
+	data []byte // all frames of the record; nil: read frames from the log as needed
 }
 
 // whole reads a record at once, for a caller that needs all of it.
@@ -29,10 +29,10 @@ func (s *Store) whole(e *entry) (*Record, error) {
 	return &Record{s: s, e: e, data: data}, nil
 }
 
-// Ref returns the block's name.
+// Ref returns the block's height and hash.
 func (r *Record) Ref() BlockRef { return r.e.head.Ref }
 
-// Prev returns the parent's name. Zero for genesis.
+// Prev returns the parent's height and hash. It returns zero for genesis.
 func (r *Record) Prev() BlockRef { return r.e.head.Prev }
 
 // Timestamp returns the block's time in nanoseconds since 1970.
@@ -86,7 +86,7 @@ func (r *Record) Body() ([]byte, error) { return r.one(kindBody, 0) }
 // Info returns the BlockInfo.
 func (r *Record) Info() ([]byte, error) { return r.one(kindInfo, 0) }
 
-// MerkleTree returns the PartialMerkleTree of the blocks before.
+// MerkleTree returns the PartialMerkleTree of the blocks before this one.
 func (r *Record) MerkleTree() ([]byte, error) { return r.one(kindMerkleTree, 0) }
 
 // Patch returns Block.Patch, or nil without an error if the block has none.
@@ -97,13 +97,13 @@ func (r *Record) Patch() ([]byte, error) {
 	return r.one(kindPatch, 0)
 }
 
-// Chunk returns Chunk.Header of a new chunk.
+// Chunk returns Chunk.Header of the new chunk of a shard.
 func (r *Record) Chunk(shard primitives.ShardID) ([]byte, error) { return r.one(kindChunk, shard) }
 
 // Extra returns the ChunkExtra.
 func (r *Record) Extra(shard primitives.ShardID) ([]byte, error) { return r.one(kindExtra, shard) }
 
-// IncomingShards returns Shard.Incoming.
+// Incoming returns Shard.Incoming.
 func (r *Record) Incoming(shard primitives.ShardID) ([]byte, error) {
 	return r.one(kindIncoming, shard)
 }
@@ -111,7 +111,8 @@ func (r *Record) Incoming(shard primitives.ShardID) ([]byte, error) {
 // Other returns Shard.Other.
 func (r *Record) Other(shard primitives.ShardID) ([]byte, error) { return r.one(kindOther, shard) }
 
-// Transactions returns the transactions of a new chunk. Empty if it has none.
+// Transactions returns the transactions of the new chunk of a shard. It returns nil if there are
+// none.
 func (r *Record) Transactions(shard primitives.ShardID) ([]Transaction, error) {
 	var out []Transaction
 	err := r.transactions(shard, func(_ int, t Transaction, _ int) { out = append(out, t) })
@@ -290,7 +291,7 @@ func (r *Record) OutcomeTree(shard primitives.ShardID,
 	}
 	t := r.s.cache.tree(treeKey{in.e.at, shard})
 	t.once.Do(func() {
-		t.err = errNotRead // if leaf panics
+		t.err = errNotRead // remains if leaf panics
 		list, err := r.Outcomes(shard)
 		leaves := make([]primitives.Hash, len(list))
 		for i := 0; i < len(list) && err == nil; i++ {
@@ -348,9 +349,8 @@ func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
 	return parseChange(item, ids)
 }
 
-// section finds a section and the record that contains it: the block's own record, or the one with
-// the results of a catchup of the shard. It returns nil if neither has it. Errors are those of
-// reading.
+// section finds a section and the record that contains it: the block's own record, or the record of
+// the shard's catchup. It returns nil if neither contains the section. Errors are those of reading.
 func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section, error) {
 	for i := range r.e.head.Sections {
 		if s := &r.e.head.Sections[i]; s.Kind == k && s.Shard == shard {

@@ -6,11 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// A rewind is a record in the log: a type, and the block that became the head again. Everything
-// that precedes it in the log is void, except that block and its ancestors: when Open reads the
-// rewind, it drops the other blocks that it has read so far. So a rewind takes one small record and
-// is atomic. Rejected: truncating the log, which takes several steps, between which the process may
-// crash.
+// A rewind is a record in the log: a type, and the block that became the head again. It voids
+// everything before it in the log except that block and its ancestors: when Open reads the rewind,
+// it drops the other blocks that it has read so far. So a rewind takes one small record and is
+// atomic. Rejected: truncating the log, which takes several steps and is not atomic.
 
 // isRewind returns whether a record is a rewind.
 func isRewind(payload []byte) bool {
@@ -27,10 +26,9 @@ func rewindOf(payload []byte) (BlockRef, error) {
 
 // Rewind makes a block of the head's branch the head again. The block must be the flat head or
 // above it.
-//
-// Once Rewind has returned nil, the blocks after to on this branch and all other branches are gone
-// for good. Their heights may be used again. Rows that Write stored stay. If it returns ErrFull or
-// ErrOrder, nothing has changed.
+// Once Rewind has returned nil, all blocks above the flat head except to and its ancestors are
+// removed for good. Their heights may be used again. Rows that Write stored remain. If Rewind
+// returns ErrFull or ErrOrder, nothing has changed.
 func (s *Store) Rewind(to BlockRef) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -78,7 +76,7 @@ func (s *Store) recoverRewind(v *view, at position, payload []byte) error {
 	return nil
 }
 
-// canonicalBlock returns a block of the head's branch, from the flat head on.
+// canonicalBlock returns a block of the head's branch that is the flat head or above it.
 func (v *view) canonicalBlock(ref BlockRef) (*pendingBlock, error) {
 	p := v.canonicalAt(ref.Height)
 	if ref.Height == v.flatHead.Height {

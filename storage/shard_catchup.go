@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// catchupKey names the results of a block in a shard that was caught up after it.
+// catchupKey names the results of a block in a shard that was caught up after its commit.
 type catchupKey struct {
 	ref   BlockRef
 	shard primitives.ShardID
@@ -19,10 +19,10 @@ func appendCatchupKey(b []byte, k catchupKey) []byte {
 
 // CommitShard stores the results of an already stored block in a shard that was imported as of an
 // earlier block (InstallShard). Call it for the blocks in order, parents first, on every branch.
-// changes is the block's change of the shard's frontier. It is used only if the block is at or
-// below the flat head; for a block above, AdvanceFlatHead later brings the change. CommitShard
-// returns ErrOrder if the results are stored already, if the shard is untracked, or if the results
-// of the block's parent in the shard are not stored yet; else the error of a write.
+// changes are the block's changes of the shard's frontier. They are used only if the block is at or
+// below the flat head: for a block above, AdvanceFlatHead receives them later. CommitShard returns
+// ErrOrder if the results are stored already, if the shard is untracked, or if the results of the
+// block's parent in the shard are not stored yet. Other errors are those of a write.
 func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shardDeletion is what remains to be done to delete an untracked shard: ranges of rows, of which
-// the first is being deleted.
+// shardDeletion is the remaining work of deleting an untracked shard. The first of its ranges of
+// rows is being deleted.
 type shardDeletion struct {
 	shard primitives.ShardID
 	cell  shardCell

@@ -11,10 +11,11 @@ import (
 // Split says that, from some block on, two child shards replace one shard of the parent block's
 // layout.
 //
-// In Flat, keys of accounts stay as they are, since they do not contain the shard. Keys of
-// shard-bound columns (shardBound) do, so the children get copies of the rows that they inherit.
-// The rows of the parent shard, as of its last block, stay in Flat until garbage collection has
-// passed that block. So older states of the parent shard stay readable, and the history of the
+// In Flat, keys of accounts stay as they are, because they do not contain the shard. Keys of
+// shard-bound columns (shardBound) contain it, so the children get copies of the rows that they
+// inherit. The rows of the parent shard, as of its last block, stay in Flat until garbage
+// collection has passed that block. So older states of the parent shard stay readable, and the
+// history of the children's rows begins with their first block.
 // children's rows begins with their first block.
 type Split struct {
 	Parent, Left, Right primitives.ShardID // Left has the accounts below the boundary
@@ -160,13 +161,14 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 	return flush(0)
 }
 
-// dropFrontier deletes the frontier of a shard that no block up to the flat head has, in pieces.
+// dropFrontier deletes the frontier of a shard in pieces. The flat head's layout must not contain
+// the shard.
 func (s *Store) dropFrontier(shard primitives.ShardID) error {
 	lo := append([]byte{frontier.id}, appendShard(nil, shard)...) // all levels
 	return s.dropRange(lo, PrefixEnd(lo))
 }
 
-// dropRows deletes the rows of a shard that is gone, or of a split that is undone.
+// dropRows deletes the frontier of a shard and its rows in shard-bound columns.
 func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
 	if err := s.dropFrontier(shard); err != nil {
 		return err
@@ -176,8 +178,8 @@ func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
 	})
 }
 
-// collectShards deletes the remaining rows of the shards that were split at or below a height, once
-// the last block of such a shard is collected.
+// collectShards deletes the remaining rows of the shards that were split at or below the tail. All
+// blocks with such a shard are collected.
 func (s *Store) collectShards(batch *Batch, tail primitives.Height) error {
 	var derr error
 	err := splitParents.Scan(s.db, nil, appendHeight(nil, tail+1), func(key []byte, _ Nothing) bool {

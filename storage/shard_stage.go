@@ -24,16 +24,16 @@ import (
 // records.
 //
 // Rejected: a flat head for each shard. All of them would nearly always be equal, and each reader
-// would have to ask for that of its shard.
+// would have to look up that of its shard.
 type shardCell struct {
-	At BlockRef // it has the state after this block; without meaning if InSync
+	At BlockRef // block whose state of the shard the store has; unused if InSync
 	// The first block after which the shard's state is known. If the shard is untracked: the last
 	// block for which the state could have been known.
 	Since     primitives.Height
-	InSync    bool         // it advances with the flat head
-	Untracked bool         // the store does not have it
+	InSync    bool         // the shard advances with the flat head
+	Untracked bool         // the store does not have the shard
 	Deleting  bool         // untracked, and not all its rows are deleted
-	Accounts  AccountRange // of an untracked shard
+	Accounts  AccountRange // accounts of an untracked shard
 }
 
 // AppendBorsh appends 51 bytes and two account IDs.
@@ -313,7 +313,7 @@ func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, 
 	return cell, err
 }
 
-// unstage removes the record of an import.
+// unstage deletes the rows that record the import of a shard.
 func (s *Store) unstage(batch *Batch, shard primitives.ShardID) error {
 	staged.Delete(batch, shard)
 	lo := append([]byte{stagedParts.id}, appendShard(nil, shard)...)
@@ -354,8 +354,8 @@ func (s *Store) readShards(v *view) error {
 }
 
 // ShardAt returns the block whose state of the shard the store has: the flat head if the shard is
-// in sync. The states before and after it that can be read too are bounded by Tip. here is false if
-// it is known that the store does not have the shard.
+// in sync. Tip bounds the other blocks whose state is readable. here is false if the store does not
+// have the shard.
 func (s *Store) ShardAt(shard primitives.ShardID) (at BlockRef, here bool) {
 	v := s.view.Load()
 	c, ok := v.shards[shard]

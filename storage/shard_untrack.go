@@ -54,13 +54,13 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	if err := s.unstage(&batch, shard); err != nil {
 		return s.fail(err)
 	}
-	s.setShard(shard, &cell) // readers see it before rows go
+	s.setShard(shard, &cell) // publish it before rows are deleted
 	s.untrackSeq++
 	return s.fail(s.step(&batch))
 }
 
 // splitParent is a shard that was split but still has readable states. height is that of the first
-// block whose layout lacks it.
+// block whose layout lacks the shard.
 type splitParent struct {
 	height primitives.Height
 	id     primitives.ShardID
@@ -120,8 +120,8 @@ func (s *Store) IncomingShards() (map[primitives.ShardID]AccountRange, error) {
 	return out, err
 }
 
-// UntrackedAt returns the last block that an untracked shard may have. The bool is false if the
-// shard is not untracked.
+// UntrackedAt returns the height of the last block for which the store may have had the state of an
+// untracked shard. The bool is false if the shard is not untracked.
 func (s *Store) UntrackedAt(shard primitives.ShardID) (primitives.Height, bool) {
 	c, ok := s.view.Load().shards[shard]
 	return c.Since, ok && c.Untracked
@@ -159,7 +159,8 @@ func (s *Store) dropRange(lo, hi []byte) error {
 	return err
 }
 
-// dropPieces is dropRange with a bound on the pieces. It returns their number.
+// dropPieces is dropRange with a bound on the number of pieces. It returns that of the deleted
+// ones.
 func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	for at := [2][]byte{lo, hi}; n < most; n++ {
 		if k, err := s.dropPiece(&at); err != nil || k == 0 {
@@ -169,7 +170,8 @@ func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	return n, nil
 }
 
-// dropPiece deletes the first keys of a range and advances the range. It returns their number.
+// dropPiece deletes the first keys of a range and advances the range. It returns the number of
+// keys.
 func (s *Store) dropPiece(at *[2][]byte) (n int, err error) {
 	var batch Batch
 	cur := s.db.iterate(at[0], at[1])

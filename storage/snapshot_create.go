@@ -10,10 +10,10 @@ import (
 )
 
 // A backup is a copy of the store as of one moment, in another folder, while commits, advances of
-// the flat head and reads continue. Both locks are held only while a snapshot of the index is
-// taken. What is copied after that cannot change: all segments but the last are complete, the last
-// one is copied only up to where it ended when the snapshot was taken, and no segment is removed
-// during the copy.
+// the flat head and reads continue. indexMu and commitMu are held only while a snapshot of the
+// index is taken. What is copied after that cannot change. All segments but the last are complete.
+// The last one is copied only up to the end that it had when the snapshot was taken. No segment is
+// removed during the copy.
 
 // BackupOptions configure a backup. The zero value copies everything.
 type BackupOptions struct {
@@ -218,7 +218,7 @@ func (b *backup) index(ctx context.Context, from snapshot) (err error) {
 		}
 		batch.put(cur.key(), cur.value())
 	}
-	return write(true) // with all before it; there is at least one row
+	return write(true) // syncs the earlier writes too
 }
 
 // begin creates the folder of a backup, which Open refuses until finish.

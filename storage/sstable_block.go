@@ -41,10 +41,10 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 // blockCursor walks the entries of a block.
 type blockCursor struct {
 	b        []byte // the entries
-	restarts []byte // offsets of entries that share no key prefix with the one before, four bytes each
+	restarts []byte // offsets in b of the entries that share no key prefix with the one before, four bytes each
 	at       int    // offset of the next entry
-	key      []byte // with its trailer; in the cursor's memory
-	value    []byte // in b
+	key      []byte // with its trailer; in memory of the cursor
+	value    []byte // a part of b
 }
 
 // reset begins a block.
@@ -95,8 +95,8 @@ func (c *blockCursor) next() (bool, error) {
 	return true, nil
 }
 
-// user returns the key without goleveldb's trailer. order returns the sequence number of the write,
-// put whether it was a put.
+// user returns the key without goleveldb's trailer. order returns the trailer, which orders the
+// writes of a key by time. put returns whether the write was a put.
 func (c *blockCursor) user() []byte { return c.key[:len(c.key)-keyTrailer] }
 func (c *blockCursor) order() uint64 {
 	return binary.LittleEndian.Uint64(c.key[len(c.key)-keyTrailer:])
@@ -105,7 +105,7 @@ func (c *blockCursor) put() bool { return c.order()&0xff == 1 }
 
 // seek moves to the first entry at or above a key. It returns false if there is none.
 func (c *blockCursor) seek(key []byte) (bool, error) {
-	lo, hi := 0, len(c.restarts)/4 // the last restart below the key is before hi
+	lo, hi := 0, len(c.restarts)/4 // restart hi and those after it are not below the key
 	for lo+1 < hi {
 		mid := int(uint(lo+hi) >> 1)
 		if err := c.restart(mid); err != nil {

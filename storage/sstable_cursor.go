@@ -8,9 +8,9 @@ import (
 type tableCursor struct {
 	set  *tableSet
 	runs []runCursor
-	// the run with the current row; nil: none
+	// now is the run with the current row; nil means none.
 	now  *runCursor
-	last []byte // key of the row before; of rows with equal keys only the newest counts
+	last []byte // key of the previous row, of which older versions are skipped
 	err  error
 }
 
@@ -18,8 +18,8 @@ type tableCursor struct {
 type runCursor struct {
 	tables     []*tableFile
 	set        *tableSet
-	table      int // of tables
-	block      int // of the table
+	table      int // index into tables
+	block      int // index of the block in the table
 	raw, data  []byte
 	read       *tableFile // table of the block in data; nil: none
 	readAt     int
@@ -129,7 +129,8 @@ func (r *runCursor) seek(key []byte) (err error) {
 			hi = mid
 		}
 	}
-	// A key between two blocks or two tables is also searched in the second one.
+	// If the key is above the last key of this block or table, the next one has the first entry
+	// above it.
 	for r.table = lo; r.table < len(r.tables); r.table++ {
 		t := r.tables[r.table]
 		if err := r.set.open(t); err != nil {
@@ -170,7 +171,7 @@ func (r *runCursor) next() (err error) {
 	return nil
 }
 
-// load reads the current block, unless it is in memory, and begins it.
+// load reads the current block, unless it is in memory, and moves to its start.
 func (r *runCursor) load() (err error) {
 	t := r.tables[r.table]
 	if r.read != t || r.readAt != r.block {

@@ -21,7 +21,7 @@ import (
 type tableSet struct {
 	stor lstorage.Storage
 	runs [][]*tableFile // the tables of a run are disjoint and ascending
-	pin  func()         // allows goleveldb to remove the tables
+	pin  func()         // call it to let goleveldb remove the tables
 	uses atomic.Int32
 }
 
@@ -39,7 +39,7 @@ type tableFile struct {
 	blocks []blockPlace
 }
 
-// blockPlace is the position of a block in its table, without the block's trailer.
+// blockPlace is the position of a block in its table. The length excludes the block's trailer.
 type blockPlace struct {
 	at     uint64
 	length uint32
@@ -185,7 +185,7 @@ func (t *tableFile) readIndex(block []byte) error {
 		if !ok {
 			return errTable
 		}
-		// Keys of an index block share no prefix, but in a damaged block they may.
+		// Keys of an index block share no prefix. In a damaged block they may, so bound the memory.
 		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxTableBlock {
 			return errTable
 		}

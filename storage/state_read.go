@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Above the flat head, a read looks into at most maxWalked of the newest blocks one by one. Then it
+// Above the flat head, a read visits at most maxWalked of the newest blocks one by one. Then it
 // searches the runs of pendingKeys. If the change that it finds there is not in memory, it reads
-// one item from the log. Its cost is thus bounded, however many blocks there are.
+// one item from the log. So the cost of a read is bounded, however many blocks there are.
 
 // ValueAt returns the value of a trie key in a shard's state after the block at. The block may be
 // on any branch above the flat head, and must be canonical below it. Errors: ErrNotFound if the key
@@ -27,7 +27,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 			return nil, err
 		case !whole: // the flat head has advanced meanwhile
 			if s.view.Load().flatHead == v.flatHead {
-				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // on a branch that lost
+				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // the block is on an abandoned branch
 			}
 			continue
 		case !found, c != nil && c.Last() == nil:
@@ -56,7 +56,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		return nil, err
 	}
 	defer r.done()
-	if err := s.view.Load().readable(at, shard); err != nil { // as readers are told before a row goes
+	if err := s.view.Load().readable(at, shard); err != nil { // readable reports an untracked shard before its rows are deleted
 		return nil, err
 	}
 	all := s.bucketsFrom(at.Height + 1)
@@ -85,8 +85,8 @@ func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error
 	return s.flatAt(r, s.bucketsFrom(height+1), height, key)
 }
 
-// branch returns a block that is above the flat head, and a view as of which it is. It returns a
-// nil block if the block is not above the flat head of that view.
+// branch returns the pending block at and a view whose flat head is below that block. It returns a
+// nil block if the block is not above the flat head of the view.
 func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	p := s.tree.get(at.Hash)
 	v := s.view.Load() // after the tree: see tree
@@ -97,10 +97,10 @@ func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 }
 
 // pendingChange returns the newest change of a key that p or a pending ancestor of p made. If c is
-// nil, there is none, and flat is the key to read in Flat. It contains the shard that had the key
-// at the flat head: an ancestor of this shard if splits followed. possible is false if this shard
-// did not inherit that key, so that it has no value. whole is false if p's branch does not lead to
-// the flat head.
+// nil, there is none, and flat is the key to read in Flat. If the shard is younger than the flat
+// head, flat contains the shard that was its ancestor at the flat head. possible is false if the
+// shard did not inherit the key, which then has no value. whole is false if p's branch does not
+// lead to the flat head.
 func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID,
 	key []byte) (flat string, c *Change, possible, whole bool, err error) {
 	flat = flatKey(shard, key)

@@ -18,8 +18,8 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return s.ScanUntil(nil, at, shard, accounts, from, to, yield)
 }
 
-// ScanUntil is Scan that also calls ask after every stopCheckEvery keys that it visits, whether it
-// yields them or not. An error of ask ends the scan and is returned. A nil ask is never called.
+// ScanUntil is Scan that also calls ask after every stopCheckEvery visited keys, yielded or not. An
+// error of ask ends the scan and is returned. A nil ask is never called.
 func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardID, accounts AccountRange,
 	from, to []byte,
 	yield func(key, value []byte) bool) error {
@@ -35,20 +35,20 @@ func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardI
 	}, scanSink{stop: ask, yield: yield})
 }
 
-// stopCheckEvery is the number of keys after which a scan asks whether to stop.
+// stopCheckEvery is the number of visited keys between two calls that may stop a scan.
 const stopCheckEvery = 64
 
-// scanSink receives the pairs of a scan and decides whether it continues.
+// scanSink receives the pairs of a scan and can stop it.
 type scanSink struct {
 	stop  func() error // nil: never stops
 	yield func(key, value []byte) bool
 }
 
-// scanPart is a key range of a shard, below layers of changes of pending blocks, youngest first.
+// scanPart is a key range of a shard with the changes of pending blocks, as layers, newest first.
 type scanPart struct {
 	flatRange
 	shard  primitives.ShardID
-	prefix string // common to all keys of the range, names column and shard; empty in an account column
+	prefix string // common to all keys of the range: column and shard; empty in an account column
 	over   []keyLayer
 }
 
@@ -60,7 +60,7 @@ func cloneParts(parts []scanPart) []scanPart {
 	return out
 }
 
-// scanParts scans ranges. parts makes them again when the scan has to restart.
+// scanParts scans ranges. It calls parts to get the ranges, and again if the scan restarts.
 func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, to scanSink) error {
 	list := parts()
 	p, v := s.branch(at)
@@ -73,7 +73,7 @@ again:
 			continue
 		}
 		if s.view.Load().flatHead == v.flatHead && s.tree.get(p.ref.Hash) == p {
-			return fmt.Errorf("block %v: %w", at, ErrNotFound) // on a branch that lost
+			return fmt.Errorf("block %v: %w", at, ErrNotFound) // the block is on an abandoned branch
 		}
 		list = parts()
 		p, v = s.branch(at)
@@ -118,9 +118,9 @@ again:
 }
 
 // overlay appends to r.over, newest first, layers with the changes in r's range that p and its
-// pending ancestors made. Layers that r.over already has take precedence. When overlay reaches the
-// block at which a split created r's shard, it continues with the same range in the parent shard
-// and sets r to that range. whole is false if p's branch does not lead to the flat head.
+// pending ancestors made. Layers that r.over already has take precedence. At a block with the split
+// that created r's shard, overlay sets r to the same range in the parent shard and continues there.
+// whole is false if p's branch does not lead to the flat head.
 func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	for p != v.base {
 		if p == nil {
@@ -130,7 +130,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 		if !ok {
 			return false
 		}
-		if r.prefix == "" { // such keys have the same name before and after a split
+		if r.prefix == "" { // keys of accounts do not change with a split
 			split, keys.low = nil, v.flatHead.Height+1
 		}
 		r.over = append(r.over, keyLayer{keys, r.flatRange, len(r.prefix)})
@@ -151,7 +151,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 		} else {
 			r.hi = string(PrefixEnd([]byte(now)))
 		}
-		if !x.inherits(child, col) { // nothing is inherited from the parent: all rows are in these layers
+		if !x.inherits(child, col) { // the child inherits nothing, so all its rows are in these layers
 			r.lo = r.hi
 			return true
 		}
@@ -164,7 +164,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 //   - for each bucket of Undo, the older values of the keys that changed above height;
 //   - the layers above the flat head.
 //
-// It yields the pairs as of height and these layers. more is false if the receiver wants no more.
+// It yields the pairs as of height and these layers. more is false if the sink stopped the scan.
 func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primitives.Height, part *scanPart,
 	to scanSink) (more bool, err error) {
 	rg := part.flatRange
@@ -287,9 +287,8 @@ func undoRange(bucket primitives.Height, rg flatRange) (lo, hi []byte) {
 	return escape(prefix, rg.lo), hi
 }
 
-// undoScan finds, for each key in ascending order, the first change above a height. It reads no
-// further than requested. Where the cursor is at a key without such a change, it moves on, as with
-// most rows.
+// undoScan iterates over the keys that changed above a height, in ascending order. For each key it
+// finds the first such change. It reads no further than requested.
 type undoScan struct {
 	cur              cursor
 	height, flatHead primitives.Height
@@ -297,12 +296,12 @@ type undoScan struct {
 	key          undoKey // of the row at the cursor, if read
 	value        undoValue
 	begun, valid bool // valid: there is a row at the cursor
-	read, ok     bool // ok: the row is such a change
+	read, ok     bool // ok: the row is a change above height
 }
 
-// upTo moves to the first change found by the scan whose key is not above limit. Without bounded
-// there is no limit. u.ok says whether there is such a change. upTo stays there until pass is
-// called.
+// upTo moves to the next change above height, if its key is at or below limit. If bounded is false,
+// every key is. u.ok is set if there is such a change. Further calls stay at the change until pass
+// is called.
 func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 	if !u.begun {
 		u.begun, u.valid = true, u.cur.next()
@@ -317,7 +316,7 @@ func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 		switch {
 		case bounded && u.key.flat > limit:
 			return nil
-		case u.key.height > u.flatHead: // of an advance that is not complete
+		case u.key.height > u.flatHead: // written by an advance that is not complete
 			u.pass()
 		case u.key.height > u.height:
 			u.ok = true
@@ -341,7 +340,7 @@ func (u *undoScan) seek(h primitives.Height) {
 // Hi means no bound on that side.
 type AccountRange struct{ Lo, Hi primitives.AccountID }
 
-// flatRange is a range of flat keys. An empty hi is the end.
+// flatRange is a range of flat keys. An empty hi means no upper bound.
 type flatRange struct{ lo, hi string }
 
 // flatRanges cuts [from, to) of a shard's trie into ranges of Flat, in trie order: one for each
@@ -356,7 +355,7 @@ func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte
 		if to != nil && (len(to) == 0 || to[0] < col) {
 			break
 		}
-		// Within the column: the key after the column byte.
+		// lo and hi are the bounds within the column, without the column byte.
 		lo, hi, bounded := "", "", false
 		if len(from) > 0 && from[0] == col {
 			lo = string(from[1:])

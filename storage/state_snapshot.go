@@ -33,7 +33,7 @@ import (
 type StateSnapshot struct {
 	Shard    primitives.ShardID
 	Index    primitives.ShardIndex // of the shard in the layout of the block
-	At, Of   BlockRef              // At: it is the state after this block; Of: it is kept for this sync block
+	At, Of   BlockRef              // At: the block after which this is the state; Of: the sync block for which it is kept
 	Root     primitives.Hash
 	Accounts AccountRange
 }
@@ -111,7 +111,7 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 		return err
 	}
 	lo := append([]byte{snapshotNodes.id}, appendSnapshotKey(nil, p.key())...)
-	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // of one that was interrupted
+	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // removes the nodes of an interrupted call
 		return s.fail(err)
 	}
 	var batch Batch
@@ -160,7 +160,7 @@ func (s *Store) DropStateSnapshots(below primitives.Height) error {
 		}
 	}
 	if batch.Len() > 0 {
-		if err := s.step(&batch); err != nil { // first the rows that make them valid
+		if err := s.step(&batch); err != nil { // first the rows that make the snapshots valid
 			return s.fail(err)
 		}
 	}

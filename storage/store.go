@@ -91,7 +91,7 @@ func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 // guarantees that.
 type Store struct {
 	o      Options
-	parent *Store // of an overlay, see overlay.go; nil: it is none
+	parent *Store // parent of an overlay (overlay.go); nil: this is no overlay
 	disk   disk
 	db     index
 	log    *blockLog
@@ -114,18 +114,21 @@ type Store struct {
 	steps        uint64       // number of writes to the index; under indexMu
 	historyRows  Batch        // scratch: rows written before an advance; under indexMu
 	flatHeadRows Batch        // scratch: rows of an advance; under indexMu
-	// counts shards that were untracked or deleted; under indexMu
+	// untrackSeq counts the shards that were untracked or deleted; under indexMu.
 	untrackSeq uint64
-	// running backups, for which segments stay; under indexMu
+	// segmentHolds is the number of running backups. Until it is 0, no segment is removed; under
+	// indexMu.
 	segmentHolds int
-	// log segments written since the last advance, with their highest block; under commitMu
+	// segments are the log segments written since the last advance, with their greatest height;
+	// under commitMu.
 	segments map[uint32]primitives.Height
 	rows     []*Batch       // written by Write since the last advance; under commitMu
 	resident residentBodies // under commitMu
-	// bodies up to this height stay in memory while an advance reads them; under commitMu
+	// Bodies up to the height pinnedUpTo stay in memory while an advance reads them; under
+	// commitMu.
 	pinnedUpTo primitives.Height
 
-	// single changes above the flat head that were read from the log
+	// pendingReads counts the single changes above the flat head that were read from the log.
 	pendingReads atomic.Uint64
 	pendingSteps atomic.Uint64 // keys of pending blocks that scans have passed
 }
@@ -280,9 +283,9 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 	return nil
 }
 
-// removePartialIndex removes what a crash during the creation of an index leaves, which goleveldb
-// refuses to open: a manifest, with CURRENT missing or torn. No rows can be lost, because goleveldb
-// creates a journal only after both.
+// removePartialIndex removes what a crash during the creation of an index leaves: a manifest, with
+// CURRENT missing or torn. goleveldb refuses to open such an index. No rows can be lost, because
+// goleveldb creates a journal only after manifest and CURRENT.
 func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 	_, missing := stor.GetMeta()
 	journals, err := stor.List(lstorage.TypeJournal)
@@ -311,8 +314,7 @@ func (s *Store) fail(err error) error {
 		return nil
 	}
 	failed := fmt.Errorf("%w: %w", ErrFailed, err)
-	// The disk was full while the index was written. Once opened again, the index is as it is on
-	// the disk.
+	// If the disk was full, the index on the disk is intact, and opening the store again is enough.
 	if IsFull(err) && !errors.Is(err, ErrFailed) {
 		failed = err
 		if !errors.Is(err, ErrFull) {
@@ -324,10 +326,10 @@ func (s *Store) fail(err error) error {
 	return err
 }
 
-// readOnly completes the opening of a folder whose index found no room to be opened for writing.
-// The store takes no writes until it is opened again, which needs room for writing the journals, of
-// journals bytes, into tables. err points to the result of opening; why is the error of the full
-// disk.
+// readOnly completes the opening of a store whose index could only be opened for reading, because
+// the disk is full. The store takes no writes until it is opened again. That needs room to write
+// the journals, of journals bytes, into tables. err points to the result of open: if it is an
+// error, readOnly does nothing. why is the error of the full disk.
 func (s *Store) readOnly(err *error, why error, journals int64) {
 	if *err != nil {
 		return
@@ -381,7 +383,8 @@ func (s *Store) noteEnd() error {
 // Tip is the state of the chain in a store.
 type Tip struct {
 	Head, Final BlockRef
-	// the block of Flat and Frontier, from which a restart continues; in an overlay, its base
+	// FlatHead is the block of Flat and Frontier, from which a restart continues. In an overlay it
+	// is the base.
 	FlatHead BlockRef
 	Tail     primitives.Height // the lowest height that is kept
 	Empty    bool              // no genesis yet: call Import

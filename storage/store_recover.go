@@ -78,7 +78,7 @@ func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 	parent := v.base
 	if h.Prev != v.flatHead {
 		if parent = s.tree.get(h.Prev.Hash); parent == nil || parent.ref != h.Prev {
-			return nil // passed by the flat head, or on a branch that lost
+			return nil // below the flat head, or on an abandoned branch
 		}
 	}
 	p, err := (&Record{s: s, e: e, data: data}).pending()
@@ -94,8 +94,8 @@ func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 }
 
 // recoverCatchup applies a catchup record: the results of a pending block in a shard that was
-// caught up later. For blocks up to the flat head there is nothing to do, since the index has these
-// results.
+// caught up later. It ignores the records of blocks up to the flat head, because the index has
+// their results.
 func (s *Store) recoverCatchup(at position, payload []byte) error {
 	h, raw, _, err := parseRecord(payload)
 	if err != nil {

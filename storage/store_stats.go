@@ -8,7 +8,7 @@ type Stats struct {
 	LogBytes   uint64 // written to the log
 	IndexBytes uint64 // written to the index: journal, tables, compactions, manifest
 	IndexRead  uint64 // read from the index's tables
-	// by level of the index
+	// LevelSizes and LevelTables are by level of the index.
 	LevelSizes   []int64
 	LevelTables  []int
 	CacheBytes   int           // of the index's block cache

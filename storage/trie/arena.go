@@ -117,7 +117,7 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 
 // Slabs of a large forest are cut from chunks for which the kernel is asked to use huge pages.
 // Walks access memory at random, so with small pages most accesses also miss the TLB. A small
-// forest uses none, because a huge page is resident as a whole.
+// forest uses no huge pages, because a huge page is resident as a whole.
 const (
 	hugeChunk = 32 << 20
 	hugeFrom  = 16 // number of slabs from which on huge pages are requested

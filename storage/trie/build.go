@@ -20,11 +20,12 @@ type builder struct {
 	data   []byte  // bytes of the last value
 	val    value
 	some   bool
-	branch uint32 // child below the last frame: this branch at depth; 0: the leaf of the last pair
+	branch uint32 // finished branch below the last frame, at depth; 0: the last pair, as a leaf, is there
 	depth  int
 
 	emit func(level int, e *FrontierEntry) // receives the frontier, all levels, in no order; nil: not wanted
-	// Number of bytes of nodes from which on finished subtrees become hash nodes; 0 means no bound.
+	// maxBytes is the number of bytes of nodes from which on finished subtrees become hash nodes. 0
+	// means no bound.
 	maxBytes uint64
 }
 
@@ -63,7 +64,8 @@ func (b *builder) add(key []byte, v value) error {
 	return nil
 }
 
-// attach makes the top node of what lies below the last frame, seen from depth at.
+// attach returns the node below the last frame, as a child at depth at: a leaf with the last pair,
+// the finished branch, or an extension to that branch.
 func (b *builder) attach(at int) (uint32, error) {
 	switch {
 	case b.branch == 0:
@@ -74,7 +76,7 @@ func (b *builder) attach(at int) (uint32, error) {
 	return b.mk.extension(nibs{b.key, at, b.depth - at}, b.branch)
 }
 
-// hang attaches what lies below to the last frame.
+// hang adds the node below the last frame to the last frame's children.
 func (b *builder) hang() error {
 	top := &b.frames[len(b.frames)-1]
 	ref, err := b.attach(top.depth + 1)
@@ -223,8 +225,8 @@ func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	return made, err
 }
 
-// below emits the entries of a child at path, on those levels whose limit the parent's usage
-// reaches.
+// below emits the child n at path as an entry of each level whose limit the parent's usage reaches,
+// if n's usage is below the limit or n is a leaf.
 func (b *builder) below(parent uint64, n node, path []byte) {
 	f := b.mk.forest
 	for level := 0; level < Top && f.levels[level] <= parent; level++ {
@@ -237,7 +239,7 @@ func (b *builder) below(parent uint64, n node, path []byte) {
 	}
 }
 
-// top emits the entries of the root.
+// top emits the entries of the root itself.
 func (b *builder) top(ref uint32) {
 	f, n := b.mk.forest, b.mk.mem.at(ref)
 	e := FrontierEntry{Hash: n.hashValue(), Size: n.usage()}

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// minEvictUsage is the least memory usage of a subtree that may be replaced by a hash node. With a
-// finer frontier it is a quarter of the frontier's lowest limit, if that is less.
+// minEvictUsage is the least memory usage of a subtree that may be replaced by a hash node. A
+// quarter of the frontier's lowest limit applies instead if it is less.
 const minEvictUsage = 1024
 
 // Evict derives a root with the same pairs, in which the least recently used subtrees are replaced
@@ -65,12 +65,11 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 // root that contains them is released (Root).
 //
 // Outline: the age of a subtree is the number of versions that were made since a load or a walk
-// last used it, as a power of two. A first walk sums up the bytes of all evictable subtrees by age,
-// and chooses the greatest age such that the subtrees of at least this age have want bytes. A
-// second walk replaces these subtrees. The unit of eviction is a subtree below the frontier's
+// last used it, rounded to a power of two. A first walk sums up the bytes of all evictable subtrees
+// by age, and chooses the greatest age such that the subtrees of at least this age have want bytes.
+// A second walk replaces these subtrees. The unit of eviction is a subtree below the frontier's
 // lowest limit. If all children of a branch are evicted, the whole branch is replaced by one hash
-// node, so that a cold area does not remain as many hash nodes.
-//
+// node, so that a rarely used area does not remain as many hash nodes.
 // Rejected: a reference count or a clock bit in each node, because readers would have to write to
 // it.
 
@@ -82,7 +81,7 @@ type evictor struct {
 	now         uint64
 	// Bytes by age. The age is the number of bits of the number of versions since the last use.
 	byAge     [65]uint64
-	age       int  // younger subtrees stay
+	age       int  // subtrees of a lower age stay
 	replacing bool // the second walk, which replaces subtrees
 	killed    []dead
 }
@@ -120,7 +119,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 			if err != nil || made == top {
 				return ref, cold, err
 			}
-			e.killed = append(e.killed, deadOf(ref, n)) // a hash node goes with its top node
+			e.killed = append(e.killed, deadOf(ref, n)) // the hash node is freed together with its top node
 			return made, cold, nil
 		}
 	}
@@ -130,7 +129,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		}
 		return e.subtree(mk, ref, n, path)
 	}
-	if !same && b.kind() == kindHash { // what changed below it was loaded for that change
+	if !same && b.kind() == kindHash { // base's subtree was loaded before the change below it was made
 		if base = f.hashNodes.get(b.child()).target.Load(); base == 0 {
 			return ref, false, nil
 		}

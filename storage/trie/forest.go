@@ -52,22 +52,22 @@ type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
 
 // Source is where a forest loads subtrees that are not in memory. Its pairs are always those of one
 // version: a load that reads after the flat head has advanced still gets the pairs of the earlier
-// one.
+// version.
 type Source struct {
 	Load   Loader
 	Rows   Rows   // nil: subtrees above the lowest level are loaded as pairs too
-	Borrow Origin // nil: none; else subtrees are copied from there without hashing
+	Borrow Origin // copies subtrees from another forest without hashing; nil: never
 	// Stale returns a source that is cheaper to read but may be of an earlier version. What early
-	// yields is used only if it has the expected hash. The reader then calls done with whether it
-	// had. A nil Stale, or a nil early, means that there is no such source. early itself has no
-	// Stale.
+	// yields is used only if it has the expected hash. The reader then calls done with right set if
+	// the hash was the expected one. A nil Stale, or a nil early, means that there is no such
+	// source. early itself has no Stale.
 	Stale func() (early *Source, done func(right bool))
 }
 
 // Options of a forest. The zero value is usable for a forest that loads nothing.
 type Options struct {
 	Frontier uint64 // see DefaultFrontier; 0: DefaultFrontier
-	Loader   Loader // of the source; only Import needs it
+	Loader   Loader // Load of the first source; only Import needs it
 	UserData any    // returned by Forest.UserData; not used by this package
 	Poison   bool   // fill freed memory with a pattern, so that tests detect a use after free
 }
@@ -85,7 +85,7 @@ type Forest struct {
 	hashNodes    hashNodeTable
 	sources      table[heldSource] // sources with which hash nodes were made
 	newestSource *heldSource       // source of the newest hash node; nil: it is dropped
-	newestAt     uint32            // its number
+	newestAt     uint32            // index of newestSource in sources
 	lastID       uint64
 	clock        atomic.Uint64 // lastID, for readers
 	lastLoad     atomic.Uint64 // the clock when a subtree was last loaded
@@ -94,7 +94,7 @@ type Forest struct {
 	made         []uint32 // scratch memory of the writer
 	killed       []dead
 
-	abandoned bool // released roots are not taken apart any more
+	abandoned bool // set by Abandon: nodes of released roots are not freed one by one
 
 	pendingMu sync.Mutex
 	pending   []*Root // released, not yet taken apart
@@ -139,7 +139,7 @@ type Root struct {
 	forest *Forest
 	refs   atomic.Int64
 
-	id       uint64 // ascending; a node with birth b belongs to the newest ancestor with id >= b
+	id       uint64 // ascending; a node with birth b was made for the oldest ancestor with id >= b, or a version that it absorbed
 	parent   *Root  // the version it was derived from, unless taken apart
 	children []*Root
 	ref      uint32
@@ -161,7 +161,7 @@ const (
 	deadDeep                   // stands for its whole subtree
 )
 
-// Hash returns the state root. Zero for the empty trie.
+// Hash returns the state root. It returns zero for the empty trie.
 func (r *Root) Hash() primitives.Hash { return r.hash }
 
 // MemoryUsage returns the root node's memory_usage, 0 for the empty trie.
@@ -196,7 +196,7 @@ func (r *Root) Release() {
 	}
 }
 
-// unlock ends the writer's turn. It takes apart the roots that were released meanwhile.
+// unlock first frees what was released since the last unlock, then releases the writer's lock.
 func (f *Forest) unlock() {
 	f.pendingMu.Lock()
 	released := f.pending
@@ -255,7 +255,7 @@ func (f *Forest) collapse(v *Root) {
 			f.freeTree(v.ref, floor)
 			f.cut(v)
 			v.ref, v.dead, v.parent = 0, nil, nil
-			v = parent // which may have waited for this
+			v = parent // now possibly without descendants
 		case 1:
 			// A node that the child replaced is reachable only from v if v made it. Otherwise older
 			// versions may contain it too.
@@ -289,7 +289,7 @@ func (f *Forest) collapse(v *Root) {
 	}
 }
 
-// cut removes v from its parent's list.
+// cut removes v from its parent's children.
 func (f *Forest) cut(v *Root) {
 	if v.parent == nil {
 		return
@@ -424,7 +424,7 @@ func (f *Forest) releaseLarge(slot uint32) {
 	}
 }
 
-// valueOf returns the value of a node that has one. It aliases the forest.
+// valueOf returns the value of a node that has one. The bytes alias memory of the forest.
 func (f *Forest) valueOf(n node) []byte {
 	if n.large() {
 		return f.larges.get(n.slot()).data

@@ -170,13 +170,13 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 	if old.ref == new.ref && old.skip == new.skip ||
 		old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && old.on&new.on != 0 &&
 			bytes.Equal(old.n.hash(), new.n.hash()) {
-		old.on, new.on = old.on&^new.on, new.on&^old.on // on the other levels one side has ended above
+		old.on, new.on = old.on&^new.on, new.on&^old.on // on the other levels, the comparison of one side has ended higher up
 	}
 	for _, p := range []*diffPlace{&old, &new} {
 		if p.ref == 0 {
 			p.on = 0
 		}
-		if p.on != 0 && p.n.kind() == kindHash && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // it may be a large leaf
+		if p.on != 0 && p.n.kind() == kindHash && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // a large leaf need not be resolved
 			var err error
 			if p.ref, p.n, err = d.f.resolve(p.ref, false); err != nil {
 				return err
@@ -192,7 +192,7 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 	for m := old.nibbles() | new.nibbles(); m != 0; m &= m - 1 {
 		i := byte(bits.TrailingZeros16(m))
 		a, b := d.step(old, i), d.step(new, i)
-		if a.ref == b.ref && a.skip == b.skip && a.on == b.on { // nearly always next to a change
+		if a.ref == b.ref && a.skip == b.skip && a.on == b.on { // nearly all children are equal
 			continue
 		}
 		d.path = append(d.path, i)
@@ -205,8 +205,8 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 	return nil
 }
 
-// entries emits the entries of the levels on which old or new is an entry, that is on which its
-// memory usage is below the limit, and ends the comparison on these levels.
+// entries handles the levels on which old or new is one entry, because its memory usage is below
+// the limit. It emits these entries and ends the comparison on these levels.
 func (d *frontierDiff) entries(old, new *diffPlace) {
 	var path []byte
 	for m := old.on | new.on; m != 0; m &= m - 1 {
@@ -230,7 +230,7 @@ func (d *frontierDiff) entries(old, new *diffPlace) {
 	}
 }
 
-// values compares the values of two branches above the limit.
+// values emits the difference between the values of two branches above the limit.
 func (d *frontierDiff) values(old, new diffPlace) {
 	has := func(p diffPlace) levelSet {
 		if p.on != 0 && p.n.kind() == kindBranchValue {
@@ -399,7 +399,7 @@ type importer struct {
 	data    [][]byte // of the entries that are values
 }
 
-// subtree makes the node at depth for the entries lo to hi, which share that many nibbles.
+// subtree makes the node at depth for entries[lo:hi], whose paths share that many nibbles.
 func (im *importer) subtree(lo, hi, depth int) (uint32, error) {
 	first, last := im.entries[lo].Path, im.entries[hi-1].Path
 	part := depth

@@ -36,7 +36,7 @@ type hashNode struct {
 type hashNodeRow struct {
 	target atomic.Uint32 // top node of the loaded subtree; 0: not loaded
 	src    uint32        // index into Forest.sources
-	used   atomic.Uint64 // the newest version when it was last passed
+	used   atomic.Uint64 // number of the newest version at its last use
 }
 
 // heldSource is a source with which hash nodes were made.
@@ -63,7 +63,7 @@ func (n node) appendHashNodePath(b []byte) []byte {
 	return b
 }
 
-// newHashNode makes the node of a hash node, without hash and memory usage.
+// newHashNode makes a node of kindHash, without hash and memory usage.
 func (mk *nodeWriter) newHashNode(path []byte, src *Source) (uint32, node, error) {
 	ref, n, err := mk.alloc(kindHash, 0, len(path), (len(path)+1)/2)
 	if err != nil {
@@ -192,13 +192,13 @@ type loadBuffer struct {
 	pairs   flatPairs
 }
 
-// loadBuffers are buffers for reuse. Nodes are made of copies.
+// loadBuffers are buffers for reuse. No node aliases them.
 var loadBuffers = sync.Pool{New: func() any { return new(loadBuffer) }}
 
-// maxLoadBuffer is the most bytes of a buffer that is kept for reuse.
+// maxLoadBuffer is the greatest capacity of a buffer that is kept for reuse, in bytes.
 const maxLoadBuffer = 16 << 10
 
-// done gives the buffer back.
+// done returns the buffer to the pool, unless it is too large.
 func (g *loadBuffer) done() {
 	if cap(g.entries) > maxLoadBuffer/64 || cap(g.paths) > maxLoadBuffer || cap(g.pairs.data) > maxLoadBuffer {
 		return
@@ -244,7 +244,7 @@ func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) er
 	}
 	err := src.Rows(level, s.path, func(e FrontierEntry) bool {
 		got.paths = append(got.paths, e.Path...)
-		got.entries = append(got.entries, e) // only the length of its path outlasts the call
+		got.entries = append(got.entries, e) // of e.Path only the length is valid after this call
 		return true
 	})
 	if err != nil || len(got.entries) == 1 && len(got.entries[0].Path) == len(s.path) {
@@ -371,7 +371,7 @@ func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked boo
 }
 
 // loadBorrowed copies the subtree of a hash node from the root that the source lends. It returns 0
-// if that root is gone.
+// if the source lends none.
 func (f *Forest) loadBorrowed(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if !locked {
 		f.mu.Lock()

@@ -21,9 +21,9 @@ type Visit struct {
 	Len  uint32 // of its encoding
 }
 
-// Lookup finds key. rec, unless nil, records every node on the path of the key; if the key is
-// absent, every node on the path down to where it ends. The value is not recorded. Errors are those
-// of loading a subtree.
+// Lookup finds key. rec, unless nil, records every node on the path of the key. If the key is
+// absent, it records the nodes down to where the path ends. The value is not recorded. Errors are
+// those of loading a subtree.
 func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err error) {
 	v, _, found, err = r.walk(key, rec, nil, false, true)
 	return v, found, err

@@ -37,7 +37,7 @@ const (
 	rawExt   = 5 // offset of the key in the encoding of a leaf or an extension
 	rawUsage = 8 // bytes at the end of an encoding
 
-	maxInline = 2048 // longer values live outside the slabs
+	maxInline = 2048 // bytes; longer values are stored outside the slabs
 )
 
 func (n node) kind() byte       { return n[0] }

@@ -100,7 +100,7 @@ func (mk *nodeWriter) seal(n node, usage uint64) {
 	copy(n[offHash:], sum[:])
 }
 
-// valueSize returns the size of a value in a node, outside the encoding.
+// valueSize returns the number of bytes that a value takes in a node in addition to the encoding.
 func valueSize(v *value) int {
 	if v.Len > maxInline {
 		return 4
@@ -218,11 +218,11 @@ func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 	return rest
 }
 
-// sub is a subtree under construction. The key of its top node depends on the node above. So a leaf
-// or an extension at the top is made only once the node above is known.
+// sub is a subtree under construction. The key of its top node depends on the node above. So if the
+// top is a leaf or an extension, it is made only once the node above is known.
 type sub struct {
 	kind    subKind
-	emptied bool   // after some deletion, in the order of the changes, the subtree was empty
+	emptied bool   // set if the subtree was empty after one of the changes, applied in order
 	ref     uint32 // subOld, subNode: the node; subExt: the branch below
 	skip    int    // subOld: nibbles of the node's key that now belong to the node above
 	ext     nibs   // subLeaf, subExt
@@ -239,7 +239,7 @@ const (
 	subNode                // a new branch
 )
 
-// commit makes the top node if needed.
+// commit makes the top node unless it exists, and returns its reference.
 func (mk *nodeWriter) commit(s *sub) (uint32, error) {
 	switch s.kind {
 	case subNone:

@@ -24,9 +24,9 @@ const maxUsage = 1 << 56
 // operations of a Root, which visit nodes in the same order and record the same ones, but return
 // ErrMissing where the proof lacks a node.
 //
-// Nothing in a proof is trusted: nodes and values are found by the hash of their string, which is
-// computed. If a string that should be a node is malformed, the error is ErrCorrupt. A Partial
-// never changes and is safe for concurrent use.
+// Nothing in a proof is trusted: nodes and values are looked up by the computed hash of their
+// string. If a string that should be a node is malformed, the error is ErrCorrupt. A Partial never
+// changes and is safe for concurrent use.
 type Partial struct {
 	root    primitives.Hash
 	usage   uint64

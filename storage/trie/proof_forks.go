@@ -1,15 +1,15 @@
 package trie
 
-// Forks says at which depths other keys of a trie diverge from a given key, as far as the nodes on
-// the path of that key show.
+// Forks has the depths at which other keys of a trie diverge from a given key, as far as the nodes
+// on the path of that key show them.
 type Forks struct {
 	Depths []int // in nibbles, ascending
 	Found  bool  // the key exists
-	// Alone is set only if the key is absent. Then the keys that diverge at the last depth have a
-	// common next nibble, so that there is no branch at that depth.
+	// Alone is set only if the key is absent and its path ends within the key of a leaf or an
+	// extension. Then there is no branch at the last depth.
 	Alone bool
-	// Next is that common nibble if Alone is set. It is EndNibble if the path of the key ends there
-	// at a leaf.
+	// If Alone is set, Next is the nibble at the last depth in the key of that leaf or extension.
+	// It is EndNibble if the leaf's key ends there.
 	Next byte
 }
 

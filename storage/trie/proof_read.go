@@ -128,7 +128,7 @@ func (s *partialScan) pair(n *proofNode) error {
 	return err
 }
 
-// all yields everything below a node that was recorded. Its own key is not in the path yet.
+// all yields everything below a node that was recorded. The path lacks the node's own key.
 func (s *partialScan) all(n *proofNode) error {
 	depth := len(s.path)
 	defer func() { s.path = s.path[:depth] }()
@@ -201,7 +201,8 @@ func (s *partialScan) seek(h *primitives.Hash, rest nibs) error {
 	return nil
 }
 
-// from yields what is greater than rest below a node. The path there is not recorded.
+// from yields the pairs below a node whose keys are greater than rest. It does not record the nodes
+// on the path of rest.
 func (s *partialScan) from(h *primitives.Hash, rest nibs) error {
 	n, err := s.node(h, nil)
 	if err != nil {

@@ -60,8 +60,8 @@ func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 }
 
 // proofUpdater applies changes to the nodes of a proof, key by key, as nearcore does
-// (ops/insert_delete.rs, ops/squash.rs). That order matters because the memory usages and the set
-// of nodes that are read depend on it.
+// (ops/insert_delete.rs, ops/squash.rs). The memory usages and the set of nodes that are read
+// depend on this order.
 type proofUpdater struct {
 	p     *Partial
 	rec   *Recording
@@ -300,7 +300,8 @@ func (g *proofUpdater) remove(n *proofUpdateNode, key nibs) (bool, error) {
 	return true, g.squash(n)
 }
 
-// squash gives n the canonical form of its content.
+// squash brings n into canonical form: a branch with one child and no value, for example, is no
+// branch.
 func (g *proofUpdater) squash(n *proofUpdateNode) error {
 	if n.kind == Extension {
 		return g.extend(n, n.key, n.kid)
@@ -327,7 +328,8 @@ func (g *proofUpdater) squash(n *proofUpdateNode) error {
 	return nil
 }
 
-// extend makes n the node for ext above a child, which it reads.
+// extend makes n the node that has the key ext and leads to l. It reads l, because a leaf or an
+// extension is joined with ext into one node.
 func (g *proofUpdater) extend(n *proofUpdateNode, ext nibs, l link) error {
 	child, err := g.open(l)
 	if err != nil {
@@ -411,7 +413,7 @@ func (g *proofUpdater) hashOf(l link) (*primitives.Hash, error) {
 	return l.hash, nil
 }
 
-// RetainIntervals returns the trie with only the keys in some of the intervals, and records what
+// RetainIntervals returns the trie with only the keys in the intervals, and records what
 // Forest.RetainIntervals records (nearcore ops/resharding.rs retain_multi_range). It serves to
 // verify the state of a child of a split shard.
 func (p *Partial) RetainIntervals(keep []Interval, rec *Recording) (*Partial, error) {
@@ -434,7 +436,7 @@ func (p *Partial) RetainIntervals(keep []Interval, rec *Recording) (*Partial, er
 	return g.finish(root)
 }
 
-// retain keeps what belongs below path, in place.
+// retain removes from the subtree n, in place, all keys outside the intervals.
 func (g *proofUpdater) retain(n *proofUpdateNode, path []byte, re *retainer) error {
 	if len(path) > 2*MaxKeyLen {
 		return fmt.Errorf("%w: the proof contains keys of more than %d bytes", ErrCorrupt, MaxKeyLen)

@@ -22,7 +22,7 @@ type Recorded struct {
 //
 // The zero value is empty and usable. It is not safe for concurrent use: concurrent readers use
 // separate recordings and join them with Merge. While a Recording is in use, the roots that were
-// read must stay held, since it refers to their nodes.
+// read must stay held, because the Recording refers to their nodes.
 type Recording struct {
 	forest  *Forest
 	proof   *Partial // instead of a forest
@@ -183,7 +183,7 @@ func (r *Recording) add(h []byte, length, ref uint32, value bool) {
 	case r.table == nil && n > linearEntries, r.table != nil && 2*n > len(r.table):
 		r.table = make([]recordSlot, max(4*linearEntries, 4*len(r.table)))
 		r.fill()
-		if len(r.table) > recentNodes && r.recent == nil { // many recordings are small and do without
+		if len(r.table) > recentNodes && r.recent == nil { // most recordings are small and do not need it
 			r.recent = make([]uint32, recentNodes)
 		}
 	case r.table != nil:
@@ -214,8 +214,8 @@ func (r *Recording) addRef(h []byte, length, ref uint32) {
 	}
 }
 
-// wasRecent returns whether ref was the last reference with the same low bits, and remembers ref as
-// that.
+// wasRecent returns whether ref was the last reference with the same low bits. It then stores ref
+// as the last one.
 func (r *Recording) wasRecent(ref uint32) bool {
 	at := &r.recent[ref%recentNodes]
 	if *at == ref {

@@ -74,7 +74,7 @@ func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Roo
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // the root keeps its killed list
+	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // no scratch memory for killed, because the root keeps it
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
 		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
@@ -143,7 +143,7 @@ func (re *retainer) look(ref uint32) error {
 	return re.touch(ref)
 }
 
-// retain keeps what belongs below path.
+// retain returns the subtree at ref with only the keys in the intervals.
 func (re *retainer) retain(ref uint32, path []byte) (sub, error) {
 	unchanged := sub{kind: subOld, ref: ref}
 	all, none := re.decide(path)
@@ -277,7 +277,8 @@ func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err
 	return ref, err
 }
 
-// at returns the node at a path, one nibble a byte, that ends where the node's own key begins.
+// at returns the node at a path, one nibble a byte. The path must end where the node's own key
+// begins.
 func (r *Root) at(path []byte) (uint32, error) {
 	ref := r.ref
 	for len(path) > 0 && ref != 0 {
@@ -308,9 +309,9 @@ func (r *Root) at(path []byte) (uint32, error) {
 // nodes, with up to 16 hash nodes below each.
 const copyLevels = 2
 
-// copy copies the node at ref of another forest and nodes below it. A subtree that is loaded as one
-// unit is copied completely. Of a larger one the given number of levels is copied, with hash nodes
-// below.
+// copy copies the node at ref of another forest, and nodes below it. A subtree that is loaded as
+// one unit is copied completely. Of a larger subtree, the given number of levels is copied, with
+// hash nodes below.
 func (mk *nodeWriter) copy(other *Forest, ref uint32, path []byte, levels int) (uint32, error) {
 	_, n, err := other.resolve(ref, false)
 	if err != nil {

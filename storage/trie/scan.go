@@ -11,7 +11,7 @@ import "bytes"
 type Scanner struct {
 	root   *Root
 	rec    *Recording
-	prefix []byte // of a scan that began after a key: where it ends
+	prefix []byte // set if the scan began after a key: a key without this prefix ends it
 	trail  []trailNode
 	path   []byte // nibbles down to the last node of the trail, with its own key once entered
 	key    []byte
@@ -24,9 +24,9 @@ type Scanner struct {
 // trailNode is a node on the way down, and the next step at it.
 type trailNode struct {
 	ref    uint32
-	n      node // the last step, see below
-	status int8 // of the last step, see below
-	bound  bool // above the prefix: nothing else below it belongs to the scan
+	n      node
+	status int8 // one of the statuses below
+	bound  bool // the node is above the prefix: no other child of it belongs to the scan
 }
 
 // Statuses of a trailNode, in the order in which a scan goes through them. Between at and exiting

@@ -105,7 +105,7 @@ type splitter[P comparable] struct {
 	get    func(P) (splitNode[P], error)
 	stages [4]stage[P]
 	path   []byte // nibbles below the column
-	left   uint64 // usage left of the path; right and middle: right of it, and undecided
+	left   uint64 // memory usage left of the path; right: right of it; middle: at and below it
 	right  uint64
 	middle uint64
 }
@@ -156,8 +156,8 @@ func (s *splitter[P]) children(st *stage[P]) (sums [16]uint64, err error) {
 	return sums, nil
 }
 
-// own returns the usage of the node here without what is below. Inside a key, the node counts as
-// below.
+// own returns the memory usage of the current node without what is below it. Inside a key, the node
+// itself counts as below.
 func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 	switch {
 	case st.at == atLeaf:

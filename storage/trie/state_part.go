@@ -104,10 +104,10 @@ type partNode[P comparable] struct {
 	kids       [16]P // branch
 	hasValue   bool
 	value      ValueID
-	place      P // the node, for its value
+	place      P // reference to the node, to read its value
 }
 
-// partNodes reads the nodes of a trie. Each read counts as a touch.
+// partNodes reads the nodes of a trie and notes which nodes and values were read.
 type partNodes[P comparable] interface {
 	node(at P, n *partNode[P]) error
 	data(n *partNode[P]) ([]byte, error)
@@ -118,7 +118,7 @@ var (
 	_ partNodes[primitives.Hash] = (*proofNodes)(nil)
 )
 
-// rootNodes reads a whole trie.
+// rootNodes reads the trie of a root.
 type rootNodes struct {
 	f   *Forest
 	rec *Recording
@@ -247,7 +247,7 @@ func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, las
 		return nil, false, err
 	}
 	limit, skipped := threshold(usage, i, total), uint64(0)
-	path = []byte{} // of a value at the root: also an end
+	path = []byte{} // not nil, which would mean no end: a value at the root has an empty path
 	if usage <= limit {
 		return afterAllKeys, true, nil
 	}
@@ -298,7 +298,7 @@ func checkWholeKey(path []byte) error {
 func (w *partWalk[P]) ended() bool { return w.end != nil && bytes.Compare(w.path, w.end) >= 0 }
 
 // below visits the node at and what is below it. If bounded is set, it skips what is before from.
-// above says which frontier levels still need an entry here: those below above.
+// The frontier levels below above still need an entry here.
 func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	var n partNode[P]
 	if err := w.src.node(at, &n); err != nil {
@@ -369,9 +369,9 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	return nil
 }
 
-// entries adds a frontier entry for the node at the path, on those of the levels below above on
-// which the node is one. It returns the level below which the node's descendants still need
-// entries.
+// entries adds a frontier entry for the node at the path, on each level below above on which the
+// node is an entry: its usage is below the limit, or it is a leaf. It returns the level below which
+// the node's descendants still need entries.
 func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 	rest := 0
 	for level := range above {

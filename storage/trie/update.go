@@ -19,11 +19,11 @@ type Change struct {
 // applies them in one descent, so each changed node is made and hashed only once. r does not
 // change.
 //
-// rec, unless nil, records every old node that nearcore would read, which updates key by key
-// (ops/insert_delete.rs, ops/squash.rs). These are the root, even without changes; all nodes on the
-// paths; and any sibling that is alone in its branch after one of the deletions, even if a later
-// change adds a child to the branch again. Old values are not read. After an error nothing has
-// changed. Errors: ErrOrder, ErrKeyLen, ErrFull, and those of loading a subtree.
+// rec, unless nil, records every old node that nearcore reads. nearcore updates key by key
+// (ops/insert_delete.rs, ops/squash.rs) and reads these nodes: the root, even without changes; all
+// nodes on the paths; and any sibling that is alone in its branch after one of the deletions, even
+// if a later change adds a child to the branch again. Old values are not read. After an error
+// nothing has changed. Errors: ErrOrder, ErrKeyLen, ErrFull, and those of loading a subtree.
 func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")
@@ -150,7 +150,7 @@ func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	if err != nil {
 		return sub{}, err
 	}
-	if ref != c.ref { // through a hash node, which stays or goes with its top node
+	if ref != c.ref { // c.ref is a hash node, which is kept or killed together with its top node
 		if s.kind == subOld {
 			s.ref = c.ref
 		} else {
@@ -447,7 +447,7 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 			count--
 		}
 		if s.emptied {
-			done |= 1 << i // as empty
+			done |= 1 << i // as an empty child, until it is set below
 			if err := afterDeletion(); err != nil {
 				return sub{}, err
 			}
@@ -495,8 +495,8 @@ func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	return rest
 }
 
-// join makes the node that a changed branch becomes. old is the branch, or 0. Of the children,
-// those in done are res, and the others are unchanged.
+// join makes the node that a changed branch becomes. old is the branch, or 0. The children in done
+// are those in res; the others are those in kids, unchanged.
 func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int,
 	emptied bool) (s sub, err error) {
 	switch {

@@ -48,7 +48,7 @@ func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	if made == ref {
 		return place, nil
 	}
-	if place != ref { // a hash node goes with its top node
+	if place != ref { // the hash node is replaced together with its top node
 		u.kill(place)
 	}
 	return made, nil
@@ -153,7 +153,8 @@ func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32
 	return u.setSame(n, &kids, changed)
 }
 
-// setSame makes the branch that differs from n only in the children in changed, which n has too.
+// setSame makes the branch that differs from n only in the children in changed. n must have these
+// children.
 func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, error) {
 	extra, large := 0, n.hasValue() && n.large()
 	if n.hasValue() {
@@ -166,7 +167,7 @@ func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, err
 	if err != nil {
 		return 0, err
 	}
-	copy(c[4:offHash], n[4:offHash]) // kind of value
+	copy(c[4:offHash], n[4:offHash]) // length of the value, and whether it is large
 	end := n.tailAt()
 	copy(c[bodyAt:end], n[bodyAt:end])
 	if extra > 0 {
