@@ -196,7 +196,7 @@ func (a *Account) DecodeBorsh(r *borsh.Reader) {
 	a.StorageUsage = r.Uint64()
 }
 
-// SetContract replaces the contract; a global one makes the account V2.
+// SetContract replaces the contract. A global contract makes the account V2.
 func (a *Account) SetContract(c AccountContract) {
 	a.Contract = c
 	if c.Kind == ContractGlobalHash || c.Kind == ContractGlobalAccount {

@@ -21,7 +21,7 @@ const (
 	MaxAccountIDLen = 64
 )
 
-// Refusals of ParseAccountID; the texts are those of near-account-id 3.0.0.
+// Errors of ParseAccountID. The texts are those of near-account-id 3.0.0.
 var (
 	ErrAccountIDTooLong   = errors.New("the Account ID is too long")
 	ErrAccountIDTooShort  = errors.New("the Account ID is too short")
@@ -29,17 +29,17 @@ var (
 	ErrAccountIDChar      = errors.New("the Account ID contains an invalid character")
 )
 
-// AccountIDError is the refusal of an account id, with the offending character.
+// AccountIDError is the error of an invalid account id, with the offending character.
 type AccountIDError struct {
 	Kind  error // one of the ErrAccountID values
 	Char  rune
-	Index int // in bytes
+	Index int // of Char, in bytes
 }
 
 // Error is near-account-id's text.
 func (e *AccountIDError) Error() string {
 	char := []byte{'"'}
-	if e.Char != '"' { // needs no escape in a char literal
+	if e.Char != '"' { // Rust does not escape it in a char literal
 		char = AppendRustChar(nil, e.Char)
 	}
 	return fmt.Sprintf("%v '%s' at index %d", e.Kind, char, e.Index)

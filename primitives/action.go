@@ -10,8 +10,8 @@ import (
 // ActionTag is the borsh discriminant of an action (nearcore core/primitives/src/action/mod.rs).
 type ActionTag byte
 
-// The 16 actions of protocol 88. The last one needs the feature UniversalAccounts. Earlier
-// versions decode it and then refuse it.
+// The 16 actions of protocol 88. UniversalStateInit needs the feature UniversalAccounts. Earlier
+// versions decode that action and then reject it.
 const (
 	TagCreateAccount ActionTag = iota
 	TagDeployContract
@@ -289,15 +289,16 @@ func AppendActions(b []byte, as []Action) []byte {
 	return b
 }
 
-// MaxActionsKept is how many actions of a list are kept from input of a client
-// (borsh.NewClientReader). It is far above the valid maximum (max_actions_per_receipt, 100), so a
-// list whose actions were not all kept is never valid, and only their number is needed.
+// MaxActionsKept is how many actions of a list are kept when input of a client is decoded
+// (borsh.NewClientReader). It is far above the valid maximum (max_actions_per_receipt, 100). So a
+// longer list is never valid, and only its length is needed.
 const MaxActionsKept = 1024
 
 // ReadActions reads a vector of actions and keeps all.
 func ReadActions(r *borsh.Reader) []Action { return borsh.Slice(r, 1, ReadAction) }
 
-// readActions reads a vector of actions; unkept is the number that was read and not kept.
+// readActions reads a vector of actions. unkept is the number of actions that were read but not
+// kept.
 func readActions(r *borsh.Reader) (list []Action, unkept int) {
 	return borsh.SliceKept(r, 1, MaxActionsKept, ReadAction)
 }

@@ -85,7 +85,7 @@ type ChunkEndorsementMetadata struct {
 // src/stateless_validation/chunk_endorsement.rs:143).
 type ChunkEndorsement struct {
 	ChunkHash         Hash
-	Differentiator    *string   // as it came; nil: "ChunkEndorsement"
+	Differentiator    *string   // as received; nil: "ChunkEndorsement"
 	Signature         Signature // over ChunkEndorsementBytes
 	Metadata          ChunkEndorsementMetadata
 	MetadataSignature Signature // over the metadata's encoding

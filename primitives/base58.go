@@ -36,7 +36,7 @@ var errBase58TooLong = errors.New("buffer provided to decode base58 encoded stri
 // of bs58.
 type base58CharError struct {
 	char byte
-	at   int // in bytes
+	at   int // offset in bytes
 }
 
 func (e *base58CharError) Error() string {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Base64Error is a refusal of base64 text. Its texts are those of the base64 crate 0.21.0, which
-// nearcore shows to its clients.
+// Base64Error is the error of invalid base64 text. Its texts are those of the base64 crate 0.21.0,
+// which nearcore shows to its clients.
 type Base64Error struct{ Text string }
 
 func (e *Base64Error) Error() string { return e.Text }

@@ -64,7 +64,8 @@ func decodeErrorBorsh[E any](r *borsh.Reader, enum string, rows []errRow[E], e *
 	return tag
 }
 
-// appendErrField appends the value that at points to. maybe: it is an Option of a key.
+// appendErrField appends the value that at points to. If maybe is set, the value is an Option of a
+// key.
 func appendErrField(b []byte, at any, maybe bool) []byte {
 	switch v := at.(type) {
 	case *string:

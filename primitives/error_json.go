@@ -12,9 +12,9 @@ import (
 // (error_*.go) lists the variants and their fields. Encoding, decoding and the test against
 // nearcore's OpenAPI document use it.
 //
-// In JSON a variant without fields is its name as a string. One that wraps a value is {"Name":
-// value}. One with fields is {"Name": {fields}}, keys in alphabetical order at every depth, as
-// nearcore's RPC prints them. Balances are strings.
+// In JSON, a variant without fields is its name as a string. A variant that wraps a value is
+// {"Name": value}. A variant with fields is {"Name": {fields}}. Keys are in alphabetical order at
+// every depth, as nearcore's RPC prints them. Balances are strings.
 
 // errField is a field of a variant: its JSON name and a pointer to its value.
 type errField struct {
@@ -22,8 +22,8 @@ type errField struct {
 	at   any
 }
 
-// errRow describes a variant. One of fields and inner is set; neither for a variant that is only a
-// name.
+// errRow describes a variant. Either fields or inner is set, or neither for a variant that consists
+// of its name.
 type errRow[E any] struct {
 	name   string
 	fields func(*E) []errField // in alphabetical order
@@ -105,7 +105,7 @@ func appendErrValue(b []byte, at any) []byte {
 	panic(fmt.Sprintf("primitives: no JSON form of %T", at))
 }
 
-// errJSON is wrapped by every refusal of an error's JSON.
+// errJSON is wrapped by every error of decodeError.
 var errJSON = errors.New("primitives: invalid JSON of an error")
 
 // decodeError reads JSON into e and returns the variant's tag. Unknown fields are ignored, missing
@@ -123,7 +123,7 @@ func decodeError[E any](in []byte, rows []errRow[E], e *E) (tag int, err error) 
 	}
 	for tag := range rows {
 		row := &rows[tag]
-		if row.name != name || name == "" { // gaps in the numbering have no name
+		if row.name != name || name == "" { // gaps in the numbering of variants have no name
 			continue
 		}
 		if bare := row.fields == nil && row.inner == nil; bare != (value == nil) {

@@ -13,7 +13,7 @@ import (
 // Hash is a sha256 digest (nearcore CryptoHash). Its text is base58.
 type Hash [32]byte
 
-// EpochID identifies an epoch: the hash of the last block of the epoch two before.
+// EpochID identifies an epoch: it is the hash of the last block two epochs earlier.
 type EpochID = Hash
 
 // HashBytes returns sha256(b).
@@ -57,7 +57,7 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ErrHashText is the refusal of text that is not base58 of 32 bytes.
+// ErrHashText is the error of text that is not base58 of 32 bytes.
 var ErrHashText = errors.New("not a base58-encoded 256-bit hash")
 
 // ParseHash reads base58 of exactly 32 bytes.

@@ -2,7 +2,7 @@ package primitives
 
 import "errors"
 
-// Refusals of StripJSONComments.
+// Errors of StripJSONComments.
 var (
 	errJSONSlash = errors.New("a / outside of a string does not start a comment")
 	ErrJSONEnd   = errors.New("the text ends within a string or comment")

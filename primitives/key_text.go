@@ -11,8 +11,8 @@ import (
 // Texts of keys, handles and signatures: "scheme:base58(raw)", the scheme in any case; without a
 // scheme it is ed25519 (nearcore core/crypto/src/signature.rs:69). Lengths must match exactly.
 
-// KeyTextError is the refusal of a text. RPC clients see its words, which are nearcore's
-// (core/crypto/src/errors.rs).
+// KeyTextError is the error of an invalid text of a key, handle or signature. RPC clients see its
+// words, which are nearcore's (core/crypto/src/errors.rs).
 type KeyTextError struct{ Reason string }
 
 func (e *KeyTextError) Error() string { return e.Reason }

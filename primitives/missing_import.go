@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// MissingImport is an import of a contract that the protocol version in force does not have.
-// nearcore's outcome of such a contract's call is a link error that names nothing.
+// MissingImport is an import of a contract that the protocol version in force does not have. When
+// such a contract is called, nearcore's outcome is a link error that does not name the import.
 type MissingImport struct {
 	Module string
 	Name   string // shortened by ImportName
 	// Since is the first protocol version of nearcore's releases that has a function of this name;
 	// 0: this node knows no such version.
 	Since ProtocolVersion
-	// Types is how the function's type differs, in wasmtime's words; empty: there is no function.
+	// Types is how the function's type differs, in wasmtime's words. It is empty if there is no
+	// function of this name.
 	Types string
 }
 

@@ -1,10 +1,10 @@
 package primitives
 
-// Mocks replace the results of signature checks in contracts. Only a sandbox may have them,
-// because validators with different mocks would disagree. nil: nothing is mocked.
+// Mocks replace the results of signature checks in contracts. Only a sandbox may have them, because
+// validators with different mocks would disagree. A nil *Mocks mocks nothing.
 type Mocks struct {
 	Ed25519 bool `json:"ed25519_verify,omitempty"` // every well-formed signature is valid
-	P256    bool `json:"p256_verify,omitempty"`    // as well
+	P256    bool `json:"p256_verify,omitempty"`    // every well-formed signature is valid
 	// ECRecover is the SECP256K1 key that ecrecover returns for every well-formed signature. If it
 	// is empty, ecrecover is not mocked.
 	ECRecover PublicKey `json:"ecrecover,omitempty"`

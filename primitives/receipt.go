@@ -198,7 +198,7 @@ func (x *Receipt) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// ReadReceipt reads one.
+// ReadReceipt reads a receipt.
 func ReadReceipt(r *borsh.Reader) *Receipt {
 	x := new(Receipt)
 	x.DecodeBorsh(r)

@@ -23,10 +23,10 @@ func (p *ReceiptProof) DecodeBorsh(r *borsh.Reader) {
 	p.Proof.DecodeBorsh(r)
 }
 
-// Leaf is the leaf of the proof: the hash of the hash of the receipts with their shard.
+// Leaf returns the leaf of the proof: H(H(u64 shard ‖ receipts)).
 func (p *ReceiptProof) Leaf() Hash { return ReceiptsLeaf(p.To, p.Receipts) }
 
-// ReceiptsLeaf is the leaf of a chunk's receipts to a shard.
+// ReceiptsLeaf returns the leaf of a chunk's receipts to a shard.
 func ReceiptsLeaf(to ShardID, receipts []*Receipt) Hash {
 	h := hashOf(func(b []byte) []byte { return AppendReceipts(borsh.AppendUint64(b, uint64(to)), receipts) })
 	return HashBytes(h[:])

@@ -15,7 +15,7 @@ var scratch = sync.Pool{New: func() any { return new([]byte) }}
 // maxScratch bounds the buffers that are kept, in bytes.
 const maxScratch = 1 << 20
 
-// lend passes what write appends to use, which must not keep it.
+// lend calls use with the bytes that write appends. use must not keep them.
 func lend(write func(b []byte) []byte, use func(b []byte)) {
 	s := scratch.Get().(*[]byte)
 	*s = write((*s)[:0])
@@ -25,7 +25,7 @@ func lend(write func(b []byte) []byte, use func(b []byte)) {
 	}
 }
 
-// Encoded passes the encoding of a value to use, which must not keep it.
+// Encoded calls use with the encoding of a value. use must not keep it.
 func Encoded(v borsh.Appender, use func(b []byte)) { lend(v.AppendBorsh, use) }
 
 // hashOf returns sha256 of what write appends.

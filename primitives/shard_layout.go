@@ -46,8 +46,8 @@ var (
 	ErrCannotDerive      = errors.New("no layout can be derived from version 0")
 )
 
-// layoutVersion3 is the version of every V2 layout made by NewShardLayoutV2 and of every V3. It no
-// longer counts layouts.
+// layoutVersion3 is the version of every V2 layout made by NewShardLayoutV2 and of every V3. From
+// this version on, layouts no longer differ in their version.
 const layoutVersion3 = 3
 
 // IsZero returns whether l is no layout.
@@ -177,8 +177,9 @@ func (l ShardLayout) Ancestors(id ShardID) ([]ShardID, bool) {
 	return v3.ancestors[id], true
 }
 
-// ResolveToCurrent maps a shard of the past to a current one, by the first child of each split;
-// false if the history does not contain it. Before V3 the history is one generation.
+// ResolveToCurrent maps a shard of an earlier layout to a shard of this one, by the first child of
+// each split. It returns false if the history does not contain the shard. Before V3 the history is
+// one generation.
 func (l ShardLayout) ResolveToCurrent(id ShardID) (ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {
@@ -286,7 +287,7 @@ func newRangeLayout(boundaries []AccountID, ids []ShardID) (rangeLayout, error) 
 	return l, fitsUID(sorted[len(sorted)-1])
 }
 
-// fitsUID refuses ids that cannot be part of a uid.
+// fitsUID returns an error if an id cannot be part of a uid.
 func fitsUID(id ShardID) error {
 	if id > 1<<32-1 {
 		return fmt.Errorf("%w: shard id %d does not fit a uid", ErrLayout, id)
@@ -312,8 +313,9 @@ func (l *rangeLayout) indexOf(id ShardID) (ShardIndex, bool) {
 	return ShardIndex(max(i, 0)), i >= 0
 }
 
-// splitAt returns the layout with one more boundary. The shard that holds it is replaced by two
-// with the ids above the present maximum. It also returns the replaced shard.
+// splitAt returns the layout with one more boundary. Two shards replace the shard that contains the
+// boundary. Their ids are the greatest present id plus 1 and 2. splitAt also returns the replaced
+// shard.
 func (l *rangeLayout) splitAt(boundary AccountID) (out rangeLayout, parent ShardID, children []ShardID, err error) {
 	i, found := slices.BinarySearch(l.boundaryAccounts, boundary)
 	if found {

@@ -17,9 +17,9 @@ type shardLayoutV3 struct {
 	ancestors map[ShardID][]ShardID // of every present shard, nearest first
 }
 
-// NewShardLayoutV3 returns a layout with its history. No shard in split may be present, or be a
-// child twice. Each has at least two children, which are present or were split themselves.
-// lastSplit is one of them.
+// NewShardLayoutV3 returns a layout with its history. The keys of split are the shards that were
+// ever split. None of them may be in ids, or be a child twice. Each has at least two children,
+// which are in ids or were split themselves. lastSplit is a key of split.
 func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID, lastSplit ShardID) (ShardLayout, error) {
 	r, err := newRangeLayout(boundaries, ids)
 	if err != nil {
@@ -65,8 +65,9 @@ func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][
 }
 
 // DeriveV3 returns the layout in which the shard that holds boundary is split there. A V1 or V2
-// layout has no history: then history, called at most once and nil if there is none, returns the
-// layouts so far, l first (see SplitHistory). Errors: ErrDuplicateBoundary; ErrCannotDerive for V0.
+// layout does not contain its history, so history is called once and returns the layouts so far, l
+// first (see SplitHistory). A nil history means that there are none. Errors: ErrDuplicateBoundary;
+// ErrCannotDerive for V0.
 func (l ShardLayout) DeriveV3(boundary AccountID, history func() []ShardLayout) (ShardLayout, error) {
 	r, err := l.ranges()
 	if err != nil {
@@ -89,8 +90,8 @@ func (l ShardLayout) DeriveV3(boundary AccountID, history func() []ShardLayout) 
 	return NewShardLayoutV3(next.boundaryAccounts, next.shardIDs, split, parent)
 }
 
-// SplitHistory collects the splits of a sequence of layouts, newest first, each made from the next,
-// up to the first one of a version below 3 (nearcore v3.rs: build_shard_split_map).
+// SplitHistory collects the splits of a sequence of layouts, newest first, each made from the next.
+// It ends at the first layout of a version below 3 (nearcore v3.rs: build_shard_split_map).
 func SplitHistory(newestFirst []ShardLayout) map[ShardID][]ShardID {
 	split := make(map[ShardID][]ShardID)
 	for i := 1; i < len(newestFirst); i++ {

@@ -14,7 +14,7 @@ import (
 type StakeWeightedIndex struct {
 	sum     Balance
 	aliases []uint64
-	odds    []Balance // index i is chosen for a draw below odds[i], else aliases[i] (alias method, times n)
+	odds    []Balance // a draw below odds[i] chooses index i, any other aliases[i] (alias method, times n)
 }
 
 // NewStakeWeightedIndex builds the table. It returns ErrOverflow if the sum of stakes, or a stake
@@ -29,8 +29,8 @@ func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 			return nil, fmt.Errorf("add up the stakes of a weighted sampler: %w", ErrOverflow)
 		}
 	}
-	// Both are stacks. Each step fills the gap of the top small entry from the top big one, which
-	// may become small.
+	// small and big are stacks of indices. Each step fills the gap of the top small entry from the
+	// top big entry, which may then become small.
 	var small, big []int
 	push := func(i int) {
 		if w.odds[i].Less(w.sum) {

@@ -211,7 +211,7 @@ type StatePart struct {
 }
 
 // StateResponse is a host's answer (nearcore StateResponseInfo V2 with ShardStateSyncResponse V4).
-// With neither header nor part it means that the host could not make what was asked for.
+// Without header and part it means that the host could not produce the requested one.
 type StateResponse struct {
 	ShardID  ShardID
 	SyncHash Hash

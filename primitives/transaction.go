@@ -80,8 +80,8 @@ func (t *Transaction) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// DecodeBorsh reads either layout. A second byte of 0 is part of the length of V0's signer, else
-// the first byte must be 1.
+// DecodeBorsh reads either layout. V0 begins with the length of the signer id, whose second byte is
+// 0. If the second byte is not 0, the first must be 1, the tag of V1.
 func (t *Transaction) DecodeBorsh(r *borsh.Reader) {
 	b0, _ := r.Peek(0)
 	b1, ok := r.Peek(1)
@@ -136,8 +136,8 @@ func NewSignedTransaction(t Transaction, sig Signature) *SignedTransaction {
 // Hash returns the transaction's id.
 func (s *SignedTransaction) Hash() Hash { return s.hash }
 
-// Size is the length of the encoding with the signature, which limits and pools count (nearcore
-// core/primitives/src/transaction.rs size_for_limits).
+// Size returns the length of the encoding with the signature. Limits and pools count this length
+// (nearcore core/primitives/src/transaction.rs size_for_limits).
 func (s *SignedTransaction) Size() int { return s.size }
 
 // AppendBorsh appends transaction ‖ signature.
@@ -164,7 +164,7 @@ func (s *SignedTransaction) DecodeBorsh(r *borsh.Reader) {
 	s.size = len(in) - r.Remaining()
 }
 
-// ReadSignedTransaction reads one.
+// ReadSignedTransaction reads a signed transaction.
 func ReadSignedTransaction(r *borsh.Reader) *SignedTransaction {
 	s := new(SignedTransaction)
 	s.DecodeBorsh(r)

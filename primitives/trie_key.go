@@ -37,8 +37,9 @@ const (
 	ColYieldIDToDataID        TrieColumn = 22
 	ColDataIDToYieldID        TrieColumn = 23
 
-	// Columns that occur only in forks of another chain: the keys of that chain that were deleted
-	// here, and the block of that chain that an account is read from.
+	// Columns that occur only in a fork of another chain. ColForkGone marks the keys of that chain
+	// that were deleted in the fork. ColForkBase has the block of that chain from which an account
+	// is read.
 	ColForkGone TrieColumn = 62
 	ColForkBase TrieColumn = 63
 )
@@ -165,7 +166,7 @@ func AppendGlobalNonceKey(b []byte, id *GlobalContractID) []byte {
 	return id.AppendBorsh(append(b, byte(ColGlobalContractNonce)))
 }
 
-// ErrTrieKey is wrapped by every refusal of ParseTrieKey.
+// ErrTrieKey is wrapped by every error of ParseTrieKey.
 var ErrTrieKey = errors.New("not a trie key")
 
 // TrieKey is a parsed key. The column determines which fields apply.

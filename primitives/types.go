@@ -18,8 +18,8 @@ type Nonce uint64
 // ProtocolVersion selects the rules of an epoch.
 type ProtocolVersion uint32
 
-// Numbering is the line of protocol numbers that a chain's versions belong to. 86 has two meanings:
-// in the June build that the recordings come from, and in the published releases.
+// Numbering says how a chain numbers its protocol versions. Version 86 of nearcore's June build,
+// from which the recordings come, differs from version 86 of the published releases.
 type Numbering string
 
 // The two numberings.

@@ -22,7 +22,7 @@ import (
 // state has one id (near-primitives 0.38.0 src/universal_state_init.rs).
 
 // RawStateInit is the borsh encoding of a universal account's initial state, as an action carries
-// it. It may be any bytes: Decode judges them.
+// it. It may be any bytes: Decode validates them.
 type RawStateInit []byte
 
 // UniversalStateInitV1 is a decoded RawStateInit. Data is sorted by key and AccessKeys by scheme and
@@ -175,9 +175,9 @@ func (raw RawStateInit) SendCounts(strict bool) StateInitCounts {
 	return c
 }
 
-// upperCounts returns the most entries and keys that an encoding of n bytes can hold, each alone.
-// An empty entry is 8 bytes. Version, code and the number of entries precede the entries, and the
-// number of keys precedes the keys.
+// upperCounts returns the most entries that an encoding of n bytes without keys can hold, and the
+// most keys that one without entries can hold. An empty entry is 8 bytes. Version, code and the
+// number of entries precede the entries, and the number of keys precedes the keys.
 func upperCounts(n uint64) StateInitCounts {
 	const beforeEntries, beforeKeys, entry = 1 + 1 + 4, 1 + 1 + 4 + 4, 8
 	ceil := func(n, part uint64) uint64 { return n/part + min(n%part, 1) }
@@ -246,7 +246,7 @@ type scannedKeys struct {
 	next   func(*borsh.Reader) []byte
 }
 
-// scanKeys reads a count and so many items by next, which returns an item's key without copying it.
+// scanKeys reads a count, and as many items by next. next returns an item's key without copying it.
 func scanKeys(r *borsh.Reader, minSize int, next func(*borsh.Reader) []byte) scannedKeys {
 	k := scannedKeys{n: r.Len(minSize), sorted: true, next: next}
 	k.items = *r

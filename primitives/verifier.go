@@ -20,8 +20,8 @@ import (
 type Verifier struct {
 	most  int // cached keys
 	often int // how often a key must be seen to get a table
-	// The number of checks after which a key that is no longer seen may lose its table, and a key's
-	// count is halved.
+	// stale is a number of checks. A key that was not seen for that many checks may lose its table.
+	// After each stale checks, a key's count is halved.
 	stale uint64
 
 	mu     sync.Mutex
@@ -45,11 +45,11 @@ const (
 type knownKey struct {
 	key      PublicKey
 	expanded *ed25519.ExpandedPublicKey
-	table    *multiples.Table // of its negation; nil: none
+	table    *multiples.Table // table of the negated key; nil: none
 	times    int              // uses since it was last considered for a table
-	late     int              // recent uses: those of stale checks ago count half
-	age      uint64           // how often late was halved, out of the possible times
-	last     uint64           // of clock
+	late     int              // recent uses, halved after each stale checks
+	age      uint64           // clock/stale when late was last halved
+	last     uint64           // clock at the last use
 }
 
 // NewVerifier returns a Verifier that caches up to n keys (1.5 KiB each), evicting the least
@@ -116,8 +116,8 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 	return expanded, nil
 }
 
-// forget evicts the least recently used key that has no table, or, if all keys have tables, the least recently
-// used one. The caller holds mu.
+// forget evicts the least recently used key that has no table. If all keys have tables, it evicts
+// the least recently used key. The caller holds mu.
 func (v *Verifier) forget() {
 	oldest := v.recent.Back()
 	for e := oldest; e != nil; e = e.Prev() {
@@ -140,10 +140,10 @@ func (v *Verifier) came(k *knownKey) int {
 	return k.late
 }
 
-// place gives a key a place among those with tables. If all places are taken, the key displaces
-// the one that has not been used for longest, if that is stale, or else the least frequent one, if
-// that is less than half as frequent. If place returns false, the key has to be seen as often
-// again before it is considered again. The caller holds mu and builds the table.
+// place adds a key to those with tables. If there are maxTables, the key replaces the one that has
+// not been used for longest, if that is stale. Otherwise it replaces the least frequent one, if
+// that is less than half as frequent. If place returns false, the key must be seen as often again
+// before it is considered again. The caller holds mu and builds the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {

@@ -160,7 +160,7 @@ func (a *ContractCodeResponse) AppendBorsh(b []byte) []byte {
 	return a.Signature.AppendBorsh(a.appendInner(append(b, 1)))
 }
 
-// DecodeBorsh reads it; the code aliases the input.
+// DecodeBorsh reads what AppendBorsh writes. The code aliases the input.
 func (a *ContractCodeResponse) DecodeBorsh(r *borsh.Reader) {
 	switch tag := r.Byte(); tag {
 	case 0:
@@ -201,7 +201,7 @@ func (p *PartialContractDeploys) AppendBorsh(b []byte) []byte {
 	return p.Signature.AppendBorsh(p.appendInner(append(b, anchorTag(p.Anchor))))
 }
 
-// DecodeBorsh reads it; the part aliases the input.
+// DecodeBorsh reads what AppendBorsh writes. The part aliases the input.
 func (p *PartialContractDeploys) DecodeBorsh(r *borsh.Reader) {
 	tag := r.Byte()
 	if tag > 1 {

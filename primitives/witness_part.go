@@ -49,7 +49,7 @@ func (p *PartialWitness) SignedBytes() []byte {
 	return p.appendInner(make([]byte, 0, 192+len(p.Part)))
 }
 
-// Signed passes SignedBytes to use, which must not keep it.
+// Signed calls use with SignedBytes. use must not keep them.
 func (p *PartialWitness) Signed(use func(b []byte)) { lend(p.appendInner, use) }
 
 func (p *PartialWitness) appendInner(b []byte) []byte {
@@ -105,7 +105,7 @@ func (v *VersionedPartialWitness) AppendBorsh(b []byte) []byte {
 	return v.PartialWitness.AppendBorsh(append(b, tag))
 }
 
-// DecodeBorsh reads it; the part aliases the input.
+// DecodeBorsh reads what AppendBorsh writes. The part aliases the input.
 func (v *VersionedPartialWitness) DecodeBorsh(r *borsh.Reader) {
 	tag := r.Byte()
 	if tag > 1 {

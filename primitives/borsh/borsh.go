@@ -342,8 +342,8 @@ func (r *Reader) Uint64s() []uint64 {
 	return out
 }
 
-// SliceKept is Slice, but with a client reader only the first most items are kept; the others are
-// read and dropped. left is how many were dropped.
+// SliceKept is Slice, except that a client reader keeps only the first most items and drops the
+// others after reading them. left is the number of dropped items.
 func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T, left int) {
 	if !r.inOrder {
 		return Slice(r, minSize, f), 0

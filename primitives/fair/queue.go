@@ -11,9 +11,10 @@
 //	source  start-time fair queueing (Goyal, Vin, Cheng 1996), on two levels
 //
 // The next turn belongs to the address that has used least, and within it to the connection that
-// has used least. A client that is new, or returns, starts at the level of the others: it has no
-// credit for the time before. Among clients at the same level every other turn goes to such new
-// ones, so that a client with rare requests does not wait for a whole round of clients that always
+// has used least. A client that is new, or returns, starts with the usage of the others: it gets no
+// credit for the time before. Among clients with equal usage, every other turn goes to such a new
+// client, so that a client with rare requests does not wait for a whole round of clients that
+// always have requests.
 // have requests.
 package fair
 
@@ -25,8 +26,8 @@ type Client struct {
 	Conn    uint64
 }
 
-// The queue remembers so many addresses without waiting items, and so many connections of each, so
-// that they do not count as new when they return.
+// The queue remembers this many addresses without waiting items, and this many connections of each
+// address, so that they do not count as new when they return.
 const (
 	Remembered      = 1024
 	RememberedConns = 64
@@ -44,9 +45,9 @@ type Queue[T any] struct {
 type level[K comparable, V any] struct {
 	flows map[K]*flow[K, V]
 	heap  flowHeap[K, V]
-	clock int64         // what the flow of the last turn had used before it
+	clock int64         // usage of the flow of the last turn, before that turn
 	keep  int           // how many flows without waiting items are remembered
-	fresh []*flow[K, V] // flows that came anew; they may have had a turn since
+	fresh []*flow[K, V] // flows that are new or have returned; some may have had a turn since
 	next  bool          // the next turn goes to one of fresh
 }
 
@@ -55,7 +56,7 @@ type flow[K comparable, V any] struct {
 	had  int64
 	came uint64 // breaks ties: first come
 	at   int    // index in the heap; -1: nothing waits
-	anew bool   // it waits for its first turn since it came
+	anew bool   // it is new or has returned, and waits for its first turn
 	// listed: it is in fresh.
 	listed bool
 	of     V
@@ -106,8 +107,8 @@ func (l *level[K, V]) get(k K, fresh func() V) *flow[K, V] {
 	return f
 }
 
-// forget drops flows without waiting items. It first drops those that have used no more than
-// clock, since they would return in the same state. If that is not enough, it drops all.
+// forget drops flows without waiting items. It first drops those whose usage is at most clock,
+// because a flow that returns starts at clock anyway. If that is not enough, it drops all.
 func (l *level[K, V]) forget() {
 	for _, all := range []bool{false, true} {
 		for k, f := range l.flows {
@@ -143,7 +144,7 @@ func (l *level[K, V]) first() *flow[K, V] {
 	for l.next = !l.next; l.next && len(l.fresh) > 0; {
 		came := l.fresh[0]
 		if came.at >= 0 && came.anew && came.had > f.had {
-			break // it is behind the others
+			break // it has used more than the others
 		}
 		if l.fresh, came.listed = l.fresh[1:], false; came.at >= 0 && came.anew {
 			f = came

@@ -120,8 +120,8 @@ func (c *cursor) stateInit() (s primitives.StateInit) {
 	return s
 }
 
-// stateEntries reads a map from base64 to base64. As in Rust it is sorted by key, and of equal keys
-// the last counts.
+// stateEntries reads a map from base64 to base64. The result is sorted by key. Of equal keys the
+// last counts, as in Rust.
 func (c *cursor) stateEntries() (out []primitives.StateEntry) {
 	c.object(func(key []byte) bool {
 		k := cursor{b: primitives.AppendJSONString(nil, string(key))}
@@ -142,7 +142,8 @@ func (c *cursor) stateEntries() (out []primitives.StateEntry) {
 	return out
 }
 
-// delegate reads either version. They differ in the nonce, and in the enum around V2's payload.
+// delegate reads a Delegate action, or a DelegateV2 action if v2 is set. The two differ in the
+// nonce, and V2's payload is wrapped in an enum.
 func (c *cursor) delegate(v2 bool) primitives.Action {
 	var d primitives.DelegateActionV2
 	var sig primitives.Signature

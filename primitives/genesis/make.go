@@ -82,7 +82,7 @@ func Localnet(o LocalnetOptions) (*Genesis, error) {
 	return g, nil
 }
 
-// common returns the configuration that both kinds share.
+// common returns the configuration that Init and Localnet share.
 func common(chainID string, at Time, protocol primitives.ProtocolVersion) Config {
 	c := Config{
 		ProtocolVersion:               protocol,

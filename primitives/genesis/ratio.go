@@ -8,11 +8,11 @@ import (
 // Ratio is a fraction in lowest terms; JSON has it as [num, den]. The zero value is not a ratio.
 type Ratio struct{ Num, Den uint32 }
 
-// ratioBits bounds the parts: nearcore's Rational32 is of signed 32-bit numbers, and none of ours
-// is negative.
+// ratioBits bounds numerator and denominator: nearcore's Rational32 has signed 32-bit numbers, and
+// a Ratio is never negative.
 const ratioBits = 31
 
-// NewRatio reduces num/den, as nearcore does when it reads one. den must not be 0.
+// NewRatio reduces num/den, as nearcore does when it reads a ratio. den must not be 0.
 func NewRatio(num, den uint32) Ratio {
 	a, b := num, den
 	for b != 0 {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ReadConfig reads the configuration and skips the records. recordsFile is the file that has them
-// instead, if the genesis names one. Missing fields have nearcore's defaults or are an error;
-// unknown ones are ignored.
+// ReadConfig reads the configuration and skips the records. If the genesis names a records file,
+// recordsFile is that name. Missing fields have nearcore's defaults or are an error. Unknown fields
+// are ignored.
 func ReadConfig(r io.Reader) (c *Config, recordsFile string, err error) {
 	s := newScanner(r)
 	c = new(Config)

@@ -40,10 +40,10 @@ func (c *cursor) members(ms ...member) {
 	}
 }
 
-// set returns a reader that stores what get returns.
+// set returns a function that stores get's result in at.
 func set[T any](at *T, get func() T) func() { return func() { *at = get() } }
 
-// setUint returns a reader of an integer.
+// setUint returns a function that reads an integer into at.
 func setUint[T ~uint16 | ~uint64](c *cursor, at *T) func() {
 	bits := 64
 	if uint64(^T(0)) == 1<<16-1 {

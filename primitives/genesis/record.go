@@ -55,12 +55,13 @@ type (
 		Index     uint16
 		Nonce     primitives.Nonce
 	}
-	// Removal is our own, and only valid in patches: the state entry that the record identifies is
-	// removed. Its JSON has null in place of account, value, code, access_key or nonce.
+	// Removal is unknown to nearcore, and only valid in patches: the state entry that the record
+	// identifies is removed. Its JSON has null in place of account, value, code, access_key or
+	// nonce.
 	Removal struct{ Of Record }
-	// ForkRecord is our own, and only valid in patches. It resets an account of a fork to its state
-	// after a block of the remote chain; a zero block means that the account does not exist there.
-	// Local changes of the account are discarded unless Keep is set.
+	// ForkRecord is unknown to nearcore, and only valid in patches. It resets an account of a fork
+	// to its state after a block of the remote chain. A zero block means that the account does not
+	// exist there. Local changes of the account are discarded unless Keep is set.
 	ForkRecord struct {
 		AccountID primitives.AccountID
 		Block     primitives.Hash
@@ -93,7 +94,7 @@ func (*GasKeyNonceRecord) recordName() string      { return "GasKeyNonce" }
 func (*ForkRecord) recordName() string             { return "Fork" }
 func (r *Removal) recordName() string              { return r.Of.recordName() }
 
-// UnknownRecordText is nearcore's refusal of an unknown record, which RPC clients see.
+// UnknownRecordText is nearcore's error text for an unknown record, which RPC clients see.
 const UnknownRecordText = "unknown variant `%s`, expected one of `Account`, `Data`, `Contract`, `AccessKey`, " +
 	"`PostponedReceipt`, `ReceivedData`, `DelayedReceipt`, `GasKeyNonce`"
 
@@ -146,7 +147,7 @@ func (c *cursor) record() (r Record) {
 	return r
 }
 
-// recordName refuses a value that is not a record's object.
+// recordName fails, with nearcore's text, on a value that is not an object.
 func (c *cursor) recordName() {
 	if !c.want('"', "string or map") {
 		return
@@ -266,8 +267,8 @@ func (c *cursor) accountState() primitives.Account {
 	return a
 }
 
-// uninitialized returns the uninitialized account with the fields of a. contract is whether it has
-// any.
+// uninitialized returns the uninitialized account with the fields of a. contract is set if the
+// fields include a contract.
 func (c *cursor) uninitialized(a *primitives.Account, contract bool, nonce *primitives.Nonce) primitives.Account {
 	switch {
 	case a.Version != primitives.AccountV1:

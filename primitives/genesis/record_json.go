@@ -68,7 +68,7 @@ func appendAccount(b []byte, a *primitives.Account) []byte {
 		b = appendText(b, `,"global_contract_hash":`, a.Contract.Hash.String())
 	case primitives.ContractGlobalAccount:
 		b = appendText(b, `,"global_contract_account_id":`, string(a.Contract.Account))
-	case primitives.ContractNone, primitives.ContractLocal: // in code_hash
+	case primitives.ContractNone, primitives.ContractLocal: // written as code_hash
 	default:
 		panic(fmt.Sprintf("genesis: no JSON form of contract kind %d", a.Contract.Kind))
 	}

@@ -39,7 +39,7 @@ var errSyntax = errors.New("invalid JSON")
 // the document seems to end.
 type scanner struct {
 	r         io.Reader
-	buf       []byte // read; from pos on not yet scanned
+	buf       []byte // bytes that were read; those from pos on are not scanned yet
 	pos       int
 	ended     bool   // r is at its end
 	base      int64  // offset of buf[0] in the file

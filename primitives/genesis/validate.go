@@ -79,7 +79,7 @@ func (k *Checker) Record(r Record) {
 		if k.note(r.AccountID, hasAccount) {
 			k.problem("duplicate account id %s in genesis records", r.AccountID)
 		}
-		// A chain's genesis has none, but that of a dumped state may.
+		// Only a genesis made from a dumped state may have an uninitialized account.
 		if !r.Account.IsInitialized() {
 			k.note(r.AccountID, isUninitialized)
 		}

@@ -3,8 +3,8 @@
 //
 //	in      a point, once; numbers below the group's order
 //	out     k·P + s·B, encoded
-//	state   only the tables: for each window of a number all its multiples, of P 130 KiB, of B
-//	        370 KiB, made on first use
+//	state   only the tables, which have the multiples of a point for each window of a number: 130 KiB
+//	        for P, 370 KiB for B, which is made on first use
 //	units   numbers are little-endian
 //	bound   the caller bounds the number of tables
 //	errors  none
@@ -88,7 +88,8 @@ func (t *Table) Sum(k, s *scalar.Scalar) (out curve.CompressedEdwardsY) {
 	return out
 }
 
-// Bits of a window. A table has 2^(bits-1) multiples for each; the others are their negatives.
+// Bits of a window. For each window, a table has the multiples from 1 to 2^(bits-1). Negative
+// multiples are computed from these.
 const (
 	pointBits = 5
 	baseBits  = 7

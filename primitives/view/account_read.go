@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// AccountMembers are the members of AccountView as JSON has them, for replies of other nodes.
+// AccountMembers are the members of AccountView, for decoding the JSON replies of other nodes.
 type AccountMembers struct {
 	Amount         *primitives.Balance  `json:"amount"`
 	Locked         *primitives.Balance  `json:"locked"`
@@ -19,7 +19,7 @@ type AccountMembers struct {
 	BootstrapNonce *primitives.Nonce    `json:"bootstrap_nonce"`
 }
 
-// ErrAccountMembers is wrapped by every refusal of Account.
+// ErrAccountMembers is wrapped by every error of Account.
 var ErrAccountMembers = errors.New("the fields of the account are incomplete or contradict each other")
 
 // Account returns the account. Its version is 2 if it has a global contract: the view does not show

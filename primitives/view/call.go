@@ -10,7 +10,7 @@ type Call struct {
 	Account primitives.AccountID
 	Method  string
 	Args    []byte
-	Client  fair.Client // the client that takes the turn
+	Client  fair.Client // client to which the call's cost is charged
 	// Gone returns whether no caller waits for the result any more.
 	Gone func() bool
 }

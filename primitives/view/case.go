@@ -24,8 +24,8 @@ type Case struct {
 	// receipts that it sent.
 	Outcomes []Deed
 	Mocked   []string // host functions whose signature checks a sandbox mocked
-	Replace  bool     // of a replay: the other state of its accounts is removed
-	Alone    string   // how it ends with only this state, as far as that differs; empty: it does not
+	Replace  bool     // in a replay: remove the other state of the accounts
+	Alone    string   // how the outcomes differ if only this state exists; empty: they don't
 }
 
 // Replayed is the result of replaying a Case.

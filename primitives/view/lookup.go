@@ -34,7 +34,8 @@ const (
 	ErrNoNewBlocks                         // health; Elapsed
 	ErrTooManyRequests                     // the limit of requests that wait is reached
 	ErrNoProof                             // Height: the earliest at which the state can be proven
-	// ErrBehind: waits take too long to begin, the node cannot keep up with its requests.
+	// ErrBehind: requests wait too long before they begin, because the node cannot keep up with
+	// them.
 	ErrBehind
 	ErrRouted               // Hash: the transaction can't be checked here, and was forwarded
 	ErrContractsUnsupported // the call would execute wasm
@@ -79,7 +80,7 @@ type TimeoutCause byte
 
 // The causes.
 const (
-	TimeoutUnknown     TimeoutCause = iota // the chain has not been looked at
+	TimeoutUnknown     TimeoutCause = iota // the chain has not been searched
 	TimeoutNotObserved                     // no block has the transaction
 	TimeoutUntracked                       // ShardID is not tracked here, and no other node has answered
 )
@@ -91,7 +92,7 @@ type LookupError struct {
 	Height  primitives.Height
 	Hash    primitives.Hash
 	ShardID primitives.ShardID
-	Shards  uint64         // how many there are
+	Shards  uint64         // number of shards
 	Level   ExecutionLevel // of ErrTimeout: how far the transaction has come
 	Status  *FinalOutcome  // of ErrTimeout: its status at that level; nil: not known
 	Cause   TimeoutCause   // of ErrTimeout with LevelNone

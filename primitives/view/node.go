@@ -2,7 +2,7 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Window is a range of heights, the end not in it.
+// Window is a range of heights: Start is included, End is not.
 type Window struct{ Start, End primitives.Height }
 
 // AppendWindows appends the reply of maintenance_windows.

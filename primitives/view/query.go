@@ -61,8 +61,8 @@ type KeyInfo struct {
 	AccessKey primitives.AccessKey
 }
 
-// AppendQueryAccessKeyList appends the reply of view_access_key_list. more: there are further keys
-// after the last.
+// AppendQueryAccessKeyList appends the reply of view_access_key_list. more is set if further keys
+// follow the last one.
 func AppendQueryAccessKeyList(b []byte, keys []KeyInfo, more bool, at *At) []byte {
 	b = appendAt(append(b, '{'), at)
 	b = appendList(append(b, `,"keys":`...), keys, func(b []byte, k *KeyInfo) []byte {
@@ -108,7 +108,7 @@ func AppendQueryState(b []byte, s *StatePage, at *At) []byte {
 	return append(b, '}')
 }
 
-// AppendProof adds the nodes of a proof to an answer that has none.
+// AppendProof adds the nodes of a proof to a reply without a proof.
 func AppendProof(b []byte, proof [][]byte) []byte {
 	b = appendList(append(b[:len(b)-1], `,"proof":`...), proof, func(b []byte, n *[]byte) []byte { return AppendBase64(b, *n) })
 	return append(b, '}')

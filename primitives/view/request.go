@@ -59,8 +59,8 @@ func (r *BlockRef) AppendDebug(b []byte) []byte {
 type ChunkRef struct {
 	ByHash  bool
 	Hash    primitives.Hash    // if ByHash
-	Block   BlockRef           // if not: RefHeight or RefHash
-	ShardID primitives.ShardID // if not
+	Block   BlockRef           // if not ByHash: RefHeight or RefHash
+	ShardID primitives.ShardID // if not ByHash
 }
 
 // EpochRefKind is how a request names its epoch.

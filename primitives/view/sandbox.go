@@ -68,7 +68,7 @@ type SetProduction struct {
 // Production is when blocks are made.
 type Production struct {
 	Mode     string // instant, interval or manual
-	Quiet    bool   // no block unless something waits or is asked for
+	Quiet    bool   // make no block unless something waits for one or requests one
 	Interval uint64 // ns between blocks when there is nothing to do
 }
 
@@ -93,7 +93,7 @@ type MissChunks struct {
 	Blocks uint64               // 0: stop
 }
 
-// ChunksMissed is for how many more blocks each shard will lack new chunks.
+// ChunksMissed has, for each shard, the number of further blocks without a new chunk.
 type ChunksMissed map[primitives.ShardID]uint64
 
 // AppendJSON appends the object, by shard.
@@ -137,7 +137,7 @@ type Mine struct {
 // ForkControl changes accounts of a fork.
 type ForkControl struct{ Reset, Cut, Live []primitives.AccountID }
 
-// Fork describes what a chain is a fork of, and the queries to the remote node.
+// Fork describes the chain that a fork continues, and counts the queries to the remote node.
 type Fork struct {
 	URL     string
 	ChainID string
@@ -147,7 +147,7 @@ type Fork struct {
 	Live, Cut []primitives.AccountID
 	LiveAt    *At
 
-	Proven, Unproven                            uint64 // answers
+	Proven, Unproven                            uint64 // answers with and without a verified proof
 	Memory, Disk                                uint64 // answers from caches
 	Requests, Retries, Failures, Refused, Bytes uint64
 	LastError                                   string
@@ -187,11 +187,11 @@ func (f *Fork) AppendJSON(b []byte) []byte {
 	return append(AppendString(b, f.LastError), '}')
 }
 
-// NewWorld is the start of a world.
+// NewWorld has the options of a new world.
 type NewWorld struct {
 	Snapshot string // where it begins; empty: at the head
-	Quiet    *bool  // no block unless something waits or is asked for; nil: as the parent
-	Port     bool   // it listens on a port of its own, too
+	Quiet    *bool  // make no block unless something waits for one or requests one; nil: as the parent
+	Port     bool   // the world also listens on a port of its own
 }
 
 // World is a chain that continues from a block of another chain, its parent, in the same process.

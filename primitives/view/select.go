@@ -50,8 +50,8 @@ const maxStorageKey = 1 << 14
 // minChange is a lower bound of the JSON of a change without its values.
 const minChange = 64
 
-// TrieKeys calls each for every range of the block's changes that r selects, in the order of the
-// reply: one key of the trie (exact), or all with it as a prefix.
+// TrieKeys calls each for every range of trie keys that r selects, in the order of the reply. If
+// exact is set, the range is key alone, otherwise all keys that begin with key.
 func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	for i := range r.Keys {
 		each(primitives.AppendAccessKeyKey(nil, r.Keys[i].AccountID, r.Keys[i].PublicKey.Handle()), false)
@@ -143,8 +143,8 @@ func AppendKeyChanges(out []Change, k *primitives.KeyChanges) ([]Change, error) 
 	return out, nil
 }
 
-// changeKind returns the kind of a key; false for keys that do not belong to an account, or that
-// are too low-level.
+// changeKind returns the kind of a key. It returns false for keys that do not belong to an account,
+// and for keys that the RPC does not report.
 func changeKind(k *primitives.TrieKey) (ChangeKind, bool) {
 	switch k.Column {
 	case primitives.ColAccount:

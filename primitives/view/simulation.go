@@ -13,14 +13,14 @@ type Simulate struct {
 	Block BlockRef
 	// Unsigned ignores the signature, to simulate a transaction before it is signed.
 	Unsigned bool
-	Client   fair.Client // the client that takes the turn
+	Client   fair.Client // client to which the cost is charged
 	Took     int64       // running time in ns, without waiting; set by the node
 }
 
 // Trace asks what a transaction did, or would do.
 type Trace struct {
 	Hash     primitives.Hash // of a transaction in a block
-	Simulate                 // with a Tx: simulate that one instead
+	Simulate                 // if Tx is set, it is simulated instead
 	Profile  bool            // include a profile by function
 }
 

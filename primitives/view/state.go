@@ -11,7 +11,7 @@ type State interface {
 	// AccessKey reads a key of an account; false if there is none.
 	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
 	// AccessKeys returns the keys of an account in the order of the trie: at most limit (0: all) of
-	// those after a key (empty: from the first on). more: there are further keys.
+	// those after a key (empty: from the first on). more is set if further keys follow.
 	AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (keys []KeyInfo, more bool, err error)
 	// GasKeyNonce reads one nonce of a gas key; false if there is none.
 	GasKeyNonce(a primitives.AccountID, key primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error)

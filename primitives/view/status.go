@@ -64,7 +64,7 @@ type Halted struct {
 	Since  uint64 // ns since 1970
 	Reason string
 	Height primitives.Height // of the block that could not be applied; 0: no block was the cause
-	File   string            // the block that could not be applied, for troupe verify; empty: none
+	File   string            // file with that block, for troupe verify; empty: none
 }
 
 // Progress is how far a syncing node has come.

@@ -38,7 +38,7 @@ type Subscription struct {
 	// Inside is set by subscribers of TopicMessages in this process, which make the texts that
 	// they need by Notice.Make.
 	Inside bool
-	Texts  *atomic.Bool // with Inside: set when it makes one
+	Texts  *atomic.Bool // with Inside: set once the subscriber has made a text
 	// After is the place up to which the subscriber has received everything; nil: it begins with
 	// the next notice, or at the height From.
 	After *Cursor
@@ -94,8 +94,8 @@ func AppendCursor(b []byte, c *Cursor) []byte {
 type Notice struct {
 	Cursor Cursor
 	Body   []byte
-	// Make is set for notices with messages of a subscription with Inside. It returns the message,
-	// in place of Body. nil: the notice is not a message.
+	// Make is set in a message to a subscription with Inside. It returns the message, in place of
+	// Body. It is nil in other notices.
 	Make func() ([]byte, error)
 }
 
@@ -107,7 +107,8 @@ type Sink interface {
 	Offer(*Notice) bool
 	// WhenRoom calls f once, when there is room again.
 	WhenRoom(f func())
-	// End is called last: why no more notices come, and the cursor to resume from.
+	// End is called last. It receives the reason why no more notices come, and the cursor to resume
+	// from.
 	End(EndReason, *Cursor)
 }
 
@@ -137,7 +138,8 @@ type Subscriber interface {
 	Stop()
 }
 
-// ErrLingering refuses a subscription: too many ended ones are still being removed.
+// ErrLingering means that a subscription is rejected because too many ended ones are still being
+// removed.
 var ErrLingering = errors.New("too many subscriptions are being ended; retry later")
 
 // CursorError is the error of a cursor after which blocks are no longer stored.

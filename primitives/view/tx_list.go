@@ -28,7 +28,7 @@ type ListQuery struct {
 // ListPosition is a place in a block, from which older transactions follow.
 type ListPosition struct {
 	Height primitives.Height
-	Index  int // of a transaction in the block; it is not part of what follows
+	Index  int // of a transaction in the block; only older transactions follow
 }
 
 // TransactionList is the answer to a ListQuery.
@@ -41,7 +41,7 @@ type TransactionList struct {
 	Next         *ListPosition
 	Transactions []ListedTransaction
 	Blocks       []ListedBlock   // the newest first
-	Tokens       []TokenContract // with ListQuery.Account: whose events name it, the last one first
+	Tokens       []TokenContract // contracts whose events name ListQuery.Account, the latest event first
 }
 
 // ListedTransaction is what a list shows of a transaction.
@@ -74,8 +74,8 @@ type ListedBlock struct {
 	At
 	Author       primitives.AccountID
 	Timestamp    uint64         // ns
-	Gas          primitives.Gas // as its chunks' headers have it: used by the chunks before
-	Chunks       int            // new ones
+	Gas          primitives.Gas // used by the previous chunks, as the chunk headers state
+	Chunks       int            // number of new chunks
 	Shards       int
 	Transactions int // in its new chunks
 }
