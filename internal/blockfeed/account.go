@@ -15,7 +15,7 @@ import (
 // Account is an account in the state after a block, as a feed reports it.
 type Account struct {
 	primitives.Account
-	Proven bool // verified against the state root; false: the feed's word alone
+	Proven bool // verified against the state root; false: only claimed by the feed
 }
 
 // Proven returns the value of a key in the state with this root. strings are the trie nodes on the

@@ -82,7 +82,7 @@ func (b *books) ancestors(ctx context.Context, older blockdoc.Ancestors) blockdo
 		n, next := len(b.ring), b.next
 		b.mu.Unlock()
 		var some [256]primitives.Hash
-		for i := 0; i < n; i += len(some) { // what comes meanwhile takes the places of the oldest
+		for i := 0; i < n; i += len(some) { // hashes that arrive meanwhile replace the oldest ones
 			b.mu.Lock()
 			k := min(len(some), n-i)
 			for x := range k {

@@ -59,7 +59,7 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 		if err == nil && d.AddShard(text) == nil && d.Shard(h.ShardID) != nil {
 			continue
 		}
-		// earlier buckets count shards
+		// In older buckets a shard's file is named by its index, not by its ID.
 		if text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i)); err != nil {
 			return nil, err
 		}

@@ -124,7 +124,7 @@ func (j *jsonRPC) raise(h primitives.Height) {
 	}
 }
 
-// Code requests the code in the block (only a troupe has that), the account's current code, and
+// Code requests the code in the block (only a troupe serves it), the account's current code, and
 // global code.
 func (j *jsonRPC) Code(ctx context.Context, height primitives.Height, account primitives.AccountID, hash primitives.Hash) (code []byte, err error) {
 	text, err := j.call(ctx, "troupe_block_document", map[string]any{"height": height, "finality": "optimistic", "part": "code", "code_hash": hash})

@@ -224,7 +224,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 			was, since = tip, time.Now()
 		}
 		strikes, back := r.taken(s.Name())
-		if strikes > struck { // it waits for longer each time; others do not
+		if strikes > struck { // this feed pauses longer after each strike; the others are not affected
 			struck = strikes
 			pause(ctx, nil, backoff(250*time.Millisecond, strikes))
 			next = r.o.Tip() + 1
@@ -240,7 +240,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 		d, err := s.Block(ctx, next, r.o.Partial)
 		if err == nil {
 			if err = r.give(ctx, s, d, next); err != nil && !errors.Is(err, ErrNotYet) {
-				// one that costs much for nothing has a tenth of a core
+				// a feed whose expensive documents are useless gets a tenth of a core
 				if idle := share * r.spent(s.Name()); idle > leastPause {
 					pause(ctx, nil, min(idle, mostIdle))
 				}
@@ -256,7 +256,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 			next, errs = next+1, 0
 		case errors.Is(err, ErrNotYet):
 			errs = 0
-			if waits++; next > tip+1 && waits > 20 { // it said that heights are skipped; it may have been wrong
+			if waits++; next > tip+1 && waits > 20 { // the feed may have reported heights as skipped that are not
 				next, waits = tip+1, 0
 			}
 			pause(ctx, moved, r.pace(s.Name()))
@@ -308,7 +308,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	}
 	r.costs(s.Name(), 0)
 	known := false
-	if r.o.Admit != nil { // before any search: a forged header costs nothing more
+	if r.o.Admit != nil { // before any search, so that a forged header costs little
 		switch err := r.o.Admit(d.Block); {
 		case errors.Is(err, ErrPassed):
 			known = true

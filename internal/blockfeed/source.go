@@ -17,9 +17,9 @@ import (
 // Source is a block feed.
 type Source interface {
 	Name() string
-	// Block returns the block at a height. whole: with all its new chunks, else at least with those
-	// that have transactions. ErrNotYet: the feed does not have the block yet; it may have held the
-	// request. ErrSkipped: the chain has no block at that height.
+	// Block returns the block at a height. If whole is set, the document has all new chunks of the
+	// block, otherwise at least those with transactions. ErrNotYet: the feed does not have the
+	// block yet; it may have held the request. ErrSkipped: the chain has no block at that height.
 	Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error)
 	// Code returns code by its hash: code that the block at a height carries, that the account has,
 	// or that the account deploys globally. nil: the feed does not know it. The caller must check

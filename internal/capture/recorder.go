@@ -179,8 +179,8 @@ func (r *Recorder) State() (full bool, err error) {
 	return r.full, r.err
 }
 
-// Tap records a frame of a node's own connection. ours: this node dialled. sent: this node sent the
-// frame. A nil frame means that the connection has ended.
+// Tap records a frame of a node's own connection. ours is set if this node dialled, sent if this
+// node sent the frame. A nil frame means that the connection has ended.
 func (r *Recorder) Tap(conn uint64, ours, sent bool, remote string, frame []byte) {
 	r.mu.Lock()
 	c := r.tap[conn]

@@ -11,9 +11,9 @@ import (
 )
 
 // Client returns the reply of client_config (near-chain-configs 0.38.0 src/client_config.rs, and
-// members that only nearcore f0c7706f1 has): the effective values of config.json, and some of the
-// genesis. Keys are sorted at every depth. Keys without effect here have the value that neard would
-// use.
+// members that only nearcore f0c7706f1 has). It contains the effective values of config.json, and
+// some values of the genesis. Keys are sorted at every depth. Keys without effect here have the
+// value that neard would use.
 func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	d := c.Document
 	get := func(path string, otherwise any) any {

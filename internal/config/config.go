@@ -14,7 +14,7 @@ import (
 // Production is the mode of block production.
 type Production string
 
-// The modes: as soon as something waits, by neard's delays, or only when asked.
+// The modes: as soon as work waits, after neard's delays, or only on request.
 const (
 	Instant  Production = "instant"
 	Interval Production = "interval"
@@ -24,7 +24,7 @@ const (
 // Proofs selects the chunks whose execution proofs (state witnesses) a node keeps.
 type Proofs string
 
-// The choices: of a validator's own where there are others to check them, of all, of none.
+// The choices: a validator's own chunks if other validators check them, all chunks, or none.
 const (
 	ProofsOfDuties Proofs = "duties"
 	ProofsOfAll    Proofs = "all"
@@ -44,20 +44,20 @@ type Config struct {
 	StorePath                        string // empty: <home>/data
 	WriteBuffer, BlockCache          uint64 // bytes; 0: the store's own choice
 	StateMemory                      uint64 // bytes of tries; 0: a share of the machine's
-	PointEpochs                      uint64 // for which what belongs to the newest sync point stays without a newer one
+	PointEpochs                      uint64 // epochs for which the data of the newest sync point is kept if no newer one follows
 	Proofs                           Proofs
-	ProofBytes                       uint64 // that they may take
+	ProofBytes                       uint64 // bytes that the proofs may take
 	ContractCachePath                string // empty: <data>/contract.cache
 	ContractMemory, ContractDisk     uint64 // bytes of compiled code to keep
-	Compilations                     uint64 // at a time; 0: as many as there are cores, at least two
+	Compilations                     uint64 // concurrent compilations; 0: as many as there are cores, at least two
 	CompilerProcesses                bool   // compile in processes of their own
 	TransactionPoolSize              uint64 // bytes
-	MempoolTransactions, MempoolKeys uint64 // bounds in number: of all, of one key
-	StrictNonceBlocks                uint64 // that a strict nonce waits for those before it; 0: the engine's own choice
-	Queued, QueuedBytes              uint64 // of each shard: submissions that are not checked yet
-	Held, HeldBytes                  uint64 // and those that wait until their code is compiled
+	MempoolTransactions, MempoolKeys uint64 // largest number of transactions: in total, of one key
+	StrictNonceBlocks                uint64 // blocks for which a transaction with a strict nonce waits for those before it; 0: the engine's own choice
+	Queued, QueuedBytes              uint64 // bounds for each shard of the submissions that are not checked yet
+	Held, HeldBytes                  uint64 // bounds for each shard of those that wait until their code is compiled
 	ViewStateSizeLimit               uint64 // bytes
-	ViewAccessKeysLimit              uint32 // of one reply
+	ViewAccessKeysLimit              uint32 // access keys in one reply
 	MaxGasBurntView                  primitives.Gas
 	ReceiptOrigins                   ReceiptOrigins
 	Network                          Network
@@ -66,7 +66,7 @@ type Config struct {
 	Worlds                           Worlds
 	Tracing                          Tracing
 	Stream                           Stream
-	Numbering                        primitives.Numbering // empty: as the data folder has it, else release
+	Numbering                        primitives.Numbering // empty: that of the data folder, else release
 	Fork                             Fork
 	JetStream                        JetStream
 	Replica                          Replica
@@ -75,13 +75,13 @@ type Config struct {
 
 // Network holds network.*, other keys about peers, and troupe.network.*.
 type Network struct {
-	Enabled             *bool  // nil: where there are boot nodes, or it is public
+	Enabled             *bool  // nil: enabled if there are boot nodes or Public is set
 	Public              bool   // whether the node announces its address to peers
 	Transport           string // near, libp2p or both
 	Libp2p              Libp2p
 	Addr                string // listen address for peers; empty: this machine only, any port
-	BootNodes           string // as CheckBootNodes has it
-	Whitelist           string // likewise
+	BootNodes           string // in the form that CheckBootNodes accepts
+	Whitelist           string // in the same form
 	Blacklist           []string
 	MaxPeers            uint64
 	MinOutbound         uint64
@@ -93,8 +93,8 @@ type Network struct {
 	SyncThreshold       uint64 // blocks
 	SyncRequests        uint64 // blocks that one peer is asked for at a time
 	HeadersWait         time.Duration
-	// A node that is farther behind starts with an epoch sync proof and the state of a later block.
-	// Zero disables epoch sync.
+	// HorizonEpochs is a number of epochs. A node that is farther behind starts with an epoch sync
+	// proof and the state of a later block. Zero disables epoch sync.
 	HorizonEpochs uint64
 	ProofWait     time.Duration
 	StateWait     time.Duration // for a part of a state
@@ -107,7 +107,7 @@ type Network struct {
 // Pace is when a validator in a network sends its votes.
 type Pace string
 
-// The paces: after min_block_production_delay, as a neard does; or at once, while something waits.
+// The paces: after min_block_production_delay, as a neard does; or at once if work waits.
 const (
 	Delays Pace = "delays"
 	Eager  Pace = "eager"
@@ -125,7 +125,7 @@ const (
 
 // Libp2p holds network.libp2p.*.
 type Libp2p struct {
-	Addr             string // beside network.addr, with both transports; empty: the port after that one
+	Addr             string // listen address if Transport is both; empty: the port after that of network.addr
 	Quic, MDNS, NATs bool
 }
 
@@ -162,10 +162,10 @@ type JetStream struct {
 	Token     string
 	Dir       string // of the embedded server; empty: jetstream in the home
 	MaxBytes  uint64
-	MaxAge    time.Duration // 0: any
-	Copies    uint64        // on a cluster
-	Snapshots uint64        // that replicas may fetch at once
-	Blocks    bool          // whether what indexers are told of final blocks is published, too
+	MaxAge    time.Duration // 0: unlimited
+	Copies    uint64        // copies of the stream on a NATS cluster
+	Snapshots uint64        // snapshots that replicas may fetch at once
+	Blocks    bool          // also publish the indexer messages of final blocks
 }
 
 // Replica holds troupe.replica.*. A replica executes nothing itself: it follows the records of a
@@ -184,19 +184,19 @@ type RPC struct {
 	MaxBody              uint64 // bytes
 	HTTPStatus           string
 	Limits               limits.Limits
-	Named                limits.Named // of Limits, that the file names
-	TrustedProxies       []string     // whose X-Forwarded-For is believed
-	APIKeys              []string     // that may stand in front of a path
+	Named                limits.Named // the limits that the file sets
+	TrustedProxies       []string     // proxies whose X-Forwarded-For header is trusted
+	APIKeys              []string     // keys that the path of a request may begin with
 	RequireAPIKey        bool
 	TLSCert, TLSKey      string // files; empty: no TLS
-	Debug                bool   // whether there is the data of debug pages
-	Indexer              bool   // whether there is EXPERIMENTAL_indexer_block
-	IndexerRequests      uint64 // calls of it at a time
-	Simulate, Trace      bool   // whether there are these methods
+	Debug                bool   // whether the data of debug pages is served
+	Indexer              bool   // whether EXPERIMENTAL_indexer_block is enabled
+	IndexerRequests      uint64 // concurrent calls of EXPERIMENTAL_indexer_block
+	Simulate, Trace      bool   // whether simulations and traces are enabled
 	// Sandbox enables the sandbox_ methods. nil: they are enabled on a fork, and where any client
 	// can sign for an account that init made.
 	Sandbox *bool
-	Console *bool // whether there is /console; nil: where there are those
+	Console *bool // whether /console is served; nil: if the sandbox_ methods are enabled
 }
 
 // Stream holds troupe.stream.*: the defaults of troupe stream and package indexer/node.
@@ -210,13 +210,13 @@ type Stream struct {
 // Tracing holds troupe.tracing.*.
 type Tracing struct {
 	Endpoint string // of OTLP over HTTP; empty: nothing is traced
-	OneIn    uint64 // transactions
+	OneIn    uint64 // one of this many transactions is traced
 }
 
 // Worlds holds troupe.worlds.*.
 type Worlds struct {
-	Max   uint64        // at once
-	Bytes uint64        // of memory that they may take together, about
+	Max   uint64        // largest number of worlds at a time
+	Bytes uint64        // memory that they may take together, approximately
 	Idle  time.Duration // a world without requests for this long ends; 0: never
 }
 
@@ -257,8 +257,8 @@ func embedded(name string, in []byte) *Document {
 }
 
 // own are the defaults of Troupe's own keys, and of keys of neard that neard's init does not write.
-// The RPC limits have a table instead. Init does not write these keys, so that the file stays
-// neard's.
+// The defaults of the RPC limits are in limits.Table instead. Init does not write these keys, so
+// that the file stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},

@@ -124,8 +124,9 @@ func (c *Config) Inert() []string {
 	return reasons
 }
 
-// olderInit has what init of neard 2.13 and older wrote and 2.14 does not write any more: it renamed
-// consensus.state_sync_external_timeout to block_request_timeout and removed the others.
+// olderInit has the keys that init of neard 2.13 and older wrote and that init of 2.14 does not
+// write: it renamed consensus.state_sync_external_timeout to block_request_timeout and removed the
+// others.
 var olderInit = sync.OnceValue(func() *Document {
 	return embedded("keys of older files", []byte(`{"consensus":{"state_sync_external_timeout":{"secs":60,"nanos":0},
 "state_sync_external_backoff":{"secs":60,"nanos":0}},"store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}}}`))
@@ -152,6 +153,6 @@ func asWritten(v any) string {
 	if d, ok := v.(*Document); ok {
 		return string(d.Format())
 	}
-	b, _ := json.Marshal(v) // what was read from JSON
+	b, _ := json.Marshal(v) // cannot fail: the value came from JSON
 	return string(b)
 }

@@ -155,8 +155,8 @@ type Peer struct {
 	Key       primitives.PublicKey
 	Addr      string // host:port
 	AccountID primitives.AccountID
-	Libp2p    bool // it was given as a multiaddr
-	Quic      bool // one of QUIC
+	Libp2p    bool // the entry is a multiaddr
+	Quic      bool // the multiaddr is one of QUIC
 }
 
 // Peers parses a list of boot nodes.

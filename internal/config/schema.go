@@ -40,7 +40,7 @@ type rule struct {
 	kind     kind
 	nullable bool
 	choices  []string
-	min, max uint64 // of durations in ns; max 0: 2^64-1, any duration
+	min, max uint64 // for durations in ns; max 0: no upper bound
 	doc      string // what the key does, for docs/operate/config.md; empty: the same as in neard
 }
 
@@ -115,13 +115,13 @@ var optional = []string{
 // Bounds of our own integers, so that no sum or conversion of them overflows: far above what a
 // machine has.
 const (
-	maxCount  = 1 << 30 // things
+	maxCount  = 1 << 30 // items
 	maxMemory = 1 << 50 // bytes
 	maxDisk   = 1 << 60 // bytes
 	maxU32    = 1<<32 - 1
 	maxI32    = 1<<31 - 1
 
-	maxSeconds = 1 << 29 // of a duration, of which some are taken ten times
+	maxSeconds = 1 << 29 // of a duration; some durations are multiplied by ten
 )
 
 // bounds are the bounds of neard's integers that init writes: the range of nearcore's type, or the

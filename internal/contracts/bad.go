@@ -140,7 +140,7 @@ func ends(b []byte) (at []int) {
 	return at
 }
 
-// badFeatures returns modules that use features of newer WebAssembly versions, or ones that the
+// badFeatures returns modules that use features of newer WebAssembly versions, or features that the
 // protocol disables.
 func badFeatures() []Bad {
 	i32, i64 := []wasmasm.ValType{wasmasm.I32}, []wasmasm.ValType{wasmasm.I64}

@@ -14,7 +14,7 @@ const (
 	mostTableElements = 10_000
 	mostBody          = 196_608
 	mostLocals        = 1_000_000
-	mostLocalsHere    = 50_000 // of a function, with its parameters
+	mostLocalsHere    = 50_000 // of one function, parameters included
 	mostParamsHere    = 64
 	mostParams        = 50_000
 	mostStack         = 8192 // bytes of operands
@@ -168,7 +168,7 @@ func operands(n int) func() []byte {
 func badSizes() []Bad {
 	nops := func(body int) func() []byte {
 		return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
-			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...) // besides these: a count of locals and an end
+			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...) // the body also has a count of locals and an end
 		})
 	}
 	nested := func(functions, blocks int) func() []byte {
@@ -188,7 +188,8 @@ func badSizes() []Bad {
 	export := func(n int) func() []byte {
 		return withMain(func(m *wasmasm.Module, main *wasmasm.Func) { m.ExportFunc(strings.Repeat("x", n), main) })
 	}
-	// Gas is charged separately at each load, which takes many times the six bytes of the load.
+	// Each load is preceded by code that charges its gas, which is many times longer than the six
+	// bytes of the load.
 	loads := func(functions, each int) func() []byte {
 		return withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {
 			for range functions {

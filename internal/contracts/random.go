@@ -64,7 +64,7 @@ func (w *writer) bytes(most int) []byte {
 	return b
 }
 
-// key returns one of a few keys, so that calls read what others wrote.
+// key returns one of a few keys, so that calls read what other calls wrote.
 func (w *writer) key() []byte { return fmt.Appendf(nil, "k%d", w.Rand.IntN(12)) }
 
 func (w *writer) account() string { return string(w.To()) }
@@ -178,8 +178,8 @@ func (w *writer) promise() {
 	}
 }
 
-// last returns the address of the number of the last promise, or of the one before if they are
-// adjacent.
+// last returns the address at which the results have the number of the last promise. If the promise
+// before has the preceding number, last returns the address of that number.
 func (w *writer) last(n int) uint64 {
 	at := w.promises[n-1]
 	if w.promises[n-2] == at-1 {

@@ -170,7 +170,7 @@ func (e *httpError) Error() string {
 	return fmt.Sprintf("the remote node answers HTTP %d: %s", e.status, e.text)
 }
 
-// Refusals of replies.
+// Errors of questions.
 var (
 	errTooLarge = errors.New("the reply exceeds troupe.fork.max_reply_bytes")
 	errReply    = errors.New("the remote node sent an invalid reply")
@@ -298,7 +298,8 @@ func (c *Client) turn() time.Duration {
 	return wait
 }
 
-// post sends questions in one request and delivers each its answer. An error concerns all of them.
+// post sends questions in one request and delivers the answer to each. An error applies to all of
+// them.
 func (c *Client) post(list []*question) error {
 	var body []byte
 	for i, q := range list {

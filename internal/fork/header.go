@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Refusals of blocks.
+// Errors of blocks that fail verification.
 var (
 	errHash  = errors.New("the block in the reply does not match its hash")
 	errRoots = errors.New("the chunks in the reply do not match the block's state root")

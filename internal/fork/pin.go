@@ -205,7 +205,7 @@ func (c *Client) blockOfTx(tx primitives.Hash) (*primitives.Block, error) {
 	return b, err
 }
 
-// sameShards holds the shards of a block to a layout.
+// sameShards returns an error if a block's shards are not those of a layout.
 func sameShards(b *primitives.Block, layout primitives.ShardLayout) error {
 	ids := make([]primitives.ShardID, len(b.Body.Chunks))
 	for i := range b.Body.Chunks {
@@ -217,10 +217,11 @@ func sameShards(b *primitives.Block, layout primitives.ShardLayout) error {
 	return nil
 }
 
-// gap is how many heights behind a block the next one is looked for.
+// gap is the number of heights above a block at which the next block is searched for.
 const gap = 8
 
-// confirm finds the next block and the state roots in it; nil: there is none yet.
+// confirm returns the hash of the next block and the state roots in it. It returns nil if there is
+// no such block yet.
 func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout primitives.ShardLayout) (*Confirmed, error) {
 	for next := height + 1; next <= height+gap; next++ {
 		in, err := c.Call("block", map[string]any{"block_id": next})
@@ -239,7 +240,7 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 				ErrBlockGone, next, b.Hash(), b.Header.PrevHash, hash)
 		}
 		out := &Confirmed{Hash: b.Hash(), Roots: map[primitives.ShardID]primitives.Hash{}}
-		if sameShards(b, layout) != nil { // it begins with other shards: what it has is not what the block left
+		if sameShards(b, layout) != nil { // another layout begins there, so its state roots are of other shards
 			return out, nil
 		}
 		for i, x := range b.Body.Chunks {

@@ -42,7 +42,7 @@ var kindNames = [...]string{"view_account", "view_access_key", "view_access_key_
 
 // answer is a verified reply. Which fields are set depends on the kind of the question.
 type answer struct {
-	value   []byte             // of what is one value; nil: there is none
+	value   []byte             // of questions for one value; nil: there is none
 	account primitives.Account // of askAccount, if there is a value
 	pairs   []state.Change     // of askKeys, askNonces and askState: trie keys and values, ascending
 	large   bool               // of askState: more than the remote node returns in one reply
@@ -134,8 +134,8 @@ type result struct {
 	Proof []string `json:"proof"`
 }
 
-// read decodes a stored answer. It refuses one that contradicts itself, the block or its proof. A
-// nil root means that the state root is unknown.
+// read decodes a stored answer. It returns an error if the answer contradicts itself, the block or
+// its proof. A nil root means that the state root is unknown.
 func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root *primitives.Hash) (*answer, error) {
 	a := &answer{large: s.Large, size: int64(len(s.Result)) + 256}
 	if s.Absent || s.Large {

@@ -15,8 +15,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// Where neard's own downloads lie (nearcore nearcore/src/config.rs, get_genesis_url and its
-// neighbours).
+// deployURL is the folder of neard's own downloads (nearcore nearcore/src/config.rs,
+// get_genesis_url and its neighbours).
 const deployURL = "https://s3-us-west-1.amazonaws.com/build.nearprotocol.com/nearcore-deploy/"
 
 func genesisURL(chainID string) string      { return deployURL + chainID + "/genesis.json.xz" }
@@ -33,8 +33,8 @@ type Progress interface{ io.WriteCloser }
 // Downloader fetches files over HTTP.
 type Downloader struct {
 	Client *http.Client
-	Idle   time.Duration // without a byte
-	Total  time.Duration // for one file
+	Idle   time.Duration // longest time without a byte
+	Total  time.Duration // longest time for one file
 	// Progress makes the bar of one download; size is -1 if the server does not say. Nil: no bar.
 	Progress func(url string, size int64) Progress
 }
@@ -42,7 +42,7 @@ type Downloader struct {
 // NewDownloader returns a downloader with limits for slow lines and a genesis of gigabytes.
 func NewDownloader() *Downloader {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // the length is then the file's, and packing is seen by its own mark
+	transport.DisableCompression = true // so that Content-Length is the file's; unpack recognises compression itself
 	transport.ResponseHeaderTimeout = 30 * time.Second
 	return &Downloader{
 		Client: &http.Client{Transport: transport, CheckRedirect: sameSafety},
@@ -50,7 +50,7 @@ func NewDownloader() *Downloader {
 	}
 }
 
-// sameSafety follows at most five redirects, and none from https to http.
+// sameSafety allows at most five redirects, and none from https to http.
 func sameSafety(r *http.Request, via []*http.Request) error {
 	if len(via) > 5 {
 		return errors.New("the server redirects more than 5 times")
@@ -95,7 +95,7 @@ func (d *Downloader) fetch(ctx context.Context, from string, w io.Writer, limit 
 	}
 	resp, err := d.Client.Do(req)
 	if err != nil {
-		var u *url.Error // tells the URL a second time
+		var u *url.Error // its text repeats the URL
 		if errors.As(err, &u) {
 			return u.Err
 		}

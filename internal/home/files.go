@@ -25,7 +25,7 @@ const (
 	modeSecret fs.FileMode = 0o600
 )
 
-// Refusals of Init.
+// Errors of Init.
 var (
 	ErrUsage    = errors.New("invalid options") // the options are wrong or contradict each other
 	ErrConflict = errors.New("conflict")        // the files of the home folder contradict the options or each other

@@ -18,13 +18,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Chains whose genesis is not made but given.
+// Chains with a published genesis, which Init does not make.
 const (
 	mainnet = "mainnet"
 	testnet = "testnet"
 )
 
-// The kinds of config.json that are offered for download.
+// ConfigKinds are the kinds of config.json that can be downloaded.
 var ConfigKinds = []string{"validator", "rpc", "archival"}
 
 const (
@@ -110,9 +110,9 @@ func (o *InitOptions) check() error {
 // InitResult reports what Init did.
 type InitResult struct {
 	ChainID   string
-	Validator *primitives.KeyFile // nil: none was asked for
-	Made      []string            // names of files
-	Kept      []string            // that were there
+	Validator *primitives.KeyFile // nil: no key was requested
+	Made      []string            // names of new files
+	Kept      []string            // names of files that existed already
 	Completed []string            // keys that were added to config.json
 	Notes     []string            // what the user should know
 }
@@ -302,7 +302,7 @@ func (n *initializer) writeConfig() error {
 func (n *initializer) makeKeys(context.Context) error {
 	name := nodeName
 	if exists(n.paths.NodeKey) {
-		name = "" // any will do
+		name = "" // any account id is accepted
 	}
 	if _, err := n.makeKey(n.paths.NodeKey, name, nil, ParseNodeKey); err != nil {
 		return err
@@ -324,7 +324,8 @@ func (n *initializer) makeKeys(context.Context) error {
 	return err
 }
 
-// makeKey reads a key file, or makes it. A given id must be that of an existing key.
+// makeKey reads a key file, or makes it. If the file exists, its account id must be id, unless id
+// is empty.
 func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	if exists(path) {
 		k, err := readKey(path, "", parse)

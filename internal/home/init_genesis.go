@@ -277,7 +277,7 @@ func randomChainID(random io.Reader) (string, error) {
 		if _, err := io.ReadFull(random, b[:]); err != nil {
 			return "", fmt.Errorf("generate a chain id: %w", err)
 		}
-		if i := int(b[0] & 63); i < len(letters) { // drawn again rather than folded, so that all are as likely
+		if i := int(b[0] & 63); i < len(letters) { // draw again if it is too large, so that all letters are equally likely
 			out = append(out, letters[i])
 		}
 	}

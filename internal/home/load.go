@@ -23,15 +23,15 @@ type Home struct {
 	// Numbering is the numbering of the chain's protocol versions: as in config.json, else as in
 	// the data folder, else release.
 	Numbering primitives.Numbering
-	// ValidatorKey is nil where there is no such file: the node then makes no blocks.
+	// ValidatorKey is nil if there is no validator key file: the node then makes no blocks.
 	ValidatorKey *primitives.KeyFile
 	NodeKey      *primitives.KeyFile
 	// EpochConfigFiles holds the files of epoch_configs/ by name; nil without the folder.
 	EpochConfigFiles map[string][]byte
 }
 
-// Load reads a home folder. The genesis's records are not read; Records does that. Its first error
-// is returned; Check finds all of them.
+// Load reads a home folder, except the genesis's records, which Records reads. It returns the first
+// error. Check reports all errors.
 func Load(dir string) (*Home, error) { return load(dir, true) }
 
 // LoadChain is Load for a folder that may lack a node key: a restored snapshot that is read and not

@@ -27,8 +27,8 @@ const (
 	logConfigFile = "log_config.json"
 	coldData      = "cold-data"
 
-	// neard draws ports from 20000 to 65535. These are outside the ephemeral range, so that no
-	// outgoing connection takes one of them before the first run.
+	// neard draws ports from 20000 to 65535. The ports drawn here are below the ephemeral range, so
+	// that no outgoing connection takes one of them before the first run.
 	firstPort, lastPort = 20_000, 32_767
 	portTries           = 10_000
 
@@ -61,23 +61,23 @@ type LocalnetOptions struct {
 	Shards                                   int
 	Validators, Archival, RPC, NonValidators int
 	TrackedShards                            string // all, none, or ids separated by commas
-	ChainID                                  string // empty: drawn
+	ChainID                                  string // empty: random
 	EpochLength                              uint64 // blocks; 0: neard's 60
 	Host                                     netip.Addr
-	BasePort                                 uint16 // node i gets it + i and + 100 + i; 0: ports are drawn
+	BasePort                                 uint16 // node i gets ports BasePort+i and BasePort+100+i; 0: random ports
 	// Adjust edits a node's config.json; nil: it is that of neard's localnet.
 	Adjust func(nodes []LocalnetNode, i int, doc *config.Document)
 
 	Now    func() time.Time
 	Random io.Reader
-	Free   func(netip.AddrPort) bool // as PortFree
+	Free   func(netip.AddrPort) bool // PortFree, except in tests
 }
 
 // LocalnetNode is one home of a localnet.
 type LocalnetNode struct {
 	Name, Dir    string
 	Role         Role
-	Tracks       string // all, none (but what it is assigned), or as config.json has it
+	Tracks       string // all, none (only assigned shards), or the value in config.json
 	RPC, Network netip.AddrPort
 }
 

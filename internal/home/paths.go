@@ -10,7 +10,8 @@ import (
 // Names that config.json cannot change.
 const (
 	ConfigFile = "config.json"
-	// ForkFile is in the home of a fork and has the block where it begins; package fork writes it.
+	// ForkFile is in the home of a fork and contains the block at which the fork begins. Package
+	// fork writes it.
 	ForkFile     = "fork.json"
 	epochConfigs = "epoch_configs"
 	dataDir      = "data"

@@ -29,7 +29,7 @@ type Shape struct {
 	Locals int
 	Mixed  bool // locals have all types in turn; else i64
 	Live   int  // operands that stay on the stack below everything else in the body
-	Live4  bool // these are i32; else i64
+	Live4  bool // the Live operands are i32; else i64
 	Depth  int  // blocks around the body
 	Nest   byte // block, loop or if, as opcode; 0 means block
 	Units  []Unit
@@ -38,10 +38,10 @@ type Shape struct {
 	Types   int // unused function types
 	Globals int
 	Exports int // number of exports
-	Long    int // length of their names
+	Long    int // length of the exports' names
 	Elems   int // functions in an element segment at the table's end
 	Datas   int // data segments of one byte, spread over the memory
-	Span    int // bytes between two of them
+	Span    int // bytes between two data segments
 	Bulk    int // bytes of one more data segment
 	Imports int // imported functions
 }

@@ -255,7 +255,7 @@ func (b *body) unit(u Unit, n int) {
 		f.Block("", wasmasm.Void).I32(0).Op(0x0e)
 		f.Op(wasmasm.AppendU32(nil, uint32(targets))...)
 		for i := range targets + 1 {
-			if b.depth > 0 && i < targets { // the next instruction is reachable
+			if b.depth > 0 && i < targets { // the last target is this block, so that the next instruction is reachable
 				f.Op(wasmasm.AppendU32(nil, uint32((n+i)%(b.depth+1)))...)
 			} else {
 				f.Op(0)
