@@ -11,8 +11,8 @@ import (
 // NumValues is the number of sizes that a request can choose from.
 const NumValues = 40
 
-// ErrParams means that no schedule exists for the parameters: there are no shards, or a single
-// grant is below the largest receipt or above what a shard may send.
+// ErrParams means that no schedule exists for the parameters. Either there are no shards, or
+// MaxSingleGrant is below MaxReceiptSize or above MaxShard.
 var ErrParams = errors.New("bandwidth: invalid parameters")
 
 // Params are the parameters of a schedule, in bytes (nearcore BandwidthSchedulerParams).
@@ -24,8 +24,8 @@ type Params struct {
 	MaxAllowance   uint64
 }
 
-// NewParams returns the parameters for a number of shards. Base is chosen so that all other links can have
-// it while one link has the largest grant.
+// NewParams returns the parameters for a number of shards. It chooses Base so that one link of a
+// shard can have the largest grant while all its other links have Base.
 func NewParams(c *parameters.RuntimeConfig, numShards int) (Params, error) {
 	s := &c.BandwidthScheduler
 	p := Params{
@@ -58,7 +58,7 @@ func (p *Params) Request(to primitives.ShardID, sizes []uint64) (request primiti
 	request.ToShard = uint16(to) // ids in requests are u16; no shard has a larger id
 	values := p.Values()
 	next := 0
-	var total uint64 // the loop ends at the greatest value, long before total could overflow
+	var total uint64 // cannot overflow: the loop ends once total reaches the largest value
 	for _, size := range sizes {
 		total += min(size, p.MaxReceiptSize)
 		if total <= p.Base {

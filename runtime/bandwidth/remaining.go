@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// endpoint is a sending or receiving shard, with the rest of its budget and the number of open links among
-// which the rest is divided.
+// endpoint is a sending or receiving shard. left is the rest of its budget in bytes. links is the
+// number of its open links that have not got a part of the rest yet.
 type endpoint struct {
 	left, links uint64
 }
 
-// share returns the part of the budget that each of the links could get.
+// share returns an equal part of left for each of the links.
 func (e *endpoint) share() uint64 {
 	if e.links == 0 {
 		return 0
@@ -19,17 +19,17 @@ func (e *endpoint) share() uint64 {
 	return e.left / e.links
 }
 
-// distributeRemaining spreads the rest of the budgets over the open links.
+// distributeRemaining grants the rest of the budgets to the open links.
 func (s *scheduler) distributeRemaining() {
 	for link, more := range distributeRemaining(s.sendBudget, s.receiveBudget, s.open) {
 		s.granted[link] += more // at most MaxShard, the initial budget
 	}
 }
 
-// distributeRemaining divides budgets among links. Endpoints with the least budget per link go
-// first. Each link gets the smaller of the shares of its two endpoints, which lowers the shares of both for
-// the remaining links (nearcore distribute_remaining.rs). The order is computed once, at the start;
-// of equal endpoints the lower index goes first.
+// distributeRemaining divides budgets among open links (nearcore distribute_remaining.rs). Senders
+// and receivers with the least budget per link go first. The order is computed once, at the start;
+// of endpoints with equal shares the lower index goes first. Each link gets the smaller share of
+// its two endpoints. Both endpoints then divide what is left among their remaining links.
 func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint64 {
 	n := len(sendBudget)
 	senders, receivers := make([]endpoint, n), make([]endpoint, n)
@@ -58,7 +58,8 @@ func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint
 	return grants
 }
 
-// byShare returns the indices by rising share; of equal shares the lower index first.
+// byShare returns the indices of ends by rising share. Endpoints with equal shares keep their
+// order.
 func byShare(ends []endpoint) []int {
 	order := make([]int, len(ends))
 	for i := range order {

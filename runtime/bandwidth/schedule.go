@@ -12,11 +12,11 @@ import (
 // Status is the state of a shard according to the chunk headers of a block.
 type Status struct {
 	Shard primitives.ShardID
-	// Missing is set if the block has no new chunk of the shard: the shard has not received the
-	// receipts that were sent to it, and sends none.
+	// Missing is set if the block has no new chunk of the shard. The shard then sends no receipts,
+	// and has not received those that were sent to it.
 	Missing        bool
 	FullyCongested bool
-	AllowedSender  primitives.ShardID // the only shard that may send to it while it is fully congested
+	AllowedSender  primitives.ShardID // the only shard that may send to Shard while FullyCongested
 }
 
 // NewStatus derives the status of a shard from its chunk header in the block.
@@ -38,14 +38,14 @@ type SenderRequests struct {
 type Input struct {
 	Params   Params
 	Shards   []primitives.ShardID // of the layout, in its order; at least one
-	Statuses []Status             // a shard without one receives nothing
-	// Requests are those in the headers of all chunks in the block, old headers of missing chunks
-	// included. They may be in any order, at most one entry for each sender.
+	Statuses []Status             // a shard without a Status receives nothing
+	// Requests are the requests in the headers of all chunks in the block, including the old
+	// headers of missing chunks. They may be in any order. Each sender has at most one entry.
 	Requests []SenderRequests
 	Seed     primitives.Hash // prev_block_hash: breaks ties
 }
 
-// Grants is the number of bytes that each shard may send to each in this chunk.
+// Grants holds the number of bytes that each shard may send to each shard in this chunk.
 type Grants struct {
 	shards []primitives.ShardID
 	bytes  []uint64 // sender index · n + receiver index
@@ -70,25 +70,25 @@ type scheduler struct {
 	sendBudget    []uint64 // by sender
 	receiveBudget []uint64 // by receiver
 	values        [NumValues]uint64
-	queue         []request // a heap, see before
+	queue         []request // a heap in the order of request.before
 	queued        uint64
 	batch         []request
 	rng           *primitives.ChaChaRng
 }
 
-// request is the request of one link: total is what the link had or was granted so far, bitmap the
-// values that remain to be tried.
+// request is the request of one link. total is the number of bytes that the link has been granted
+// so far. bitmap selects the values that were not tried yet.
 type request struct {
 	link      int
 	total     uint64
 	bitmap    uint64
-	allowance uint64 // when it was queued
-	order     uint64 // of queueing
+	allowance uint64 // allowance of the link when the request was queued
+	order     uint64 // number of requests that were queued earlier
 }
 
-// Schedule runs the scheduler for one height. It returns the state that follows prev, and the
-// grants (nearcore BandwidthScheduler::run and mod.rs:45). It runs on missing chunks too. in and
-// prev are neither kept nor changed.
+// Schedule runs the scheduler for one height (nearcore BandwidthScheduler::run and mod.rs:45). It
+// returns the grants and the state that follows prev. A shard whose chunk is missing runs it too.
+// Schedule neither keeps nor changes in and prev.
 func Schedule(prev *State, in *Input) (State, Grants) {
 	n := len(in.Shards)
 	s := &scheduler{
@@ -127,8 +127,9 @@ func Schedule(prev *State, in *Input) (State, Grants) {
 	return next, Grants{shards: slices.Clone(in.Shards), bytes: s.granted}
 }
 
-// openLinks decides which links may carry receipts. Links to and from a shard that missed its chunk
-// are closed, and so are those to a fully congested shard, except from its allowed sender.
+// openLinks decides which links may carry receipts. All links to and from a shard that missed its
+// chunk are closed. The links to a fully congested shard are closed, except the link from its
+// allowed sender.
 func (s *scheduler) openLinks(in *Input) {
 	byIndex := make([]*Status, s.n)
 	for i := range in.Statuses {
@@ -160,8 +161,8 @@ func (s *scheduler) tryGrant(link int, bytes uint64) bool {
 	return true
 }
 
-// enqueue queues the requests: senders by ascending id, as in nearcore's map, and the requests of
-// each in order.
+// enqueue queues the requests. Senders are queued by ascending id, as in nearcore's map, and the
+// requests of one sender in their order.
 func (s *scheduler) enqueue(in *Input) {
 	senders := slices.Clone(in.Requests)
 	slices.SortStableFunc(senders, func(a, b SenderRequests) int { return cmp.Compare(a.Shard, b.Shard) })
@@ -186,7 +187,8 @@ func (s *scheduler) enqueue(in *Input) {
 	}
 }
 
-// settle removes from q.bitmap the values that q.total has reached. It returns false if none is left.
+// settle removes from q.bitmap the values that are at most q.total. It returns false if no value is
+// left.
 func (s *scheduler) settle(q *request) bool {
 	for q.bitmap != 0 && s.values[bits.TrailingZeros64(q.bitmap)] <= q.total {
 		q.bitmap &= q.bitmap - 1
@@ -194,15 +196,15 @@ func (s *scheduler) settle(q *request) bool {
 	return q.bitmap != 0
 }
 
-// grantRequests serves the requests of the links with the greatest allowance first. It shuffles
-// requests with the same allowance. Each time, a request is granted the next value of its bitmap
-// and is queued again. A value that does not fit ends the request.
+// grantRequests grants requests in rounds. A round takes the requests whose links have the greatest
+// allowance and shuffles them. It raises each grant to the next value of the request's bitmap, and
+// queues the request again. If the value exceeds a budget, the request is dropped.
 func (s *scheduler) grantRequests() {
 	for len(s.queue) > 0 {
 		top := s.queue[0].allowance
 		s.batch = s.batch[:0]
 		for len(s.queue) > 0 && s.queue[0].allowance == top {
-			s.batch = append(s.batch, s.pop()) // in the order of queueing, which is the input of the shuffle
+			s.batch = append(s.batch, s.pop()) // the shuffle needs the requests in the order of queueing
 		}
 		primitives.Shuffle(s.rng, s.batch)
 		for _, q := range s.batch {
@@ -218,7 +220,7 @@ func (s *scheduler) grantRequests() {
 	}
 }
 
-// before orders the queue: greater allowance first, then earlier queued first.
+// before returns whether q is served before o: the greater allowance first, then the lower order.
 func (q *request) before(o *request) bool {
 	if q.allowance != o.allowance {
 		return q.allowance > o.allowance

@@ -9,8 +9,8 @@ import (
 // value is the initial state.
 type State struct {
 	Links []LinkAllowance // by sender's, then receiver's index in the layout
-	// SanityCheck is a hash chain over the layouts scheduled so far. Shards that disagree on them
-	// get different state roots.
+	// SanityCheck is a hash chain over the layouts scheduled so far. Shards that used different
+	// layouts get different state roots.
 	SanityCheck primitives.Hash
 }
 

@@ -11,7 +11,7 @@ import (
 // (nearcore UnexpectedIntegerOverflow). The chunk cannot be applied.
 var ErrOverflow = fmt.Errorf("congestion info: %w", primitives.ErrOverflow)
 
-// Account updates the load that a shard reports. A method that fails leaves Info unchanged.
+// Account updates the congestion info of the own shard. A method that fails leaves Info unchanged.
 type Account struct{ Info *primitives.CongestionInfo }
 
 // AddBytes adds the bytes of a receipt that enters a queue.

@@ -11,8 +11,8 @@
 //	errors  ErrOverflow: a count would exceed its type or fall below zero; the chunk cannot be applied
 //	source  nearcore core/primitives/src/congestion_info.rs
 //
-// These rules are consensus in floating point. They are exact on every machine, because each step
-// is one IEEE 754 operation on doubles, rounded to nearest even. Every product is converted
-// by an explicit float64(): Go may otherwise fuse it with the surrounding sum and round once where nearcore rounds
-// twice.
+// These rules are consensus in floating point. They give the same result on every machine, because
+// each step is one IEEE 754 operation on float64, rounded to nearest even. An explicit float64()
+// wraps every product. Otherwise Go may fuse a product with the following sum and round once, where
+// nearcore rounds twice.
 package congestion

@@ -14,17 +14,17 @@ type Limit struct {
 	Size uint64
 }
 
-// Unlimited is the gas limit towards the own shard and towards shards without congestion info.
-// Sizes are never unlimited: without a grant nothing is sent.
+// Unlimited is the gas limit towards the own shard and towards shards without congestion info. The
+// size limit is never unlimited: without a bandwidth grant nothing is sent.
 const Unlimited primitives.Gas = math.MaxUint64
 
-// Admission has the parameters of Forward.
+// Admission has the clamps that Forward applies to a receipt.
 type Admission struct {
 	// MaxGas clamps the gas of a receipt before the gas is compared with the limit. It is
 	// AllowedShardOutgoingGas from feature ClampOutgoingGasAdmission on, and Unlimited before.
 	MaxGas primitives.Gas
 	// MaxSize clamps the size of a receipt before the size is compared with the limit. It is
-	// MaxReceiptSize, since larger receipts exist.
+	// MaxReceiptSize. Receipts above it exist, and no grant would cover them.
 	MaxSize uint64
 }
 
@@ -38,8 +38,8 @@ func NewAdmission(c *parameters.RuntimeConfig) Admission {
 }
 
 // Forward returns whether a receipt with this congestion gas and size may leave. If so, it
-// subtracts them from the limit (nearcore congestion_control.rs try_forward). All of the gas is
-// subtracted, down to 0: a receipt with more gas than any limit leaves once its clamped gas fits.
+// subtracts both from the limit (nearcore congestion_control.rs try_forward). Forward compares the
+// clamped gas with the limit, but subtracts all of the gas, down to 0.
 func (l *Limit) Forward(a Admission, gas primitives.Gas, size uint64) bool {
 	size = min(size, a.MaxSize)
 	if min(gas, a.MaxGas) > l.Gas || size > l.Size {

@@ -12,7 +12,7 @@ import (
 type Control struct {
 	Config *parameters.CongestionControl
 	Info   primitives.CongestionInfo // of the shard's chunk header in the block
-	Missed uint64                    // chunks missed since: block height - height_included
+	Missed uint64                    // chunks missed since that chunk: block height - height_included
 }
 
 // Level returns the shard's congestion, the maximum of the four levels. Exactly 1 means fully
@@ -46,7 +46,7 @@ func (c *Control) MissedLevel() float64 {
 }
 
 // FullyCongested returns whether only the allowed shard may send to this shard.
-func (c *Control) FullyCongested() bool { return c.Level() == 1 } // fraction yields exactly 1 from the maximum on
+func (c *Control) FullyCongested() bool { return c.Level() == 1 } // fraction returns exactly 1 at and above the maximum
 
 // OutgoingGasLimit returns the gas of receipts that sender may send to this shard in one chunk. A
 // shard has no limit towards itself; the caller handles that case.
@@ -76,8 +76,7 @@ type Refusal struct {
 	Level  float64
 }
 
-// RefusesTransactions returns whether, and why, transactions with a receiver in this shard are
-// rejected.
+// RefusesTransactions returns whether the shard rejects transactions to its accounts, and why.
 func (c *Control) RefusesTransactions() Refusal {
 	level, missed := c.Level(), c.MissedLevel()
 	t := c.Config.RejectTxCongestionThreshold
@@ -90,9 +89,9 @@ func (c *Control) RefusesTransactions() Refusal {
 	return Refusal{Refused: true, Level: level}
 }
 
-// AllowedShard returns the shard that may send to own while own is fully congested. The shards, in
-// layout order, take turns. It is set in every chunk, congested or not (congestion_info.rs
-// finalize_allowed_shard).
+// AllowedShard returns the shard that may send to own while own is fully congested. The shards take
+// turns in layout order, by height. Every chunk sets its allowed shard, even if own is not
+// congested (congestion_info.rs finalize_allowed_shard).
 func AllowedShard(height primitives.Height, own primitives.ShardIndex, shards []primitives.ShardID) primitives.ShardID {
 	turn := uint64(height) + uint64(own) // wraps around, as in nearcore
 	return shards[turn%uint64(len(shards))]
@@ -111,7 +110,7 @@ func mixGas(left, right primitives.Gas, ratio float64) primitives.Gas {
 }
 
 // mix interpolates from left to right as ratio goes from 0 to 1, and rounds half away from zero.
-// The result is off by up to 16 at 10^17.
+// Near 10^17 the result is off by up to 16, as in nearcore.
 func mix(left, right uint64, ratio float64) uint64 {
 	leftPart := float64(float64(left) * (1 - ratio))
 	rightPart := float64(float64(right) * ratio)

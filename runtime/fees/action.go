@@ -39,8 +39,8 @@ func sendPart(senderIsReceiver bool) part {
 
 // Send returns the cost of sending a (one step of nearcore's total_send_fees, config.rs:71). The
 // cost of a delegate action includes that of sending its inner actions to the inner receiver.
-// senderIsReceiver, which is about the outer sender and receiver, applies to the inner actions
-// too.
+// senderIsReceiver compares the outer sender and receiver. It applies to the inner actions too, as
+// in nearcore.
 func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	p := sendPart(senderIsReceiver)
 	if in, ok := delegated(a); ok {
@@ -60,7 +60,8 @@ func Exec(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.
 	return flat(c, exec, a, receiver)
 }
 
-// flat returns the fee of a alone. The rules of sending and executing differ only for gas keys.
+// flat returns the fee of a without inner actions. Only for gas keys do send and execution fees
+// have different formulas.
 func flat(c *parameters.RuntimeConfig, p part, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	fees := &c.Fees
 	switch a := a.(type) {
@@ -126,7 +127,7 @@ func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID
 
 // stateInit counts the entries and the bytes of their keys and values. The code identifier is free.
 func stateInit(fees *parameters.Fees, p part, s *primitives.StateInit) (parameters.Cost, error) {
-	var bytes uint64 // all of it is in memory, so the sum fits
+	var bytes uint64 // all bytes are in memory, so the sum fits
 	for i := range s.Data {
 		bytes += uint64(len(s.Data[i].Key)) + uint64(len(s.Data[i].Value))
 	}
@@ -171,7 +172,7 @@ func addKey(fees *parameters.Fees, p part, a *primitives.AddKey, receiver primit
 	if perm := a.AccessKey.FunctionCall; perm != nil {
 		var n uint64
 		for _, name := range perm.MethodNames {
-			n += uint64(len(name)) + 1 // counted as zero-terminated
+			n += uint64(len(name)) + 1 // each name counts with a terminating zero
 		}
 		var err error
 		cost, err = linear(fees, p, parameters.ActionAddFunctionCallKeyBase, parameters.ActionAddFunctionCallKeyByte, n)

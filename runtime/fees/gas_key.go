@@ -10,11 +10,11 @@ import (
 const (
 	gasKeyInfoBytes = 16 + 2     // balance, number of nonces
 	minGasKeyBytes  = 8 + 1 + 18 // nonce, tag, info: a full-access gas key
-	nonceValueBytes = 8          // of a nonce's value
+	nonceValueBytes = 8          // value of a nonce
 )
 
-// GasKeyFee is a fee in two parts, which are separate entries of a gas profile: Base is
-// gas_key_transfer_base or gas_key_nonce_write_base, PerByte is gas_key_byte.
+// GasKeyFee is a fee in two parts, which are separate entries of a gas profile. Base is
+// gas_key_transfer_base or gas_key_nonce_write_base. PerByte is gas_key_byte times the bytes.
 type GasKeyFee struct{ Base, PerByte parameters.Cost }
 
 // GasKeyTransferSend returns the send fee of TransferToGasKey and WithdrawFromGasKey for a key
@@ -24,21 +24,21 @@ func GasKeyTransferSend(fees *parameters.Fees, senderIsReceiver bool, keyLen int
 	return gasKeyFee(fees, p, parameters.ActionGasKeyTransferBase, 1, uint64(keyLen))
 }
 
-// GasKeyTransferExec returns their execution fee. It counts the trie key and the smallest access
-// key record.
+// GasKeyTransferExec returns the execution fee of TransferToGasKey and WithdrawFromGasKey. It
+// counts the trie key and the smallest access key record.
 func GasKeyTransferExec(fees *parameters.Fees, accountLen, keyLen int) (GasKeyFee, error) {
 	n := uint64(primitives.AccessKeyKeyLen(accountLen, keyLen)) + minGasKeyBytes
 	return gasKeyFee(fees, exec, parameters.ActionGasKeyTransferBase, 1, n)
 }
 
-// GasKeyAddSend returns the additional send fee of adding a gas key instead of an ordinary key: the bytes of
-// its info.
+// GasKeyAddSend returns the send fee that adding a gas key costs in addition to adding an ordinary
+// key. It pays for the bytes of the gas key info.
 func GasKeyAddSend(fees *parameters.Fees, senderIsReceiver bool) (parameters.Cost, error) {
 	return sendPart(senderIsReceiver).of(fees.Fee(parameters.ActionGasKeyByte)).Mul(gasKeyInfoBytes)
 }
 
-// GasKeyAddExec returns the additional execution fee of adding a gas key instead of an ordinary key: for each
-// nonce one write with its bytes.
+// GasKeyAddExec returns the execution fee that adding a gas key costs in addition to adding an
+// ordinary key. It pays for one write per nonce and for the bytes of these writes.
 func GasKeyAddExec(fees *parameters.Fees, accountLen, keyLen int, numNonces uint16) (GasKeyFee, error) {
 	row := uint64(primitives.GasKeyNonceKeyLen(accountLen, keyLen)) + nonceValueBytes
 	return gasKeyFee(fees, exec, parameters.ActionGasKeyNonceWriteBase, uint64(numNonces), row*uint64(numNonces))
@@ -54,9 +54,9 @@ func gasKeyFee(fees *parameters.Fees, p part, base parameters.ActionCost, times,
 	return f, nil
 }
 
-// NonceRowsRemoval returns the compute of removing count nonces of a gas key, with keyBytes of trie
-// keys in all, by DeleteKey or DeleteAccount. It costs no gas (runtime/runtime/src/config.rs
-// storage_removes_compute).
+// NonceRowsRemoval returns the compute of removing the nonces of a gas key by DeleteKey or
+// DeleteAccount. count is the number of nonces, keyBytes the total length of their trie keys. The
+// removal costs no gas (runtime/runtime/src/config.rs storage_removes_compute).
 func NonceRowsRemoval(c *parameters.RuntimeConfig, count, keyBytes uint64) (parameters.Compute, error) {
 	return storageRemovals(c, count, keyBytes, count*nonceValueBytes)
 }

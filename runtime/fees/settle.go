@@ -20,8 +20,8 @@ type Settlement struct {
 	BurnPrice     primitives.Balance // the lower of the price paid and the current one
 	GasRefund     primitives.Balance // to the signer, if not 0
 	DepositRefund primitives.Balance // to refund_to or the predecessor, if not 0
-	// CreationCharge is the part of GasRefund that is kept, so that a new account costs at least
-	// its charge.
+	// CreationCharge is the part of the gas refund that is burnt instead, so that a new account
+	// costs at least AccountCreationCharge. GasRefund does not include it.
 	CreationCharge primitives.Balance
 	// TokensBurnt is the tokens_burnt of the outcome, except for tokens that actions burn. It is
 	// the sum of GasBurnt at BurnPrice, the refund penalty and CreationCharge.
@@ -31,9 +31,9 @@ type Settlement struct {
 }
 
 // Settle computes what the receipt r burns and refunds. x describes its execution; price is the
-// current gas price (nearcore refund_unspent_gas_and_deposits, lib.rs:1151). Refund receipts, which
-// come from the system account, are free and are not refunded. Errors: ErrOverflow, also if more
-// gas was used than r carried.
+// current gas price (nearcore refund_unspent_gas_and_deposits, lib.rs:1151). Refund receipts come
+// from the system account. They are free and are not refunded. Settle returns ErrOverflow on
+// overflow, and if the receipt used more gas than is attached to it.
 func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -68,7 +68,7 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 		return Settlement{}, fmt.Errorf("%w: a receipt with %d gas used %d gas", ErrOverflow, came, gone)
 	}
 	gross := came - gone
-	discount, _ := a.GasPrice.Sub(s.BurnPrice) // BurnPrice is the lower
+	discount, _ := a.GasPrice.Sub(s.BurnPrice) // no underflow: BurnPrice is at most GasPrice
 	surplus, ok1 := discount.MulGas(x.GasBurnt)
 	unused, ok2 := a.GasPrice.MulGas(gross)
 	penalty, ok3 := s.BurnPrice.MulGas(refundPenalty(&c.Fees, gross))
@@ -83,7 +83,7 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 		}
 		s.CreationCharge = c.AccountCreationCharge.SaturatingSub(paid)
 		if surplus.Less(s.CreationCharge) {
-			s.CreationCharge = surplus // gas that was bought below the minimum price, before 85
+			s.CreationCharge = surplus // before version 85, gas could be bought below the minimum price
 		}
 		surplus, _ = surplus.Sub(s.CreationCharge)
 	}
@@ -96,8 +96,8 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 	return s, nil
 }
 
-// refundPenalty returns the part of refunded gas that is burnt (NEP-536). Its parameters are 0 at
-// 85 and 86.
+// refundPenalty returns the part of refunded gas that is burnt (NEP-536). In the versions from 85
+// to 88 the penalty is 0.
 func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 	relative, _ := primitives.Yocto(uint64(gross)).Mul64(uint64(f.GasRefundPenalty.Num)) // below 2^96
 	relative, _ = relative.DivMod64(uint64(f.GasRefundPenalty.Den))
@@ -108,7 +108,7 @@ func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 }
 
 // Reward returns the receiver's reward: its share of the gas burnt in the VM, rounded down, at the
-// burn price. It is taken from the chunk's burnt balance, not from the outcome's tokens.
+// burn price. The reward reduces the chunk's burnt balance, not the tokens burnt of the outcome.
 func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice primitives.Balance) (primitives.Balance, error) {
 	ratio := c.Fees.BurntGasReward
 	share, err := parameters.GasCost(burntInVM).Mul(uint64(ratio.Num))
@@ -122,9 +122,9 @@ func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice pri
 	return reward, nil
 }
 
-// GlobalDeployBurn returns what deploying a global contract burns for its storage on all shards, in
-// yoctoNEAR. It saturates, as in nearcore (global_contracts.rs:33), which is visible only in the error
-// text of a failed action.
+// GlobalDeployBurn returns the tokens, in yoctoNEAR, that deploying a global contract burns for its
+// storage on all shards. It saturates, as in nearcore (global_contracts.rs:33). A saturated amount
+// appears only in the error text of a failed action.
 func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balance {
 	burn, ok := c.Fees.GlobalContractStorageAmountPerByte.Mul64(uint64(codeLen))
 	if !ok {

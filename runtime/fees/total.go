@@ -23,9 +23,9 @@ func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []pri
 	return sum, nil
 }
 
-// PrepaidSend returns what the delegate actions among actions pay in advance for sending their
-// inner actions, from the inner sender to the inner receiver (nearcore total_prepaid_send_fees).
-// Other actions are paid for when they are sent and count 0.
+// PrepaidSend sums what delegate actions pay in advance for sending their inner actions from the
+// inner sender to the inner receiver (nearcore total_prepaid_send_fees). Other actions count 0:
+// their send cost is burnt when they are sent.
 func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -44,9 +44,9 @@ func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (para
 	return sum, nil
 }
 
-// PrepaidExec sums Exec over actions. A delegate action adds its inner actions and the receipt that
-// will carry them (nearcore total_prepaid_exec_fees). The receipt that carries actions is not
-// included.
+// PrepaidExec sums Exec over actions. For a delegate action it adds the execution cost of the inner
+// actions and of the receipt that will carry them (nearcore total_prepaid_exec_fees). It does not
+// include the receipt that carries the outer actions.
 func PrepaidExec(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -100,8 +100,8 @@ func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
 	return sum, nil
 }
 
-// Deposit returns the deposit of action a: of function calls, transfers, state inits and transfers
-// to gas keys; 0 for others.
+// Deposit returns the deposit of action a. Function calls, transfers, state inits and transfers to
+// gas keys have one; it is 0 for all other actions.
 func Deposit(a primitives.Action) primitives.Balance {
 	switch a := a.(type) {
 	case *primitives.Transfer:
@@ -119,11 +119,11 @@ func Deposit(a primitives.Action) primitives.Balance {
 		*primitives.UseGlobalContract, *primitives.WithdrawFromGasKey:
 		return primitives.Balance{}
 	}
-	panic(fmt.Sprintf("fees: no case for %T", a)) // a deposit that the sender does not pay would create tokens
+	panic(fmt.Sprintf("fees: no case for %T", a)) // a deposit that no sender pays would create tokens
 }
 
-// TotalDeposit sums Deposit over actions, including the inner actions of delegates: the relayer
-// pays them (nearcore total_deposit).
+// TotalDeposit sums Deposit over actions, including the inner actions of delegates, whose deposits
+// the relayer pays (nearcore total_deposit).
 func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
 	var sum primitives.Balance
 	for _, a := range actions {
@@ -142,8 +142,8 @@ func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
 	return sum, nil
 }
 
-// attached returns the gas attached to a receipt with these actions: function call gas, prepaid
-// sending, and the execution of the receipt and its actions.
+// attached returns the gas attached to a receipt with these actions: the gas of function calls,
+// prepaid send gas, and the gas for executing the receipt and its actions.
 func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (primitives.Gas, error) {
 	gas, err := PrepaidGas(actions)
 	if err != nil {
@@ -165,9 +165,9 @@ func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver
 	return gas, nil
 }
 
-// ReceiptGas returns the gas that a receipt counts in congestion control: its attached gas if it is
-// an action receipt, 0 if it is a data receipt, a yield, a resume or a distribution. Queued
-// receipts store it in their metadata.
+// ReceiptGas returns the gas with which congestion control counts a receipt. It is the attached gas
+// of an action receipt, and 0 for a data receipt, yield, resume or distribution. The metadata of
+// queued receipts stores this value.
 func ReceiptGas(c *parameters.RuntimeConfig, r *primitives.Receipt) (primitives.Gas, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || a.Yield {

@@ -8,19 +8,19 @@ import (
 // TransactionCost is the cost of converting a transaction into a receipt (nearcore
 // TransactionCost).
 type TransactionCost struct {
-	GasBurnt     primitives.Gas // by the conversion; the gas of the outcome
+	GasBurnt     primitives.Gas // by the conversion; GasBurnt of the outcome
 	ComputeBurnt parameters.Compute
 	GasRemaining primitives.Gas // attached to the receipt
 
 	ReceiptGasPrice primitives.Balance // the price at which GasRemaining is bought
-	BurntAmount     primitives.Balance // GasBurnt at the current price; the outcome's tokens
-	GasCost         primitives.Balance // BurntAmount and GasRemaining at ReceiptGasPrice
+	BurntAmount     primitives.Balance // price of GasBurnt at the current gas price; TokensBurnt of the outcome
+	GasCost         primitives.Balance // BurntAmount plus the price of GasRemaining at ReceiptGasPrice
 	DepositCost     primitives.Balance
 	TotalCost       primitives.Balance // GasCost plus DepositCost; what the signer pays
 }
 
-// TxCost prices t at the current gas price, next_gas_price of the previous block (nearcore tx_cost,
-// config.rs:417).
+// TxCost returns the cost of t at the current gas price, which is next_gas_price of the previous
+// block (nearcore tx_cost, config.rs:417).
 func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primitives.Balance) (TransactionCost, error) {
 	same := t.SignerID == t.ReceiverID
 	burnt, err := TotalSend(c, same, t.Actions, t.ReceiverID)
@@ -63,9 +63,9 @@ func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primit
 	return cost, nil
 }
 
-// SignatureVerification returns what the signer burns for verifying its own signature and those of
-// the delegate actions: nothing for the classical schemes, 100 Ggas each for ML-DSA-65
-// (PostQuantumSignatures).
+// SignatureVerification returns what the signer burns for the verification of its own signature and
+// those of the delegate actions. It is nothing for the classical schemes, and 100 Ggas for each
+// ML-DSA-65 signature (PostQuantumSignatures).
 func SignatureVerification(c *parameters.RuntimeConfig, signer primitives.PublicKey, actions []primitives.Action) (parameters.Cost, error) {
 	sum := c.Fees.SignatureVerification[signer.Type()]
 	for _, a := range actions {

@@ -28,7 +28,7 @@ type Builder struct {
 	buf    []byte
 }
 
-// shard holds the records of a shard so far.
+// shard holds the records added so far for one shard.
 type shard struct {
 	entries   []entry // in the order of the records
 	arena     arena
@@ -37,16 +37,16 @@ type shard struct {
 	load      primitives.CongestionInfo
 }
 
-// entry is a key with its value. If several entries have the same key, the one with the greatest
-// number is kept.
+// entry is a key with its value. number counts the entries of the shard. If several entries have
+// the same key, the last one is kept.
 type entry struct {
 	key, value []byte
 	number     uint32
 }
 
-// NewBuilder returns a builder for a chain whose genesis has this version's configuration and this
-// layout. Versions before 85 have the same storage constants, so c may be that of 85 for them. Only
-// the gas of delayed receipts would differ.
+// NewBuilder returns a builder for a chain whose genesis has config c and this layout. Versions
+// before 85 have the same storage constants as 85, so the caller may pass the config of 85 for
+// them. Only the gas of delayed receipts would then differ.
 func NewBuilder(c *parameters.RuntimeConfig, layout primitives.ShardLayout) *Builder {
 	return &Builder{config: c, layout: layout, shards: make([]shard, layout.NumShards())}
 }
@@ -85,11 +85,11 @@ func (b *Builder) Add(r genesis.Record) error {
 			b.buf = borsh.AppendBytes(append(k, 1), r.Data)
 		}
 	case *genesis.PostponedReceiptRecord:
-		s.postponed = append(s.postponed, r.Receipt) // stored by Finish, when all data is known
+		s.postponed = append(s.postponed, r.Receipt) // Finish stores them, when all data records are known
 		return nil
 	case *genesis.DelayedReceiptRecord:
 		k = primitives.AppendDelayedReceiptKey(k, s.delayed)
-		b.buf = r.Receipt.AppendBorsh(k) // without the metadata of receipts that a chunk delays
+		b.buf = r.Receipt.AppendBorsh(k) // no metadata: only chunks that delay a receipt write it
 		s.delayed++
 		if err := b.addLoad(s, r.Receipt, uint64(len(b.buf)-len(k))); err != nil {
 			return err
@@ -117,10 +117,10 @@ func (b *Builder) addLoad(s *shard, r *primitives.Receipt, size uint64) error {
 	return account.AddBytes(size)
 }
 
-// maxEntries is the largest number of entries of a shard, bounded by the type of their number.
+// maxEntries is the largest number of entries of a shard; entry.number must not overflow.
 const maxEntries = 1<<32 - 1
 
-// put adds a copy of an entry: its key of keyLen bytes, followed by its value.
+// put adds a copy of an entry. keyValue is the key of keyLen bytes, followed by the value.
 func (s *shard) put(keyValue []byte, keyLen int) error {
 	if len(s.entries) == maxEntries {
 		return fmt.Errorf("genesis: a shard has more than %d state entries, the limit", maxEntries)
@@ -130,8 +130,8 @@ func (s *shard) put(keyValue []byte, keyLen int) error {
 	return nil
 }
 
-// The arena allocates small blocks first, each twice as large as the previous one, up to
-// arenaBlock, because a shard has either few or very many small keys and values.
+// The arena starts with a small block and doubles the size of each further block, up to arenaBlock.
+// A shard has either few or very many small keys and values.
 const (
 	firstBlock = 16 << 10
 	arenaBlock = 1 << 20

@@ -14,8 +14,8 @@ import (
 // Shard is the initial state of a shard.
 type Shard struct {
 	ID primitives.ShardID
-	// Congestion is the congestion info of the shard's first chunk: the delayed receipts, and the
-	// own id as allowed shard.
+	// Congestion is the congestion info of the shard's first chunk. It counts the delayed receipts,
+	// and its allowed shard is the shard itself.
 	Congestion primitives.CongestionInfo
 	entries    []entry
 }
@@ -35,8 +35,8 @@ func (s *Shard) Pairs() iter.Seq2[[]byte, []byte] {
 // Len returns the number of pairs.
 func (s *Shard) Len() int { return len(s.entries) }
 
-// Finish returns the state of the shard at index i and releases its records. validators are those
-// of the whole chain.
+// Finish returns the state of the shard at index i and releases its records. validators are all
+// validators of the chain.
 func (b *Builder) Finish(i primitives.ShardIndex, validators []genesis.Validator) (*Shard, error) {
 	id, err := b.layout.IDAt(i)
 	if err != nil {
@@ -71,7 +71,8 @@ func (b *Builder) Finish(i primitives.ShardIndex, validators []genesis.Validator
 	return &Shard{ID: id, Congestion: s.load, entries: s.entries}, nil
 }
 
-// State returns the initial state of every shard of a small genesis, in the layout's order.
+// State adds all records of g to b and returns the initial state of every shard, in layout order.
+// It is for a genesis small enough for memory.
 func State(b *Builder, g *genesis.Genesis) ([]*Shard, error) {
 	for _, r := range g.Records {
 		if err := b.Add(r); err != nil {
@@ -125,17 +126,17 @@ func (s *shard) column(c primitives.TrieColumn) []entry {
 	return s.entries[from:to]
 }
 
-// usageColumns are the columns whose entries count as storage in addition to the account itself.
-// record is whether an entry counts with its key and the constant for records.
+// usageColumns are the columns that count in an account's storage usage besides the account itself.
+// If record is false, only the value counts. If it is true, the rest of the key after the account
+// id and NumExtraBytesRecord count too.
 var usageColumns = []struct {
 	column primitives.TrieColumn
 	record bool
 }{{primitives.ColContractCode, false}, {primitives.ColAccessKey, true}, {primitives.ColContractData, true}}
 
-// recount writes the storage usage of every account. As in nearcore, the usage counts all records
-// of the account, including replaced ones. All four columns are sorted by account id, because the
-// separator after an id is smaller than any character of an id. So one pass over each column is
-// enough.
+// recount writes the storage usage of every account. As in nearcore, it counts all records of the
+// account, even replaced ones. All four columns are sorted by account id, because the separator
+// after an id is smaller than any character of an id. So one pass over each column is enough.
 func (b *Builder) recount(s *shard) error {
 	accounts := s.column(primitives.ColAccount)
 	rest := make([][]entry, len(usageColumns))
@@ -187,7 +188,8 @@ func (b *Builder) recount(s *shard) error {
 	return nil
 }
 
-// split splits a key of a usage column into the account and the part after the separator.
+// split returns the account id in a key of a usage column, and the part of the key after the
+// separator.
 func split(key []byte) (account, tail []byte) {
 	separator := byte(',')
 	if primitives.TrieColumn(key[0]) == primitives.ColAccessKey {
@@ -215,10 +217,10 @@ func (s *shard) lock(id primitives.AccountID, stake primitives.Balance) error {
 	return nil
 }
 
-// postpone stores the receipts that wait: for data that has not been received, or as promise yields
-// for a resume.
+// postpone stores the postponed receipts and the promise yields. For each input that has not been
+// received, it stores which receipt waits for it.
 func (s *shard) postpone() error {
-	known := shard{entries: s.entries} // sorted; what is added below is not data
+	known := shard{entries: s.entries} // sorted; the entries that put adds below are no received data
 	var buf []byte
 	for _, r := range s.postponed {
 		a, ok := r.Body.(*primitives.ActionReceipt)

@@ -37,22 +37,23 @@ const (
 	ActionGasKeyByte
 	ActionGasKeyNonceWriteBase
 
-	// Of the action that 88 introduces.
+	// Costs of the action that version 88 introduces.
 	ActionUniversalStateInitBase
 	ActionUniversalStateInitByte
 	ActionUniversalStateInitEntry
 
-	// NumActionCosts is their number.
+	// NumActionCosts is the number of action costs.
 	NumActionCosts
 )
 
-// actionCosts holds nearcore's name of each cost and its value at 85 (near-parameters 0.38.0
-// res/runtime_configs). Function values changes what later versions change. The compute of the
-// execution cost is given if it differs from the gas; the compute of send costs never does.
+// actionCosts holds nearcore's name of each cost and its value at version 85 (near-parameters
+// 0.38.0 res/runtime_configs). Function values applies the changes of later versions. The compute
+// of an execution cost is given if it differs from the gas. The compute of a send cost always
+// equals its gas.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
 	sendSIR, sendNot     uint64 // gas
-	exec, execComputeAlt uint64 // gas; compute, 0: as gas
+	exec, execComputeAlt uint64 // gas; compute, 0: equal to the gas
 }{
 	ActionCreateAccount:               {"create_account", 500_000_000_000, 500_000_000_000, 7_200_000_000_000, 0},
 	ActionDeleteAccount:               {"delete_account", 147_489_000_000, 147_489_000_000, 147_489_000_000, 0},
@@ -93,7 +94,7 @@ func (c ActionCost) String() string {
 	return actionCosts[c].name
 }
 
-// actionProfileNames are the names in upper case, computed once.
+// actionProfileNames are the names of the action costs in upper case, computed once.
 var actionProfileNames = func() (names [NumActionCosts]string) {
 	for c := range names {
 		names[c] = strings.ToUpper(actionCosts[c].name)
@@ -101,6 +102,6 @@ var actionProfileNames = func() (names [NumActionCosts]string) {
 	return names
 }()
 
-// ProfileName returns the name in gas profiles, e.g. "NEW_ACTION_RECEIPT". c must be below
+// ProfileName returns the name of c in gas profiles, e.g. "NEW_ACTION_RECEIPT". c must be below
 // NumActionCosts.
 func (c ActionCost) ProfileName() string { return actionProfileNames[c] }

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// RuntimeConfig has all parameters of one version. It contains no pointers: a copy is
-// independent. The value that Get returns is shared and must not be changed. Names are nearcore's
-// (core/parameters/src/config.rs).
+// RuntimeConfig has all parameters of one version. It contains no pointers, so a copy is
+// independent. The RuntimeConfig that Get returns is shared and must not be changed. The field
+// names are nearcore's (core/parameters/src/config.rs).
 type RuntimeConfig struct {
 	Version            Version
 	Fees               Fees
@@ -18,7 +18,8 @@ type RuntimeConfig struct {
 	Witness            Witness
 	BandwidthScheduler BandwidthScheduler
 
-	// UseStateStoredReceipt: queued receipts store the gas and size that they were counted with.
+	// UseStateStoredReceipt: queued receipts are stored together with the gas and size with which
+	// congestion control counts them.
 	UseStateStoredReceipt bool
 	// MinGasPurchasePrice is the lowest price at which a receipt's gas is bought, in yoctoNEAR per
 	// gas. Gas may be burnt at a lower price; the difference is refunded.
@@ -31,18 +32,18 @@ type RuntimeConfig struct {
 type Fees struct {
 	Action [NumActionCosts]Fee
 
-	StorageAmountPerByte               primitives.Balance // required balance per byte of storage usage
-	NumBytesAccount                    uint64             // usage of an account record
-	NumExtraBytesRecord                uint64             // usage of any other record in addition to its key and value
-	GlobalContractStorageAmountPerByte primitives.Balance // burnt per byte of a deployed global contract
+	StorageAmountPerByte               primitives.Balance // yoctoNEAR of balance required per byte of storage usage
+	NumBytesAccount                    uint64             // bytes of storage usage of an account record
+	NumExtraBytesRecord                uint64             // bytes of storage usage of any other record, besides its key and value
+	GlobalContractStorageAmountPerByte primitives.Balance // yoctoNEAR burnt per byte of a deployed global contract
 
 	BurntGasReward               Ratio // the contract's share of the gas burnt in the VM
 	PessimisticGasPriceInflation Ratio
-	GasRefundPenalty             Ratio // share of the refunded gas that is burnt; 0
+	GasRefundPenalty             Ratio // share of the refunded gas that is burnt; 0 in all supported versions
 	MinGasRefundPenalty          primitives.Gas
 
-	// Compute of storing a global contract on a shard that a distribution receipt reaches. It costs
-	// no gas.
+	// Compute that a distribution receipt uses to store a global contract on a shard. It costs no
+	// gas.
 	DeployGlobalContractExecutionBase    Compute
 	DeployGlobalContractExecutionPerByte Compute
 
@@ -54,9 +55,9 @@ type Fees struct {
 type Wasm struct {
 	Ext [NumExtCosts]Cost
 
-	GrowMemCost      primitives.Gas // per page
+	GrowMemCost      primitives.Gas // per page of 64 KiB
 	RegularOpCost    primitives.Gas // per instruction
-	LinearOpBaseCost primitives.Gas // bulk memory and table instructions
+	LinearOpBaseCost primitives.Gas // of bulk memory and table instructions
 	LinearOpUnitCost primitives.Gas
 
 	VMKind                string // "Wasmtime"
@@ -67,23 +68,23 @@ type Wasm struct {
 
 	GlobalContractHostFns  bool
 	GasKeyHostFns          bool
-	OneYoctoOnPromise      bool // a promise may attach 1 yoctoNEAR that the contract cannot pay
+	OneYoctoOnPromise      bool // a promise may attach 1 yoctoNEAR even if the contract cannot pay it
 	P256VerifyHostFn       bool
 	YieldWithIDHostFns     bool
 	ChainIDHostFn          bool
-	SHA3HostFns            bool // sha3_256, sha3_384, sha3_512
+	SHA3HostFns            bool // sha3_256, sha3_384 and sha3_512 exist
 	MLDSAVerifyHostFn      bool
 	BLS12381NotInGroupFix  bool
 	FixContractLoadingCost bool
-	// FixContractLoadingError: a module that does not load burns the loading fee (the feature of
-	// the same name).
+	// FixContractLoadingError: a module that cannot be loaded still burns the loading fee (feature
+	// FixContractLoadingError).
 	FixContractLoadingError bool
 
-	// UniversalAccounts: ids that start with 0u are implicit, and action UniversalStateInit and its
-	// host functions exist (the feature of the same name).
+	// UniversalAccounts: ids that start with 0u are implicit. The action UniversalStateInit and its
+	// host functions exist (feature UniversalAccounts).
 	UniversalAccounts bool
-	// CanonicalUniversalStateInit: a universal state init is accepted only in the encoding that its
-	// decoded value has, and its fees count that encoding (the feature of the same name).
+	// CanonicalUniversalStateInit: a universal state init must be in the encoding that its decoded
+	// value has, and its fees count that encoding (feature CanonicalUniversalStateInit).
 	CanonicalUniversalStateInit bool
 
 	Limits Limits
@@ -115,9 +116,9 @@ type Limits struct {
 	MaxLengthStorageValue            uint64
 	MaxPromisesPerFunctionCallAction uint64
 	MaxNumberInputDataDependencies   uint64
-	MaxReceiptTotalInputSize         uint64 // of the promise results of one receipt; nightly, so 2^32-1
-	MaxUniversalStateInitKeys        uint64 // of all UniversalStateInit actions of a receipt
-	MaxStateInitEntries              uint64 // of all state inits of a receipt, both actions
+	MaxReceiptTotalInputSize         uint64 // of a receipt's promise results; a nightly limit, so 2^32-1
+	MaxUniversalStateInitKeys        uint64 // of all UniversalStateInit actions of a receipt together
+	MaxStateInitEntries              uint64 // of all state inits of a receipt together, of both kinds
 	MaxFunctionsNumberPerContract    uint64
 	MaxLocalsPerContract             uint64
 	MinContractSizePerLocal          uint64 // bytes of code for each local; 0: no such limit
@@ -139,14 +140,14 @@ type Limits struct {
 
 // AccountCreation restricts the creation of top-level accounts.
 type AccountCreation struct {
-	MinAllowedTopLevelAccountLength uint8 // only the registrar can create shorter ones
+	MinAllowedTopLevelAccountLength uint8 // length of an id; only the registrar can create shorter ones
 	RegistrarAccountID              primitives.AccountID
 }
 
 // CongestionControl holds the parameters of package runtime/congestion
 // (core/parameters/src/config.rs).
 type CongestionControl struct {
-	// A shard with one of these loads is fully congested.
+	// A shard that reaches one of these loads is fully congested.
 	MaxCongestionIncomingGas       primitives.Gas
 	MaxCongestionOutgoingGas       primitives.Gas
 	MaxCongestionMemoryConsumption uint64 // bytes of receipts
@@ -179,14 +180,14 @@ type Witness struct {
 // BandwidthScheduler holds the parameters of package runtime/bandwidth, in bytes of receipts per
 // height.
 type BandwidthScheduler struct {
-	MaxShardBandwidth uint64 // the most that a shard sends, and receives
-	MaxSingleGrant    uint64 // on one link; at least MaxReceiptSize
+	MaxShardBandwidth uint64 // the most that a shard sends per height, and the most that it receives
+	MaxSingleGrant    uint64 // the most that is granted on one link; at least MaxReceiptSize
 	MaxAllowance      uint64
-	MaxBaseBandwidth  uint64 // the most that is granted on a link without a request
+	MaxBaseBandwidth  uint64 // the most that is granted on one link without a request
 }
 
-// Get returns the parameters of v, or ErrUnsupportedVersion. The value is shared: copy it before
-// you change it.
+// Get returns the parameters of v, or ErrUnsupportedVersion. The value is shared: the caller must
+// copy it before changing it.
 func Get(v Version) (*RuntimeConfig, error) {
 	if !v.Supported() {
 		return nil, fmt.Errorf("%w: %v", ErrUnsupportedVersion, v)
@@ -221,8 +222,8 @@ func build(n primitives.Numbering) []RuntimeConfig {
 // Fee returns the fee named c.
 func (f *Fees) Fee(c ActionCost) *Fee { return &f.Action[c] }
 
-// MinReceiptWithFunctionCallGas returns the least gas with which a receipt with a function call can
-// be made and run (nearcore min_receipt_with_function_call_gas). It bounds how many receipts an
+// MinReceiptWithFunctionCallGas returns the least gas that sending and executing a receipt with a
+// function call takes (nearcore min_receipt_with_function_call_gas). It bounds how many receipts an
 // amount of gas can create.
 func (f *Fees) MinReceiptWithFunctionCallGas() primitives.Gas {
 	return f.Action[ActionNewActionReceipt].MinSendAndExecGas() + f.Action[ActionFunctionCallBase].MinSendAndExecGas()

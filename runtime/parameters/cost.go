@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Compute measures work against a chunk's limit, in the unit of gas. It equals the gas of the work,
-// except for operations that take longer than their price suggests (NEP-455). It is never charged,
-// stored or hashed.
+// Compute measures work against the compute limit of a chunk, in units of gas. It equals the gas of
+// the work, except for operations that take longer than their gas suggests (NEP-455). Compute is
+// never charged, stored or hashed.
 type Compute uint64
 
 // Cost is the cost of an operation: gas, which is paid, and compute, which counts against the
@@ -46,8 +46,8 @@ func (c Cost) Mul(n uint64) (Cost, error) {
 	return Cost{primitives.Gas(gas), Compute(compute)}, nil
 }
 
-// Fee is the cost of an action. A send cost is burnt where the action is made: SendSIR if the
-// sender is the receiver, SendNotSIR otherwise. Exec is burnt where the action runs.
+// Fee is the cost of an action. A send cost is burnt when the action is sent: SendSIR if the sender
+// is the receiver, SendNotSIR otherwise. Exec is burnt when the action is executed.
 type Fee struct {
 	SendSIR    Cost
 	SendNotSIR Cost

@@ -1,7 +1,7 @@
 // Package parameters defines the enabled features and all parameters of each protocol version.
 //
 //	in      Version: a protocol version and the numbering that it belongs to
-//	out     Enabled: whether a rule applies; Get: the RuntimeConfig of a version;
+//	out     Enabled: whether a feature is in force; Get: the RuntimeConfig of a version;
 //	        RuntimeConfig.AppendJSON: runtime_config as in EXPERIMENTAL_protocol_config
 //	state   none: tables built once when the program starts, never changed
 //	units   Gas, Compute (counts against the chunk limit), Balance in yoctoNEAR, lengths in bytes
@@ -10,6 +10,6 @@
 //	source  nearcore core/primitives-core/src/version.rs, core/parameters
 //	        (res/runtime_configs/parameters.snap)
 //
-// No other package compares a version with a number: a changed rule is a Feature, a changed value
-// is a field.
+// No other package compares a version with a number. A rule that changes with versions is a
+// Feature; a value that changes is a field of RuntimeConfig.
 package parameters

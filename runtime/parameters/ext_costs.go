@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// ExtCost names a cost that a contract pays besides instructions: host functions, contract loading,
-// trie nodes. The numbers are nearcore's discriminants (core/parameters/src/cost.rs:251 ExtCosts).
+// ExtCost names a cost that a contract pays in addition to instructions: for host functions,
+// contract loading and trie nodes. The numbers are nearcore's discriminants
+// (core/parameters/src/cost.rs:251 ExtCosts).
 type ExtCost uint8
 
-// The costs. A cost named Base is paid once per call, others per unit in the name.
+// The costs. A cost named Base is paid once per call. The other costs are paid per unit in their
+// name.
 const (
 	ExtBase ExtCost = iota
 	ExtContractLoadingBase
@@ -100,7 +102,7 @@ const (
 	ExtP256VerifyByte
 	ExtYieldCreateWithIDBase
 
-	// Of functions that 87 introduces.
+	// Costs of functions that version 87 introduces.
 	ExtSHA3x256Base
 	ExtSHA3x256Byte
 	ExtSHA3x384Base
@@ -110,22 +112,22 @@ const (
 	ExtMLDSAVerifyBase
 	ExtMLDSAVerifyByte
 
-	// Of a function that 88 introduces.
+	// Costs of a function that version 88 introduces.
 	ExtUniversalStateInitToAccountIDBase
 	ExtUniversalStateInitToAccountIDByte
 
-	// NumExtCosts is their number.
+	// NumExtCosts is the number of ext costs.
 	NumExtCosts
 )
 
-// extCosts holds nearcore's name of each cost and its value at 85 (near-parameters 0.38.0
-// src/snapshots/…config_store__tests__85.json.snap). Function values changes what later versions
-// change. compute is set if it differs from the gas: these operations turned out slower than their
-// price (res/runtime_configs/parameters.snap).
+// extCosts holds nearcore's name of each cost and its value at version 85 (near-parameters 0.38.0
+// src/snapshots/…config_store__tests__85.json.snap). Function values applies the changes of later
+// versions. compute is set if it differs from the gas: these operations turned out slower than
+// their gas suggests (res/runtime_configs/parameters.snap).
 var extCosts = [NumExtCosts]struct {
 	name    string
 	gas     uint64
-	compute uint64 // 0: as gas
+	compute uint64 // 0: equal to the gas
 }{
 	ExtBase:                         {name: "base", gas: 264_768_111},
 	ExtContractLoadingBase:          {name: "contract_loading_base", gas: 35_445_963},
@@ -228,7 +230,7 @@ var extCosts = [NumExtCosts]struct {
 	ExtUniversalStateInitToAccountIDByte: {name: "universal_state_init_to_account_id_byte", gas: 21_471_105},
 }
 
-// firstReleaseExtCost is the first of the costs that the June build does not have.
+// firstReleaseExtCost is the first cost that the June build of nearcore does not have (see June).
 const firstReleaseExtCost = ExtSHA3x256Base
 
 // String returns nearcore's name, e.g. "storage_read_base", which is the key in ext_costs of
@@ -240,8 +242,8 @@ func (c ExtCost) String() string {
 	return extCosts[c].name
 }
 
-// extProfileNames are the names in upper case, computed once: every receipt with a contract call
-// needs some.
+// extProfileNames are the names of the ext costs in upper case, computed once, because every
+// receipt with a contract call uses them.
 var extProfileNames = func() (names [NumExtCosts]string) {
 	for c := range names {
 		names[c] = strings.ToUpper(extCosts[c].name)
@@ -249,6 +251,6 @@ var extProfileNames = func() (names [NumExtCosts]string) {
 	return names
 }()
 
-// ProfileName returns the name in gas profiles, e.g. "STORAGE_READ_BASE". c must be below
+// ProfileName returns the name of c in gas profiles, e.g. "STORAGE_READ_BASE". c must be below
 // NumExtCosts.
 func (c ExtCost) ProfileName() string { return extProfileNames[c] }

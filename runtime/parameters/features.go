@@ -9,7 +9,7 @@ import (
 // Feature is a change of the rules that comes with a protocol version. Names are nearcore's.
 type Feature uint8
 
-// Features of 85, the same in both numberings.
+// Features of 85, which are the same in both numberings (june and release, see Version).
 const (
 	GasKeys Feature = iota
 	StrictNonce
@@ -29,11 +29,12 @@ const (
 	SignedContractCodeResponse
 	ContinuousEpochSync
 
-	// Features of 86: the first in june, the second in release.
+	// Features of 86. FixContractLoadingError is the one of june,
+	// EnforcePerReceiptStorageProofLimit the one of release.
 	FixContractLoadingError
 	EnforcePerReceiptStorageProofLimit
 
-	// Features of 87 and 88, release only.
+	// Features of 87 and 88, only in the numbering release.
 	RejectEmptyMethodName
 	RejectDelegateV2
 	RejectWithdrawFromGasKeyInDelegate
@@ -47,7 +48,7 @@ const (
 	CanonicalUniversalStateInit
 	RefundRepeatedUniversalStateInitDeposit
 
-	// Not implemented: nightly.
+	// Features that are nightly in nearcore. They are not implemented.
 	FixContractLoadingCost
 	ShuffleShardAssignments
 	FixMLDSACostCharging
@@ -57,10 +58,10 @@ const (
 	numFeatures
 )
 
-// features is the table of the first version of each feature in each numbering; 0: none. The
-// numbers of release are those of near-primitives-core 0.38.0 src/version.rs:632. built is set
-// once the rule of the feature is implemented; only then does Enabled return true. Parameters of a
-// version do not depend on built.
+// features holds, for each feature, its first version in each numbering; 0: the numbering does not
+// have it. The numbers of release are those of near-primitives-core 0.38.0 src/version.rs:632.
+// built is whether the feature's rule is implemented. Enabled returns true only if it is. The
+// parameters of a version do not depend on built.
 var features = [numFeatures]struct {
 	name          string
 	june, release primitives.ProtocolVersion
@@ -119,7 +120,8 @@ func (f Feature) String() string {
 // An unknown numbering has no features; Supported rejects it before any rule is checked.
 func Enabled(f Feature, v Version) bool { return features[f].built && v.includes(f) }
 
-// includes returns whether f belongs to v by number, built or not. Parameters depend on it.
+// includes returns whether f belongs to v by version number, implemented or not. The parameters of
+// a version depend on includes.
 func (v Version) includes(f Feature) bool {
 	row := &features[f]
 	since := primitives.ProtocolVersion(0)
@@ -132,5 +134,5 @@ func (v Version) includes(f Feature) bool {
 	return since != 0 && v.Protocol >= since
 }
 
-// Has is Enabled as a method.
+// Has returns Enabled(f, v).
 func (v Version) Has(f Feature) bool { return Enabled(f, v) }

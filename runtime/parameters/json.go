@@ -7,13 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// object is a JSON object. encoding/json prints maps by ascending key, the order of nearcore's RPC.
+// object is a JSON object. encoding/json sorts the keys of a map, as nearcore's RPC does.
 type object map[string]any
 
 // AppendJSON appends runtime_config as in EXPERIMENTAL_protocol_config: keys ascending, no blanks,
-// u128 as strings. It does not contain compute costs and the parameters of gas keys, state inits,
-// global contracts and the scheduler. A version of the releases has the fields of near-parameters
-// 0.38.0 src/view.rs; a version in the numbering june has only the fields of that build.
+// u128 as strings. It omits compute costs and the parameters of gas keys, state inits, global
+// contracts and the bandwidth scheduler. A version in the numbering release has the fields of
+// near-parameters 0.38.0 src/view.rs. A version in the numbering june has only the fields of the
+// June build.
 func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	text, err := json.Marshal(c.view())
 	if err != nil {
@@ -38,7 +39,7 @@ func (c *RuntimeConfig) view() object {
 		}
 	}
 	for _, gone := range [...]string{"contract_compile_base", "contract_compile_bytes"} {
-		ext[gone] = 0 // costs of old versions that the view still lists
+		ext[gone] = 0 // costs of old versions, which nearcore's view still lists as 0
 	}
 	limitConfig := w.Limits.view()
 	wasmConfig := object{
@@ -121,7 +122,7 @@ func (c *RuntimeConfig) view() object {
 	}
 }
 
-// view returns the limits in the JSON form that both numberings have.
+// view returns the JSON object of the fields that limits have in both numberings.
 func (l *Limits) view() object {
 	return object{
 		"max_gas_burnt":                         l.MaxGasBurnt,

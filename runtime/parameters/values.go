@@ -7,9 +7,9 @@ import (
 )
 
 // values returns the parameters of v: those of 85 with the changes of later versions
-// (near-parameters 0.38.0 res/runtime_configs: parameters.snap, 87.yaml, 88.yaml). A parameter
-// that nearcore switches together with a feature depends on the feature here; others depend on the
-// number.
+// (near-parameters 0.38.0 res/runtime_configs: parameters.snap, 87.yaml, 88.yaml). If nearcore
+// switches a parameter together with a feature, values tests the feature. Otherwise it tests the
+// version number.
 func values(v Version) RuntimeConfig {
 	since87 := v.Numbering == primitives.NumberingRelease && v.Protocol >= 87
 	c := RuntimeConfig{
@@ -110,7 +110,7 @@ func values(v Version) RuntimeConfig {
 		c.Wasm.Limits.MaxStateInitEntries = 1_500
 	}
 	if v.includes(CanonicalUniversalStateInit) {
-		// Decoding costs more: the bytes are encoded again and compared.
+		// The fees are higher because decoding now encodes the value again to compare the bytes.
 		c.Fees.Action[ActionUniversalStateInitByte] = Fee{SendSIR: GasCost(78_000_000), SendNotSIR: GasCost(78_000_000), Exec: GasCost(74_000_000)}
 		c.Fees.Action[ActionUniversalStateInitEntry] = Fee{
 			SendSIR: GasCost(3_100_000_000), SendNotSIR: GasCost(3_100_000_000), Exec: GasCost(200_000_000_000),
@@ -134,7 +134,7 @@ const (
 	petaGas                = 1000 * teraGas
 )
 
-// limits are those of 85.
+// limits holds the limits of version 85.
 var limits = Limits{
 	MaxGasBurnt:                      1 * petaGas,
 	MaxStackHeight:                   262_144,

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Version is a protocol version together with its numbering, because 86 has two meanings (see
-// features). The numbering is fixed for a chain and stored with its genesis. The number follows the
-// epochs.
+// Version is a protocol version with its numbering. The number alone is ambiguous: 86 has different
+// features in the two numberings (see features). A chain stores its numbering with its genesis and
+// never changes it. The protocol version can change with each epoch.
 type Version struct {
 	Protocol  primitives.ProtocolVersion
 	Numbering primitives.Numbering
@@ -32,13 +32,12 @@ var ErrUnsupportedVersion = errors.New("unsupported protocol version")
 // OldestProtocol is the first version with complete rules, in both numberings.
 const OldestProtocol primitives.ProtocolVersion = 85
 
-// newestRelease is the last version of the releases with complete rules: every feature up to it is
-// built. It is what Newest returns.
+// newestRelease is the last version in the numbering release with complete rules: every feature up
+// to it is built. Newest returns it.
 const newestRelease primitives.ProtocolVersion = 88
 
-// The last versions with known parameters. June's numbers end at 86; higher versions of that build
-// are nightly. Tests reach the versions between newestRelease and lastRelease with MustGet and
-// SupportForTest.
+// The last versions with known parameters, per numbering. In june, numbers above 86 are nightly.
+// Tests reach the versions between newestRelease and lastRelease with MustGet and SupportForTest.
 const (
 	lastJune    primitives.ProtocolVersion = 86
 	lastRelease primitives.ProtocolVersion = 88
@@ -55,8 +54,8 @@ func last(n primitives.Numbering) primitives.ProtocolVersion {
 	return 0
 }
 
-// Newest returns the last version of a numbering with complete rules: what a node supports, and
-// what it votes for unless a schedule delays the vote. 0 for an unknown numbering.
+// Newest returns the last version of a numbering with complete rules; 0 for an unknown numbering. A
+// node supports this version, and votes for it unless a schedule delays the vote.
 func Newest(n primitives.Numbering) primitives.ProtocolVersion {
 	if n == primitives.NumberingRelease {
 		if v := supportedForTest.Load(); v != 0 {
@@ -67,11 +66,12 @@ func Newest(n primitives.Numbering) primitives.ProtocolVersion {
 	return last(n)
 }
 
-// supportedForTest replaces newestRelease in tests; 0: it does not.
+// supportedForTest replaces newestRelease in tests, unless it is 0.
 var supportedForTest atomic.Uint32
 
-// SupportForTest makes Newest of the releases return v until the test ends, so that a node behaves
-// like an older binary, or runs a version whose rules are not complete yet. Not for parallel tests.
+// SupportForTest makes Newest return v for the numbering release until the test ends. A node then
+// behaves like an older binary, or runs a version whose rules are not complete yet. Parallel tests
+// must not call it.
 func SupportForTest(t interface{ Cleanup(func()) }, v primitives.ProtocolVersion) {
 	if v < OldestProtocol || v > lastRelease {
 		panic("parameters: no parameters of " + Release(v).String())

@@ -14,26 +14,27 @@ import (
 type Mode byte
 
 const (
-	// NewReceipt is for transactions and receipts just made.
+	// NewReceipt is the mode for transactions and for receipts that were just created.
 	NewReceipt Mode = iota
-	// ExistingReceipt is for delayed and incoming receipts. They may have been made under older
-	// rules, and output data receivers may have been appended after their size was checked, so
-	// limits that came later do not apply.
+	// ExistingReceipt is the mode for delayed and incoming receipts. They may have been created
+	// under the rules of an older version. Output data receivers may have been appended after the
+	// size check. So this mode omits limits that were introduced later, and the size limit.
 	ExistingReceipt
 )
 
 // MaxNoncesForGasKey is the largest number of nonces of a gas key.
 const MaxNoncesForGasKey = 1024
 
-// Actions checks a list of actions for a receiver: its length, the totals of deployments and state
-// inits, the order of its actions, each action, and the total attached gas. The inner list of a
-// delegate action is checked in the same way, as a list of its own, except that its gas and its
-// state inits count in the totals of the outer list.
+// Actions checks a list of actions for a receiver: its length, the number of deployments and state
+// inits, the order of the actions, each action, and the total attached gas. It checks the inner
+// list of a delegate action in the same way, as a separate list. The gas and the state inits of an
+// inner list also count in the totals of the outer list.
 func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
 
-// actionList is Actions of a list of which unkept further actions were read but not stored.
+// actionList checks a list like Actions. unkept is the number of further actions that the list had
+// when it was decoded, and that were not stored.
 func actionList(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
@@ -56,7 +57,7 @@ func actionList(
 	}
 	delegates := 0
 	for i, a := range actions {
-		switch tag := a.Tag(); { // the allowed position in the list
+		switch tag := a.Tag(); { // the rules about the position of an action in the list
 		case tag == primitives.TagDeleteAccount && i+1 < len(actions):
 			return invalidActions(primitives.ActionsDeleteMustBeFinal)
 		case tag == primitives.TagDelegate || tag == primitives.TagDelegateV2:
@@ -93,7 +94,8 @@ func invalidActions(tag primitives.ActionsValidationTag) *primitives.ActionsVali
 	return &primitives.ActionsValidationError{Tag: tag}
 }
 
-// countDeploys counts actions that carry code. Inner actions of a delegate have their own limit.
+// countDeploys counts the actions that carry code. The inner actions of a delegate action do not
+// count here; they have their own limit.
 func countDeploys(actions []primitives.Action) (n uint64) {
 	for _, a := range actions {
 		if t := a.Tag(); t == primitives.TagDeployContract || t == primitives.TagDeployGlobalContract {
@@ -143,7 +145,7 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 		if !c.Version.Has(parameters.GasKeys) {
 			return unsupported(c, parameters.GasKeys)
 		}
-	// no field of theirs can be invalid
+	// These actions have no field that can be invalid.
 	case *primitives.CreateAccount, *primitives.DeleteKey:
 	default:
 		panic(fmt.Sprintf("verify: no case for %T", a))
@@ -151,10 +153,10 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 	return nil
 }
 
-// inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was
-// checked against the outer receiver. From RejectWithdrawFromGasKeyInDelegate on, a new delegate
-// action must not withdraw from a gas key. The length of the list is checked before that (nearcore
-// 2.14.0-rc.1 runtime/runtime/src/action_validation.rs:222).
+// inner checks the inner list of a delegate action. Before FixDelegatedDeterministicStateInit,
+// inner checks it against the outer receiver. From RejectWithdrawFromGasKeyInDelegate on, a new
+// delegate action must not withdraw from a gas key. The length of the inner list is checked before
+// that (nearcore 2.14.0-rc.1 runtime/runtime/src/action_validation.rs:222).
 func inner(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
@@ -186,7 +188,7 @@ func removed(c *parameters.RuntimeConfig, f parameters.Feature) *primitives.Acti
 	}
 }
 
-// tooLong returns the error of a variant with length and limit, nil if length is at most limit.
+// tooLong returns the error of a variant with length and limit; nil if length is at most limit.
 func tooLong(tag primitives.ActionsValidationTag, length int, limit uint64) *primitives.ActionsValidationError {
 	if uint64(length) <= limit {
 		return nil
@@ -203,7 +205,8 @@ func contractSize(limits *parameters.Limits, code []byte) *primitives.ActionsVal
 	}
 }
 
-// functionCall checks a call. From RejectEmptyMethodName on, a new one must name a method.
+// functionCall checks a call. From RejectEmptyMethodName on, a call in a new receipt must name a
+// method.
 func functionCall(c *parameters.RuntimeConfig, a *primitives.FunctionCall, mode Mode) *primitives.ActionsValidationError {
 	limits := &c.Wasm.Limits
 	if a.Gas == 0 {
@@ -218,7 +221,7 @@ func functionCall(c *parameters.RuntimeConfig, a *primitives.FunctionCall, mode 
 	return tooLong(primitives.ActionsFunctionCallArgumentsLengthExceeded, len(a.Args), limits.MaxArgumentsLength)
 }
 
-// addKey checks the permission, and what a gas key must not have.
+// addKey checks the permission of a key, and the restrictions for gas keys.
 func addKey(c *parameters.RuntimeConfig, k *primitives.AccessKey) *primitives.ActionsValidationError {
 	if k.FunctionCall != nil {
 		if err := permission(&c.Wasm.Limits, k.FunctionCall); err != nil {
@@ -244,8 +247,8 @@ func addKey(c *parameters.RuntimeConfig, k *primitives.AccessKey) *primitives.Ac
 	return nil
 }
 
-// permission checks the receiver's name (rules version 1 and later) and the lengths of the method
-// names.
+// permission checks the receiver id, if AccountIDValidityRulesVersion is at least 1, and the
+// lengths of the method names.
 func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission) *primitives.ActionsValidationError {
 	if limits.AccountIDValidityRulesVersion > 0 {
 		if _, err := primitives.ParseAccountID(p.ReceiverID); err != nil {
@@ -259,7 +262,7 @@ func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission)
 		if err := tooLong(primitives.ActionsAddKeyMethodNameLengthExceeded, len(name), limits.MaxLengthMethodName); err != nil {
 			return err
 		}
-		total += uint64(len(name)) + 1 // counted as terminated
+		total += uint64(len(name)) + 1 // each name counts with a terminator
 	}
 	if total > limits.MaxNumberBytesMethodNames {
 		return &primitives.ActionsValidationError{
@@ -269,8 +272,8 @@ func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission)
 	return nil
 }
 
-// stateInit checks that the receiver is the account derived from the init, and the sizes of the
-// entries.
+// stateInit checks that the receiver is the account derived from the state init. It also checks the
+// sizes of the entries.
 func stateInit(limits *parameters.Limits, s *primitives.StateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if err := globalContract(&s.Code); err != nil {
 		return err
@@ -298,8 +301,7 @@ func globalContract(id *primitives.GlobalContractID) *primitives.ActionsValidati
 	return accountID(id.Account)
 }
 
-// accountID checks an account id again: ids written by contracts are not checked when they are
-// read.
+// accountID checks an account id. Decoding has not checked ids that a contract wrote.
 func accountID(id primitives.AccountID) *primitives.ActionsValidationError {
 	if _, err := primitives.ParseAccountID(string(id)); err != nil {
 		return &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidAccountID, AccountID: string(id)}

@@ -9,16 +9,17 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// AnyHeight is passed as the height if the block that will contain a submitted transaction is
-// unknown. The transaction's nonce then has no upper bound.
+// AnyHeight is the height that callers pass for a submitted transaction, because the block that
+// will contain it is unknown. The nonce of the transaction then has no upper bound.
 const AnyHeight = ^primitives.Height(0)
 
 // Verdict is the result of Charge for a transaction with an existing signer.
 //
 //	Err nil, Charged        the transaction becomes a receipt
 //	Err set, Charged        no receipt, but the gas key pays for the conversion: the outcome is a
-//	                        failure with Charges.GasBurnt and BurntAmount; Charges are applied
-//	Err set, not Charged    an outcome without gas; nothing changes
+//	                        failure with Charges.GasBurnt and BurntAmount, and the caller applies
+//	                        Charges
+//	Err set, not Charged    the outcome is a failure without gas; the state does not change
 type Verdict struct {
 	Err     *primitives.InvalidTxError
 	Charged bool
@@ -35,17 +36,18 @@ type Charges struct {
 	BurntAmount     primitives.Balance
 
 	Amount     primitives.Balance  // of the account
-	Nonce      primitives.Nonce    // of the key, or of the gas key's indexed nonce
+	Nonce      primitives.Nonce    // of the access key; with GasKey, of the gas key's nonce at NonceIndex
 	Allowance  *primitives.Balance // of the key; nil: unlimited
-	GasKey     bool                // the two fields below are valid, and Nonce is the indexed nonce; the key's own nonce stays
+	GasKey     bool                // NonceIndex and KeyBalance are valid; the nonce of the key itself stays
 	KeyBalance primitives.Balance  // of the gas key
 	NonceIndex uint16
-	Bootstrap  bool // a self-signed state init: there is no key, and Nonce is the account's own
+	Bootstrap  bool // a self-signed state init: there is no key, and Nonce is Account.BootstrapNonce
 }
 
 // Apply stores the charges in the account and the key. It does not write through k's pointers,
-// because the permission and the gas key's balance may be shared with a cache. The caller writes
-// the indexed nonce of a gas key from NonceIndex and Nonce. k is not used with Bootstrap.
+// because a cache may share the permission and the gas key's balance. It does not store the indexed
+// nonce of a gas key; the caller does, from NonceIndex and Nonce. k is not used if Bootstrap is
+// set.
 func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 	a.Amount = c.Amount
 	if c.Bootstrap {
@@ -67,9 +69,9 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 }
 
 // Charge checks nonce, balances and permission of tx against its signer and computes the charges.
-// The caller must have checked that MissingSigner returns nil: the signer's account exists and,
-// unless tx is a self-signed state init, its key too. height is that of the block whose chunk
-// contains tx, or AnyHeight.
+// The caller must have checked that MissingSigner returns nil. Then the signer's account exists
+// and, unless tx is a self-signed state init, its key too. height is the height of the block whose
+// chunk contains tx, or AnyHeight.
 func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	switch {
 	case s.Key == nil:
@@ -131,8 +133,8 @@ func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fe
 }
 
 // chargeGasKey charges transactions with a nonce index (nearcore verifier.rs:370). The gas key pays
-// for gas, the account for deposits. If only the deposits cannot be paid, the key is charged for
-// the conversion.
+// for gas, the account for deposits. If the gas key can pay and the account cannot, the gas key is
+// charged for the conversion and the transaction fails.
 func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	index, gas := tx.Nonce.Index, s.Key.GasKey
 	badIndex := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
@@ -140,7 +142,7 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 		badIndex.NumNonces = gas.NumNonces
 	}
 	switch {
-	case s.RowNonce == nil: // always so for an ordinary key
+	case s.RowNonce == nil: // always nil for an ordinary key
 		return failed(badIndex)
 	case gas == nil:
 		return failed(invalidKey(&primitives.InvalidAccessKeyError{
@@ -165,7 +167,7 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 	charges.GasKey, charges.NonceIndex = true, index
 	depositFailed := func(balance, missing primitives.Balance, reason primitives.DepositCostFailureReason) Verdict {
 		charges.Amount = s.Account.Amount
-		charges.KeyBalance, _ = gas.Balance.Sub(cost.BurntAmount) // BurntAmount <= GasCost <= gas.Balance
+		charges.KeyBalance, _ = gas.Balance.Sub(cost.BurntAmount) // no underflow: BurntAmount <= GasCost <= gas.Balance
 		return Verdict{Charged: true, Charges: charges, Err: &primitives.InvalidTxError{
 			Tag: primitives.TxNotEnoughBalanceForDeposit, SignerID: tx.SignerID, Balance: balance, Cost: missing, Reason: reason,
 		}}
@@ -185,8 +187,8 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 	return Verdict{Charged: true, Charges: charges}
 }
 
-// checkNonce compares tx's nonce with the stored one, by the rule of mode, and with the upper bound
-// (nearcore verify_nonce).
+// checkNonce checks the nonce of tx (nearcore verify_nonce). It compares the nonce with the stored
+// nonce by the rule of mode, and with NonceUpperBound unless height is AnyHeight.
 func checkNonce(
 	tx *primitives.Transaction, mode primitives.NonceMode, stored primitives.Nonce, height primitives.Height,
 ) *primitives.InvalidTxError {
@@ -217,9 +219,9 @@ func NonceUpperBound(height primitives.Height) primitives.Nonce {
 	return primitives.Nonce(bound)
 }
 
-// Permission checks that a function-call key may sign actions: one call without deposit, of its
-// contract and one of its methods. A nil permission allows everything. Delegate actions use it for
-// their inner actions.
+// Permission checks that a function-call key may sign actions. They must be a single function call
+// without deposit, to the key's receiver and one of its methods. A nil permission allows
+// everything. It is also the check of the inner actions of a delegate action.
 func Permission(p *primitives.FunctionCallPermission, receiver primitives.AccountID, actions []primitives.Action) *primitives.InvalidAccessKeyError {
 	if p == nil {
 		return nil

@@ -37,7 +37,7 @@ func postQuantum(a primitives.Action) bool {
 		return a.Action.PublicKey.Type().IsPostQuantum() || a.Signature.Type().IsPostQuantum() || anyPostQuantum(a.Action.Actions)
 	case *primitives.CreateAccount, *primitives.DeployContract, *primitives.FunctionCall, *primitives.Transfer,
 		*primitives.DeleteAccount, *primitives.DeployGlobalContract, *primitives.UseGlobalContract, *primitives.DeterministicStateInit:
-		return false // they contain no key
+		return false // these actions contain no key
 	}
 	panic(fmt.Sprintf("verify: no case for %T", a))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Receipt checks r. The size of a new receipt is checked before output data receivers are
-// appended, so an existing receipt may be above the limit. Only new receipts made by contracts can
-// fail. An incoming or delayed receipt that fails proves that the chain is broken.
+// Receipt checks r. It checks the size only of a new receipt: output data receivers are appended
+// later, and may bring an existing receipt above the limit. Only new receipts that contracts create
+// can fail. If an incoming or delayed receipt fails, the chain is broken.
 func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
 	limits := &c.Wasm.Limits
 	if mode == NewReceipt {
@@ -17,7 +17,7 @@ func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *pri
 			return &primitives.ReceiptValidationError{Tag: primitives.ReceiptSizeExceeded, Size: size, Limit: limits.MaxReceiptSize}
 		}
 	}
-	// Account ids written by contracts are not checked when they are read.
+	// Decoding has not checked account ids that a contract wrote.
 	if _, err := primitives.ParseAccountID(string(r.PredecessorID)); err != nil {
 		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInvalidPredecessorID, AccountID: string(r.PredecessorID)}
 	}
@@ -27,7 +27,7 @@ func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *pri
 	switch body := r.Body.(type) {
 	case *primitives.ActionReceipt:
 		if r.PredecessorID == primitives.SystemAccount {
-			mode = ExistingReceipt // a refund: one transfer, which creates no account
+			mode = ExistingReceipt // a refund: a single transfer, which creates no account
 		}
 		return actionReceipt(c, body, r.ReceiverID, mode)
 	case *primitives.DataReceipt:
@@ -38,7 +38,7 @@ func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *pri
 		}
 		return nil
 	case *primitives.GlobalContractDistribution:
-		return nil // made by the runtime, from contracts that were checked
+		return nil // the runtime created it, from a contract that was checked
 	}
 	panic(fmt.Sprintf("verify: no case for %T", r.Body))
 }

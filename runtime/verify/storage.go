@@ -11,10 +11,10 @@ import (
 // (NEP-448).
 const ZeroBalanceStorageLimit = 770
 
-// StorageStake returns how much an account with this free amount lacks to pay for its storage:
-// usage times price, minus amount and the locked balance, at least 0. Accounts of at most
-// ZeroBalanceStorageLimit bytes never lack anything. An error means that the state is inconsistent
-// (nearcore verifier.rs:47).
+// StorageStake returns the balance that an account lacks for its storage (nearcore verifier.rs:47).
+// It is the storage usage times the price per byte, minus amount and the locked balance, and at
+// least 0. Accounts of at most ZeroBalanceStorageLimit bytes never lack anything. An error means
+// that the state is inconsistent.
 func StorageStake(c *parameters.RuntimeConfig, a *primitives.Account, amount primitives.Balance) (missing primitives.Balance, err error) {
 	required, ok := c.Fees.StorageAmountPerByte.Mul64(a.StorageUsage)
 	if !ok {

@@ -34,9 +34,8 @@ func Transaction(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction, 
 	return nil
 }
 
-// Form checks what a version's rules require of a transaction's form: that the version supports all
-// that tx uses, and the size. A chunk with a transaction that fails is invalid (nearcore
-// transaction.rs check_valid_for_config).
+// Form checks that c's version supports everything that tx uses, and the size of tx. A chunk with a
+// transaction that fails is invalid (nearcore transaction.rs check_valid_for_config).
 func Form(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction) *primitives.InvalidTxError {
 	if !versionAllowed(c, tx) {
 		return invalidTx(primitives.TxInvalidVersion)
@@ -66,7 +65,7 @@ func versionAllowed(c *parameters.RuntimeConfig, tx *primitives.SignedTransactio
 	return !tx.PublicKey.Type().IsPostQuantum() && !tx.Signature.Type().IsPostQuantum() && !anyPostQuantum(tx.Actions)
 }
 
-// Cost prices tx at the current gas price: next_gas_price of the previous block.
+// Cost returns the cost of tx at the current gas price: next_gas_price of the previous block.
 func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost, *primitives.InvalidTxError) {
 	cost, err := fees.TxCost(c, tx, price)
 	if err != nil {
@@ -83,8 +82,8 @@ const (
 	AtSubmission              // RPC and pool
 )
 
-// Signer is the state of a transaction's signer. A field is nil if the state does not have it. Key
-// is nil for a self-signed state init (see MissingSigner).
+// Signer is the state of a transaction's signer. A nil field means that the state does not have the
+// record. Key is also nil for a self-signed state init (see MissingSigner).
 type Signer struct {
 	Account *primitives.Account
 	Key     *primitives.AccessKey
@@ -114,10 +113,10 @@ func invalidKey(err *primitives.InvalidAccessKeyError) *primitives.InvalidTxErro
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidAccessKey, AccessKey: err}
 }
 
-// CanCharge makes the checks of a submitted transaction that need the signer's state: the state
-// after the head's chunk of the signer's shard, with the head's next_gas_price. The height of the
-// block that will contain tx is unknown, so the upper bound of the nonce is not checked. A deposit
-// that a gas key's account cannot pay is an error here.
+// CanCharge makes the checks of a submitted transaction that need the signer's state. s is the
+// state after the head's chunk of the signer's shard, price the head's next_gas_price. The height
+// of the block that will contain tx is unknown, so CanCharge does not check the upper bound of the
+// nonce. It returns an error if the account cannot pay the deposits of a gas key's transaction.
 func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
 	cost, err := Cost(c, tx, price)
 	if err != nil {
@@ -130,11 +129,12 @@ func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price pr
 	return v.Err
 }
 
-// Validity checks the block that a transaction refers to. base is that block's height, prev the
-// height of the block before the one with the transaction (for submissions: the head), period the
-// validity period in blocks. known says whether the block is known. ancestor returns whether prev
-// descends from it; it is called only if the heights are valid, since it may walk back the chain.
-// In a chunk every error counts as Expired.
+// Validity checks the block whose hash a transaction names. known is whether that block is known,
+// base its height. prev is the height of the block before the one with the transaction, or of the
+// head for a submitted transaction. period is the validity period in blocks. ancestor returns
+// whether the named block is an ancestor of the block at prev. Validity calls it only if the
+// heights are valid, because it may follow many parent links. In a chunk, every error counts as
+// Expired.
 func Validity(known bool, base, prev, period primitives.Height, ancestor func() bool) *primitives.InvalidTxError {
 	switch {
 	case !known || prev > base && prev-base > period:

@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Rules of universal accounts: those whose id is derived from their initial state (feature
-// UniversalAccounts). Sources: nearcore 2.14.0-rc.1 runtime/runtime/src/action_validation.rs:45, 535
-// and runtime/runtime/src/verifier.rs:164-200, 424-504; near-primitives 0.38.0
-// src/action/mod.rs:518, src/transaction.rs:236.
+// Rules of universal accounts. The id of a universal account is derived from its initial state
+// (feature UniversalAccounts). Sources: nearcore 2.14.0-rc.1
+// runtime/runtime/src/action_validation.rs:45, 535 and runtime/runtime/src/verifier.rs:164-200,
+// 424-504; near-primitives 0.38.0 src/action/mod.rs:518, src/transaction.rs:236.
 
 // stateInitTotals bounds the keys and entries of all state inits of a new receipt or transaction,
-// those in delegate actions included. The outer receipt reserves their gas.
+// including those in delegate actions. The outer receipt has prepaid the gas for all of them.
 func stateInitTotals(limits *parameters.Limits, actions []primitives.Action) *primitives.ActionsValidationError {
 	keys, entries := stateInitCounts(actions)
 	if keys > limits.MaxUniversalStateInitKeys {
@@ -29,7 +29,7 @@ func stateInitTotals(limits *parameters.Limits, actions []primitives.Action) *pr
 }
 
 // stateInitCounts counts the keys and entries in the state inits of a list. It counts nothing for
-// bytes that do not decode, since such actions are refused later.
+// bytes that do not decode, because a later check rejects such actions.
 func stateInitCounts(actions []primitives.Action) (keys, entries uint64) {
 	for _, a := range actions {
 		var k, e uint64
@@ -43,16 +43,16 @@ func stateInitCounts(actions []primitives.Action) (keys, entries uint64) {
 			k, e = stateInitCounts(a.Action.Actions)
 		case *primitives.DelegateV2:
 			k, e = stateInitCounts(a.Action.Actions)
-		default: // no state init
+		default: // no state init: counts 0
 		}
-		keys, entries = keys+k, entries+e // each is below the number of bytes in memory
+		keys, entries = keys+k, entries+e // cannot overflow: each is below the number of bytes in memory
 	}
 	return keys, entries
 }
 
-// universalStateInit checks that the receiver is the account derived from the bytes, that these
-// are a state init in its only encoding, and the sizes of its entries. A state init without code
-// and keys is valid, although the account is then of no use.
+// universalStateInit checks a universal state init. The receiver must be the account derived from
+// its bytes, the bytes must be in canonical encoding, and the entries must not be too large. A
+// state init without code and keys is valid, although its account can do nothing.
 func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if !c.Version.Has(parameters.UniversalAccounts) {
 		return unsupported(c, parameters.UniversalAccounts)
@@ -84,9 +84,10 @@ func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStat
 	return nil
 }
 
-// transferTo checks the receiver of a transfer: between RejectUniversalAccountTransfers and
-// UniversalAccounts no new transfer may go to the id of a universal account. Such a receipt would
-// run under later rules, by which the transfer creates the account without having paid for that.
+// transferTo checks the receiver of a transfer. In versions with RejectUniversalAccountTransfers
+// but without UniversalAccounts, a new transfer must not go to the id of a universal account. Its
+// receipt could be executed under UniversalAccounts, where the transfer would create the account
+// without having paid for that.
 func transferTo(c *parameters.RuntimeConfig, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	banned := c.Version.Has(parameters.RejectUniversalAccountTransfers) && !c.Version.Has(parameters.UniversalAccounts)
 	if mode != NewReceipt || !banned || !receiver.IsUniversal() {
@@ -97,11 +98,11 @@ func transferTo(c *parameters.RuntimeConfig, receiver primitives.AccountID, mode
 	}
 }
 
-// bootstrap returns whether tx is a self-signed state init: the transaction that a universal account
-// may send before it has any key. The account must be its signer and receiver, be uninitialized, and
-// be derived from a state init in tx whose keys contain the signing key. Only actions of the
-// transaction itself count, not those in delegate actions. The state init may have any encoding
-// here: the actions were validated before.
+// bootstrap returns whether tx is a self-signed state init: the transaction that a universal
+// account may send before it has any key. The account must be signer and receiver of tx and be
+// uninitialized. Its id must be derived from a state init in tx whose keys contain the signing key.
+// State inits in delegate actions do not count. The state init may have any encoding here, because
+// the actions were validated before.
 func bootstrap(c *parameters.RuntimeConfig, tx *primitives.Transaction, signer *primitives.Account) bool {
 	if !c.Version.Has(parameters.UniversalAccounts) || signer.IsInitialized() {
 		return false
@@ -122,10 +123,10 @@ func bootstrap(c *parameters.RuntimeConfig, tx *primitives.Transaction, signer *
 	return false
 }
 
-// chargeBootstrap charges a self-signed state init. The account pays everything, and its own nonce
-// takes the place of that of a key. Only the next nonce is valid, whatever the nonce mode. With a
-// higher one, the same transaction could be valid a second time for the keys that the state init
-// creates.
+// chargeBootstrap charges a self-signed state init. The account pays everything. The account's
+// BootstrapNonce takes the place of a key's nonce. Whatever the nonce mode, only the next nonce is
+// valid. With a higher nonce, the same transaction could be valid a second time for the keys that
+// the state init creates.
 func chargeBootstrap(
 	c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, signer *primitives.Account, height primitives.Height,
 ) Verdict {

@@ -10,19 +10,19 @@ import (
 //
 // A collection visits all memory of the node, and any account can cause one by deploying, calling
 // or tracing large contracts. So after each collection the collector rests for collectRest times
-// its duration. At most a twentieth of the time is spent on it, however large the heap is and
-// however many contracts arrive.
+// its duration. However large the heap is and however many contracts arrive, at most a twentieth of
+// the time is spent on collections.
 //
-// It collects once more when nothing large has arrived for collectLast. By then the flat head has
-// advanced past the transactions and their clients have answers. An idle node would otherwise keep
-// the garbage for as long as its heap takes to grow again.
+// The collector collects once more when run was not called for collectLast. By then the flat head
+// has advanced past the transactions, and their clients have received responses. Without that final
+// collection, an idle node would keep the garbage until its heap has grown again.
 type collector struct {
 	mu   sync.Mutex
 	next time.Time
 	free func() // nil: debug.FreeOSMemory
 
 	lastMu sync.Mutex
-	last   *time.Timer // of the final collection; nil: none is scheduled
+	last   *time.Timer // timer of the final collection; nil: none is scheduled
 	closed bool
 }
 
@@ -31,13 +31,14 @@ const (
 	collectLast = 30 * time.Second
 )
 
-// run collects, unless another call does or has just done so.
+// run collects, unless a collection is running or the last one ended too recently. It also
+// schedules the final collection.
 func (c *collector) run() {
 	c.later(collectLast)
 	c.collect()
 }
 
-// collect returns how long it must rest before it can collect; 0 if it has collected.
+// collect collects and returns 0. If it must not collect now, it returns how long to wait.
 func (c *collector) collect() (rest time.Duration) {
 	if !c.mu.TryLock() {
 		return collectLast

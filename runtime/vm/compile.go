@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// ErrCompiler is the error that a CompilerError matches with errors.Is.
+// ErrCompiler matches every CompilerError in errors.Is.
 var ErrCompiler = errors.New("vm: the compiler failed")
 
-// CompilerError is the error of a call of code that this node cannot prepare: its compiler crashed,
-// reached its limits, or rejected a module that package prep accepts. The contract is not at fault,
-// and other nodes run it, so it is not an outcome: this node cannot apply a chunk with such a call.
+// CompilerError is the error of a call whose code this node cannot compile: the compiler crashed,
+// reached its limits, or rejected a module that package prep accepts. Other nodes may run the
+// contract, so the failure is not an outcome: this node cannot apply a chunk with such a call.
 type CompilerError struct {
 	CodeHash primitives.Hash
 	Reason   string
@@ -43,11 +43,11 @@ type task struct {
 	rules      *parameters.Wasm
 	traced     bool
 	background bool
-	placed     bool // the task has already passed the compiler's gate (Pool.Ahead)
+	placed     bool // the caller has called Pool.Ahead, so the task does not wait in the compiler's gate
 	cancel     <-chan struct{}
-	file       bool // the artifact is for v.cache, so the compiler may write it to a file of the cache
-	// refusal is the result of a build for the shared key (see make) in which the code broke a
-	// rule. The cache stores it under the own key. nil: none.
+	file       bool // the artifact is for v.cache, so the compiler may write it to a TempFile of the cache
+	// refusal is the artifact of code that broke a rule in a build for the shared key (see make).
+	// The cache stores it under the own key. nil: none.
 	refusal *cache.Artifact
 }
 
@@ -68,8 +68,8 @@ func (v *VM) name(t *task) string {
 	return name
 }
 
-// build prepares and compiles code. Code that breaks a rule makes an artifact too, with the error
-// of package prep. Errors of the compiler are never cached.
+// build prepares and compiles code. For code that breaks a rule it returns an artifact with the
+// error of package prep. Errors of the compiler are returned as errors, so they are never cached.
 func (v *VM) build(t *task) (cache.Artifact, error) {
 	var a cache.Artifact
 	temp := ""
@@ -90,7 +90,8 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 			begun = true
 			gcTuning.begin()
 			a, wasm, err = prepared(v.prepare(t))
-			// Preparation leaves at least as much garbage, and the compiler needs memory in addition.
+			// Preparation leaves at least as much garbage as wasm is long, and the compiler now
+			// needs memory too.
 			if len(wasm) >= largeArtifact {
 				go v.collector.run() // concurrently: a block may be waiting for the compiler
 			}
@@ -147,27 +148,26 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 	}
 	i := read(p)
 	a.Info = i.appendBorsh(nil)
-	if p.LoadFails || i.strange != "" { // the code cannot run in any version
+	if p.LoadFails || i.strange != "" { // the code cannot run in any version, so it needs no machine code
 		return a, nil, nil
 	}
 	return a, p.Code, nil
 }
 
-// largeArtifact is the number of bytes of an artifact, or of a prepared module, from which a
-// garbage collection pays off. The heap may grow by more than that before Go collects, and the next
-// compilation's memory would come on top.
+// largeArtifact is the size in bytes of an artifact, or of a prepared module, from which a garbage
+// collection is worthwhile. Without one, the memory of the next compilation would come on top of
+// the garbage.
 const largeArtifact = 4 << 20
 
-// localsText is the error text of neard's compiler for a function with too many locals. It counts
-// the two locals that instrumentation adds to the allowed maximum; nothing else depends on that
-// number.
+// localsText is the error text of neard's compiler for a function with too many locals
+// (prep.Module.CompileFails).
 const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"
 
 func negative(e *primitives.CompilationError) cache.Artifact {
 	return cache.Artifact{Info: (&info{compilation: e}).appendBorsh(nil)}
 }
 
-// isNegative returns whether an artifact says that the code breaks a rule and cannot run.
+// isNegative returns whether an artifact is that of code that breaks a rule and so cannot run.
 func isNegative(a *cache.Artifact) bool { return len(a.Info) > 0 && a.Info[0] == 1 }
 
 // newCompiler returns the compiler pool of a VM.
@@ -183,7 +183,8 @@ func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool
 		},
 	}
 	if o.Dir != "" {
-		// with the version's artifacts, so that the marks are removed with them
+		// The marks are in the folder of the version's artifacts, so that both are removed
+		// together.
 		c.Dir = filepath.Join(o.Dir, version(), "marks")
 	}
 	return compiler.New(c)
@@ -191,7 +192,7 @@ func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool
 
 // ServeCompiler makes this process a compiler child of a VM with Options.Compiler. It serves
 // requests until the parent ends or retires it, and returns the exit code. before, if not nil, is
-// called before each compilation; tests use it.
+// called before each compilation; for tests.
 func ServeCompiler(before func(code primitives.Hash)) int {
 	e, err := newEngine(false)
 	if err != nil {

@@ -5,39 +5,40 @@ import (
 	"sync"
 )
 
-// tunedPercent is the GC percent while a compiler runs. Compiling a large contract takes about 200
-// MiB outside of the node, and the requests of a megabyte and more that carry such contracts leave
-// garbage of the same size. During that time memory is worth more than processor time.
+// tunedPercent is the GC percent while a compilation runs. Compiling a large contract takes about
+// 200 MiB outside of the node's process. The requests that carry such contracts have a megabyte or
+// more and leave garbage of that order. During a compilation, memory is therefore worth more than
+// processor time.
 const tunedPercent = 20
 
-// gcTuning lowers the GC percent of this process while some task runs. The percent belongs to the
-// process, so the nodes of a process share it.
+// gcTuning lowers the GC percent of this process while at least one task runs. All nodes in a
+// process share gcTuning, because the GC percent belongs to the process.
 var gcTuning gcTuner
 
 type gcTuner struct {
 	mu    sync.Mutex
 	count int
-	was   int                 // percent without it
+	was   int                 // GC percent before the first task
 	set   func(int) (was int) // nil: debug.SetGCPercent
 }
 
-// begin starts a task. Each begin needs an end.
+// begin starts a task. The caller must call end once.
 func (t *gcTuner) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.count++; t.count > 1 {
 		return
 	}
-	// A process that already collects as soon, or not at all, keeps its setting.
+	// A lower percent, or a disabled collector, stays as it is.
 	if t.was = t.percent(tunedPercent); t.was <= tunedPercent {
-		if now := t.percent(t.was); now != tunedPercent { // another task has just ended
+		if now := t.percent(t.was); now != tunedPercent { // other code has changed the percent since
 			t.was = now
 			t.percent(now)
 		}
 	}
 }
 
-// end ends a task. A percent that was set by other code in the meantime stays.
+// end ends a task. If other code changed the percent in the meantime, that value stays.
 func (t *gcTuner) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

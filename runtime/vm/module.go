@@ -15,21 +15,22 @@ import (
 )
 
 // module is a compiled contract in the cache: the results of package prep, and the machine code. It
-// depends only on the code and on the rules by which the code was prepared.
+// depends only on the code and on the rules by which package prep handled the code.
 type module struct {
 	compilation *primitives.CompilationError // the rule that the code breaks; nil: none
 	loadFails   bool
 	hasStart    bool
 	locals      uint64          // total number of locals of all functions
-	methods     map[string]bool // by name of an exported function: it has no parameters and no results
-	imports     []int           // the imported host functions, as numbers of package logic, in order
-	strange     string          // neard's error for imports that no version has; empty: there are none
-	// foreign lists the imports that cause strange, without Since, with the bounds of a LinkError.
+	methods     map[string]bool // names of exported functions; true: no parameters and no results
+	imports     []int           // imported host functions, as indices into logic.Functions, in order of import
+	strange     string          // neard's link error for imports that no version has; empty: there are none
+	// foreign lists the imports that cause strange, within the bounds of a LinkError. Their Since
+	// is not set.
 	foreign action.LinkError
 	code    *engine.Module // the machine code; nil if the contract breaks a rule or has unknown imports
 }
 
-// allowed returns whether the code of m, which has size bytes, is also valid by the rules of w. They
+// allowed returns whether the code of m, which has size bytes, is also valid by the rules of w. w
 // may differ from the rules of m only in MinContractSizePerLocal.
 func (m *module) allowed(size int, w *parameters.Wasm) bool {
 	return m.compilation == nil && m.locals <= prep.LocalsLimit(size, &w.Limits)
@@ -42,8 +43,8 @@ func (m *module) Close() {
 	}
 }
 
-// unlinked returns neard's error text if the module imports a function that w does not have; empty if w
-// has all of them. As in neard, missing names are reported before wrong types.
+// unlinked returns neard's error text if the module imports a function that w does not have; empty
+// if w has all imported functions. As in neard, missing names are reported before wrong types.
 func (m *module) unlinked(w *parameters.Wasm) string {
 	for _, i := range m.imports {
 		if !logic.Functions[i].In(w) {
@@ -55,8 +56,8 @@ func (m *module) unlinked(w *parameters.Wasm) string {
 
 const unknownImport = "unknown or invalid import"
 
-// linkError returns the imports of the module that w does not have, first those that another
-// version has; nil if there are none.
+// linkError returns the imports of the module that w does not have; nil if there are none. Imports
+// that another version has come first.
 func (m *module) linkError(w *parameters.Wasm) *action.LinkError {
 	var e action.LinkError
 	for _, i := range m.imports {
@@ -76,7 +77,7 @@ func (m *module) linkError(w *parameters.Wasm) *action.LinkError {
 // importModule is the only module from which a contract can import.
 const importModule = "env"
 
-// addMissing adds an import that is not in the list yet, with the bounds of a LinkError.
+// addMissing adds an import to e, unless e contains it. Beyond MaxMissingImports it only counts.
 func addMissing(e *action.LinkError, missing primitives.MissingImport) {
 	missing.Name = primitives.ImportName(missing.Name)
 	switch {
@@ -88,16 +89,16 @@ func addMissing(e *action.LinkError, missing primitives.MissingImport) {
 	}
 }
 
-// infoVersion changes with the encoding of info, and with the form of the machine code.
+// infoVersion must change when the encoding of info or the form of the machine code changes.
 const infoVersion = 7
 
-// info is stored with the machine code.
+// info is stored with the machine code. Its fields have the same meaning as in module.
 type info struct {
 	compilation         *primitives.CompilationError
 	loadFails, hasStart bool
 	locals              uint64
 	methods             map[string]bool
-	imports             []string // names of those in logic's table
+	imports             []string // names of the imports that logic.Functions has
 	strange             string
 	foreign             action.LinkError
 }
@@ -184,14 +185,14 @@ func (i *info) appendBorsh(b []byte) []byte {
 	return borsh.AppendUint32(b, uint32(i.foreign.More))
 }
 
-// decodeInfo makes a module from an info, without its code.
+// decodeInfo makes a module from an encoded info, without machine code.
 func decodeInfo(b []byte) (*module, error) {
 	m := &module{}
 	err := borsh.Unmarshal(b, (*moduleInfo)(m))
 	return m, err
 }
 
-// moduleInfo decodes what info encodes.
+// moduleInfo is the decoder of an encoded info.
 type moduleInfo module
 
 func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
@@ -222,11 +223,11 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 	m.foreign.More = int(r.Uint32())
 }
 
-// loader makes modules from artifacts.
+// loader makes modules from artifacts, for the cache.
 type loader struct{ e *engine.Engine }
 
-// loadError means that the compiler produced machine code that cannot be loaded: a fault of this node, not
-// of the contract.
+// loadError means that the compiler produced machine code that cannot be loaded. The node is at
+// fault, not the contract.
 type loadError struct{ err error }
 
 func (e *loadError) Error() string { return "load: " + e.err.Error() }

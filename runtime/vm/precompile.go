@@ -16,16 +16,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
-// rulesOf caches the hashes that rules returns for a config.
+// rulesOf holds a config with the hashes that rules returns for it.
 type rulesOf struct {
 	w           *parameters.Wasm
 	shared, own primitives.Hash
 }
 
-// rules returns the hashes of everything in w by which code is prepared: shared leaves out
-// MinContractSizePerLocal, own includes it. The two hashes are the same if w has no such limit.
-// Configs that differ only in prices of host functions, or in limits that have nothing to do with
-// code, share compiled code.
+// rules returns two hashes of everything in w that affects how code is prepared. shared leaves out
+// MinContractSizePerLocal, own includes it. They are equal if w has no such limit. Configs that
+// differ only in prices of host functions, or in limits that do not concern code, share compiled
+// code.
 func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 	if r := v.seen.Load(); r != nil && r.w == w {
 		return r.shared, r.own
@@ -42,21 +42,22 @@ func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 	return shared, own
 }
 
-// get returns the module of code, which the caller must release. background means that no block waits
-// for it.
+// get returns the module of code; the caller must release it. background means that no block waits
+// for the module.
 func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, background bool) (*cache.Entry[*module], error) {
 	return v.make(&task{hash: hash, code: code, rules: w, background: background})
 }
 
 // make is get for a task.
 //
-// The problem: MinContractSizePerLocal comes with protocol version 87. If the code of all contracts
-// were compiled again for it, blocks would wait for that after the upgrade, though nearly no
-// contract breaks the rule, and the machine code of the others is the same.
+// The problem: MinContractSizePerLocal is new in protocol version 87. If all contracts had to be
+// compiled again for it, blocks would wait after the upgrade. But nearly no contract breaks that
+// rule, and the machine code of the others does not change.
 //
-// So a valid module is stored under the key shared, whether or not the rule was checked, together with
-// its number of locals, from which the rule can be checked later (allowed). The error of code that breaks
-// a rule is stored under the key own, since the rule that is broken first may be this one.
+// So a valid module is stored under the key shared, whether or not the rule was checked. It
+// contains its number of locals, from which the rule can be checked later (allowed). If code breaks
+// any rule, its error is stored under the key own, because that rule may be
+// MinContractSizePerLocal.
 func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	shared, own := v.keys(t.hash, t.rules)
 	e, err := v.load(t, shared, own)
@@ -69,8 +70,8 @@ func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	return e, v.notLoaded(t.hash, err)
 }
 
-// load returns the module with the given key, which is own or the shared key (see make). It returns
-// cache.ErrElsewhere if key is the shared one and the module belongs under own.
+// load returns the module with the given key, which is either own or the shared key (see make). It
+// returns cache.ErrElsewhere if key is the shared key and the module belongs under own.
 func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 	get := v.cache.Get
 	if t.background {
@@ -93,8 +94,8 @@ func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 	})
 }
 
-// keys returns the cache keys of code: shared is common to all rules that differ from those of w only in
-// MinContractSizePerLocal, own is for the rules of w alone. See make.
+// keys returns the cache keys of code. All rules that differ from those of w only in
+// MinContractSizePerLocal have the same shared. own is for the rules of w alone. See make.
 func (v *VM) keys(code primitives.Hash, w *parameters.Wasm) (shared, own cache.Key) {
 	s, o := v.rules(w)
 	return cache.Key{Code: code, Rules: s}, cache.Key{Code: code, Rules: o}
@@ -103,7 +104,7 @@ func (v *VM) keys(code primitives.Hash, w *parameters.Wasm) (shared, own cache.K
 // notLoaded converts a loadError to a CompilerError and returns other errors unchanged.
 func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 	var load *loadError
-	// While the VM is being closed, loading fails without a fault of the node.
+	// While the VM is being closed, a module may fail to load although the node is not at fault.
 	if !errors.As(err, &load) || closed(err) {
 		return err
 	}
@@ -111,18 +112,18 @@ func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 	return &CompilerError{hash, load.Error(), err}
 }
 
-// Ready returns whether code is compiled by the rules of a config, so that a call only has to load
+// Ready returns whether code is already compiled by the rules of w, so that a call only has to load
 // it.
 func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 	shared, own := v.keys(code, w)
 	return v.cache.Has(shared) || own != shared && v.cache.Has(own)
 }
 
-// Precompile compiles code by the rules of a config before a block calls it, with the priority of a
-// call. The engine calls it in parallel for everything that a block is about to call, which would
-// otherwise be compiled one after the other as the receipts run. It returns at once if the VM is
-// closed or a call is compiling the same code. Failures are reported by the call. Safe for
-// concurrent use.
+// Precompile compiles code by the rules of w before a block calls it, with the priority of a call.
+// The engine calls Precompile in parallel for all code that a block is about to call. Otherwise the
+// code would be compiled one after the other as the receipts run. Precompile returns at once if the
+// VM is closed or a call is compiling the same code. It reports no failures; the call does. Safe
+// for concurrent use.
 func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	leave, ok := v.compiler.Ahead(len(code))
 	if !ok {
@@ -145,13 +146,13 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 // are hard to compile are cheap to make.
 //
 // Invariants:
-//   - A call never waits for the queue. If it comes before its code is compiled, it compiles for
+//   - A call never waits for the queue. If its code is not compiled yet, the call compiles it
 //     itself (cache.Get and GetInBackground have separate builds).
-//   - One submitter cannot delay the others by much. The next code is that of the submitter that
-//     has used the least compiler time (fair.Queue, charged in compiled).
-//   - Memory is bounded: maxQueued codes and maxQueuedBytes bytes in all. A submitter has at most a
-//     quarter of that, and at most as much as is left free. So if n submitters fill the queue, one
-//     more still gets an n-th part.
+//   - One submitter cannot delay the others by much. The next code to compile is that of the
+//     submitter that has used the least compiler time (fair.Queue, charged in compiled).
+//   - Memory is bounded: maxQueued codes and maxQueuedBytes bytes in all. A submitter may queue at
+//     most a quarter of each bound, and at most as much as is still free. So if n submitters fill
+//     the queue, a further submitter still gets an n-th part.
 //   - Code that does not fit is dropped, and compiled when it is called. Results never depend on
 //     the queue.
 //
@@ -160,7 +161,7 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 // submitter.
 //
 // Rejected: first come, first served. One account that deploys a hundred hard contracts would
-// occupy the queue for minutes, and the first calls of all other new contracts would then compile
+// occupy the queue for minutes. The first calls of all other new contracts would then compile
 // inside blocks.
 type precompileQueue struct {
 	all   sync.WaitGroup
@@ -168,16 +169,16 @@ type precompileQueue struct {
 	apart bool           // compilations run in child processes
 
 	mu    sync.Mutex
-	come  *sync.Cond // signalled when there is work, and at the end
+	come  *sync.Cond // signalled when an entry is queued, and when the queue ends
 	queue fair.Queue[queuedCode]
 	has   map[fair.Client]queueLoad
-	load  queueLoad // of all submitters
+	load  queueLoad // load of all submitters together
 	ended bool
 }
 
 type queuedCode struct {
 	submitter primitives.AccountID
-	of        fair.Client // submitter's
+	of        fair.Client // client of the submitter in the queue
 	code      []byte
 	w         *parameters.Wasm
 	done      chan struct{}
@@ -206,10 +207,10 @@ func (q *precompileQueue) start(v *VM, workers int) {
 }
 
 func (q *precompileQueue) run(v *VM) {
-	// If this process compiles, the goroutine has a thread of its own with a low priority, which
-	// ends with it. If children compile, little work is left here. While the system keeps a
-	// low-priority thread waiting, it would hold a processor of Go's scheduler, and locks, that
-	// other threads need.
+	// If this process compiles, the goroutine gets its own thread with a low priority, which ends
+	// with the goroutine. If children compile, the goroutine has little work and keeps the normal
+	// priority: a low-priority thread that the system does not run could hold a processor of Go's
+	// scheduler and locks that other threads need.
 	if !q.apart {
 		runtime.LockOSThread()
 		compiler.LowPriority()
@@ -220,8 +221,8 @@ func (q *precompileQueue) run(v *VM) {
 			return
 		}
 		begun := time.Now()
-		// Failures of the compiler were reported where they occurred. A call that needs the code
-		// tries again.
+		// Other code has already reported failures of the compiler. A call that needs this code
+		// compiles it again.
 		hash := primitives.HashBytes(w.code)
 		if e, err := v.get(hash, w.code, w.w, true); err == nil {
 			if v.unlinked != nil {
@@ -241,7 +242,7 @@ func (q *precompileQueue) run(v *VM) {
 	}
 }
 
-// push queues code. It returns false if there is no room.
+// push queues code. It returns false if a bound would be exceeded or the queue has ended.
 func (q *precompileQueue) push(w queuedCode) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -256,7 +257,7 @@ func (q *precompileQueue) push(w queuedCode) bool {
 	return true
 }
 
-// pop waits for code. ok is false at the end.
+// pop waits for code and returns it. ok is false if the queue has ended.
 func (q *precompileQueue) pop() (w queuedCode, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -287,8 +288,8 @@ func closed(err error) bool {
 	return errors.Is(err, cache.ErrClosed) || errors.Is(err, engine.ErrClosed) || errors.Is(err, compiler.ErrClosed)
 }
 
-// stopWait is how long stop waits for running compilations. A compilation that takes longer keeps
-// its memory until it ends, and its result is lost.
+// stopWait is how long stop waits for running compilations. A longer compilation keeps its memory
+// until it ends, and its result is lost.
 const stopWait = 300 * time.Millisecond
 
 func (q *precompileQueue) stop() {
@@ -310,11 +311,11 @@ func (q *precompileQueue) stop() {
 // drain waits until the queue is empty and nothing is being compiled.
 func (q *precompileQueue) drain() { q.open.Wait() }
 
-// Warm queues code for compilation in the background, by the rules of a config. It never waits. It
-// copies code, since the state that code belongs to may be dropped before the code's turn comes,
-// and what is compiled must be what was hashed. Submitters take turns.
+// Warm queues code for compilation in the background, by the rules of w. It never waits. It copies
+// code, because the memory of code may be reused before the compilation begins. Submitters take
+// turns.
 //
-// The returned channel is closed when the code is compiled or will not be.
+// The returned channel is closed when the code is compiled or its compilation is given up.
 func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {
 	x := queuedCode{submitter: submitter, code: bytes.Clone(code), w: w, done: make(chan struct{})}
 	hash := primitives.HashBytes([]byte(submitter))

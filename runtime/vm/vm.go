@@ -22,22 +22,23 @@ type Options struct {
 	Dir      string // folder for compiled code; empty: memory only
 	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
 	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
-	Builders int    // compilations at a time, half as many in the background; 0: one per core, at least two
-	// Compiler starts a child of this binary that calls ServeCompiler. With the zero value this
-	// process compiles, and a crash of the compiler ends it.
+	Builders int    // maximum number of compilations at a time, half of them in the background; 0: a default
+	// Compiler starts a child of this binary that calls ServeCompiler. If it is the zero value,
+	// this process compiles, and a crash of the compiler ends the process.
 	Compiler     compiler.Command
 	CompilerIdle time.Duration // time after which an idle child is ended; 0: compiler.DefaultIdle
-	CompilerHang time.Duration // time that a child may make no progress; 0: compiler.DefaultHang
-	Build        string        // identifies this binary; another one compiles again what this compiler failed on
-	// Cranelift selects the other code generator, not the one that this platform uses. For tests,
+	CompilerHang time.Duration // time without progress after which a child is ended; 0: compiler.DefaultHang
+	Build        string        // identifies this binary; a different binary tries again to compile what this one failed on
+	// Cranelift selects the code generator that this platform does not use by default. For tests,
 	// without Dir and Compiler.
 	Cranelift bool
 	// Alarm receives errors that no contract should be able to cause, and failures to store
 	// compiled contracts. It must be safe for concurrent use. nil: errors are only counted.
 	Alarm func(error)
-	// Unlinked is called when code that Warm compiled imports what its rules do not have, so that
-	// every call of it fails. submitter is Warm's. Code that Warm dropped is not reported; the same
-	// code may be reported repeatedly. It must be safe for concurrent use. nil: not reported.
+	// Unlinked is called when Warm has compiled code with an import that its rules do not have, so
+	// that every call of the code fails. submitter is the argument of Warm. Code that Warm dropped
+	// is not reported; the same code may be reported repeatedly. Unlinked must be safe for
+	// concurrent use. nil: not reported.
 	Unlinked func(submitter primitives.AccountID, code primitives.Hash, e *action.LinkError)
 }
 
@@ -54,12 +55,12 @@ type VM struct {
 	cache       *cache.Cache[*module]
 	alarm       func(error)
 	unlinked    func(primitives.AccountID, primitives.Hash, *action.LinkError)
-	seen        atomic.Pointer[rulesOf] // of the last config
+	seen        atomic.Pointer[rulesOf] // hashes of the rules of the last config
 	precompiles precompileQueue
-	large       atomic.Bool // a large artifact was made and is now garbage
+	large       atomic.Bool // a large artifact was made since the last collection, and is now garbage
 	collector   collector
 	alarms      atomic.Uint64
-	whole       atomic.Uint64 // see Stats
+	whole       atomic.Uint64 // see Stats.Whole
 }
 
 var (
@@ -83,7 +84,7 @@ func New(o Options) (*VM, error) {
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
 		DiskFailed: v.diskFailed,
 	}
-	// without the folder the VM is only slower
+	// If the folder cannot be used, the VM works without it, but more slowly.
 	if v.cache, err = cache.New(loader{e}, co); err != nil && o.Dir != "" {
 		v.fault("contracts are not kept on disk, and compiled again after each start: %w", err)
 		o.Dir, co.Dir = "", ""
@@ -99,7 +100,7 @@ func New(o Options) (*VM, error) {
 }
 
 // diskFailed reports that a compiled contract could not be stored. It does not count as an alarm,
-// since no contract causes it.
+// because no contract causes it.
 func (v *VM) diskFailed(err error) {
 	if v.alarm != nil {
 		v.alarm(fmt.Errorf("store a compiled contract: %w; "+
@@ -107,15 +108,15 @@ func (v *VM) diskFailed(err error) {
 	}
 }
 
-// newEngine returns an engine with logic's functions. A process and its children make the same
-// engine, so they share artifacts.
+// newEngine returns an engine with the host functions of package logic. A node process and its
+// compiler children make the same engine, so their artifacts are interchangeable.
 func newEngine(cranelift bool) (*engine.Engine, error) {
 	return engine.New(engine.Options{
 		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack, Again: prep.GlobalAgain}, Cranelift: cranelift,
 	})
 }
 
-// otherGenerator returns the alarm for a code generator that is not the platform's; nil if it is.
+// otherGenerator returns the alarm for a code generator that is not the wanted one; nil if it is.
 func otherGenerator(is, wanted string) error {
 	if is == wanted {
 		return nil
@@ -124,7 +125,7 @@ func otherGenerator(is, wanted string) error {
 		"contracts that are made to be hard to compile may take long", is, wanted)
 }
 
-// versions matches every result of version, also of past and future builds.
+// versions is a pattern that matches every result of version, of past and future builds too.
 const versions = "info-[0-9]*-wasmtime-*"
 
 // version identifies everything that an artifact depends on besides the code and the rules.
@@ -153,7 +154,7 @@ type Stats struct {
 	cache.Stats
 	Compiler compiler.Stats
 	Alarms   uint64
-	Whole    uint64 // artifacts that are twice as large as necessary: engine.Whole
+	Whole    uint64 // artifacts for which engine.Whole returns true
 }
 
 // Stats returns counts since the start.
@@ -171,7 +172,8 @@ func (v *VM) fault(format string, a ...any) {
 	}
 }
 
-// hostFunctions returns logic's table in the engine's form, in the same order.
+// hostFunctions returns the host functions of package logic in the engine's form, in the same
+// order.
 func hostFunctions() []engine.Function {
 	out := make([]engine.Function, len(logic.Functions))
 	for i := range logic.Functions {
@@ -191,16 +193,16 @@ func engineTypes(types []logic.ValType) []engine.ValType {
 	return out
 }
 
-// Call runs a method. The failures are checked in nearcore's order: code that cannot be prepared
-// or compiled, which burns nothing; the loading fee; code that does not load or link; a missing
-// method, for which the fee is refunded. Then Call instantiates the module and runs the start
-// function and the method.
+// Call runs a method. It checks for failures in nearcore's order. First: code that cannot be
+// prepared or compiled, which burns nothing. Then Call burns the loading fee and checks for code
+// that does not load or link, and for a missing method, for which the fee is refunded. Then Call
+// instantiates the module and runs the start function and the method.
 func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	return v.run(c, x)
 }
 
 func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
-	// before this version, a module that does not load comes first
+	// Before FixContractLoadingError, a module that does not load fails first (see runModule).
 	if c.Method == "" && c.Block.Config.Wasm.FixContractLoadingError {
 		return emptyName(), nil
 	}
@@ -212,7 +214,7 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 	return v.runModule(c, x, entry.Value, nil)
 }
 
-// runModule is run with the module. w, if not nil, observes the call.
+// runModule runs a call of module m. w, if not nil, observes the call.
 func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) (action.CallOutcome, error) {
 	cfg := c.Block.Config
 	if m.loadFails && !cfg.Wasm.FixContractLoadingError {
@@ -225,7 +227,7 @@ func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) 
 		return failed(&primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: m.compilation}), nil
 	}
 	l := logic.New(c, x, cfg)
-	if c.Brief { // short calls are frequent, and this saves a third of their allocations
+	if c.Brief { // short calls are frequent, and releasing l saves a third of their allocations
 		defer l.Release()
 	}
 	if l.PayLoading(len(c.Code)) != nil {
@@ -265,13 +267,13 @@ func emptyName() action.CallOutcome {
 	return failed(&primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName})
 }
 
-// failed is the outcome of a call that failed before it began. It burns nothing.
+// failed returns the outcome of a call that failed before it began. It burns nothing.
 func failed(e *primitives.FunctionCallError) action.CallOutcome { return action.CallOutcome{Err: e} }
 
-// loadText approximates the error of neard's pool. The text is not hashed.
+// loadText approximates the error of neard's instance pool. The text is not hashed.
 const loadText = "instance allocation for this module requires more bytes than the configured maximum"
 
-// host connects logic's functions to the engine.
+// host runs host calls of the engine in package logic.
 type host struct{ l *logic.Logic }
 
 func (h host) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64, int64, bool) {
@@ -279,12 +281,12 @@ func (h host) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64,
 	l.Memory = memory
 	l.Enter(gas)
 	result, err := l.Invoke(fn, args)
-	l.Memory = nil // the memory may move
+	l.Memory = nil // the memory may move before the next host call
 	return result, l.Leave(), err == nil
 }
 
-// broken returns the result of a run that the engine could not make. An error of a host function
-// takes precedence, since it is the cause.
+// broken returns the result of a run that failed with an engine error. An error of a host function
+// takes precedence, because it caused the engine error.
 func (v *VM) broken(l *logic.Logic, err error) (action.CallOutcome, error) {
 	if l.Err() != nil {
 		if _, e := l.Outcome(); e != nil {
@@ -300,7 +302,7 @@ func (v *VM) end(l *logic.Logic, out engine.Outcome) (action.CallOutcome, error)
 	switch out.End {
 	case engine.Done:
 		l.Enter(out.Gas)
-	case engine.Stopped: // logic knows the reason and has counted the burnt gas
+	case engine.Stopped: // the host function has recorded the reason and the burnt gas in l
 	case engine.Trapped:
 		if err := v.trapped(l, out); err != nil {
 			return action.CallOutcome{}, err
@@ -318,7 +320,7 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 		l.Enter(out.Gas)
 		l.OutOfStack()
 		return nil
-	case out.Trap == engine.StackOverflow: // metering should trap first; a result would depend on the machine
+	case out.Trap == engine.StackOverflow: // metering should trap first; an outcome would depend on the machine
 		v.fault("%w", ErrStackOverflow)
 		return ErrStackOverflow
 	}
@@ -333,11 +335,12 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 	return nil
 }
 
-// ErrStackOverflow is the error of a run that exhausted the native stack before the metered one.
-// nearcore's native stack differs, so this node cannot know the chain's outcome.
+// ErrStackOverflow is the error of a run that exhausted the native stack before the metered stack.
+// The native stack of nearcore differs, so this node cannot know the outcome that the chain has.
 var ErrStackOverflow = errors.New("vm: native stack overflow")
 
-// traps is nearcore's map (wasmtime_runner/mod.rs into_vm_error), without StackOverflow.
+// traps maps the engine's traps to nearcore's (wasmtime_runner/mod.rs into_vm_error), without
+// StackOverflow.
 var traps = map[engine.Trap]primitives.WasmTrap{
 	engine.MemoryOutOfBounds:      primitives.TrapMemoryOutOfBounds,
 	engine.TableOutOfBounds:       primitives.TrapMemoryOutOfBounds,

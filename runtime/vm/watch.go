@@ -12,10 +12,11 @@ import (
 // Watcher observes calls while they run. burnt is the gas that the call has burnt so far.
 type Watcher interface {
 	CallBegins(c *action.Call)
-	// Enter and Leave report the contract's functions. Functions that a trap ends are not left.
+	// Enter and Leave report calls of the contract's own functions. Leave is not called for
+	// functions that a trap ends.
 	Enter(function string, burnt primitives.Gas)
 	Leave(burnt primitives.Gas)
-	// HostCall is called after a host function. h is valid until it returns.
+	// HostCall is called after each host function. h is valid until HostCall returns.
 	HostCall(h *HostCall)
 	CallEnds(out *action.CallOutcome)
 }
@@ -23,21 +24,21 @@ type Watcher interface {
 // HostCall describes a call of a host function.
 type HostCall struct {
 	Name          string
-	Before, After primitives.Gas // burnt gas
-	Failed        bool           // it ended the call
-	Entry         *Entry         // the storage entry that it accessed; nil: none
+	Before, After primitives.Gas // gas burnt by the call before and after the host function
+	Failed        bool           // the host function failed and ended the call
+	Entry         *Entry         // storage entry that the host function accessed; nil: none
 }
 
-// Entry is an accessed storage entry. Key and Value are valid until HostCall returns.
+// Entry is an accessed storage entry. Key and Value are valid until Watcher.HostCall returns.
 type Entry struct {
 	Key   []byte
-	Value []byte // read or written value
-	Found bool   // it existed before
+	Value []byte // value that was read or written
+	Found bool   // the entry existed before
 	Nodes action.NodeCount
 }
 
-// Watch returns a VM that runs contracts as v does, with the same results, and reports to w. It
-// compiles modules of its own, which report their functions, and keeps them until Close. Not safe
+// Watch returns a VM that runs contracts with the same results as v, and reports to w. It compiles
+// its own modules, which also report calls of their functions, and keeps them until Close. Not safe
 // for concurrent use.
 func (v *VM) Watch(w Watcher) *Watched {
 	return &Watched{v: v, w: w, modules: map[tracedKey]*tracedModule{}}
@@ -106,7 +107,7 @@ type watched struct {
 	logic.External
 	watcher Watcher
 	names   map[uint32]string
-	entry   *Entry // accessed by the running host function
+	entry   *Entry // entry that the running host function accessed
 }
 
 func (w *watched) Read(key []byte, pay func(uint32) error) ([]byte, bool, action.NodeCount, error) {
@@ -133,8 +134,8 @@ func (w *watched) Remove(key []byte, pay func(uint32) error) ([]byte, action.Nod
 	return old, n, err
 }
 
-// watchedHost reports host functions, and the contract's own functions, which arrive as calls of an
-// extra host function.
+// watchedHost reports host calls to the Watcher. Calls of the contract's own functions arrive as
+// calls of an extra host function (engine.Call.Trace).
 type watchedHost struct {
 	host
 	w *watched
@@ -158,7 +159,7 @@ func (h *watchedHost) HostCall(fn int, args []uint64, memory []byte, gas int64) 
 	return result, left, ok
 }
 
-// name returns the contract's name of a function.
+// name returns the name of function index in the contract.
 func (w *watched) name(index uint32) string {
 	if name, ok := w.names[index]; ok {
 		return name

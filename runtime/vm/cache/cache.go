@@ -11,21 +11,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Key identifies an artifact: the hash of the code, and the hash of the rules by which it was compiled.
+// Key identifies an artifact: the hash of the code, and the hash of the rules by which the code was
+// compiled.
 type Key struct {
 	Code  primitives.Hash
 	Rules primitives.Hash
 }
 
 // Artifact is the result of a build: information about the code, and the machine code. Code is nil
-// if the code breaks a rule and was not compiled.
+// if the code breaks a rule and so was not compiled, or if File is set.
 type Artifact struct {
 	Info, Code []byte
-	File       string // a file of TempFile with the machine code, which the cache will own; Code is then nil
+	File       string // name of a TempFile with the machine code; the cache takes it over; empty: none
 	Size       int64  // size of File in bytes
 	Sum        uint32 // CRC-32C of the content of File
 	// Source is the length in bytes of the contract's code. Artifacts that are large compared with
-	// it are evicted first.
+	// Source are evicted first.
 	Source int
 }
 
@@ -37,13 +38,14 @@ type Value interface {
 // Loader loads artifacts.
 type Loader[V Value] interface {
 	Load(a Artifact) (V, error)
-	// LoadFile is Load for an artifact whose machine code is in a file. The file does not change later.
+	// LoadFile is Load for an artifact whose machine code is in the file path. The file must not
+	// change.
 	LoadFile(info []byte, path string) (V, error)
 }
 
-// Build makes an artifact. An error means that the node failed, not the code; the cache does not store
-// it. When cancel is closed, another build of the same key has finished, and Build may return early with
-// an error. It may return ErrElsewhere.
+// Build makes an artifact. An error means that the node failed, not that the code is wrong; the
+// cache does not store errors. When another build of the same key has finished, the cache closes
+// cancel. Build may then return early with an error. Build may also return ErrElsewhere.
 type Build func(cancel <-chan struct{}) (Artifact, error)
 
 // Options configure a cache.
@@ -52,15 +54,15 @@ type Options struct {
 	Dir     string // folder for artifacts; empty: memory only
 	Disk    int64  // bytes of artifacts to keep on disk
 	Version string // identifies everything that artifacts depend on besides their key
-	// Versions is a pattern (filepath.Match) that matches the folder names of all versions. Folders
-	// of other versions in Dir are removed, and nothing else.
+	// Versions is a pattern (filepath.Match) that matches the folder names of all versions. In Dir,
+	// New removes the folders that match it, except that of Version.
 	Versions string
-	// DiskFailed is called with the first error of a write to Dir, and with the first one after
-	// each successful write. It must be safe for concurrent use. nil: errors are only counted.
+	// DiskFailed is called with the error of a write to Dir, unless the previous write failed too.
+	// It must be safe for concurrent use. nil: errors are only counted.
 	DiskFailed func(error)
 }
 
-// Entry is a reference to a value. Its user must call Release.
+// Entry is a reference to a value. The user of the value must call Release.
 type Entry[V Value] struct {
 	Value V
 
@@ -69,7 +71,7 @@ type Entry[V Value] struct {
 	size int64
 	refs int // number of users, plus one while the entry is in the cache
 	rank rank
-	uses uint64 // uses that are not yet counted on disk
+	uses uint64 // uses that are not yet recorded on disk
 }
 
 // Release releases the value, which the caller must not use afterwards. It must be called once.
@@ -87,53 +89,55 @@ func (e *Entry[V]) drop() (last bool) {
 	return e.refs == 0
 }
 
-// flight is the lookup of a key that is not in memory: it loads the artifact from disk or builds it. All
-// callers of the same kind (urgent or background) that want the key wait for the same flight.
+// flight is the lookup of a key that is not in memory: it loads the artifact from disk or builds
+// it. Urgent and background callers of a key have separate flights. All callers of the same kind
+// wait for the same flight.
 type flight[V Value] struct {
 	done   chan struct{}
-	cancel chan struct{} // closed when the other flight has produced the value
+	cancel chan struct{} // closed when the other flight of the key has produced the value
 	waits  int           // number of callers that wait for an entry
-	landed bool          // the other flight of the key has produced the value first
+	landed bool          // the other flight of the key produced the value first
 	entry  *Entry[V]
 	err    error
 }
 
 // Stats are counts since the start, except for Entries and Bytes.
 type Stats struct {
-	Hits, Loads, Builds, Failures uint64 // from memory, from disk, built; builds that failed
+	Hits, Loads, Builds, Failures uint64 // values found in memory, loaded from disk, built; failed builds
 	Rebuilds                      uint64 // builds of artifacts that had been evicted
-	Damaged, DiskErrors           uint64 // files that were corrupt; failed writes
+	Damaged, DiskErrors           uint64 // corrupt files; failed writes
 	Evictions, DiskEvictions      uint64
 	BuildTime                     time.Duration
 	Entries                       int
-	Bytes                         int64 // of artifacts in memory
+	Bytes                         int64 // size of the artifacts in memory
 	DiskBytes                     int64
 }
 
 // Cache keeps compiled contracts in memory and on disk. Safe for concurrent use.
 //
-// The problem: compiling a contract takes milliseconds to seconds, loading its artifact
+// The problem: compiling a contract takes milliseconds to seconds; loading its artifact takes
 // microseconds to milliseconds. Every contract that is called must be ready when a block needs it,
 // and any account can deploy or call contracts that fill the cache.
 //
 // Invariants:
-//   - At most one build per key runs for callers that a block waits for (urgent), and one for the
-//     background. A caller of Get never waits for a background thread, which may have a low
-//     priority. The first of two builds to finish serves all waiters; the other is cancelled.
+//   - At most two builds per key run at a time: one for callers that a block waits for (urgent),
+//     and one for background callers. A caller of Get never waits for a background thread, which
+//     may have a low priority. The first of two builds to finish serves all waiters; the other is
+//     cancelled.
 //   - An entry is closed only after the cache and all users have released it.
-//   - A failed build is not cached: the compiler may succeed the next time. Code that breaks a rule
-//     is cached as an artifact without machine code.
+//   - A failed build is not cached, because the compiler may succeed the next time. Code that
+//     breaks a rule is cached as an artifact without machine code.
 //   - The cache affects only the time until a result is available, never the result.
 //
-// Outline: get looks into memory, then joins or starts a flight. The flight reads the artifact from
-// disk, or builds it and writes it there; the machine code is mapped from the file, so the system
-// can take the memory back. land distributes the entry and evicts others until the limit holds.
-// Memory and disk are evicted in the order of rank: value per byte times recent uses, see
-// eviction_order.go.
+// Outline: get looks up the key in memory, then joins or starts a flight. The flight reads the
+// artifact from disk, or builds it and writes it to disk. The machine code is mapped from the file,
+// so that the system can reclaim its memory. land gives the entry to all waiters and evicts other
+// entries until the limit holds. Memory and disk evict in the order of rank: value per byte times
+// recent uses, see eviction_order.go.
 //
-// Rejected: least recently used. A stream of contracts that are each called once would evict those
-// that are in use, and each must then be compiled again. Rejected too: one flight for both kinds of
-// callers; a block would wait for a low-priority thread.
+// Rejected: least recently used. A stream of contracts that are each called once would evict
+// contracts that are called often, and these would have to be compiled again. Also rejected: one
+// flight for both kinds of callers. A block would wait for a low-priority thread.
 type Cache[V Value] struct {
 	loader Loader[V]
 	limit  int64
@@ -149,26 +153,26 @@ type Cache[V Value] struct {
 	evicted    map[Key]struct{}   // recently evicted keys that must be built again
 	closed     bool
 	stats      Stats
-	// diskFails is set if the last write to disk failed.
+	// diskFails is whether the last write to disk failed.
 	diskFails bool
-	asked     uint      // hits since uses were last recorded on disk
+	asked     uint      // hits since the cache was opened
 	notedAt   time.Time // time when uses were last recorded on disk
 }
 
-// The cache remembers at most mostEvicted evicted keys, for Stats.Rebuilds. It records uses of
-// artifacts in memory on disk when it writes an artifact, and otherwise every noteAfter; it looks
-// at the clock only at every noteHits-th hit.
+// The cache remembers at most mostEvicted evicted keys, for Stats.Rebuilds. It records on disk
+// which artifacts were used in memory, whenever it writes an artifact and at least every noteAfter.
+// To avoid reading the clock often, only every noteHits-th hit checks noteAfter.
 const (
 	mostEvicted = 1 << 16
 	noteHits    = 1 << 12
 	noteAfter   = 5 * time.Minute
 )
 
-// ErrClosed is the error of a cache that was closed.
+// ErrClosed is the error of a closed cache.
 var ErrClosed = errors.New("cache: the contract cache is closed")
 
-// ErrElsewhere is returned by a Build that made no artifact, because the cache has the artifact under
-// another key or is to store it under another key. The caller looks up that key next. Stats do not
+// ErrElsewhere is the error of a Build that made no artifact, because the artifact belongs under
+// another key, where it may already be. The caller of Get looks up that key next. Stats do not
 // count such a call as a build.
 var ErrElsewhere = errors.New("cache: the artifact of this code belongs under another key: look up that key")
 
@@ -187,13 +191,13 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	return c, nil
 }
 
-// Get returns the value of key, which the caller must release. It comes from memory, from disk, or
-// from build. Concurrent calls with one key share one build.
+// Get returns the value of key, which the caller must release. Get finds the value in memory, loads
+// it from disk, or calls build. Concurrent calls with one key share one build.
 func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) { return c.get(key, build, false) }
 
 // GetInBackground is Get for threads of a low priority. Callers of Get do not wait for such
-// threads, so there can be two builds of one key at a time. The first to finish serves all
-// callers, and the other is cancelled.
+// threads, so two builds of one key can run at a time. The first to finish serves all callers, and
+// the other is cancelled.
 func (c *Cache[V]) GetInBackground(key Key, build Build) (*Entry[V], error) {
 	return c.get(key, build, true)
 }
@@ -234,7 +238,7 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	c.mu.Unlock()
 
 	var made *Entry[V]
-	madeErr := errors.New("cache: the compilation panicked") // replaced when the build returns
+	madeErr := errors.New("cache: the compilation panicked") // stays if build panics
 	defer func() {
 		c.land(key, f, own, made, madeErr)
 		e, err = f.entry, f.err
@@ -243,8 +247,8 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	return
 }
 
-// land ends a flight. It adds the entry to memory and passes it to all waiters, also to those of the
-// other flight of the same key.
+// land ends a flight. It adds the entry to memory and passes it to all waiters, including those of
+// the other flight of the same key.
 func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Entry[V], err error) {
 	var gone []*Entry[V]
 	c.mu.Lock()
@@ -258,7 +262,7 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	delete(own, key)
 	if f.err = err; err == nil {
 		e := c.entries[key]
-		if e != nil { // both flights have built the artifact
+		if e != nil { // both flights built the artifact
 			gone = append(gone, made)
 		} else if e = made; !c.closed {
 			e.refs++
@@ -286,8 +290,8 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	}
 }
 
-// evict removes entries until the rest fits the limit. It always keeps one entry. It returns the removed
-// entries that have no users, which the caller must close.
+// evict removes entries until the limit holds, but always keeps one entry. It returns the removed
+// entries that have no users; the caller must close them.
 func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	for c.stats.Bytes > c.limit && len(c.order.heap) > 1 {
 		e := c.order.least()
@@ -320,8 +324,8 @@ func (c *Cache[V]) remove(e *Entry[V]) (last bool) {
 	return e.drop()
 }
 
-// noteUses records on disk which artifacts were used in memory, so that disk.prune does not treat them
-// as unused.
+// noteUses records on disk which artifacts were used in memory. Otherwise disk.prune would treat
+// them as unused.
 func (c *Cache[V]) noteUses() {
 	var used []Key
 	c.mu.Lock()
@@ -356,7 +360,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 				c.count(func(s *Stats) { s.Loads++ })
 				return c.entry(key, v, int64(len(f.info)), f.size, f.source), nil
 			}
-			if c.isClosed() { // the loader may be closed too; the file is not at fault
+			if c.isClosed() { // the loader may be closed too, so the file may be intact
 				return nil, ErrClosed
 			}
 			c.count(func(s *Stats) { s.Damaged++ })
@@ -369,7 +373,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 		if lost == nil || again == maxRebuilds || errors.As(lost, new(*notLoaded)) || errors.Is(lost, ErrClosed) {
 			return e, lost
 		}
-		a, err = c.compile(key, build, cancel) // another process has removed the file
+		a, err = c.compile(key, build, cancel) // the file is missing or damaged
 	}
 	if err != nil {
 		return nil, err
@@ -377,7 +381,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 	if c.disk != nil {
 		path, err := c.write(key, a)
 		if err == nil && a.Code != nil {
-			// Code that is mapped from the file takes no memory that the system cannot reclaim.
+			// The system can reclaim the memory of code that is mapped from a file.
 			if v, err := c.loader.LoadFile(a.Info, path); err == nil {
 				return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
 			}
@@ -402,19 +406,19 @@ func (c *Cache[V]) isClosed() bool {
 	return c.closed
 }
 
-// maxRebuilds is how often an artifact is built again if its file is missing or damaged. The
-// folder may be deleted at any time, and a block may be waiting for the artifact.
+// maxRebuilds is how often an artifact is built again if its file is missing or damaged. Other
+// processes may delete the folder at any time, while a block waits for the artifact.
 const maxRebuilds = 2
 
-// notLoaded is a loader's error for an intact artifact. Building it again would not help.
+// notLoaded is a loader's error for an intact artifact. Another build would fail in the same way.
 type notLoaded struct{ err error }
 
 func (e *notLoaded) Error() string { return e.err.Error() }
 func (e *notLoaded) Unwrap() error { return e.err }
 
-// takeOver makes an entry of an artifact in a temporary file. It renames the file to its final name, or
-// reads it if that fails. It keeps the file open until the artifact is loaded, because another artifact
-// that needs the space may evict it before that.
+// takeOver makes an entry from an artifact in a temporary file. It renames the file to its final
+// name and maps it. If that fails, it reads the file into memory. It keeps the file open, because
+// another artifact that needs space on disk may evict the file before it is loaded.
 func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	f, err := os.Open(a.File)
 	if err != nil {
@@ -447,9 +451,9 @@ func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
 }
 
-// TempFile creates an empty file in the cache's folder and returns its name; empty: there is no
-// folder. The caller fills it and returns it as Artifact.File, or removes it. New removes files
-// that are left over.
+// TempFile creates an empty file in the cache's folder and returns its name; empty if the cache has
+// no folder. The caller writes the machine code to it, and either returns it as Artifact.File or
+// removes it. New removes such files of ended processes.
 func (c *Cache[V]) TempFile() string {
 	if c.disk == nil {
 		return ""
@@ -462,8 +466,8 @@ func (c *Cache[V]) TempFile() string {
 	return f.Name()
 }
 
-// write stores an artifact on disk and evicts others there if needed. It counts errors, and reports
-// the first one after a success.
+// write stores an artifact on disk and evicts other artifacts there if needed. It counts errors. It
+// reports an error only if the previous write succeeded.
 func (c *Cache[V]) write(key Key, a Artifact) (path string, err error) {
 	path, err = c.writePruned(key, a)
 	c.mu.Lock()
@@ -526,7 +530,7 @@ func (c *Cache[V]) count(f func(*Stats)) {
 	c.mu.Unlock()
 }
 
-// Has returns whether an artifact is in memory or on disk, so that Get would not build it.
+// Has returns whether the artifact of key is in memory or on disk, so that Get would not build it.
 func (c *Cache[V]) Has(key Key) bool {
 	c.mu.Lock()
 	_, ok := c.entries[key]
@@ -534,7 +538,7 @@ func (c *Cache[V]) Has(key Key) bool {
 	return ok || c.disk != nil && c.disk.has(key)
 }
 
-// Making returns whether a Get is building the key.
+// Making returns whether a call of Get is loading or building the artifact of key.
 func (c *Cache[V]) Making(key Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -553,7 +557,7 @@ func (c *Cache[V]) Stats() Stats {
 	return s
 }
 
-// Close releases the entries of the cache. An entry that has users stays valid until they release it.
+// Close releases all entries. An entry that has users stays valid until they release it.
 func (c *Cache[V]) Close() {
 	c.mu.Lock()
 	c.closed = true

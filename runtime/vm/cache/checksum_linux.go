@@ -7,13 +7,12 @@ import (
 	"syscall"
 )
 
-// sumWindow is the number of bytes of a file that are mapped at a time. Mapped pages count as
-// memory of this process, and an artifact may have 80 MB.
+// sumWindow is the number of bytes of a file that are mapped at a time. An artifact may have 80 MB,
+// and mapped pages count as memory of this process.
 const sumWindow = 4 << 20
 
 // sumFile returns a file's checksum and length. It maps the file piece by piece instead of copying
-// it. That matters because the checksum takes most of the time of loading an artifact of some
-// megabytes.
+// it, because the checksum takes most of the time of loading an artifact of some megabytes.
 func sumFile(path string) (sum uint32, n int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

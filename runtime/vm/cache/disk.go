@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// disk is a folder of artifacts. Each version has a subfolder, each artifact two files. KEY.info
-// has the information about the code, and the length and checksum of the machine code. KEY.code
-// is only the machine code, so that it can be mapped. Files are written under a temporary name and
-// renamed, the code first. An info that does not fit its code counts as missing.
+// disk is a folder of artifacts with a subfolder per version. Each artifact has two files. KEY.info
+// has the information about the code, and the length and checksum of the machine code. KEY.code has
+// only the machine code, so that it can be mapped. Files are written under a temporary name and
+// renamed, KEY.code first. An artifact whose two files do not match counts as missing.
 type disk struct {
 	dir   string
 	limit int64
 
 	mu    sync.Mutex
 	total int64
-	uses  map[Key]uint64 // since the start of the process, halved by prune
+	uses  map[Key]uint64 // uses since the start of the process; prune halves them
 }
 
 const (
@@ -36,8 +36,8 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// An info file: magic, the checksum of the rest, the length of the code plus 1 (0: none), the
-// checksum of the code, the length of the source, the info.
+// An info file consists of: magic, the checksum of the rest, the length of the code plus 1 (0: no
+// code), the checksum of the code, the length of the source, the info.
 var magic = []byte("troupe artifact 2\n")
 
 const headLen = 4 + 8 + 4 + 4
@@ -62,7 +62,7 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	}
 	for _, f := range files {
 		stem, isCode := strings.CutSuffix(f.path, codeSuffix)
-		// left by a process that ended while it wrote
+		// A process that ended while it wrote left this file.
 		if strings.HasSuffix(f.path, tempSuffix) || isCode && !known[stem+infoSuffix] {
 			_ = os.Remove(f.path)
 			continue
@@ -72,9 +72,9 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	return d, nil
 }
 
-// removeOthers removes the folders of other versions, whose artifacts this version cannot load. Other
-// programs may have files in the same folder, so it removes only names that match the pattern. It
-// ignores errors.
+// removeOthers removes the folders of other versions, whose artifacts this version cannot load.
+// Other programs may have files in the same folder, so it removes only names that match the pattern
+// versions. It ignores errors.
 func (*disk) removeOthers(dir, version, versions string) {
 	all, _ := os.ReadDir(dir)
 	for _, e := range all {
@@ -127,8 +127,8 @@ func keyOf(stem string) (key Key, ok bool) {
 	return key, err == nil && err2 == nil
 }
 
-// sumOf returns the checksum of an info file. It covers the key too, so that a file with a wrong name
-// counts as damaged.
+// sumOf returns the checksum of an info file. The checksum covers the key too, so that a file under
+// the wrong name counts as damaged.
 func sumOf(key Key, b []byte) uint32 {
 	return crc32.Update(crc32.Update(crc32.Checksum(key.Code[:], castagnoli), castagnoli, key.Rules[:]), castagnoli, b)
 }
@@ -136,9 +136,9 @@ func sumOf(key Key, b []byte) uint32 {
 // found is an artifact on disk with valid checksums.
 type found struct {
 	info   []byte
-	path   string // of the code; empty: no code
-	size   int64  // of the code
-	source int    // length of the contract's code
+	path   string // of the machine code; empty: no code
+	size   int64  // of the machine code, in bytes
+	source int    // length of the contract's code, in bytes
 }
 
 func (d *disk) has(key Key) bool {
@@ -205,8 +205,8 @@ func (d *disk) read(key Key) (*found, error) {
 	return f, nil
 }
 
-// put writes an artifact, or renames its file, and returns the path of its code. After an error the file
-// has its original name.
+// put writes an artifact, or renames its temporary file, and returns the path of its code. If put
+// fails, a temporary file has its original name again.
 func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	head := make([]byte, headLen, headLen+len(a.Info))
 	if a.File != "" {
@@ -228,7 +228,7 @@ func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	body := append(head, a.Info...)
 	binary.LittleEndian.PutUint32(body, sumOf(key, body[4:]))
 	if err := d.write(d.path(key, infoSuffix), append(append([]byte{}, magic...), body...)); err != nil {
-		if a.File != "" && os.Rename(path, a.File) == nil { // so that the caller has it again
+		if a.File != "" && os.Rename(path, a.File) == nil { // the caller can still use the file
 			d.mu.Lock()
 			d.total -= a.Size
 			d.mu.Unlock()
@@ -268,7 +268,7 @@ func (d *disk) temp() (*os.File, error) {
 	return t, err
 }
 
-// renew creates the folder if it is missing: it may be deleted at any time.
+// renew creates the folder again if it is missing. Other processes may delete it at any time.
 func (d *disk) renew() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -279,8 +279,8 @@ func (d *disk) renew() error {
 	return os.MkdirAll(d.dir, 0o700)
 }
 
-// place renames a written file to its final name. A file of that name may exist, if two builds made the
-// same artifact.
+// place renames a written file to its final name. If two builds made the same artifact, place
+// replaces the first file.
 func (d *disk) place(from, to string, size int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -313,18 +313,18 @@ func (d *disk) removeFile(path string) {
 	d.mu.Unlock()
 }
 
-// stored is an artifact on disk as prune sees it.
+// stored is an artifact on disk with what prune needs to know.
 type stored struct {
 	key  Key
 	info file
-	size int64 // of both files
+	size int64 // of both files, in bytes
 	rank uint64
 }
 
-// prune removes the artifacts of the lowest rank until three quarters of the limit are left. It
-// never removes keep. Uses are counted since the start of the process and halved by each prune.
-// Earlier uses are estimated from the time of last use: the newest artifact counts as used 16
-// times.
+// prune removes the artifacts with the lowest rank until the rest takes at most three quarters of
+// the limit. It never removes keep. rank is the value of one use times the number of uses. Uses are
+// counted since the start of the process, and each prune halves them. Earlier uses are estimated
+// from the time of last use: up to 16 for the newest artifact.
 func (d *disk) prune(keep Key) (gone []Key, err error) {
 	const newest = 16
 	all, err := d.stored()
@@ -356,7 +356,7 @@ func (d *disk) prune(keep Key) (gone []Key, err error) {
 	return gone, nil
 }
 
-// stored lists the artifacts.
+// stored returns all artifacts on disk.
 func (d *disk) stored() ([]stored, error) {
 	files, err := d.files()
 	if err != nil {

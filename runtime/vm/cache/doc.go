@@ -4,9 +4,10 @@
 //	in      a key (hashes of the code and of the rules it was compiled by), and a function that builds
 //	        a missing artifact
 //	out     the loaded value, which stays valid until the caller releases it
-//	bound   memory and disk in bytes; one build per key at a time for any number of callers
-//	errors  those of the build and of loading. A damaged or foreign file is built again. Failed disk
-//	        writes are counted, and reported once until a write succeeds; the cache works without
+//	bound   memory and disk in bytes; two builds per key at a time, urgent and background, for any
+//	        number of callers
+//	errors  those of the build and of loading. A damaged artifact is built again. Failed disk writes are
+//	        counted, and reported if the previous write succeeded; the cache then works without disk
 //	units   bytes
 //	source  nearcore runtime/near-vm-runner/src/cache.rs
 //

@@ -5,39 +5,40 @@ import "container/heap"
 // rank orders entries for eviction: the entry with the lowest rank is evicted first.
 //
 // The value of an entry is the compile time that a hit saves per byte of memory, times its number
-// of uses. Uses are remembered after eviction too, and halved for all from time to time. This is
-// the admission rule of TinyLFU (Einziger et al., 2015), with sizes. So contracts in use cannot be
-// evicted by contracts that are called once or twice, however many there are. An artifact that is
-// large compared with its source is evicted before all others.
+// of uses. The number of uses is remembered after eviction, and all numbers are halved from time to
+// time. This is the admission rule of TinyLFU (Einziger et al., 2015), extended by sizes. So
+// contracts that are called once or twice, however many there are, cannot evict contracts in use.
+// An artifact that is large compared with its source has a low value and is evicted early.
 type rank struct {
 	worth uint64 // value of one use, see worth
 	hits  uint64
-	turn  uint64 // number of the last use; of equal values the least recently used is evicted first
+	turn  uint64 // number of the last use; of equal values the lowest is evicted first
 	index int    // in the heap
-	// at and atTurn are the value and turn by which the heap is ordered. They are outdated (lower) if
-	// the entry was used since the heap was last corrected.
+	// at and atTurn are the value and the turn by which the heap is ordered. They are outdated, and
+	// too low, if the entry was used after the heap was last updated.
 	at, atTurn uint64
 }
 
 const (
 	mostHits   = 256
 	mostGone   = 1 << 14 // number of evicted keys with remembered uses
-	leastAging = 1 << 12 // number of uses after which hits are halved; more if there are many entries
+	leastAging = 1 << 12 // hits are halved after this number of uses; with more than 512 entries, after eight per entry
 )
 
-// value returns the current value.
+// value returns the value of the entry, from its current hits.
 func (r *rank) value() uint64 { return r.hits * r.worth }
 
-// worth returns the value of one use: bytes of source per 64 KiB of artifact. It is at least 1.
+// worth returns the value of one use: bytes of source, plus overhead, per 64 KiB of artifact. It is
+// at least 1.
 func worth(source int, size int64) uint64 {
 	return max((uint64(source)+overhead)<<16/uint64(max(size, 1)), 1)
 }
 
-// order finds the next entry to evict. It is a heap that is corrected when it is read, so that a hit does
-// not have to move an entry.
+// order finds the next entry to evict. A hit does not move its entry in the heap; least moves
+// outdated entries.
 type order[V Value] struct {
 	heap []*Entry[V]
-	gone map[Key]uint64 // numbers of uses of evicted keys
+	gone map[Key]uint64 // number of uses of evicted keys
 	turn uint64
 	aged uint64 // turn at which hits were last halved
 }

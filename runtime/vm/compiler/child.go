@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// Exit codes of a child that neither crashes nor is killed.
+// Exit codes of a child. A child that crashes or is killed has other codes.
 const (
 	exitOK    = 0
-	exitFrame = 70 // its parent sent an invalid frame, or cannot be written to
-	exitCPU   = 71 // it reached the limit of processor time
+	exitFrame = 70 // the parent sent an invalid frame, or the reply could not be written
+	exitCPU   = 71 // the child reached its limit of processor time
 )
 
-// beat is the interval at which a compiling child reports that it is alive and checks its processor
-// time.
+// beat is the interval at which a compiling child sends Alive and checks its processor time.
 const beat = 500 * time.Millisecond
 
-// grown is the growth of memory since the start, in bytes, at which a child asks to be ended after
-// a compilation, so that the system gets the memory back.
+// grown is the growth of memory since the start, in bytes, from which a child sets Reply.Retire
+// after a compilation. The parent then ends the child, so that the system gets the memory back.
 const grown = 32 << 20
 
 // Main is the main function of a child. It compiles until its parent closes the pipe or dies.
@@ -41,7 +40,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 		return exitFrame
 	}
 	over := make(chan os.Signal, 1)
-	signal.Notify(over, syscall.SIGXCPU) // Go ignores it otherwise
+	signal.Notify(over, syscall.SIGXCPU) // otherwise Go ignores the signal
 	go func() {
 		<-over
 		os.Exit(exitCPU)
@@ -51,7 +50,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 		for {
 			r, err := ReadRequest(in)
 			if errors.Is(err, io.EOF) {
-				os.Exit(exitOK) // even during a compilation: no parent waits for it
+				os.Exit(exitOK) // even during a compilation: no parent waits for the result
 			}
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -72,7 +71,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 type childMain struct {
 	compile func(*Request) ([]byte, error)
 	base    int64 // bytes of writable memory at the start; 0: unknown
-	low     bool  // it has a low priority, which cannot be raised again
+	low     bool  // the process has a low priority and cannot raise it again
 
 	mu  sync.Mutex
 	out io.Writer
@@ -88,12 +87,12 @@ func (c *childMain) write(r *Reply) error {
 	return err
 }
 
-// backgroundNice is the nice value of background children, the lowest priority. If other processes
-// want a core, such a child gets about a hundredth of it.
+// backgroundNice is the nice value of background children: the lowest priority. While other
+// processes want the core, such a child gets about a hundredth of it.
 const backgroundNice = 19
 
-// answer compiles on a thread of its own, which ends afterwards, so that the library's per-thread
-// memory is freed.
+// answer compiles on a new thread, which ends afterwards. That frees the library's per-thread
+// memory.
 func (c *childMain) answer(r *Request) error {
 	if r.Background && !c.low {
 		c.low = true
@@ -128,9 +127,9 @@ func (c *childMain) answer(r *Request) error {
 			}
 		case got := <-done:
 			reply := &Reply{Kind: Done, CPU: processorTime() - start, Body: got.code}
-			// otherwise the parent reports the error
+			// If the artifact exceeds the limit, the parent reports the error.
 			if got.err == nil && r.File != "" && int64(len(got.code)) <= r.Limits.Output {
-				// if this fails, the artifact goes through the pipe
+				// If writing the file fails, the artifact is sent through the pipe.
 				if w, err := writeFile(r.File, got.code); err == nil {
 					reply.InFile, reply.Body = true, w.append(nil)
 				}
@@ -153,7 +152,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// limitFiles limits the size of files that this process writes.
+// limitFiles limits the size of files that this process writes to most bytes.
 func limitFiles(most int64) {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l) == nil {
@@ -162,8 +161,8 @@ func limitFiles(most int64) {
 	}
 }
 
-// limitProcessor sets the system's limit of processor time, in whole seconds. It backs up answer's
-// own check.
+// limitProcessor sets the system's limit of processor time, in whole seconds. It takes effect if
+// the check in answer does not.
 func limitProcessor(more time.Duration) {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_CPU, &l) != nil {

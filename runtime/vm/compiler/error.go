@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// Error is a failure of the compiler. The contract is not at fault, even if only its code leads to
-// the failure.
+// Error is a failure of the compiler. The contract is not at fault, even if the failure occurs only
+// with its code.
 type Error struct {
 	Reason   string
-	Attempts int  // 0: no attempt was made, since earlier ones failed
+	Attempts int  // 0: no attempt was made, because the code is in quarantine
 	Limits   bool // the last attempt reached its limits
 }
 

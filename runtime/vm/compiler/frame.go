@@ -14,9 +14,9 @@ import (
 // Request asks a child to compile a module.
 type Request struct {
 	Background bool            // compile with a low priority
-	Code       primitives.Hash // of the contract, for messages
+	Code       primitives.Hash // hash of the contract, for messages
 	Limits     Limits
-	File       string // to write the artifact to; empty: it is the reply's body
+	File       string // file to write the artifact to; empty: the artifact is the reply's body
 	Wasm       []byte // the prepared module
 }
 
@@ -24,17 +24,17 @@ type Request struct {
 type Kind uint32
 
 const (
-	Hello   Kind = iota + 1 // Body: the version of the child's artifacts; the first reply, without a request
-	Done                    // Body: the artifact, or its Written if it is in the file
-	Refused                 // Body: the code generator's error
+	Hello   Kind = iota + 1 // first reply, sent without a request; Body: the version of the child's artifacts
+	Done                    // Body: the artifact, or its Written if Reply.InFile
+	Refused                 // Body: the error of the code generator
 	Alive                   // still compiling; sent twice a second
 )
 
 // Reply is a reply of a child.
 type Reply struct {
 	Kind   Kind
-	Retire bool          // the child has grown and should be ended
-	InFile bool          // the artifact is in the request's file
+	Retire bool          // the child's memory has grown, so the parent should end it
+	InFile bool          // the artifact is in Request.File
 	CPU    time.Duration // processor time used for the request so far
 	Body   []byte
 }
@@ -46,7 +46,7 @@ const (
 	flagsEnd
 )
 
-// written returns length and checksum of an artifact in a file.
+// written returns length and checksum of an artifact that is in a file.
 func (r *Reply) written() Written { return written(r.Body) }
 
 // size returns the artifact's size in bytes.
@@ -57,8 +57,8 @@ func (r *Reply) size() int64 {
 	return int64(len(r.Body))
 }
 
-// Frames of both kinds: a magic number, the fixed part, the length of the body, the checksum of
-// everything else.
+// A frame, of a request or a reply, consists of a magic number, fields of fixed length, the length
+// of the body, the checksum of everything else, and the body.
 const (
 	requestMagic = 0x31717274 // "trq1"
 	replyMagic   = 0x31727274
@@ -66,15 +66,15 @@ const (
 	replyHead    = 4 + 4 + 4 + 8 + 4
 	sumLen       = 4
 
-	// MaxRequest bounds a prepared module, in bytes. A contract of at most 4 MiB can become up to
-	// 20 times as large (a chain of memory.grow). A contract that did not fit into a request could
-	// not be called by any block.
+	// MaxRequest bounds a prepared module, in bytes. Preparation can make a contract of at most 4
+	// MiB up to 20 times as large (a chain of memory.grow). If a prepared module exceeded
+	// MaxRequest, no block could call its contract.
 	MaxRequest = 256 << 20
 	// MaxReply bounds an artifact, in bytes.
 	MaxReply = 512 << 20
 )
 
-// ErrFrame is the error of bytes that are not a frame.
+// ErrFrame is the error of input that is not a valid frame.
 var ErrFrame = errors.New("compiler: invalid message between the node and a compiler process")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -84,10 +84,11 @@ func AppendRequest(b []byte, r *Request) []byte {
 	return append(appendRequestHead(b, r), r.Wasm...)
 }
 
-// mostPath is the largest length of a file name.
+// mostPath is the maximum length of Request.File, in bytes.
 const mostPath = 4096
 
-// appendRequestHead appends everything except the module, which may be large and is not copied.
+// appendRequestHead appends the frame of a request without the module. The module may be large, so
+// it is not copied.
 func appendRequestHead(b []byte, r *Request) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, requestMagic)
@@ -108,7 +109,8 @@ func AppendReply(b []byte, r *Reply) []byte {
 	return append(appendReplyHead(b, r), r.Body...)
 }
 
-// appendReplyHead appends everything except the body, which may be large and is not copied.
+// appendReplyHead appends the frame of a reply without the body. The body may be large, so it is
+// not copied.
 func appendReplyHead(b []byte, r *Reply) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, replyMagic)
@@ -123,7 +125,7 @@ func appendReplyHead(b []byte, r *Reply) []byte {
 	return sealHead(le.AppendUint64(b, uint64(r.CPU)), start, r.Body)
 }
 
-// sealHead completes a head with the length of the body and the checksum of both.
+// sealHead appends to a head the length of the body and the checksum of head and body.
 func sealHead(b []byte, start int, body ...[]byte) []byte {
 	le, n := binary.LittleEndian, 0
 	for _, part := range body {
@@ -197,8 +199,8 @@ func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, 
 	return head[:size], body, nil
 }
 
-// readBody allocates the whole body at once. Memory that is never written takes only address space,
-// and nothing is copied while the body grows.
+// readBody allocates n bytes at once, so that nothing is copied while the body arrives. Until a
+// page is written, it takes only address space.
 func readBody(in io.Reader, n int) ([]byte, error) {
 	b := make([]byte, n)
 	_, err := io.ReadFull(in, b)

@@ -2,20 +2,22 @@ package compiler
 
 import "sync"
 
-// gate decides when a compilation may begin. There are three queues, each first come, first served.
+// gate decides when a compilation may begin. It has three queues, each first come, first served.
 //
-//   - urgent: a block waits for the compilation. This queue is served first. If no urgent compilation
-//     is running, one may begin even if total others are.
-//   - precompiles: a block will soon need the compilation (Pool.Ahead). This queue is served second.
-//   - background: no block waits. At most maxBackground of them run, and only as many as fit into
-//     memory.
+//   - urgent: a block waits for the compilation. This queue is served first. If no urgent
+//     compilation is running, one may begin even if total others are running.
+//   - precompiles: a block will soon need the compilation (Pool.Ahead). This queue is served
+//     second.
+//   - background: no block waits. At most maxBackground of these compilations run.
 //
-// All compilations count against the memory limit. Background compilations wait for free memory.
-// Precompiles wait only above four times the limit, urgent ones never.
+// A background compilation waits until the memory of all running compilations and its own fit into
+// the memory limit. A precompile waits until they fit into four times the limit, unless no other
+// precompile is running. An urgent compilation never waits for memory.
 type gate struct {
 	total, maxBackground int // maximum number of running compilations: all, and background ones
-	// memory is the most bytes that running compilations may take for another background one to
-	// start. A single compilation always starts. 0: no limit.
+	// memory is the maximum number of bytes for all running compilations, including a new
+	// background compilation. A background compilation always starts if no other is running. 0: no
+	// limit.
 	memory int64
 
 	mu                         sync.Mutex
@@ -33,7 +35,8 @@ type waiting struct {
 	weight int64 // memory that the compilation may need, in bytes
 }
 
-// enter waits until a compilation may begin. It returns false if the pool or cancel was closed first.
+// enter waits until a compilation may begin. It returns false if the gate or cancel is closed
+// before.
 func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool {
 	if background {
 		return g.wait(&g.background, weight, cancel)
@@ -41,7 +44,7 @@ func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool
 	return g.wait(&g.urgent, weight, cancel)
 }
 
-// enterAhead is enter for a compilation that a block will soon need.
+// enterAhead is enter for a precompile.
 func (g *gate) enterAhead(weight int64) bool { return g.wait(&g.precompiles, weight, nil) }
 
 func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool {
@@ -60,7 +63,7 @@ func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool
 		if g.withdraw(turn) {
 			return false
 		}
-		<-turn // it got its turn in the meantime
+		<-turn // withdraw failed: the compilation may begin
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,12 +114,12 @@ func (g *gate) begin(w waiting) {
 	close(w.turn)
 }
 
-// room returns whether there is memory for one more background compilation.
+// room returns whether a background compilation of this weight fits into memory.
 func (g *gate) room(weight int64) bool {
 	return g.memory == 0 || g.running == 0 || g.taken+weight <= g.memory
 }
 
-// withdraw removes a waiting compilation. It returns false if it no longer waits.
+// withdraw removes a waiting compilation. It returns false if the compilation may already begin.
 func (g *gate) withdraw(turn chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +134,7 @@ func (g *gate) withdraw(turn chan struct{}) bool {
 	return false
 }
 
-// close wakes all waiting compilations. Their enter returns false.
+// close makes enter return false for all waiting compilations.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,12 +5,12 @@ import "time"
 // Limits bound one compilation.
 type Limits struct {
 	CPU    time.Duration // processor time
-	Memory int64         // bytes of writable memory, beyond that of the child before its first request
+	Memory int64         // bytes of writable memory, in addition to that of the child before its first request
 	Output int64         // bytes of the artifact
 }
 
 // BoundOf returns the expected maximum for a contract of size bytes (docs/performance.md). A
-// compilation that takes more is reported.
+// compilation that exceeds it is counted in Stats.OverBound.
 func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
@@ -20,21 +20,21 @@ func BoundOf(size int) Limits {
 	}
 }
 
-// inBackground is the memory that background compilations may take together: enough for one module
-// that is hard to compile.
+// inBackground is the memory limit of the gate for background compilations, in bytes. It is enough
+// for one module that is hard to compile.
 const inBackground = 256 << 20
 
 // weightOf returns the memory that a compilation may need. The worst case measured is 1.9 KB per
 // byte of wasm (docs/performance.md).
 func weightOf(size int) int64 { return min(16<<20+2000*int64(size), BoundOf(size).Memory) }
 
-// mostCPU is the processor time at which every compilation is ended.
+// mostCPU is the largest limit of processor time.
 const mostCPU = 3 * time.Minute
 
-// LimitsOf returns the limits at which a compilation is ended. They are four times BoundOf, since
-// machines differ; the memory limit is another 1 GiB higher, since mapped memory counts as used.
-// again is set for the second attempt for a block, after the first attempt reached its limits. The
-// second attempt gets four times as much.
+// LimitsOf returns the limits at which a compilation is ended. Processor time and output are
+// limited to four times BoundOf, because machines differ. The memory limit is BoundOf plus 1 GiB,
+// because mapped memory counts as used. If again is set, the factor and the 1 GiB are four times as
+// large. again means that an earlier attempt of the same job reached its limits or lacked memory.
 func LimitsOf(size int, again bool) Limits {
 	l := BoundOf(size)
 	factor := int64(4)

@@ -15,21 +15,21 @@ import (
 
 // Options configure a pool.
 type Options struct {
-	Command Command // starts a child; empty: compile in this process
+	Command Command // starts a child; empty Path: compile in this process
 	Version string  // the version that children must report
-	// Compile compiles in this process. It is used if there are no children or none can be started.
+	// Compile compiles in this process. It is used if Command is empty or no child can be started.
 	Compile func(wasm []byte) ([]byte, error)
 	// Total is the number of compilations that may run at a time; 0: one per core, at least 2. At
-	// most half of them, but at least 1, may be background compilations.
+	// most half of Total, but at least 1, may be background compilations.
 	Total int
 	Idle  time.Duration // time after which an idle child is ended; 0: DefaultIdle
-	Hang  time.Duration // time that a child may use no processor time; 0: DefaultHang
-	Pause time.Duration // first pause before a retry for a block if the machine was at fault; 0: DefaultPause
+	Hang  time.Duration // time without progress in processor time after which a child is ended; 0: DefaultHang
+	Pause time.Duration // first pause before a retry for a block after a failure of the machine; 0: DefaultPause
 	Dir   string        // folder of the quarantine; empty: memory only
-	Build string        // identifies this binary: marks of other builds are dropped
+	Build string        // identifies this binary; marks of other binaries are dropped
 	Alarm func(error)   // receives unexpected events; nil: they are dropped
-	// Limits returns the limits for a contract's size. again is set for a second attempt, after
-	// the first one reached its limits. nil: LimitsOf.
+	// Limits returns the limits for a contract of size bytes. See LimitsOf about again. nil:
+	// LimitsOf.
 	Limits func(size int, again bool) Limits
 }
 
@@ -37,7 +37,8 @@ type Options struct {
 const (
 	DefaultIdle = 30 * time.Second
 	DefaultHang = time.Minute
-	// DefaultPause lets the retries last 6 s if memory is short, and 34 s if children are killed.
+	// DefaultPause makes all retries together wait 6 s if memory is short, and 34 s if children are
+	// killed.
 	DefaultPause = 200 * time.Millisecond
 )
 
@@ -47,7 +48,7 @@ type Pool struct {
 	gate  gate
 	marks *Quarantine
 
-	starts   chan chan<- started // to the thread that starts children
+	starts   chan chan<- started // requests to the starter thread
 	starting sync.Once
 
 	mu     sync.Mutex
@@ -56,7 +57,7 @@ type Pool struct {
 	closed chan struct{}
 	stats  Stats
 
-	unstartable atomic.Bool // set once it was reported that no child can be started
+	unstartable atomic.Bool // set once it has been reported that no child can be started
 }
 
 type started struct {
@@ -70,13 +71,13 @@ type Stats struct {
 	Children    int
 	Started     uint64 // started children
 	Retired     uint64 // children ended because their memory had grown
-	Deaths      uint64 // children that died during a compilation, except those ended by the pool
+	Deaths      uint64 // children that died during a compilation, except those that the pool ended
 	Retries     uint64 // repeated attempts
 	Failed      uint64 // compilations without success after all attempts
 	Refused     uint64 // compilations not attempted because the code is in quarantine
 	Cancelled   uint64
 	InProcess   uint64
-	OverBound   uint64 // compilations that took more than BoundOf
+	OverBound   uint64 // compilations that exceeded BoundOf
 	Quarantined int
 }
 
@@ -105,24 +106,24 @@ func (p *Pool) Background() int { return p.gate.maxBackground }
 
 // Job is a compilation.
 type Job struct {
-	Name       string          // unique for code, rules and form; valid as a file name
+	Name       string          // unique for code, rules and form of the module; valid as a file name
 	Code       primitives.Hash // hash of the contract
 	Size       int             // length of the contract's code
 	Background bool            // no block waits for it
-	Placed     bool            // the caller has called Ahead for this job, so Compile does not wait for the gate
-	Cancel     <-chan struct{} // closed when the result is no longer wanted
-	// Prepare makes the module when it is the job's turn. A panic counts as a failure of the
-	// compiler; an error is returned to the caller.
+	Placed     bool            // the caller has called Ahead for this job, so Compile does not enter the gate
+	Cancel     <-chan struct{} // closed when the result is no longer needed
+	// Prepare makes the module when the job begins. A panic counts as a failure of the compiler. An
+	// error is returned to the caller of Compile.
 	Prepare func() (wasm []byte, err error)
-	// File, if not nil, creates an empty file for the artifact and returns its name. It is called
-	// once; an empty name means that there is no file. Wrote is called when a child has written the
-	// artifact to it, and Compile then returns no code. Otherwise the caller removes the file.
+	// File, if not nil, creates an empty file for the artifact and returns its name; empty if there
+	// is no file. Compile calls it at most once. If a child has written the artifact to the file,
+	// Compile calls Wrote and returns no code. Otherwise the caller removes the file.
 	File  func() string
 	Wrote func(path string, w Written)
 }
 
-// Compile runs the job. If Prepare returns nil without an error there is nothing to compile, and
-// the result is nil.
+// Compile runs the job and returns the artifact. It returns nil without an error if Prepare returns
+// nil without an error, or if Wrote was called.
 func (p *Pool) Compile(j *Job) ([]byte, error) {
 	if err := p.barred(j); err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	}
 	p.count(func(s *Stats) { s.Running++ })
 	defer p.count(func(s *Stats) { s.Running-- })
-	if err := p.barred(j); err != nil { // another job may have failed on this code during the wait
+	if err := p.barred(j); err != nil { // another job may have failed on this code while this job waited
 		return nil, err
 	}
 	wasm, err := prepare(j)
@@ -160,10 +161,10 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	return code, err
 }
 
-// Ahead waits until a compilation that a block will soon need may begin (see gate). size is the length
-// of the code. Then the caller compiles with Job.Placed, and calls leave. ok is false if the pool was
-// closed. Since Ahead waits before the compilation is registered in the cache, a block that needs the
-// same code in the meantime compiles it without waiting for this caller.
+// Ahead waits until a compilation that a block will soon need may begin (see gate). size is the
+// length of the code. Then the caller compiles with Job.Placed, and calls leave. ok is false if the
+// pool was closed. The caller has not yet started the build in the cache. So a block that needs the
+// same code in the meantime compiles it and does not wait for Ahead.
 func (p *Pool) Ahead(size int) (leave func(), ok bool) {
 	weight := weightOf(size)
 	if !p.gate.enterAhead(weight) {
@@ -172,7 +173,7 @@ func (p *Pool) Ahead(size int) (leave func(), ok bool) {
 	return func() { p.gate.leaveAhead(weight) }, true
 }
 
-// barred returns the error of a background job whose code is in quarantine.
+// barred returns an error if j is a background job whose code is in quarantine.
 func (p *Pool) barred(j *Job) error {
 	why, barred := p.marks.Barred(j.Name)
 	if !barred || !j.Background {
@@ -202,12 +203,13 @@ func (p *Pool) stopped() error {
 	}
 }
 
-// attempts is the number of attempts by kind of failure: in the background, and for a block.
+// attempts is the maximum number of attempts per kind of failure: first for background jobs, then
+// for jobs that a block waits for.
 var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, killedByOther: {5, 20}, starved: {1, 6}, badFile: {2, 2}}
 
-// wait pauses before another attempt for a block if the machine was at fault and may recover. It
-// is better to wait than to give up, which stops the node. It returns false if the job was
-// cancelled or the pool closed.
+// wait pauses before another attempt. It pauses only for a job that a block waits for, and only
+// after a failure of the machine, which may recover. Giving up would stop the node. wait returns
+// false if the job was cancelled or the pool closed.
 func (p *Pool) wait(j *Job, f *failure, tried int) bool {
 	if j.Background || f.kind != killedByOther && f.kind != starved {
 		return true
@@ -267,7 +269,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 			return nil, &Error{Reason: f.reason, Attempts: n, Limits: f.kind == limited || f.kind == starved}
 		}
 		p.count(func(s *Stats) { s.Retries++ })
-		if f.kind == badFile { // the disk failed, or the file was removed; the next attempt uses the pipe
+		if f.kind == badFile { // the disk failed, or another process removed the file; the next attempt uses the pipe
 			file = ""
 		}
 		if !p.wait(j, f, tried[f.kind]) {
@@ -276,7 +278,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 	}
 }
 
-// attempt lets a child compile.
+// attempt makes one attempt to compile r in a child.
 func (p *Pool) attempt(j *Job, r *Request) (*Reply, error) {
 	c, err := p.take(j.Background)
 	if err != nil {
@@ -302,7 +304,8 @@ func (p *Pool) compileInProcess(j *Job, wasm []byte) ([]byte, error) {
 	return nil, &Error{Reason: err.Error(), Attempts: 1}
 }
 
-// reportOverBound reports a compilation that took more than BoundOf.
+// reportOverBound counts a compilation that exceeded BoundOf. It also raises an alarm if the
+// artifact exceeded it.
 func (p *Pool) reportOverBound(j *Job, r *Reply) {
 	b := BoundOf(j.Size)
 	if r.CPU <= b.CPU && r.size() <= b.Output {
@@ -315,8 +318,8 @@ func (p *Pool) reportOverBound(j *Job, r *Reply) {
 	}
 }
 
-// take returns a live child: an idle one, or a new one. Background jobs and others never share a
-// child, because background children have a low priority.
+// take returns a live child: an idle one, or a new one. Background jobs and other jobs never share
+// a child, because background children have a low priority.
 func (p *Pool) take(low bool) (*process, error) {
 	for {
 		p.mu.Lock()
@@ -335,7 +338,7 @@ func (p *Pool) take(low bool) (*process, error) {
 		if c.alive() {
 			return c, nil
 		}
-		p.drop(c) // it died while idle
+		p.drop(c) // the child died while it was idle
 	}
 	var err error
 	for range 3 {
@@ -348,7 +351,7 @@ func (p *Pool) take(low bool) (*process, error) {
 			return nil, err
 		}
 		var f *failure
-		if errors.As(err, &f) && f.kind == killedByOther { // the kill says nothing about whether children can be started
+		if errors.As(err, &f) && f.kind == killedByOther { // a killed child does not mean that none can be started
 			return nil, err
 		}
 	}
@@ -360,7 +363,7 @@ type startError struct{ err error }
 
 func (e *startError) Error() string { return e.err.Error() }
 
-// begin starts a child on the starter thread.
+// begin starts a child on the starter's thread.
 func (p *Pool) begin() (*process, error) {
 	p.starting.Do(func() { go p.starter() })
 	answer := make(chan started, 1)
@@ -383,7 +386,8 @@ func (p *Pool) begin() (*process, error) {
 	return s.p, nil
 }
 
-// starter starts children on one thread that stays: a child dies with the thread that started it.
+// starter starts all children on one thread that lives as long as the pool, because a child dies
+// with the thread that started it.
 func (p *Pool) starter() {
 	runtime.LockOSThread()
 	for {
@@ -406,7 +410,7 @@ func (p *Pool) starter() {
 	}
 }
 
-// give returns an idle child to the pool. If retire is set, it ends the child instead.
+// give returns an idle child to the pool. If retire is set, give ends the child instead.
 func (p *Pool) give(c *process, retire bool) {
 	p.mu.Lock()
 	if retire || p.isClosed() {
@@ -422,7 +426,7 @@ func (p *Pool) give(c *process, retire bool) {
 	p.mu.Unlock()
 }
 
-// expire ends a child that is still idle.
+// expire ends a child if it is still idle.
 func (p *Pool) expire(c *process) {
 	p.mu.Lock()
 	for i, other := range p.idle {
@@ -480,7 +484,8 @@ func (p *Pool) Children() []int {
 	return out
 }
 
-// Close kills the children and makes all waiting jobs fail. It does not wait until they have ended.
+// Close kills the children and makes all waiting jobs fail. It does not wait for the children to
+// end.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if p.isClosed() {

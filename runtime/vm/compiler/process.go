@@ -14,9 +14,9 @@ import (
 
 // Command starts a child.
 type Command struct {
-	Path string   // of the binary; empty: no children
+	Path string   // file name of the binary; empty: no children
 	Args []string // arguments after the name
-	Env  []string // in addition to this process's environment
+	Env  []string // settings in addition to this process's environment
 }
 
 // process is the parent's side of a child. Not safe for concurrent use.
@@ -28,19 +28,19 @@ type process struct {
 	said     head
 	dead     chan struct{} // closed when the child has ended
 	used     bool          // the child has replied to a request
-	low      bool          // a background child, whose low priority cannot be raised again
-	idle     *time.Timer   // ends the child when it fires; nil: the child is at work
+	low      bool          // a background child: it has a low priority and cannot raise it again
+	idle     *time.Timer   // ends the child when it fires; nil: the child is compiling
 
 	mu  sync.Mutex
-	why error // the reason for which kill was called; nil: it was not called
+	why error // argument of the first call of kill; nil: kill was not called
 }
 
 // helloWait bounds the time that a child may take to start.
 const helloWait = 30 * time.Second
 
-// GiveBack is an environment setting that makes the C library return large blocks to the system at
-// once instead of caching them. It saves a quarter of the memory for a module that is hard to
-// compile.
+// GiveBack is an environment setting for the child. It makes the C library return large blocks to
+// the system at once instead of caching them. That saves a quarter of the memory for a module that
+// is hard to compile.
 const GiveBack = "MALLOC_MMAP_THRESHOLD_=131072"
 
 // start starts a child. It must be called on a thread that outlives the child.
@@ -122,7 +122,7 @@ func (p *process) end() {
 	_ = p.replies.Close()
 }
 
-// failure describes what prevented the reply to a request.
+// failure is the reason why a child did not return an artifact.
 type failure struct {
 	kind   failureKind
 	reason string
@@ -132,22 +132,23 @@ type failureKind uint8
 
 const (
 	crashed       failureKind = iota
-	limited                   // it reached its limits
+	limited                   // the child reached its limits
 	refused                   // the code generator returned an error
-	killedByOther             // it was killed, not by this process
-	starved                   // the system, or its limit, gave it no more memory or threads
-	badFile                   // the file does not contain what it wrote
+	killedByOther             // another process killed the child
+	starved                   // the system or a limit of the system refused memory or threads to the child
+	badFile                   // the content of the file is not what the child reported
 	kinds
 )
 
 func (f *failure) Error() string { return f.reason }
 
-// progress is the processor time that counts as progress. Reporting twice a second takes some too.
+// progress is the least processor time between two replies that counts as progress. Sending Alive
+// takes processor time too.
 const progress = 100 * time.Millisecond
 
-// stallLimit returns how long a child may use no processor time while it reports that it is alive.
-// The limit is longer for a low-priority child, which may get no processor for long and for which
-// no block waits.
+// stallLimit returns how long a child may make no progress in processor time while it sends Alive.
+// A background child has a longer limit, because it may get no processor for long, and no block
+// waits for it.
 func stallLimit(r *Request, hang time.Duration) time.Duration {
 	if r.Background {
 		return 10 * hang
@@ -155,11 +156,11 @@ func stallLimit(r *Request, hang time.Duration) time.Duration {
 	return hang
 }
 
-// do lets the child compile a module. After an error the process cannot be used again. An error
-// that is not a *failure does not count against the code.
+// do makes the child compile a module. After an error, p must not be used again. An error that is
+// not a *failure does not count against the code.
 func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*Reply, error) {
 	ended, watched := make(chan struct{}), make(chan struct{})
-	defer func() { close(ended); <-watched }() // a late cancel must not hit the next request
+	defer func() { close(ended); <-watched }() // so that a late cancel does not kill the next request
 	go func() {
 		defer close(watched)
 		select {
@@ -174,7 +175,7 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			return nil, p.failed(err)
 		}
 	}
-	last, moved := time.Duration(0), time.Now() // processor time, and when it last grew
+	last, moved := time.Duration(0), time.Now() // processor time at the last progress, and the time of that progress
 	for {
 		_ = p.replies.SetReadDeadline(time.Now().Add(hang))
 		reply, err := ReadReply(p.in, r.Limits.Output)
@@ -230,12 +231,12 @@ func (p *process) accept(r *Request, w Written) error {
 	return nil
 }
 
-// failed determines why the child does not reply. err is the error of reading or writing.
+// failed returns the reason why the child sends no reply. err is the error of reading or writing.
 func (p *process) failed(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		p.kill(&failure{crashed, "it stood still"})
 	} else if errors.Is(err, ErrFrame) && p.alive() {
-		// The pipe usually ends because the process has ended. Otherwise the child is not a
+		// The read usually fails because the process has ended. Otherwise the child is not a
 		// compiler.
 		select {
 		case <-p.dead:
@@ -276,8 +277,8 @@ func (p *process) failed(err error) error {
 	return f
 }
 
-// isShortage returns whether a text is the error of the library, Go or the system for a lack of memory,
-// threads or files.
+// isShortage returns whether s is an error text about a lack of memory, threads or files, from the
+// library, Go or the system.
 func isShortage(s string) bool {
 	s = strings.ToLower(s)
 	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12",
@@ -289,7 +290,7 @@ func isShortage(s string) bool {
 	return false
 }
 
-// head stores the first bytes that are written to it and discards the rest, which is stack traces.
+// head keeps the first bytes that are written to it. It discards the rest, which is stack traces.
 type head struct {
 	mu sync.Mutex
 	b  []byte

@@ -13,8 +13,9 @@ import (
 // Place is where a compilation runs: in this process or in a child process.
 type Place string
 
-// The places. If a process ended while it compiled in itself, the compiler most likely crashed it.
-// If it ended while its child compiled, the compiler most likely did not.
+// The places. If a node process ended during a compilation in the node process itself, most likely
+// the compiler crashed it. If it ended during a compilation in a child, most likely the compiler
+// was not the cause.
 const (
 	InProcess Place = "here"
 	InChild   Place = "child"
@@ -22,35 +23,36 @@ const (
 
 // Quarantine remembers code that the compiler failed on. Safe for concurrent use.
 //
-// The problem: code that crashes the compiler would be compiled again after every restart, and in
-// the background as often as it is deployed. But a block that calls it must be applied if at all
-// possible, since other nodes can.
+// The problem: without a quarantine, code that crashes the compiler is compiled again after every
+// restart, and in the background as often as it is deployed. But a block that calls such code must
+// be applied if at all possible, because other nodes can apply it.
 //
-// Outline: a file (mark) exists for each running compilation and for each failed one, so the memory
-// outlives a crash of the process. A mark of a compilation in this process that is found at the
-// start means that it ended the process. A mark of a compilation in a child is a suspicion: it
-// counts as a failure after the process has ended that way several times in succession (maxInterrupted).
+// Outline: a mark is a file. It exists for each running compilation and for each code that is
+// barred after a failure, so the quarantine survives a crash of the process. OpenQuarantine finds
+// the marks of compilations that were running when the process ended. If the compilation ran in the
+// process itself, the code is barred. If it ran in a child, the code is only suspected: it is
+// barred after maxInterrupted processes in succession have ended that way.
 //
 // Invariants: background jobs do not compile barred code. Jobs for a block always do, and success
-// clears the mark. Marks of another build are dropped, since its compiler may differ. Memory and
-// files are bounded by mostMarks; the oldest mark is removed first. If the folder cannot be used, marks
-// are kept in memory only: a mark decides only whether to try again.
+// removes the mark. Marks of another build are dropped, because its compiler may differ. mostMarks
+// bounds memory and files; the oldest mark is removed first. If the folder cannot be used, marks
+// are kept only in memory. A mark affects only whether a compilation is tried, never its result.
 type Quarantine struct {
 	dir, build string // dir empty: memory only
 
 	mu     sync.Mutex
 	barred map[string]string // Job.Name -> text of the compiler's failure
-	begun  map[string]int    // number of earlier processes that ended while a child of theirs compiled it
+	begun  map[string]int    // number of earlier processes that ended while a child compiled the code
 	order  []string          // names in barred and begun, oldest first
 }
 
-// mostMarks bounds the number of marks.
+// mostMarks is the maximum number of marks.
 const mostMarks = 4096
 
-// maxInterrupted is the number of consecutive node processes that must end while a child compiles the
-// same code before the code is barred. It is high because a child can hardly harm its parent, while power
-// cuts and kills may happen several times in succession. If code is barred without cause, view calls of
-// it fail until a block has called it.
+// maxInterrupted is the number of consecutive node processes that must end during the compilation
+// of the same code in a child before the code is barred. It is high, because a child can hardly
+// harm its parent, while power cuts and kills may happen several times in succession. If code is
+// barred without cause, its view calls fail until a block has called it.
 const maxInterrupted = 5
 
 // OpenQuarantine reads the marks in dir. If the folder cannot be read or written, marks are kept in
@@ -90,7 +92,7 @@ func OpenQuarantine(dir, build string) *Quarantine {
 	return q
 }
 
-// mark is the content of a file. place is empty if the compiler failed.
+// mark is the content of a file. place is empty if the compiler failed on the code.
 type mark struct {
 	place Place
 	count int // number of earlier processes that ended during the compilation
@@ -125,10 +127,11 @@ func (q *Quarantine) write(name string, m mark) {
 	}
 	m.build = q.build
 	path := q.path(name)
-	// A partial mark counts as none. Renaming makes sure that a mark under its name is complete.
+	// A partial mark would be ignored. Renaming ensures that a mark under its final name is
+	// complete.
 	half := path + halfSuffix
 	if os.WriteFile(half, m.bytes(), 0o600) != nil || os.Rename(half, path) != nil {
-		_ = os.Remove(half) // a full disk would otherwise keep one per contract
+		_ = os.Remove(half) // otherwise a full disk would keep a partial file per contract
 	}
 }
 
@@ -138,16 +141,16 @@ func (q *Quarantine) remove(name string) {
 	}
 }
 
-// Mark records that a compilation begins.
+// Mark records that a compilation begins, unless the code is barred.
 func (q *Quarantine) Mark(name string, place Place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, barred := q.barred[name]; !barred { // a failure takes precedence
+	if _, barred := q.barred[name]; !barred { // a recorded failure stays
 		q.write(name, mark{place: place, count: q.begun[name]})
 	}
 }
 
-// Unmark records that a compilation ended without a conclusion.
+// Unmark records that a compilation ended without telling whether the compiler fails on the code.
 func (q *Quarantine) Unmark(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,7 +183,7 @@ func (q *Quarantine) forget(name string) {
 	}
 }
 
-// Bar records that a compilation failed.
+// Bar records that a compilation failed, for the reason why.
 func (q *Quarantine) Bar(name, why string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,26 +7,26 @@ import (
 	"syscall"
 )
 
-// Self names the running binary, even if its file was replaced or removed.
+// Self names the running binary. The name stays valid if its file was replaced or removed.
 const Self = "/proc/self/exe"
 
-// attributes are the process attributes of a child. It gets no signals of the terminal, and dies
-// with the thread that started it, which lives as long as the pool.
+// attributes returns the process attributes of a child. The child gets no signals of the terminal.
+// It dies with the thread that started it, which lives as long as the pool.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // LowPriority lowers the priority of the calling thread.
 func LowPriority() {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // on Linux the priority of a thread
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // on Linux this sets the priority of a thread
 }
 
-// lower permanently gives all threads of this process, and those that they start, the background
-// priority. It does nothing unless this process leads a process group, which every child does (see
-// attributes): a group of another leader could include other processes.
+// lower permanently gives the background priority to all threads of this process and all threads
+// that they start. It does nothing unless this process leads its process group, which every child
+// does (see attributes). Otherwise the group could include other processes.
 func lower() {
 	if syscall.Getpgrp() == os.Getpid() {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, backgroundNice) // PRIO_PROCESS would affect one thread
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, backgroundNice) // PRIO_PROCESS would affect only one thread
 	}
 }
 
@@ -35,8 +35,8 @@ func prepareChild() {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 }
 
-// dataSize returns the bytes of private writable memory that are mapped, which RLIMIT_DATA limits;
-// 0 if unknown.
+// dataSize returns the size of the mapped private writable memory, in bytes, which RLIMIT_DATA
+// limits; 0 if unknown.
 func dataSize() int64 {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -54,7 +54,8 @@ func dataSize() int64 {
 	return n << 10
 }
 
-// limitMemory limits the writable memory to more bytes above base. Stacks of future threads count.
+// limitMemory limits the writable memory to base plus more bytes. Stacks of future threads count
+// too.
 func limitMemory(base, more int64) {
 	var l syscall.Rlimit
 	if base == 0 || syscall.Getrlimit(syscall.RLIMIT_DATA, &l) != nil {

@@ -10,13 +10,13 @@ import (
 )
 
 // Compile translates wasm to an artifact. It takes 1 to 5 ms per kilobyte of contract, on one core.
-// The error is the code generator's.
+// An error is the code generator's.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 	artifact, err := e.compile(wasm)
 	return withoutMap(artifact), err
 }
 
-// mapSection is the ELF section that maps machine code to wasm.
+// mapSection is the ELF section that maps addresses of machine code to wasm offsets.
 const mapSection = ".wasmtime.addrmap"
 
 // mapped returns whether an artifact has a mapSection that is not empty.
@@ -29,8 +29,8 @@ func mapped(artifact []byte) bool {
 	return s != nil && s.Size > 0
 }
 
-// Whole returns whether an artifact still has its mapSection, because withoutMap did not recognise the
-// artifact's format. Such an artifact is twice as large as necessary.
+// Whole returns whether an artifact still has its mapSection, because withoutMap did not recognise
+// the format. Such an artifact is twice as large as necessary.
 func Whole(artifact []byte) bool {
 	return len(artifact) > 0 && WholeIn(bytes.NewReader(artifact))
 }
@@ -45,11 +45,10 @@ func WholeIn(artifact io.ReaderAt) bool {
 	return s != nil && s.Size >= 4096 || len(f.Sections) == 0
 }
 
-// withoutMap removes the section that maps machine code to wasm from an artifact. The section is
-// half of the artifact. It is only used for the text of backtraces, which no caller reads.
-// wasmtime's C API has no setting that omits it, so it may be present (see Mapless). An artifact
-// that does not have the form of wasmtime 44 (64-bit ELF, sections aligned to pages at most) is
-// returned unchanged.
+// withoutMap removes mapSection from an artifact. The section takes half of the artifact and serves
+// only backtraces, which no caller reads. It may be present because wasmtime's C API has no setting
+// that omits it (see Mapless). withoutMap returns an artifact unchanged if it does not have the
+// form of wasmtime 44: 64-bit ELF, sections aligned to at most a page.
 func withoutMap(artifact []byte) []byte {
 	const (
 		header, section, page = 64, 64, 4096
@@ -91,7 +90,7 @@ func withoutMap(artifact []byte) []byte {
 			return artifact
 		}
 	}
-	// Move the bytes within the artifact, which may have 100 MB, instead of copying it.
+	// Move the bytes within the artifact instead of copying it, because it may have 100 MB.
 	out := artifact[:from+uint64(copy(artifact[from:], artifact[from+cut:]))]
 	le.PutUint64(out[40:], table-cut)
 	for i := range count {

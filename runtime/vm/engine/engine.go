@@ -8,22 +8,22 @@ import (
 // Version is the version of wasmtime. Artifacts of one version do not load in another.
 const Version = "44.0.0"
 
-// Limits of a run. MaxStack is the size of the native stack. It must be large enough for every recursion
-// that the metered stack allows: see Fits.
+// Limits of a run. MaxStack is the size of the native stack in bytes. It must suffice for every
+// recursion that the metered stack allows (see Fits).
 const (
 	MaxMemory   = 128 << 20
-	MaxElements = 65_536 // a contract's own table declares a maximum of 10,000
+	MaxElements = 65_536 // of all tables; a contract's own table declares at most 10,000
 	MaxStack    = 4 << 20
 )
 
-// Slots is the number of runs that the process can have open; further ones wait. An engine has as
-// many instances, plus those that it keeps for reuse (mostKept).
+// Slots is the maximum number of open runs in the process; further runs wait. An engine has as many
+// instances, plus mostKept instances that wait for reuse.
 const (
 	Slots    = 48
 	mostKept = 16
 )
 
-// ValType is a type of a host function's parameter or result, by its number in wasm_valkind_t.
+// ValType is the type of a parameter or result of a host function, as its wasm_valkind_t number.
 type ValType byte
 
 // The types of host functions.
@@ -40,30 +40,31 @@ type Function struct {
 
 // Exports are the names of the exports that the engine uses.
 //
-// Again is present only in modules whose instances can be reset. It is an i64: a lower bound of the
-// first memory byte that is not initially zero, and, shifted left by 32, the end of such bytes.
-// Again followed by a digit, from 0 on, names the globals that can change, other than those of gas
-// and stack. Tables do not change in such modules.
+// Again is present only in modules whose instances can be reset. It is an i64. The low 32 bits are a
+// lower bound of the first memory byte that is not initially zero; the high 32 bits are the end of
+// such bytes. Again followed by a digit, from 0 on, names each global that can change, except those
+// of gas and stack. The tables of such modules do not change.
 type Exports struct{ Gas, Stack, Again string }
 
 // Options configure an engine.
 type Options struct {
 	Functions []Function
 	Exports   Exports
-	Cranelift bool // use the other code generator, for tests; its artifacts do not load in engines without this
+	Cranelift bool // use Cranelift, for tests; its artifacts do not load in engines with Winch
 }
 
 // The library's code generators.
 const (
-	Winch     = "Winch"     // one pass; nearcore's on amd64
-	Cranelift = "Cranelift" // nearcore's on arm64; used where Winch is not available
+	Winch     = "Winch"     // one pass; nearcore uses it on amd64
+	Cranelift = "Cranelift" // nearcore uses it on arm64; used here where Winch is not available
 )
 
 // Host receives the host calls of one run.
 type Host interface {
-	// HostCall runs function fn of Options. args are raw values, an i32 with zeros above. memory is
-	// the linear memory, valid until HostCall returns; nil if the module has none. gas is the value
-	// of the gas global, left its new value. If ok is false, the run ends with Stopped.
+	// HostCall runs function fn of Options. args are raw values; the upper bits of an i32 are zero.
+	// memory is the linear memory, valid until HostCall returns; nil if the module has none. gas is
+	// the value of the gas global before the call, left its value after the call. If ok is false,
+	// the run ends with Stopped.
 	HostCall(fn int, args []uint64, memory []byte, gas int64) (result uint64, left int64, ok bool)
 }
 
@@ -73,12 +74,13 @@ type Call struct {
 	Start  bool   // run the export "start" first
 	Gas    int64  // initial value of the gas global
 	Host   Host
-	// Trace is set for a module that exports a table "trace". When the module calls through that
-	// table, the Host receives a call of the function after the last one of Options, with the
-	// call's i32 as argument.
+	// Trace is set for a module that exports a table "trace". A call of the module through that
+	// table becomes a HostCall whose fn is the number of Options.Functions and whose argument is
+	// the i32 argument of the call.
 	Trace bool
-	// Again means that the same module may soon be called again. The instance is then reset and kept
-	// for the next call, if the module and the system allow it. Again does not affect the result.
+	// Again means that the same module may soon be called again. After the run, the instance is
+	// reset and kept for the next call, if the module and the system allow that. Again does not
+	// affect the result.
 	Again bool
 }
 
@@ -91,7 +93,7 @@ type End uint8
 const (
 	Done    End = iota
 	Trapped     // see Outcome.Trap
-	Stopped     // by a host function
+	Stopped     // a host function ended the run
 )
 
 // Stage is the stage at which a run ended.
@@ -109,7 +111,7 @@ type Outcome struct {
 	Stage Stage
 	Trap  Trap
 	Gas   int64 // final value of the gas global; Call.Gas if the module has none
-	Stack int64 // value of the stack global if the run trapped; 0 if there is none
+	Stack int64 // final value of the stack global if the run trapped; 0 if the module has none
 }
 
 // Trap is a trap code of wasmtime.

@@ -14,14 +14,15 @@ import (
 	"sync"
 )
 
-// Generator returns the code generator of this process's engines: Winch on amd64, if the library
-// can be made to use it and its output is recognised as Winch's; else Cranelift. The C API has no
-// name for Winch (see strategy in shim.c), so the output is checked, once per process.
+// Generator returns the code generator of this process's engines. It is Winch on amd64, if the
+// library can be made to use Winch and its output is recognised as Winch's. Otherwise it is
+// Cranelift. The C API has no name for Winch (see strategy in shim.c), so the output is checked
+// once per process.
 func Generator() string { return settled().generator }
 
 // Mapless returns whether engines of this process omit the table that maps machine code to wasm.
-// The table is not used here (see withoutMap), and a compiler needs a third more memory to make
-// it. The C API has no setting for that either (see address_map in shim.c).
+// The node does not use the table (see withoutMap), and a compiler needs a third more memory to
+// make it. The C API has no setting that omits the table (see address_map in shim.c).
 func Mapless() bool { return settled().mapless }
 
 // Wanted returns the generator that this platform should have.
@@ -32,7 +33,7 @@ func Wanted() string {
 	return Cranelift
 }
 
-// settings are the requested settings that were found effective in the library's output.
+// settings are requested settings that the library's output confirms.
 type settings struct {
 	generator string
 	mapless   bool
@@ -58,7 +59,7 @@ var settled = sync.OnceValue(func() settings {
 	return s
 })
 
-// bare makes an engine without host functions, for one run at a time.
+// bare makes an engine without host functions, which allows one run at a time.
 func bare(winch, mapless bool, space uint64) *Engine {
 	e := &Engine{}
 	e.refs.own()
@@ -70,14 +71,14 @@ func bare(winch, mapless bool, space uint64) *Engine {
 // probe is a module with an empty function.
 var probe = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")
 
-// winchBegins are the first bytes of every function that Winch generates on amd64. They compare
-// the remaining stack with the stack that the function needs, through r11; Cranelift uses another
-// register.
+// winchBegins are the first bytes of every function that Winch generates on amd64. The instructions
+// compare the remaining stack with the stack that the function needs. Winch uses register r11 for
+// that; Cranelift uses another register.
 //
 //	push rbp; mov rbp, rsp; mov r11, [rdi+8]; mov r11, [r11+24]; add r11, imm32
 var winchBegins = []byte("\x55\x48\x89\xe5" + "\x4c\x8b\x5f\x08" + "\x4d\x8b\x5b\x18" + "\x49\x81\xc3")
 
-// madeBy recognises the generator from an artifact of probe.
+// madeBy returns the generator that made an artifact of probe.
 func madeBy(artifact []byte) string {
 	f, err := elf.NewFile(bytes.NewReader(artifact))
 	if err != nil {

@@ -2,8 +2,8 @@ package engine
 
 import "sync/atomic"
 
-// refs counts references to an object: that of its owner and those of its users. The object is
-// freed with the last one.
+// refs counts the references to an object: that of its owner and those of its users. The code that
+// drops the last reference frees the object.
 type refs struct{ n atomic.Int64 }
 
 // own adds the owner's reference.

@@ -14,35 +14,36 @@ import (
 
 // Instance reuse.
 //
-// The problem: a new instance takes ten times as long as resetting one, which matters for short
-// calls of the same contract.
+// The problem: making a new instance takes ten times as long as resetting one, which matters for
+// short calls of the same contract.
 //
 // Invariants:
 //   - A call on a reset instance has exactly the result of a call on a new one: same memory,
-//     globals and tables. Only modules that package prep marks can be reset (GlobalAgain):
-//     everything that a call can change in them can be read, and so restored, from outside.
+//     globals and tables. Only modules that package prep marks can be reset (GlobalAgain): in them,
+//     everything that a call can change can be read and restored from outside.
 //   - Only an instance whose call ended normally is kept. After a trap or a stop it is deleted.
 //   - At most mostKept instances per engine are kept. Closing a module deletes its instances.
 //
-// Outline: the first call of a module with Call.Again keeps its instance after the reset (keepable
-// and set_back in shim.c). The reset restores globals from their initial values and writes back the
-// pages of memory that the system reports as written. The next call takes the instance from kept.
-// If an instance is evicted without a second use, the next skipAfterUnused calls of its module keep
-// none, so that rarely called modules do not displace others.
+// Outline: after a call with Call.Again, the instance is reset and kept (keepable and set_back in
+// shim.c). The reset restores the initial values of globals, and those pages of memory that the
+// system reports as written. The next call of the module takes the instance from kept. If a kept
+// instance is evicted without having been reused, the next skipAfterUnused calls of its module keep
+// none. So rarely called modules do not displace others.
 //
-// Rejected: comparing or copying the whole memory. That takes time in proportion to the memory, and
-// not to what the call wrote. So without the system's report of written pages instances are not
-// reused.
+// Rejected: comparing or copying the whole memory. That takes time in proportion to the size of the
+// memory, not to what the call wrote. So on systems that do not report written pages, instances are
+// not reused.
 
-// knowsPages returns whether the system reports which pages were written: Linux from 6.7 on, with
-// /proc.
+// knowsPages returns whether the system reports which pages were written: Linux from 6.7 on, if
+// /proc is mounted.
 var knowsPages = sync.OnceValue(func() bool { return bool(C.troupe_knows_pages()) })
 
-// skipAfterUnused is how many of the next calls of a module do not keep their instance after a
-// kept instance of this module was evicted without having been reused.
+// skipAfterUnused is the number of calls of a module that keep no instance after a kept instance of
+// that module was evicted without having been reused.
 const skipAfterUnused = 16
 
-// kept are an engine's instances that wait for the next call of their module, the oldest first.
+// kept holds the instances of an engine that wait for the next call of their module, the oldest
+// first.
 type kept struct {
 	mu   sync.Mutex
 	list []keptOne
@@ -51,7 +52,7 @@ type kept struct {
 type keptOne struct {
 	m    *Module
 	c    *C.troupe_kept_t
-	used bool // it was reused at least once
+	used bool // the instance was reused at least once
 }
 
 // take removes and returns an instance of a module; nil if there is none.

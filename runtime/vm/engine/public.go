@@ -11,12 +11,11 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// publicStack is the most stack that the public API allows. The library aborts the process for
-// more.
+// publicStack is the largest stack, in bytes, that the public API allows. The library aborts the
+// process if more is requested.
 const publicStack = 2 << 20
 
-// Form identifies the engine and generator that made an artifact. Artifacts depend on it and on
-// Version.
+// Form identifies the engine and the code generator. Artifacts depend on Form and on Version.
 func Form() string { return "public" }
 
 // Engine compiles modules and runs them. Safe for concurrent use.
@@ -28,15 +27,15 @@ type Engine struct {
 	refs   refs // each module has a reference
 }
 
-// open bounds the open runs of the process.
+// open limits the number of open runs of the process to Slots.
 var open = make(chan struct{}, Slots)
 
-// run is the data of a store, from which host functions find their run.
+// run is the data of a store. Host functions find their run through it.
 type run struct {
 	host    Host
 	memory  *wasmtime.Memory
 	gas     *wasmtime.Global
-	left    int64 // the gas, if the module has no global for it
+	left    int64 // the remaining gas, if the module has no gas global
 	stopped bool
 	panic   any
 	args    [maxParams]uint64
@@ -85,7 +84,7 @@ func kinds(types []ValType) []*wasmtime.ValType {
 	return out
 }
 
-// trapHost is the text of a trap that a host function requested. No outcome contains it.
+// trapHost is the text of a trap that a host function requested. It never gets into an outcome.
 const trapHost = "host"
 
 func (e *Engine) hostFunc(i int) func(*wasmtime.Caller, []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
@@ -160,10 +159,10 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 // Generator returns the code generator.
 func Generator() string { return Cranelift }
 
-// Wanted returns the generator that this engine should have.
+// Wanted returns the generator that this engine should use.
 func Wanted() string { return Cranelift }
 
-// ThreadPerRun returns whether every run gets a thread of its own.
+// ThreadPerRun returns whether every run gets its own thread.
 func ThreadPerRun() bool { return false }
 
 // Module is compiled code that is ready to run. Safe for concurrent use.
@@ -173,7 +172,8 @@ type Module struct {
 	refs refs // each run has a reference
 }
 
-// Load makes a module from an artifact of Compile. The artifact is trusted: it is machine code.
+// Load makes a module from an artifact of Compile. The artifact is machine code, so it must be
+// trusted.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
@@ -181,7 +181,8 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserialize(e.engine, artifact) })
 }
 
-// LoadFile is Load of a file. The file is mapped and must not change while the module lives.
+// LoadFile is Load for an artifact in a file. The file is mapped and must not change until the
+// module is freed.
 func (e *Engine) LoadFile(path string) (*Module, error) {
 	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserializeFile(e.engine, path) })
 }
@@ -276,7 +277,7 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// ended translates the error of a run to its outcome.
+// ended sets in out how a run ended, from the error of wasmtime.
 func (r *run) ended(out Outcome, err error) (Outcome, error) {
 	var trap *wasmtime.Trap
 	switch {

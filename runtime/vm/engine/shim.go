@@ -24,22 +24,23 @@ import (
 
 const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // the two constants are equal
 
-// A raw value is read as two words. TestLibrary checks the other declarations of library.h.
+// A raw value is read as two words, so its size must be 16 bytes. TestLibrary checks the other
+// declarations of library.h.
 var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 
-// slot is the Go half of a run. C refers to it by its index, since it must not keep Go pointers.
+// slot is the Go side of a run. C refers to it by its index, because C must not keep Go pointers.
 type slot struct {
 	call   *C.troupe_call_t
 	method *C.char // the method's name in C memory
 	room   int     // bytes allocated for method
 	host   Host
-	funcs  []Function // of the engine
+	funcs  []Function // host functions of the engine
 	args   [maxParams]uint64
-	panic  any // panic of a host function, with its stack; nil: none
+	panic  any // panic of a host function, with its stack trace; nil: none
 	_      [64]byte
 }
 
-// slots are the slots of the process. free has the indices of the unused ones.
+// slots are the slots of the process. free contains the indices of the unused slots.
 var (
 	slots [Slots]slot
 	free  = make(chan uint32, Slots)
@@ -67,16 +68,16 @@ type Engine struct {
 	kept   kept
 }
 
-// reservation is the address space of a linear memory. If it covers everything that a 32-bit index
-// can reach, loads and stores need no bounds check.
+// reservation is the address space of a linear memory, in bytes. If it covers every address that a
+// 32-bit index can reach, loads and stores need no bounds check.
 const (
 	reservation = 4 << 30
 	guard       = 32 << 20 // the library's default, before and after the memory
 )
 
-// chosen returns the reservation of all engines of the process; 0 if there is no address space.
-// The reservation is tested first, because the library aborts the process if it cannot reserve its
-// pool.
+// chosen returns the reservation that all engines of the process use; 0 if there is not enough
+// address space. It tests first whether the address space is available, because the library aborts
+// the process if it cannot reserve its pool.
 var chosen = sync.OnceValue(func() uint64 {
 	return choose(func(bytes uint64) bool { return bool(C.troupe_can_reserve(C.uint64_t(bytes))) })
 })
@@ -90,8 +91,8 @@ func choose(canReserve func(bytes uint64) bool) uint64 {
 	return 0
 }
 
-// Form identifies the engine, the generator, and how machine code addresses memory. Artifacts
-// depend on it and on Version.
+// Form identifies the engine, the code generator, and how machine code addresses memory. Artifacts
+// depend on Form and on Version.
 func Form() string { return form(Generator(), chosen()) }
 
 func form(generator string, space uint64) string {
@@ -132,7 +133,7 @@ func typeData(t []ValType) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsaf
 
 func byteData(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// text frees an error of the library and returns its text.
+// text frees an error of the library and returns the error's text.
 func text(err *C.wasmtime_error_t) string {
 	var buf [1024]byte
 	n := C.troupe_error_text(err, (*C.char)(unsafe.Pointer(&buf[0])), C.size_t(len(buf)))
@@ -163,7 +164,7 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	}
 	var out C.wasm_byte_vec_t
 	err := C.wasmtime_module_serialize(m, &out)
-	// Free the module before a third copy of the artifact exists, which may have 80 MB.
+	// Free the module before the artifact, which may have 80 MB, is copied once more.
 	C.wasmtime_module_delete(m)
 	if err != nil {
 		return nil, faultf("serialize: %s", text(err))
@@ -173,11 +174,11 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 }
 
 // init locks the process's first thread to the main goroutine, which runs no contracts. The stack
-// of that thread depends on the shell's limit.
+// size of the first thread depends on the shell's limit.
 func init() { runtime.LockOSThread() }
 
-// ThreadPerRun returns whether the threads of this process have too little stack, so that every run
-// gets a thread of its own.
+// ThreadPerRun returns whether every run gets its own thread, because the threads of this process
+// have too little stack.
 func ThreadPerRun() bool {
 	return uint64(C.troupe_thread_stack()) < MaxStack+uint64(C.troupe_stack_spare())
 }
@@ -187,10 +188,11 @@ type Module struct {
 	e    *Engine
 	pre  *C.wasmtime_instance_pre_t
 	refs refs         // each run has a reference
-	pass atomic.Int32 // number of calls that keep no instance, since a kept one was not used
+	pass atomic.Int32 // number of next calls that keep no instance, because a kept instance was not reused
 }
 
-// Load makes a module from an artifact of Compile. The artifact is trusted: it is machine code.
+// Load makes a module from an artifact of Compile. The artifact is machine code, so it must be
+// trusted.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
@@ -200,7 +202,8 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	})
 }
 
-// LoadFile is Load of a file. The file is mapped and must not change while the module lives.
+// LoadFile is Load for an artifact in a file. The file is mapped and must not change until the
+// module is freed.
 func (e *Engine) LoadFile(path string) (*Module, error) {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
@@ -301,11 +304,11 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// runOnOtherThread runs a call on another of Go's threads. The process's first thread has as much
-// stack as the shell's limit allows, the others as much as a run may need. The calling goroutine
-// is locked to its thread, so that Go does not run the new goroutine on it. A thread that C
-// creates for a run costs ten times as much, and Go's signal handlers are not prepared for it.
-// Only processes whose threads are all too small use such threads (ThreadPerRun).
+// runOnOtherThread runs a call on another thread of Go. The stack of the process's first thread is
+// as large as the shell's limit allows; all other threads have enough for a run. The calling
+// goroutine stays locked to its thread, so Go runs the new goroutine on another one. A thread that
+// C creates for a run would cost ten times as much, and Go's signal handlers do not expect such
+// threads. They are used only if all threads of the process have too little stack (ThreadPerRun).
 func runOnOtherThread(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -328,8 +331,8 @@ func (s *slot) setMethod(name string) {
 	s.call.method, s.call.method_len = s.method, C.size_t(len(name))
 }
 
-// troupeHostCall is called by the shim on the run's own thread. No panic may unwind through C: it
-// becomes a trap here, and Run returns it as a fault.
+// troupeHostCall is called by the shim on the run's own thread. A panic must not unwind through C, so
+// it becomes a trap here, and Run returns it as a fault.
 //
 //export troupeHostCall
 func troupeHostCall(index, fn C.uint32_t, raw unsafe.Pointer, memory *C.uint8_t, memoryLen C.size_t, gas *C.int64_t) (ok C.bool) {
