@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// block handles a block from a peer or of this node's own: it adds the block to the pool and starts
-// the next import.
+// block handles a received or own block: it adds the block to the pool and starts the next import.
+// For an own block, from is empty.
 func (n *Node) block(from Peer, b *primitives.Block) {
 	delete(n.missing, b.Hash())
-	// The importer emits what becomes of the block.
+	// The importer's effects (emit) report the result.
 	if checked, _ := n.blocks.Take(blockpool.Block{Block: b, From: string(from)}, uint64(n.now)); checked {
 		n.noteHigherBlock(b.Header)
 	}
@@ -33,14 +33,14 @@ func (n *Node) emit(e importer.Effect) {
 	case importer.BadBody:
 		n.note(e.Err, "chunk body %v not kept", short(e.Chunk))
 	case importer.Dropped:
-		if engine.VerdictOf(e.Err) != engine.VerdictStale { // every peer relays a block
+		if engine.VerdictOf(e.Err) != engine.VerdictStale { // stale copies are normal: every peer relays a block
 			n.note(e.Err, "block %d %v not kept", e.Block.Header.Height, short(e.Block.Hash()))
 		}
 	case importer.Ahead:
 		n.requestHeaders(Peer(e.From))
 	case importer.Imported:
 		n.imported(e.Accepted)
-	case importer.OwnFailed: // the node imports its own blocks like those of peers
+	case importer.OwnFailed: // not emitted, because own blocks are imported like peers' blocks
 	case importer.Failed:
 		if e.Run != nil {
 			e.Run.Import.Drop()
@@ -50,11 +50,11 @@ func (n *Node) emit(e importer.Effect) {
 }
 
 // noteHigherBlock sets highestVoted to h if h is higher and contains approvals by two thirds of the
-// stake. Only these approvals prove that the network has reached h's height; the producer's
-// signature alone does not.
+// stake. These approvals prove that the network has reached h's height; the producer's signature
+// alone does not.
 func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	if h.Height <= n.blocks.Tip()+1 || n.highestVoted != nil && h.Height <= n.highestVoted.Height {
-		return // a regular next block, or not higher than the highest one
+		return // the regular next block, or not higher than highestVoted
 	}
 	switch voted, err := n.e.Voted(h); {
 	case err != nil:
@@ -65,7 +65,7 @@ func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 }
 
 // highestKnown returns the highest header that is known to contain approvals by two thirds of the
-// stake, or nil.
+// stake. It returns nil if there is none.
 func (n *Node) highestKnown() *primitives.BlockHeader {
 	if h := n.e.HighestHeader(); h != nil && (n.highestVoted == nil || h.Height > n.highestVoted.Height) {
 		return h
@@ -73,9 +73,9 @@ func (n *Node) highestKnown() *primitives.BlockHeader {
 	return n.highestVoted
 }
 
-// requestMissing requests what the pool needs to import a block. Chunk bodies are requested only if
-// the block's parent is imported. Chunk bodies of orphans are requested later, unless they arrive
-// without a request.
+// requestMissing requests what the pool needs to import a block. It requests chunk bodies only if
+// the block's parent is imported. For an orphan it requests them later, unless they arrive without
+// a request.
 func (n *Node) requestMissing(e *importer.Missing) {
 	h := e.Block.Header
 	if !e.Parent.IsZero() {
@@ -105,8 +105,8 @@ func (n *Node) requestMissing(e *importer.Missing) {
 	}
 }
 
-// addBody adds a chunk with its body to the block pool. The body is complete for the shards that
-// this node holds.
+// addBody adds a chunk with its body to the block pool. The body must be complete for the shards
+// that this node holds.
 func (n *Node) addBody(c *primitives.Chunk) {
 	switch err := n.blocks.TakeBody(c, ""); {
 	case err == nil, errors.Is(err, blockpool.ErrUnwanted), errors.Is(err, blockpool.ErrStale), n.fatal != nil:
@@ -115,8 +115,8 @@ func (n *Node) addBody(c *primitives.Chunk) {
 	}
 }
 
-// importNext begins imports until one has running jobs, no block is ready, or MaxAhead blocks are
-// in flight to the disk.
+// importNext begins imports. It stops when an import has running jobs, no block is ready, or
+// MaxAhead imported blocks are not on disk yet.
 func (n *Node) importNext() {
 	for n.fatal == nil && n.inFlight() < engine.MaxAhead {
 		r := n.blocks.Next(uint64(n.now))
@@ -137,7 +137,7 @@ func (n *Node) inFlight() (count int) {
 	return count
 }
 
-// startJobs hands out the jobs of an import.
+// startJobs starts the jobs of an import. When all have run, it finishes the import.
 func (n *Node) startJobs(r *importer.Run) {
 	if r.Start(func(j *engine.Job) {
 		n.run(j.Run, func() {
@@ -197,8 +197,8 @@ func (n *Node) persisted() {
 	n.importNext()
 }
 
-// partsHead returns the event with the new head for package chunkparts. If the node is far behind,
-// the event includes the highest known header. It tells chunkparts to request the parts of old
+// partsHead returns the event with which package chunkparts learns the new head. If the node is far
+// behind, the event includes the highest known header. chunkparts then requests the parts of old
 // chunks at once, because peers no longer forward them.
 func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) chunkparts.Head {
 	out := chunkparts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}

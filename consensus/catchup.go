@@ -7,32 +7,32 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds and intervals, those of nearcore (chain/client/src/sync/{header,block}.rs,
+// Bounds and intervals, as in nearcore (chain/client/src/sync/{header,block}.rs,
 // view_client_actor.rs). Times are in ns.
 const (
 	MaxHeaders          = 512 // headers in one response
-	maxRouteAhead       = 16  // blocks that are requested above the tip
+	maxRouteAhead       = 16  // blocks above the tip that are requested at a time
 	headersRetry  int64 = 2_000_000_000
-	blockRetry    int64 = 800_000_000 // until a block is requested again, then from all connected peers
+	blockRetry    int64 = 800_000_000 // pause before a block is requested again, from all connected peers
 	maxTries            = 20
-	maxBehind           = 4 // heights; a node further behind produces no chunks, because they would be too late
+	maxBehind           = 4 // heights; a node that is further behind produces no chunks, because they would be late
 )
 
-// isBehind reports whether the head is more than maxBehind heights below the highest known block.
+// isBehind returns whether the head is more than maxBehind heights below the highest known block.
 func (n *Node) isBehind() bool {
 	at := n.highestKnown()
 	return n.head != nil && at != nil && at.Height > n.head.height+maxBehind
 }
 
-// missing is a block that was requested and has not arrived.
+// missing is a requested block that has not arrived.
 type missing struct {
 	from  Peer
 	last  int64
 	tries int
 }
 
-// requestBlock requests a block from the peer that referred to it. If from is empty, it requests
-// the block from all connected peers.
+// requestBlock requests a block from the peer that referred to the block. If from is empty, it
+// requests the block from all connected peers.
 func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
 	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Pool().Has(hash) || len(n.missing) >= MaxMissing {
 		return
@@ -64,8 +64,8 @@ func (n *Node) retryRequests() {
 	}
 }
 
-// requestHeaders requests the headers after the head from a peer that is far ahead. Without these
-// headers the node does not know the epochs and producers of that peer's blocks.
+// requestHeaders requests the headers after this node's head from a peer that is far ahead. Without
+// these headers, this node does not know the epochs and producers of that peer's blocks.
 func (n *Node) requestHeaders(from Peer) {
 	if n.headersAskedAt != 0 && n.now-n.headersAskedAt < headersRetry {
 		return
@@ -80,7 +80,7 @@ func (n *Node) requestHeaders(from Peer) {
 	n.sendPeer(from, q)
 }
 
-// answerHeaders sends the headers after the first of the hashes that is on this node's chain.
+// answerHeaders sends the headers that follow the first of hashes that is on this node's chain.
 func (n *Node) answerHeaders(from Peer, hashes []primitives.Hash) {
 	s := n.e.Store()
 	for _, hash := range hashes {
@@ -127,7 +127,7 @@ func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	n.importNext()
 }
 
-// requestRoute requests the next blocks of n.route that are not imported yet.
+// requestRoute requests the first blocks of n.route that are not imported yet.
 func (n *Node) requestRoute() {
 	for len(n.route) > 0 && n.e.Imported(n.route[0]) != nil {
 		n.route = n.route[1:]

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// makeChunks produces those chunks on the head whose producer is this validator, and sends their
-// parts and witnesses.
+// makeChunks produces the chunks on the head of which this validator is the producer. It sends
+// their parts and witnesses.
 func (n *Node) makeChunks() {
 	h := n.head
 	if n.me == "" || n.isBehind() {
@@ -54,8 +54,8 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
 	n.stepParts(chunkparts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
-	// The state that the witness needs may be gone after a restart, or because the shard was caught
-	// up after that state.
+	// The state for the witness is missing after a restart, or if the shard was caught up after
+	// that state.
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) {
 		n.note(err, "sends no witness of shard %d on %d", id, h.height)
 		return nil
@@ -114,14 +114,14 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 }
 
-// readyChunk records a chunk of which this node has received its own parts. The next block that
-// this node produces includes, for each shard, the first such chunk on its parent.
+// readyChunk records a chunk of which this node has received its own parts. If this node produces
+// the next block, the block includes the first recorded chunk of each shard on its parent.
 func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
 	if at := n.e.Imported(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
-		return // no block can include it, and it must not take the place of a valid chunk
+		return // no block can include the chunk, so it must not replace a valid chunk
 	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
 		n.noteActivity(h.HeightCreated)
@@ -136,7 +136,8 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	}
 }
 
-// storedChunk returns a known chunk, complete or as stored, or nil if it is unknown.
+// storedChunk returns a known chunk, complete or in the stored form, or nil if the chunk is
+// unknown.
 func (n *Node) storedChunk(hash primitives.Hash) *primitives.Chunk {
 	if c := n.complete[hash]; c != nil {
 		return c

@@ -11,16 +11,16 @@
 //	        (chain/blockpool); chunk parts (chain/chunkparts); witnesses and endorsements
 //	        (chain/partialwitness); transaction pools (chain/txpool); what was signed (Signatures)
 //	units   times in ns since 1970, heights in blocks
-//	bound   the bounds of the packages above; MaxParked approvals of an account for unknown
-//	        blocks; MaxMissing requested blocks
+//	bound   the bounds of the packages above; MaxParked approvals of unknown blocks for each
+//	        account; MaxMissing requested blocks
 //	errors  an invalid message is dropped and noted; a fault of this node is Out.Fatal, after
 //	        which the node does nothing more
 //	source  nearcore chain/client/src/{client,client_actor,chunk_inclusion_tracker}.rs,
 //	        chain/client/src/sync
 //
 // The package has no goroutine, clock, socket or random source: equal events at equal times cause
-// equal effects. Package internal/sim uses this to run a cluster in one process, reproducibly from
-// a seed. The program around a Node (the shell) provides these things. Its loop is:
+// equal effects. So package internal/sim can run a cluster in one process, reproducibly from a
+// seed. The program around a Node (the shell) provides these things. Its loop is:
 //
 //	n, err := consensus.New(consensus.Options{Engine: e, Account: a, Key: k, ...}, now())
 //	...
@@ -46,5 +46,5 @@
 //		out = n.Step(now(), ev)
 //	}
 //
-// The shell's loop gets Persisted from Options.OnPersisted. Node is not safe for concurrent use.
+// Options.OnPersisted sends Persisted to the shell's loop. Node is not safe for concurrent use.
 package consensus

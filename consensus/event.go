@@ -29,7 +29,7 @@ type HeadersRequest struct{ Hashes []primitives.Hash }
 // Headers is the response to a HeadersRequest: headers, parents first.
 type Headers struct{ List []*primitives.BlockHeader }
 
-// Forwarded is a witness part that another validator forwards.
+// Forwarded is a witness part that its first receiver forwards to the other validators.
 type Forwarded struct{ *primitives.PartialWitness }
 
 // Event is an input of Node.Step: one of the types below.
@@ -58,8 +58,8 @@ type Persisted struct{}
 type ShardsChanged struct{}
 
 // KeyChanged is an event: the account has another signing key. With the zero key the node signs
-// nothing. The record of signatures stays in force: the node signs nothing that contradicts a
-// signature by the previous key.
+// nothing. The record of signatures stays valid: the node signs nothing with the new key that
+// contradicts a signature by the old key.
 type KeyChanged struct{ Key primitives.SecretKey }
 
 func (KeyChanged) event()    {}
@@ -70,14 +70,14 @@ func (Done) event()          {}
 func (Persisted) event()     {}
 func (ShardsChanged) event() {}
 
-// Send is an outgoing message. Its receiver is the validator To; if that is empty, the connected
-// peer Peer; if both are empty, all connected peers.
+// Send is an outgoing message. If To is set, the receiver is that validator. Otherwise, if Peer is
+// set, it is that connected peer. If neither is set, the receivers are all connected peers.
 type Send struct {
 	To      primitives.AccountID
 	Peer    Peer
 	Message Message
-	Again   bool // the block was broadcast before, and the head has not moved since
-	// Ask names further peers that can respond to a ChunkRequest. It may be nil.
+	Again   bool // repeats the broadcast of a block, because the head has not changed since
+	// Ask names further peers that can answer a ChunkRequest. nil: there are none.
 	Ask *chunkparts.Ask
 }
 
@@ -125,13 +125,13 @@ func (r *ChunkRefusal) Unwrap() error { return r.Err }
 
 // Out contains the effects of a step. The shell carries them out in the order of the fields.
 type Out struct {
-	Save      []byte             // encoded Signatures to write to the disk before Send; nil: unchanged
-	Send      []Send             //
-	Jobs      []Job              //
-	Imported  []*engine.Accepted // blocks added to the chain; perhaps not on disk yet
-	Persisted []*engine.Accepted // blocks that are on disk now
-	Wake      int64              // time of the next Tick, ns since 1970; 0: none
-	Notes     []Note             //
+	Save      []byte             // encoded Signatures to write to disk before Send; nil: unchanged
+	Send      []Send             // messages
+	Jobs      []Job              // work for other goroutines
+	Imported  []*engine.Accepted // blocks that were added to the chain; they may not be on disk yet
+	Persisted []*engine.Accepted // imported blocks that are on disk now
+	Wake      int64              // time of the next Tick, in ns since 1970; 0: none
+	Notes     []Note             // lines for logs and traces
 	Refused   []error            // invalid blocks and chunks of peers: *Refusal or *ChunkRefusal
-	Fatal     error              // why the node cannot continue; nil: it can
+	Fatal     error              // error after which the node cannot continue; nil: none
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// head is the persisted head on which the node produces and approves blocks, with the assignments
-// of its children.
+// head is the persisted head on which the node produces and approves blocks, with the validators of
+// its children.
 type head struct {
 	block      *primitives.Block
 	hash       primitives.Hash
@@ -22,22 +22,22 @@ type head struct {
 	epoch      primitives.EpochID // epoch of the head's children
 	layout     primitives.ShardLayout
 	approvers  []chain.Approver  // approvers of the head's children
-	approves   bool              // this validator is an approver
-	next       []chain.Approver  // approvers in the epoch after that; nil: not computed yet
-	made       primitives.Height // height of the block that was produced on the head; 0: none
-	endorsedAt int64             // when a block with enough, but not all endorsements was first ready; 0: not yet
+	approves   bool              // this validator is one of approvers
+	next       []chain.Approver  // approvers in the epoch after the children's epoch; nil: not computed yet
+	made       primitives.Height // height of the block that this node produced on the head; 0: none
+	endorsedAt int64             // time at which a block with enough endorsements, but not all, was first ready; 0: not yet
 }
 
-// endorsementWait is how long, in ns, a block with enough endorsements waits for the missing ones.
-// The wait starts again with each endorsement that arrives, but in total lasts at most twice
-// endorsementWait. It exists because the blocks of a neard contain endorsements that arrive
-// slightly late: neard checks only periodically whether it can produce a block
-// (block_production_tracking_delay). The wait is also limited to an eighth of the time until an
-// approval, so that a block is at most a quarter of that time late. There is no wait in eager mode,
-// or if approvals arrive later than endorsements, as they do with neard's delays.
+// endorsementWait is how long, in ns, a block with enough endorsements waits for missing
+// endorsements. The wait starts again with each endorsement that arrives, but lasts at most twice
+// endorsementWait in total. A neard checks only periodically whether it can produce a block
+// (block_production_tracking_delay), so its blocks contain endorsements that arrive slightly late.
+// The wait has the same effect. It is also limited to an eighth of the time until an approval, so
+// that a block is at most a quarter of that time late. There is no wait in eager mode, or if
+// approvals arrive later than endorsements, as they do with neard's delays.
 const endorsementWait = 10 * ms
 
-// setHead makes a block the head. If the block is on disk, it also produces the chunks on it.
+// setHead makes a block the head. If the block is on disk, it also produces chunks on the block.
 func (n *Node) setHead(at *engine.BlockNode) {
 	h := &head{block: at.Block, hash: at.Hash, height: at.Height(), final: n.e.Final().Height}
 	err := n.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -57,7 +57,7 @@ func (n *Node) setHead(at *engine.BlockNode) {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
 	n.head, n.headAt = h, n.now
-	// Endorsements of chunks on the new head may be deferred already: keep those.
+	// Deferred endorsements may be for chunks on the new head. Keep those.
 	n.deferred = slices.DeleteFunc(n.deferred, func(s partialwitness.Send) bool {
 		e, ok := s.Body.(*primitives.ChunkEndorsement)
 		return !ok || e.Metadata.HeightCreated <= h.height
@@ -73,7 +73,7 @@ func (n *Node) setHead(at *engine.BlockNode) {
 	}
 }
 
-// isMe reports whether this node signs for the account with this key.
+// isMe returns whether this node signs for the account with this key.
 func (n *Node) isMe(account primitives.AccountID, key primitives.PublicKey) bool {
 	return account == n.me && n.public != "" && n.public == key
 }
@@ -86,15 +86,15 @@ func (n *Node) setKey(key primitives.SecretKey) {
 	}
 }
 
-// candidate is a chunk that the next block may include, with the endorsements in the order of its
-// validators.
+// candidate is a chunk that the next block may include. signatures are its endorsements, in the
+// order of the chunk's validators.
 type candidate struct {
 	chunk      *primitives.Chunk
 	signatures []primitives.Signature
 }
 
 // candidates returns, by shard index, the chunks on the head that have enough endorsements. all
-// says that every shard has such a chunk. full says that all validators of these chunks have
+// means that every shard has such a chunk. full means that all validators of these chunks have
 // endorsed them.
 func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	h := n.head
@@ -121,12 +121,12 @@ func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	return out, all, full, nil
 }
 
-// isEager reports whether the node approves blocks at once. It does so in eager mode, as long as
-// there are transactions or receipts to process.
+// isEager returns whether the node approves blocks at once. In eager mode it does so while there
+// are transactions or receipts to process.
 func (n *Node) isEager() bool { return n.o.Eager && n.head.height < n.activeUntil }
 
-// endorsementDeadline returns the time until which a block with enough endorsements waits for the
-// missing ones.
+// endorsementDeadline returns the time until which a block with enough endorsements waits for
+// missing endorsements.
 func (n *Node) endorsementDeadline() int64 {
 	h := n.head
 	if h.endorsedAt == 0 {
@@ -136,8 +136,8 @@ func (n *Node) endorsementDeadline() int64 {
 	return min(n.endorsed, h.endorsedAt+each) + each
 }
 
-// makeBlock produces the next block if this node is the producer and the block is ready. It returns
-// the time at which to try again, or 0 if there is no use in trying again before another event.
+// makeBlock produces the next block if this node is the producer and the block is ready. Otherwise
+// it returns the time at which to try again; 0: only another event can make the block ready.
 func (n *Node) makeBlock() (wait int64) {
 	h := n.head
 	if h.made != 0 || n.me == "" {
@@ -158,7 +158,7 @@ func (n *Node) makeBlock() (wait int64) {
 		if !n.isMe(p.AccountID, p.PublicKey) {
 			continue
 		}
-		if height <= n.signed.Block { // this validator has already signed a block of this height
+		if height <= n.signed.Block { // this validator has already signed a block of this height or a higher one
 			continue
 		}
 		if !known {
@@ -228,7 +228,7 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 // short returns the first 8 characters of a hash, for notes.
 func short(h primitives.Hash) string { return h.String()[:8] }
 
-// rekey changes the signing key. In epochs for which the account is registered with another key,
+// rekey changes the signing key. In an epoch for which the account is registered with another key,
 // the node signs nothing.
 func (n *Node) rekey(key primitives.SecretKey) {
 	if n.me == "" {

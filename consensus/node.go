@@ -77,10 +77,10 @@ const (
 	MaxParked    = 16          // approvals of one account for unknown blocks
 	MaxMissing   = 256         // blocks that are requested at a time
 	MaxWaiting   = 4096        // transactions in the pool of one shard
-	maxPoolBytes = 100_000_000 // their total size in bytes
+	maxPoolBytes = 100_000_000 // bytes of transactions in the pool of one shard
 )
 
-// housekeeping is the interval at which unanswered requests are repeated, in ns (nearcore
+// housekeeping is the interval, in ns, at which unanswered requests are repeated (nearcore
 // chunk_request_retry_period).
 const housekeeping int64 = 400_000_000
 
@@ -97,65 +97,64 @@ type Options struct {
 	Key primitives.SecretKey
 	// Delays are the timers of doomslug, in ns.
 	Delays doomslug.Delays
-	// Vote is the latest_protocol_version in produced blocks. 0: the one of the engine's upgrade
-	// schedule.
+	// Vote is the latest_protocol_version in produced blocks. 0: the version of the engine's
+	// upgrade schedule.
 	Vote primitives.ProtocolVersion
-	// Signed is the last Out.Save that was persisted. nil: the account has never signed anything.
-	// If Signed is older than that, the account may sign contradicting messages.
+	// Signed is the Out.Save that was persisted last. nil: the account has never signed anything.
+	// With an older Signed, the account may sign contradicting messages.
 	Signed []byte
-	// Verify reports whether a signature of the given data is valid.
+	// Verify returns whether a signature of the given data is valid.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// OnSigned, unless nil, is called with each signature that this node makes, so that a cache
-	// behind Verify can store it.
+	// OnSigned is called with each signature that this node makes. A cache behind Verify can store
+	// it. nil: not called.
 	OnSigned func(primitives.Signature, []byte, primitives.PublicKey)
-	// Known reports whether the signature of a transaction was verified before. nil: Verify is
+	// Known returns whether the signature of a transaction was verified before. nil: Verify is
 	// called for every transaction.
 	Known func(*primitives.SignedTransaction) bool
-	// Random returns a number from 0 to n-1. It serves to choose peers. The simulator passes a
-	// deterministic function.
+	// Random returns a number from 0 to n-1. The node uses it to choose peers. The simulator passes
+	// a deterministic function.
 	Random func(n int) int
 	// Seed determines the order in which the pools return transactions. The zero value is valid.
 	Seed primitives.Hash
-	// Eager makes the node approve blocks at once, as long as there are transactions or receipts to
-	// process. Otherwise it approves a block after Delays.Endorsement, as neard does.
+	// Eager makes the node approve blocks at once while there are transactions or receipts to
+	// process. Otherwise the node approves a block after Delays.Endorsement, as neard does.
 	Eager bool
-	// Holds reports whether an account is known to hold the state of a shard, so that it needs no
-	// witness. nil: no account is.
+	// Holds returns whether an account is known to hold the state of a shard, so that the account
+	// needs no witness. nil: no account is known to.
 	Holds func(primitives.AccountID, primitives.ShardID) bool
-	// OnPersisted, unless nil, is called on any goroutine when imported blocks have reached the
-	// disk. The shell must then call Step with Persisted. If OnPersisted is nil, the shell must
-	// learn of that in another way.
+	// OnPersisted is called on any goroutine when imported blocks have reached the disk. The shell
+	// must then call Step with Persisted. With a nil OnPersisted, the shell must detect that in
+	// another way.
 	OnPersisted func()
-	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
-	// does not decrease when the system clock is set back.
+	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step. That
+	// time does not decrease when the system clock is set back.
 	Wall func() uint64
-	// Counters, unless nil, count the results of checking messages that contain an anchor.
+	// Counters count the results of checking messages that contain an anchor. nil: not counted.
 	Counters *Counters
 	// Planted is the set of bugs that this node has, for tests of the simulator. 0: none.
 	Planted Planted
 }
 
-// Counters count the results of checking those messages about chunks that contain an anchor. Safe
-// for concurrent use. The zero value is ready to use.
+// Counters count the results of checking the anchors in messages about chunks. Safe for concurrent
+// use. The zero value is ready to use.
 type Counters struct {
 	Chunks    anchor.Counters // partial chunks
 	Witnesses anchor.Counters // witness parts, contract accesses, deployed code
 }
 
-// Planted is a set of bugs that tests of the simulator give to a node, to check that the simulator
-// detects them.
+// Planted is a set of bugs. Tests give them to a node to check that the simulator detects them.
 type Planted uint32
 
 // The bugs.
 const (
 	PlantedThreshold  Planted = 1 << iota // produces a block with too few approvals
-	PlantedForget                         // forgets after a restart what was signed
+	PlantedForget                         // forgets signatures at a restart
 	PlantedEndorse                        // endorses witnesses unchecked, and produces wrong chunks
 	PlantedUnendorsed                     // includes chunks without endorsements
 	PlantedEarly                          // approves a block before it is on disk
 	PlantedStaleHead                      // does not repeat requests
 	PlantedDropReady                      // forgets chunks if their block arrives late
-	PlantedSkip                           // endorses a height that it has skipped
+	PlantedSkip                           // endorses a height after it has skipped that height
 	PlantedOrphans                        // drops orphans and does not request their parents
 	PlantedNoForward                      // neither forwards nor requests chunk parts
 )
@@ -168,44 +167,44 @@ type Node struct {
 	o           Options
 	e           Chain
 	me          primitives.AccountID
-	public      primitives.PublicKey // the public key of o.Key; empty: signs nothing
+	public      primitives.PublicKey // public key of o.Key; empty: the node signs nothing
 	now         int64
 	out         *Out
-	ownMessages []Send // messages to this validator itself, not handled yet
+	ownMessages []Send // messages of this validator to itself, not handled yet
 	signed      *Signatures
-	unsaved     bool // this step has signed something that is not in Out.Save yet
+	unsaved     bool // this step has made a signature that is not in Out.Save yet
 	tracker     *doomslug.Tracker
 	head        *head
-	parked      map[primitives.AccountID][]parked // approvals of unknown blocks, by account, ascending by target
+	parked      map[primitives.AccountID][]parked // approvals of unknown blocks, by account; ascending by target height
 	again       repeatedVote
 
 	blocks *importer.Importer
-	// The highest block above the tip that is known to contain approvals by two thirds of the
-	// stake, or nil.
+	// highestVoted is the highest block above the tip that is known to contain approvals by two
+	// thirds of the stake, or nil.
 	highestVoted   *primitives.BlockHeader
-	produced       map[primitives.Hash]primitives.Height // heights of own blocks above the final one, by hash
+	produced       map[primitives.Hash]primitives.Height // heights of own blocks above the final block, by hash
 	missing        map[primitives.Hash]*missing
-	route          []primitives.Hash // hashes of headers above the blocks, ascending
+	route          []primitives.Hash // hashes of headers above the imported blocks, ascending by height
 	headersAskedAt int64             // time of the last request for headers; 0: never
 
 	parts    *chunkparts.Pool
 	complete map[primitives.Hash]*primitives.Chunk // complete chunks above the final block, by hash
-	// Chunks that a block may include, by parent and shard.
+	// ready are the chunks that a block may include, by parent and shard.
 	ready         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader
 	waitingChunks map[primitives.Hash][]*primitives.Chunk // complete chunks whose parent is unknown, by parent
 	assigned      *assignments
 	witnesses     *partialwitness.Tracker // nil: this node has no account
 	votes         *partialwitness.Endorsements
-	// Endorsements of chunks on the head, for producers of later heights: they are sent if a height
-	// is skipped.
+	// deferred are endorsements of chunks on the head, for the producers of later heights. They are
+	// sent only if a height is skipped.
 	deferred []partialwitness.Send
-	endorsed int64 // time of the last endorsement that arrived
+	endorsed int64 // time at which the last endorsement arrived
 	pools    map[primitives.ShardID]*txpool.Pool
 
 	jobs        map[uint64]func()
 	lastJob     uint64
 	sweep       int64             // time of the next housekeeping
-	activeUntil primitives.Height // up to this height there are transactions or receipts to process
+	activeUntil primitives.Height // there may be transactions or receipts to process up to this height
 	headAt      int64             // time at which the head was set or last broadcast
 	fatal       error
 }
@@ -262,7 +261,7 @@ func (n *Node) Start(now int64) Out {
 }
 
 // Step handles an event and returns the effects. now is in ns since 1970. It must not be less than
-// in the step before.
+// in the previous step.
 func (n *Node) Step(now int64, ev Event) Out {
 	return n.step(now, func() {
 		switch ev := ev.(type) {
@@ -303,8 +302,8 @@ func (n *Node) step(now int64, what func()) Out {
 	return out
 }
 
-// Idle reports whether no block is between BeginImport and FinishImport. Only then may shards be
-// added to the engine or removed.
+// Idle returns whether no block is between BeginImport and FinishImport. Only then may the shell
+// add shards to the engine or remove them.
 func (n *Node) Idle() bool { return n.blocks.Running() == nil }
 
 // Pooled returns the number of transactions in the pools of all shards.
@@ -315,8 +314,8 @@ func (n *Node) Pooled() (count int) {
 	return count
 }
 
-// advance does everything that is due by now, handles messages that the node sends to itself, and
-// sets Out.Wake.
+// advance does everything that is due by now, handles this node's messages to itself, and sets
+// Out.Wake.
 func (n *Node) advance() {
 	for n.deliverOwn(); n.fatal == nil; n.deliverOwn() {
 		if n.now >= n.sweep {
@@ -350,7 +349,7 @@ func (n *Node) advance() {
 	}
 }
 
-// partsDue returns the time in ns at which missing chunk parts have to be requested; 0: none are
+// partsDue returns the time in ns at which missing chunk parts must be requested. 0: no parts are
 // missing.
 func (n *Node) partsDue() int64 {
 	if n.o.planted(PlantedStaleHead) {
@@ -368,8 +367,8 @@ func (n *Node) deliverOwn() {
 	}
 }
 
-// noteActivity records that a block of height h has transactions or receipts to process. The
-// resulting receipts execute one block later, and that block is final after two more.
+// noteActivity records that a block of height h has transactions or receipts to process. Their
+// receipts execute one block later, and the block after two more heights makes that block final.
 func (n *Node) noteActivity(h primitives.Height) { n.activeUntil = max(n.activeUntil, h+4) }
 
 // note adds a note to the output.
@@ -388,21 +387,21 @@ func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
 }
 
 // Abandon releases the states of the block that is being imported. Its jobs must have ended, and
-// the node must not be stepped afterwards.
+// Step must not be called afterwards.
 func (n *Node) Abandon() {
 	if r := n.blocks.Stop(); r != nil {
 		r.Import.Drop()
 	}
 }
 
-// fail stops the node because of an error. Only the first error counts.
+// fail stops the node because of an error. Errors after the first are ignored.
 func (n *Node) fail(err error) {
 	if n.fatal == nil {
 		n.fatal = err
 	}
 }
 
-// sendTo sends a message to a validator, which may be this one.
+// sendTo sends a message to a validator. The validator may be this node.
 func (n *Node) sendTo(to primitives.AccountID, m Message) {
 	if to == n.me {
 		n.ownMessages = append(n.ownMessages, Send{To: to, Message: m})
@@ -420,7 +419,7 @@ func (n *Node) sendPeer(to Peer, m Message) {
 // sends the step's messages. All signatures of a step share one write.
 func (n *Node) save() { n.unsaved = true }
 
-// run adds a job to the output. then is called in the step that handles the job's Done.
+// run adds a job to the output. then runs in the step that handles the job's Done.
 func (n *Node) run(work, then func()) {
 	n.lastJob++
 	n.jobs[n.lastJob] = then
@@ -469,14 +468,14 @@ func (n *Node) receive(from Peer, m Message) {
 		case !errors.Is(err, partialwitness.ErrKnown):
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
-	case *primitives.WitnessAck: // ignored; only a producer's metrics would use it
+	case *primitives.WitnessAck: // ignored, because only metrics would use it
 	default:
 		n.witnessMessage(m)
 	}
 }
 
-// housekeep repeats unanswered requests, broadcasts the head again if it has not changed for
-// Delays.Skip, and drops data at or below the final block.
+// housekeep repeats unanswered requests, and drops data at or below the final block. If the head
+// has not changed for Delays.Skip, it broadcasts the head again.
 func (n *Node) housekeep() {
 	if !n.o.planted(PlantedStaleHead) {
 		n.stepParts(chunkparts.Tick{})
@@ -512,7 +511,7 @@ func (n *Node) housekeep() {
 	}
 }
 
-// assignments caches the validators assigned to chunks, because drawing them takes time.
+// assignments caches the validators of chunks, because computing them takes time.
 type assignments struct {
 	engine.Validation
 	of    map[primitives.ChunkKey][]chain.Assigned

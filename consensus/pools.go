@@ -31,8 +31,8 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 }
 
 // transaction adds a transaction to the pool of the signer's shard if this validator produces
-// chunks of that shard now or in the next epoch. Otherwise it only notes that there is something to
-// process, and does not keep the transaction.
+// chunks of that shard now or in the next epoch. If it does not but holds the shard, transaction
+// only records activity. Otherwise it ignores the transaction.
 func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	if n.head == nil || n.me == "" {
 		return
@@ -46,7 +46,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	cares := d.Cares(n.me, n.head.hash, shard)
 	if !cares {
 		if held, err := d.Holds(n.head.hash, shard); err != nil || !held {
-			return // this node need not check it
+			return // neither a producer nor a holder of the shard: nothing to do
 		}
 	}
 	if hash := tx.Hash(); (n.o.Known == nil || !n.o.Known(tx)) && !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
@@ -81,7 +81,7 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 		p := n.pools[id]
 		delete(n.pools, id)
 		p.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
-			// If the pool is full, the transaction is lost; the client has to send it again.
+			// If the pool is full, the transaction is lost, and the client must send it again.
 			_, _ = n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base)
 		})
 	}
@@ -90,8 +90,8 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 	}
 }
 
-// updatePools removes the transactions of a new head from the pools, and adds those that only the
-// previous branch contained.
+// updatePools removes the transactions of a new head from the pools. It adds the transactions that
+// were only on the previous branch.
 func (n *Node) updatePools(acc *engine.Accepted) {
 	if !acc.IsHead {
 		return

@@ -12,26 +12,26 @@ import (
 // SignaturesRow is the name of the row that stores Signatures.
 const SignaturesRow = "validator_signatures"
 
-// endorsedAhead is the number of heights for which, in eager mode, one disk write permits
-// endorsements. After a crash the node does not know which chunks of these heights it has endorsed,
-// so it endorses none of them.
+// endorsedAhead is the number of heights for which one disk write permits endorsements in eager
+// mode. After a crash, the node does not know which chunks of these heights it has endorsed, so it
+// endorses none of them.
 const endorsedAhead = 8
 
 // maxEndorsed is the number of endorsed chunks per shard that are recorded.
 const maxEndorsed = 64
 
-// Signatures is the slashing protection of a validator. It records of the validator's signatures as
-// much as is necessary to refuse contradicting ones. The record is persisted before a signature
-// leaves the node, so a restart cannot lead to double signing. Not safe for concurrent use.
+// Signatures is the slashing protection of a validator. It records what is needed to refuse
+// signatures that contradict earlier ones. The record is persisted before a signature leaves the
+// node, so a restart cannot lead to double signing. Not safe for concurrent use.
 type Signatures struct {
-	Target primitives.Height // the highest height that was approved
+	Target primitives.Height // highest target height of an approval
 	Block  primitives.Height // height of the last produced block
-	Ahead  primitives.Height // chunks up to this height may have been endorsed although the record on disk lacks them
-	// floor is the greater of the stored Ahead and the height of the tip at the start. Up to this
-	// height, only the chunks that are in the record may be endorsed (again).
+	Ahead  primitives.Height // chunks up to this height may have been endorsed without being in the record on disk
+	// floor is the maximum of the stored Ahead and the height of the tip at the start. Up to this
+	// height, only chunks in the record may be endorsed again.
 	floor    primitives.Height
-	chunks   []made     // the last produced chunk of each shard
-	endorsed []endorsed // the last endorsed chunks of each shard, in the order of signing
+	chunks   []made     // last produced chunk of each shard
+	endorsed []endorsed // last endorsed chunks of each shard, in the order of signing
 }
 
 type made struct {
@@ -59,8 +59,8 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	return s, nil
 }
 
-// MergeSignatures merges two encoded Signatures of one validator. Each may contain signatures that
-// the other lacks. The result permits only signatures that both permit.
+// MergeSignatures merges two encoded Signatures of one validator. Each may record signatures that
+// the other does not. The result permits only signatures that both permit.
 func MergeSignatures(a, b []byte) ([]byte, error) {
 	s, err := ReadSignatures(a)
 	if err != nil {
@@ -74,20 +74,20 @@ func MergeSignatures(a, b []byte) ([]byte, error) {
 	for _, m := range o.chunks {
 		_ = s.chunk(m.shard, m.height) // can only raise the recorded height
 	}
-	// Sorted by descending height, so that add keeps the highest endorsements of each shard. No
-	// chunk below all of these may be endorsed.
+	// Sort by descending height, so that add keeps each shard's highest endorsements. Chunks below
+	// all of these cannot be endorsed.
 	all := slices.Concat(s.endorsed, o.endorsed)
 	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
 	s.endorsed = nil
 	for _, e := range all {
 		_ = s.add(e)
 	}
-	slices.Reverse(s.endorsed) // the order of signing
+	slices.Reverse(s.endorsed) // back to the order of signing
 	return s.AppendBorsh(nil), nil
 }
 
-// size returns the number of bytes that AppendBorsh appends: 20 KiB for four shards. That many
-// bytes are written to the disk for each new signature.
+// size returns the number of bytes that AppendBorsh appends. For four shards it is about 20 KiB,
+// which are written to disk for each new signature.
 func (s *Signatures) size() (n int) {
 	if s.Ahead > 0 {
 		n = 8
@@ -139,15 +139,15 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// begin tells s the tip at which the node starts. The tip may be an own block that was persisted
-// while the record of the endorsements in it was not. Such a block is broadcast like a peer's
-// block, so begin counts its chunks as endorsed.
+// begin raises floor to tip, the height of the tip at the start. The tip may be a block of this
+// validator that was persisted before the record of the endorsements in the block. Such a block is
+// broadcast like a peer's block, so its chunks count as endorsed.
 func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
 // vote records an approval of the height target.
 func (s *Signatures) vote(target primitives.Height) { s.Target = max(s.Target, target) }
 
-// block reports whether the validator may sign a block of height h. If so, it records that.
+// block returns whether the validator may sign a block of height h. If so, it records the height.
 func (s *Signatures) block(h primitives.Height) bool {
 	if h <= s.Block {
 		return false
@@ -156,8 +156,8 @@ func (s *Signatures) block(h primitives.Height) bool {
 	return true
 }
 
-// chunk reports whether the validator may sign a chunk of a shard at height h. If so, it records
-// the chunk.
+// chunk returns whether the validator may sign a chunk of a shard at height h. If so, it records
+// the height.
 func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	i := slices.IndexFunc(s.chunks, func(m made) bool { return m.shard == shard })
 	switch {
@@ -171,11 +171,12 @@ func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	return true
 }
 
-// endorse reports whether the validator may endorse a chunk: as far as is known, it has endorsed no
-// other chunk of the same shard and height. If it may, the endorsement is recorded. Endorsing the
-// same chunk again is allowed. fresh says that the record must be on disk before the endorsement is
-// sent. If ahead is not 0, fresh is true only once in that many heights. After a restart no chunk
-// of the heights in between is endorsed, because it is not known which ones were.
+// endorse returns whether the validator may endorse a chunk: the record contains no endorsement of
+// another chunk of the same shard and height. If it may, endorse records the endorsement. Endorsing
+// the same chunk again is allowed. fresh means that the record must be on disk before the
+// endorsement is sent. If ahead is not 0, fresh is true only once in ahead heights. After a restart
+// the validator endorses no chunk of these heights, because it does not know which chunks it has
+// endorsed.
 func (s *Signatures) endorse(
 	key primitives.ChunkKey,
 	chunk primitives.Hash,
@@ -198,9 +199,9 @@ func (s *Signatures) endorse(
 	return true, true
 }
 
-// add records an endorsement, and drops the shard's lowest one if there are more than maxEndorsed.
-// It returns false and records nothing if the shard has an endorsement of the same height and
-// epoch, or if maxEndorsed higher ones are recorded.
+// add records an endorsement. If the shard then has more than maxEndorsed, it drops the one with
+// the lowest height. It returns false and records nothing if the shard has an endorsement of the
+// same height and epoch, or has maxEndorsed endorsements of the same or greater heights.
 func (s *Signatures) add(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {

@@ -13,8 +13,8 @@ import (
 
 // vote signs an approval and sends it to the producer of the block at the approval's target height.
 // If heights were skipped, the last final block may be in another epoch than the head's children.
-// Then the approval is also sent to the producer of the target height in that epoch (nearcore
-// chain/client/src/client.rs:1779).
+// The approval is then also sent to the producer of the target height in that block's epoch
+// (nearcore chain/client/src/client.rs:1779).
 func (n *Node) vote(p doomslug.Proposal) {
 	h := n.head
 	if p.Inner.Skip {
@@ -56,11 +56,11 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 }
 
-// repeatedVote is an approval of the head that is to be sent a second time, at a given time, unless
-// the head has changed by then. It is needed because of a neard that produces two consecutive
-// heights: it drops approvals for the second height that arrive before it has executed the block of
-// the first (chain/client/src/client.rs:1852, provenance). Without the repetition the second height
-// would get no block.
+// repeatedVote is an approval of the head that is sent a second time, at the time at, unless the
+// head has changed by then. It is for a neard that produces two consecutive heights. Such a neard
+// drops approvals for the second height that arrive before it has executed its first block
+// (chain/client/src/client.rs:1852, provenance). Without the repetition, no block of the second
+// height would be produced.
 type repeatedVote struct {
 	vote *primitives.Approval
 	to   primitives.AccountID
@@ -84,7 +84,7 @@ func (n *Node) voteAgain() {
 }
 
 // finalProducer returns the producer of a height in the epoch of the final block. ok is false if
-// that is also the epoch of the head's children.
+// the head's children are in the same epoch.
 func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID, ok bool) {
 	at, err := n.e.Header(n.e.Final().Hash)
 	if err != nil || at.PrevHash.IsZero() || at.EpochID == n.head.epoch {
@@ -100,9 +100,9 @@ func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID
 	return who, err == nil
 }
 
-// approval handles an approval from a validator. It counts an approval of a known block, and parks
-// one of an unknown block. verified is the key with which the signature was verified before; it is
-// empty if it was not.
+// approval handles a validator's approval. It counts the approval if the approved block is known,
+// and parks it otherwise. verified is the key with which the signature was verified before. It is
+// empty if the signature was not verified.
 func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	h := n.head
 	if h == nil {
@@ -120,7 +120,7 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	if !a.Inner.Skip && a.Inner.Endorsement != h.hash {
 		list, err := n.e.Approvers(a.Inner.Endorsement)
 		if err != nil {
-			return // the block is on a branch that is being dropped
+			return // the block's branch is being dropped
 		}
 		approvers = list
 	}
@@ -132,22 +132,22 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	n.tracker.Vote(a, approvers, n.now)
 }
 
-// parked is an approval of an unknown block, and the key with which its signature is valid.
+// parked is an approval of an unknown block. key is the public key that verifies its signature.
 type parked struct {
 	*primitives.Approval
 	key primitives.PublicKey
 }
 
-// park keeps an approval of an unknown block, if its account approves the head's children or blocks
-// of the next epoch. For each account it keeps only the newest approval of each height, and only
-// the MaxParked highest heights.
+// park keeps an approval of an unknown block if its account approves the head's children or blocks
+// of the next epoch. For each account it keeps one approval for each target height, the newest, and
+// at most MaxParked approvals, those with the highest targets.
 func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 	signed := func(list []chain.Approver) (primitives.PublicKey, bool) {
 		key, ok := approverKey(list, a.AccountID)
 		return key, ok && (key == verified || n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key))
 	}
 	key, ok := signed(n.head.approvers)
-	if !ok { // the block may be of the next epoch, in which the account may have another key
+	if !ok { // the block may be of the next epoch, where the account may have another key
 		if next, _ := approverKey(n.nextApprovers(), a.AccountID); next != key {
 			key, ok = signed(n.nextApprovers())
 		}
@@ -174,7 +174,7 @@ func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 	n.parked[a.AccountID] = list
 }
 
-// unpark handles the parked approvals again, after the head has changed.
+// unpark handles the parked approvals again after the head has changed.
 func (n *Node) unpark() {
 	waited := n.parked
 	n.parked = map[primitives.AccountID][]parked{}

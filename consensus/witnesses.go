@@ -13,10 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// maxInlineCheck is the size in bytes up to which a witness or chunk is checked within Node.Step,
-// if this node has the shard's state. The check verifies the proofs of all receipts, which takes
-// long for a large witness. So a larger witness or chunk is checked by a job: a function that the
-// caller of Step runs on another goroutine (Node.run).
+// maxInlineCheck is the maximum size in bytes of a witness or chunk that is checked within
+// Node.Step, if this node holds the shard. The check verifies the proofs of all receipts, which
+// takes long for a large witness. So a job (Node.run) checks a larger witness or chunk.
 const maxInlineCheck = 256 << 10
 
 // maxWaitingChunks is the maximum number of chunks that wait for one unknown parent block, and also
@@ -31,8 +30,8 @@ func isUnknown(err error) bool {
 }
 
 // showWitness builds the witness of a chunk that this node produced, and sends it to the chunk's
-// validators. If this node is the only validator, it endorses the chunk and builds no witness. It
-// builds none either if the validators do not need one (needsNoWitness).
+// validators. If this node is the only validator, it endorses the chunk and builds no witness. If
+// the validators need no witness (needsNoWitness), it builds none either.
 func (n *Node) showWitness(c *primitives.Chunk) error {
 	key := primitives.ChunkKey{ShardID: c.Header.ShardID, EpochID: n.head.epoch, HeightCreated: c.Header.HeightCreated}
 	list, err := n.assigned.Validators(key)
@@ -77,10 +76,10 @@ func accountsOf(list []chain.Assigned) []primitives.AccountID {
 	return out
 }
 
-// needsNoWitness returns whether the validators of a chunk can check it without a witness, as soon
+// needsNoWitness returns whether the validators of a chunk can check it without a witness as soon
 // as they have its body (chunkparts.Pool.Brings). This requires eager mode, that this node is one
 // of the validators, and that all of them track the shard. It returns false if the head block lacks
-// a chunk of some shard, because that may be a sign that a validator is late.
+// a chunk of a shard, because a validator may then be late.
 func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) bool {
 	if n.o.Holds == nil || !n.isEager() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false
@@ -171,7 +170,7 @@ func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 }
 
 // sendDeferred sends the deferred endorsements to the producers of later heights. In eager mode,
-// endorsements are sent to these producers only once heights are skipped.
+// these producers get endorsements only when a height is skipped.
 func (n *Node) sendDeferred() {
 	for _, s := range n.deferred {
 		for _, to := range s.To {
@@ -181,8 +180,8 @@ func (n *Node) sendDeferred() {
 	n.deferred = nil
 }
 
-// mayEndorse reports whether this node may send an endorsement, and records it. It refuses to
-// endorse a second chunk of the same shard and height.
+// mayEndorse returns whether this node may send an endorsement. If so, it records the endorsement.
+// It refuses to endorse a second chunk of the same shard and height.
 func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
@@ -201,10 +200,10 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	return true
 }
 
-// endorseHeld checks a peer's chunk against this node's own state and endorses it, if this node is
-// one of the chunk's validators. It does not wait for the witness, which would prove nothing more.
-// If the check fails or is not possible yet, the witness decides later. A node that is behind does
-// not do this, because its endorsement would be too late.
+// endorseHeld checks a peer's chunk against this node's own state, and endorses the chunk if this
+// node is one of its validators. It does not wait for the witness, which would prove nothing more.
+// If the check fails or is not possible yet, the witness check decides later. A node that is behind
+// skips this check, because its endorsement would be too late.
 func (n *Node) endorseHeld(c *primitives.Chunk) {
 	h := &c.Header
 	if n.witnesses == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.isBehind() {
@@ -251,8 +250,8 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 	n.run(func() { held, err = n.e.CheckChunk(c) }, then)
 }
 
-// waitForBlock keeps a chunk until its parent is known. It drops the chunk if maxWaitingChunks is
-// reached.
+// waitForBlock keeps a chunk until its parent is known. It drops the chunk if a limit of
+// maxWaitingChunks is reached.
 func (n *Node) waitForBlock(c *primitives.Chunk) {
 	on := c.Header.PrevBlockHash
 	if list := n.waitingChunks[on]; len(list) < maxWaitingChunks &&
@@ -261,8 +260,8 @@ func (n *Node) waitForBlock(c *primitives.Chunk) {
 	}
 }
 
-// checkWitness checks a witness, except that of an own chunk: with this node's own state if it
-// holds the shard, otherwise with the state in the witness.
+// checkWitness checks a witness. It uses this node's own state if this node holds the shard,
+// otherwise the state in the witness. It does not check the witness of an own chunk.
 func (n *Node) checkWitness(j partialwitness.PendingWitness) {
 	if n.o.planted(PlantedEndorse) {
 		n.witnessChecked(j, nil)
@@ -275,8 +274,8 @@ func (n *Node) checkWitness(j partialwitness.PendingWitness) {
 	n.runWitnessCheck(j)
 }
 
-// runWitnessCheck does the check: within the step if the witness is small and the shard is held,
-// otherwise in a job.
+// runWitnessCheck checks a witness. It does so within the step if the witness is small and this
+// node holds the shard, otherwise in a job.
 func (n *Node) runWitnessCheck(j partialwitness.PendingWitness) {
 	var held bool
 	var err error
