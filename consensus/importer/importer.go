@@ -1,7 +1,7 @@
-// Package importer decides what happens to each block that a node receives or produces: whether it
-// is kept until its parent and chunk bodies are there, imported, dropped or rejected, and which
-// block is imported next. The chain actor of a follower and the state machine of a validator
-// (consensus) both run it.
+// Package importer decides what happens to each block that a node receives or produces. A block is
+// kept until its parent and chunk bodies have arrived, imported, dropped or rejected. The package
+// also chooses which block is imported next. The chain actor of a follower and the state machine of
+// a validator (consensus) both use it.
 //
 //	in      Take, TakeBody, Produced: blocks and chunk bodies; Next: start an import; Done and
 //	        Finish: its jobs have run; Refresh: the node holds other shards; Reset: the chain
@@ -37,31 +37,33 @@ type Engine interface {
 // Options configure an Importer.
 type Options struct {
 	Engine Engine
-	// Emit carries out an effect, before the method that causes it returns. It may call the Importer.
+	// Emit carries out an effect. The method that causes the effect returns after Emit. Emit may
+	// call the Importer.
 	Emit func(Effect)
 	// Tip and Final are the heights of the engine's tip and of its last final block.
 	Tip, Final primitives.Height
-	// DropOrphans is a bug for tests of the simulator: blocks whose parent is unknown are dropped.
+	// DropOrphans makes the Importer drop blocks whose parent is unknown. It is a bug for tests of
+	// the simulator.
 	DropOrphans bool
 }
 
-// Importer is described at the top of the package.
+// Importer is the state machine that the package comment describes.
 type Importer struct {
 	o      Options
 	pool   *blockpool.Pool
 	tip    primitives.Height
 	run    *Run // the running import; nil: none
-	failed bool // a Failed was emitted
+	failed bool // Failed was emitted
 }
 
-// Run is the import whose jobs are running.
+// Run is a running import.
 type Run struct {
 	Import *engine.BlockImport
 	Block  *primitives.Block
 	Hash   primitives.Hash
 	From   string // the peer that sent the block; "": this node
-	Own    bool   // the engine produced the block, and BeginImport skipped the checks of its content
-	left   int    // jobs that have not ended
+	Own    bool   // the engine produced the block, so BeginImport did not check own chunks in it
+	left   int    // number of jobs that have not ended
 }
 
 // New returns an Importer without blocks.
@@ -69,13 +71,13 @@ func New(o Options) *Importer {
 	return &Importer{o: o, tip: o.Tip, pool: blockpool.New(o.Tip, o.Final)}
 }
 
-// Pool returns the blocks that cannot be imported yet. The caller must not add or remove any.
+// Pool returns the pool of blocks that cannot be imported yet. The caller must not change it.
 func (i *Importer) Pool() *blockpool.Pool { return i.pool }
 
 // Tip returns the height of the engine's tip.
 func (i *Importer) Tip() primitives.Height { return i.tip }
 
-// Running returns the import whose jobs are running; nil: none is.
+// Running returns the running import, or nil.
 func (i *Importer) Running() *Run { return i.run }
 
 // fail emits Failed.
@@ -84,10 +86,10 @@ func (i *Importer) fail(err error, r *Run) {
 	i.o.Emit(Failed{Err: err, Run: r})
 }
 
-// Take adds a block from a peer to the pool, with the chunk bodies that came with it, and requests
-// what is missing. now is in ns. checked says that Take has just run Precheck on the block with
-// success and that the block's epoch is known. err says why the block was not kept; it is nil if
-// the block was kept or was known before.
+// Take adds a peer's block to the pool, with the chunk bodies that came with the block, and
+// requests what is missing. now is in ns. checked means that Take has just run Precheck on the
+// block without an error, and that the block's epoch is known. err is the reason why the block was
+// not kept. It is nil if the block was kept or was in the pool already.
 func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error) {
 	hash := b.Hash()
 	if err := i.pool.Refusal(hash); err != nil {
@@ -95,7 +97,7 @@ func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error)
 		return false, err
 	}
 	b.Standing = blockpool.Orphan
-	if !i.pool.Has(hash) { // if it is pooled, this copy can only add chunk bodies
+	if !i.pool.Has(hash) { // if the pool has the block, this copy can only add chunk bodies
 		as, err := i.o.Engine.Precheck(b.Block)
 		if err != nil {
 			i.precheckFailed(&b, err)
@@ -145,7 +147,7 @@ func (i *Importer) missing(b *blockpool.Block, out *blockpool.Out) {
 }
 
 // TakeBody adds a chunk body that arrived without its block. It returns nil if the body was kept,
-// and otherwise the reason why it was not. A body that contradicts its header causes a BadBody.
+// otherwise the reason why not. A body that contradicts its header causes a BadBody.
 func (i *Importer) TakeBody(c *primitives.Chunk, from string) error {
 	signed, need := false, blockpool.Need{}
 	if !i.pool.Wants(c.Hash) {
@@ -162,8 +164,8 @@ func (i *Importer) TakeBody(c *primitives.Chunk, from string) error {
 	return err
 }
 
-// Next begins the import of the lowest block that is ready, and returns it. It returns nil if no
-// block is ready, if an import is running, or if it emitted Failed. The caller starts the jobs with
+// Next begins the import of the lowest block that is ready, and returns that import. It returns nil
+// if no block is ready, if an import is running, or if it emitted Failed. The caller must call
 // Run.Start.
 func (i *Importer) Next(now uint64) *Run {
 	for i.run == nil && !i.failed {
@@ -178,9 +180,9 @@ func (i *Importer) Next(now uint64) *Run {
 	return nil
 }
 
-// begin begins the import of a received block whose parent is imported. If the block lacks chunk
-// bodies, it returns to the pool until they arrive. In that case, and after an error, begin returns
-// nil.
+// begin begins the import of a received block whose parent is imported. If chunk bodies are
+// missing, the block returns to the pool until they arrive, and begin returns nil. It also returns
+// nil after an error.
 func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	hash := b.Hash()
 	p, err := i.o.Engine.BeginImport(b.Block, b.Chunks, false)
@@ -190,7 +192,7 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	}
 	if errors.Is(err, engine.ErrMissing) {
 		out, ok := i.pool.WaitForChunks(hash, now)
-		if !ok { // the block was complete on arrival, but the held shards have changed
+		if !ok { // all bodies were there, but the node now holds other shards
 			if as, err := i.o.Engine.Precheck(b.Block); err == nil {
 				i.pool.Refresh(hash, as.Needs, now)
 				out, ok = i.pool.WaitForChunks(hash, now)
@@ -205,8 +207,8 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	return nil
 }
 
-// Produced begins the import of a block that the engine produced. No import may be running. On an
-// error the block is not imported, and the engine is unchanged.
+// Produced begins the import of a block that the engine produced. No import may be running. After
+// an error the engine is unchanged.
 func (i *Importer) Produced(b *primitives.Block, chunks []*primitives.Chunk) (*Run, error) {
 	p, err := i.o.Engine.BeginImport(b, chunks, true)
 	if err != nil {
@@ -216,9 +218,9 @@ func (i *Importer) Produced(b *primitives.Block, chunks []*primitives.Chunk) (*R
 	return i.run, nil
 }
 
-// Start runs the trivial jobs of an import, and passes each of the others to do. When all of these
-// have run, the caller must call Finish. Start returns true if there are no others, so that the
-// caller can call Finish at once.
+// Start runs the trivial jobs of an import, and passes each other job to do. When these jobs have
+// run, the caller must call Finish. ready means that there are none, so that the caller must call
+// Finish at once.
 func (r *Run) Start(do func(*engine.Job)) (ready bool) {
 	jobs := r.Import.Jobs()
 	var rest []*engine.Job
@@ -236,15 +238,15 @@ func (r *Run) Start(do func(*engine.Job)) (ready bool) {
 	return len(rest) == 0
 }
 
-// Done counts a job that has run, and returns whether it was the last one.
+// Done counts a job that has run, and returns whether all jobs have run.
 func (r *Run) Done() (last bool) {
 	r.left--
 	return r.left == 0
 }
 
 // Finish adds the block of the running import to the chain, after its jobs have run. stored is
-// passed to engine.FinishImport. Pooled blocks that could not be checked before, because their
-// epoch was unknown, are taken again.
+// passed to engine.FinishImport. If the block starts an epoch, pooled blocks whose epoch was
+// unknown are taken again.
 func (i *Importer) Finish(stored func(), now uint64) {
 	r := i.run
 	i.run = nil
@@ -263,8 +265,7 @@ func (i *Importer) Finish(stored func(), now uint64) {
 	}
 }
 
-// imported updates the pool after an import. It takes again the pooled blocks that could not be
-// checked before, because their epoch was unknown.
+// imported updates the pool after an import. It takes pooled blocks again whose epoch was unknown.
 func (i *Importer) imported(acc *engine.Accepted, r *Run, now uint64) {
 	epoch := false
 	if acc.IsHead {
@@ -275,10 +276,10 @@ func (i *Importer) imported(acc *engine.Accepted, r *Run, now uint64) {
 	i.o.Emit(Imported{Accepted: acc, Run: r})
 	for k := range again {
 		_, _ = i.Take(blockpool.Block{Block: again[k].Block, From: again[k].From}, now) // Take has emitted what became of it
-	}
+	} // Take has emitted the result
 }
 
-// importFailed handles an error of importing a block of a peer.
+// importFailed handles an error of importing a peer's block.
 func (i *Importer) importFailed(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	switch v := engine.VerdictOf(err); v {
@@ -300,22 +301,22 @@ func (i *Importer) importFailed(b *primitives.Block, from string, err error) {
 	}
 }
 
-// Refresh computes again which chunk bodies the pooled blocks need. Call it when the set of held
-// shards has changed.
+// Refresh computes again which chunk bodies the pooled blocks need. The caller calls it when the
+// node holds other shards than before.
 func (i *Importer) Refresh(now uint64) {
 	for _, b := range i.pool.Blocks() {
 		as, err := i.o.Engine.Precheck(b.Block)
 		if err != nil {
-			continue // the import will report the error
+			continue // the import reports the error
 		}
 		out := i.pool.Refresh(b.Hash(), as.Needs, now)
 		i.missing(&b, &out)
 	}
 }
 
-// Stop drops the running import and all pooled blocks. It returns the import, or nil if none was
-// running. The import's jobs may still be running. The caller must drop it, or keep it for a
-// report.
+// Stop ends the running import and removes all pooled blocks. It returns the import, or nil. The
+// import's jobs may still be running. The caller must call Import.Drop after they have ended, or
+// keep the import for a report.
 func (i *Importer) Stop() *Run {
 	r := i.run
 	i.run = nil
@@ -323,8 +324,8 @@ func (i *Importer) Stop() *Run {
 	return r
 }
 
-// Reset removes all blocks from the pool and forgets which blocks were invalid. Call it after the
-// chain was rolled back. No import may be running.
+// Reset removes all blocks from the pool and forgets which blocks were invalid. The caller calls it
+// after the chain was rolled back. No import may be running.
 func (i *Importer) Reset(tip, final primitives.Height) {
 	i.tip, i.pool = tip, blockpool.New(tip, final)
 }
