@@ -1,13 +1,13 @@
-// Package lightclient is an independent light client of the RPC's replies: it shares only package
-// primitives with the node.
+// Package lightclient is a light client for RPC replies that is independent of the node's code. It
+// shares only package primitives with the node.
 //
-//	in      replies of next_light_client_block, of light client proofs, of view_state with its
-//	        proof
-//	out     whether they are proven by what the client knows already
-//	state   Client: a header, and the block producers of the epochs it has seen
+//	in      replies of next_light_client_block and of light client proofs; a value of view_state
+//	        with its proof
+//	out     whether what the client already knows proves them
+//	state   Client: a header, and the block producers of the epochs seen so far
 //	units   stake in yoctoNEAR, height in blocks
-//	bound   one reply at a time; a proof is walked once
-//	errors  what of a reply is not proven, and why
+//	bound   one reply at a time; each proof is read once
+//	errors  which part of a reply is not proven, and why
 //	source  nearcore docs, NEP light client
 package lightclient
 
@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Inner is the part of a header that a light client knows.
+// Inner is the part of a header that a light client gets in full.
 type Inner struct {
 	BlockMerkleRoot primitives.Hash    `json:"block_merkle_root"`
 	EpochID         primitives.EpochID `json:"epoch_id"`
@@ -30,10 +30,10 @@ type Inner struct {
 	OutcomeRoot     primitives.Hash    `json:"outcome_root"`
 	PrevStateRoot   primitives.Hash    `json:"prev_state_root"`
 	Timestamp       json.RawMessage    `json:"timestamp"`
-	TimestampNanos  string             `json:"timestamp_nanosec"` // of newer ones; older have a text in timestamp
+	TimestampNanos  string             `json:"timestamp_nanosec"` // empty in old replies; they have a text in Timestamp
 }
 
-// Header is a header from which the block's hash follows.
+// Header is what a light client needs of a header to compute the block's hash.
 type Header struct {
 	Inner         Inner           `json:"inner_lite"`
 	InnerRestHash primitives.Hash `json:"inner_rest_hash"`
@@ -56,13 +56,13 @@ type Block struct {
 	NextBPs            []Producer              `json:"next_bps"`
 }
 
-// Client follows a chain by its light client blocks.
+// Client follows a chain through light client blocks.
 type Client struct {
 	Head      Header
 	Producers map[primitives.EpochID][]Producer
 }
 
-// Hash is the hash of the block.
+// Hash returns the hash of the block.
 func (h *Header) Hash() (primitives.Hash, error) {
 	text := h.Inner.TimestampNanos
 	if text == "" {
@@ -88,8 +88,8 @@ func producersHash(ps []Producer) (h primitives.Hash, err error) {
 	return primitives.BlockProducersHash(stakes), err
 }
 
-// Advance accepts a light client block if the block is proven to be final (nearcore docs, NEP
-// light client). Otherwise the error says what is not proven.
+// Advance makes a light client block the head if the reply proves that the block is final (nearcore
+// docs, NEP light client). Otherwise the error says what is not proven.
 func (c *Client) Advance(reply []byte) error {
 	var b Block
 	if err := json.Unmarshal(reply, &b); err != nil {

@@ -30,8 +30,8 @@ type OutcomeProof struct {
 	Root primitives.MerklePath `json:"outcome_root_proof"`
 }
 
-// ProvenBlock verifies that a block is in the chain of a head by its merkle root, and returns its
-// hash.
+// ProvenBlock verifies that a block is under root, the block Merkle root of a head, and returns the
+// block's hash.
 func ProvenBlock(root primitives.Hash, h *Header, path primitives.MerklePath) (primitives.Hash, error) {
 	hash, err := h.Hash()
 	if err == nil && !path.Verify(root, hash) {
@@ -40,8 +40,9 @@ func ProvenBlock(root primitives.Hash, h *Header, path primitives.MerklePath) (p
 	return hash, err
 }
 
-// ProvenOutcome verifies that an outcome is in the chain of a head. Strict: the reply names the
-// block that proves it, as nodes of today do.
+// ProvenOutcome verifies that an outcome is in the chain of a head. root is the head's block Merkle
+// root. strict requires that the reply names the block that proves the outcome, as current nodes
+// do.
 func ProvenOutcome(root primitives.Hash, reply []byte, strict bool) (*OutcomeProof, error) {
 	p := new(OutcomeProof)
 	if err := json.Unmarshal(reply, p); err != nil {
@@ -73,14 +74,14 @@ func ProvenOutcome(root primitives.Hash, reply []byte, strict bool) (*OutcomePro
 			p.Outcome.ID, p.Header.Inner.OutcomeRoot)
 	}
 	hash, err := ProvenBlock(root, &p.Header, p.Block)
-	if err == nil && strict && hash != p.Outcome.BlockHash { // older nodes named the block that the outcome is of
+	if err == nil && strict && hash != p.Outcome.BlockHash { // older nodes name the block that contains the outcome
 		err = fmt.Errorf("outcome %v: the reply names block %v, but the proof is of block %v", p.Outcome.ID, p.Outcome.BlockHash, hash)
 	}
 	return p, err
 }
 
-// ProvenValue finds the value of a trie key by nodes below a state root; nil: it is proven that
-// there is none.
+// ProvenValue looks up the value of a trie key in the given nodes below a state root. Nil: the
+// nodes prove that the key has no value.
 func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byte, error) {
 	known := map[primitives.Hash][]byte{primitives.HashBytes(value): value}
 	for _, text := range nodes {
@@ -100,9 +101,9 @@ func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byt
 			return nil, fmt.Errorf("trie node %v is not in the proof", at)
 		}
 		kind, n := n[0], n[1:]
-		var ref []byte // of the value: length, hash
+		var ref []byte // reference to the value: length in bytes, hash
 		switch kind {
-		case 0, 3: // leaf, extension: a piece of the key
+		case 0, 3: // leaf or extension: a piece of the key
 			size := binary.LittleEndian.Uint32(n)
 			piece, rest := n[4:4+size], n[4+size:]
 			path := trieNibbles(piece)
@@ -115,7 +116,7 @@ func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byt
 				continue
 			}
 			ref = rest[:36]
-		case 1, 2: // branch, without and with a value
+		case 1, 2: // branch without and with a value
 			if kind == 2 {
 				ref, n = n[:36], n[36:]
 			}
@@ -144,8 +145,8 @@ func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byt
 	}
 }
 
-// trieNibbles decodes the nibbles of a piece of a key, which is in hex-prefix encoding: the first
-// byte says whether the number of nibbles is odd, and then also contains the first nibble.
+// trieNibbles decodes a piece of a key in hex-prefix encoding. The first byte says whether the
+// number of nibbles is odd. If so, it also contains the first nibble.
 func trieNibbles(piece []byte) (out []byte) {
 	if piece[0]&0x10 != 0 {
 		out = append(out, piece[0]&15)
