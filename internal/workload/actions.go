@@ -31,7 +31,7 @@ func (g *Generator) implicitKey() primitives.SecretKey {
 	return g.keys.get(primitives.ED25519, fmt.Sprint("implicit ", g.rng.IntN(6)))
 }
 
-// created draws one of the accounts that recent transactions were meant to create.
+// created draws one of the accounts that recent transactions have tried to create.
 func (g *Generator) created() primitives.AccountID {
 	if len(g.made) == 0 {
 		return g.account()
@@ -48,7 +48,7 @@ func (g *Generator) remember(id primitives.AccountID) {
 	g.made[g.rng.IntN(few)] = id
 }
 
-// amount draws an amount: mostly very small, sometimes more than an account has.
+// amount draws an amount. Most amounts are very small. Some are more than an account has.
 func (g *Generator) amount() primitives.Balance {
 	switch g.rng.IntN(12) {
 	case 0:
@@ -86,7 +86,7 @@ func (g *Generator) any(at Base) *draft {
 		return g.draft(at, from, to, g.delegate(at, to))
 	case 8:
 		return g.byImplicit(at)
-	case 9: // signed by a recently created account
+	case 9: // a transaction signed by a recently created account
 		id := g.created()
 		return g.draftBy(at, g.Key(id), id, g.receiver(), g.action(at, id, id))
 	case 10: // a batch that adds keys and funds gas keys
@@ -136,14 +136,14 @@ func (g *Generator) action(at Base, from, to primitives.AccountID) primitives.Ac
 		return &primitives.UseGlobalContract{ID: g.global()}
 	case 12:
 		if g.rng.IntN(4) == 0 {
-			return &primitives.CreateAccount{} // fails if the account exists, which undoes the whole receipt
+			return &primitives.CreateAccount{} // fails if the account exists; a failure reverts the whole receipt
 		}
 	}
 	return &primitives.Transfer{Deposit: g.amount()}
 }
 
-// code draws one of a few contract codes, none of which is executed. There are few so that several
-// accounts deploy the same code.
+// code draws one of a few contract codes. None is ever executed. There are few codes, so that
+// several accounts deploy the same code.
 func (g *Generator) code() []byte {
 	code := make([]byte, 1+g.rng.IntN(4)*300)
 	code[0] = byte(len(code) / 300)
@@ -157,7 +157,8 @@ func (g *Generator) global() primitives.GlobalContractID {
 	return primitives.GlobalContractID{Hash: primitives.HashBytes(g.code())}
 }
 
-// stake draws a stake: zero, too little for a seat, enough for one, or more than any account has.
+// stake draws a stake: zero, too little for a seat, enough for a seat, or more than any account
+// has.
 func (g *Generator) stake() primitives.Balance {
 	switch g.rng.IntN(6) {
 	case 0, 1:
@@ -188,7 +189,7 @@ func (g *Generator) addKey(id primitives.AccountID) *primitives.AddKey {
 	if class == gasKeys || class == gasCalls {
 		a.AccessKey.GasKey = &primitives.GasKeyInfo{NumNonces: uint16(g.rng.IntN(5))} // a gas key with 0 nonces is invalid
 		if g.rng.IntN(12) == 0 {
-			a.AccessKey.GasKey.Balance = primitives.Yocto(1) // invalid too: a new gas key must have no balance
+			a.AccessKey.GasKey.Balance = primitives.Yocto(1) // also invalid: a new gas key must have no balance
 		}
 	}
 	return a
@@ -202,13 +203,13 @@ func (g *Generator) fillGasKey(id primitives.AccountID) *primitives.TransferToGa
 	return a
 }
 
-// createAccount returns a transaction that creates a sub-account with a key and tokens. Some of these
-// transactions must fail.
+// createAccount returns a transaction that creates a sub-account with a key and tokens. Some of
+// these transactions fail on purpose.
 func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	to := primitives.AccountID(fmt.Sprintf("%c%d.%s", 'a'+g.rng.IntN(26), g.rng.IntN(1000), from))
 	deposit := primitives.NEAR(uint64(1 + g.rng.IntN(9)))
 	switch g.rng.IntN(10) {
-	case 0: // no tokens: valid up to 770 bytes of state
+	case 0: // no tokens: valid if the account's state has at most 770 bytes
 		deposit = primitives.Balance{}
 	case 1: // a sub-account of another account
 		to = primitives.AccountID(fmt.Sprintf("x%d.%s", g.rng.IntN(9), g.account()))
@@ -223,7 +224,7 @@ func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	switch g.rng.IntN(6) {
 	case 0:
 		actions = append(actions, g.addKey(to), g.fillGasKey(to))
-	case 1: // too few tokens for its state
+	case 1: // too few tokens for the account's state
 		actions[1] = &primitives.Transfer{Deposit: primitives.Yocto(1000)}
 		actions = append(actions, &primitives.DeployContract{Code: make([]byte, 2000)})
 	case 2:
@@ -233,7 +234,8 @@ func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	return g.draft(at, from, to, actions...)
 }
 
-// byExtraKey returns a transaction signed with a full access key that may not have been added.
+// byExtraKey returns a transaction signed with one of the account's extra full access keys. The key
+// may not have been added.
 func (g *Generator) byExtraKey(at Base, from primitives.AccountID) *draft {
 	to := g.receiver()
 	if g.rng.IntN(2) == 0 {
@@ -242,8 +244,8 @@ func (g *Generator) byExtraKey(at Base, from primitives.AccountID) *draft {
 	return g.draftBy(at, g.extra(from, fullKeys), from, to, g.action(at, from, to))
 }
 
-// byCallKey returns a function call signed with a function call key. Some calls are to another
-// contract than the key allows, or have a deposit.
+// byCallKey returns a function call signed with a function call key. Some of these calls are
+// invalid: they are to a contract that the key does not allow, or have a deposit.
 func (g *Generator) byCallKey(at Base, from primitives.AccountID) *draft {
 	call := &primitives.FunctionCall{Method: [...]string{"m", "m", "n"}[g.rng.IntN(3)], Gas: primitives.Gas(1 + g.rng.Uint64N(10_000_000_000_000))}
 	if g.rng.IntN(8) == 0 {
@@ -252,7 +254,7 @@ func (g *Generator) byCallKey(at Base, from primitives.AccountID) *draft {
 	return g.draftBy(at, g.extra(from, callKeys), from, g.account(), call)
 }
 
-// byGasKey returns a transaction paid by a gas key, with one of its nonce indexes or one that it does
+// byGasKey returns a transaction paid by a gas key. Its nonce index may be one that the key does
 // not have.
 func (g *Generator) byGasKey(at Base, from primitives.AccountID) *draft {
 	class, to := gasKeys, g.receiver()
@@ -267,8 +269,8 @@ func (g *Generator) byGasKey(at Base, from primitives.AccountID) *draft {
 	return d
 }
 
-// byImplicit returns a transaction of an implicit account, which exists once it has received a
-// transfer.
+// byImplicit returns a transaction of an implicit account. The account exists only after it has
+// received a transfer.
 func (g *Generator) byImplicit(at Base) *draft {
 	key := g.implicitKey()
 	from := primitives.NearImplicitID(key.PublicKey())
@@ -284,15 +286,15 @@ func (g *Generator) stateInit(at Base, from primitives.AccountID) *draft {
 	}
 	to := init.DerivedAccount()
 	if g.rng.IntN(10) == 0 {
-		to = g.account() // the account id does not match the state init
+		to = g.account() // another account than the state init determines
 	} else if len(g.inits) < 16 {
 		g.inits = append(g.inits, init)
 	}
 	return g.draft(at, from, to, &primitives.DeterministicStateInit{Init: init, Deposit: primitives.NEAR(uint64(g.rng.IntN(2)))})
 }
 
-// delegate draws a delegate action of sender. It may be expired, signed with the wrong key, or have a
-// wrong nonce.
+// delegate draws a delegate action of sender. Some of these actions are expired, signed with a
+// wrong key, have a wrong nonce, or name another sender.
 func (g *Generator) delegate(at Base, sender primitives.AccountID) primitives.Action {
 	to := g.receiver()
 	key := g.Key(sender)
@@ -312,7 +314,7 @@ func (g *Generator) delegate(at Base, sender primitives.AccountID) primitives.Ac
 		row.Nonce -= primitives.NonceRangeMultiplier
 	case 1:
 		signedBy = g.keys.get(key.Type(), "a key of nobody")
-	case 2:
+	case 2: // the receiver of the outer action is not the sender of the delegate action
 		sender = g.account() // the receiver is not the sender of the delegate action
 	case 3:
 		until = at.Height - 1

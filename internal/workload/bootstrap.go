@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Bootstrap opens a second chain in memory by state sync at a sync point (engine.Engine.SyncPoint). It
-// transfers the blocks before the point, the older ones as headers only, and the state before the
-// chunks of the point. made returns a block as Make returned it. The state must be in the memory of
-// c. The caller closes the result.
+// Bootstrap opens a second chain in memory by state sync at a sync point (engine.Engine.SyncPoint).
+// It transfers the blocks before point, and the state before the chunks of point. Of the oldest
+// blocks it transfers only the headers. made must return a block as Make returned it. The engine of
+// c must have the state in memory. The caller must close the result.
 func (c *Chain) Bootstrap(point *engine.BlockNode, made func(primitives.Hash) *Made, store storage.Options) (*Chain, error) {
 	start, err := c.beginning(point, made)
 	if err != nil {
@@ -34,7 +34,8 @@ func (c *Chain) Bootstrap(point *engine.BlockNode, made func(primitives.Hash) *M
 	return out, out.open()
 }
 
-// beginning collects the input of a state sync without the state: headers, blocks, receipt proofs.
+// beginning collects the input of a state sync except the state: headers, blocks and receipt
+// proofs.
 func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *Made) (*engine.BootstrapInput, error) {
 	start := &engine.BootstrapInput{Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 	for hash := point.Header().PrevHash; ; {
@@ -47,7 +48,7 @@ func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *M
 	}
 	start.Blocks = append(start.Blocks, c.Engine.Genesis().Block)
 	slices.Reverse(start.Blocks)
-	oldest := point.Height() // the lowest height with the last chunk of a shard before the point
+	oldest := point.Height() // lowest height of a block with the last chunk of a shard before point
 	for _, x := range start.Blocks[len(start.Blocks)-1].Body.Chunks {
 		oldest = min(oldest, x.HeightIncluded)
 	}
@@ -75,7 +76,7 @@ func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *M
 	return start, nil
 }
 
-// sendState transfers the state to the store of the second chain, in two parts per shard.
+// sendState transfers the state to the store s of the second chain, in two parts for each shard.
 func (c *Chain) sendState(s *storage.Store, start *engine.BootstrapInput, point *engine.BlockNode) error {
 	sync, err := engine.BeginBootstrap(engine.Options{Chain: c.chain, Store: s, Tries: c.o.Tries}, start)
 	if err != nil {

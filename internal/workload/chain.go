@@ -18,29 +18,29 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ChainOptions configure a chain. Only Options and Rules may affect the blocks and states; tests
+// ChainOptions configure a chain. Only Options and Rules may affect blocks and states. Tests
 // compare chains that differ in the other fields.
 type ChainOptions struct {
 	Options
 	Rules
 	Folder string           // data folder; empty: in memory
-	Disk   *storage.MemDisk // the disk of a chain in memory; nil: a new one
-	Store  storage.Options  // its Identity is ignored
-	// Par runs receipts and shards in parallel; nil: one by one.
+	Disk   *storage.MemDisk // disk of a chain in memory; nil: a new disk
+	Store  storage.Options  // Identity is ignored
+	// Par runs receipts and shards in parallel. nil: one after another.
 	Par apply.Par
-	// Signature checks transactions; nil: each one is verified.
+	// Signature verifies the signatures of transactions. nil: every signature is verified.
 	Signature verify.SignatureFunc
-	// StateBytes bounds the memory of the tries in bytes; 0: no bound.
+	// StateBytes bounds the memory of the tries, in bytes. 0: no bound.
 	StateBytes uint64
 	// Tries are the options of the tries.
 	Tries trie.Options
 	// WarmBlocks is engine.Options.ResidentBlocks.
 	WarmBlocks int
-	// VM runs contracts; nil: a call that would run one fails.
+	// VM runs contracts. nil: contract calls fail.
 	VM action.VM
 }
 
-// Goroutines is an apply.Par that starts one goroutine per call.
+// Goroutines is an apply.Par that starts one goroutine for each call of do.
 func Goroutines(n int, do func(int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -59,7 +59,7 @@ type Chain struct {
 	keys   map[primitives.AccountID]primitives.SecretKey
 }
 
-// OpenChain opens an existing chain, or creates it.
+// OpenChain opens an existing chain. If there is none, it creates one.
 func OpenChain(o ChainOptions) (*Chain, error) {
 	if o.Disk == nil {
 		o.Disk = storage.NewMemDisk()
@@ -98,12 +98,12 @@ func (c *Chain) open() (err error) {
 
 // Close closes the chain. OpenChain can open it again.
 func (c *Chain) Close() error {
-	err := c.Engine.Close() // it may be advancing the flat head
+	err := c.Engine.Close() // waits for a running update of the flat head
 	return errors.Join(err, c.Store.Close())
 }
 
-// Drive returns a Chain for another engine of the same chain, such as a child engine. Close and Restart
-// must not be called on it.
+// Drive returns a Chain for another engine of the same chain, such as a child engine. Close and
+// Restart must not be called on the result.
 func (c *Chain) Drive(e *engine.Engine) *Chain {
 	return &Chain{o: c.o, id: c.id, chain: c.chain, Store: e.Store(), Engine: e, keys: c.keys}
 }
@@ -129,11 +129,13 @@ func (c *Chain) key(id primitives.AccountID) primitives.SecretKey {
 type Plan struct {
 	Parent primitives.Hash
 	Height primitives.Height
-	// Transactions go into the chunks of their signers' shards, in this order.
+	// Transactions are put into the chunks of their signers' shards, in this order.
 	Transactions []*primitives.SignedTransaction
-	// Missing returns whether a shard gets no new chunk. Its transactions are dropped. nil: none.
+	// Missing returns whether a shard gets no new chunk. The transactions of such a shard are
+	// dropped. nil: every shard gets a chunk.
 	Missing func(primitives.ShardIndex) bool
-	// Chunks are used instead of new ones, by shard index; a nil entry is produced.
+	// Chunks are used instead of new chunks, by shard index. A nil element: a new chunk is
+	// produced.
 	Chunks []*primitives.Chunk
 	// Patch is a state patch in the block.
 	Patch []genesis.Record
@@ -141,7 +143,7 @@ type Plan struct {
 	Delay uint64
 }
 
-// Make produces a block and its chunks, signed by their producers. It does not import it.
+// Make produces a block and its chunks, signed by their producers. It does not import the block.
 func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	parent := c.Engine.BlockNode(p.Parent)
 	if parent == nil {
@@ -196,7 +198,7 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	return b, prop.Chunks, err
 }
 
-// vote returns the protocol version that the child of a block votes for.
+// vote returns the protocol version for which the child of a block votes.
 func (c *Chain) vote(parent primitives.Hash) (v primitives.ProtocolVersion, err error) {
 	stays := cmp.Or(c.o.Release, parameters.Newest(primitives.NumberingRelease))
 	if c.o.Upgrade == 0 {
@@ -248,7 +250,8 @@ func (c *Chain) chunk(prop *engine.Proposal, parent *engine.BlockNode, p *Plan, 
 	return nil
 }
 
-// Accept imports a block and waits until it is on disk. produced states that this node made it.
+// Accept imports a block and waits until the block is on disk. produced means that c's engine
+// produced the block.
 func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Accepted, error) {
 	p, err := c.Engine.BeginImport(b, chunks, produced)
 	if err != nil {
@@ -275,7 +278,7 @@ func (c *Chain) Next(txs []*primitives.SignedTransaction) (*engine.Accepted, err
 	return c.Accept(b, chunks, true)
 }
 
-// Base returns the base of transactions for the block after the head.
+// Base returns the Base for transactions in the block after the head.
 func (c *Chain) Base() Base {
 	head := c.Engine.Head()
 	return Base{Height: head.Height() + 1, Hash: head.Hash}

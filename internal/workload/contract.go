@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// hosted names the contract of an account, by the account's number modulo 10. Every other account has
-// the probe.
+// hosted contains the name of each account's contract, by the account's number modulo 10. Every
+// second account has the probe contract.
 var hosted = [...]string{"probe", "ft", "probe", "caller", "probe", "hog", "probe", "yielder", "probe", "defi"}
 
 // contractOf returns the contract code of account i.
@@ -19,8 +19,8 @@ func contractOf(i int) []byte {
 	return contracts.Probe()
 }
 
-// Deployments returns transactions with which all accounts deploy and initialize their contracts. All
-// must be included in one block.
+// Deployments returns transactions with which all accounts deploy and initialize their contracts.
+// They must all be included in the same block.
 func (g *Generator) Deployments(at Base) (txs []*primitives.SignedTransaction) {
 	for i := range g.o.Accounts {
 		id := Account(i)
@@ -36,8 +36,8 @@ func (g *Generator) Deployments(at Base) (txs []*primitives.SignedTransaction) {
 	return txs
 }
 
-// host draws an account that has the contract with this name. It returns account 0 if there is
-// probably none.
+// host draws an account that has the contract with this name. It returns account 0 if 100 draws
+// find none.
 func (g *Generator) host(name string) primitives.AccountID {
 	for range 100 {
 		if i := g.zipf.Draw(g.rng); hosted[i%len(hosted)] == name {

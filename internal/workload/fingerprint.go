@@ -7,8 +7,8 @@ import (
 )
 
 // Fingerprint returns a hash of all results of applying a block: roots, gas, congestion, bandwidth
-// requests, outcomes with metadata, receipts, state changes with causes, proof sizes. This engine
-// must have applied the block since it was opened.
+// requests, outcomes with metadata, receipts, state changes with causes, proof sizes. The engine
+// must have applied the block after it was opened.
 func Fingerprint(at *engine.BlockNode) primitives.Hash {
 	b := at.Hash[:]
 	for i := range at.Shards {

@@ -12,36 +12,38 @@ type Options struct {
 	Seed     uint64
 	Accounts int     // at least 2
 	Shards   int     // 1 to 26
-	Skew     float64 // Zipf exponent of senders and receivers; 0: uniform
-	OneKey   bool    // all accounts have the same key, so that large states are created in seconds
-	// Contracts makes half of the transactions call contracts, which Deployments must have deployed.
+	Skew     float64 // Zipf exponent for drawing senders and receivers; 0: uniform
+	OneKey   bool    // all accounts have the same key, which makes the genesis of a large state fast
+	// Contracts makes half of the transactions call contracts. The caller must have deployed these
+	// with Deployments.
 	Contracts bool
-	// Universal makes some transactions create and use universal accounts, which needs version 88.
+	// Universal makes some transactions create and use universal accounts. These are valid from
+	// version 88 on.
 	Universal bool
 	// Names are additional accounts of the genesis. The generator does not use them.
 	Names []primitives.AccountID
 }
 
-// Generator generates transactions. Equal options and calls give equal transactions. Nonces are derived
-// from the height at which a transaction is to be included. So a generator does not need the chain,
-// and a later generator can continue after another one.
+// Generator generates transactions. Equal options and calls give equal transactions. A nonce is
+// derived from the height of the block that is to include the transaction. So a generator does not
+// need the chain, and a new generator can continue after an earlier one.
 type Generator struct {
 	o      Options
 	rng    *rand.Rand
 	zipf   *Zipf
 	keys   keyring
 	height primitives.Height
-	count  primitives.Nonce // transactions at height so far
+	count  primitives.Nonce // number of transactions for height so far
 	last   map[string]primitives.Nonce
-	made   []primitives.AccountID // the last few accounts that transactions were meant to create
+	made   []primitives.AccountID // some of the accounts that recent transactions have tried to create
 	inits  []primitives.StateInit
 	firsts []*universal
 }
 
 // Base describes the block that is to include a transaction.
 type Base struct {
-	Height primitives.Height // its height
-	Hash   primitives.Hash   // a recent block hash for the transaction
+	Height primitives.Height // height of the block
+	Hash   primitives.Hash   // hash of a recent block, the reference block of the transaction
 }
 
 // NewGenerator returns a generator.
@@ -61,11 +63,11 @@ func (g *Generator) Key(id primitives.AccountID) primitives.SecretKey {
 // account draws one of the accounts.
 func (g *Generator) account() primitives.AccountID { return Account(g.zipf.Draw(g.rng)) }
 
-// extraKeys bounds how many keys of each class an account may get.
+// extraKeys is the number of extra keys of each class that an account may get.
 const extraKeys = 3
 
-// keyClass is the permission of an extra key. An AddKey action for a key of a class always has the same
-// permission.
+// keyClass is the permission of an extra key. All AddKey actions for a key give it the permission
+// of its class.
 type keyClass byte
 
 const (
@@ -75,7 +77,7 @@ const (
 	gasCalls keyClass = 'h' // gas keys with a function call permission
 )
 
-// extra draws one of an account's extra keys of a class. It need not have been added.
+// extra draws one of an account's extra keys of a class. The key may not have been added.
 func (g *Generator) extra(id primitives.AccountID, class keyClass) primitives.SecretKey {
 	t := primitives.ED25519
 	switch g.rng.IntN(16) {
@@ -89,7 +91,7 @@ func (g *Generator) extra(id primitives.AccountID, class keyClass) primitives.Se
 	return g.keys.get(t, fmt.Sprintf("%s %c%d", id, class, g.rng.IntN(extraKeys)))
 }
 
-// nonce returns the next nonce for the height of the base. It is above all nonces for earlier heights.
+// nonce returns the next nonce for the height of at. It is above all nonces for earlier heights.
 func (g *Generator) nonce(at Base, key string) primitives.Nonce {
 	if at.Height != g.height {
 		g.height, g.count = at.Height, 0
@@ -100,13 +102,13 @@ func (g *Generator) nonce(at Base, key string) primitives.Nonce {
 	return n
 }
 
-// draft is an unsigned transaction with the key that is to sign it.
+// draft is an unsigned transaction with the key that will sign it.
 type draft struct {
 	primitives.Transaction
 	key primitives.SecretKey
 }
 
-// draft returns an unsigned transaction for an account's genesis key.
+// draft returns an unsigned transaction for the genesis key of from.
 func (g *Generator) draft(at Base, from, to primitives.AccountID, actions ...primitives.Action) *draft {
 	return g.draftBy(at, g.Key(from), from, to, actions...)
 }
@@ -132,13 +134,14 @@ func (d *draft) sign() *primitives.SignedTransaction {
 	return primitives.NewSignedTransaction(d.Transaction, d.key.Sign(hash[:]))
 }
 
-// Transfer returns a transfer between two accounts, of an amount so small that it rarely fails.
+// Transfer returns a transfer between two accounts. The amount is so small that the transfer rarely
+// fails.
 func (g *Generator) Transfer(at Base) *primitives.SignedTransaction {
 	return g.draft(at, g.account(), g.account(), &primitives.Transfer{Deposit: primitives.Yocto(1 + g.rng.Uint64N(1_000_000))}).sign()
 }
 
-// Transaction returns a transaction of a random kind. A tenth of them are made invalid by spoil; some
-// of the others fail when they are executed.
+// Transaction returns a transaction of a random kind. A tenth of the transactions are usually
+// invalid (spoil). Some of the others fail when they are executed.
 func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 	d := g.any(at)
 	if g.rng.IntN(10) == 0 {
@@ -150,9 +153,9 @@ func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 // spoil changes a transaction in one way that usually makes it invalid, and signs it.
 func (g *Generator) spoil(at Base, d *draft) *primitives.SignedTransaction {
 	switch g.rng.IntN(8) {
-	case 0: // a used nonce, or one of an old block
+	case 0: // a used nonce, or a nonce for an earlier block
 		d.Nonce.Nonce -= primitives.Nonce(g.rng.IntN(3)) * primitives.NonceRangeMultiplier
-	case 1: // a nonce of a later block
+	case 1: // a nonce for a later block
 		d.Nonce.Nonce += primitives.NonceRangeMultiplier
 	case 2: // an unknown block hash
 		d.BlockHash = primitives.HashBytes([]byte{byte(g.rng.IntN(256))})
@@ -165,7 +168,7 @@ func (g *Generator) spoil(at Base, d *draft) *primitives.SignedTransaction {
 		d.Actions = append(d.Actions, &primitives.Transfer{Deposit: primitives.NEAR(2_000_000_000)})
 	case 6: // a wrong signature
 		d.key = g.keys.get(d.key.Type(), "a key of nobody")
-	case 7: // a strict nonce, with or without a gap
+	case 7: // a strict nonce, with or without a gap before it
 		d.Version, d.NonceMode = primitives.TransactionV1, primitives.NonceStrict
 		if g.rng.IntN(2) == 0 {
 			d.Nonce.Nonce = g.last[slot(d.SignerID, d.PublicKey)] + primitives.Nonce(g.rng.IntN(3))

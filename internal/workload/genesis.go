@@ -12,26 +12,27 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Rules are genesis values of a chain. A zero stands for the value of neard's localnet.
+// Rules are genesis values of a chain. For a zero field, neard's localnet value is used.
 type Rules struct {
 	EpochLength uint64         // blocks
-	GasLimit    primitives.Gas // of a chunk
-	Validity    uint64         // of transactions, in blocks
+	GasLimit    primitives.Gas // gas limit of a chunk
+	Validity    uint64         // validity period of transactions, in blocks
 	Balance     primitives.Balance
 	Splitting   *Splitting // nil: the shard layout never changes
-	// Release is the protocol version, in the numbering of the releases; 0: the newest.
+	// Release is the protocol version of the genesis, in the numbering of the releases. 0: the
+	// newest.
 	Release primitives.ProtocolVersion
-	// Upgrade is the version to which the validators vote, one version after the other; 0: the
-	// chain stays at Release. A transfer to a universal id that was sent before 87 and is executed
-	// at 88 pays less than it costs. So the tokens of the chain do not add up if such a transfer
-	// is delayed until 88.
+	// Upgrade is the protocol version up to which the validators vote for upgrades, one version
+	// after the other. 0: the chain stays at Release. A transfer to a universal id that was sent
+	// before version 87 and is executed at 88 pays less than it costs. So if such a transfer is
+	// delayed until 88, the tokens of the chain do not add up.
 	Upgrade primitives.ProtocolVersion
 }
 
 // DefaultBalance is the balance of each account in the genesis.
 var DefaultBalance = primitives.NEAR(1_000_000)
 
-// Genesis returns the chain's genesis without its records.
+// Genesis returns the genesis config of the chain, which excludes the records.
 func Genesis(o Options, r Rules) (*genesis.Config, error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: "workload", Time: 1_700_000_000_000_000_000, Accounts: []primitives.AccountID{Validator}, Validators: 1, Shards: 1,
@@ -86,7 +87,7 @@ func Records(w io.Writer, o Options, r Rules) error {
 		return err
 	}
 	keys := NewGenerator(Options{Accounts: 1, Shards: 1, OneKey: o.OneKey})
-	out := bufio.NewWriterSize(w, 1<<16) // Flush returns its first error
+	out := bufio.NewWriterSize(w, 1<<16) // a write error is returned by Flush
 	buf := []byte{'['}
 	for i, rec := range g.Records {
 		if i > 0 {
@@ -121,12 +122,13 @@ func NewChain(o Options, r Rules) (*engine.ChainSpec, error) {
 	}
 	return engine.NewChain(c, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
-		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // ends with an error when the reader is closed early
+		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // fails if the reader is closed early
 		return in, nil
 	})
 }
 
-// GenesisHash returns a hash of the options that determine the genesis, for the identity of a store.
+// GenesisHash returns a hash of the options that determine the genesis. It is for the identity of a
+// store.
 func GenesisHash(o Options, r Rules) (primitives.Hash, error) {
 	c, err := Genesis(o, r)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 
 // Course configures a random chain: its length, forks and missing blocks and chunks.
 type Course struct {
-	Blocks  int     // blocks to produce, abandoned branches included
-	PerStep int     // the most transactions in a block
-	Fork    float64 // chance that a block's parent is not the head
-	Skip    float64 // chance that a block skips heights
-	Miss    float64 // chance in each block that a shard stops producing chunks
-	Resume  float64 // chance in each block that it resumes
+	Blocks  int     // number of blocks to produce, including abandoned branches
+	PerStep int     // maximum number of transactions in a block
+	Fork    float64 // probability that a block's parent is not the head
+	Skip    float64 // probability that a block skips heights
+	Miss    float64 // probability, in each block, that a shard stops producing chunks
+	Resume  float64 // probability, in each block, that a stopped shard resumes
 }
 
-// RandomChain draws a workload, its rules and its course from a seed.
+// RandomChain draws chain options and a course from a seed.
 func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	rng := rand.New(rand.NewPCG(seed, 0x6368_6169_6e))
 	o := ChainOptions{Options: Options{
@@ -27,7 +27,7 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	}}
 	o.EpochLength = uint64(5 + rng.IntN(30))
 	o.GasLimit = []primitives.Gas{1_000_000_000_000_000, 30_000_000_000_000, 8_000_000_000_000}[rng.IntN(3)]
-	// Epoch configs allow at most two epochs.
+	// An epoch config allows a validity of at most two epochs.
 	o.Validity = o.EpochLength + uint64(rng.IntN(int(o.EpochLength)+1))
 	o.Store.FlatHeadBlocks = []int{0, 1, 7}[rng.IntN(3)] // 0: the default
 	c := Course{Blocks: blocks, PerStep: 1 + rng.IntN(24)}
@@ -43,14 +43,14 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	return o, c
 }
 
-// Script produces the blocks of a random chain. They depend only on the seed and the chain: a second
-// run on the same chain gives the same blocks, even if restarts happen in between.
+// Script produces the blocks of a random chain. The blocks depend only on the seed and the chain. A
+// second run on the same chain produces the same blocks, even if the chain is restarted in between.
 type Script struct {
 	chain   *Chain
 	course  Course
 	gen     *Generator
 	rng     *rand.Rand
-	recent  []primitives.Hash // the last blocks, as parents of forks
+	recent  []primitives.Hash // the last five imported blocks, candidates for the parent of a fork
 	stopped map[primitives.ShardIndex]bool
 	Entries map[primitives.Hash]*engine.BlockNode // all imported blocks
 }
@@ -64,14 +64,14 @@ func NewScript(c *Chain, course Course) *Script {
 	}
 }
 
-// Made is a produced block. Accepted is nil if the block had been imported before.
+// Made is a produced block. Accepted is nil if the chain already had the block.
 type Made struct {
 	Block    *primitives.Block
 	Chunks   []*primitives.Chunk
 	Accepted *engine.Accepted
 }
 
-// Find returns an imported block, or nil. It is a Lookup.
+// Find returns an imported block, or nil. It has the signature of Lookup.
 func (s *Script) Find(h primitives.Hash) *engine.BlockNode { return s.Entries[h] }
 
 // parent draws the next block's parent: the head, or a recent descendant of the final block.
@@ -101,7 +101,7 @@ func (s *Script) Step() (*Made, error) {
 		height += primitives.Height(1 + s.rng.IntN(3))
 	}
 	base := Base{Height: height, Hash: parent.Hash}
-	for range s.rng.IntN(8) { // up to seven blocks back
+	for range s.rng.IntN(8) { // up to seven blocks before the parent
 		if prev := s.Entries[base.Hash].Header().PrevHash; !prev.IsZero() {
 			base.Hash = prev
 		}
@@ -113,7 +113,7 @@ func (s *Script) Step() (*Made, error) {
 	for range s.rng.IntN(s.course.PerStep + 1) {
 		plan.Transactions = append(plan.Transactions, s.gen.Transaction(base))
 	}
-	if n := len(plan.Transactions); n > 1 && s.rng.IntN(8) == 0 { // one transaction twice
+	if n := len(plan.Transactions); n > 1 && s.rng.IntN(8) == 0 { // include one transaction twice
 		plan.Transactions = append(plan.Transactions, plan.Transactions[s.rng.IntN(n)])
 	}
 	layout, err := s.chain.childLayout(parent.Hash)
@@ -137,7 +137,7 @@ func (s *Script) make(plan *Plan) (*Made, error) {
 		return nil, fmt.Errorf("workload: make block %d on %v: %w", plan.Height, plan.Parent, err)
 	}
 	if s.Entries[b.Hash()] != nil {
-		return &Made{Block: b, Chunks: chunks}, nil // an equal block was imported before
+		return &Made{Block: b, Chunks: chunks}, nil // the chain already had the block
 	}
 	a, err := s.chain.Accept(b, chunks, true)
 	if err != nil {

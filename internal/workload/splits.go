@@ -11,21 +11,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Splitting configures the resharding of a chain. The chain starts one protocol version before
-// splittingSince and votes for it; from then on shards are split dynamically.
+// Splitting configures the resharding of a chain. The chain starts at the protocol version before
+// splittingSince, and its validators vote for splittingSince. From that version on shards are split
+// dynamically.
 type Splitting struct {
-	Threshold, MinChild uint64 // memory usage of a shard to split, and of each child
+	Threshold, MinChild uint64 // memory usage in bytes: of a shard to split; of each child at least
 	MaxShards           int
-	MinEpochs           uint64 // epochs between two splits
+	MinEpochs           uint64 // minimum number of epochs between two splits
 	// Static is a boundary account. If it is set, the new version has a static layout with one more
-	// shard that begins there, and nothing is split dynamically.
+	// shard, which begins at that account. Nothing is then split dynamically.
 	Static primitives.AccountID
 }
 
 // splittingSince is the protocol version whose epoch config enables resharding.
 const splittingSince primitives.ProtocolVersion = 86
 
-// epochConfigs returns the chain's epoch config files; nil: the genesis is enough.
+// epochConfigs returns the chain's epoch config files by name. Nil: the genesis contains the
+// config.
 func (r *Rules) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	s := r.Splitting
 	if s == nil {
@@ -64,12 +66,13 @@ func (r *Rules) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	}, nil
 }
 
-// EpochConfigs returns the epoch config files of a chain with this resharding.
+// EpochConfigs returns the epoch config files, by name, of a chain with this resharding.
 func (s *Splitting) EpochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	return (&Rules{Splitting: s}).epochConfigs(c)
 }
 
-// RandomSplits draws a workload on a chain with short epochs, whose shards are split repeatedly.
+// RandomSplits draws options and a course of a chain with short epochs, whose shards are split
+// repeatedly.
 func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 	o, c := RandomChain(seed, blocks)
 	rng := rand.New(rand.NewPCG(seed, 0x73706c_697473))
@@ -83,11 +86,11 @@ func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 	return o, c
 }
 
-// Uncounted returns the tokens that exist after a block, but are not in the total supply of its
-// header. The difference is due to two faults of nearcore, which this program reproduces. First, both
-// children of a split shard copy its chunk extra, so the tokens that its last chunk burnt are
-// subtracted twice (chain/chain/src/resharding/manager.rs:268). Second, if all validators are kicked
-// out, the treasury's share is paid but not counted as minted
+// Uncounted returns the tokens that exist after a block, but are not in its header's total supply.
+// Two faults of nearcore, which this program reproduces, cause the difference. First, both children
+// of a split shard copy the shard's chunk extra, so the tokens that its last chunk burnt are
+// subtracted twice (chain/chain/src/resharding/manager.rs:268). Second, if all validators are
+// kicked out, the treasury's share is paid but not counted as minted
 // (chain/epoch-manager/src/reward_calculator.rs).
 func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primitives.Balance, err error) {
 	c := counter{}
@@ -121,8 +124,8 @@ func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primiti
 	return c.sum, c.err
 }
 
-// waiting calls f for the incoming receipts of a shard, and of its ancestors, that were sent since the
-// shard's last chunk, so that no chunk has included them yet.
+// waiting calls f for the receipts that arrived at a shard, or at its ancestors, after the shard's
+// last chunk. No chunk has executed these receipts yet.
 func waiting(at *engine.BlockNode, shard int, find Lookup, f func(*primitives.Receipt)) error {
 	id, layout := at.Shards[shard].ID, at.Layout
 	for e := at; e.Height() > at.Block.Body.Chunks[shard].HeightIncluded; e = find(e.Header().PrevHash) {

@@ -15,8 +15,8 @@ import (
 // counter adds up tokens. It keeps the first error.
 type counter struct {
 	cfg *parameters.RuntimeConfig
-	// mine returns whether a receipt's target is the counted shard. After a split both children have
-	// the whole queue of delayed receipts.
+	// mine returns whether a receipt is for the counted shard. It is needed because both children
+	// of a split shard have the whole queue of delayed receipts.
 	mine func(*primitives.Receipt) bool
 	sum  primitives.Balance
 	err  error
@@ -35,8 +35,8 @@ func (c *counter) fail(err error) {
 	}
 }
 
-// receipt adds the deposits of a receipt and the tokens prepaid for its gas. The gas price of a refund
-// is zero.
+// receipt adds the deposits of a receipt and the tokens that prepay its gas. A refund prepays none,
+// because its gas price is zero.
 func (c *counter) receipt(r *primitives.Receipt) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -47,7 +47,7 @@ func (c *counter) receipt(r *primitives.Receipt) {
 		c.fail(err)
 	}
 	c.add(deposit)
-	if a.Yield { // ReceiptGas is 0 for a waiting yield, although its gas is paid for
+	if a.Yield { // ReceiptGas returns 0 for a waiting yield, although its gas is prepaid
 		plain, receipt := *a, *r
 		plain.Yield, receipt.Body, r = false, &plain, &receipt
 	}
@@ -89,7 +89,7 @@ func (c *counter) value(key, value []byte) {
 			c.receipt(x)
 		}
 	case primitives.ColDelayedReceipt, primitives.ColBufferedReceipt:
-		if len(key) == 1 { // the first and next indices of the queues
+		if len(key) == 1 { // first and next indices of a queue
 			break
 		}
 		var x primitives.StoredReceipt
@@ -103,12 +103,13 @@ func (c *counter) value(key, value []byte) {
 	}
 }
 
-// Lookup returns an imported block, even if the engine has evicted it; nil: it is unknown.
+// Lookup returns an imported block, even if the engine has evicted it. Nil: the block is unknown.
 type Lookup func(primitives.Hash) *engine.BlockNode
 
-// Held adds up all tokens that exist after a block: in accounts, in the receipts in the state (delayed,
-// buffered, postponed), in outgoing receipts, and in receipts for shards with missing chunks. It
-// reads the states from the store, so it also tests the flat state and the changes above it.
+// Held adds up all tokens that exist after a block. They are in accounts, in the receipts in the
+// state (delayed, buffered, postponed), in outgoing receipts, and in receipts for shards with
+// missing chunks. Held reads the states from the store, so it also tests the flat state and the
+// changes above it.
 func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balance, error) {
 	c := &counter{cfg: at.Config}
 	bounds := at.Layout.Boundaries()
@@ -139,9 +140,9 @@ func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balan
 	return c.sum, c.err
 }
 
-// Supply returns what Held must be after a block: the header's total supply, less the tokens burnt by
-// the block's chunks, which only the next header subtracts. Minted tokens are in the supply of the
-// block that pays them.
+// Supply returns the expected result of Held after a block: the header's total supply, minus the
+// tokens that the block's chunks burnt. Only the next header subtracts these. Minted tokens are in
+// the supply of the block that pays them.
 func Supply(at *engine.BlockNode) (primitives.Balance, error) {
 	sum := at.Header().TotalSupply
 	for i := range at.Shards {

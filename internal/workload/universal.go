@@ -10,14 +10,14 @@ import (
 // universal is a universal account (id 0u...) of a generator. Generated transactions create, use and
 // delete it.
 type universal struct {
-	raw  primitives.RawStateInit // the state init from which id is derived
+	raw  primitives.RawStateInit // state init from which id is derived
 	id   primitives.AccountID
-	keys []primitives.SecretKey // the secret keys of the access keys in raw
-	// seed is the nonce with which the account was created, if the transaction that pays into it ran
-	// at the expected height. 0: no transaction has paid into it.
+	keys []primitives.SecretKey // secret keys for the access keys in raw
+	// seed is the nonce with which the account was created, if the first transaction that pays into
+	// the account ran at the expected height. 0: no transaction has paid into it.
 	seed primitives.Nonce
-	used primitives.Nonce // number of self-signed first transactions since the account was created
-	// last is the newest self-signed first transaction. The generator sends it again as a replay.
+	used primitives.Nonce // number of self-signed first transactions generated since seed was set
+	// last is the newest self-signed first transaction. The generator repeats it as a replay.
 	last *draft
 }
 
@@ -30,10 +30,10 @@ func (g *Generator) UniversalTransaction(at Base) *primitives.SignedTransaction 
 	return g.universal(at, g.account()).sign()
 }
 
-// universal draws an unsigned transaction with a universal account: a transfer to the account, its state
-// init (action 15) sent by another account or by itself, a transaction signed with one of its keys, or
-// its deletion. Some are invalid: the state init is malformed, too large or of another account, or the
-// transaction is a replay.
+// universal draws an unsigned transaction with a universal account. It is a transfer to the
+// account, its state init (action 15) sent by another account or by itself, a transaction signed
+// with one of its keys, or its deletion. Some of these are invalid: the state init is malformed,
+// too large or of another account, or the transaction is a replay.
 func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 	if len(g.firsts) == 0 || len(g.firsts) < mostUniversals && g.rng.IntN(4) == 0 {
 		g.firsts = append(g.firsts, g.newUniversal())
@@ -59,7 +59,7 @@ func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 		if u.last != nil {
 			return u.last
 		}
-		return g.draft(at, from, from, init) // the state init of an account that is not the receiver
+		return g.draft(at, from, from, init) // a state init of another account than the receiver
 	case 8:
 		return g.badInit(at, from)
 	case 9:
@@ -97,16 +97,16 @@ func (g *Generator) newUniversal() *universal {
 
 func (g *Generator) keyOf(u *universal) primitives.SecretKey { return u.keys[g.rng.IntN(len(u.keys))] }
 
-// paid records that the transaction which is being drawn transfers to the account. If the account does
-// not exist yet, the transfer creates it one block later.
+// paid records that the transaction being drawn transfers to the account. If the account does not
+// exist yet, the transfer creates it one block later.
 func (u *universal) paid(at Base) {
 	if u.seed == 0 {
 		u.seed, u.used = primitives.InitialNonce(at.Height+1), 0
 	}
 }
 
-// bootstrap returns a self-signed first transaction of the account: it has the account's state init and
-// is signed with a key in that state init. Most have the only valid nonce.
+// bootstrap returns a self-signed first transaction of the account: it contains the account's state
+// init and is signed with a key in that state init. In most cases its nonce is the only valid one.
 func (g *Generator) bootstrap(at Base, u *universal) *draft {
 	actions := []primitives.Action{&primitives.UniversalStateInit{Init: u.raw}}
 	switch g.rng.IntN(6) {

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// Zipf draws numbers from 0 to n-1 with a probability proportional to 1/rank^skew. The ranks are
-// assigned to the numbers at random, so that frequent accounts are in different shards and parts of
-// the trie.
+// Zipf draws numbers from 0 to n-1 with a probability proportional to 1/rank^skew. Each number has
+// a random rank, so that frequent accounts are in different shards and parts of the trie.
 type Zipf struct {
-	sums []float64 // sums of the weights up to each rank
+	sums []float64 // by rank: sum of the weights up to that rank
 	at   []int32   // number by rank
 }
 
-// NewZipf returns a Zipf. Skew 0 is uniform. It takes 12 bytes of memory per number.
+// NewZipf returns a Zipf. A skew of 0 is uniform. The Zipf takes 12 bytes of memory per number.
 func NewZipf(rng *rand.Rand, n int, skew float64) *Zipf {
 	z := &Zipf{sums: make([]float64, n), at: make([]int32, n)}
 	total := 0.0
@@ -27,7 +26,7 @@ func NewZipf(rng *rand.Rand, n int, skew float64) *Zipf {
 	return z
 }
 
-// Draw returns a random number.
+// Draw returns a random number from 0 to n-1.
 func (z *Zipf) Draw(rng *rand.Rand) int {
 	i, _ := slices.BinarySearch(z.sums, rng.Float64()*z.sums[len(z.sums)-1])
 	return int(z.at[min(i, len(z.at)-1)])
