@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Account reads an account into a. If there is none, found is false and a is unspecified.
+// Account reads an account into a. If the account does not exist, found is false and a is
+// unspecified.
 func (u *TrieUpdate) Account(id primitives.AccountID, a *primitives.Account) (found bool, err error) {
 	u.key = primitives.AppendAccountKey(u.key[:0], id)
 	value, err := u.Get(u.key)
@@ -35,7 +36,8 @@ func (u *TrieUpdate) SetAccount(id primitives.AccountID, a *primitives.Account) 
 	u.Set(u.key, u.values.take(from))
 }
 
-// AccessKey reads an access key into k. If there is none, found is false and k is unspecified.
+// AccessKey reads an access key into k. If the key does not exist, found is false and k is
+// unspecified.
 func (u *TrieUpdate) AccessKey(id primitives.AccountID, h primitives.PublicKeyHandle, k *primitives.AccessKey) (found bool, err error) {
 	u.key = primitives.AppendAccessKeyKey(u.key[:0], id, h)
 	value, err := u.Get(u.key)
@@ -63,7 +65,8 @@ func (u *TrieUpdate) SetAccessKey(id primitives.AccountID, h primitives.PublicKe
 	u.Set(u.key, u.values.take(from))
 }
 
-// RemoveAccessKey removes an access key, but not the nonces of a gas key, which have keys of their own.
+// RemoveAccessKey removes an access key. It does not remove the nonces of a gas key, which have
+// separate trie keys.
 func (u *TrieUpdate) RemoveAccessKey(id primitives.AccountID, h primitives.PublicKeyHandle) {
 	u.key = primitives.AppendAccessKeyKey(u.key[:0], id, h)
 	u.Remove(u.key)
@@ -174,8 +177,8 @@ func (u *TrieUpdate) RemoveAccount(id primitives.AccountID) (removed RemovedNonc
 	return removed, err
 }
 
-// CodeLen returns the length of an account's own code in bytes; 0 if it has none. It records the path to
-// the code, not the code.
+// CodeLen returns the length of an account's own code in bytes; 0 if it has none. It records the
+// trie nodes on the path to the code, but not the code.
 func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	u.key = primitives.AppendCodeKey(u.key[:0], id)
 	ref, found, err := u.Find(u.key)
@@ -198,21 +201,22 @@ func (u *TrieUpdate) SetCode(id primitives.AccountID, hash primitives.Hash, code
 // RemoveCode removes an account's own code from the state.
 func (u *TrieUpdate) RemoveCode(id primitives.AccountID) { u.Remove(primitives.AppendCodeKey(nil, id)) }
 
-// Code returns code by its hash; nil if there is none. It returns code that this chunk deployed or
-// distributed, else the code that was at key before the chunk. Nothing is recorded.
+// Code returns code by its hash; nil if there is none. It first looks for code that this chunk
+// deployed or distributed, then for the code that was stored at key before the chunk. Nothing is
+// recorded.
 //
-// nearcore resolves an account's contract to a hash (contract_code.rs), then looks into its cache
-// of compiled contracts, which apply fills (actions.rs action_deploy_contract, global_contracts.rs
-// apply_distribution_current_shard), and reads the storage only for code that is not there
-// (core/store/src/contract.rs). So a call sees the code of a distribution that came before it in
-// its chunk.
+// nearcore resolves an account's contract to a hash (contract_code.rs). It then looks up the hash
+// in its cache of compiled contracts, which apply fills (actions.rs action_deploy_contract,
+// global_contracts.rs apply_distribution_current_shard). It reads the storage only for code that is
+// not in the cache (core/store/src/contract.rs). So a call can run the code of a distribution that
+// was applied earlier in the same chunk.
 func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	brought := u.broughtCode
 	if u.fork != nil {
 		brought = u.forkCode
 	}
 	code, ok := brought(hash)
-	if p, proven := u.trie.(Proven); proven { // a node that checks a chunk does not report accesses
+	if p, proven := u.trie.(Proven); proven { // in the validation of a chunk, accesses are not reported
 		if !ok {
 			code = p.CodeOf(hash)
 			ok = code != nil
@@ -232,13 +236,14 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	if ok {
 		return code, nil
 	}
-	if u.fork != nil { // an earlier receipt may deploy the code before this span's turn
+	if u.fork != nil { // when this span's turn comes, an earlier receipt may have deployed the code
 		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})
 	}
 	return nil, nil
 }
 
-// broughtCode returns the code with a hash if this chunk has deployed or distributed it so far.
+// broughtCode returns the code with a hash, if this chunk has deployed or distributed that code so
+// far.
 func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
 	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
 		if u.pendingCodes[i].hash == hash {
@@ -249,13 +254,15 @@ func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// HasGlobalCode returns whether a global contract exists in this shard. It records the path to the code.
+// HasGlobalCode returns whether a global contract exists in this shard. It records the trie nodes
+// on the path to the code.
 func (u *TrieUpdate) HasGlobalCode(id *primitives.GlobalContractID) (bool, error) {
 	return u.Contains(primitives.AppendGlobalCodeKey(nil, id))
 }
 
-// GlobalCodeHash returns the hash of a global contract that is identified by its deployer's account. It
-// records the path to the code, not the code. If there is none, the error wraps ErrInconsistent.
+// GlobalCodeHash returns the hash of the code of a global contract that is identified by its
+// deployer's account. It records the trie nodes on the path to the code, but not the code. If the
+// contract does not exist, the error wraps ErrInconsistent.
 func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives.Hash, error) {
 	ref, found, err := u.Find(primitives.AppendGlobalCodeKey(nil, id))
 	if err != nil {
@@ -292,9 +299,9 @@ func (u *TrieUpdate) SetGlobalNonce(id *primitives.GlobalContractID, n uint64) {
 	u.setUint64(primitives.AppendGlobalNonceKey(nil, id), n)
 }
 
-// PeekNonce returns the stored nonce with which the nonce of a transaction is compared: the gas key's
-// nonce at n.Index if the transaction has an index, else the access key's nonce. It sees the update's
-// writes. It records nothing.
+// PeekNonce returns the stored nonce with which the nonce of a transaction is compared. If n has an
+// index, that is the gas key's nonce at n.Index, else the access key's nonce. PeekNonce sees the
+// writes of u and records nothing.
 func (u *TrieUpdate) PeekNonce(id primitives.AccountID, h primitives.PublicKeyHandle, n primitives.TransactionNonce) (stored primitives.Nonce, found bool, err error) {
 	if n.HasIndex {
 		u.key = primitives.AppendGasKeyNonceKey(u.key[:0], id, h, n.Index)

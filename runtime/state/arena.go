@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// arena allocates encoded values. Small values share a slab, so that a write needs no allocation of its
-// own. Slabs start small and double in size: most blocks write few values, and a slab stays in memory
-// until the flat head advances past the block.
+// arena allocates memory for encoded values. Small values share a slab, so that a write needs no
+// separate allocation. Slabs start small and double in size, because most blocks write few values
+// and a slab stays in memory until the flat head advances past the block.
 type arena struct {
 	buf  []byte
 	slab int // maximum size of a slab in bytes; 0: slabSize
@@ -21,8 +21,8 @@ const (
 	slabRoom  = 1 << 10 // a slab with less free space is replaced
 )
 
-// room starts a new slab if the current one has less space than n or slabRoom bytes. Then append need
-// not grow and copy the slab.
+// room starts a new slab if the current one has less free space than n or slabRoom bytes. Then
+// append does not have to grow and copy the slab.
 func (a *arena) room(n int) {
 	if n = max(n, slabRoom); cap(a.buf)-len(a.buf) < n {
 		size := max(slabFirst, 2*cap(a.buf))

@@ -1,5 +1,5 @@
-// Package state provides the state of a shard while a chunk is applied. Reads go through to a trie.
-// Writes are collected in an overlay and applied to the trie at the end.
+// Package state provides the state of a shard while a chunk is applied. Reads that no overlay answers
+// go to a trie. Writes are collected in overlays and applied to the trie at the end.
 //
 //	in      a Trie (a snapshot at some root); typed reads and writes; Commit with a cause, or
 //	        Rollback
@@ -11,6 +11,7 @@
 //	errors  ErrInconsistent: a required value is missing or does not decode; errors of the Trie
 //	source  nearcore core/store/src/trie/update.rs, core/store/src/utils/mod.rs, trie_recording.rs
 //
-// What is recorded is consensus. A key found in an overlay records nothing. A key read from the
-// trie records the nodes on its path and, if the value itself is read, the value.
+// What is recorded is consensus. A key that is found in an overlay records nothing. A key that is
+// read from the trie records the nodes on its path. If its value is read too, the value is also
+// recorded.
 package state

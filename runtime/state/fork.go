@@ -2,34 +2,35 @@ package state
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// A fork is a TrieUpdate on which receipts run ahead of their turn, in parallel with other forks. Its
-// work consists of spans, one for each receipt for example. When the turn of a span comes, Adopt
-// applies its results to the parent, but only if everything that the span read is still the same.
+// A fork is a TrieUpdate on which receipts run before their turn, in parallel with other forks. Its
+// work is divided into spans, for example one span per receipt. When the turn of a span comes,
+// Adopt applies the span's results to the parent, if everything that the span read is still the
+// same.
 
-// forkState is the part of a TrieUpdate that only a fork has: the parent, and a log of what its spans
-// read. The current span is the one between Begin and End.
+// forkState holds what only a fork has: the parent, and a log of what its spans read. The current
+// span is the one between Begin and End.
 type forkState struct {
 	parent *TrieUpdate
 	id     int32 // positive, unique among the forks of the parent
 	base   int32 // number of the parent's changes when the fork was made
 	start  int32 // number of the fork's changes when the current span began
 	reads  []forkRead
-	codes  []pendingCode // contract code that spans deployed or distributed, committed, in order
-	mine   int32         // number of codes when the current span began
-	apart  bool          // the current span read state that reads does not contain; it cannot be adopted
+	codes  []pendingCode // contract code that committed spans deployed or distributed, in order
+	mine   int32         // length of codes when the current span began
+	apart  bool          // the current span read state that is not in reads, so it cannot be adopted
 
 	codeReads []codeRead
 	touches   []touch
 }
 
-// codeRead is a lookup of contract code whose result may differ when the span's turn comes, because it
-// depends on whether an earlier receipt of the chunk deployed or distributed the code.
+// codeRead is a lookup of contract code. Its result may differ when the span's turn comes, because
+// an earlier receipt of the chunk may have deployed or distributed the code by then.
 type codeRead struct {
 	hash    primitives.Hash
-	brought bool // such a receipt had done so when the span ran
+	brought bool // when the span ran, an earlier receipt had deployed or distributed the code
 }
 
-// touch is a call of TrieUpdate.Touch, with its arguments and its result before.
+// touch is a call of TrieUpdate.Touch with its arguments and result.
 type touch struct {
 	hash   primitives.Hash
 	before bool
@@ -39,11 +40,11 @@ type touch struct {
 // forkRead is a key that a span read and had not written itself.
 type forkRead struct {
 	key []byte
-	own int32 // number of the change of an earlier span of the fork; 0: read from the parent or the trie
+	own int32 // number of the change that an earlier span of the fork made; 0: read from the parent or the trie
 }
 
-// Fork returns a fork of u: an update that reads through to u and leaves u unchanged. Several forks of u
-// may be used in parallel, as long as u is not written. Adopt applies their results to u. id must be
+// Fork returns a fork of u. The fork reads u's state and leaves u unchanged. Several forks of u may
+// be used in parallel, as long as u is not written. Adopt applies their results to u. id must be
 // positive and unique among the forks of u. A fork cannot be forked.
 func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	f := NewUnrecorded(u.trie)
@@ -54,7 +55,8 @@ func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 }
 
 // Span is a unit of work on a fork that is adopted as a whole, for example one receipt. It has the
-// recording of the work, and the ranges of the fork's logs that belong to it (from, to).
+// recording of the work. The fields from and to delimit the parts of the fork's logs that belong to
+// the span.
 type Span struct {
 	fork                         *TrieUpdate
 	rec                          Recording
@@ -81,20 +83,20 @@ func (u *TrieUpdate) Begin() (s Span) {
 	}
 }
 
-// End ends the span. If a write was neither committed nor rolled back, Adopt later refuses the
-// span.
+// End ends the span. If the span has a write that was neither committed nor rolled back, Adopt will
+// return false.
 func (s *Span) End() {
 	u, f := s.fork, s.fork.fork
 	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
 	s.readsTo, s.codesTo, s.touchesTo = int32(len(f.reads)), int32(len(f.codes)), int32(len(f.touches))
 	s.codeReadsTo, s.accessesTo = int32(len(f.codeReads)), int32(len(u.accesses))
-	// The span alone recorded at least what it would have added in its turn. If that is below the
-	// limit, every check of a limit in the span has the same result in its turn.
+	// In its turn, the span would add at most what it has recorded alone. If that is below the
+	// limit, every check of the limit in the span has the same result in its turn.
 	s.overLimit = u.LimitExceeded()
 }
 
-// lookupFork is lookupOverlay for a fork. It appends to reads each key that the current span has not
+// lookupFork is lookupOverlay for a fork. It logs in reads each key that the current span has not
 // written itself.
 func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	f := u.fork
@@ -114,8 +116,8 @@ func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	return f.parent.overlaid(key)
 }
 
-// forkCode is broughtCode for a fork. It appends to codeReads each code that it finds and that the
-// current span did not deploy or distribute itself.
+// forkCode is broughtCode for a fork. It logs in codeReads each code that it finds, unless the
+// current span has deployed or distributed the code itself.
 func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	f := u.fork
 	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
@@ -137,8 +139,8 @@ func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// Adopt applies the results of a span to u if the span would have the same results when it ran on u
-// now. Otherwise it returns false and leaves u unchanged; the caller then runs the work on u.
+// Adopt applies the results of a span to u if a run on the current u would have the same results.
+// Otherwise it returns false and leaves u unchanged; the caller then runs the work on u.
 func (u *TrieUpdate) Adopt(s *Span) bool {
 	from := s.fork
 	f := from.fork
@@ -185,8 +187,9 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	return true
 }
 
-// Retouched returns how many more of the span's paid touches would be the first touch of their
-// node in the chunk if the span ran now. It is negative if fewer would be. See Touch.
+// Retouched compares the span's paid touches of trie nodes with the same touches on the current u.
+// It returns how many more of them would be the first touch of their node in the chunk; negative if
+// fewer would be. See Touch.
 func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
 	if len(touches) == 0 {
@@ -206,15 +209,15 @@ func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	return more
 }
 
-// unchanged returns whether all keys still have the values that a span read. Keys that it read from the
-// parent must not have been written since the fork was made. Keys that an earlier span of the fork wrote
-// must have exactly the change that the span read, which requires that the earlier span was adopted.
+// unchanged returns whether all keys still have the values that a span read. A key that the span
+// read from the parent must not have been written since the fork was made. A key that an earlier
+// span of the fork wrote must still have that change, so the earlier span must have been adopted.
 func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 	for i := range reads {
 		at, found := u.index[string(reads[i].key)]
 		if !found {
 			if reads[i].own != 0 {
-				return false // the span that wrote it was not adopted
+				return false // the earlier span was not adopted
 			}
 			continue
 		}

@@ -9,14 +9,15 @@ import (
 // ErrNoFork means that the state does not belong to a fork of another chain.
 var ErrNoFork = errors.New("state: not a fork of another chain")
 
-// goneMark is the value of a removal mark: an entry in the local trie of a fork of another chain which
-// means that the fork has removed a key. Without it a read would return the other chain's value.
+// goneMark is the value of a removal mark. On a fork of another chain, a removal mark is an entry
+// of the local trie which means that the fork has removed a key. Without it, a read would return
+// the other chain's value.
 var goneMark = []byte{1}
 
-// markGone writes a removal mark for each key that this chunk removed and that the other chain may have.
-// When the key is written again later, the mark stays: a read looks for the local value first.
+// markGone writes a removal mark for each key that this chunk removed and that the other chain may
+// have. If the key is written again later, the mark stays; reads look for a local value first.
 func (u *TrieUpdate) markGone() {
-	for i := range len(u.entries) { // entries added by the loop are marks
+	for i := range len(u.entries) { // the loop appends the marks, which it must skip
 		e := &u.entries[i]
 		if e.last == 0 || u.changes[e.last-1].value != nil || !primitives.Inherited([]byte(e.key)) {
 			continue
@@ -30,10 +31,10 @@ func (u *TrieUpdate) markGone() {
 	}
 }
 
-// Rebase drops the local changes of an account, its keys, code and data on a fork. From then on the
-// account reads as after block base of the other chain; a zero base means that the other chain does
-// not have it. With keep, local changes stay. The account must not be removed later in the same
-// chunk.
+// Rebase drops the local changes of an account, its keys, code and data on a fork of another chain.
+// From then on, the account reads as it was after block base of the other chain; a zero base means
+// that the other chain does not have the account. With keep, the local changes stay. The account
+// must not be removed later in the same chunk.
 func (u *TrieUpdate) Rebase(id primitives.AccountID, base primitives.Hash, keep bool) error {
 	f, ok := u.trie.(Forked)
 	if !ok {

@@ -9,9 +9,9 @@ import (
 // outgoing_metadata.rs ReceiptGroupsConfig; the limit on gas has no effect).
 const GroupSizeLimit = 100_000
 
-// Groups describes a buffer without its receipts: consecutive receipts form groups (nearcore
-// core/store/src/trie/outgoing_metadata.rs). Sums are checked; they overflow only in a corrupt
-// state.
+// Groups describes the groups of a buffer: consecutive receipts of the buffer form a group
+// (nearcore core/store/src/trie/outgoing_metadata.rs). The sums are checked; they overflow only in
+// a corrupt state.
 type Groups struct {
 	Shard primitives.ShardID // the receiving shard
 	QueueIndices
@@ -83,8 +83,8 @@ func (u *TrieUpdate) setGroup(to primitives.ShardID, index uint64, g Group) {
 	u.Set(u.key, u.values.take(from))
 }
 
-// PushGrouped adds a receipt that enters a buffer to the last group, or to a new group if the last
-// one would grow too large.
+// PushGrouped adds a receipt that enters a buffer to the last group. If the last group would grow
+// too large, PushGrouped adds a new one.
 func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	var ok bool
 	if g.TotalGas, ok = g.TotalGas.Add(primitives.Yocto(uint64(gas))); !ok || g.TotalSize+size < size {
@@ -99,7 +99,7 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 			return err
 		}
 		if last.Size+size > GroupSizeLimit {
-			u.setGroup(g.Shard, g.Next-1, last) // removed and written again: a change even with the same value
+			u.setGroup(g.Shard, g.Next-1, last) // as in nearcore, this counts as a change even if the value is the same
 		} else {
 			g.Next--
 			next.Size += last.Size
@@ -114,8 +114,8 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 	return nil
 }
 
-// PopGrouped subtracts a receipt that leaves a buffer from the first group, and removes the group
-// when it is empty.
+// PopGrouped subtracts a receipt that leaves a buffer from the first group. It removes the group if
+// it is then empty.
 func (u *TrieUpdate) PopGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	amount := primitives.Yocto(uint64(gas))
 	var ok bool

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// QueueIndices are the bounds of a queue in the state: its items have the indices First to Next-1
-// (nearcore TrieQueueIndices).
+// QueueIndices are the bounds of a queue in the state (nearcore TrieQueueIndices). Its items have
+// the indices from First to Next-1.
 type QueueIndices struct{ First, Next uint64 }
 
 // Len returns the number of items.
@@ -47,7 +47,7 @@ func (u *TrieUpdate) writeIndicesAt(key []byte, q QueueIndices) {
 	u.Set(key, u.values.take(from))
 }
 
-// DelayedIndices reads the indices of the delayed receipts.
+// DelayedIndices reads the indices of the delayed queue.
 func (u *TrieUpdate) DelayedIndices() (QueueIndices, error) {
 	return u.readIndicesAt(primitives.DelayedIndicesKey)
 }
@@ -63,7 +63,7 @@ func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 
 // PopDelayed removes the first receipt of the delayed queue and returns it; nil if the queue is
 // empty. If the caller has the result of PeekDelayed for this receipt, it passes that result as
-// peeked, so that the receipt is not decoded again; otherwise peeked is nil.
+// peeked, and the receipt is not decoded again. Otherwise peeked is nil.
 func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceipt) (x *primitives.StoredReceipt, err error) {
 	if q.Len() == 0 {
 		return nil, nil
@@ -112,12 +112,12 @@ type YieldTimeout struct {
 	ExpiresAt primitives.Height
 }
 
-// YieldIndices reads the indices of the yield timeouts.
+// YieldIndices reads the indices of the timeout queue.
 func (u *TrieUpdate) YieldIndices() (QueueIndices, error) {
 	return u.readIndicesAt(primitives.YieldIndicesKey)
 }
 
-// SetYieldIndices writes the indices of the yield timeouts.
+// SetYieldIndices writes the indices of the timeout queue.
 func (u *TrieUpdate) SetYieldIndices(q QueueIndices) { u.writeIndicesAt(primitives.YieldIndicesKey, q) }
 
 // YieldTimeout reads the entry at an index, which must exist.
@@ -154,7 +154,7 @@ func (u *TrieUpdate) RemoveYieldTimeout(index uint64) {
 	u.Remove(u.key)
 }
 
-// Buffer describes the queue of receipts that wait to be sent to a shard.
+// Buffer describes the queue of receipts that wait to be sent to Shard.
 type Buffer struct {
 	Shard primitives.ShardID
 	QueueIndices
@@ -221,8 +221,8 @@ func (u *TrieUpdate) PushBuffered(bs *Buffers, to primitives.ShardID, x *primiti
 	u.writeBuffers(*bs)
 }
 
-// BufferedReceipt reads a buffered receipt, which must exist, from the trie before the chunk. It ignores
-// this chunk's writes, because in a chunk receipts leave the buffers before new ones enter them (nearcore
+// BufferedReceipt reads a buffered receipt, which must exist, from the trie. It ignores this
+// chunk's writes, because a chunk takes receipts out of a buffer before it adds new ones (nearcore
 // congestion_control.rs:359).
 func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*primitives.StoredReceipt, error) {
 	u.key = primitives.AppendBufferedReceiptKey(u.key[:0], to, index)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// accountHashKey returns the trie key of an account and a hash in column col. The key is in the scratch
-// buffer u.key, so it is valid until the next use of u.
+// accountHashKey returns the trie key of an account and a hash in column col. The key is in the
+// scratch buffer u.key, so it is valid until the next call of a method of u.
 func (u *TrieUpdate) accountHashKey(col primitives.TrieColumn, a primitives.AccountID, id primitives.Hash) []byte {
 	u.key = primitives.AppendAccountHashKey(u.key[:0], col, a, id)
 	return u.key
@@ -41,8 +41,8 @@ func (u *TrieUpdate) getReceipt(key []byte) (*primitives.Receipt, error) {
 	return x, nil
 }
 
-// ReceivedData reads the content of the data receipt that account a got for a data id. data is nil if
-// the promise failed. found is false if no such data receipt has arrived.
+// ReceivedData reads the content of the data receipt that account a received for a data id. data is
+// nil if the promise failed. found is false if no such data receipt has arrived.
 func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (data []byte, found bool, err error) {
 	key := u.accountHashKey(primitives.ColReceivedData, a, id)
 	value, err := u.Get(key)
@@ -185,7 +185,7 @@ func (u *TrieUpdate) YieldStatus(a primitives.AccountID, data primitives.Hash) (
 	return YieldStatus(value[0]), true, nil
 }
 
-// HasYieldStatus returns whether the state has a status of the yield. It does not read the status.
+// HasYieldStatus returns whether the yield has a status. It does not read the status.
 func (u *TrieUpdate) HasYieldStatus(a primitives.AccountID, data primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
 }

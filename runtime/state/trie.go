@@ -16,7 +16,7 @@ func Inconsistent(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInconsistent, fmt.Errorf(format, args...))
 }
 
-// ValueRef has the length and hash of a value in the trie, which was not read.
+// ValueRef has the length and hash of a value in the trie. The value itself is not read.
 type ValueRef struct {
 	Hash primitives.Hash
 	Len  uint32 // bytes
@@ -39,32 +39,32 @@ type Change struct {
 // TrieRecorder). Not safe for concurrent use.
 type Recording interface {
 	Size() uint64 // total size in bytes
-	// Merge adds the nodes and values of o, in o's order. Both must be recordings of the same Trie.
+	// Merge adds the nodes and values of o, in o's order. Both recordings must be of the same Trie.
 	Merge(o Recording)
 	Reset()
 }
 
-// Trie is a snapshot of a shard's state at one root. With a nil Recording nothing is recorded.
-// Values and keys that it returns must not be changed, and are valid until the snapshot is released.
-// Reads are safe for concurrent use, each with its own Recording.
+// Trie is a snapshot of a shard's state at one root. With a nil Recording, methods record nothing.
+// The values and keys that a Trie returns must not be changed. They are valid until the snapshot is
+// released. Reads are safe for concurrent use if each has its own Recording.
 type Trie interface {
 	Root() primitives.Hash
 	NewRecording() Recording
 	// Get returns the value of a key; nil if it is absent (an empty value is not nil). It records
 	// the nodes on the path and the value.
 	Get(key []byte, rec Recording) ([]byte, error)
-	// Lookup finds a key without reading its value. It records the nodes on the path, also for an
-	// absent key.
+	// Lookup finds a key without reading its value. It records the nodes on the path, even if the
+	// key is absent.
 	Lookup(key []byte, rec Recording) (ref ValueRef, found bool, err error)
-	// Path is Lookup, and also appends the nodes on the path of the key to path. Contracts pay for
+	// Path is Lookup that also appends the nodes on the path of the key to path. Contracts pay for
 	// these nodes when they write.
 	Path(key []byte, rec Recording, path []Visit) ([]Visit, ValueRef, bool, error)
-	// Scan calls yield for the keys greater than after (nil: all) that begin with prefix, in
-	// ascending order, until yield returns false. It records the nodes to and under the prefix, and
-	// all values, as nearcore's iterator does.
+	// Scan calls yield for the keys greater than after (nil: for all keys) that begin with prefix,
+	// in ascending order, until yield returns false. It records the nodes on the path to the
+	// prefix, all nodes under the prefix, and all values, as nearcore's iterator does.
 	Scan(prefix, after []byte, rec Recording, yield func(key, value []byte) bool) error
 	// Update returns a new trie with the changes, which must be sorted by key. It records the old
-	// nodes that nearcore's update reads.
+	// nodes that nearcore reads for the update.
 	Update(changes []Change, rec Recording) (Trie, error)
 	// MemoryUsage returns the memory usage in the root node; 0 for an empty trie. The root node is
 	// not recorded, because every chunk reads it anyway.
@@ -74,44 +74,45 @@ type Trie interface {
 	FindSplit(rec Recording) (primitives.TrieSplit, error)
 }
 
-// Warmer is a Trie that is partly not resident in memory.
+// Warmer is a Trie of which some nodes may not be resident in memory.
 type Warmer interface {
 	Trie
-	// Cold returns whether recent lookups had to wait for loading, so that prefetching in parallel
-	// pays off.
+	// Cold returns whether recent lookups had to wait for nodes to be loaded. If so, prefetching in
+	// parallel is worthwhile.
 	Cold() bool
 }
 
-// Proven is a Trie that was built from a state proof. A proof does not contain contract code: that
+// Proven is a Trie that was built from a state proof. A proof does not contain contract code. Code
 // arrives in separate messages and is looked up by its hash, not by its key.
 type Proven interface {
 	Trie
-	// CodeOf returns the code with a hash; nil if the code has not arrived.
+	// CodeOf returns the code with this hash; nil if the code has not arrived.
 	CodeOf(hash primitives.Hash) []byte
 }
 
-// Forked is the Trie of a fork of another chain: where it has no local entry, it reads the other chain's
-// state. A removed key has a removal mark among the local entries.
+// Forked is the Trie of a fork of another chain. Where it has no local entry, it reads the state of
+// the other chain. A removed key has a removal mark among the local entries.
 type Forked interface {
 	Trie
 	// Local returns a Trie of the local entries only, including the removal marks.
 	Local() Trie
 }
 
-// ErrAway is wrapped by errors of a fork's Trie if the other chain does not provide the data, or
-// provides data that cannot be verified. It is not a fault of this node, and a retry may succeed.
+// ErrAway is wrapped by errors of a Forked trie if the other chain's node does not provide the
+// data, or provides data that cannot be verified. This node is not at fault, and a retry may
+// succeed.
 var ErrAway = errors.New("the node of the forked chain does not provide it")
 
-// ErrMissing is wrapped by errors of a Trie made of a proof, if the proof does not contain the
-// node.
+// ErrMissing is wrapped by errors of a Proven trie if the proof does not contain a required node or
+// value.
 var ErrMissing = errors.New("the trie node or value is missing from the proof")
 
-// CodeAccess is code that was in the state before the chunk and was called in the chunk.
+// CodeAccess is code that the chunk called and that was in the state before the chunk.
 type CodeAccess struct {
 	Hash primitives.Hash
-	Key  []byte // its key in the state, of one of the accounts that have it
+	Key  []byte // trie key of the code, of any account that has this code
 }
 
-// ErrNoSplit is wrapped by errors of FindSplit if the shard cannot be split, as opposed to a
-// failure of the store.
+// ErrNoSplit is wrapped by errors of FindSplit if the shard cannot be split. Other errors of
+// FindSplit are failures of the store.
 var ErrNoSplit = errors.New("the shard cannot be split")

@@ -8,9 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// removalCharge is added to the upper bound of the recorded size for every removal of a contract's
-// entry, because removals may record sibling nodes at the end (nearcore trie_recording.rs
-// record_key_removal).
+// removalCharge is added to UpperBound for every removal of a contract entry, in bytes. Finalize
+// may record sibling nodes for a removal (nearcore trie_recording.rs record_key_removal).
 const removalCharge = 2000
 
 // TrieUpdate is the state of a shard while a chunk is applied. It consists of the Trie before the chunk
@@ -31,7 +30,7 @@ type TrieUpdate struct {
 	values      arena
 	key         []byte // scratch buffer for keys
 
-	codes        map[primitives.Hash][]byte // code deployed or distributed in this chunk, committed
+	codes        map[primitives.Hash][]byte // code that committed receipts of this chunk deployed or distributed
 	pendingCodes []pendingCode
 	accesses     []CodeAccess             // without duplicates, except on a fork
 	accessed     map[primitives.Hash]bool // the hashes in accesses; nil while there are at most fewAccesses
@@ -46,15 +45,15 @@ type TrieUpdate struct {
 	rebased map[primitives.AccountID]bool // accounts on which Rebase was called in this chunk
 }
 
-// entry is a key that was written, or read by Get. first, last and pending are indices plus one; 0 means
-// none.
+// entry is a key that was written, or that Get read. first, last and pending are indices plus one;
+// 0 means none.
 type entry struct {
 	key         string
 	first, last int32 // the key's first and last committed change, in TrieUpdate.changes
 	pending     int32 // the key's prospective change, in TrieUpdate.prospective
 	owner       int32 // owner and ownerChange of TrieUpdate at the last write
 	ownerChange int32
-	known       bool   // the key was read from the trie, and its path was recorded
+	known       bool   // old is valid: the key was read from the trie and its path was recorded
 	old         []byte // the value in the trie if known is set
 }
 
@@ -75,11 +74,11 @@ type pendingCode struct {
 	code []byte
 }
 
-// New returns an update of t that records reads. limit is the size of the recording in bytes above which
-// LimitExceeded returns true.
+// New returns an update of t that records reads. LimitExceeded returns true once the size of the
+// recording, in bytes, is above limit.
 func New(t Trie, limit uint64) *TrieUpdate { return NewRecorded(t, nil, limit) }
 
-// NewRecorded is New with a given recording, which must be empty and of t. nil: a new recording.
+// NewRecorded is New with an empty recording of t. A nil rec means a new recording.
 func NewRecorded(t Trie, rec Recording, limit uint64) *TrieUpdate {
 	u := NewUnrecorded(t)
 	if rec == nil {
@@ -94,11 +93,13 @@ func NewUnrecorded(t Trie) *TrieUpdate {
 	return &TrieUpdate{trie: t, limit: ^uint64(0), index: make(map[string]int32), key: make([]byte, 0, 256)}
 }
 
-// mostReused is the number of keys above which Reset does not reuse the memory of an update.
+// mostReused is the number of keys above which Reset frees the memory of an update instead of
+// reusing it.
 const mostReused = 64
 
-// Reset makes u an update of t that records nothing, as NewUnrecorded returns, but reuses u's memory. t
-// may be nil if the trie is not known yet. Results of the earlier use of u become invalid.
+// Reset makes u an update of t that records nothing, like the result of NewUnrecorded, and reuses
+// u's memory. t may be nil if the trie is not known yet. Results of the earlier use of u become
+// invalid.
 func (u *TrieUpdate) Reset(t Trie) {
 	index, entries, key := u.index, u.entries, u.key
 	if clear(index); index == nil || len(entries) > mostReused {
@@ -108,7 +109,7 @@ func (u *TrieUpdate) Reset(t Trie) {
 	*u = TrieUpdate{trie: t, limit: ^uint64(0), index: index, entries: entries[:0], key: key[:0]}
 }
 
-// Grow reserves memory for n more keys, each written about once.
+// Grow reserves memory for n more keys, each of which is written about once.
 func (u *TrieUpdate) Grow(n int) {
 	if len(u.index) == 0 {
 		u.index = make(map[string]int32, n)
@@ -135,19 +136,22 @@ func (u *TrieUpdate) RecordedSize() uint64 {
 // UpperBound returns the recorded size plus the charge for removals.
 func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalCharge*u.removals }
 
-// LimitExceeded returns whether UpperBound exceeds the limit. Then the chunk may start no further receipt.
+// LimitExceeded returns whether UpperBound exceeds the limit. If so, the chunk must not start
+// another receipt.
 func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
 
-// Accesses returns the code that calls looked up and that was in the trie before the chunk, in the order
-// of the first lookup. State proofs do not contain code, so the chunk's producer sends the hashes to the
-// chunk validators (nearcore function_call.rs record_contract_call). For a Proven trie it returns nil.
+// Accesses returns the code that calls looked up and that was in the trie before the chunk, in the
+// order of the first lookup. State proofs do not contain code, so the chunk producer sends the
+// hashes to the chunk validators (nearcore function_call.rs record_contract_call). For a Proven
+// trie it returns nil.
 func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
 
-// fewAccesses is the length of accesses up to which access searches the list instead of a map.
+// fewAccesses is the length of accesses above which access uses a map instead of searching the
+// list.
 const fewAccesses = 8
 
 func (u *TrieUpdate) access(a CodeAccess) {
-	if u.fork != nil { // counted when the span is adopted
+	if u.fork != nil { // Adopt counts the access
 		u.accesses = append(u.accesses, a)
 		return
 	}
@@ -169,8 +173,8 @@ func (u *TrieUpdate) access(a CodeAccess) {
 	}
 }
 
-// overlaid returns the newest value of a key in the overlays; nil if the chunk removed the key. ok is
-// false if no overlay has the key.
+// overlaid returns the newest value of a key in the overlays; nil if the chunk removed the key. ok
+// is false if no overlay contains the key.
 func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	i, found := u.index[string(key)]
 	if !found {
@@ -183,10 +187,10 @@ func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	if e.last != 0 {
 		return u.changes[e.last-1].value, true
 	}
-	return nil, false // only read, or written and rolled back
+	return nil, false // the key was only read, or its write was rolled back
 }
 
-// lookupOverlay is overlaid for the update and, if it is a fork, for its parent.
+// lookupOverlay is overlaid for u and, if u is a fork, for its parent too.
 func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	if u.fork != nil {
 		return u.lookupFork(key)
@@ -202,7 +206,7 @@ func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) 
 func (u *TrieUpdate) GetPure(key []byte) ([]byte, error) { return u.get(key, nil) }
 
 func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
-	if u.fork != nil { // its spans have recordings of their own
+	if u.fork != nil { // each span has its own recording
 		if value, ok := u.lookupFork(key); ok {
 			return value, nil
 		}
@@ -221,7 +225,7 @@ func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
 	}
 	value, err := u.trie.Get(key, rec)
 	if err == nil && rec != nil {
-		// Most keys that are read are written next, so the entry is created now.
+		// Most keys that are read are written next, so the entry is added now.
 		if !found {
 			i = u.enter(string(key))
 		}
@@ -239,7 +243,8 @@ func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 	return found, err
 }
 
-// Ref refers to a value in an overlay or in the trie, whose length and hash are known without reading it.
+// Ref refers to a value in an overlay or in the trie. Its length and hash are known without reading
+// the value.
 type Ref struct {
 	overlay []byte // nil: in the trie
 	trie    ValueRef
@@ -265,7 +270,8 @@ func (r *Ref) Hash() primitives.Hash {
 	return r.trie.Hash
 }
 
-// Find looks up a key without reading its value. It records the path if the key is not in an overlay.
+// Find looks up a key without reading its value. It records the path to the key, unless the key is
+// in an overlay.
 func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return Ref{overlay: value}, value != nil, nil
@@ -274,8 +280,8 @@ func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	return ref, found, err
 }
 
-// FindPath is Find, and also appends the trie nodes on the path of the key to path. If an overlay
-// has written or removed the key, it appends none.
+// FindPath is Find that also appends the trie nodes on the path of the key to path. It appends none
+// if an overlay contains the key.
 func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return path, Ref{overlay: value}, value != nil, nil
@@ -285,10 +291,10 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 }
 
 // Touch records that a contract accesses the trie node or value with hash h. It returns whether a
-// contract did so earlier in this chunk: then the access has the price of a cache hit (nearcore
-// ext.rs AccountingState). Since version 84 both prices are the same, and the difference is only
-// visible in gas profiles. paid is whether the access is charged at all; accesses of storage_read
-// are not.
+// contract has accessed it before in this chunk. Such an access has the price of a cache hit
+// (nearcore ext.rs AccountingState). Since version 84 both prices are the same, and the difference
+// is visible only in gas profiles. paid is whether the access costs gas; accesses by storage_read
+// do not.
 func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	before = u.touched[h]
 	if f := u.fork; f != nil {
@@ -304,12 +310,12 @@ func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	return before
 }
 
-// Set adds a prospective write of a key. It copies the key and keeps a reference to the value, which must
-// not be nil and must not change later.
+// Set adds a prospective write of a key. It copies the key. It keeps a reference to the value,
+// which must not be nil and must not change later.
 func (u *TrieUpdate) Set(key, value []byte) { u.put(key, value) }
 
-// Remove adds a prospective removal of a key. The removal of a contract entry raises UpperBound, even if
-// it is rolled back.
+// Remove adds a prospective removal of a key. The removal of a contract entry raises UpperBound,
+// even if the removal is rolled back later.
 func (u *TrieUpdate) Remove(key []byte) {
 	if primitives.TrieColumn(key[0]) == primitives.ColContractData {
 		u.removals++
@@ -391,15 +397,15 @@ type Finalized struct {
 	Olds    []OldValue              // for each of Changes: the value before the chunk
 }
 
-// OldValue is the value of a key before the chunk. Known is set if the update has read it. It is valid
-// as long as the trie before the chunk is.
+// OldValue is the value of a key before the chunk. Known is set if the update has read the key.
+// Value is valid as long as the trie before the chunk is.
 type OldValue struct {
 	Value []byte // nil: the key was absent
 	Known bool
 }
 
-// Finalize applies the committed changes to the trie. It records the nodes that this reads. It panics if
-// there are prospective changes.
+// Finalize applies the committed changes to the trie. It records the nodes that the trie reads for
+// that. It panics if there are prospective changes.
 func (u *TrieUpdate) Finalize() (Finalized, error) {
 	if len(u.prospective) != 0 {
 		panic("state: Finalize with uncommitted changes")
@@ -427,7 +433,7 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 		key := u.values.copyString(e.key)
 		out[i] = primitives.KeyChanges{Key: key, Changes: all[from:len(all):len(all)]}
 		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value, Known: e.known}
-		if !forked { // on a Forked trie the value may be from the other chain
+		if !forked { // the value of a Forked trie may be the other chain's
 			olds[i] = OldValue{e.old, e.known}
 		}
 	}
@@ -442,7 +448,7 @@ func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 	return u.keysOf(u.trie, prefix, yield)
 }
 
-// keysOf is Keys with the trie t, which is u.trie or the local part of a Forked trie.
+// keysOf is Keys for the trie t, which is u.trie or the local part of a Forked trie.
 func (u *TrieUpdate) keysOf(t Trie, prefix []byte, yield func(key []byte) error) error {
 	if u.fork != nil {
 		u.fork.apart = true
@@ -473,7 +479,8 @@ func (u *TrieUpdate) keysOf(t Trie, prefix []byte, yield func(key []byte) error)
 	return nil
 }
 
-// overlayKeys returns the newest overlay values under a prefix, in no particular order.
+// overlayKeys returns the keys under a prefix with their newest overlay values, in no particular
+// order.
 func (u *TrieUpdate) overlayKeys(prefix []byte) []Change {
 	var out []Change
 	if u.fork != nil {

@@ -22,7 +22,7 @@ type Options struct {
 	Dir      string // folder for compiled code; empty: memory only
 	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
 	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
-	Builders int    // maximum number of compilations at a time, half of them in the background; 0: a default
+	Builders int    // maximum of concurrent compilations, half of them background ones; 0: one per core, at least 2
 	// Compiler starts a child of this binary that calls ServeCompiler. If it is the zero value,
 	// this process compiles, and a crash of the compiler ends the process.
 	Compiler     compiler.Command

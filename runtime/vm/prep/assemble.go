@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// assemble writes the instrumented module. The module's own indexes stay: additions come after
-// them.
+// assemble writes the instrumented module. The contract's items keep their indices, because all
+// added items come after them.
 func (e *emitter) assemble(m *check.Module) []byte {
 	if e.m == nil {
 		e.begin(m)
@@ -37,7 +37,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	if entries {
 		tables++
 	}
-	added := 0 // added types and tables
+	added := 0 // number of added types, then of added tables
 	if e.trace {
 		added = 1
 	}
@@ -71,7 +71,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		flush(sectionImport)
 	}
 	s = s[:0]
-	own := len(e.refs.helpers) // number of added functions
+	own := len(e.refs.helpers) // number of helper functions
 	if e.gas.used {
 		own++
 	}
@@ -90,8 +90,8 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	s = s[:0]
 	if leb(tables + added); tables+added > 0 {
 		for _, t := range m.Tables {
-			// The engine lets no table grow beyond nearcore's limit. Stated here, the limit does
-			// not bind the table of references.
+			// The engine has no setting for nearcore's limit on table sizes, so the limit is set as
+			// each table's maximum. The table of references is not limited.
 			if most := uint32(min(e.limits.MaxElementsPerContractTable, math.MaxUint32)); !t.Bounded || t.Max > most {
 				t.Max = max(most, t.Min)
 			}
@@ -100,7 +100,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 			leb(int(t.Max))
 		}
 		if e.trace {
-			s = append(s, byte(FuncRef), 1, 1, 1) // exactly one
+			s = append(s, byte(FuncRef), 1, 1, 1) // minimum and maximum 1
 		}
 		if entries {
 			s = append(s, byte(FuncRef), 1)
@@ -247,8 +247,8 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	return out
 }
 
-// afterCount returns the content of a section after the number of its items; empty for a missing
-// section.
+// afterCount returns the content of a section without the leading number of its items; empty if the
+// section is missing.
 func afterCount(content []byte) []byte {
 	c := code{b: content}
 	if len(content) > 0 {
@@ -257,7 +257,7 @@ func afterCount(content []byte) []byte {
 	return content[c.pos:]
 }
 
-// zeros are the constant expressions for zero.
+// zeros are the constant expressions with value zero, by type.
 var zeros = map[check.ValType][]byte{
 	I32: {opI32Const, 0, opEnd}, I64: {opI64Const, 0, opEnd}, F32: {opF32Const, 0, 0, 0, 0, opEnd}, F64: {opF64Const, 0, 0, 0, 0, 0, 0, 0, 0, opEnd},
 }

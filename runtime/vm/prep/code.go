@@ -16,7 +16,7 @@ const (
 	none    = check.None
 )
 
-// Opcodes that are read or written by name.
+// Opcodes that the code names.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -97,7 +97,7 @@ const (
 	opPrefix       = 0xfc
 	typeFunction   = 0x60
 
-	// after opPrefix
+	// Numbers that follow opPrefix.
 	opTruncSatLast = 0x07
 	opMemoryInit   = 0x08
 	opDataDrop     = 0x09
@@ -119,7 +119,7 @@ const (
 	kindGlobal
 )
 
-// The sections that are written.
+// Ids of the sections that assemble writes.
 const (
 	sectionType      = 1
 	sectionImport    = 2
@@ -134,7 +134,7 @@ const (
 	sectionDataCount = 12
 )
 
-// code reads code that package check has validated, so it does not check for errors.
+// code reads a body or section that package check has validated, so it does not check for errors.
 type code struct {
 	b   []byte
 	pos int
@@ -175,7 +175,7 @@ func (c *code) skipLeb() {
 	}
 }
 
-// value reads a type. References have a second, longer encoding.
+// value reads a value type. A reference type may have a longer second encoding.
 func (c *code) value() check.ValType {
 	t := c.u8()
 	if t == 0x63 {
@@ -184,7 +184,7 @@ func (c *code) value() check.ValType {
 	return check.ValType(t)
 }
 
-// instr is an instruction: a is its first immediate, b its second, typ its type.
+// instr is an instruction from at to end. a is its first immediate, b its second, typ its type.
 type instr struct {
 	at, end int
 	a, b    uint32
@@ -192,8 +192,8 @@ type instr struct {
 	typ     check.ValType
 }
 
-// next reads an instruction. For br_table a is the last target; for an instruction with opPrefix a
-// is the number after the prefix.
+// next reads an instruction. For br_table, a is the last target. For an instruction with opPrefix,
+// a is the number after the prefix.
 func (c *code) next(in *instr) {
 	in.at = c.pos
 	in.op = c.u8()

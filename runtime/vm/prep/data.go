@@ -1,15 +1,16 @@
 package prep
 
 // If all offsets of the data segments are constant, the engine stores the initial memory as an
-// image in the artifact, including zeros between segments: 57 bytes of wasm can become 16 MB. An
-// image makes instances faster, so it is kept if it is not much larger than the section. Otherwise
-// one offset is written as a sum, which prevents the image.
+// image in the artifact. The image includes the zeros between segments, so 57 bytes of wasm can
+// become 16 MB. An image makes instances faster, so the rewritten module allows one if it is not
+// much larger than the data section. Otherwise one offset is written as a sum, which prevents the
+// image.
 const (
-	imageOf   = 16 // allowed bytes of an image per byte of the section
+	imageOf   = 16 // maximum size of an image in bytes, per byte of the data section
 	imageLess = 64 << 10
 )
 
-// data returns the data section's content, changed if an image must be prevented.
+// data returns the content of the data section, changed if it must prevent an image.
 func (e *emitter) data() []byte {
 	low, high, first := e.extent()
 	if first == 0 || high-low <= uint64(imageOf*len(e.m.Data))+imageLess {
@@ -20,8 +21,9 @@ func (e *emitter) data() []byte {
 	return append(out, e.m.Data[first:]...)
 }
 
-// extent returns the range of memory that active segments cover, and the end of the constant offset
-// of the first one in the section; zeros if there is none.
+// extent returns the range of memory that active segments cover. first is the position, in the data
+// section, after the constant offset of the first active segment. All are 0 if there is no active
+// segment.
 func (e *emitter) extent() (low, high uint64, first int) {
 	c := code{b: e.m.Data}
 	if e.m.Datas == 0 {

@@ -12,44 +12,45 @@ import (
 type emitter struct {
 	op, bulkBase, bulkUnit uint64 // gas
 	limits                 parameters.Limits
-	trace                  bool // report when functions are entered and left
-	plain                  bool // use the engine's references; for tests
-	room                   bool // references are replaced
+	trace                  bool // write calls of the trace function at the entry and end of functions
+	plain                  bool // keep the contract's reference instructions; for tests
+	room                   bool // reference instructions are replaced
 
 	m    *check.Module
 	gas  gasImport
 	refs references
-	cuts int      // number of truncations so far
-	once bool     // tables or segments may change while code runs
-	code []byte   // the bodies written, after those in full
-	full [][]byte // completed pieces
+	cuts int      // number of trapping truncations so far
+	once bool     // instances cannot be reset: tables or segments may change
+	code []byte   // the last piece of written bodies
+	full [][]byte // completed pieces of written bodies, before code
 	sum  int      // bytes in full
 
-	getGas, setGas, getStack, setStack []byte // instructions for the globals
+	getGas, setGas, getStack, setStack []byte // instructions that access the gas and stack globals
 
 	// State of the body being written.
 	b     *check.Body
 	in    code
 	depth uint32 // number of open blocks
 	at    places
-	used  map[uint32]uint32 // maps the locals in use to their new numbers; nil: numbers stay
+	used  map[uint32]uint32 // new number of each local in use; nil: numbers stay
 
-	piece   int  // bytes of bodies per slice: mostPiece, or less in tests
-	inline  int  // truncations that stay inline: mostTruncs, or less in tests
-	most    int  // locals that a body may have: mostLocals, or less in tests
-	crowded bool // some body has its places in globals, because it has too many locals
+	piece   int  // approximate bytes of bodies per piece: mostPiece, or less in tests
+	inline  int  // truncations of the module that stay inline: mostTruncs, or less in tests
+	most    int  // maximum number of locals of a body: mostLocals, or less in tests
+	crowded bool // some body has its places in globals, because it has the maximum number of locals
 }
 
-// places are the numbers of the locals that instrumentation adds to a body. If the body already has
-// the maximum number of locals, they are globals.
+// places are the numbers of the locals that instrumentation adds to a body. In a body that already
+// has the maximum number of locals, they are numbers of added globals.
 type places struct {
 	count        int // i32: the count of a bulk instruction
-	f32, f64     int // a float that may be a NaN
+	f32, f64     int // value of a float that may be a NaN
 	nan32, nan64 int // canonical NaNs
 	global       bool
 }
 
-// placeTypes are the types of places, in their order as globals, after gas and stack.
+// placeTypes are the types of places, in the order in which their globals follow those of gas and
+// stack.
 var placeTypes = [...]check.ValType{I32, F32, F64, F32, F64}
 
 // mostLocals is the engine's limit on the locals of a body, including added ones.
@@ -60,7 +61,7 @@ func newEmitter(w *parameters.Wasm) *emitter {
 		limits: w.Limits, most: mostLocals, inline: mostTruncs, piece: mostPiece}
 }
 
-// begin prepares for the module. Everything that precedes the code is known.
+// begin prepares the emitter for the module. Everything that precedes the code section is known.
 func (e *emitter) begin(m *check.Module) {
 	e.m = m
 	e.code = make([]byte, 0, min(3*len(m.Code)+256, e.piece+e.piece/8))
@@ -79,7 +80,8 @@ func (e *emitter) index(v uint64)    { e.code = binary.AppendUvarint(e.code, v) 
 func (e *emitter) constant(v uint64) { e.code = appendSigned(append(e.code, opI64Const), int64(v)) }
 func (e *emitter) int32(n int)       { e.code = appendSigned(append(e.code, opI32Const), int64(n)) }
 
-// body writes a body, inside a block. Stack is taken before the block and returned after it.
+// body writes a body inside a block. It takes metered stack before the block and returns it after
+// the block.
 func (e *emitter) body(m *check.Module, b *check.Body) {
 	if e.m == nil {
 		e.begin(m)
@@ -88,7 +90,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	e.in = code{b: b.Code, pos: int(b.First)}
 	e.fill()
 	in, at, from := len(e.full), len(e.code), e.sum+len(e.code)
-	e.add(0, 0, 0, 0, 0) // its length, set at the end
+	e.add(0, 0, 0, 0, 0) // space for the length of the body, set at the end
 	e.declare()
 	e.add(opBlock, byte(b.Type.Result))
 	stack := b.Frame + b.Operands
@@ -113,7 +115,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 			e.charge(uint64(p.Count) * e.op)
 		}
 	}
-	e.copy(len(b.Code) - 1) // without the last end, which is that of the outer block
+	e.copy(len(b.Code) - 1) // all but the last end, which becomes that of the outer block
 	e.add(opEnd)
 	e.tell(^int64(b.Index))
 	e.raw(e.getStack)
@@ -128,11 +130,11 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	putLength(begun[at:], e.sum+len(e.code)-from-5)
 }
 
-// mostPiece is the approximate number of bytes of bodies in one slice. A single slice would be
-// copied five times as it grows, and bodies may become twenty times as long.
+// mostPiece is the approximate number of bytes of bodies in one slice. Bodies may become twenty
+// times as long, so a single slice would be copied five times as it grows.
 const mostPiece = 256 << 10
 
-// fill begins another piece if the current one is full.
+// fill starts another piece if the current one is full.
 func (e *emitter) fill() {
 	if len(e.code) < e.piece {
 		return
@@ -141,7 +143,8 @@ func (e *emitter) fill() {
 	e.code = make([]byte, 0, e.piece+e.piece/8)
 }
 
-// declare declares the body's own locals, and those that instrumentation needs.
+// declare writes the declarations of the body's own locals, and of those that instrumentation
+// needs.
 func (e *emitter) declare() {
 	b := e.b
 	bulks := false
@@ -177,8 +180,8 @@ func (e *emitter) declare() {
 	e.raw(more)
 }
 
-// get, set and tee write the instructions that access a place, which is a local or a global
-// (places). A global works too, because the value is used before any other function can run.
+// get, set and tee write the instruction that accesses a place, which is a local or a global (see
+// places). A global works too, because its value is used before any other function can run.
 func (e *emitter) get(place int) {
 	e.placed(opLocalGet, opGlobalGet, place)
 }
@@ -204,7 +207,7 @@ func (e *emitter) placed(local, global byte, place int) {
 	e.index(uint64(place))
 }
 
-// copy copies the instructions before offset to, and changes those that must be changed.
+// copy writes the instructions before offset to, replacing those that have a changed form.
 func (e *emitter) copy(to int) {
 	from := e.in.pos
 	var in instr
@@ -214,7 +217,7 @@ func (e *emitter) copy(to int) {
 			if in.op == opI32Const {
 				number = in
 			}
-			continue // copied with the next change
+			continue // written together with the next changed instruction
 		}
 		if in.op == opCall && number.end == in.at { // a call of env.gas with a known argument
 			e.raw(e.in.b[from:number.at])
@@ -229,7 +232,7 @@ func (e *emitter) copy(to int) {
 	e.raw(e.in.b[from:to])
 }
 
-// same returns whether an instruction is written unchanged. It also counts the open blocks.
+// same returns whether an instruction is written unchanged. It also counts open blocks.
 func (e *emitter) same(in *instr) bool {
 	e.once = e.once || changesTable(in)
 	if e.isReference(in) {
@@ -238,7 +241,7 @@ func (e *emitter) same(in *instr) bool {
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.depth++
-		return in.end-in.at == 2 // except for the long encoding of a type
+		return in.end-in.at == 2 // false for the long encoding of a type
 	case opEnd:
 		e.depth--
 	case opReturn:
@@ -257,7 +260,7 @@ func (e *emitter) same(in *instr) bool {
 	return !floats[in.op]
 }
 
-// change writes an instruction in its changed form.
+// change writes the changed form of an instruction.
 func (e *emitter) change(in *instr) {
 	if e.isReference(in) {
 		e.changeReference(in)
@@ -266,7 +269,7 @@ func (e *emitter) change(in *instr) {
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.add(in.op, byte(in.typ))
-	case opReturn: // branch to the outer block, after which the stack is returned
+	case opReturn: // a branch to the outer block, after which metered stack is returned
 		e.add(opBr)
 		e.index(uint64(e.depth))
 	case opSelectTyped:
@@ -292,8 +295,8 @@ func (e *emitter) change(in *instr) {
 	}
 }
 
-// tell writes a call of the trace function, which the engine puts into the table of a traced
-// module.
+// tell writes a call of the trace function with the argument what, if the module is traced. The
+// engine puts that function into TableTrace.
 func (e *emitter) tell(what int64) {
 	if !e.trace {
 		return
@@ -304,7 +307,7 @@ func (e *emitter) tell(what int64) {
 	e.index(uint64(len(e.m.Tables)))
 }
 
-// putLength writes a length into the five bytes reserved for it.
+// putLength writes n into the five bytes that were reserved for a length.
 func putLength(b []byte, n int) {
 	if n > math.MaxInt32 {
 		panic("prep: a function body exceeds 2 GiB")

@@ -2,11 +2,11 @@ package prep
 
 import "github.com/troupe-chain/troupe/runtime/vm/prep/check"
 
-// A truncation that may trap is one byte of wasm and 130 to 155 bytes of machine code, three or
-// four times as much as any other instruction per byte. A contract with a megabyte of them had an
-// artifact of 82 MB, and needed more compiler memory than any other contract. So in each module
-// the first mostTruncs truncations stay, whose code fits into a core's caches. All further ones
-// become calls of a function that is added to the module.
+// A truncation that may trap is one byte of wasm and 130 to 155 bytes of machine code. That is
+// three or four times as much per byte as any other instruction. A contract with a megabyte of
+// truncations had an artifact of 82 MB, and needed more compiler memory than any other contract. So
+// in each module only the first mostTruncs truncations stay inline; their code fits into a core's
+// caches. All further truncations become calls of an added function.
 
 // mostTruncs is the number of truncations of a module that stay inline.
 const mostTruncs = 8192
@@ -20,5 +20,5 @@ var truncs = func() (is [256]bool) {
 	return is
 }()
 
-// truncBody writes the function that truncates.
+// truncBody writes the body of the added function for the truncation op.
 func (e *emitter) truncBody(op byte) { e.add(5, 0, opLocalGet, 0, op, opEnd) }

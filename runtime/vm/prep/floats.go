@@ -8,12 +8,12 @@ import (
 
 // A computed NaN must have the canonical form: quiet, positive, no payload. The engine can ensure
 // that, but one of its compilers then needs ten times as long and eight times the memory per
-// operation. A few plain instructions do the same in any compiler. They are omitted where the
-// difference cannot be observed. If they were not, 4 MB of square roots of square roots would
+// operation. Instead, the emitter adds a few plain instructions after each operation. It omits them
+// where the contract cannot observe the difference; otherwise 4 MB of nested square roots would
 // become 90 MB.
 
-// floats are the instructions with a canonical result: the ones of the compiler's own pass, all
-// except neg, abs and copysign.
+// floats are the instructions whose results are made canonical: all that compute a float, except
+// neg, abs and copysign. wasmtime's own pass handles the same instructions.
 var floats = func() (is [256]bool) {
 	for op := opFirstNumeric; op <= opLastNumeric; op++ {
 		_, _, _, is[op] = check.Numeric(byte(op))
@@ -21,7 +21,7 @@ var floats = func() (is [256]bool) {
 	return is
 }()
 
-// setNaNs stores the canonical NaNs in locals.
+// setNaNs writes code that stores the canonical NaNs in their places.
 func (e *emitter) setNaNs() {
 	if e.b.Floats == 0 {
 		return
@@ -33,7 +33,7 @@ func (e *emitter) setNaNs() {
 }
 
 // blind are the instructions that take a float and have the same effect for every NaN: arithmetic
-// (its own result is made canonical), comparisons and truncations.
+// (whose own result is made canonical), comparisons and truncations.
 var blind = func() (is [256]bool) {
 	for op := opFirstNumeric; op <= opLastNumeric; op++ {
 		in, _, _, _ := check.Numeric(byte(op))
@@ -46,9 +46,9 @@ var blind = func() (is [256]bool) {
 	return is
 }()
 
-// unseen returns whether the bits of the float just computed cannot be observed: the next
-// instruction that takes it, perhaps after a change of sign, is blind. Most operations of a formula
-// are of this kind.
+// unseen returns whether the contract cannot observe the bits of the float that was just computed.
+// That holds if the next instruction that takes the float, perhaps after a change of sign, is
+// blind. Most operations within a formula are of this kind.
 func (e *emitter) unseen() bool {
 	next := e.in
 	for {
@@ -62,10 +62,11 @@ func (e *emitter) unseen() bool {
 	}
 }
 
-// canonical makes the result of op, on top of the stack, canonical. It selects the result if the
-// result equals itself. The result stays on the stack until the select. The processor predicts the
-// select, so an operation that needs the result does not wait for a store and a load. When the
-// result was read back from the local, a chain of dependent sums took twice as long.
+// canonical writes code that makes the result of op, on top of the stack, canonical. The code
+// selects the result if it equals itself, and the canonical NaN otherwise. The result stays on the
+// stack until the select. The processor predicts the select, so a following operation does not wait
+// for a store and a load. If the result were read back from its local, a chain of dependent sums
+// would take twice as long.
 func (e *emitter) canonical(op byte) {
 	value, nan, same := e.at.f64, e.at.nan64, byte(opF64Eq)
 	if _, out, _, _ := check.Numeric(op); out == F32 {

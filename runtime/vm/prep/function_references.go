@@ -7,56 +7,57 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// The engine's compiler translates some instructions to calls of its library, which take twenty to
-// a hundred times as long as their gas is meant to pay for: making a reference to a function, copying
-// references one by one, dropping a segment again. They are replaced by equivalent ones:
+// The engine's compiler translates some instructions to calls of its library. These take twenty to a
+// hundred times as long as their gas pays for. The emitter replaces them by equivalent code:
 //
 //	ref.func     a lookup in an added table with every function that is referenced; the engine
-//	             makes its entries at their first use, once per instance
-//	table.init   a loop over the same table; an added memory says which functions a segment has
+//	             makes each entry at its first use, once per instance
+//	table.init   a loop over the same table; an added memory lists the functions of each segment
 //	table.copy   a loop
-//	*.drop       nothing if a bit in an added global says that the segment was dropped
+//	*.drop       runs at most once per segment: a bit in an added global means that the segment
+//	             was dropped
 //
 // An out-of-bounds access still traps, by a read of the entry 2^32-1, which no table has.
 
-// references describes the references in a module.
+// references holds what the emitter adds for the references in a module.
 type references struct {
-	index    map[uint32]int // function -> entry in the added table; 0 is null
-	funcs    []uint32       // functions of the entries from 1 on
-	dropped  map[uint64]int // segment -> its bit in the globals
+	index    map[uint32]int // function -> entry in the added table; entry 0 is null
+	funcs    []uint32       // functions of the added table's entries from 1 on
+	dropped  map[uint64]int // segment -> number of its bit in the added globals
 	helpers  []helper
-	numbers  map[helper]int // indexes of helpers
-	segments []segment      // of elements; nil: not read yet
-	entries  []byte         // entries of the passive ones, two bytes each
+	numbers  map[helper]int // helper -> its index in helpers
+	segments []segment      // element segments; nil: not read yet
+	entries  []byte         // contents of the passive segments: entries of the added table, two bytes each
 	inits    bool           // the module has a table.init
 }
 
-// segment is an element segment: its first entry and the number of entries. A segment that is not
-// passive has none when code runs.
+// segment is an element segment: the position of its first entry, and the number of entries. Only a
+// passive segment has entries when code runs.
 type segment struct{ from, n int }
 
-// helper is an added function, for table.init (of and from are equal), table.copy or a truncation.
+// helper is an added function for table.init (of and from are equal), table.copy or a truncation.
 type helper struct {
 	copies   bool
 	op       byte   // opcode of a truncation; else 0
-	of, from uint32 // tables
+	of, from uint32 // indices of the tables
 }
 
 const (
-	mostSegments = 100_000   // limit of the engine
-	mostEntries  = 1<<16 - 1 // limit of two bytes
-	dropElements = 1 << 32   // marks element segments in the keys of dropped
-	entryMemory  = 1         // index of the memory of entries; 0 is the contract's
+	mostSegments = 100_000   // limit of the engine, for segments of one kind
+	mostEntries  = 1<<16 - 1 // limit of an entry's two bytes
+	dropElements = 1 << 32   // flag of element segments in the keys of references.dropped
+	entryMemory  = 1         // index of the added memory with references.entries; 0 is the contract's
 	wasmPage     = 64 << 10
 )
 
-// roomForReferences returns whether the additions stay within the engine's limits.
+// roomForReferences returns whether the module with the added items stays within the engine's
+// limits.
 func (e *emitter) roomForReferences() bool {
 	return !e.plain && e.m.Segments < mostSegments && e.m.Datas < mostSegments && len(e.m.Funcs) < mostEntries
 }
 
-// entryTable returns the index of the table that this pass adds. It follows the contract's own
-// tables and the one added for tracing.
+// entryTable returns the index of the added table of references. It follows the contract's own
+// tables and TableTrace.
 func (e *emitter) entryTable() uint64 {
 	n := len(e.m.Tables)
 	if e.trace {
@@ -65,7 +66,7 @@ func (e *emitter) entryTable() uint64 {
 	return uint64(n)
 }
 
-// entry returns the entry of a function in the added table, and adds it if needed.
+// entry returns the entry of a function in the added table. It adds the entry if there is none yet.
 func (r *references) entry(function uint32) int {
 	if r.index == nil {
 		r.index = map[uint32]int{}
@@ -79,14 +80,14 @@ func (r *references) entry(function uint32) int {
 	return i
 }
 
-// refFunc writes ref.func.
+// refFunc writes the replacement of ref.func.
 func (e *emitter) refFunc(function uint32) {
 	e.int32(e.refs.entry(function))
 	e.add(opTableGet)
 	e.index(e.entryTable())
 }
 
-// bit returns the global, and the bit in it, that is set if a segment was dropped.
+// bit returns an added global and the bit in it. The bit is set when the segment is dropped.
 func (e *emitter) bit(name uint64) (global, bit uint64) {
 	r := &e.refs
 	if r.dropped == nil {
@@ -100,10 +101,10 @@ func (e *emitter) bit(name uint64) (global, bit uint64) {
 	return uint64(len(e.m.Globals) + 2 + len(placeTypes) + i/64), 1 << (i % 64)
 }
 
-// dropGlobals returns the number of globals for these bits.
+// dropGlobals returns the number of globals that the bits need.
 func (r *references) dropGlobals() int { return (len(r.dropped) + 63) / 64 }
 
-// isThere pushes 1 if no instruction has dropped the segment, else 0.
+// isThere writes code that pushes 0 if the segment was dropped, else 1.
 func (e *emitter) isThere(name uint64) (global, bit uint64) {
 	global, bit = e.bit(name)
 	e.add(opGlobalGet)
@@ -113,7 +114,7 @@ func (e *emitter) isThere(name uint64) (global, bit uint64) {
 	return global, bit
 }
 
-// drop writes data.drop or elem.drop.
+// drop writes the replacement of data.drop or elem.drop.
 func (e *emitter) drop(op byte, segment uint32) {
 	name := uint64(segment)
 	if op == opElemDrop {
@@ -130,7 +131,8 @@ func (e *emitter) drop(op byte, segment uint32) {
 	e.add(opEnd)
 }
 
-// helperFunc returns the index of a helper: after the module's own functions and that for gas.
+// helperFunc returns the function index of a helper. Helpers follow the contract's own functions
+// and that of env.gas.
 func (e *emitter) helperFunc(h helper) uint64 {
 	first := len(e.m.Funcs)
 	if e.gas.used {
@@ -148,7 +150,8 @@ func (e *emitter) helperFunc(h helper) uint64 {
 	return uint64(first + i)
 }
 
-// tableInit writes table.init: its operands, then the segment's first entry and number of entries.
+// tableInit writes the replacement of table.init: it pushes the segment's first entry and number of
+// entries after the operands, and calls the helper.
 func (e *emitter) tableInit(segment, table uint32) {
 	r := &e.refs
 	if r.segments == nil {
@@ -205,7 +208,8 @@ func (e *emitter) readSegments() {
 	}
 }
 
-// changeReference writes one of these instructions. Its immediates begin after its first byte.
+// changeReference writes the replacement of an instruction for which isReference returns true. The
+// immediates of the instruction begin after its first byte.
 func (e *emitter) changeReference(in *instr) {
 	c := code{b: e.in.b, pos: in.at + 1}
 	if in.op == opRefFunc {
@@ -225,7 +229,8 @@ func (e *emitter) changeReference(in *instr) {
 	}
 }
 
-// isReference returns whether an instruction is one of these.
+// isReference returns whether an instruction must be replaced because the engine's compiler would
+// call its library for it.
 func (e *emitter) isReference(in *instr) bool {
 	switch {
 	case !e.room:
@@ -236,8 +241,9 @@ func (e *emitter) isReference(in *instr) bool {
 	return in.op == opRefFunc
 }
 
-// Locals of a helper: the target entry, the source entry, the number of entries left. table.init
-// also has the segment's first entry and number of entries, table.copy the step.
+// Locals of a helper: the target entry, the source entry, and the number of entries left. The
+// helper of table.init also has the segment's first entry and number of entries. The helper of
+// table.copy also has the step.
 const (
 	helperTo = iota
 	helperFrom
@@ -262,7 +268,7 @@ func (e *emitter) helperBody(h helper) {
 	}
 	get := func(local int) { e.add(opLocalGet, byte(local)) }
 	set := func(local int) { e.add(opLocalSet, byte(local)) }
-	beyond := func(place int, size func()) { // place + left > size
+	beyond := func(place int, size func()) { // traps if place + left > size
 		get(place)
 		e.add(opI64Extend)
 		get(helperLeft)
@@ -294,7 +300,7 @@ func (e *emitter) helperBody(h helper) {
 	}
 	constant := func(n int) func() { return func() { e.int32(n) } }
 	by := func() { get(helperStep) }
-	if h.copies { // upwards, unless that would overwrite entries before they are read
+	if h.copies { // upwards, unless that would overwrite source entries before they are read
 		e.int32(1)
 		e.int32(-1)
 		get(helperTo)
@@ -341,7 +347,7 @@ func (e *emitter) helperBody(h helper) {
 	putLength(e.code[at:], len(e.code)-at-5)
 }
 
-// helperTypes are the types of the helpers: table.init, table.copy, truncations.
+// helperTypes are the function types of the helpers: table.init, table.copy, truncations.
 var helperTypes = []check.FuncType{
 	{Params: []check.ValType{I32, I32, I32, I32, I32}, Result: none},
 	{Params: []check.ValType{I32, I32, I32}, Result: none},
@@ -360,7 +366,7 @@ func (h helper) kind() int {
 	return 0
 }
 
-// entrySegment returns the element segment that fills the added table.
+// entrySegment appends the element segment that fills the added table.
 func (e *emitter) entrySegment(b []byte) []byte {
 	b = binary.AppendUvarint(append(b, 2), e.entryTable())
 	b = append(b, opI32Const, 1, opEnd, 0)
@@ -371,7 +377,7 @@ func (e *emitter) entrySegment(b []byte) []byte {
 	return b
 }
 
-// entryData returns the data segment that lists the functions of element segments.
+// entryData appends the data segment of the added memory: the entries of passive element segments.
 func (e *emitter) entryData(b []byte) []byte {
 	b = append(b, 2, entryMemory, opI32Const, 0, opEnd)
 	b = binary.AppendUvarint(b, uint64(len(e.refs.entries)))

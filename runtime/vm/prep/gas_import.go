@@ -6,20 +6,21 @@ import (
 )
 
 // env.gas(n) burns the gas of n instructions. Old contracts call it between all of their
-// instructions. A host call takes a hundred times as long as the gas of the call's two
-// instructions pays for. So references to the import are replaced by references to an added
-// function that charges as charge does. A caller of it, directly or through a table, observes the
-// same, and so does a reader of the globals afterwards. The import stays, so that the module's
-// imports do not change. A traced module calls the host.
+// instructions. A call consists of two instructions, and a host call takes a hundred times as long
+// as their gas pays for. So the emitter replaces references to the import by references to an added
+// function that charges in the same way as charge. Callers, direct or through a table, observe no
+// difference, and neither does code that reads the globals afterwards. The import stays, so the
+// module's imports do not change. In a traced module env.gas stays a host call.
 
-// gasImport describes the module's use of env.gas.
+// gasImport describes how a module uses env.gas.
 type gasImport struct {
 	funcs []uint32 // imports of env.gas, in order
 	typ   uint32
-	used  bool // there is one, so the function is added
+	used  bool // funcs is not empty, so the function is added
 }
 
-// findGas finds the imports. An import with another type does not link.
+// findGas finds the imports of env.gas. An import with another type does not link, so it is
+// ignored.
 func (e *emitter) findGas() {
 	for n := range e.m.Imports {
 		i := &e.m.Imports[n]
@@ -38,10 +39,10 @@ func (e *emitter) isGas(i uint32) bool {
 	return is
 }
 
-// gasFunc returns the index of the added function, after all of the module's own.
+// gasFunc returns the index of the added function. It follows all of the contract's own functions.
 func (e *emitter) gasFunc() uint32 { return uint32(len(e.m.Funcs)) }
 
-// function appends the index of a function, or of its replacement.
+// function appends the index of function i, or the index of its replacement.
 func (e *emitter) function(b []byte, i uint32) []byte {
 	if e.isGas(i) {
 		i = e.gasFunc()
@@ -63,7 +64,7 @@ func (e *emitter) constExpr(b []byte, c *code) []byte {
 	return append(b, c.b[at:c.pos]...)
 }
 
-// elements returns the content of the element section.
+// elements returns the content of the element section, with replacements for env.gas.
 func (e *emitter) elements() []byte {
 	c := code{b: e.m.Elements}
 	if !e.gas.used || e.m.Segments == 0 {
@@ -82,7 +83,7 @@ func (e *emitter) elements() []byte {
 			at = c.pos
 		}
 		if flags&3 != 0 {
-			c.value() // type of references, or the kind of indexed items
+			c.value() // type of references, or kind of the items that are indices
 		}
 		n := c.u32()
 		b = append(b, c.b[at:c.pos]...)
@@ -97,7 +98,7 @@ func (e *emitter) elements() []byte {
 	return b
 }
 
-// callGas writes the replacement of a direct call: the charge, without a call.
+// callGas writes the replacement of a direct call of env.gas: a charge without a call.
 func (e *emitter) callGas() {
 	e.add(opI64Extend)
 	e.constant(-e.op)
@@ -105,9 +106,9 @@ func (e *emitter) callGas() {
 	e.chargeTop()
 }
 
-// chargeGas writes the replacement of a call with the i32.const at offset at as its argument: an
-// ordinary charge, or nothing for 0. The calls in contracts are all of this form. So they take
-// about as long as the gas of their two instructions is meant to pay for.
+// chargeGas writes the replacement of an i32.const at offset at and the call of env.gas that takes
+// it: an ordinary charge, or nothing for 0. All calls in known contracts have this form. The charge
+// takes about as long as the gas of the two instructions pays for.
 func (e *emitter) chargeGas(at int) {
 	c := code{b: e.in.b, pos: at + 1}
 	if n := uint32(c.signed()); n > 0 {
@@ -116,11 +117,11 @@ func (e *emitter) chargeGas(at int) {
 }
 
 // gasBody writes the added function, for calls through a table. A charge is below 2^62, so it does
-// not overflow. A charge of 0 is not written back, since that would take longer than the gas of the
-// call stands for.
+// not overflow. A charge of 0 is not stored, because that would take longer than the gas of the
+// call pays for.
 func (e *emitter) gasBody() {
 	at := len(e.code)
-	e.add(0, 0, 0, 0, 0, 0) // its length, and no locals
+	e.add(0, 0, 0, 0, 0, 0) // space for the length, and no locals
 	e.add(opLocalGet, 0, opIf, byte(none), opLocalGet, 0)
 	e.callGas()
 	e.add(opEnd, opEnd)

@@ -1,12 +1,12 @@
 package prep
 
-// Resetting an instance takes a tenth of the time of a new one (see
-// runtime/vm/engine/instance_reuse.go). A call can change the memory, globals, tables, and whether
-// segments are dropped. Tables and segments cannot be read from outside, so modules that change
-// them get a new instance for each call.
+// Resetting an instance takes a tenth of the time of making a new one (see
+// runtime/vm/engine/instance_reuse.go). A call can change memory, globals and tables, and drop
+// segments. Tables and dropped segments cannot be read from outside the instance. So modules that
+// change them get a new instance for each call.
 const (
-	mostAgainGlobals = 8         // mutable globals of the contract
-	mostAgainData    = 256 << 10 // bytes of memory from the first to the last byte of data
+	mostAgainGlobals = 8         // maximum number of mutable globals of the contract
+	mostAgainData    = 256 << 10 // maximum bytes of memory from the first to the last byte of data
 )
 
 // changesTable returns whether an instruction may change a table or drop a segment.
@@ -23,8 +23,8 @@ func changesTable(in *instr) bool {
 	return false
 }
 
-// again returns the value of GlobalAgain and the indexes of the module's own mutable globals. ok is
-// false if instances cannot be reset.
+// again returns the value of GlobalAgain and the indices of the contract's own mutable globals. ok
+// is false if instances cannot be reset.
 func (e *emitter) again() (extent uint64, globals []int, ok bool) {
 	if e.once || e.trace || e.crowded || e.refs.inits || e.refs.dropGlobals() > 0 {
 		return 0, nil, false

@@ -7,16 +7,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// The code generator emits an instruction for each declared local, and a million locals can be
-// declared in 206 bytes, which made an artifact of 8 MB. So a function that declares many more
-// locals than it uses is written with only the used ones.
+// The code generator emits an instruction for each declared local. 206 bytes of wasm can declare a
+// million locals, which made an artifact of 8 MB. So if a function declares many more locals than
+// it uses, only the used ones are declared.
 
-// spareLocals is the number of locals that a function may declare beyond two per instruction that
-// names one.
+// spareLocals is the number of locals that a function may declare in addition to two per
+// instruction that names a local. With more, only the used ones are declared.
 const spareLocals = 8
 
-// namedLocals returns the locals to declare after the parameters, and the total number with the
-// parameters.
+// namedLocals returns the groups of locals to declare after the parameters, and the total number of
+// parameters and locals.
 func (e *emitter) namedLocals() (groups []check.Group, locals int) {
 	b, params := e.b, uint32(len(e.b.Type.Params))
 	e.used = nil

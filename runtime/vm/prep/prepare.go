@@ -5,21 +5,21 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// Names of the exports of an instrumented module. The module's own exports have MethodPrefix, so
-// names cannot clash.
+// Names of the exports of an instrumented module. The contract's own exports get MethodPrefix, so
+// the names cannot clash.
 const (
 	GlobalMemory = "memory"
-	GlobalGas    = "remaining_gas"   // i64, initially 0: the engine sets it before it runs anything
+	GlobalGas    = "remaining_gas"   // i64, initially 0; the engine sets it before each run
 	GlobalStack  = "remaining_stack" // i64
-	FuncStart    = "start"           // the start function, if the module has one; instantiation does not run it
+	FuncStart    = "start"           // the start function, if the contract has one; instantiation does not run it
 	MethodPrefix = "\x00"
-	// TableTrace is exported by traced modules: a table with room for one function, which the
-	// engine sets. It is called with the index of each function that is entered, and with the
-	// complement (^index) when the function is left, except by a trap.
+	// TableTrace is an export of traced modules: a table with one function, which the engine sets.
+	// The module calls that function with the index of each function that it enters, and with the
+	// complement (^index) when the function returns. A function that traps does not report its end.
 	TableTrace = "trace"
-	// GlobalAgain is exported by modules whose instances can be reset: an i64 with the first memory
-	// byte that data covers and, shifted left by 32, the end of the data. GlobalAgain followed by a
-	// digit names each of the module's own mutable globals.
+	// GlobalAgain is an export of modules whose instances can be reset. It is an i64: the low 32
+	// bits are the first memory byte that data covers, the high 32 bits the end of the data.
+	// GlobalAgain followed by a digit names each of the contract's own mutable globals.
 	GlobalAgain = "again"
 )
 
@@ -36,29 +36,30 @@ type (
 type Module struct {
 	Code    []byte          // instrumented wasm; nil if CompileFails
 	Imports []Import        // in the order of the import section
-	Methods map[string]bool // exported functions, without MethodPrefix: whether without parameters and results
-	// HasStart: FuncStart must run before the method.
+	Methods map[string]bool // exported functions without MethodPrefix; true: no parameters and no results
+	// HasStart is whether FuncStart must run before the method.
 	HasStart bool
-	// CompileFails: the two locals that nearcore adds exceed its compiler's limit. Such a module
-	// fails with a compilation error and burns no gas.
+	// CompileFails: the two locals that nearcore adds to a function exceed its compiler's limit. A
+	// call of such a module fails with a compilation error and burns no gas.
 	CompileFails bool
-	// LoadFails: an instance is too large for nearcore's pool, which is a loading error.
+	// LoadFails: an instance is too large for nearcore's instance pool. A call fails with a loading
+	// error.
 	LoadFails bool
 	// Size is the size of nearcore's instrumented module, in bytes.
 	Size int
-	// Locals is the number of locals of all functions, without parameters.
+	// Locals is the total number of locals of all functions, without parameters.
 	Locals uint64
 }
 
-// LocalsLimit returns the most locals that a module with size bytes of code may have. It is the only
-// rule of Prepare that depends on MinContractSizePerLocal.
+// LocalsLimit returns the maximum number of locals of a module with size bytes of code. It is the
+// only rule of Prepare that depends on MinContractSizePerLocal.
 func LocalsLimit(size int, limits *parameters.Limits) uint64 { return check.LocalsLimit(size, limits) }
 
 // Prepare checks and instruments a module. Its error is a *check.Error.
 func Prepare(code []byte, w *parameters.Wasm) (*Module, error) { return newEmitter(w).prepare(code, w) }
 
-// PrepareTraced is Prepare for a module that reports which functions it runs (TableTrace). It costs
-// the same gas.
+// PrepareTraced is Prepare for a module that reports the functions that it enters and leaves
+// (TableTrace). The module burns the same gas.
 func PrepareTraced(code []byte, w *parameters.Wasm) (*Module, error) {
 	e := newEmitter(w)
 	e.trace = true

@@ -1,39 +1,41 @@
 package check
 
-// kind is finite-wasm's InstrumentationKind: how a point may be merged with its neighbours.
+// kind is finite-wasm's InstrumentationKind. It determines how a point can be merged with its
+// neighbours.
 type kind byte
 
 const (
 	pure kind = iota
 	dead      // unreachable: never charged
 	pre       // before control flow, or before an instruction that can observe the gas
-	post      // after such an instruction
+	post      // after control flow, or after an instruction that can observe the gas
 	between
-	bulk // charged by a count on the stack
+	bulk // the charge depends on a count on the stack
 )
 
-// point is a position at which gas is charged: before the instruction at off, for count instructions.
+// point is a position at which gas is charged: before the instruction at off, for count
+// instructions.
 type point struct {
-	off    uint32 // in the body
+	off    uint32 // offset in the body
 	count  uint32
 	kind   kind
-	linear bool // of a bulk instruction, also if unreachable: never merged
-	whole  bool // a following point of the same kind may be added to it; see analysis.before
+	linear bool // of a bulk instruction, even an unreachable one: never merged
+	whole  bool // before may add a following point of the same kind to this point
 }
 
 // analysis is finite-wasm's analysis of one body: the points at which gas is charged, and the
-// height of the operand stack. It stores its data in the validator's frames.
+// height of the operand stack in bytes. Its data about blocks is in the validator's frames.
 type analysis struct {
 	points []point
 	after  kind // kind of the point before the next instruction
 	cost   uint32
 	queued bool
 
-	sizes     []byte // of the operands
-	height    uint64 // their sum
+	sizes     []byte // size of each operand on the stack, in bytes
+	height    uint64 // sum of sizes
 	maxHeight uint64
-	// lost is set if more was popped than pushed. That is impossible in a valid body, but
-	// nearcore's analysis would reject it.
+	// lost is set if more operands were popped than pushed. A valid body cannot do that. nearcore's
+	// analysis would reject the body.
 	lost bool
 }
 
@@ -42,8 +44,8 @@ func (a *analysis) reset() {
 	a.queued, a.lost, a.height, a.maxHeight = false, false, 0, 0
 }
 
-// before charges for the instruction at off. It already merges adjacent pure points and adjacent
-// dead points, as join would do later, to keep the list short.
+// before adds a point before the instruction at off. To keep the list short, it already merges
+// adjacent pure points and adjacent dead points, as join would do later.
 func (a *analysis) before(off uint32, k kind, cost uint32, unreachable bool) {
 	if unreachable {
 		k = dead
@@ -55,7 +57,7 @@ func (a *analysis) before(off uint32, k kind, cost uint32, unreachable bool) {
 	a.points = append(a.points, point{off: off, count: cost, kind: k, whole: k <= dead})
 }
 
-// beforeBulk charges for a bulk instruction.
+// beforeBulk adds the point of a bulk instruction.
 func (a *analysis) beforeBulk(off uint32, unreachable bool) {
 	k := bulk
 	if unreachable {
@@ -65,10 +67,10 @@ func (a *analysis) beforeBulk(off uint32, unreachable bool) {
 	a.then(post, 0)
 }
 
-// then queues a point before the next instruction.
+// then sets the point that flush will add before the next instruction.
 func (a *analysis) then(k kind, cost uint32) { a.after, a.cost, a.queued = k, cost, true }
 
-// flush adds the queued point. It is called with every instruction.
+// flush adds the point that then has set. It is called with every instruction.
 func (a *analysis) flush(off uint32) {
 	if a.queued {
 		a.queued = false
@@ -76,7 +78,7 @@ func (a *analysis) flush(off uint32) {
 	}
 }
 
-// effects charges for an instruction that may trap, branch or call.
+// effects adds the points before and after an instruction that may trap, branch or call.
 func (a *analysis) effects(off uint32, cost uint32, unreachable bool) {
 	a.before(off, pre, cost, unreachable)
 	a.then(post, 0)

@@ -1,21 +1,21 @@
 package check
 
-// frame is an open block of the body; the first frame is the body.
+// frame is an open block of the body. The first frame is the body itself.
 type frame struct {
-	height  uint32 // number of the validator's operands at the start of the frame
-	sizes   uint32 // number of the analysis's operands at the start of the frame
-	point   uint32 // of a loop: index of the point before it; the next point is after it
+	height  uint32 // number of operands on the validator's stack at the start of the frame
+	sizes   uint32 // number of operands on the analysis's stack at the start of the frame
+	point   uint32 // of a loop: index of its point in the analysis, before the point that each iteration pays
 	typ     ValType
 	op      byte // opBlock, opLoop, opIf, opElse
-	taken   bool // a branch goes to its end
-	dead    bool // validator: the rest is unreachable
-	nowhere bool // analysis: the rest is unreachable, or the frame began in unreachable code
+	taken   bool // some branch targets the end of the frame
+	dead    bool // for the validator, the rest of the frame is unreachable
+	nowhere bool // for the analysis, the rest of the frame is unreachable, or the frame began in unreachable code
 }
 
-// flatLocals is the number of locals that are looked up without a search.
+// flatLocals is the number of locals whose types are looked up without a search.
 const flatLocals = 256
 
-// maxLocals is wasmparser's bound on parameters and locals of one function.
+// maxLocals is wasmparser's maximum number of parameters and locals of a function.
 const maxLocals = 50_000
 
 // body validates and analyses function bodies, one at a time. It reuses its memory for the next body.
@@ -25,22 +25,23 @@ type body struct {
 	typ     FuncType
 	groups  []Group
 	flat    []ValType // the first locals after the parameters
-	locals  int       // parameters and locals
+	locals  int       // number of parameters and locals
 	ops     []ValType
 	points  []Point
 	frames  []frame
 	a       analysis
 	metered bool   // run the analysis
 	first   uint32 // offset of the first instruction
-	grown   int    // bytes by which nearcore's larger function indexes extend the body
+	grown   int    // bytes by which nearcore's larger function indices lengthen the body
 	blocks  uint64
 	returns int
 
-	accesses, floats uint64 // not used for verdicts; see Body
+	accesses, floats uint64 // do not affect verdicts; see Body
 }
 
-// readLocals reads the groups of locals. It fails if they do not parse. It returns their number,
-// and whether their types are enabled; the caller checks both.
+// readLocals reads the groups of locals. It fails if they do not parse. It returns the number of
+// locals, without parameters, and whether all of their types are enabled; the caller must check
+// both.
 func (b *body) readLocals() (total uint64, enabled bool) {
 	b.groups = b.groups[:0]
 	n := uint64(len(b.typ.Params))
@@ -75,7 +76,7 @@ func (b *body) readLocals() (total uint64, enabled bool) {
 	return total, enabled
 }
 
-// local returns the type of a local.
+// local returns the type of local i.
 func (b *body) local(i uint32) ValType {
 	p := uint32(len(b.typ.Params))
 	if i < p {
@@ -104,7 +105,7 @@ func (b *body) top() *frame { return &b.frames[len(b.frames)-1] }
 // push pushes a value onto the validator's stack.
 func (b *body) push(t ValType) { b.ops = append(b.ops, t) }
 
-// pop pops a value of type want, or of any type if want is bottom, and returns its type.
+// pop pops a value of type want and returns its type. If want is bottom, any type is allowed.
 func (b *body) pop(want ValType) ValType {
 	n := len(b.ops)
 	if f := b.top(); n == int(f.height) {
@@ -121,8 +122,8 @@ func (b *body) pop(want ValType) ValType {
 	return is
 }
 
-// popAll pops values of the types, the last first. Operands missing in unreachable code take no
-// time.
+// popAll pops values of the given types, the last first. In unreachable code, its time does not
+// depend on the number of missing operands.
 func (b *body) popAll(types []ValType) {
 	f := b.top()
 	have := len(b.ops) - int(f.height)
@@ -157,8 +158,8 @@ func (b *body) open(op byte, t ValType) {
 	b.frames = append(b.frames, f)
 }
 
-// close checks that the values of the frame are its result, and ends it. It returns the ended
-// frame.
+// close checks that the operands of the innermost frame are its result. It ends the frame and
+// returns it.
 func (b *body) close() frame {
 	f := *b.top()
 	if f.typ != none {
@@ -175,7 +176,8 @@ func (b *body) close() frame {
 	return f
 }
 
-// target returns the frame that a branch goes to, and the type of the value that it takes.
+// target returns the frame that a branch of this depth targets, and the type of the value that the
+// branch passes.
 func (b *body) target(depth uint32) (*frame, ValType) {
 	if uint64(depth) >= uint64(len(b.frames)) {
 		b.r.fail("unknown label")
@@ -188,7 +190,7 @@ func (b *body) target(depth uint32) (*frame, ValType) {
 	return f, f.typ
 }
 
-// take records for the analysis that a branch goes to the frame.
+// take records for the analysis that a branch targets the frame.
 func (b *body) take(f *frame) {
 	if f.op != opLoop {
 		f.taken = true
@@ -200,7 +202,7 @@ func (b *body) take(f *frame) {
 	}
 }
 
-// blockType reads the type of a block; it has no parameters and at most one result.
+// blockType reads the type of a block. A block has no parameters and at most one result.
 func (b *body) blockType() ValType {
 	c := b.r.peek()
 	if c == byte(none) {
@@ -214,7 +216,7 @@ func (b *body) blockType() ValType {
 	return b.inlineType()
 }
 
-// inlineType reads a type among the instructions.
+// inlineType reads a type that is an immediate of an instruction.
 func (b *body) inlineType() ValType {
 	return b.r.value()
 }

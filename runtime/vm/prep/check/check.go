@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Run validates and measures a module. It calls each with every body, in order, as long as the
-// module is valid; at that time the Module has everything that precedes the code. The error is an
-// *Error.
+// Run validates and measures a module. While the module is valid, Run calls each with every body,
+// in order. The Module then has the contents of all sections before the code section. The error is
+// an *Error.
 func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, error) {
 	m := newModule(code, w.Limits)
 	m.costs = costsOf(w)
@@ -27,8 +27,8 @@ func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, e
 	return &m.Module, nil
 }
 
-// Validate checks that a module is valid with the features of contracts. It does not check
-// nearcore's limits.
+// Validate checks that a module is valid with the wasm features that contracts may use. It does not
+// check nearcore's limits.
 func Validate(code []byte) error {
 	if err := newModule(code, unlimited()).run(); err != nil {
 		return err

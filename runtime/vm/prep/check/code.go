@@ -2,8 +2,8 @@ package check
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// codeSection reads the bodies. As in wasmparser, its checks come before the check that the section
-// lies within the module.
+// codeSection reads the bodies. As in wasmparser, the checks of the bodies come before the check
+// that the section is within the module.
 func (m *module) codeSection(r *reader, n int, last *int) *Error {
 	at := r.offset()
 	count := r.u32()

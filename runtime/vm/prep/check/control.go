@@ -50,7 +50,7 @@ func (b *body) block(off uint32, op byte) {
 		b.a.before(off, pure, 0, b.top().nowhere)
 		b.open(op, t)
 	case opLoop:
-		// Charged after the instruction, since each iteration pays for it.
+		// The charge of a loop comes after the instruction, because each iteration pays for it.
 		at := uint32(len(b.a.points))
 		k := pure
 		if b.top().nowhere {
@@ -124,7 +124,7 @@ func (b *body) branch(off uint32, op byte) {
 	b.count(1, none)
 }
 
-// maxTargets is the number of br_table targets that wasmparser 0.228 accepts; newer versions accept
+// maxTargets is the maximum number of br_table targets of wasmparser 0.228. Newer versions allow
 // more.
 const maxTargets = 128 * 1024
 
@@ -139,8 +139,8 @@ func (b *body) table(off uint32) {
 		return
 	}
 	b.chargeEffects(off, 1)
-	// All targets take as many values as the default, which comes after them. Each is checked
-	// against the stack.
+	// All targets must take as many values as the default target, which comes last. Each target is
+	// checked against the stack.
 	arity := -1
 	for ; n > 0; n-- {
 		f, t := b.target(r.u32())
@@ -172,7 +172,7 @@ func (b *body) table(off uint32) {
 	}
 }
 
-// values returns the number of values of a block type.
+// values returns the number of results of a block type.
 func values(t ValType) int {
 	if t == none {
 		return 0
@@ -218,8 +218,8 @@ func (b *body) callIndirect(off uint32) {
 	}
 }
 
-// invoke validates a call of a function of type t. As in finite-wasm, the analysis does not pop
-// the index of call_indirect.
+// invoke validates a call of a function of type t. As in finite-wasm, the analysis does not pop the
+// table index of call_indirect.
 func (b *body) invoke(off uint32, t FuncType) {
 	b.chargeEffects(off, 1)
 	b.popAll(t.Params)

@@ -12,7 +12,7 @@ type costs struct{ op, bulkBase, bulkUnit uint64 }
 
 func costsOf(w *parameters.Wasm) costs {
 	c := costs{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost)}
-	// Charges are written without an overflow check, so none may reach the sign bit.
+	// Charges are subtracted without an overflow check, so no charge may reach the sign bit.
 	if c.op >= 1<<30 || c.bulkUnit == 0 || c.bulkUnit >= 1<<30 || c.bulkBase >= 1<<62 {
 		panic("check: instruction costs are outside the range that the instrumentation supports")
 	}
@@ -61,11 +61,11 @@ func (m *module) count(b *body) *Error {
 	return nil
 }
 
-// charged returns whether gas is charged at the point.
+// charged returns whether the instrumentation charges gas at the point.
 func (m *module) charged(p point) bool { return p.kind != dead && p.count > 0 && m.costs.op > 0 }
 
-// frameSize returns the metered stack, in bytes, that a call of the function takes besides its
-// operands.
+// frameSize returns the metered stack, in bytes, that a call of the function takes in addition to
+// its operands.
 func (b *body) frameSize() uint64 {
 	n := uint64(64)
 	for _, t := range b.typ.Params {
@@ -77,13 +77,14 @@ func (b *body) frameSize() uint64 {
 	return n
 }
 
-// FrameGas returns the gas of a call besides its instructions; op is the cost of an instruction.
+// FrameGas returns the gas of entering a function with a frame of this size in bytes. op is the gas
+// of one instruction.
 func FrameGas(frame, op uint64) uint64 { return (frame + 7) / 8 * op }
 
-// bodySize returns the size of the body in nearcore's form, without the length prefix.
+// bodySize returns the size of the body in nearcore's instrumented form, without the length prefix.
 func (m *module) bodySize(b *body, points []point, frame uint64) int {
 	globals, stack := len(m.Globals), b.a.maxHeight+frame
-	n := lebLen(uint64(len(b.groups))+2) + 4 // with two more groups of one local
+	n := lebLen(uint64(len(b.groups))+2) + 4 // plus two groups of one local each
 	for _, g := range b.groups {
 		n += lebLen(uint64(g.N)) + 1
 	}
@@ -102,8 +103,8 @@ func (m *module) bodySize(b *body, points []point, frame uint64) int {
 	return n + len(b.r.buf) - int(b.first) + b.grown + (b.returns+1)*stackSize(stack, globals) + 1
 }
 
-// Sizes of an instance in nearcore's runtime, in bytes of a 1 MiB slot. Each was measured from both
-// sides of the limit.
+// Sizes that an instance takes in nearcore's runtime, in bytes of a 1 MiB slot. Each was measured
+// with modules just below and just above the limit.
 const (
 	instanceRoom    = 1_048_112
 	instanceGlobal  = 16

@@ -1,6 +1,6 @@
 // Package check is the part of contract preparation that all nodes must agree on: whether a module
 // is valid and within nearcore's limits, where and how much gas is charged, and the size of
-// nearcore's instrumented module. It does not depend on how a module is run; the output of package
+// nearcore's instrumented module. It does not depend on how a module is run, so the output of package
 // prep can change without a change here.
 //
 //	in      code as deployed, any bytes; parameters.Wasm (costs of instructions, limits)
@@ -15,18 +15,18 @@
 //
 // # Order
 //
-// There is one pass, in the order of the sections. Every body must be validated before any rule of
-// the instrumentation (parameters, operand stack, blocks, an export's name) may fail; the size of
-// the result is checked last. So a broken rule of the instrumentation is remembered, and returned
-// only after the whole module has proved valid.
+// Run makes one pass, in the order of the sections. nearcore validates the whole module before it
+// instruments it, and the instrumentation has rules of its own (parameters, operand stack, blocks,
+// an export's name). So Run remembers a broken rule of the instrumentation and returns it only
+// after the whole module has proved valid. The size of the result is checked last.
 //
 // # Metering
 //
-// Places and amounts of charges are those of finite-wasm's analysis exactly, since they can be
-// observed at every trap and host call. At the entry of a function its frame is charged (FrameGas),
-// then its first instructions. A call takes Frame and Operands from the metered stack and returns
-// them at its end.
+// Positions and amounts of charges are exactly those of finite-wasm's analysis, because contracts
+// can observe them at every trap and host call. At the entry of a function, its frame is charged
+// (FrameGas), then its first instructions. A call takes Frame and Operands from the metered stack
+// and returns them at its end.
 //
-// Size is the size of nearcore's form, because it has a limit. It is computed without writing that
-// form.
+// Size is the size of nearcore's instrumented module, which has a limit. It is computed without
+// writing that module.
 package check

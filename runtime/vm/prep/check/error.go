@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Error describes the rule that a module breaks, and the position. errors.Is and errors.As match the Kind.
-// Reason is only for logs.
+// Error describes the rule that a module breaks, and the position. errors.Is and errors.As match
+// Kind. Reason is only for logs.
 type Error struct {
 	Kind   primitives.PrepareError
 	Offset int // in the code

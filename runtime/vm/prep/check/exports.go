@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// exportItem reads an export. Exports of memories are dropped: the result exports its own.
+// exportItem reads an export. It drops exports of memories, because the instrumented module exports
+// its own memory.
 func (m *module) exportItem(r *reader) {
 	name := r.name()
 	at := r.offset() - len(name)
@@ -34,12 +35,12 @@ func (m *module) exportItem(r *reader) {
 	m.Exports = append(m.Exports, Export{At: uint32(at), N: uint32(len(name)), Kind: kind, Index: index})
 	m.size.addExport(len(name), kind, index)
 	if kind != kindMemory && len(name) == maxName && m.late == nil {
-		// With the prefix the name is too long for the parser of the instrumentation.
+		// With MethodPrefix, the name is too long for the parser of nearcore's instrumentation.
 		m.late = &Error{Kind: primitives.PrepareSerialization, Offset: at, Reason: "export name too long with its prefix"}
 	}
 }
 
-// setStart notes the start function.
+// setStart records the start function and checks its type.
 func (m *module) setStart(i uint32, at int) *Error {
 	if int(i) >= len(m.Funcs) {
 		return invalid(at, "unknown start function")

@@ -1,6 +1,6 @@
 package check
 
-// instructions validates the instructions of the body and feeds the analysis.
+// instructions validates the instructions of the body and passes them to the analysis.
 func (b *body) instructions() {
 	r := &b.r
 	for r.pos < len(r.buf) {
@@ -29,7 +29,7 @@ func (b *body) instructions() {
 	r.fail("body without end")
 }
 
-// charge charges for a plain instruction, at which gas cannot be observed.
+// charge charges for a plain instruction, which cannot observe the gas.
 func (b *body) charge(off uint32) {
 	if b.metered {
 		b.a.before(off, pure, 1, b.top().nowhere)
@@ -43,7 +43,7 @@ func (b *body) chargeEffects(off, cost uint32) {
 	}
 }
 
-// count updates the analysis's stack: it pops values, then pushes one or none.
+// count updates the operand stack of the analysis: it pops values, then pushes one or none.
 func (b *body) count(pops int, push ValType) {
 	if !b.metered {
 		return
@@ -84,7 +84,7 @@ func (b *body) numeric(off uint32, n *numeric) {
 	}
 }
 
-// access reads a load or store.
+// access validates a load or store.
 func (b *body) access(off uint32, a access) {
 	align := b.r.u32()
 	b.r.u32() // offset
@@ -106,7 +106,7 @@ func (b *body) access(off uint32, a access) {
 	b.counted(1, a.typ)
 }
 
-// counted is count after validation: an invalid body must not reach the analysis.
+// counted is count, unless validation has failed: the analysis must not see an invalid body.
 func (b *body) counted(pops int, push ValType) {
 	if b.r.bad == "" {
 		b.count(pops, push)

@@ -2,10 +2,10 @@ package check
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// typeItem reads a type of the type section.
+// typeItem reads an item of the type section.
 func (m *module) typeItem(r *reader) {
 	b := r.u8()
-	if b == 0x4f { // "sub final" without a supertype is a longer encoding of a plain type
+	if b == 0x4f { // "sub final" without a supertype: a longer encoding of a plain type
 		if r.u32() != 0 {
 			r.fail("subtypes are not enabled")
 		}
@@ -37,7 +37,7 @@ func (m *module) typeItem(r *reader) {
 	m.size.addType(t)
 }
 
-// pending is a valid import that checkImports has not yet checked against nearcore's rules.
+// pending is a valid import that checkImports has yet to check against nearcore's rules.
 type pending struct {
 	env  bool
 	kind byte
@@ -80,7 +80,7 @@ func (m *module) importItem(r *reader) {
 	m.pending = append(m.pending, pending{env: string(from) == "env", kind: kind})
 }
 
-// checkImports applies nearcore's rules to the imports, which are valid.
+// checkImports checks nearcore's rules for imports. The imports are valid.
 func (m *module) checkImports(at int) *Error {
 	bad := func(kind primitives.PrepareError, why string) *Error {
 		return &Error{Kind: kind, Offset: at, Reason: why}
@@ -102,7 +102,8 @@ func (m *module) checkImports(at int) *Error {
 	return nil
 }
 
-// typeSizeOf returns wasmparser's type size of an imported or exported function of that type.
+// typeSizeOf returns the size that wasmparser counts for an imported or exported function of type
+// typ.
 func (m *module) typeSizeOf(typ uint32) uint32 {
 	t := m.Types[typ]
 	n := 2 + uint32(len(t.Params))
@@ -112,7 +113,8 @@ func (m *module) typeSizeOf(typ uint32) uint32 {
 	return n
 }
 
-// addTypeSize adds to the "effective type size" of imports and exports, which is bounded.
+// addTypeSize adds n to wasmparser's "effective type size" of all imports and exports. The sum is
+// bounded by maxTypeSize.
 func (m *module) addTypeSize(r *reader, n uint32) {
 	if m.typeSize += n; m.typeSize >= maxTypeSize {
 		r.fail("effective type size too large")
@@ -133,7 +135,7 @@ func (m *module) functionItem(r *reader) {
 // limits reads minimum and maximum of a table or memory.
 func (r *reader) limits() (low, high uint32, bounded bool) {
 	flags := r.u8()
-	if flags > 1 { // shared, 64 bits, page sizes: not enabled
+	if flags > 1 { // shared, 64-bit and custom page sizes are not enabled
 		r.fail("limits are not enabled")
 		return
 	}
@@ -164,7 +166,8 @@ func (r *reader) memoryType() {
 	}
 }
 
-// memoryItem reads a memory. It only counts it: the result has nearcore's memory.
+// memoryItem reads a memory. It only counts memories, because the instrumented module has
+// nearcore's memory.
 func (m *module) memoryItem(r *reader) {
 	r.memoryType()
 	if m.memories++; m.memories > 1 {
@@ -193,8 +196,9 @@ func (m *module) globalItem(r *reader) {
 	m.Globals = append(m.Globals, g)
 }
 
-// constant reads a constant expression of type want, and returns its size in nearcore's result.
-// Globals cannot be imported, so it is one constant and an end.
+// constant reads a constant expression of type want. It returns the size of the expression in
+// nearcore's instrumented module. Globals cannot be imported, so the expression is one constant and
+// an end.
 func (m *module) constant(r *reader, want ValType) (size int) {
 	var is ValType
 	switch r.u8() {
@@ -221,7 +225,7 @@ func (m *module) constant(r *reader, want ValType) (size int) {
 	return size
 }
 
-// declare notes that function i escapes the module, which ref.func requires.
+// declare records that ref.func may name function i, because the function escapes from the module.
 func (m *module) declare(r *reader, i uint32) {
 	if int(i) >= len(m.Funcs) {
 		r.fail("unknown function")

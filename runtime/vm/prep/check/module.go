@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Limits of wasmparser 0.228 that a module of 4 MiB can reach.
+// Limits of wasmparser 0.228. A contract of 4 MiB can exceed each of them.
 const (
-	maxTypeSize = 1_000_000 // of all imports and exports together; see addTypeSize
-	maxParams   = 1_000     // of a type
+	maxTypeSize = 1_000_000 // total of all imports and exports; see addTypeSize
+	maxParams   = 1_000     // of a function type
 	maxTables   = 100
-	maxSegments = 100_000 // of data, and the same number of elements
+	maxSegments = 100_000 // of data segments, and separately of element segments
 	maxPages    = 1 << 16 // of a memory
 )
 
@@ -34,8 +34,8 @@ const (
 	sectionTag
 )
 
-// rank is the order of sections in a module, which differs from that of their ids: data count comes
-// before code.
+// rank is the position of each section in a module. It differs from the order of the ids: data
+// count comes before code.
 var rank = [...]int{sectionType: 1, sectionImport: 2, sectionFunction: 3, sectionTable: 4, sectionMemory: 5,
 	sectionTag: 6, sectionGlobal: 7, sectionExport: 8, sectionStart: 9, sectionElement: 10, sectionDataCount: 11,
 	sectionCode: 12, sectionData: 13}
@@ -49,26 +49,26 @@ const (
 	kindTag
 )
 
-// module is the state of the pass over a module.
+// module is the state of a pass over a module.
 type module struct {
 	Module
 	limits parameters.Limits
 	costs  costs
-	each   func(*Module, *Body) // receives the bodies
-	take   func(*body) *Error   // called with a valid body: count; nil: validate only
+	each   func(*Module, *Body) // called with each body, if not nil
+	take   func(*body) *Error   // called with each valid body: count; nil: validate only
 
-	pending  []pending // imports that wait for checkImports
+	pending  []pending // imports that checkImports has yet to check
 	memories int
 	declared []uint64
 
-	hasImports, hasGlobals bool // the section exists, even if empty
+	hasImports, hasGlobals bool // whether the section exists, even if it is empty
 	defined                int  // number of functions with a body
 	hasCode                bool
 	typeSize               uint32
 	funcsLeft, localsLeft  uint64
 	paramsLeft, blocksLeft uint64
 	size                   sizes
-	late                   *Error // the first broken rule of the instrumentation
+	late                   *Error // first broken rule of the instrumentation, to be returned at the end
 }
 
 func newModule(code []byte, limits parameters.Limits) *module {
@@ -77,8 +77,8 @@ func newModule(code []byte, limits parameters.Limits) *module {
 		paramsLeft: limits.MaxParamsPerContract, blocksLeft: limits.MaxBlocksPerContract}
 }
 
-// LocalsLimit returns how many locals the functions of a module with size bytes of code may have
-// together. Parameters do not count. size includes custom sections (near-vm-runner 0.38.0
+// LocalsLimit returns how many locals the functions of a module with size bytes of code may have in
+// total. Parameters do not count. size includes custom sections (near-vm-runner 0.38.0
 // src/prepare/prepare_v3.rs:464).
 func LocalsLimit(size int, limits *parameters.Limits) uint64 {
 	if limits.MinContractSizePerLocal == 0 {
@@ -94,7 +94,7 @@ func unlimited() parameters.Limits {
 		MaxFunctionBodySize: math.MaxUint64, MaxTypesPerContract: math.MaxUint64}
 }
 
-// run makes the pass over the module.
+// run makes a pass over the module.
 func (m *module) run() *Error {
 	r := reader{buf: m.Code}
 	if len(m.Code) < 8 || string(m.Code[:8]) != "\x00asm\x01\x00\x00\x00" {
@@ -115,7 +115,7 @@ func (m *module) run() *Error {
 			}
 			continue
 		}
-		if id == sectionCustom { // the section is dropped, but its name must be valid
+		if id == sectionCustom { // the section is not kept, but its name must be valid
 			c := r.sub(int(n))
 			if c.name(); r.bad != "" || c.bad != "" {
 				return invalid(at, "malformed custom section")
@@ -142,7 +142,7 @@ func (m *module) run() *Error {
 	return nil
 }
 
-// order checks that a section comes after those that must precede it.
+// order checks that a section comes after all sections that must precede it.
 func (m *module) order(id byte, last *int, at int) *Error {
 	if rank[id] <= *last {
 		return invalid(at, "section out of order")
@@ -151,10 +151,10 @@ func (m *module) order(id byte, last *int, at int) *Error {
 	return nil
 }
 
-// section reads any section except code.
+// section reads any section except the code section.
 func (m *module) section(id byte, s *reader, last *int) *Error {
 	at := s.offset()
-	switch id { // sections that consist of a number
+	switch id { // sections whose content is a single number
 	case sectionStart, sectionDataCount:
 		v := s.u32()
 		if s.bad != "" || !s.eof() {
@@ -196,7 +196,7 @@ func (m *module) section(id byte, s *reader, last *int) *Error {
 	return m.finish(id, at)
 }
 
-// begin returns the function that reads an item of the section.
+// begin returns the function that reads one item of the section.
 func (m *module) begin(id byte, s *reader, count uint32) func(*reader) {
 	switch id {
 	case sectionType:
@@ -239,7 +239,7 @@ func (m *module) begin(id byte, s *reader, count uint32) func(*reader) {
 	return m.dataItem
 }
 
-// finish applies the rules that are checked after a whole section is valid.
+// finish checks the rules that apply once a whole section is valid.
 func (m *module) finish(id byte, at int) *Error {
 	switch id {
 	case sectionImport:

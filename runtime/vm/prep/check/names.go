@@ -1,10 +1,11 @@
 package check
 
-// maxNames bounds the number of functions that Names returns.
+// maxNames is the maximum number of functions in the result of Names.
 const maxNames = 20_000
 
-// Names returns the names of a module's functions by index: from its "name" section, else from its
-// exports. They are for display; what does not parse is omitted.
+// Names returns the names of a module's functions by index. They come from its "name" section, or,
+// for functions without a name there, from its exports. They are for display; names that do not
+// parse are omitted.
 func Names(code []byte) map[uint32]string {
 	names, exported := map[uint32]string{}, map[uint32]string{}
 	if len(code) < 8 {

@@ -1,6 +1,6 @@
 package check
 
-// Opcodes used by name. The numeric ones are in a table.
+// Opcodes that the code names. The numeric ones are in the table numerics.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -40,7 +40,7 @@ const (
 	opRefFunc      = 0xd2
 	opPrefix       = 0xfc
 
-	// after opPrefix
+	// Numbers that follow opPrefix.
 	opTruncSatLast = 0x07
 	opMemoryInit   = 0x08
 	opDataDrop     = 0x09
@@ -56,28 +56,29 @@ const (
 	typeFunction = 0x60
 )
 
-// effect is the effect of a numeric instruction in finite-wasm's stack analysis. It is not always
-// the effect that the instruction's type implies: an instruction that keeps the type of its
-// operand has no effect. The difference shows when the analysis has lost track of the stack.
+// effect is the effect of a numeric instruction on finite-wasm's operand stack. It can differ from
+// the effect that the instruction's type implies: an instruction that keeps the type of its operand
+// has no effect. The difference is visible when the analysis has lost track of the stack.
 type effect byte
 
 const (
-	effectNone     effect = iota // unary
-	effectPop                    // binary
-	effectReplace                // test, conversion: pop, push the result
-	effectReplace2               // comparison: pop two, push the result
+	effectNone     effect = iota // unary operation
+	effectPop                    // binary operation
+	effectReplace                // test or conversion: pops one, pushes the result
+	effectReplace2               // comparison: pops two, pushes the result
 )
 
-// numeric is an instruction that takes one or two operands of a type and returns one.
+// numeric is an instruction that takes one or two operands of type in and returns a value of type
+// out.
 type numeric struct {
 	in, out ValType
 	two     bool
 	trap    bool
-	float   bool // computes a float, of which a NaN must be canonical
+	float   bool // the result is a computed float, so a NaN must be made canonical
 	effect  effect
 }
 
-// numerics are the instructions from opFirstNumeric on, by opcode.
+// numerics are the numeric instructions by opcode, from opFirstNumeric on.
 var numerics = func() (t [256]numeric) {
 	rows := func(first, last int, n numeric) {
 		for op := first; op <= last; op++ {
@@ -131,7 +132,7 @@ var numerics = func() (t [256]numeric) {
 	convert(0xbf, 0xbf, I64, F64)
 	convert(0xc0, 0xc1, I32, I32)
 	convert(0xc2, 0xc4, I64, I64)
-	// all except neg, abs and copysign
+	// All float operations except neg, abs and copysign.
 	for _, r := range [][2]int{{0x8d, 0x97}, {0x9b, 0xa5}, {0xb6, 0xb6}, {0xbb, 0xbb}} {
 		for op := r[0]; op <= r[1]; op++ {
 			t[op].float = true
@@ -144,17 +145,17 @@ var numerics = func() (t [256]numeric) {
 	return t
 }()
 
-// truncSats are the saturating truncations, by what follows opPrefix.
+// truncSats are the saturating truncations, by the number after opPrefix: operand and result type.
 var truncSats = [...][2]ValType{{F32, I32}, {F32, I32}, {F64, I32}, {F64, I32}, {F32, I64}, {F32, I64}, {F64, I64}, {F64, I64}}
 
 // access is a load or store.
 type access struct {
 	typ   ValType
-	align uint32 // the largest allowed alignment, as a power of two
+	align uint32 // largest allowed alignment, as a power of two
 	store bool
 }
 
-// accesses are the loads and stores from opFirstAccess on.
+// accesses are the loads and stores by opcode, from opFirstAccess on.
 var accesses = [...]access{
 	{I32, 2, false}, {I64, 3, false}, {F32, 2, false}, {F64, 3, false},
 	{I32, 0, false}, {I32, 0, false}, {I32, 1, false}, {I32, 1, false},
@@ -164,7 +165,8 @@ var accesses = [...]access{
 }
 
 // Numeric returns the operand type of a numeric instruction, its result type, whether it has two
-// operands, and whether it computes a float. If it does, a NaN result must be made canonical.
+// operands, and whether its result is a computed float. In a computed float, a NaN must be made
+// canonical.
 func Numeric(op byte) (in, out ValType, two, float bool) {
 	n := &numerics[op]
 	return n.in, n.out, n.two, n.float

@@ -1,6 +1,6 @@
 package check
 
-// plain reads the instructions that are neither numeric nor control instructions.
+// plain validates the instructions that are neither numeric nor control instructions.
 func (b *body) plain(off uint32, op byte) {
 	r := &b.r
 	switch op {
@@ -90,7 +90,7 @@ func (b *body) plain(off uint32, op byte) {
 	}
 }
 
-// accessed reads the index of a local and returns the local's type.
+// accessed reads the index of a local and returns that local's type.
 func (b *body) accessed() ValType {
 	b.accesses++
 	return b.local(b.r.u32())
@@ -103,7 +103,7 @@ func (b *body) constant(off uint32, t ValType) {
 	b.counted(0, t)
 }
 
-// popKnown pops a value of a type that was looked up, unless the lookup failed.
+// popKnown pops a value of type t, unless looking up t has failed.
 func (b *body) popKnown(t ValType) {
 	if b.r.bad == "" {
 		b.pop(t)
@@ -192,7 +192,7 @@ func (b *body) chargeBulk(off uint32) {
 	}
 }
 
-// prefixed reads the instructions with opPrefix.
+// prefixed validates the instructions with opPrefix.
 func (b *body) prefixed(off uint32) {
 	r := &b.r
 	op := r.u32()
@@ -251,7 +251,8 @@ func (b *body) prefixed(off uint32) {
 	}
 }
 
-// bulk3 validates a bulk instruction with three operands, the middle one of type t.
+// bulk3 validates a bulk instruction with three operands. The middle operand has type t, the others
+// are I32.
 func (b *body) bulk3(off uint32, t ValType) {
 	b.chargeBulk(off)
 	b.pop(I32)

@@ -5,7 +5,7 @@ import "unicode/utf8"
 // maxName is the longest name that wasmparser reads, in bytes.
 const maxName = 100_000
 
-// reader reads a slice of the code. After the first failure bad is set and the position is at the
+// reader reads a slice of the code. After the first failure, bad is set and the position is at the
 // end, so that loops over items end too.
 type reader struct {
 	buf  []byte
@@ -51,7 +51,7 @@ func (r *reader) u8() byte {
 	return b
 }
 
-// u32 reads an unsigned LEB128 of at most five bytes. It need not be the shortest encoding.
+// u32 reads an unsigned LEB128 of at most five bytes, in any encoding, not only the shortest.
 func (r *reader) u32() uint32 {
 	if r.pos < len(r.buf) {
 		if b := r.buf[r.pos]; b < 0x80 {
@@ -84,8 +84,8 @@ func (r *reader) signed(bits uint) int64 {
 		b := r.u8()
 		v |= int64(b&0x7f) << shift
 		if left := bits - shift; left <= 7 {
-			// The last byte that fits has no continuation bit, and its unused bits must repeat the
-			// sign.
+			// The last possible byte must have no continuation bit, and its unused bits must repeat
+			// the sign.
 			if rest := int8(b<<1) >> left; b >= 0x80 || rest != 0 && rest != -1 {
 				r.fail("integer too large")
 				return 0
@@ -108,13 +108,13 @@ func (r *reader) bytes(n int) []byte {
 	return b
 }
 
-// sub returns the next n bytes as a reader of their own.
+// sub returns a reader of the next n bytes.
 func (r *reader) sub(n int) reader {
 	base := r.offset()
 	return reader{buf: r.bytes(n), base: base}
 }
 
-// name reads a UTF-8 string. It aliases the code.
+// name reads a UTF-8 string. The result aliases the code.
 func (r *reader) name() []byte {
 	n := r.u32()
 	if n > maxName {

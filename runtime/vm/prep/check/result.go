@@ -1,28 +1,29 @@
 package check
 
-// Module is the content of a valid module, with nearcore's verdicts. Slices alias the code.
+// Module is the content of a valid module, with nearcore's verdicts. Its slices alias the code.
 type Module struct {
 	Code      []byte // as deployed
 	Types     []FuncType
-	Funcs     []uint32 // type indexes of all functions, imported ones first
+	Funcs     []uint32 // indices in Types of all functions, imported functions first
 	Imports   []Import // functions of module env; there are no other imports
 	Tables    []Table
 	Globals   []Global
 	Exports   []Export
 	Start     uint32
 	HasStart  bool
-	Elements  []byte // content of the section
+	Elements  []byte // content of the element section
 	Segments  int    // number of element segments
-	DataCount int    // -1: no such section
+	DataCount int    // number in the data count section; -1: no such section
 	Datas     int    // number of data segments
-	Data      []byte // content of the section
-	Bodies    int    // read so far; in the end all
-	Locals    uint64 // of all functions, without parameters
+	Data      []byte // content of the data section
+	Bodies    int    // number of bodies read so far
+	Locals    uint64 // total of all functions, without parameters
 
-	// CompileFails: the two locals that nearcore adds exceed its compiler's limit. Such a module
-	// fails with a compilation error and burns no gas.
+	// CompileFails: the two locals that nearcore adds to a function exceed its compiler's limit. A
+	// call of such a module fails with a compilation error and burns no gas.
 	CompileFails bool
-	// LoadFails: an instance is too large for nearcore's pool, which is a loading error.
+	// LoadFails: an instance is too large for nearcore's instance pool. A call fails with a loading
+	// error.
 	LoadFails bool
 	// Size is the size of nearcore's instrumented module, in bytes.
 	Size int
@@ -42,14 +43,14 @@ type Table struct {
 
 // Global is a global of the module.
 type Global struct {
-	Value   []byte // initial value: a constant and an end
+	Value   []byte // initial value: a constant instruction and an end
 	Type    ValType
 	Mutable bool
 }
 
 // Export is an export of the module.
 type Export struct {
-	At, N uint32 // position and length of its name in the code
+	At, N uint32 // position and length of the name in Module.Code
 	Index uint32
 	Kind  byte
 }
@@ -57,39 +58,39 @@ type Export struct {
 // NameOf returns the name of an export.
 func (m *Module) NameOf(e Export) []byte { return m.Code[e.At : e.At+e.N] }
 
-// Body is the analysis of a valid function. It is valid until the callback returns.
+// Body is the analysis of a valid function. It is valid until each returns (see Run).
 type Body struct {
-	Index  uint32 // of the function
+	Index  uint32 // index of the function
 	Type   FuncType
-	Code   []byte // from the locals to the last end
-	First  uint32 // offset of the first instruction
+	Code   []byte // from the declarations of locals to the last end
+	First  uint32 // offset in Code of the first instruction
 	Groups []Group
-	Locals int     // including the parameters
-	Points []Point // where gas is charged, in order
-	// Frame is the metered stack that a call takes for parameters and locals, Operands the most
-	// that its instructions take, in bytes.
+	Locals int     // number of locals, including the parameters
+	Points []Point // positions where gas is charged, in order
+	// Frame is the metered stack, in bytes, that a call takes for parameters and locals. Operands
+	// is the most that its operands take at a time, in bytes.
 	Frame, Operands uint64
 
-	// Accesses is the number of instructions that name locals, Floats of those that compute floats.
-	// Package prep uses them; verdicts do not depend on them.
+	// Accesses is the number of instructions that name locals, Floats the number of instructions
+	// that compute floats. Package prep uses both; verdicts do not depend on them.
 	Accesses, Floats uint64
 }
 
-// Group is a run of locals of one type.
+// Group is a sequence of locals of one type.
 type Group struct {
 	End  uint32 // index of the first local after the group
 	N    uint32
 	Type ValType
 }
 
-// Point is a position at which gas is charged: before the instruction at Off, for Count instructions, or,
-// if Bulk is set, by the count on the stack.
+// Point is a position at which gas is charged, before the instruction at Off. The charge is for
+// Count instructions or, if Bulk is set, depends on the count on the operand stack.
 type Point struct {
 	Off, Count uint32
 	Bulk       bool
 }
 
-// Local returns the type of a local.
+// Local returns the type of local i.
 func (b *Body) Local(i uint32) ValType {
 	if int(i) < len(b.Type.Params) {
 		return b.Type.Params[i]

@@ -2,8 +2,8 @@ package check
 
 import "math/bits"
 
-// Additions of nearcore's instrumentation. Its host functions come first, so the indexes of
-// functions grow.
+// What nearcore's instrumentation adds. Its host functions come before the contract's functions, so
+// the indices of functions grow.
 const (
 	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // exports
 
@@ -11,15 +11,16 @@ const (
 	addedGlobals = 2
 )
 
-// sizes counts the bytes of the module in nearcore's form: with imported host functions for
-// exhausted gas and stack, wide arithmetic and shortest encodings (crate wasm-encoder). That form
+// sizes counts the bytes of nearcore's instrumented module. That module imports host functions for
+// exhausted gas and stack, and uses wide arithmetic and shortest encodings (crate wasm-encoder). It
 // is never written; see Module.Size.
 type sizes struct {
-	types, imports, funcs, globals, exports, elements, code int // contents without the number of items
-	table, dataCount, data                                  int // whole sections, which nearcore copies
+	types, imports, funcs, globals, exports, elements, code int // contents without the leading number of items
+	table, dataCount, data                                  int // whole sections, which nearcore copies unchanged
 }
 
-// lebLen and slebLen return the lengths of the shortest encodings.
+// lebLen returns the length of the shortest unsigned LEB128 of v; slebLen is the same for signed
+// LEB128.
 func lebLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 func slebLen(v int64) int {
@@ -32,8 +33,8 @@ func slebLen(v int64) int {
 // section returns the length of a section with n bytes of content.
 func section(n int) int { return 1 + lebLen(uint64(n)) + n }
 
-// items returns the length of a section of count items with n bytes together. nearcore omits an
-// empty section.
+// items returns the length of a section of count items that have n bytes in total. It is 0 for an
+// empty section, because nearcore omits it.
 func items(count, n int) int {
 	if count == 0 {
 		return 0
@@ -67,7 +68,7 @@ func (s *sizes) addExport(name int, kind byte, index uint32) {
 	}
 }
 
-// nearSize returns the size of the whole module in nearcore's form.
+// nearSize returns the size of nearcore's instrumented module.
 func (m *module) nearSize() int {
 	s := m.size
 	types, imports, globals := len(m.Types), len(m.Imports), len(m.Globals)
@@ -103,25 +104,25 @@ func (m *module) nearSize() int {
 		items(m.Bodies, s.code) + s.data
 }
 
-// gasSize returns the size of a charge at one point. globals is the number of the module's own
-// globals.
+// gasSize returns the size of the code for a constant charge. globals is the number of the
+// contract's own globals.
 func gasSize(charge uint64, globals int) int {
 	get := 1 + lebLen(uint64(globals)) // get or set the gas
 	return 3*get + 3*(1+slebLen(int64(charge))) + 1 + 2 + 2 + 1 + 1 + 1 + 1
 }
 
-// bulkSize returns the size of a charge that depends on a count on the stack. local is the first
-// local that nearcore adds.
+// bulkSize returns the size of the code for a charge that depends on a count on the stack. local is
+// the index of the first local that nearcore adds.
 func bulkSize(constant, linear uint64, local, globals int) int {
-	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1 // wide arithmetic, trap unless the upper half is 0
+	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1 // wide arithmetic, and a trap unless the upper half is 0
 	get := 1 + lebLen(uint64(globals))
 	charge, count := 1+lebLen(uint64(local)), 1+lebLen(uint64(local+1))
 	return 2*count + 1 + 1 + slebLen(int64(linear)) + checked + 2 + 1 + slebLen(int64(constant)) + 2 + checked +
 		3*charge + 3*get + 1 + 2 + 2 + 1 + 1 + 1 + 1
 }
 
-// stackSize returns the size of taking or returning stack. globals is the number of the module's
-// own globals.
+// stackSize returns the size of the code that takes or returns metered stack. globals is the number
+// of the contract's own globals.
 func stackSize(charge uint64, globals int) int {
 	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1
 	return 2*(1+lebLen(uint64(globals)+1)) + 2 + 1 + slebLen(int64(charge)) + 2 + checked

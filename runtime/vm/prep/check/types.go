@@ -10,10 +10,10 @@ const (
 	F64     ValType = 0x7c
 	FuncRef ValType = 0x70
 
-	None ValType = 0x40 // as a block type or a result: no value
+	None ValType = 0x40 // no value; as the type of a block or of a result
 
 	none           = None
-	bottom ValType = 0 // any type, on the stack of unreachable code
+	bottom ValType = 0 // any type: an operand in unreachable code
 )
 
 // String returns the name in the text format.
@@ -33,7 +33,7 @@ func (t ValType) String() string {
 	return "?"
 }
 
-// size returns the bytes that finite-wasm counts for a value on the operand stack or for a local.
+// size returns the number of bytes that finite-wasm counts for an operand or a local of this type.
 func (t ValType) size() byte {
 	if t == I32 || t == F32 {
 		return 4
@@ -41,7 +41,7 @@ func (t ValType) size() byte {
 	return 8
 }
 
-// FuncType is a function type. Multi-value is disabled, so there is at most one result.
+// FuncType is a function type. The multi-value feature is disabled, so there is at most one result.
 type FuncType struct {
 	Params []ValType
 	Result ValType // None: no result
@@ -50,8 +50,8 @@ type FuncType struct {
 // plain returns whether a function of this type can be a method or the start function.
 func (t FuncType) plain() bool { return len(t.Params) == 0 && t.Result == none }
 
-// valType reads a value type. For wasm types that contracts may not use it returns bottom; the
-// caller decides whether that is an error, after it has read what follows.
+// valType reads a value type. It returns bottom for a wasm type that contracts may not use. The
+// caller decides whether that is an error, after it has read the rest of the item.
 func (r *reader) valType() ValType {
 	switch b := r.peek(); b {
 	case 0x7f, 0x7e, 0x7d, 0x7c:
@@ -60,7 +60,7 @@ func (r *reader) valType() ValType {
 	case 0x7b: // v128
 		r.pos++
 		return bottom
-	case 0x63: // ref null: funcref if of func
+	case 0x63: // ref null: funcref if its heap type is func
 		r.pos++
 		return r.heapType()
 	case 0x64: // ref, non-null
@@ -71,8 +71,8 @@ func (r *reader) valType() ValType {
 	return r.heapType()
 }
 
-// heapType reads the heap type of a reference. It returns FuncRef for func and bottom for all
-// others.
+// heapType reads the heap type of a reference. It returns FuncRef for func and bottom for all other
+// types.
 func (r *reader) heapType() ValType {
 	at := r.pos
 	if n := r.signed(33); n >= 0 { // a type index
