@@ -3,4 +3,4 @@
 package storage
 
 // openTables returns the number of tables of the index that stay open.
-func openTables() int { return leastTables }
+func openTables() int { return minOpenTables }
