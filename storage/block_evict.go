@@ -16,8 +16,8 @@ import (
 // collector has to follow.
 //
 // Outline: the newest blocks, as bounded by Options.ResidentBlocks and ResidentBytes, are resident:
-// their bodies (IDs and changes) are in memory. Older bodies are evicted. What stays in memory of
-// an evicted block is its name, the directory of its record, eight bytes for each ID
+// their bodies (IDs and changes) are in memory. Older bodies are evicted. Of an evicted block,
+// memory holds its height and hash, the directory of its record, eight bytes for each ID
 // (evictedIndex), each changed key once per sorted run, and twelve bytes for each change
 // (pendingKeys). Everything else is read from the log: a reader reads only the item that it
 // returns; an advance of the flat head reads each block once.

@@ -21,9 +21,9 @@ type pendingBlock struct {
 	split      *pendingBlock        // nearest block that splits shards, this one or an ancestor; nil: none
 	puts       *Batch               // rows of the engine; nil: none
 	bytes      int                  // bytes of the keys and values of its changes
-	// count is the number of blocks since a starting block that all pending blocks share, and sum
-	// the number of bytes of their changes. The amount between two blocks of one branch is the
-	// difference of their counts or sums.
+	// count is the number of blocks from a common starting block of all pending blocks up to this
+	// one. sum is the number of bytes of their changes. Only the difference between two blocks of
+	// one branch has a meaning.
 	count, sum int
 }
 

@@ -86,7 +86,7 @@ var (
 	// Misc: name -> bytes: "doomslug_largest_target_height", "latest_known", named snapshots.
 	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
 
-	// HeaderRow: block hash -> what is kept of a header above the blocks (block_headers.go).
+	// HeaderRow: block hash -> data of a header that is ahead of the blocks (block_headers.go).
 	// HeaderHeight: height, hash -> further data of the same header. HeaderEpochInfo,
 	// HeaderEpochStart, HeaderEpochSummary: epoch data known from headers alone. HeaderCell: name
 	// -> bytes.

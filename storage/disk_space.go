@@ -59,7 +59,7 @@ type diskSpace struct {
 	noWait     bool          // writers do not wait: during an import, or after cancelWaits
 	canceled   bool          // cancelWaits was called
 	syncErr    error         // error of a failed sync of the index, which then takes no more writes
-	room       chan struct{} // closed when full ends, and when noWait begins
+	room       chan struct{} // closed when full becomes nil or noWait becomes true
 	released   bool          // room is closed
 	closed     chan struct{}
 	probes     sync.WaitGroup

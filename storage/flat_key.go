@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardBound returns whether the keys of a trie column in Flat contain the shard. Those of queues,
-// buffers, the bandwidth scheduler and global contract code do, because they exist in each shard
-// separately. All other columns belong to accounts. An account is in one shard at a time, so its
-// rows need no shard in the key, and resharding moves no row (nearcore
+// shardBound returns whether the keys of a trie column in Flat contain the shard. The keys of
+// queues, buffers, the bandwidth scheduler and global contract code contain it, because these exist
+// in each shard separately. All other columns belong to accounts. An account is in one shard at a
+// time, so its rows need no shard in the key, and resharding moves no row (nearcore
 // core/store/src/trie/ops/resharding.rs:33).
 func shardBound(col byte) bool {
 	switch primitives.TrieColumn(col) {

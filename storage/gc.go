@@ -54,7 +54,8 @@ const collectBatch = 1 << 20
 // Rejected: deleting the rows of each block separately, which would read every record again and
 // scatter deletions over all tables.
 //
-// Reads continue meanwhile. An archival node does not call it. It returns only errors of writes.
+// Reads continue meanwhile. An archival node does not call CollectGarbage. CollectGarbage returns
+// only errors of writes.
 func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	if err := s.FinishUntrack(); err != nil {
 		return GCResult{}, err

@@ -13,7 +13,7 @@ import (
 // collection removes it by height.
 //
 // Invariants: a bucket's row is durable before any row in the bucket, so a crash leaves no unknown
-// bucket. A bucket is forgotten only after the tail has passed it and its rows are deleted.
+// bucket. A bucket leaves the list only after the tail has passed it and its rows are deleted.
 //
 // Outline: a bucket is a run of heights. Its first height is the prefix of all its keys. Removing a
 // bucket deletes one key range in each column and reads no record. Since keys begin with the
@@ -55,9 +55,10 @@ func (s *Store) bucketOf(height primitives.Height) primitives.Height {
 	return all[0]
 }
 
-// bucketsFrom returns the buckets that hold a height and those above it, ascending. A reader must
-// call it after taking its snapshot and before checking the tail. This is safe because a bucket is
-// published before it has rows, and is removed from the list only after the tail has passed it.
+// bucketsFrom returns the bucket that contains a height and all later buckets, ascending. A reader
+// must call it after taking its snapshot and before checking the tail. This is safe because a
+// bucket is published before it has rows, and is removed from the list only after the tail has
+// passed it.
 func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
 	all := *s.buckets.Load()
 	n, found := slices.BinarySearch(all, height)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// index is an ordered map on disk. levelIndex implements it with goleveldb. Another engine needs
-// these methods and openIndex of disk.
+// index is an ordered map on disk. levelIndex implements it with goleveldb. Another engine must
+// implement these methods and disk.openIndex.
 type index interface {
 	Reader
 	// snapshot returns the map as it is now. The caller must release it.

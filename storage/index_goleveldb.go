@@ -49,9 +49,9 @@ func writeBuffer(size int64) int {
 }
 
 // level0Flushes returns the number of flushes that gather on level 0 before they are compacted into
-// level 1. Each flush covers the whole key space, so a compaction rewrites all of level 1, which
-// speaks for a high number. But loading an uncached subtree has to visit each flush, at about 4 us,
-// which speaks for a low one.
+// level 1. Each flush covers the whole key space, so a compaction rewrites all of level 1. A higher
+// number makes compactions rarer. But to load an uncached subtree, each flush must be visited,
+// which takes about 4 us, so a lower number makes loads faster.
 func level0Flushes(buffer int) int {
 	return min(max(maxLevel0Flushes*DefaultWriteBuffer/buffer, 4), maxLevel0Flushes)
 }

@@ -11,7 +11,7 @@ import (
 // subtree.
 type pooledSnapshot struct {
 	snap snapshot
-	at   BlockRef // the flat head in it
+	at   BlockRef // flat head of the snapshot
 
 	mu   sync.Mutex
 	free []cursor

@@ -69,9 +69,9 @@ func (s *Store) logEnd() (position, error) {
 	return s.log.end, nil
 }
 
-// LogRecords calls f for the records from a position on: those of blocks except genesis, and of
-// rewinds. It ends when f returns false, or at the end of the log. It returns the position at which
-// the next call should continue.
+// LogRecords calls f for the records of blocks and rewinds from a position on. It skips genesis and
+// all other records. It ends when f returns false, or at the end of the log. It returns the
+// position at which the next call should continue.
 //
 // Errors: ErrGone: garbage collection has removed that part of the log; LogStart returns where it
 // begins. ErrDamaged: no record begins at from. ErrOrder: an overlay has no log.

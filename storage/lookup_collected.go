@@ -18,12 +18,12 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 	return err == nil && hash == ref.Hash, err
 }
 
-// receiptBelow returns a place of a receipt in a block below the tail. Only lists of the kinds in
-// count. If executed is set, it returns any such place. Otherwise it returns only the place of a
-// sent receipt whose receiving chunk is at or above the tail: nearcore collects a receipt together
-// with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may have waited in the
-// queue, for data, or for a missing chunk. receiptBelow reads only records at most ReceiptsReach
-// heights below the tail.
+// receiptBelow returns a place of a receipt in a block below the tail. It searches only the lists
+// whose kind is one of in. If executed is set, it returns any such place. Otherwise it returns only
+// the place of a sent receipt whose receiving chunk is at or above the tail: nearcore collects a
+// receipt together with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may
+// have waited in the queue, for data, or for a missing chunk. receiptBelow reads only records at
+// most ReceiptsReach heights below the tail.
 func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
 	tail := s.view.Load().tail
 	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
@@ -76,8 +76,8 @@ func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
 	return s.Block(BlockRef{height, hash})
 }
 
-// hasNewChunk returns whether a collected block has a new chunk of a shard, at a height from from
-// up to but excluding below.
+// hasNewChunk returns whether a collected block with a height in [from, below) has a new chunk of a
+// shard.
 func (s *Store) hasNewChunk(shard primitives.ShardID, from, below primitives.Height) (bool, error) {
 	for h := from; h < below; h++ {
 		rec, err := s.collectedBlock(h)

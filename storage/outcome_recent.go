@@ -17,7 +17,7 @@ import (
 type recentOutcomes struct {
 	mu   sync.Mutex
 	at   map[uint64]recentPlace // by first bytes of the ID
-	ids  []uint64               // keys of at; the oldest is at next once it is full
+	ids  []uint64               // keys of at; once there are recentIDs of them, the oldest is at index next
 	next int
 	from primitives.Height // complete from this height on; without meaning while at is nil
 }

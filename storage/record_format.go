@@ -219,9 +219,9 @@ func appendVarBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
 }
 
-// A block record consists of its type, the length of the head as u32, the head, and the frames. The
-// log's own header of a record has the record's length and checksum. A record of rows consists of
-// its type and a batch of rows that belong to no block.
+// A block record consists of its type, the length of the head as u32, the head, and the frames. A
+// record of rows consists of its type and a batch of rows that belong to no block. The log itself
+// stores length and checksum before each record.
 const (
 	recordBlock = 1
 	recordRows  = 3

@@ -26,6 +26,7 @@ func rewindOf(payload []byte) (BlockRef, error) {
 
 // Rewind makes a block of the head's branch the head again. The block must be the flat head or
 // above it.
+//
 // Once Rewind has returned nil, all blocks above the flat head except to and its ancestors are
 // removed for good. Their heights may be used again. Rows that Write stored remain. If Rewind
 // returns ErrFull or ErrOrder, nothing has changed.

@@ -83,7 +83,7 @@ func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) (bool, error) {
 	return sec != nil, err
 }
 
-// appendCatchup writes the record, synced.
+// appendCatchup appends the catchup record of a block to the log and syncs it.
 func (s *Store) appendCatchup(rec *Record, sh *Shard) (*entry, error) {
 	h := &rec.e.head
 	w := &recordWriter{head: head{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal,

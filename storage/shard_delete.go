@@ -12,8 +12,8 @@ import (
 type shardDeletion struct {
 	shard primitives.ShardID
 	cell  shardCell
-	// The value of Store.untrackSeq when the deletion began. If it differs now, another shard was
-	// untracked or deleted meanwhile, and the ranges are computed again.
+	// seq is the value of Store.untrackSeq when the deletion began. If untrackSeq differs now,
+	// another shard was untracked or deleted meanwhile, and the ranges are computed again.
 	seq    uint64
 	ranges [][2][]byte
 }

@@ -16,7 +16,6 @@ import (
 // inherit. The rows of the parent shard, as of its last block, stay in Flat until garbage
 // collection has passed that block. So older states of the parent shard stay readable, and the
 // history of the children's rows begins with their first block.
-// children's rows begins with their first block.
 type Split struct {
 	Parent, Left, Right primitives.ShardID // Left has the accounts below the boundary
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardCell says up to which block the store has the state of a shard, for a shard that is not at
-// the flat head or was imported later than the others. A shard without a cell has been at the flat
+// shardCell records which states of a shard the store has. A shard has a cell if it is not at the
+// flat head, or was imported later than the others. A shard without a cell has been at the flat
 // head since genesis, or since the split that created it.
 //
 // Importing a shard: Stage and StagePart store its pairs as of some block, which may take hours and
@@ -27,8 +27,8 @@ import (
 // would have to look up that of its shard.
 type shardCell struct {
 	At BlockRef // block whose state of the shard the store has; unused if InSync
-	// The first block after which the shard's state is known. If the shard is untracked: the last
-	// block for which the state could have been known.
+	// Since is the height of the first block after which the shard's state is known. If the shard
+	// is untracked, it is the height of the last block for which the state could have been known.
 	Since     primitives.Height
 	InSync    bool         // the shard advances with the flat head
 	Untracked bool         // the store does not have the shard
@@ -122,9 +122,9 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
-	// The rows that are left of the shard are of another block, and deleting them takes several
-	// writes. So the first write records that no part is stored, for the zero block, and the last
-	// write records the new block.
+	// The rows that an earlier import has left are of another block, and deleting them takes
+	// several writes. So the first write records that no part is stored, for the zero block, and
+	// the last write records the new block.
 	var batch Batch
 	if err := s.unstage(&batch, shard); err != nil {
 		return nil, s.fail(err)
@@ -444,7 +444,7 @@ func (s *Store) splitsAway(p *pendingBlock, id primitives.ShardID) bool {
 }
 
 // skips returns whether a shard's change must not be written to Flat, because the shard was
-// untracked since or is not in sync.
+// untracked after the change or is not in sync.
 func (v *view) skips(id primitives.ShardID, height primitives.Height) bool {
 	c, ok := v.shards[id]
 	return ok && (c.Untracked && height <= c.Since || !c.Untracked && !c.InSync)

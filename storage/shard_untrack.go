@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// UntrackShard deletes a shard: its state, history and frontier, or what was staged of it. Records
-// stay until they are collected. It deletes in pieces. After a crash, the next call of
-// UntrackShard, FinishUntrack or CollectGarbage deletes the rest. The caller guarantees that blocks
-// committed from now on have no results in the shard.
+// UntrackShard deletes a shard: its state, history and frontier, or its staged data. Records stay
+// until they are collected. It deletes in pieces. After a crash, the next call of UntrackShard,
+// FinishUntrack or CollectGarbage deletes the rest. The caller guarantees that blocks committed
+// from now on have no results in the shard.
 func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) error {
 	if err := s.BeginUntrack(shard, accounts); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (s *Store) dropRange(lo, hi []byte) error {
 	return err
 }
 
-// dropPieces is dropRange with a bound on the number of pieces. It returns that of the deleted
-// ones.
+// dropPieces is dropRange with a bound on the number of pieces. It returns the number of deleted
+// pieces.
 func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	for at := [2][]byte{lo, hi}; n < most; n++ {
 		if k, err := s.dropPiece(&at); err != nil || k == 0 {

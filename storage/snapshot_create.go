@@ -81,7 +81,7 @@ type frozenStore struct {
 	tip   Tip
 }
 
-// freeze takes a snapshot of the store. No log segment is removed until it is released.
+// freeze takes a snapshot of the store. No log segment is removed until release is called.
 func (s *Store) freeze() (*frozenStore, error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: an overlay store has no folder to back up", ErrOrder)

@@ -32,8 +32,8 @@ type tableFile struct {
 	err  error
 	file lstorage.Reader
 
-	// For each block a separator that is at or above the block's last key; for the last block it is
-	// that key itself. Separators are stored without goleveldb's trailer.
+	// keys has a separator for each block: a key at or above the block's last key, and for the last
+	// block exactly that key. Separators are stored without goleveldb's trailer.
 	keys   []byte
 	ends   []uint32 // end of each separator in keys
 	blocks []blockPlace

@@ -104,7 +104,8 @@ func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID,
 	key []byte) (flat string, c *Change, possible, whole bool, err error) {
 	flat = flatKey(shard, key)
-	// up continues below a split, in the parent's layout.
+	// up continues in the parent's layout at a split. It returns false if the shard did not inherit
+	// the key.
 	up := func(splits []Split) bool {
 		x := splitOf(splits, shard)
 		if x == nil || len(key) == 0 || !shardBound(key[0]) {

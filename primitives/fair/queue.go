@@ -15,7 +15,6 @@
 // credit for the time before. Among clients with equal usage, every other turn goes to such a new
 // client, so that a client with rare requests does not wait for a whole round of clients that
 // always have requests.
-// have requests.
 package fair
 
 import "container/heap"

@@ -70,6 +70,7 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 // A second walk replaces these subtrees. The unit of eviction is a subtree below the frontier's
 // lowest limit. If all children of a branch are evicted, the whole branch is replaced by one hash
 // node, so that a rarely used area does not remain as many hash nodes.
+//
 // Rejected: a reference count or a clock bit in each node, because readers would have to write to
 // it.
 
