@@ -8,8 +8,8 @@ import (
 
 type failure = primitives.ActionErrorKind
 
-// act runs one action: it checks whether the account may exist or be missing, whether the actor has
-// permission, and then executes the action.
+// act runs one action of the receipt. It checks that the account exists or is absent, as the action
+// requires, and that the actor has permission. Then it executes the action.
 func (x *receipt) act(a primitives.Action) *failure {
 	id := x.r.ReceiverID
 	none := &failure{Tag: primitives.ActionAccountDoesNotExist, AccountID: id}
@@ -27,7 +27,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		switch x.kind(id) {
 		case primitives.NamedAccount:
 			makes = false
-		case primitives.UniversalAccount: // with any actions
+		case primitives.UniversalAccount: // a transfer creates it, whatever the receipt's other actions are
 		default:
 			makes = makes && len(x.b.Actions) == 1
 		}
@@ -50,7 +50,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		if x.actor != id {
 			return &failure{Tag: primitives.ActionActorNoPermission, AccountID: id, ActorID: x.actor}
 		}
-	default: // the others are allowed for any account
+	default: // any account may run the other actions
 	}
 	switch a := a.(type) {
 	case *primitives.CreateAccount:
@@ -106,7 +106,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 	return nil
 }
 
-// appear creates an account, which the receipt's later actions can use.
+// appear creates the receiver's account. Later actions of the receipt use the account.
 func (x *receipt) appear() {
 	x.account = newAccount()
 	x.Accounts[x.r.ReceiverID] = x.account
@@ -130,7 +130,7 @@ func (x *receipt) create() *failure {
 func (x *receipt) transfer(amount primitives.Balance) *failure {
 	id := x.r.ReceiverID
 	if x.account != nil {
-		var k *Key // the key to which a gas refund belongs
+		var k *Key // the key that gets a gas refund
 		if x.r.PredecessorID == primitives.SystemAccount && x.b.SignerID == id {
 			k = x.account.key(x.b.SignerPublicKey)
 		}
@@ -148,7 +148,7 @@ func (x *receipt) transfer(amount primitives.Balance) *failure {
 	}
 	x.appear()
 	x.account.Amount = amount
-	if x.kind(id) == primitives.UniversalAccount { // the receipt's other actions are not the account's
+	if x.kind(id) == primitives.UniversalAccount { // not the actor of later actions: it has no state
 		x.account.Bare, x.account.Nonce = true, x.firstNonce()
 		return nil
 	}
@@ -163,7 +163,7 @@ func (x *receipt) transfer(amount primitives.Balance) *failure {
 	return nil
 }
 
-// firstNonce returns the first nonce of a new key.
+// firstNonce returns the initial nonce of a key that this chunk adds.
 func (c *Chunk) firstNonce() primitives.Nonce { return primitives.Nonce(c.Height-1) * noncesOfABlock }
 
 func (x *receipt) stake(a *primitives.Stake) *failure {
@@ -292,7 +292,7 @@ func (a *Account) write(key, value string) {
 	a.Usage += uint64(len(key)) + uint64(len(value)) + bytesOfRecord
 }
 
-// take adds to the account the part of a deposit that it lacks for its storage, and refunds the
+// take adds to the account the part of a deposit that it lacks for its storage. It refunds the
 // rest.
 func (x *receipt) take(deposit primitives.Balance) *failure {
 	lack := x.account.lacks()

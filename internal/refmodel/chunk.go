@@ -4,24 +4,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Chunk is a chunk with its results.
+// Chunk is a chunk with the results of executing it.
 type Chunk struct {
 	*World
 	Height   primitives.Height
-	Programs map[string]*Program // by the arguments of calls of the method run
+	Programs map[string]*Program // program that a call of method run executes, by the call's arguments
 
-	Refusals []*primitives.InvalidTxError // of transactions; nil: it became a receipt
-	Outcomes []Outcome                    // of receipts, in order of execution
-	Leaving  []*primitives.Receipt        // in order
-	Fresh    int                          // calls that ran code which the chunk itself deployed
-	Promised map[string]int               // state inits in promises of contracts, by kind
+	Refusals []*primitives.InvalidTxError // by transaction; nil: the transaction became a receipt
+	Outcomes []Outcome                    // by receipt, in the order of execution
+	Leaving  []*primitives.Receipt        // receipts that the chunk sends, in order
+	Fresh    int                          // number of calls that ran code which this chunk deployed
+	Promised map[string]int               // number of state inits in contracts' promises, by kind
 
-	known   map[primitives.Hash]known // code that calls can run
+	known   map[primitives.Hash]known // code that calls can run, by hash
 	begun   bool
 	instant []*primitives.Receipt
 }
 
-// known is a version of code, and whether the chunk deployed it.
+// known is a version of code. fresh means that the chunk deployed it.
 type known struct {
 	version byte
 	fresh   bool
@@ -31,13 +31,13 @@ type known struct {
 type Outcome struct {
 	ID        primitives.Hash
 	Value     []byte
-	Err       *primitives.ActionError // nil: Value
+	Err       *primitives.ActionError // nil: success, with Value
 	Burnt     primitives.Balance
-	Contracts []primitives.AccountContract // before each action
-	Made      []primitives.Hash            // action receipts
+	Contracts []primitives.AccountContract // the account's contract before each action
+	Made      []primitives.Hash            // ids of the action receipts that this receipt created
 }
 
-// Kind returns the kind of result.
+// Kind returns "ok", or the tag of the error.
 func (o *Outcome) Kind() string {
 	if o.Err == nil {
 		return "ok"
@@ -58,15 +58,16 @@ func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
 	return c
 }
 
-// Next returns the following chunk: with the receipts that this one sends, and these transactions.
+// Next executes and returns the next chunk. It has the receipts that c sends, and the transactions
+// txs.
 func (c *Chunk) Next(txs []*primitives.SignedTransaction) *Chunk {
 	n := Begin(c.World, c.Height+1, c.Programs)
 	n.play(txs, c.Leaving)
 	return n
 }
 
-// play executes transactions, then their local receipts, then the incoming ones. A transaction that
-// the chunk contains twice counts once.
+// play executes transactions, then their local receipts, then the incoming receipts. If the chunk
+// contains a transaction twice, the second copy is ignored.
 func (c *Chunk) play(txs []*primitives.SignedTransaction, incoming []*primitives.Receipt) {
 	var local []*primitives.Receipt
 	seen := map[primitives.Hash]bool{}
@@ -93,7 +94,7 @@ func (c *Chunk) play(txs []*primitives.SignedTransaction, incoming []*primitives
 	}
 }
 
-// bring makes code available to later calls.
+// bring makes code available to later calls in the chunk.
 func (c *Chunk) bring(code []byte) {
 	if code == nil {
 		return
@@ -120,7 +121,7 @@ func more(a, b primitives.Balance) primitives.Balance {
 	return sum
 }
 
-// Run executes a receipt and the receipts that become executable by it.
+// Run executes a receipt, and then the receipts that it makes executable in the same chunk.
 func (c *Chunk) Run(r *primitives.Receipt) {
 	c.one(r)
 	for len(c.instant) > 0 {
@@ -160,7 +161,7 @@ func (c *Chunk) one(r *primitives.Receipt) {
 	}
 }
 
-// try executes a receipt if all its data has arrived; otherwise the receipt waits.
+// try executes a receipt if all its data has arrived. Otherwise the receipt waits.
 func (c *Chunk) try(r *primitives.Receipt) {
 	b := r.Body.(*primitives.ActionReceipt)
 	ready := true
@@ -184,7 +185,7 @@ type receipt struct {
 	*Chunk
 	r       *primitives.Receipt
 	b       *primitives.ActionReceipt
-	account *Account // nil: there is none
+	account *Account // nil: the account does not exist
 	actor   primitives.AccountID
 	made    []*primitives.Receipt
 	burnt   primitives.Balance
@@ -286,13 +287,13 @@ func deposits(actions []primitives.Action) (sum primitives.Balance) {
 			sum = more(sum, deposits(a.Action.Actions))
 		case *primitives.DelegateV2:
 			sum = more(sum, deposits(a.Action.Actions))
-		default: // the others have no deposit
+		default: // the other actions have no deposit
 		}
 	}
 	return sum
 }
 
-// valid checks a new receipt. A refund is always valid.
+// valid validates a new receipt. It returns nil if the receipt is valid. A refund is always valid.
 func (v Rules) valid(r *primitives.Receipt) *primitives.ActionErrorKind {
 	b, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || r.PredecessorID == primitives.SystemAccount {

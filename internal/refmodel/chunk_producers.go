@@ -7,11 +7,13 @@ import (
 	"math/big"
 )
 
-// Producers is a second model of the producers of chunks (EarlyKickout, NEP-652). It is written
-// from the specification and shares no code with package chain: it keeps all blocks, counts from
-// each to the next, and uses unbounded integers. The validators of an epoch are an input.
+// Producers is a second model of how chunk producers are chosen (EarlyKickout, NEP-652). It is
+// written from the specification and shares no code with package chain. It keeps all blocks, counts
+// from each block to the next, and uses unbounded integers. The validators of an epoch are an
+// input.
 type Producers struct {
-	// Grace, Missed and Percent are the thresholds: 1000, 100, 80 on chains.
+	// Grace (in heights), Missed (in chunks) and Percent are the thresholds of the blacklist. Real
+	// chains use 1000, 100 and 80.
 	Grace, Missed, Percent int64
 	Epochs                 map[[32]byte]*ProducersEpoch
 	blocks                 map[[32]byte]*producersBlock
@@ -21,8 +23,8 @@ type Producers struct {
 type ProducersEpoch struct {
 	Version int
 	Seed    [32]byte
-	Shards  []uint64   // IDs
-	Seats   [][]int    // by shard: the producers of its chunks, with repeats
+	Shards  []uint64   // shard ids, by shard index
+	Seats   [][]int    // by shard index: the producers of the shard's chunks; a validator may occur more than once
 	Stakes  []*big.Int // by validator
 }
 
@@ -31,19 +33,19 @@ type ProducersEpoch struct {
 type ProducersBlock struct {
 	Hash, Prev, Final, Epoch [32]byte
 	Height                   int64
-	Mask                     []bool // by shard: it has a new chunk
+	Mask                     []bool // by shard index: whether the block has a new chunk
 }
 
-// Turns counts the chunks that a validator made and should have made.
+// Turns counts the chunks that a validator has produced (Made) and was assigned to produce (Due).
 type Turns struct{ Made, Due int64 }
 
 type producersBlock struct {
 	ProducersBlock
-	first  int64     // height of the first block of its epoch
-	counts [][]Turns // by shard and validator, of its epoch up to it
+	first  int64     // height of the first block of the block's epoch
+	counts [][]Turns // by shard and validator: turns in the epoch, up to this block
 }
 
-// Add adds a block. Its parent and its epoch must have been added.
+// Add adds a block. The caller must have added its parent and its epoch before.
 func (m *Producers) Add(b ProducersBlock) {
 	if m.blocks == nil {
 		m.blocks = map[[32]byte]*producersBlock{}
@@ -76,10 +78,11 @@ func (m *Producers) Add(b ProducersBlock) {
 	m.blocks[b.Hash] = x
 }
 
-// Counts returns the turns of the epoch up to a block, by shard and validator.
+// Counts returns the turns in a block's epoch up to that block, by shard and validator.
 func (m *Producers) Counts(hash [32]byte) [][]Turns { return m.blocks[hash].counts }
 
-// Producer returns the producer of a shard's chunk in a block of an epoch on a parent.
+// Producer returns the producer of a shard's chunk in a child of parent. epoch is the child's
+// epoch.
 func (m *Producers) Producer(parent, epoch [32]byte, shard int) int {
 	p := m.blocks[parent]
 	if m.Epochs[epoch].Version >= 87 {
@@ -90,13 +93,14 @@ func (m *Producers) Producer(parent, epoch [32]byte, shard int) int {
 	return m.draw(epoch, shard, p.Height+1, nil)
 }
 
-// Row returns the producer of a shard's chunk two blocks after an anchor.
+// Row returns the producer of a shard's chunk two blocks after the block anchor.
 func (m *Producers) Row(anchor [32]byte, shard int) int {
 	a := m.blocks[anchor]
 	return m.draw(a.Epoch, shard, a.Height+2, m.Listed(anchor, shard))
 }
 
-// Listed returns the blacklisted validators two blocks after an anchor.
+// Listed returns the validators that are blacklisted for a shard's chunk two blocks after the block
+// anchor. nil: none.
 func (m *Producers) Listed(anchor [32]byte, shard int) map[int]bool {
 	a := m.blocks[anchor]
 	f := m.blocks[a.Final]
@@ -106,7 +110,7 @@ func (m *Producers) Listed(anchor [32]byte, shard int) map[int]bool {
 	return m.ListedBy(m.Epochs[a.Epoch].Seats[shard], f.counts[shard])
 }
 
-// ListedBy returns the blacklisted validators among the seats, by their turns.
+// ListedBy returns the blacklisted validators among the seats, according to their turns.
 func (m *Producers) ListedBy(seats []int, turns []Turns) map[int]bool {
 	listed, everybody := map[int]bool{}, true
 	for _, v := range seats {
@@ -133,7 +137,8 @@ func (m *Producers) ListedBy(seats []int, turns []Turns) map[int]bool {
 	return listed
 }
 
-// preferred returns whether a rather than b stays if all validators would be listed.
+// preferred returns whether a stays rather than b. One validator must stay if all would be
+// blacklisted.
 func (m *Producers) preferred(turns []Turns, a, b int) bool {
 	x := new(big.Rat).SetFrac64(turns[a].Made, turns[a].Due)
 	y := new(big.Rat).SetFrac64(turns[b].Made, turns[b].Due)
@@ -146,7 +151,7 @@ func (m *Producers) preferred(turns []Turns, a, b int) bool {
 	return a < b
 }
 
-// draw draws one of the seats that are not listed, by stake.
+// draw draws one of the seats that are not listed, with probability proportional to stake.
 func (m *Producers) draw(epoch [32]byte, shard int, height int64, listed map[int]bool) int {
 	e := m.Epochs[epoch]
 	var seats []int
@@ -163,9 +168,9 @@ func (m *Producers) draw(epoch [32]byte, shard int, height int64, listed map[int
 	return seats[aliased(e.Stakes, seats, hash)]
 }
 
-// aliased draws an index of seats by the alias method: every seat owns a column as high as the sum
-// of all stakes. The part of a column that its seat does not fill is filled from seats with more
-// than a column.
+// aliased draws an index of seats by the alias method. Each seat has a column as high as the sum of
+// all stakes. If a seat's stake does not fill its column, the rest of the column goes to a seat
+// whose stake exceeds its column.
 func aliased(stakes []*big.Int, seats []int, hash [32]byte) int {
 	n, sum := len(seats), new(big.Int)
 	for _, v := range seats {

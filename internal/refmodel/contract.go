@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// EthWallet is the hash of the wallet contract of ETH-implicit accounts. The model never deploys
-// its code.
+// EthWallet is the code hash of the wallet contract of ETH-implicit accounts. The model never
+// deploys that code.
 var EthWallet = func() primitives.Hash {
 	h, err := primitives.ParseHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
 	if err != nil {
@@ -21,8 +21,9 @@ var EthWallet = func() primitives.Hash {
 	return h
 }()
 
-// Versions of code: contracts that differ in the result of their method which. Broken is bytes that
-// are not a contract, and Newest a contract that needs the host functions of protocol 88.
+// Versions of code. Contracts of versions 0 to Versions-1 differ only in the result of their method
+// which. Broken is bytes that are not a contract. Newest is a contract that needs the host
+// functions of protocol 88.
 const (
 	Versions = 5
 	Broken   = Versions
@@ -48,26 +49,27 @@ func versionOf(code []byte) byte {
 	panic(fmt.Sprintf("rules: %d bytes of unknown code", len(code)))
 }
 
-// Program is what a contract's method run does, or the method run88 of Newest.
+// Program is what a contract's method run does; for Newest, also the method run88.
 type Program struct {
 	Steps []Step
-	Trap  bool // trap at the end
+	Trap  bool // the program ends with a trap
 }
 
-// Step writes an entry, or creates a promise.
+// Step writes an entry of contract data, or creates a promise.
 type Step struct {
 	Key, Value string
-	To         primitives.AccountID // empty: write an entry
-	// Derived: the contract derives To from the state init of the first action. Only run88 can.
+	To         primitives.AccountID // receiver of the promise; empty: the step writes an entry
+	// Derived means that the contract derives To from the state init in the first action. Only
+	// run88 can do so.
 	Derived bool
 	Actions []primitives.Action
 }
 
-// derivedID is the register into which a contract derives an account id. Nothing else is written to
-// it.
+// derivedID is the register into which a contract derives an account id. Programs write nothing
+// else to the register.
 const derivedID = 7
 
-// Bytes encodes the program as input of its contract.
+// Bytes encodes the program as the input of the contract.
 func (p *Program) Bytes() []byte {
 	var c contracts.Program
 	for i := range p.Steps {
@@ -94,7 +96,7 @@ func (p *Program) Bytes() []byte {
 	return c.Bytes()
 }
 
-// promise appends an action to a batch.
+// promise appends to c the host call that adds an action to a promise batch.
 func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) {
 	const name = "promise_batch_action_"
 	switch a := a.(type) {
@@ -148,7 +150,7 @@ func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) 
 	}
 }
 
-// call executes a function call: it looks up the code, and then the method.
+// call executes a function call. It looks up the code first, then the method.
 func (x *receipt) call(a *primitives.FunctionCall) *failure {
 	fail := func(e primitives.FunctionCallError) *failure {
 		return &failure{Tag: primitives.ActionFunctionCallError, FunctionCall: &e}
@@ -196,7 +198,7 @@ func trap(text string) primitives.FunctionCallError {
 	return primitives.FunctionCallError{Tag: primitives.CallExecution, Message: "WebAssembly trap: " + text}
 }
 
-// code returns the version of the account's contract.
+// code returns the version of the account's code. found is false if the code does not exist.
 func (x *receipt) code() (version byte, found bool) {
 	c := &x.account.Contract
 	hash := c.Hash
@@ -214,11 +216,11 @@ func (x *receipt) code() (version byte, found bool) {
 	return k.version, found
 }
 
-// run executes a program. The caller reverts the world if it fails.
+// run executes a program. If run fails, the caller must revert the world.
 func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitives.FunctionCallError) *failure) *failure {
 	amount := more(x.account.Amount, a.Deposit)
 	var made []*primitives.Receipt
-	var register primitives.AccountID // derivedID
+	var register primitives.AccountID // content of register derivedID; empty: not set
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.To == "" {
@@ -232,7 +234,7 @@ func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitiv
 			continue
 		}
 		to := s.To
-		if s.Derived { // bytes that are not a state init do not change the register
+		if s.Derived { // if the bytes are not a canonical state init, the register keeps its value
 			if init := s.Actions[0].(*primitives.UniversalStateInit).Init; isCanonical(init) {
 				register = universalID(init)
 			}
@@ -269,7 +271,7 @@ func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitiv
 	return nil
 }
 
-// notePromised counts the state inits of a promise.
+// notePromised counts the state inits in a promise.
 func (x *receipt) notePromised(s *Step) {
 	for _, a := range s.Actions {
 		switch a := a.(type) {
@@ -286,7 +288,7 @@ func (x *receipt) notePromised(s *Step) {
 			default:
 				x.Promised["universal"]++
 			}
-		default: // the others create no account
+		default: // the other actions create no account
 		}
 	}
 }
@@ -331,7 +333,7 @@ func Actions(actions []primitives.Action) string {
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
 		case *primitives.DelegateV2:
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
-		default: // the name of its type
+		default: // only the type name
 		}
 		list = append(list, text)
 	}

@@ -59,7 +59,7 @@ func badKey(e primitives.InvalidAccessKeyError) *failure {
 	return &failure{Tag: primitives.ActionDelegateAccessKeyError, AccessKey: &e}
 }
 
-// permits returns why a function call key does not permit the delegated actions; nil: it does.
+// permits returns why a function call key does not permit the delegated actions, or nil if it does.
 func permits(p *primitives.FunctionCallPermission, d *delegated) *primitives.InvalidAccessKeyError {
 	full := &primitives.InvalidAccessKeyError{Tag: primitives.KeyRequiresFullAccess}
 	if len(d.actions) != 1 {

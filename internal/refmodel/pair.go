@@ -6,28 +6,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Kind is a kind of action, named as in the table of pairs.
+// Kind is a kind of action. Name is its name in the table of pairs.
 type Kind struct {
 	Name string
 	Make func(to primitives.AccountID) primitives.Action
 }
 
-// Place is the sender and the receiver of actions.
+// Place is a combination of sender and receiver for which pairs of actions run.
 type Place struct {
 	Name, Text string
 	From, To   primitives.AccountID
-	Before     []primitives.Action // actions before, in the same list, that succeed
-	Receipt    bool                // From cannot send a transaction
+	Before     []primitives.Action // actions that succeed, before the pair in the same list
+	Receipt    bool                // only as a receipt, because From cannot send a transaction
 }
 
-// PairHeight is the height of the chunks that run pairs.
+// PairHeight is the height of the chunks in which pairs run.
 const PairHeight primitives.Height = 12
 
-// pairInit returns the state init of the universal account of pairs: global code of alice.near, two
-// entries, two keys.
+// pairInit returns the state init of the universal account in pairs. It has the global code of
+// alice.near, two entries and two keys.
 func pairInit() universal { return universals()[3] }
 
-// UniversalPlaces returns the additional places of protocol 88, in the world of PairWorld(88).
+// UniversalPlaces returns the additional places of protocol 88. They are in the world of
+// PairWorld(88).
 func UniversalPlaces() []Place {
 	id := pairInit().id
 	return []Place{
@@ -43,11 +44,11 @@ func UniversalPlaces() []Place {
 	}
 }
 
-// BareAccount returns a universal account without state in the world of PairWorld(88). Its state
-// init has one key.
+// BareAccount returns the universal account without state in the world of PairWorld(88). The state
+// init of that account has one key.
 func BareAccount() primitives.AccountID { return universals()[0].id }
 
-// Places returns the places of pairs, in PairWorld.
+// Places returns the places of pairs. They are in the world of PairWorld.
 func Places() []Place {
 	det := inits()[1]
 	return []Place{
@@ -64,9 +65,9 @@ func Places() []Place {
 	}
 }
 
-// PairWorld returns the world in which pairs of actions run: alice.near with local code of version
-// 0, a gas key k1 and a full access key k2; bob.near, and carol.near; global code of version 1 by
-// its hash and of version 2 by alice.near.
+// PairWorld returns the world in which pairs of actions run. It has alice.near with local code of
+// version 0, a gas key k1 and a full access key k2; bob.near and carol.near; global code of version
+// 1 by its hash, and of version 2 by the account alice.near.
 func PairWorld(rules Rules) *World {
 	w := NewWorld(rules)
 	if rules >= 88 {
@@ -90,9 +91,9 @@ func PairWorld(rules Rules) *World {
 	return w
 }
 
-// Kinds returns all kinds of actions, with contents that succeed at suitable places. At 88
-// delegate2 is missing, because no transaction can contain it, and the universal state init is
-// added.
+// Kinds returns all kinds of actions. The actions succeed at suitable places. From version 88 on,
+// the universal state init is added, and delegate2 is omitted because no transaction can contain
+// it.
 func Kinds(rules Rules) []Kind {
 	list := kinds86()
 	if rules < 88 {
@@ -158,8 +159,7 @@ func kinds86() []Kind {
 	}
 }
 
-// Pair returns the scenario of a list of actions at a place, as a transaction or as an incoming
-// receipt.
+// Pair returns a scenario that runs actions at a place, in a transaction or in an incoming receipt.
 func Pair(rules Rules, at Place, transaction bool, actions ...primitives.Action) *Scenario {
 	s := &Scenario{World: PairWorld(rules), Height: PairHeight}
 	if !transaction {

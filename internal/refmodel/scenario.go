@@ -10,24 +10,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Scenario is a generated chunk: a world, and the chunk's transactions and incoming receipts.
+// Scenario is a generated chunk: a world, and the chunk's transactions and incoming receipts. It
+// may also have transactions of later chunks.
 type Scenario struct {
 	World    *World
 	Height   primitives.Height
 	Txs      []*primitives.SignedTransaction
 	Incoming []*primitives.Receipt
-	Later    [][]*primitives.SignedTransaction // of later chunks
+	Later    [][]*primitives.SignedTransaction // transactions of the later chunks
 	Programs map[string]*Program
 }
 
-// Play runs the first chunk of a scenario by the rules. It changes the scenario's world.
+// Play executes the first chunk of a scenario. It changes the scenario's world.
 func (s *Scenario) Play() *Chunk {
 	c := Begin(s.World, s.Height, s.Programs)
 	c.play(s.Txs, s.Incoming)
 	return c
 }
 
-// LaterTxs returns the transactions of chunk n; the first chunk is 0.
+// LaterTxs returns the transactions of chunk n, where the first chunk is 0. It returns nil for
+// chunk 0.
 func (s *Scenario) LaterTxs(n int) []*primitives.SignedTransaction {
 	if n == 0 || n > len(s.Later) {
 		return nil
@@ -35,7 +37,7 @@ func (s *Scenario) LaterTxs(n int) []*primitives.SignedTransaction {
 	return s.Later[n-1]
 }
 
-// String describes the inputs of the chunk, one a line.
+// String describes the inputs of the chunks, one on each line.
 func (s *Scenario) String() string {
 	var b strings.Builder
 	for i, txs := range append([][]*primitives.SignedTransaction{s.Txs}, s.Later...) {
@@ -69,21 +71,21 @@ func (s *Scenario) String() string {
 	return b.String()
 }
 
-// Accounts of scenarios. people: with a large balance, with a small one, with too much storage to
-// be deleted, and a sub-account. missing: accounts that may be created. eth and hex: implicit
-// accounts, which a transfer creates. The deterministic accounts are those of inits.
+// Accounts of scenarios. The deterministic accounts are those of inits.
 var (
+	// people have a large balance, except poor.near. heavy.near has too much storage to be deleted.
 	people  = []primitives.AccountID{"alice.near", "bob.near", "carol.near", "poor.near", "heavy.near", "kid.alice.near"}
-	missing = []primitives.AccountID{"new.alice.near", "new.bob.near", "short"}
-	eth     = primitives.AccountID("0x00112233445566778899aabbccddeeff00112233")
-	hex     = primitives.AccountID(strings.Repeat("5a", 32))
+	missing = []primitives.AccountID{"new.alice.near", "new.bob.near", "short"} // a scenario may create them
+	// eth and hex are implicit accounts, which a transfer creates.
+	eth = primitives.AccountID("0x00112233445566778899aabbccddeeff00112233")
+	hex = primitives.AccountID(strings.Repeat("5a", 32))
 )
 
-// universals returns state inits of universal accounts: with one key; with two; with code; with
-// code, data and two keys, one of them post-quantum; with so much data that a balance is needed;
-// empty; with code that never exists. Then invalid ones: entries in the wrong order; two entries
-// with one key; a public key twice; a data key that is too long; too many entries; too many public
-// keys; both; a byte too many; truncated; of another version; no bytes.
+// universals returns state inits of universal accounts. The first soundInits are valid: one key;
+// two keys; code; code, data and two keys, one of them post-quantum; so much data that a balance is
+// needed; empty; code that never exists. The others are invalid: entries in the wrong order; two
+// entries with one key; a public key twice; a data key that is too long; too many entries; too many
+// public keys; too many of both; an additional byte; truncated; another version; no bytes.
 var universals = sync.OnceValue(func() (list []universal) {
 	h := func(name string) primitives.PublicKeyHandle { return key(name).PublicKey().Handle() }
 	handles := func(n int) (list []primitives.PublicKeyHandle) {
@@ -132,17 +134,18 @@ var universals = sync.OnceValue(func() (list []universal) {
 	return list
 })
 
-// universal is a state init with the account id that it determines.
+// universal is a state init and the account id that it determines.
 type universal struct {
 	raw primitives.RawStateInit
 	id  primitives.AccountID
 }
 
-// The first soundInits of universals are valid. Those from hugeInits to endOfHuge are refused in
-// new transactions and receipts, but not in incoming receipts.
+// Indexes in universals. The first soundInits state inits are valid. Those from hugeInits to before
+// endOfHuge are refused in new transactions and new receipts, but not in incoming receipts.
 const soundInits, hugeInits, endOfHuge = 7, 11, 14
 
-// inits returns the state inits of the deterministic accounts. The last one needs a balance.
+// inits returns the state inits of the deterministic accounts. The account of the last one needs a
+// balance.
 func inits() []primitives.StateInit {
 	return []primitives.StateInit{
 		{Code: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(0))}},
@@ -151,7 +154,7 @@ func inits() []primitives.StateInit {
 	}
 }
 
-// key returns one of the few keys that scenarios use.
+// key returns the secret key derived from a name. Scenarios use few names.
 func key(name string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
 }
@@ -165,12 +168,12 @@ type generator struct {
 	rules Rules
 	inits []primitives.StateInit
 	first []universal
-	fresh bool // the generated object will be validated
+	fresh bool // the action being generated will be in a transaction, which is validated
 	all   []primitives.AccountID
-	n     uint64 // counter for unique names
+	n     uint64 // counter for unique names and nonces
 }
 
-// Generate returns the scenario of a seed for the rules.
+// Generate returns the scenario of a seed under the given rules.
 func Generate(seed uint64, rules Rules) *Scenario {
 	g := &generator{
 		Rand: rand.New(rand.NewPCG(seed, 9)), s: &Scenario{World: NewWorld(rules), Height: 12, Programs: map[string]*Program{}}, rules: rules,
@@ -186,7 +189,7 @@ func Generate(seed uint64, rules Rules) *Scenario {
 			g.all = append(g.all, u.id)
 		}
 		g.all = append(g.all, g.first[hugeInits+g.IntN(endOfHuge-hugeInits)].id)
-		stray := []byte(g.first[0].id) // not an id of a universal account
+		stray := []byte(g.first[0].id) // a name that is almost the id of a universal account
 		stray[g.IntN(len(stray))] = symbols[g.IntN(len(symbols))]
 		g.all = append(g.all, primitives.AccountID(stray))
 	}
@@ -220,7 +223,7 @@ func (g *generator) version() byte {
 	return byte(g.IntN(Versions))
 }
 
-// global returns an id of global code, which mostly exists.
+// global returns an id of global code. The code usually exists.
 func (g *generator) global() primitives.GlobalContractID {
 	if g.one(2) {
 		return primitives.GlobalContractID{Hash: primitives.HashBytes(Code(byte(g.IntN(4))))}
@@ -260,7 +263,7 @@ func (g *generator) world() {
 			a.Usage += uint64(len(k)+len(v)) + bytesOfRecord
 		}
 	}
-	for _, id := range g.all[len(people)+len(missing)+1:] { // implicit accounts that transfers have created
+	for _, id := range g.all[len(people)+len(missing)+1:] { // implicit accounts that earlier transfers have created
 		if g.one(4) && !named0u(id) {
 			a := newAccount()
 			a.Amount = primitives.NEAR(uint64(g.IntN(3)))
@@ -274,12 +277,12 @@ func (g *generator) world() {
 	}
 }
 
-// universal may create the account of a state init, without or with its state.
+// universal may create the account of a state init, with or without the account's state.
 func (g *generator) universal(u universal) {
 	s, a := readInit(u.raw), newAccount()
 	a.Amount = primitives.Yocto(1_000_000_000_000_000_000 * g.Uint64N(18)).SaturatingAdd(primitives.NEAR(uint64(g.IntN(3))))
 	switch g.IntN(4) {
-	case 0: // there is no such account
+	case 0: // the account does not exist
 		return
 	case 1:
 		if s.code != nil && g.s.World.Global[*s.code] == nil {
@@ -369,8 +372,8 @@ func (g *generator) amount() primitives.Balance {
 	return primitives.Yocto(2 + g.Uint64N(1<<62))
 }
 
-// transaction generates a transaction that may be invalid in any way. Half of them are from an
-// account with a balance, to itself.
+// transaction generates a transaction. Half of the transactions are from an account with a large
+// balance to itself. The others may be invalid in any way.
 func (g *generator) transaction() {
 	g.fresh = true
 	defer func() { g.fresh = false }()
@@ -396,10 +399,10 @@ func (g *generator) transaction() {
 		g.nonce(&tx, sk.PublicKey(), id)
 	}
 	tx.SignerID, tx.ReceiverID, tx.PublicKey = id, to, sk.PublicKey()
-	if tx.Actions = g.actions(to); g.one(3) { // actions that a function call key may allow
+	if tx.Actions = g.actions(to); g.one(3) { // an action that a function call key may allow
 		tx.Actions = []primitives.Action{g.call(to, inDelegate)}
 	}
-	if g.one(20) { // actions that no transaction may contain
+	if g.one(20) { // a list of actions that no transaction may contain
 		tx.Actions = append([]primitives.Action{&primitives.DeleteAccount{Beneficiary: to}}, tx.Actions...)
 	}
 	hash := tx.Hash()
@@ -410,8 +413,8 @@ func (g *generator) transaction() {
 	g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sig))
 }
 
-// byUniversal generates a transaction of a universal account, mostly the one that it may send
-// before it has a key, and sometimes a second one with the next nonce.
+// byUniversal generates a transaction of a universal account. Usually it is the transaction that
+// the account may send before it has a key. Sometimes a second one with the next nonce follows.
 func (g *generator) byUniversal() {
 	at := g.IntN(len(g.first))
 	if !g.one(4) {
@@ -463,9 +466,9 @@ func signed(tx primitives.Transaction, sk primitives.SecretKey) *primitives.Sign
 	return primitives.NewSignedTransaction(tx, sk.Sign(hash[:]))
 }
 
-// story generates the transactions of a universal account over some chunks: it receives a transfer,
-// initializes its state, is deleted by its key, and receives a transfer again. All transactions
-// that it signed are repeated at random times.
+// story generates transactions of a universal account over several chunks. The account receives a
+// transfer, initializes its state, is deleted by its key, and receives a transfer again.
+// Transactions that it has signed are repeated at random times.
 func (g *generator) story() {
 	u := g.first[g.IntN(2)]
 	sk := key("u1")
@@ -484,22 +487,22 @@ func (g *generator) story() {
 			tx := primitives.Transaction{SignerID: u.id, ReceiverID: u.id, PublicKey: sk.PublicKey()}
 			g.n++
 			switch g.IntN(6) {
-			case 0, 1: // a transfer to it
+			case 0, 1: // a transfer to the account
 				tx = primitives.Transaction{SignerID: from, ReceiverID: u.id, PublicKey: payer.PublicKey(), Actions: []primitives.Action{
 					&primitives.Transfer{Deposit: primitives.NEAR(uint64(g.IntN(2)))},
 				}}
 				tx.Nonce.Nonce = primitives.Nonce(height-1)*noncesOfABlock + primitives.Nonce(g.n)
 				txs = append(txs, signed(tx, payer))
-				bare = primitives.Nonce(height) * noncesOfABlock // if the transfer creates the account in the next chunk
+				bare = primitives.Nonce(height) * noncesOfABlock // if the next chunk creates the account by it
 				continue
-			case 2, 3: // it initializes its state
+			case 2, 3: // the account initializes its state
 				bare++
 				tx.Nonce.Nonce = bare
 				tx.Actions = []primitives.Action{&primitives.UniversalStateInit{Init: u.raw, Deposit: g.amount()}}
 				if g.one(3) {
 					tx.Actions = append(tx.Actions, &primitives.DeleteAccount{Beneficiary: pick(g, g.all)})
 				}
-			case 4: // it is deleted
+			case 4: // the account is deleted
 				tx.Nonce.Nonce = primitives.Nonce(height-1)*noncesOfABlock + primitives.Nonce(g.n)
 				tx.Actions = []primitives.Action{&primitives.DeleteAccount{Beneficiary: pick(g, g.all)}}
 			case 5:
@@ -515,7 +518,8 @@ func (g *generator) story() {
 	}
 }
 
-// universalAction may return a state init for an account: the right one, or another. nil: none.
+// universalAction may return a universal state init for an account: usually the account's own,
+// sometimes another. nil: it returns none.
 func (g *generator) universalAction(to primitives.AccountID, in int) primitives.Action {
 	if g.rules < 87 || in == inPromise {
 		return nil
@@ -531,7 +535,7 @@ func (g *generator) universalAction(to primitives.AccountID, in int) primitives.
 	return nil
 }
 
-// signer returns mostly a key of the account, but not its first one.
+// signer returns a key. Usually it is a key of the account, but not the account's first key.
 func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	sk := key(pick(g, keyNames))
 	for range 4 {
@@ -546,8 +550,8 @@ func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	return key(string(id))
 }
 
-// nonce sets a nonce that may be one of a gas key, too small, too large, or the next one of a new
-// key.
+// nonce sets the nonce of tx. It may have the index of a gas key, be too small or too large, or be
+// the next nonce of a new key.
 func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, id primitives.AccountID) {
 	switch g.IntN(8) {
 	case 0:
@@ -559,7 +563,7 @@ func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, i
 	if a := g.s.World.Accounts[id]; a != nil && a.key(pk) != nil {
 		gas = a.key(pk).GasKey != nil
 	}
-	if gas != g.one(6) { // a gas key is seldom used like an ordinary one, and vice versa
+	if gas != g.one(6) { // a gas key is rarely used as an ordinary key, and vice versa
 		tx.Nonce.HasIndex, tx.Nonce.Index = true, uint16(g.IntN(3))
 	}
 	if tx.Nonce.HasIndex || g.one(2) {
@@ -584,7 +588,7 @@ func (g *generator) receipt() {
 		}
 		nonce := g.s.World.Nonces[id] + g.Uint64N(3)
 		g.add(primitives.SystemAccount, people[0], &primitives.GlobalContractDistribution{ID: id, Code: Code(v), V2: true, Nonce: nonce - min(nonce, uint64(g.IntN(2)))})
-		if g.one(2) { // it is used at once
+		if g.one(2) { // use the distributed code at once
 			to := pick(g, people)
 			g.add(to, to, &primitives.ActionReceipt{SignerID: to, SignerPublicKey: key(string(to)).PublicKey(), Actions: []primitives.Action{
 				&primitives.UseGlobalContract{ID: id}, g.call(to, 0),
@@ -631,7 +635,8 @@ func (g *generator) actionReceipt() (to, from primitives.AccountID, body *primit
 	return to, from, body
 }
 
-// waiting adds a receipt that waits for data, or a promise yield, and the data after or before it.
+// waiting adds a receipt that waits for data, or a promise yield. It adds the data after or before
+// that receipt.
 func (g *generator) waiting() {
 	to, from, body := g.actionReceipt()
 	if from == primitives.SystemAccount {
@@ -659,7 +664,7 @@ func (g *generator) waiting() {
 	g.add(to, from, data)
 }
 
-// actions returns actions for an account, in an order that a receipt may have.
+// actions returns actions for an account. Their order is valid for a receipt.
 func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) {
 	delegated := false
 	for range 1 + g.IntN(4) {
@@ -672,7 +677,7 @@ func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) 
 			delegated = true
 		case *primitives.DeleteAccount:
 			return append(list, a)
-		default: // the others may be at any position
+		default: // the other actions may be at any position
 		}
 		list = append(list, a)
 	}
@@ -682,7 +687,7 @@ func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) 
 	return list
 }
 
-// beneficiary returns mostly an existing account.
+// beneficiary returns an account. It usually exists.
 func (g *generator) beneficiary() primitives.AccountID {
 	if g.rules >= 87 && g.one(4) {
 		return pick(g, g.all)
@@ -690,7 +695,7 @@ func (g *generator) beneficiary() primitives.AccountID {
 	return pick(g, people)
 }
 
-// Kinds of nesting, which exclude some actions: in delegate actions and promises.
+// Contexts of nested actions. Each excludes some kinds of actions.
 const (
 	inDelegate = 1 + iota
 	inPromise
@@ -781,7 +786,7 @@ func (g *generator) call(to primitives.AccountID, in int) primitives.Action {
 	return f
 }
 
-// runsNewest returns whether an account's contract is Newest when the chunk begins.
+// runsNewest returns whether an account's contract is Newest at the start of the chunk.
 func (g *generator) runsNewest(id primitives.AccountID) bool {
 	a := g.s.World.Accounts[id]
 	if a == nil {
@@ -791,7 +796,8 @@ func (g *generator) runsNewest(id primitives.AccountID) bool {
 	return a.Contract.Hash == hash || primitives.HashBytes(g.s.World.Global[primitives.GlobalContractID{Account: a.Contract.Account}]) == hash
 }
 
-// program returns a program for an account's contract. newest: it may use host functions of 88.
+// program returns a program for the contract of the account self. newest allows host functions of
+// 88.
 func (g *generator) program(self primitives.AccountID, newest bool) *Program {
 	p := &Program{Trap: g.one(8)}
 	for range 1 + g.IntN(3) {
@@ -807,7 +813,7 @@ func (g *generator) program(self primitives.AccountID, newest bool) *Program {
 		if g.one(3) {
 			s.To = self
 		}
-		if g.one(4) { // it runs in this chunk
+		if g.one(4) { // a promise to delete the account executes in this chunk
 			s.Actions = append(s.Actions, &primitives.DeleteAccount{Beneficiary: pick(g, people)})
 		} else {
 			for range 1 + g.IntN(2) {
@@ -819,9 +825,10 @@ func (g *generator) program(self primitives.AccountID, newest bool) *Program {
 	return p
 }
 
-// promisedInit returns a promise that initializes a universal account: the right one or, seldom,
-// another account, alone or before other actions; or with bytes that are not a state init. State
-// inits with too many entries or keys cost more gas than a call may have.
+// promisedInit returns a promise with a universal state init. Rarely its receiver is another
+// account than that of the state init, or its bytes are not a state init. Other actions may follow.
+// State inits with too many entries or keys are not used, because they cost more gas than a call
+// may have.
 func (g *generator) promisedInit() Step {
 	all := append(slices.Clone(g.first[:hugeInits]), g.first[endOfHuge:]...)
 	u := pick(g, all)
@@ -841,8 +848,7 @@ func (g *generator) promisedInit() Step {
 	return s
 }
 
-// delegate returns a delegate action signed with the receiver's keys, which may be invalid in any
-// way.
+// delegate returns a delegate action of sender. It may be invalid in any way.
 func (g *generator) delegate(sender primitives.AccountID) primitives.Action {
 	name := string(sender)
 	if g.one(2) {

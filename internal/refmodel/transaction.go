@@ -4,9 +4,10 @@ import "github.com/troupe-chain/troupe/primitives"
 
 type refusal = primitives.InvalidTxError
 
-// Transaction charges a transaction to its signer (lib.rs process_transactions, verifier.rs):
-// deposits leave the account, gas is free. It returns the receipt or the refusal. A refused
-// transaction changes nothing, except for the nonce of a gas key whose account lacks the deposits.
+// Transaction charges a transaction to its signer (lib.rs process_transactions, verifier.rs). The
+// account pays the deposits; gas is free. It returns the receipt or the refusal. A refused
+// transaction changes nothing, with one exception: if the account of a gas key lacks the deposits,
+// the nonce still changes.
 func (c *Chunk) Transaction(tx *primitives.SignedTransaction) (*primitives.Receipt, *refusal) {
 	t := &tx.Transaction
 	if why := c.Rules.Invalid(t.Actions, t.ReceiverID); why != nil {
@@ -47,7 +48,7 @@ func (c *Chunk) receiptOf(t *primitives.Transaction, hash primitives.Hash) *prim
 	}
 }
 
-// bare returns whether a transaction is the first one of an account without state: one of its state
+// bare returns whether t may be the first transaction of an account without state: one of t's state
 // inits creates the account and contains the signing key (transaction.rs state_init_bootstrap,
 // verifier.rs is_bootstrap).
 func (c *Chunk) bare(t *primitives.Transaction, a *Account) bool {
@@ -123,8 +124,8 @@ func (c *Chunk) byKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
 	return nil
 }
 
-// byGasKey implements verify_and_charge_gas_key_tx_ephemeral of verifier.rs, and the lookup of the
-// nonce that precedes it.
+// byGasKey implements verifier.rs verify_and_charge_gas_key_tx_ephemeral, and the lookup of the
+// nonce before it.
 func (c *Chunk) byGasKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
 	index := t.Nonce.Index
 	if int(index) >= len(k.Rows) {
@@ -174,7 +175,7 @@ func (k *Key) permits(t *primitives.Transaction) *refusal {
 	return nil
 }
 
-// lacksWith returns what the account would lack for its storage if it had another amount.
+// lacksWith returns what the account would lack for its storage if its balance were amount.
 func (a *Account) lacksWith(amount primitives.Balance) primitives.Balance {
 	b := *a
 	b.Amount = amount

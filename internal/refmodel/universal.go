@@ -10,15 +10,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Universal accounts: their ids, the encoding of their state init, and the action that applies it
-// (near-primitives 0.38.0 src/universal_state_init.rs; nearcore 2.14.0-rc.1
-// runtime/runtime/src/universal_account_id.rs). Decoding and encoding are written again here,
-// without package primitives.
+// Universal accounts: their ids, the encoding of their state init, and the action that applies the
+// state init (near-primitives 0.38.0 src/universal_state_init.rs; nearcore 2.14.0-rc.1
+// runtime/runtime/src/universal_account_id.rs). The encoder and decoder here do not use those of
+// package primitives.
 
 const symbols = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// universalID returns the account id of a state init: the hash of the state init, shifted left by
-// 4 bits and written as 52 digits in base 32.
+// universalID returns the account id of a state init: the state init's hash, shifted left by 4 bits
+// and written as 52 digits in base 32.
 func universalID(raw []byte) primitives.AccountID {
 	hash := sha3.Sum256(raw)
 	n := new(big.Int).Lsh(new(big.Int).SetBytes(hash[:]), 4)
@@ -31,13 +31,14 @@ func universalID(raw []byte) primitives.AccountID {
 	return primitives.AccountID("0u" + string(digits))
 }
 
-// named0u returns whether a name has the form of such an id.
+// named0u returns whether a name has the form of a universal account id.
 func named0u(id primitives.AccountID) bool {
 	digits, ok := strings.CutPrefix(string(id), "0u")
 	return ok && len(digits) == 52 && strings.Trim(digits, symbols) == "" && strings.ContainsAny(digits[51:], "0g")
 }
 
-// kind returns the kind of an id by the rules: before 88 no account is universal.
+// kind returns the kind of an account id under the world's rules. Before 88 no account is
+// universal.
 func (w *World) kind(id primitives.AccountID) primitives.AccountKind {
 	if named0u(id) {
 		if w.Rules >= 88 {
@@ -48,17 +49,17 @@ func (w *World) kind(id primitives.AccountID) primitives.AccountKind {
 	return id.Kind(false)
 }
 
-// initState is a decoded state init, in the order of its bytes.
+// initState is a decoded state init. Data and keys are in the order of its bytes.
 type initState struct {
 	code   *primitives.GlobalContractID
 	data   []entry
 	keys   []primitives.PublicKeyHandle
-	sorted bool // in strictly ascending order, as the canonical encoding requires
+	sorted bool // data and keys are in strictly ascending order, as the canonical encoding requires
 }
 
 type entry struct{ key, value string }
 
-// distinct counts distinct keys and entries.
+// distinct returns the numbers of distinct keys and of distinct entries.
 func (s *initState) distinct() (keys, entries uint64) {
 	k, e := map[primitives.PublicKeyHandle]bool{}, map[string]bool{}
 	for _, h := range s.keys {
@@ -70,7 +71,7 @@ func (s *initState) distinct() (keys, entries uint64) {
 	return uint64(len(k)), uint64(len(e))
 }
 
-// cursor reads bytes from the front of a slice. ok is false once there were too few.
+// cursor reads bytes from the front of a slice. ok becomes false when too few bytes are left.
 type cursor struct {
 	b  []byte
 	ok bool
@@ -103,7 +104,7 @@ func (c *cursor) number() int {
 
 func (c *cursor) text() string { return string(c.take(c.number())) }
 
-// readInit decodes a state init; nil: the bytes are not a state init.
+// readInit decodes a state init. It returns nil if the bytes are not a state init.
 func readInit(raw []byte) *initState {
 	c := &cursor{raw, true}
 	s := &initState{sorted: true}
@@ -158,7 +159,7 @@ func isCanonical(raw []byte) bool {
 	return s != nil && s.sorted
 }
 
-// bytes encodes a state init in its present order, sorted or not.
+// bytes encodes a state init in its current order, sorted or not.
 func (s *initState) bytes() primitives.RawStateInit {
 	number := func(b []byte, n int) []byte { return append(b, littleEndian(uint64(n))[:4]...) }
 	text := func(b []byte, t string) []byte { return append(number(b, len(t)), t...) }

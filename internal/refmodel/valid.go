@@ -4,9 +4,9 @@ import "github.com/troupe-chain/troupe/primitives"
 
 type invalid = primitives.ActionsValidationError
 
-// Invalid returns the reason why these actions are not allowed in a transaction or a new receipt to
-// the account, or nil if they are allowed (action_validation.rs validate_actions). Incoming
-// receipts are not checked, since they may have been created under older rules.
+// Invalid returns the reason why the actions are not allowed in a transaction, or in a new receipt,
+// to the account. It returns nil if they are allowed (action_validation.rs validate_actions).
+// Incoming receipts are not validated, because they may have been created under older rules.
 func (v Rules) Invalid(actions []primitives.Action, to primitives.AccountID) *invalid {
 	if v >= 87 {
 		keys, entries := commitments(actions)
@@ -34,7 +34,7 @@ func (v Rules) Invalid(actions []primitives.Action, to primitives.AccountID) *in
 	return nil
 }
 
-// invalid is Invalid for one action.
+// invalid does the same as Invalid for one action.
 func (v Rules) invalid(a primitives.Action, to primitives.AccountID) *invalid {
 	switch a := a.(type) {
 	case *primitives.FunctionCall:
@@ -61,7 +61,7 @@ func (v Rules) invalid(a primitives.Action, to primitives.AccountID) *invalid {
 			return &invalid{Tag: primitives.ActionsRemovedProtocolFeature, Feature: "DelegateV2", Version: primitives.ProtocolVersion(v)}
 		}
 		return v.invalidDelegate(a.Action.Actions, a.Action.ReceiverID)
-	default: // the generator creates only valid ones of the others
+	default: // for the other actions the generator makes only valid ones
 	}
 	return nil
 }
@@ -96,7 +96,8 @@ func (v Rules) invalidInit(raw primitives.RawStateInit, to primitives.AccountID)
 	return nil
 }
 
-// commitments counts the keys and entries of all state inits, including those in delegate actions.
+// commitments counts the distinct keys and entries of all state inits, including those in delegate
+// actions.
 func commitments(actions []primitives.Action) (keys, entries uint64) {
 	for _, a := range actions {
 		var k, e uint64
@@ -111,7 +112,7 @@ func commitments(actions []primitives.Action) (keys, entries uint64) {
 			k, e = commitments(a.Action.Actions)
 		case *primitives.DelegateV2:
 			k, e = commitments(a.Action.Actions)
-		default: // the others have none
+		default: // the other actions have neither
 		}
 		keys, entries = keys+k, entries+e
 	}

@@ -9,27 +9,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Rules is a protocol version in the numbering of the releases. The model covers 86, which equals
-// version 86 of nearcore f0c7706f1, and 87 and 88.
+// Rules is a protocol version in the numbering of the releases. The model covers 86, 87 and 88.
+// Version 86 equals version 86 of nearcore f0c7706f1.
 type Rules primitives.ProtocolVersion
 
 // Parameters (core/parameters/res/runtime_configs).
 const (
-	bytesOfAccount   = 100
-	bytesOfRecord    = 40
+	bytesOfAccount   = 100    // storage usage of an account without keys, code and data
+	bytesOfRecord    = 40     // storage usage of an entry in addition to its key and value
 	freeBytes        = 770    // storage usage up to which an account needs no balance
-	mostBytesDeleted = 10_000 // largest storage usage of a deleted account without its contract
-	shortestTopLevel = 65     // shorter top-level accounts can only be created by the registrar
+	mostBytesDeleted = 10_000 // maximum storage usage of an account to delete, without its contract
+	shortestTopLevel = 65     // bytes; only the registrar can create shorter top-level accounts
 	registrar        = primitives.AccountID("registrar")
 	noncesOfABlock   = 1_000_000
-	longestKey       = 2048 // bytes of a key of data
-	mostEntries      = 1500 // in all state inits of an action list; from 87 on
-	mostKeys         = 1024 // in all universal state inits of an action list
-	// yoctoNEAR locked for a byte of storage; times that is burnt for a byte of global code
+	longestKey       = 2048 // maximum length in bytes of a data key
+	mostEntries      = 1500 // maximum number of entries in all state inits of an action list; from 87 on
+	mostKeys         = 1024 // maximum number of keys in all universal state inits of an action list
+	// perByte is the balance in yoctoNEAR that a byte of storage requires. A byte of global code
+	// burns perCodeByte times as much.
 	perByte, perCodeByte = 10_000_000_000_000_000_000, 10
 )
 
-// MinimumStake is the least that an account may stake.
+// MinimumStake is the minimum stake of a validator.
 var MinimumStake = primitives.NEAR(10)
 
 // World is the state that receipts read and write.
@@ -37,26 +38,26 @@ type World struct {
 	Rules    Rules
 	Accounts map[primitives.AccountID]*Account
 	Global   map[primitives.GlobalContractID][]byte
-	Nonces   map[primitives.GlobalContractID]uint64 // newest nonce of a global code distribution that was sent or received
+	Nonces   map[primitives.GlobalContractID]uint64 // newest nonce of a distribution of global code, sent or received
 
-	received map[slot]*[]byte             // data; nil: of a failed promise
-	waiting  map[slot]*primitives.Receipt // for data
+	received map[slot]*[]byte             // received data; a nil slice: the promise failed
+	waiting  map[slot]*primitives.Receipt // receipts that wait for data, by that data
 	yields   map[slot]*primitives.Receipt
 }
 
-// slot identifies data for an account.
+// slot identifies data by the receiving account and the data id.
 type slot struct {
 	account primitives.AccountID
 	id      primitives.Hash
 }
 
-// Account is an account with everything that is removed when it is deleted.
+// Account is an account with everything that its deletion removes.
 type Account struct {
 	Amount, Locked primitives.Balance
-	Usage          uint64 // bytes that it pays for
+	Usage          uint64 // storage usage in bytes
 	Contract       primitives.AccountContract
-	wide           bool   // it has or had global code, so it is stored in the newer encoding
-	Code           []byte // its own; nil: none
+	wide           bool   // the account has or had global code, so it is stored in the newer encoding
+	Code           []byte // code of a local contract; nil: none
 	Keys           map[primitives.PublicKeyHandle]*Key
 	Data           map[string]string
 	// Bare is set for a universal account that has no state yet. Nonce is then the nonce of the
@@ -65,7 +66,7 @@ type Account struct {
 	Nonce primitives.Nonce
 }
 
-// Key is an access key; rows are the nonces of a gas key.
+// Key is an access key. Rows are the nonces of a gas key, by nonce index.
 type Key struct {
 	primitives.AccessKey
 	Rows []primitives.Nonce
@@ -79,7 +80,7 @@ func NewWorld(r Rules) *World {
 	}
 }
 
-// Add adds an account with its storage usage and a full access key.
+// Add adds an account with a balance and a full access key.
 func (w *World) Add(id primitives.AccountID, amount primitives.Balance, key primitives.PublicKey) *Account {
 	a := newAccount()
 	a.Amount = amount
@@ -93,7 +94,7 @@ func newAccount() *Account {
 	return &Account{Usage: bytesOfAccount, Keys: map[primitives.PublicKeyHandle]*Key{}, Data: map[string]string{}}
 }
 
-// put adds a key.
+// put adds a key and its storage usage.
 func (a *Account) put(h primitives.PublicKeyHandle, k *Key) {
 	a.Keys[h] = k
 	a.Usage += k.usage(h)
@@ -102,13 +103,13 @@ func (a *Account) put(h primitives.PublicKeyHandle, k *Key) {
 // key returns an access key of an account; nil: it has no such key.
 func (a *Account) key(pk primitives.PublicKey) *Key { return a.Keys[pk.Handle()] }
 
-// usage returns the storage usage of a key.
+// usage returns the storage usage of a key, in bytes.
 func (k *Key) usage(h primitives.PublicKeyHandle) uint64 {
 	name := uint64(len(h))
 	return name + uint64(len(k.AppendBorsh(nil))) + bytesOfRecord + uint64(len(k.Rows))*(name+2+8+bytesOfRecord)
 }
 
-// clone copies the parts that a failing receipt reverts.
+// clone copies the parts of the world that a failed receipt reverts.
 func (w *World) clone() *World {
 	c := *w
 	c.Accounts = make(map[primitives.AccountID]*Account, len(w.Accounts))
@@ -134,8 +135,8 @@ func (k *Key) clone() *Key {
 	return c
 }
 
-// Rows returns the world as state entries of a shard: accounts, code, keys, data, global code.
-// Waiting receipts are not included.
+// Rows returns the world as state entries of a shard: accounts, code, keys, data, global code. It
+// omits waiting receipts.
 func (w *World) Rows() map[string][]byte {
 	rows := map[string][]byte{}
 	for id, a := range w.Accounts {
@@ -190,7 +191,7 @@ func local(code []byte) primitives.AccountContract {
 	return primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(code)}
 }
 
-// lacks returns the amount that the account lacks for its storage.
+// lacks returns the balance, in yoctoNEAR, that the account lacks for its storage.
 func (a *Account) lacks() primitives.Balance {
 	need, _ := primitives.Yocto(perByte).Mul64(a.Usage)
 	have, _ := a.Amount.Add(a.Locked)
@@ -200,7 +201,7 @@ func (a *Account) lacks() primitives.Balance {
 	return need.SaturatingSub(have)
 }
 
-// contractBytes returns the part of the storage usage that the contract takes.
+// contractBytes returns the part of the storage usage that the contract takes, in bytes.
 func (a *Account) contractBytes() uint64 {
 	switch a.Contract.Kind {
 	case primitives.ContractLocal:
@@ -214,7 +215,7 @@ func (a *Account) contractBytes() uint64 {
 	return 0
 }
 
-// Differences returns the keys at which two states differ.
+// Differences describes the keys at which two states differ, sorted.
 func Differences(got, want map[string][]byte) (list []string) {
 	for k, v := range got {
 		if w, ok := want[k]; !ok {
