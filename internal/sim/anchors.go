@@ -13,25 +13,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Anchored counts what happened on all nodes to chunk messages that name an anchor. The first five
-// counters are of messages that arrived before their anchor block, the last two of dropped
-// messages.
+// Anchored counts chunk messages that contain an anchor, over all nodes. The first five counters
+// are of messages that arrived before their anchor block. The last two are of messages that were
+// dropped.
 type Anchored struct {
 	Queued, Taken, Expired, Refused, Unsigned int
 	WrongForm, WrongPlace                     int
 }
 
-// anchors sends false chunk messages of the byzantine validator (see Scenario.Byzantine) in
-// scenario anchors: messages in the form of another protocol version, with wrong ancestors, or
-// whose anchor block never arrives, and chunks for which another producer is responsible. It also
+// anchors sends false chunk messages of the byzantine validator in scenarios with Scenario.Anchors.
+// These messages have the form of another protocol version, a wrong anchor, or an anchor block that
+// never arrives. Others are chunks for which another validator is the producer. anchors also
 // resends altered messages of honest nodes.
 type anchors struct {
 	x          *network
-	taken      primitives.Hash          // the last head after which produceUnentitled ran
+	taken      primitives.Hash          // the last head on which produceUnentitled ran
 	unentitled map[primitives.Hash]bool // hashes of the chunks that produceUnentitled produced
 }
 
-// slip delivers a message with a random delay. Unlike carry it never loses one.
+// slip delivers a message after a random delay. Unlike carry, it never loses the message.
 func (x *network) slip(from, to *node, m consensus.Message) {
 	x.w.after(x.w.between(x.w.s.Latency[0], x.w.s.Latency[1]), func() { x.deliver(from, to, m) })
 }
@@ -45,8 +45,8 @@ func (a *anchors) others(from *node, m consensus.Message) {
 	}
 }
 
-// sendFalse sends false messages that accompany a message of the byzantine validator. The caller
-// sends the message itself.
+// sendFalse sends false messages in addition to the byzantine validator's message m. The caller
+// sends m itself.
 func (a *anchors) sendFalse(from *node, m consensus.Message) {
 	if v, ok := m.(*primitives.Approval); ok && !v.Inner.Skip {
 		a.produceUnentitled(from)
@@ -54,17 +54,17 @@ func (a *anchors) sendFalse(from *node, m consensus.Message) {
 	a.alter(from, m, true)
 }
 
-// heard resends altered copies of 30 % of the messages that the byzantine validator receives. In a
-// partial chunk of another producer only the unsigned anchor is altered. The byzantine validator
-// signs the other kinds itself.
+// heard resends altered copies of 30 % of the messages that the byzantine validator receives. In
+// another producer's partial chunk it alters only the anchor, which is not signed. It signs altered
+// messages of other kinds with the byzantine validator's key.
 func (a *anchors) heard(m consensus.Message) {
 	if a.x.w.chance(300) {
 		a.alter(a.x.w.nodes[0], m, false)
 	}
 }
 
-// alter sends three altered copies of a chunk message to all nodes; it ignores other messages.
-// first states that the message is the byzantine validator's own.
+// alter sends three altered copies of a chunk message to all other nodes. It ignores messages of
+// other kinds. first means that m is the byzantine validator's own message.
 func (a *anchors) alter(from *node, m consensus.Message, first bool) {
 	key := secretOf(from.name)
 	for range 3 {
@@ -109,8 +109,8 @@ func (a *anchors) alter(from *node, m consensus.Message, first bool) {
 	}
 }
 
-// place draws a wrong anchor for a chunk message; right is its correct anchor. nil means that the
-// message names no anchor.
+// place draws a wrong anchor for a chunk message. right is the correct anchor. nil means that the
+// message contains no anchor.
 func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.ChunkAnchor {
 	w := a.x.w
 	random := func() (h primitives.Hash) {
@@ -121,12 +121,12 @@ func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.C
 	}
 	head := from.engine.Head()
 	switch at := (primitives.ChunkAnchor{PrevBlock: head.Hash, PrevPrevBlock: head.Header().PrevHash}); w.rng.IntN(6) {
-	case 0: // the form of the other side of version 87: without an anchor after it, with one before it
+	case 0: // the form of the other versions: no anchor from version 87 on, an anchor before
 		if right != nil && !right.PrevPrevBlock.IsZero() {
 			return nil
 		}
 		return &at
-	case 1: // the parent block does not exist, so the message stays early
+	case 1: // the parent block does not exist, so the anchor can never be checked
 		return &primitives.ChunkAnchor{PrevBlock: random(), PrevPrevBlock: head.Hash}
 	case 2: // the anchor block does not exist
 		return &primitives.ChunkAnchor{PrevBlock: at.PrevBlock, PrevPrevBlock: random()}
@@ -140,8 +140,8 @@ func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.C
 	}
 }
 
-// produceUnentitled produces chunks after the head for which the byzantine validator would be the
-// producer if it were not skipped (early kickout).
+// produceUnentitled produces chunks on the head for which the byzantine validator would be the
+// producer without early kickout.
 func (a *anchors) produceUnentitled(from *node) {
 	head, w := from.engine.Head(), a.x.w
 	if a.taken == head.Hash {
@@ -214,8 +214,8 @@ func (a *anchors) produceUnentitled(from *node) {
 	}
 }
 
-// anchored checks a chunk message that an honest node sends: it names an anchor if and only if the
-// epoch's version demands one, and the anchor is correct.
+// anchored checks a chunk message from an honest node. The message must contain an anchor if and
+// only if the version of the epoch requires one, and the anchor must be correct.
 func (c *checks) anchored(n *node, m consensus.Message) {
 	var key primitives.ChunkKey
 	var at *primitives.ChunkAnchor
@@ -259,15 +259,15 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 	}
 	parent, err := n.engine.Validation().Parent(at.PrevBlock)
 	if _, forwarded := m.(*primitives.PartialContractDeploys); forwarded && errors.Is(err, epoch.ErrMissingBlock) {
-		return // it forwards a part of another producer, whose parent block has not arrived
+		return // a forwarded part of another producer, whose parent block has not arrived
 	}
 	if err != nil || parent != at.PrevPrevBlock {
 		c.fail("%s sent %s whose anchor is not %v: %v", n.name, what, parent, err)
 	}
 }
 
-// countAnchored adds up the counters of anchored messages over all nodes and all their restarts. It
-// fails if honest messages were dropped.
+// countAnchored sums the counters of messages with anchors over all nodes and all their starts. It
+// fails if messages of honest nodes were dropped.
 func (c *checks) countAnchored() (out Anchored) {
 	failed := 0
 	for _, n := range c.w.nodes {
@@ -292,7 +292,7 @@ func (c *checks) countAnchored() (out Anchored) {
 		c.fail("the producers of %d chunks could not be looked up by their anchors", failed)
 	}
 	unsigned := out.Unsigned
-	if c.w.s.Dead+c.w.s.Slow > 0 { // a replacement may be of another shard: its early messages count as unsigned
+	if c.w.s.Dead+c.w.s.Slow > 0 { // a substitute of another shard may produce: early messages are unsigned
 		unsigned = 0
 	}
 	if !c.w.s.Byzantine && out.WrongForm+out.WrongPlace+unsigned > 0 {
@@ -301,7 +301,7 @@ func (c *checks) countAnchored() (out Anchored) {
 	return out
 }
 
-// bounded checks that a node's queues of early messages are within their limits.
+// bounded checks that a node's queues of early messages do not exceed their limits.
 func (c *checks) bounded(n *node) {
 	x := n.counters[len(n.counters)-1]
 	for _, x := range []*anchor.Counters{&x.Chunks, &x.Witnesses} {
@@ -311,9 +311,9 @@ func (c *checks) bounded(n *node) {
 	}
 }
 
-// gap checks a chunk that is missing in a final block of scenario anchors. It must be a chunk of
-// the byzantine validator, which may have been superseded by a false one, or be missing in a block
-// of the byzantine validator, which may have been down before it.
+// gap checks a chunk that is missing in a final block, in scenarios with Scenario.Anchors. The
+// chunk must be the byzantine validator's, because a false chunk may have replaced it. Or the block
+// must be the byzantine validator's, because that node may have been down before.
 func (c *checks) gap(n *node, at *engine.BlockNode, shard primitives.ShardID) {
 	err := n.engine.Epochs(func(m *epoch.Manager) error {
 		b, err := m.BlockProducer(at.Header().EpochID, at.Height())

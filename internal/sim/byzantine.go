@@ -8,12 +8,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// misbehaves returns whether the node is the byzantine validator and still misbehaves.
+// misbehaves returns whether the node is the byzantine validator and the time of faults is not
+// over.
 func (n *node) misbehaves() bool { return n.w.s.Byzantine && n.index == 0 && n.w.faulty() }
 
-// sendFalse replaces or accompanies a message of the byzantine node by false ones, as an attacker
-// with its key could. It may also withhold the message. The message is not checked against earlier
-// ones.
+// sendFalse replaces a message of the byzantine validator by false messages, or sends these in
+// addition. It may also withhold the message. An attacker with the validator's key could do the
+// same. The false messages may contradict earlier ones.
 func (x *network) sendFalse(from *node, s *consensus.Send) {
 	w, key := x.w, secretOf(from.name)
 	if w.s.Anchors {
@@ -45,7 +46,7 @@ func (x *network) sendFalse(from *node, s *consensus.Send) {
 		w.result.FalseMessages++
 		w.say(from.name, "makes another block of height %d: %s", header.Height, hash.String()[:8])
 		x.sendFarBlocks(from, m)
-		for _, n := range w.nodes { // some get both blocks
+		for _, n := range w.nodes { // some nodes get both blocks
 			if n == from {
 				continue
 			}
@@ -65,7 +66,7 @@ func (x *network) sendFalse(from *node, s *consensus.Send) {
 		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Eager && x.equivocate(from, c, s.To) {
 			return
 		}
-		if w.chance(500) { // it withholds its parts from this node
+		if w.chance(500) { // withhold the parts from this node
 			return
 		}
 	case *primitives.ChunkForward, *primitives.PartialWitness:
@@ -85,9 +86,9 @@ func (x *network) sendFalse(from *node, s *consensus.Send) {
 	x.pass(from, &other)
 }
 
-// equivocate sends a validator parts of a second chunk of the same shard and height: after the
-// parts m of the first chunk, or instead of them. It returns false if it sent nothing, so that the
-// caller sends m.
+// equivocate sends to a validator the parts of a second chunk of the same shard and height. It
+// sends them after the parts m of the first chunk, or instead of them. It returns false if it sent
+// nothing. The caller must then send m.
 func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitives.AccountID) bool {
 	w, h := x.w, &m.Header
 	if x.equivocated != h.ChunkHash() {
@@ -121,7 +122,7 @@ func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitiv
 				return false
 			case 1: // this validator gets only the second chunk
 				x.carry(from, n, s.Body)
-			default: // both; a crash between the two tests that it remembers its endorsement of the first
+			default: // both; the crash in between tests that the validator remembers its first endorsement
 				x.carry(from, n, m)
 				t := w.between(10*ms, 50*ms)
 				if w.chance(200) {
@@ -136,7 +137,7 @@ func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitiv
 }
 
 // sendFarBlocks sends two blocks at least a million heights ahead, for which the byzantine
-// validator is the block producer: one with the parent of m, and one with an unknown parent.
+// validator is the block producer. One has the parent of m. The other has an unknown parent.
 func (x *network) sendFarBlocks(from *node, m *primitives.Block) {
 	w, key := x.w, secretOf(from.name)
 	height := m.Header.Height + 1_000_000

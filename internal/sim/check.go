@@ -18,47 +18,47 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// checks collects what the nodes report and compares it with the invariants of the chain, such as:
-// final blocks never change, all nodes compute equal states, receipts are applied once, and the
-// supply of tokens is conserved.
+// checks collects reports of the nodes and compares them with the invariants of the chain. For
+// example: final blocks never change, all nodes compute equal states, receipts are applied once,
+// and the supply of tokens is conserved.
 type checks struct {
 	w         *World
 	violation error
-	chain     map[primitives.Height]primitives.Hash     // final blocks of any node
-	top       storage.BlockRef                          // the highest final block
-	finals    map[primitives.AccountID]storage.BlockRef // final head by node
-	roots     map[place]primitives.Hash                 // state roots, as the first node computed them
+	chain     map[primitives.Height]primitives.Hash     // blocks that are final on any node, by height
+	top       storage.BlockRef                          // highest final block
+	finals    map[primitives.AccountID]storage.BlockRef // last final block, by node
+	roots     map[place]primitives.Hash                 // state roots that the first node computed
 	did       map[place]*deeds
-	applied   map[primitives.Hash]primitives.Height // outcome ids of final blocks, with their heights
-	owed      map[primitives.Hash]primitives.Height // receipts that final blocks sent and none has applied, with the heights of the senders
-	moved     int64                                 // virtual time when top last advanced
-	settled   primitives.Height                     // of the last head at which a pool held a transaction
-	ending    primitives.Height                     // top when the load stopped; 0: it has not
+	applied   map[primitives.Hash]primitives.Height // height of the final block that applied it, by outcome id
+	owed      map[primitives.Hash]primitives.Height // height of the sender, by id of a receipt not applied yet
+	moved     int64                                 // virtual time at which top last advanced
+	settled   primitives.Height                     // height of the last head at which a transaction pool was not empty
+	ending    primitives.Height                     // highest head when the load stopped; 0: it has not stopped
 	epochs    map[primitives.EpochID]bool
-	versions  []primitives.ProtocolVersion // of final blocks, in order, without repeats
+	versions  []primitives.ProtocolVersion // protocol versions of final blocks, in order, without repeats
 	missed    int
 	gaps      int
 	lastGap   primitives.Height
-	behind    int // final blocks above ending
-	late      int // gaps above ending, except in the first four blocks, which the last fault may affect
+	behind    int // number of final blocks above ending
+	late      int // number of gaps above ending, without the first four blocks, which the last fault may affect
 	supplies  int
-	unread    []unread // final blocks whose effects were not checked yet
+	unread    []unread // final blocks whose effects are not checked yet
 	out       bool     // the leaver was kicked out
-	returned  bool     // the leaver is a validator again, or the joiner has become one
-	rekeyed   int      // validators that sign with their second key
+	returned  bool     // the leaver is a validator again, or the joiner has become a validator
+	rekeyed   int      // number of validators that sign with their second key
 	signs     signs
 	verdicts  verdicts
 	producers producers
 	endorsed  map[primitives.AccountID]Share
 }
 
-// place names a shard at a block.
+// place identifies a shard in a block.
 type place struct {
 	block primitives.Hash
 	shard primitives.ShardID
 }
 
-// deeds are a chunk's effects, as reported by the nodes that applied it.
+// deeds are the effects of a chunk, as reported by the first node that applied it.
 type deeds struct {
 	outcomes []primitives.Hash
 	sent     []primitives.Hash
@@ -73,7 +73,7 @@ func (c *checks) init(w *World) {
 	c.producers.init(c)
 }
 
-// fail records a violation. Only the first one is kept.
+// fail records a violation. Violations after the first are ignored.
 func (c *checks) fail(format string, args ...any) {
 	if c.violation == nil {
 		c.violation = fmt.Errorf(format, args...)
@@ -81,7 +81,7 @@ func (c *checks) fail(format string, args ...any) {
 	}
 }
 
-// started checks after a restart that the node still has its last final block.
+// started checks, after a restart, that the node still has its last final block.
 func (c *checks) started(n *node) {
 	was, now := c.finals[n.name], n.engine.Final()
 	if now.Height < was.Height {
@@ -97,7 +97,7 @@ func (c *checks) started(n *node) {
 	}
 }
 
-// adopted checks a block that a node has imported: its state roots must equal those of other nodes.
+// adopted checks a block that a node has imported. Its state roots must equal those of other nodes.
 func (c *checks) adopted(n *node, acc *engine.Accepted) {
 	at := acc.Entry
 	c.verdicts.taken(n, at.Block)
@@ -127,7 +127,8 @@ func (c *checks) adopted(n *node, acc *engine.Accepted) {
 	c.read()
 }
 
-// stored checks a block that a node has persisted: its final head may only advance on one branch.
+// stored checks a block that a node has persisted. The node's final head may only move to
+// descendants.
 func (c *checks) stored(n *node, acc *engine.Accepted) {
 	was, now := c.finals[n.name], acc.Final
 	if now.Height < was.Height || now.Height == was.Height && now.Hash != was.Hash && !was.Hash.IsZero() {
@@ -172,7 +173,7 @@ func (c *checks) stored(n *node, acc *engine.Accepted) {
 	}
 }
 
-// final records a block that is final on some node for the first time.
+// final records a block when it becomes final on the first node.
 func (c *checks) final(n *node, at *engine.BlockNode) {
 	if c.top.Height > 0 {
 		c.missed += int(at.Height() - c.top.Height - 1)
@@ -213,8 +214,8 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	c.read()
 }
 
-// endorsements counts the endorsements in a final block by validator, as the epoch manager does.
-// The first block after the genesis is skipped: its chunks have none.
+// endorsements counts the endorsements in a final block by validator, as the epoch manager does. It
+// skips the first block after the genesis, because no validator endorses that block's chunks.
 func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	prev, err := n.engine.Header(at.Header().PrevHash)
 	if err != nil {
@@ -242,15 +243,15 @@ func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	}
 }
 
-// unread is a final block whose effects were not checked yet, and the node that reported it first.
+// unread is a final block whose effects are not checked yet. n is the node that first reported it.
 type unread struct {
 	n    *node
 	life int
 	at   *engine.BlockNode
 }
 
-// read checks, in order, the effects of those final blocks whose chunks some node has applied: no
-// transaction or receipt may be applied twice.
+// read checks the effects of final blocks, in order, up to a block with a chunk that no node has
+// applied yet. No transaction or receipt may be applied twice.
 func (c *checks) read() {
 	for len(c.unread) > 0 && c.violation == nil {
 		n, at := c.unread[0].n, c.unread[0].at
@@ -275,8 +276,8 @@ func (c *checks) read() {
 	}
 }
 
-// rejected returns whether an outcome is that of an invalid transaction in a chunk. It changed no
-// state and charged no account, so nothing prevents a chunk producer from including it again.
+// rejected returns whether an outcome is that of an invalid transaction in a chunk. Such a
+// transaction changes no state and charges no account, so a chunk producer may include it again.
 func rejected(o *primitives.Outcome) bool {
 	return o.GasBurnt == 0 && o.Status.Kind == primitives.StatusFailure && bytes.HasPrefix(o.Status.Failure, []byte(`{"InvalidTxError"`))
 }
@@ -327,8 +328,8 @@ func (c *checks) supply(n *node, at *engine.BlockNode) {
 	}
 }
 
-// ended returns whether the scenario is over: all nodes have finalized the wanted number of blocks
-// and, after the load has stopped, another settling blocks. It fails if no block became final for
+// ended returns whether the scenario is over. All nodes must have finalized Scenario.Blocks blocks,
+// and another settling blocks after the load has stopped. ended fails if no block became final for
 // too long.
 func (c *checks) ended() bool {
 	w := c.w
@@ -348,7 +349,7 @@ func (c *checks) ended() bool {
 	}
 	if c.ending == 0 {
 		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) {
-			for _, n := range w.nodes { // blocks up to there may lack what the last fault has cost
+			for _, n := range w.nodes { // blocks up to there may lack chunks because of the last fault
 				c.ending = max(c.ending, n.engine.Head().Height())
 			}
 			w.load.stopped = true
@@ -356,7 +357,7 @@ func (c *checks) ended() bool {
 		}
 		return false
 	}
-	// a transaction may wait in a pool for the nonces before its own until it expires
+	// A transaction may wait in a pool for transactions with lower nonces, until it expires.
 	for _, n := range w.nodes {
 		if w.s.Universal && n.core.Pooled() > 0 && low < c.ending+2*w.s.Epoch+settling {
 			c.settled = max(c.settled, n.engine.Head().Height())
@@ -365,8 +366,8 @@ func (c *checks) ended() bool {
 	return low >= max(c.ending, c.settled)+settling
 }
 
-// settling is the number of final blocks in which the last transactions and their receipts must be
-// applied.
+// settling is the number of final blocks after the load within which all transactions and receipts
+// must be applied.
 const settling = 14
 
 func (c *checks) atEnd() {
@@ -424,8 +425,8 @@ func (c *checks) measure(r *Result) {
 	r.Anchored = c.countAnchored()
 }
 
-// said checks a message that an honest node sends: its signature must not contradict earlier ones
-// of the signer, and messages about chunks must be correct.
+// said checks a message from an honest node. Its signature must not contradict the signer's earlier
+// ones. A message about a chunk must have the correct anchor.
 func (c *checks) said(n *node, m consensus.Message) {
 	c.signs.said(n, m)
 	c.anchored(n, m)

@@ -12,19 +12,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// misnumbered is a chunk of the byzantine validator whose height_created is not the height after
-// its parent. Such a chunk is valid, but nearcore's code never produces one.
+// misnumbered is a chunk of the byzantine validator whose height_created is not its parent's height
+// plus one. Such a chunk is valid, but nearcore never produces one.
 type misnumbered struct {
 	chunk  *primitives.Chunk
 	key    primitives.ChunkKey
 	on     primitives.Height                             // height of the parent
-	signed map[primitives.AccountID]primitives.Signature // endorsements that the byzantine validator has received
+	signed map[primitives.AccountID]primitives.Signature // endorsements that its producer has
 }
 
-// chosen are the transactions of the byzantine validator's last chunks, by shard.
+// chosen are the transactions in the byzantine validator's last chunks, by shard.
 type chosen map[primitives.ShardID][]*primitives.SignedTransaction
 
-// NewCodedChunk records the transactions of the byzantine validator's chunk for create.
+// NewCodedChunk records the transactions of the byzantine validator's chunk. create uses them.
 func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
 	c, coded, err := p.Engine.NewCodedChunk(parent, shard, txs, key)
 	if err == nil && p.n.misbehaves() {
@@ -33,8 +33,8 @@ func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardInde
 	return c, coded, err
 }
 
-// create may produce, in addition to the byzantine validator's chunk h, a misnumbered chunk with
-// the same parent and shard. It distributes its parts to some nodes, and its witness to the chunk
+// create may produce a misnumbered chunk in addition to the byzantine validator's chunk h, with the
+// same parent and shard. It sends the chunk's parts to some nodes, and its witness to the chunk
 // validators of its height.
 func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w := x.w
@@ -85,7 +85,7 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w.result.FalseMessages++
 	w.check.verdicts.created(s)
 	w.say(from.name, "makes a chunk of shard %d on %d that says %d: %s", h.ShardID, at.Height(), key.HeightCreated, c.Hash.String()[:8])
-	// Thousandths of the parts that are sent. Chunk validators need only the witness.
+	// Thousandths of the part messages that are sent. Chunk validators need only the witness.
 	given := []int{1000, 1000, 1000, 600, 0}[w.rng.IntN(5)]
 	for _, s := range out.Send {
 		if n := w.byName[s.To]; n != nil && n != from && w.chance(given) {
@@ -109,8 +109,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	}
 }
 
-// unread changes fields of a witness that no node may depend on: chunk header fields outside its
-// hash, and the block hashes of the transitions.
+// unread changes fields of a witness on which no check may depend: chunk header fields that the
+// chunk hash does not cover, and the block hashes of the transitions.
 func (w *World) unread(x *primitives.ChunkStateWitness) {
 	if w.chance(300) {
 		x.Header.HeightIncluded = x.Header.HeightCreated
@@ -126,7 +126,7 @@ func (w *World) unread(x *primitives.ChunkStateWitness) {
 	}
 }
 
-// layoutBehind returns the shard layout of the children of a block.
+// layoutBehind returns the shard layout of a block's children.
 func (n *node) layoutBehind(hash primitives.Hash) (layout primitives.ShardLayout, err error) {
 	err = n.engine.Epochs(func(m *epoch.Manager) (err error) {
 		layout, err = m.ShardLayoutFromPrev(hash)
@@ -135,17 +135,17 @@ func (n *node) layoutBehind(hash primitives.Hash) (layout primitives.ShardLayout
 	return layout, err
 }
 
-// otherHeight draws a height_created for a misnumbered chunk after block at: one for which the
-// byzantine validator is the chunk producer too, and 10 % of the time any. ok is false if there is
-// none. It prefers places where the byzantine validator also produces the next block, since honest
-// producers do not include such a chunk.
+// otherHeight draws the height_created of a misnumbered chunk on the block at. The byzantine
+// validator is the chunk producer of that height; 10 % of the time any height is allowed. ok is
+// false if there is no such height. If another validator produces the next block, ok is usually
+// false, because honest block producers do not include such a chunk.
 func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives.ShardID) (key primitives.ChunkKey, ok bool) {
 	w, see := x.w, from.engine.Validation()
 	by, err := from.engine.BlockProducer(at.Hash, at.Height()+1)
 	if err != nil || by.AccountID != from.name && !w.chance(200) {
 		return key, false
 	}
-	others := w.chance(100) // also heights of other producers: no node accepts their witnesses
+	others := w.chance(100) // also heights of other producers; no node accepts witnesses for those
 	id, err := from.epochBehind(at.Hash)
 	if err != nil {
 		return key, false
@@ -164,7 +164,7 @@ func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives
 	return list[w.rng.IntN(len(list))], true
 }
 
-// epochBehind returns the epoch of the children of a block.
+// epochBehind returns the epoch of a block's children.
 func (n *node) epochBehind(hash primitives.Hash) (id primitives.EpochID, err error) {
 	err = n.engine.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.EpochIDFromPrev(hash)
@@ -173,8 +173,7 @@ func (n *node) epochBehind(hash primitives.Hash) (id primitives.EpochID, err err
 	return id, err
 }
 
-// heard records an endorsement that the byzantine validator receives for one of its misnumbered
-// chunks.
+// heard records an endorsement of a misnumbered chunk that the byzantine validator receives.
 func (x *network) heard(m consensus.Message) {
 	e, ok := m.(*primitives.ChunkEndorsement)
 	if !ok {
@@ -187,9 +186,9 @@ func (x *network) heard(m consensus.Message) {
 	}
 }
 
-// include replaces the byzantine validator's block m by one with misnumbered chunks in place of its
-// own ones. what is created if they have enough endorsements, unendorsed if one has not (the block
-// is invalid then), and empty if m is returned unchanged.
+// include returns the byzantine validator's block m with misnumbered chunks instead of its own
+// chunks. what is created if the misnumbered chunks have enough endorsements. It is unendorsed if
+// one has too few, so that the block is invalid. It is empty if include returns m unchanged.
 func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block, what string) {
 	w, h := x.w, m.Header
 	p := &engine.Proposal{Parent: h.PrevHash, Height: h.Height, Timestamp: h.Timestamp, Approvals: h.Approvals, Vote: h.LatestProtocolVersion}
@@ -245,7 +244,7 @@ func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block,
 	return b, what
 }
 
-// misnumberedOf returns the misnumbered chunk of a parent block and shard, or nil.
+// misnumberedOf returns the misnumbered chunk of a shard on a parent block, or nil.
 func (x *network) misnumberedOf(on primitives.Hash, shard primitives.ShardID) *misnumbered {
 	i := slices.IndexFunc(x.misnumberedAll, func(s *misnumbered) bool {
 		return s.chunk.Header.PrevBlockHash == on && s.chunk.Header.ShardID == shard

@@ -11,17 +11,17 @@ import (
 // splitting configures dynamic resharding in scenarios with Splits.
 var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
 
-// once configures a single split, for scenarios in which chunks may be withheld for long. After
-// such a delay a second shard could be split while it still buffers receipts for the first one's
-// children. Then every node stops, like neard, which asserts that there are no such receipts
-// (resharding/manager.rs get_child_congestion_info_not_finalized).
+// once configures a single split. It is for scenarios in which chunks may be missing for long. With
+// more splits, a second shard could then be split while it still buffers receipts for children of
+// the first split shard. In that case every node stops, as neard does, which asserts that there are
+// no such receipts (resharding/manager.rs get_child_congestion_info_not_finalized).
 var once = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 3, MinEpochs: 1}
 
 // kickouts matches the kickout thresholds in an epoch config file.
 var kickouts = regexp.MustCompile(`kickout_threshold":\d+`)
 
-// epochConfigs returns the epoch config files of the scenario. They are needed because a chain
-// takes few of these values from its genesis.
+// epochConfigs returns the epoch config files of the scenario, by name. They are needed because a
+// chain takes few of these values from its genesis.
 func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	switch {
 	case s.Splits && (s.Byzantine || s.Dead > 0):
@@ -30,7 +30,7 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 			splitting = once
 		}
 		files, err := splitting.EpochConfigs(c)
-		for name, file := range files { // no kickouts: a byzantine validator or dead node that is kicked out tests nothing
+		for name, file := range files { // a kicked-out byzantine or dead node would test nothing
 			files[name] = kickouts.ReplaceAll(file, []byte(`kickout_threshold":0`))
 		}
 		return files, err
@@ -41,12 +41,12 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	makers := s.Nodes - s.Blind // chunk producers
+	makers := s.Nodes - s.Blind // number of chunk producers
 	if s.Joiner {
 		makers++
 	}
 	blocks := seats
-	if s.Idle || s.Eager { // with Eager few seats, so that one part is the whole body and none is forwarded
+	if s.Idle || s.Eager { // with Eager: few seats, so that each part is the whole body and none is forwarded
 		blocks = makers
 	}
 	kickout := 0 // threshold in percent of the expected blocks or chunks

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// holds returns the function by which nodes in eager mode know whether a validator tracks a shard.
-// It answers as the validator's node announced with its last head, even if the node is down now.
-// It is nil without Scenario.Eager.
+// holds returns the function with which nodes in eager mode find out whether a validator tracks a
+// shard. The function reports what the validator's node last announced, even if the node is down
+// now. holds returns nil without Scenario.Eager.
 func (w *World) holds() func(primitives.AccountID, primitives.ShardID) bool {
 	if !w.s.Eager {
 		return nil
@@ -19,7 +19,7 @@ func (w *World) holds() func(primitives.AccountID, primitives.ShardID) bool {
 	}
 }
 
-// says returns the shards that a node last announced as tracked.
+// says returns the shards that a node has last announced as tracked.
 func (n *node) says() []primitives.ShardID {
 	if n.engine != nil && !n.engine.Scheduled() {
 		n.said = n.said[:0]

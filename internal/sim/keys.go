@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// changeKeys schedules for each validator, four seconds apart, a stake with a new key. The
-// validator signs with it from the epoch on in which the new key is valid.
+// changeKeys schedules a stake with a new key for each validator, four seconds apart. The validator
+// signs with the new key from the first epoch in which it is valid.
 func (w *World) changeKeys() {
 	for i, n := range w.nodes[:w.s.Nodes] {
 		key := secretOf(n.name + ".next")
@@ -14,8 +14,8 @@ func (w *World) changeKeys() {
 	}
 }
 
-// stakeWith submits a stake of the same amount with a new key, and again every five seconds until
-// the epoch manager has it. Then the validator changes its key.
+// stakeWith submits a stake of the same amount with a new key. It repeats the stake every five
+// seconds until the epoch manager has the new key. Then the validator changes its signing key.
 func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 	if n.core == nil {
 		w.after(second, func() { w.stakeWith(n, key) })
@@ -36,7 +36,7 @@ func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 		}
 	}
 	if (w.now-begin)/second%5 == 2 {
-		own := secretOf(n.account) // its access key
+		own := secretOf(n.account) // access key of the account
 		tx := primitives.Transaction{SignerID: n.account, PublicKey: own.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce((w.now - begin) / second)},
 			ReceiverID: n.account, BlockHash: n.engine.Final().Hash,
 			Actions: []primitives.Action{&primitives.Stake{Stake: n.staked(), PublicKey: key.PublicKey()}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// leave crashes a validator after five seconds and restarts it when the faults end.
+// leave crashes a validator after five seconds and restarts it when the time of faults ends.
 func (w *World) leave(n *node) {
 	w.at(begin+5*second, func() { n.crash() })
 	w.at(w.faultsEnd(), func() {
@@ -19,9 +19,9 @@ func (w *World) leave(n *node) {
 	})
 }
 
-// comeBack polls every second whether an account is a validator, and submits a stake every 20 s
-// while it is not. staked is the time of the last stake. comeBack ends when an account that was
-// kicked out, or that was never a validator, has become one.
+// comeBack checks every second whether an account is a validator, and submits a stake every 20 s
+// while it is not. staked is the virtual time of the last stake. comeBack ends when the account has
+// become a validator after it was none.
 func (w *World) comeBack(n *node, staked int64) {
 	c := &w.check
 	list, err := n.engine.Approvers(n.engine.Head().Hash)

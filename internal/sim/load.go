@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// hosts is the number of users, the first ones, whose accounts have contracts with Scenario.Calls.
+// hosts is the number of users whose accounts get contracts with Scenario.Calls. They are the first
+// users.
 const hosts = 4
 
 // payers is the number of genesis accounts that create and fund universal accounts.
@@ -26,7 +27,8 @@ func (still) Call(c *action.Call, _ *action.External) (action.CallOutcome, error
 	return o, nil
 }
 
-// code returns the bytes of the n-th deployment, to the account of a host.
+// code returns the contract code of the n-th deployment. host is the user to whose account it is
+// deployed.
 func code(host, n int) []byte {
 	out := bytes.Repeat([]byte{byte(host)}, 3000)
 	binary.LittleEndian.PutUint64(out, uint64(n))
@@ -39,9 +41,9 @@ type load struct {
 	nonces  [users]primitives.Nonce
 	stopped bool
 	sent    int
-	codes   int                                      // contracts deployed
-	signers map[primitives.Hash]primitives.AccountID // by hash of the sent transaction
-	// generator generates transactions of universal accounts; nil without Scenario.Universal.
+	codes   int                                      // number of deployed contracts
+	signers map[primitives.Hash]primitives.AccountID // by hash of a sent transaction
+	// generator generates transactions of universal accounts. nil: not with Scenario.Universal.
 	generator *workload.Generator
 }
 
@@ -52,7 +54,7 @@ func (l *load) init(w *World) {
 	}
 }
 
-// next sends one transaction and schedules the next.
+// next sends a transaction and schedules the next call.
 func (l *load) next() {
 	w := l.w
 	if l.stopped {
@@ -92,7 +94,7 @@ func (l *load) send() {
 	l.submit(n, primitives.NewSignedTransaction(tx, key.Sign(hash[:])))
 }
 
-// submit gives a transaction to a node, as a client does.
+// submit submits a transaction to a node, as a client does.
 func (l *load) submit(n *node, tx *primitives.SignedTransaction) {
 	l.sent++
 	l.signers[tx.Hash()] = tx.Transaction.SignerID
