@@ -10,15 +10,16 @@ import (
 )
 
 // network delivers messages between nodes, each after a random delay. It loses, delays and
-// duplicates them as the scenario says, and has the state of the byzantine node.
+// duplicates messages as the scenario configures. It also contains the state of the byzantine
+// validator.
 type network struct {
 	w    *World
-	side []bool // by node: on which side of the partition it is, while cut
-	cut  bool
-	drop func(from, to *node, m consensus.Message) bool // for tests: messages to lose; nil: none
+	side []bool                                         // by node: the node's side of the partition, while cut is set
+	cut  bool                                           // the network is partitioned
+	drop func(from, to *node, m consensus.Message) bool // for tests: whether to lose a message; nil: lose none
 
 	equivocated primitives.Hash   // the byzantine validator's last chunk for which equivocate ran
-	secondChunk []chunkparts.Send // the parts of its second chunk; empty: there is none
+	secondChunk []chunkparts.Send // parts of the byzantine validator's second chunk; empty: there is none
 
 	createdFor     primitives.Hash // the byzantine validator's last chunk for which create ran
 	misnumberedAll []*misnumbered  // all misnumbered chunks
@@ -31,7 +32,7 @@ func (x *network) init(w *World) {
 	x.anchors = anchors{x: x, unentitled: map[primitives.Hash]bool{}}
 }
 
-// send sends a message that a node's core has produced.
+// send sends a message that a node's consensus core has returned.
 func (x *network) send(from *node, s *consensus.Send) {
 	w := x.w
 	if from.misbehaves() {
@@ -42,7 +43,7 @@ func (x *network) send(from *node, s *consensus.Send) {
 	x.pass(from, s)
 }
 
-// pass chooses the receivers of a message.
+// pass passes a message to carry for each receiver.
 func (x *network) pass(from *node, s *consensus.Send) {
 	w, to := x.w, s.To
 	switch {
@@ -64,7 +65,8 @@ func (x *network) pass(from *node, s *consensus.Send) {
 	}
 }
 
-// carry delivers a message after a delay, unless it is lost; faults may duplicate it.
+// carry delivers a message after a delay, unless the message is lost. Faults may duplicate the
+// message.
 func (x *network) carry(from, to *node, m consensus.Message) {
 	w := x.w
 	if x.drop != nil && x.drop(from, to, m) || from.withholds(m) {
@@ -112,7 +114,7 @@ func (x *network) deliver(from, to *node, m consensus.Message) {
 	w.check.bounded(to)
 }
 
-// kind returns a number for a message's type, for the hash of the run.
+// kind returns a number for a message's type. The number goes into the hash of the run.
 func kind(m consensus.Message) byte {
 	switch m.(type) {
 	case *primitives.Block:
@@ -155,7 +157,7 @@ func kind(m consensus.Message) byte {
 	return 0
 }
 
-// describe returns a message's text in the trace.
+// describe returns the text of a message in the trace.
 func describe(m consensus.Message) string {
 	short := func(h primitives.Hash) string { return h.String()[:8] }
 	switch m := m.(type) {

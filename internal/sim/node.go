@@ -16,7 +16,8 @@ import (
 // errCrash is the error of disk writes after a crash.
 var errCrash = errors.New("sim: crash")
 
-// gate blocks a disk's writes until the world opens it. A broken gate fails them, as after a crash.
+// gate blocks a disk's writes until the world opens it. After a crash it is broken: all writes
+// fail.
 type gate struct {
 	mu     sync.Mutex
 	change *sync.Cond
@@ -37,7 +38,7 @@ func (g *gate) set(open, broken bool) {
 	g.change.Broadcast()
 }
 
-// pass waits until writes are allowed. It is used as MemDisk.Fault.
+// pass waits until writes are allowed. It is the MemDisk.Fault of the node's disk.
 func (g *gate) pass(int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,35 +51,35 @@ func (g *gate) pass(int) error {
 	return nil
 }
 
-// node is a simulated machine with its disk, of a validator or of a node that only follows the
+// node is a simulated machine with its disk. It runs a validator or a node that only follows the
 // chain.
 type node struct {
 	w       *World
 	index   int
 	name    primitives.AccountID
-	account primitives.AccountID // empty: it is no validator
+	account primitives.AccountID // empty: the node is not a validator
 	tracks  engine.Track         // nil: all shards
-	held    []primitives.ShardID // with Scenario.Own: the shards that it tracks
-	said    []primitives.ShardID // in eager mode: the tracked shards that it last announced
+	held    []primitives.ShardID // with Scenario.Own: the shards that the node tracks
+	said    []primitives.ShardID // in eager mode: the shards that the node last announced as tracked
 	disk    *storage.MemDisk
 	gate    *gate
 	key     primitives.SecretKey
-	signed  []byte // the encoded consensus.Signatures on disk
-	life    int    // incremented by each start and stop: events of an earlier life are dropped
+	signed  []byte // encoded consensus.Signatures on disk
+	life    int    // incremented at each start and stop; events of an earlier life are ignored
 
 	engine        *engine.Engine
 	store         *storage.Store
-	core          *consensus.Node         // nil: it is down
+	core          *consensus.Node         // nil: the node is down
 	counters      []*consensus.Counters   // one for each start
 	schedule      *engine.Schedule        // nil: the tracked shards never change
-	offers        *engine.ServedSnapshots // the states that it serves to other nodes
-	questions     []*question             // of schedule to other nodes
-	stash         []*engine.Accepted      // persisted blocks that Stored returns next
+	offers        *engine.ServedSnapshots // states that the node serves to other nodes
+	questions     []*question             // requests of schedule to other nodes
+	stash         []*engine.Accepted      // persisted blocks that the next Stored returns
 	failed        error                   // error of the last flush, for Stored
-	wake          int64                   // time of the next Tick; in the past: none
-	folded        primitives.Height       // final height of the last advance of the flat head
-	adopts        int                     // imported blocks that are not on disk
-	busy, busyRow int64                   // times until which the disk writes blocks, and the row of signatures
+	wake          int64                   // virtual time of the next Tick; if it has passed: none is scheduled
+	folded        primitives.Height       // final height at the last advance of the flat head
+	adopts        int                     // number of imported blocks that are not on disk
+	busy, busyRow int64                   // times until which the disk writes blocks and signatures, respectively
 }
 
 func newNode(w *World, i int, name, account primitives.AccountID) *node {
@@ -93,14 +94,14 @@ func newNode(w *World, i int, name, account primitives.AccountID) *node {
 	return n
 }
 
-// prompt wraps the engine that a core sees. The world decides when blocks are persisted, and may
-// change how chunks are checked.
+// prompt wraps the engine for a consensus core. The world decides when blocks are persisted, and
+// may change how chunks are checked.
 type prompt struct {
 	*engine.Engine
 	n *node
 }
 
-// FinishImport imports a block. Its write waits at the gate.
+// FinishImport imports a block. The write of the block waits at the gate.
 func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted, error) {
 	acc, err := p.Engine.FinishImport(x, nil)
 	if err == nil {
@@ -109,8 +110,8 @@ func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted,
 	return acc, err
 }
 
-// CheckHeld implements consensus.Engine. With Scenario.Splits, every other node reports that it
-// does not track the shard, so that it checks the witness without its own state.
+// CheckHeld implements consensus.Engine. With Scenario.Splits, every second node reports that it
+// does not hold the shard, so that it checks the witness without its own state.
 func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	if judge := p.n.w.o.Bug.witness; judge != nil {
 		if err := judge(p.n, w); err != nil {
@@ -123,7 +124,8 @@ func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chu
 	return p.Engine.CheckHeld(w, whole)
 }
 
-// CheckChunk does the same for whole chunks.
+// CheckChunk implements consensus.Engine. With Scenario.Splits, every second node reports that it
+// does not hold the shard.
 func (p prompt) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if p.n.w.s.Splits && p.n.index%2 == 1 {
 		return false, nil
@@ -131,14 +133,14 @@ func (p prompt) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	return p.Engine.CheckChunk(c)
 }
 
-// Stored returns the blocks that flush persisted since the last call.
+// Stored returns the blocks that flush has persisted since the last call.
 func (p prompt) Stored() ([]*engine.Accepted, error) {
 	list := p.n.stash
 	p.n.stash = nil
 	return list, p.n.failed
 }
 
-// start opens the node's store, engine and core and handles the core's first output.
+// start opens the node's store, engine and consensus core, and handles the core's first output.
 func (n *node) start() error {
 	w := n.w
 	n.gate = newGate()
@@ -174,7 +176,7 @@ func (n *node) start() error {
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit
 	if n.misbehaves() && !w.s.Anchors && w.chance(500) {
-		planted |= consensus.PlantedEndorse // it endorses without checking
+		planted |= consensus.PlantedEndorse // endorses chunks without checking them
 	}
 	signed := n.signed
 	if w.o.Bug.Bit&consensus.PlantedForget != 0 {
@@ -199,7 +201,7 @@ func (n *node) start() error {
 	return nil
 }
 
-// stop ends the node at once. What is not on disk is lost.
+// stop stops the node at once. Data that is not on disk is lost.
 func (n *node) stop() {
 	if n.core == nil {
 		return
@@ -208,7 +210,7 @@ func (n *node) stop() {
 	n.life++
 	n.gate.set(false, true)
 	if n.schedule != nil {
-		for _, q := range n.questions { // so that Close does not wait; other nodes do not answer any more
+		for _, q := range n.questions { // otherwise Close would wait for requests that other nodes no longer answer
 			q.run()
 		}
 		n.schedule.Close()
@@ -220,17 +222,18 @@ func (n *node) stop() {
 	n.engine, n.store = nil, nil
 }
 
-// crash stops the node. With a probability of 30 % its blocks in progress reach the disk before.
+// crash stops the node. With a probability of 30 % its imported blocks reach the disk before that.
 func (n *node) crash() {
 	n.w.result.Crashes++
 	n.w.say(n.name, "crashes at %d, final %d, with %d blocks not on disk", n.engine.Head().Height(), n.engine.Final().Height, n.adopts)
-	if n.adopts > 0 && n.w.chance(300) { // the write completed, but the node did not learn it
+	if n.adopts > 0 && n.w.chance(300) { // the write completed, but the node does not know
 		n.flush()
 	}
 	n.stop()
 }
 
-// flush persists all imported blocks, and advances the flat head if it is far enough behind.
+// flush persists all imported blocks. It advances the flat head if the final block is far enough
+// above.
 func (n *node) flush() {
 	w := n.w
 	n.gate.set(true, false)
@@ -247,7 +250,7 @@ func (n *node) flush() {
 	n.failed = err
 }
 
-// collect collects garbage as Scenario.Keep says.
+// collect collects garbage according to Scenario.Keep.
 func (n *node) collect() error {
 	if n.w.s.Keep == 0 {
 		return nil
@@ -259,21 +262,22 @@ func (n *node) collect() error {
 	return err
 }
 
-// step passes an event to the core and handles its output, unless the node was restarted since
-// life.
+// step passes an event to the core and handles the output. It ignores the event if the node was
+// stopped or restarted after life.
 func (n *node) step(life int, ev consensus.Event) {
 	if n.core != nil && n.life == life {
 		n.do(n.core.Step(n.w.now, ev))
 	}
 }
 
-// later passes an event to the core after d ns.
+// later calls step with an event after d ns.
 func (n *node) later(d int64, ev consensus.Event) {
 	life := n.life
 	n.w.after(d, func() { n.step(life, ev) })
 }
 
-// do handles the output of the core: jobs, disk writes and messages, all of them with delays.
+// do handles the output of the core: jobs, disk writes and messages. Each takes effect after a
+// delay.
 func (n *node) do(out consensus.Out) {
 	w := n.w
 	for _, x := range out.Notes {
@@ -333,7 +337,7 @@ func (n *node) do(out consensus.Out) {
 			if n.life == life {
 				n.signed = row
 				send()
-			} else if n.life == life+1 && w.chance(300) { // the write completed just before the crash
+			} else if n.life == life+1 && w.chance(300) { // the write completed right before the crash
 				n.signed = row
 			}
 		})
@@ -346,8 +350,8 @@ func (n *node) do(out consensus.Out) {
 	}
 }
 
-// diskTime returns the time until a write has completed. Writes of one kind (busy or busyRow)
-// follow each other.
+// diskTime returns the time in ns until a write completes. Writes of the same kind (busy or
+// busyRow) are done one after another.
 func (n *node) diskTime(busy *int64) int64 {
 	w := n.w
 	d := w.between(w.s.Disk/4, w.s.Disk)

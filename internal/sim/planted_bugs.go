@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// Bug is a fault that can be planted in the nodes, to test that the checks find it.
+// Bug is a fault that can be planted in the nodes to test that the checks detect it.
 type Bug struct {
 	Name, Doc string
 	Bit       consensus.Planted
-	Scenario  string                         // the scenario in which it is found
-	spoil     func(n *node, in *apply.Input) // changes what a node applies; nil: nothing
+	Scenario  string                         // scenario in which the checks detect it
+	spoil     func(n *node, in *apply.Input) // changes the input of a node's chunks; nil: no change
 	refuse    func(n *node, b *primitives.Block) error
-	deaf      func(n *node, m consensus.Message) bool // drops a received message; nil: none
+	deaf      func(n *node, m consensus.Message) bool // whether to drop a received message; nil: drop none
 	witness   func(n *node, w *primitives.ChunkStateWitness) error
 }
 
@@ -67,7 +67,7 @@ var Bugs = []Bug{
 	}},
 }
 
-// BugOf returns a bug by its name. The empty name is no bug.
+// BugOf returns a bug by its name. The empty name gives the zero Bug, which is no bug.
 func BugOf(name string) (Bug, error) {
 	if name == "" {
 		return Bug{}, nil

@@ -12,11 +12,12 @@ import (
 )
 
 // shortKickout replaces the protocol's early kickout thresholds in scenarios with Dead or Slow
-// producers. With the protocol's, a kickout takes more than a thousand blocks.
+// producers. With the protocol's thresholds a kickout would take more than a thousand blocks.
 var shortKickout = earlykickout.Thresholds{GraceBlocks: 15, MinMissed: 3, MinProducedPercent: 80}
 
-// withholds returns whether a message is lost because its sender is a dead or slow chunk producer:
-// it is a part or witness of the sender's chunk (of every second one if it is slow).
+// withholds returns whether a message is lost because its sender is a dead or slow chunk producer.
+// That applies to the parts and the witness of the sender's chunks. A slow producer loses those of
+// every second height.
 func (n *node) withholds(m consensus.Message) bool {
 	s := &n.w.s
 	if n.index >= s.Dead+s.Slow {
@@ -36,12 +37,12 @@ func (n *node) withholds(m consensus.Message) bool {
 	return n.index < s.Dead || height%2 == 0
 }
 
-// producers compares the chunk producers that each node computes with those of refmodel.
+// producers compares the chunk producers that each node computes with those that refmodel computes.
 type producers struct {
 	c     *checks
 	model refmodel.Producers
 	known map[primitives.Hash]bool
-	lists int // pairs of a block and a shard with a non-empty list of kicked-out producers
+	lists int // number of pairs of a block and a shard with a non-empty blacklist
 }
 
 func (p *producers) init(c *checks) {
@@ -54,7 +55,7 @@ func (p *producers) init(c *checks) {
 		Epochs: map[[32]byte]*refmodel.ProducersEpoch{}}}
 }
 
-// adopted compares the producers of the chunks after a block that a node has imported.
+// adopted compares the producers of the next chunks on a block that a node has imported.
 func (p *producers) adopted(n *node, at *engine.BlockNode) {
 	err := n.engine.Epochs(func(m *epoch.Manager) error {
 		if err := p.add(n, m, at); err != nil {
@@ -88,7 +89,8 @@ func (p *producers) adopted(n *node, at *engine.BlockNode) {
 	}
 }
 
-// add passes a block to the model, after its ancestors that the model does not have.
+// add passes a block to the model. It first passes the block's ancestors that the model does not
+// have.
 func (p *producers) add(n *node, m *epoch.Manager, at *engine.BlockNode) error {
 	h := at.Header()
 	if p.known[at.Hash] {
@@ -117,7 +119,7 @@ func (p *producers) add(n *node, m *epoch.Manager, at *engine.BlockNode) error {
 	return nil
 }
 
-// learn passes an epoch to the model, if it does not have it.
+// learn passes an epoch to the model, if the model does not have it.
 func (p *producers) learn(m *epoch.Manager, id primitives.EpochID) error {
 	if p.model.Epochs[id] != nil {
 		return nil

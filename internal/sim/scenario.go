@@ -7,58 +7,58 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Scenario describes a cluster and its faults. Times are virtual time in ns. A pair is the range
-// from which a time is drawn. Faults happen in the first Faults ns only.
+// Scenario describes a cluster and its faults. Times are virtual, in ns. A time with two values is
+// drawn from that range. Faults happen only in the first Faults ns.
 type Scenario struct {
 	Name, Doc     string
-	Nodes, Shards int               // validators, shards
-	Epoch, Fold   primitives.Height // blocks of an epoch; final blocks between two advances of the flat head
-	Blocks        primitives.Height // final blocks until the load stops
+	Nodes, Shards int               // numbers of validators and of shards
+	Epoch, Fold   primitives.Height // blocks in an epoch; final blocks between two advances of the flat head
+	Blocks        primitives.Height // number of final blocks before the load stops
 	Load          int               // transactions per second of virtual time
 	Limit         int64             // the run fails if it takes longer
-	Patience      int64             // after the faults: the run fails if no block becomes final for so long
+	Patience      int64             // after Faults: the run fails if no block becomes final for this long
 
-	Latency  [2]int64 // of a message
-	Disk     int64    // the longest normal time of a disk write
-	JobTime  int64    // the longest time to apply a chunk
+	Latency  [2]int64 // delay of a message
+	Disk     int64    // maximum time of a disk write that is not slow
+	JobTime  int64    // maximum time of a job
 	Faults   int64    // duration of the faults
 	Drop     int      // thousandths of messages that are lost
 	Double   int      // thousandths of messages that are delivered twice
 	Late     int      // thousandths of messages that take up to three seconds more
-	SlowDisk int      // thousandths of writes that take a hundred times as long
-	Cuts     int      // partitions of the network into two
-	Crashes  int      // crashes of one node
-	Outages  int      // crashes of all nodes at once
-	Mute     [2]int64 // from the start: duration in which no node answers state requests for catchup; zero: none
+	SlowDisk int      // thousandths of disk writes that take a hundred times as long
+	Cuts     int      // number of partitions of the network into two
+	Crashes  int      // number of crashes of one node
+	Outages  int      // number of crashes of all nodes at once
+	Mute     [2]int64 // time from the start in which no node answers state requests of catchups; zero: none
 
 	Keep  int  // epochs that garbage collection keeps; 0: no garbage collection
-	Blind int  // validators, the last ones, that track no shard
+	Blind int  // the last Blind validators track no shard
 	Idle  bool // the Blind validators produce no blocks either
 	Calls bool // half of the transactions call contracts, and some deploy one
 
-	Followers int  // nodes without a validator, which track all shards
-	Each      int  // the least number of chunk producers of a shard; 0: 1
+	Followers int  // number of nodes that are not validators; they track all shards
+	Each      int  // minimum number of chunk producers of a shard; 0: 1
 	Shuffle   bool // chunk producers are assigned anew in each epoch
 	Own       bool // validators track only the shards for which they produce chunks
 	Splits    bool // shards are split repeatedly, once the validators have voted for the version with resharding
 
-	Saves     int      // thousandths of writes to the signing journal at which the node crashes, before or after the write
+	Saves     int      // thousandths of writes to the signing journal before or after which the node crashes
 	Byzantine bool     // the first validator is byzantine during Faults
-	Forms     bool     // the byzantine validator writes blocks and chunks in forms that nearcore's code never writes
-	Anchors   bool     // the byzantine validator sends chunk messages with wrong ancestors, or in the form of another version
-	Away      [2]int64 // duration for which the last node is down, starting in the first ten seconds; zero: it stays up
+	Forms     bool     // the byzantine validator's blocks and chunks have forms that nearcore never writes
+	Anchors   bool     // the byzantine validator sends chunk messages with wrong anchors, or in the form of another version
+	Away      [2]int64 // time for which the last node is down, once, starting in the first ten seconds; zero: never
 	Joiner    bool     // an additional node becomes a validator by staking
 	Keys      bool     // validators change their keys
 	Leaver    bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
 	Eager     bool     // blocks are produced as fast as possible (troupe.network.pace eager)
 
-	Version    primitives.ProtocolVersion // of the genesis; 0: the newest, or 85 with Splits
-	Upgrades   bool                       // validators vote for each version up to the newest, at times that the seed chooses
+	Version    primitives.ProtocolVersion // protocol version of the genesis; 0: the newest, or 85 with Splits
+	Upgrades   bool                       // validators vote for each version up to the newest, at times drawn from the seed
 	Universal  bool                       // half of the transactions create or use universal accounts
-	Dead, Slow int                        // the first Dead validators send no chunk, the next Slow ones every second one
+	Dead, Slow int                        // the first Dead validators send no chunk; the next Slow ones send every second chunk
 }
 
-// Scenarios lists the scenarios that seeds are run with.
+// Scenarios lists the scenarios. By default a seed chooses one (ScenarioOf).
 var Scenarios = []Scenario{
 	scenario("calm", "nothing goes wrong", func(*Scenario) {}),
 	scenario("lossy", "messages are lost, duplicated and delayed", func(s *Scenario) {
@@ -166,8 +166,8 @@ var Scenarios = []Scenario{
 		}),
 }
 
-// scenario returns the default scenario (four validators, four shards, epochs of twenty blocks)
-// after change.
+// scenario returns the default scenario, changed by change. The default has four validators, four
+// shards and epochs of twenty blocks.
 func scenario(name, doc string, change func(*Scenario)) Scenario {
 	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 20, Fold: 8, Blocks: 40, Load: 10, Limit: 300 * second, Patience: 60 * second,
 		Latency: [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 20 * second}
@@ -175,7 +175,7 @@ func scenario(name, doc string, change func(*Scenario)) Scenario {
 	return s
 }
 
-// ScenarioOf returns a scenario by its name. For the empty name the seed chooses one.
+// ScenarioOf returns a scenario by its name. If the name is empty, the seed chooses a scenario.
 func ScenarioOf(name string, seed uint64) (Scenario, error) {
 	if name == "" {
 		return Scenarios[seed%uint64(len(Scenarios))], nil
@@ -211,7 +211,7 @@ func (w *World) plan() {
 		w.at(begin+2*second, func() { w.comeBack(n, 0) })
 	}
 	if s.Byzantine {
-		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // it restarts as an honest node
+		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // the validator is honest after the restart
 	}
 	if s.Away[1] > 0 {
 		n, d := w.nodes[len(w.nodes)-1], w.between(s.Away[0], s.Away[1])
@@ -285,8 +285,8 @@ func (w *World) startIn(n *node, d int64) {
 	})
 }
 
-// Change replaces the numbers of nodes, shards and final blocks; 0 keeps the scenario's number. It
-// returns an error if the scenario cannot run with them.
+// Change sets the numbers of nodes, shards and final blocks. A 0 keeps the scenario's number.
+// Change returns an error if the scenario cannot run with these numbers.
 func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if nodes != 0 {
 		s.Nodes = nodes

@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// changes returns whether the node's tracked shards change with its chunk production assignment.
+// changes returns whether the node tracks other shards whenever it produces chunks of other shards.
 func (n *node) changes() bool { return n.w.s.Own && n.account != "" }
 
-// deal sets the shards that validators track at the start: those of the first two epochs.
+// deal sets the shards that each validator tracks at the start: those of its first two epochs.
 func (w *World) deal() error {
 	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingRelease}})
 	if err != nil {
@@ -55,8 +55,8 @@ func (w *World) deal() error {
 	})
 }
 
-// reshuffle runs the next step of the node's shard schedule (catch up, untrack) if no import is in
-// progress.
+// reshuffle runs the next step of the node's shard schedule (catch up, untrack) if no import is
+// running.
 func (n *node) reshuffle(life int) {
 	if n.core == nil || n.life != life || n.schedule == nil || !n.core.Idle() || n.adopts > 0 {
 		return
@@ -88,7 +88,7 @@ func (n *node) reshuffle(life int) {
 	n.step(life, consensus.Tick{})
 }
 
-// question is a request of the shard schedule to other nodes that was not answered yet.
+// question is a request of the shard schedule to other nodes. ask runs it.
 type question struct {
 	ask   func()
 	asked bool
@@ -101,8 +101,8 @@ func (q *question) run() {
 	}
 }
 
-// ask runs a request of the shard schedule after the latency of a round trip; it is used as
-// Schedule.Go. The answer is written to the store, so the request waits until no block is being
+// ask runs a request of the shard schedule after the latency of a round trip. It is the Schedule.Go
+// of the node. The request writes the answer to the store, so it waits until no block is being
 // written.
 func (n *node) ask(f func()) {
 	w, life, q := n.w, n.life, &question{ask: f}
@@ -110,7 +110,7 @@ func (n *node) ask(f func()) {
 	var answered func()
 	answered = func() {
 		switch {
-		case n.life != life: // the node was stopped, which has run the request
+		case n.life != life: // stop has already run the request
 		case n.adopts > 0:
 			w.after(ms, answered)
 		default:
@@ -123,11 +123,11 @@ func (n *node) ask(f func()) {
 	w.after(w.between(2*w.s.Latency[0], 2*w.s.Latency[1]), answered)
 }
 
-// source implements engine.PartSource: it gets states from the other nodes of the world.
+// source implements engine.PartSource. It reads states from the other nodes of the world.
 type source struct{ n *node }
 
-// each asks one node after the other, from a random one on, until one answers. It returns
-// engine.ErrNotYet if none does.
+// each calls ask for one node after another, starting at a random node, until a call returns no
+// error. It returns engine.ErrNotYet if all calls fail.
 func each[T any](s source, ask func(*node) (T, error)) (out T, err error) {
 	w := s.n.w
 	if s.n.core == nil || w.now < w.muted {
@@ -156,8 +156,8 @@ func (s source) State(_ context.Context, point primitives.Hash, shard primitives
 	})
 }
 
-// offered returns a block and the index of a shard in it, if the node serves that shard's state at
-// this sync point. Otherwise it returns engine.ErrNotYet.
+// offered returns the block point and the index of a shard in it, if the node serves that shard's
+// state at that sync point. Otherwise it returns engine.ErrNotYet.
 func (n *node) offered(point primitives.Hash, shard primitives.ShardID) (*engine.BlockNode, primitives.ShardIndex, error) {
 	list, err := n.offers.List()
 	if err != nil {
@@ -201,7 +201,7 @@ func (s source) Chunks(_ context.Context, block primitives.Hash, shard primitive
 	return each(s, func(n *node) ([]*primitives.Chunk, error) { return n.engine.ChunksFor(block, shard) })
 }
 
-// Refused implements engine.PartSource. It is a violation, because no node serves false states.
+// Refused implements engine.PartSource. A call is a violation, because no node serves false states.
 func (s source) Refused(point primitives.Hash, shard primitives.ShardID, err error) {
 	s.n.w.check.fail("%s received a false state of shard %d at %v: %v", s.n.name, shard, point, err)
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// memory caches results of signature checks. Each signature is checked by every node of a world,
-// and by worlds that run in parallel. The key is a hash of the signature, the public key and the
-// data.
+// memory caches results of signature checks. All nodes of a world check the same signatures, and so
+// do worlds that run in parallel. The key is a hash of the signature, the public key and the data.
 type memory struct {
 	mu  sync.Mutex
 	was map[[32]byte]bool
@@ -17,7 +16,7 @@ type memory struct {
 
 var memories [16]memory
 
-// mostRemembered is the number of results that a memory holds before it starts empty again.
+// mostRemembered is the number of results in a memory at which it is emptied.
 const mostRemembered = 1 << 14
 
 func remembered(key [32]byte, find func() bool) bool {
@@ -39,13 +38,13 @@ func remembered(key [32]byte, find func() bool) bool {
 }
 
 // sign returns a simulated signature: a hash of the public key and the data. It is cheap, and
-// enough here because byzantine nodes of this world sign with their own keys only.
+// suffices because byzantine validators here sign only with their own keys.
 func sign(k primitives.PublicKey, data []byte) primitives.Signature {
 	out := signature(k, data)
 	return primitives.Signature(out[:])
 }
 
-// signature returns the bytes of sign without allocating.
+// signature returns the bytes of sign's result without allocating.
 func signature(k primitives.PublicKey, data []byte) (out [65]byte) {
 	h := sha256.New()
 	var key [80]byte
@@ -55,11 +54,11 @@ func signature(k primitives.PublicKey, data []byte) (out [65]byte) {
 	h.Sum(out[1:1])
 	second := sha256.Sum256(out[1:33])
 	copy(out[33:], second[:])
-	out[64] &= 0x1f // a scalar of ed25519 is below 2^253
+	out[64] &= 0x1f // keeps the ed25519 scalar below 2^253
 	return out
 }
 
-// verify checks a simulated signature, or a real one of an unknown key.
+// verify checks a simulated signature if secretOf made the key, otherwise a real signature.
 func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	if known(k) {
 		out := signature(k, data)
@@ -87,7 +86,8 @@ var (
 	owners = map[primitives.PublicKey]bool{}
 )
 
-// secretOf returns the key of an account, derived from its name. It signs with sign.
+// secretOf returns the key of an account. The key is derived from the account's name and signs with
+// sign.
 func secretOf(id primitives.AccountID) primitives.SecretKey {
 	keysMu.Lock()
 	defer keysMu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// signs records what was signed, by signer, to detect contradicting signatures.
+// signs records the signatures of honest nodes, to detect contradicting ones.
 type signs struct {
 	c      *checks
 	blocks map[blockKey]primitives.Hash
 	chunks map[chunkKey]primitives.Hash
 	judged map[chunkKey]primitives.Hash
 	votes  map[primitives.AccountID]*voted
-	honest map[primitives.Hash]bool // hashes of blocks and chunks that honest nodes made
+	honest map[primitives.Hash]bool // hashes of the blocks and chunks that honest nodes produced
 }
 
 type blockKey struct {
@@ -26,14 +26,13 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
-	// set for endorsements only: a misnumbered chunk may name a height of another epoch
-	epoch primitives.EpochID
+	epoch  primitives.EpochID // zero except for endorsements: a misnumbered chunk's height may be of another epoch
 }
 
-// voted holds a validator's approvals: the endorsed block by target height, and its skips as pairs
-// of heights (from, to).
+// voted contains a validator's approvals: endorsements of blocks, and skips as pairs of heights
+// (from, to).
 type voted struct {
-	endorsed map[primitives.Height]primitives.Hash // by target height: the endorsed block has height target-1
+	endorsed map[primitives.Height]primitives.Hash // by target height; the endorsed block has height target-1
 	skips    map[[2]primitives.Height]bool
 }
 
@@ -42,7 +41,7 @@ func (s *signs) init(c *checks) {
 		votes: map[primitives.AccountID]*voted{}, honest: map[primitives.Hash]bool{}}
 }
 
-// made returns whether a refusal is of a block, chunk or witness that an honest node made.
+// made returns whether the refused block, chunk or witness is from an honest node.
 func (s *signs) made(refused error) bool {
 	var b *consensus.Refusal
 	var c *consensus.ChunkRefusal
@@ -62,7 +61,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 		}
 		s.blocks[k], s.honest[hash] = hash, true
 		s.within(n, m)
-	case *primitives.PartialChunk: // only the chunk's producer sends it
+	case *primitives.PartialChunk: // only the chunk producer sends it
 		hash := m.Header.ChunkHash()
 		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "produced")
 		s.honest[hash] = true
@@ -75,8 +74,8 @@ func (s *signs) said(n *node, m consensus.Message) {
 	}
 }
 
-// within records the endorsements in a block. The block producer's own ones may be sent nowhere
-// else.
+// within records the endorsements in a block. The block producer's own endorsements may occur only
+// there.
 func (s *signs) within(n *node, b *primitives.Block) {
 	for i, h := range b.Body.Chunks {
 		if h.HeightIncluded != b.Header.Height || i >= len(b.Body.ChunkEndorsements) {
@@ -102,8 +101,8 @@ func (s *signs) once(of map[chunkKey]primitives.Hash, k chunkKey, hash primitive
 	of[k] = hash
 }
 
-// vote checks an approval against the earlier ones of its validator, which may endorse one block
-// per height only, and no block between two heights of a skip.
+// vote checks an approval against its validator's earlier approvals. A validator may endorse only
+// one block of each height, and no block between the two heights of a skip.
 func (s *signs) vote(a *primitives.Approval) {
 	v := s.votes[a.AccountID]
 	if v == nil {

@@ -9,30 +9,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// form is a variation of a block that nearcore's code never writes. Every node must accept a valid
-// form and refuse an invalid one, as neard does.
+// form is a variation of a block that nearcore never writes. Every node must accept a valid form
+// and refuse an invalid one, as neard does.
 type form struct {
 	name  string
-	right bool // whether it is valid; V7 headers are valid before version 87 only
-	// change varies a block whose header and body are copies. It returns false if it cannot.
+	right bool // the form is valid; for V7 only before version 87
+	// change varies a block, whose header and body are copies. It returns false if it does not
+	// apply.
 	change func(w *World, b *primitives.Block) bool
 }
 
-// Lengths far above those of honest blocks. A challenge of this size (bytes) exceeds what is kept
-// of a block of an unknown epoch; with so many statistics a header has 160 KB.
+// Lengths far above those in honest blocks.
 const (
-	longChallenge = 1_200_000
-	longStats     = 20_000
+	longChallenge = 1_200_000 // bytes; exceeds what a node keeps of a block of an unknown epoch
+	longStats     = 20_000    // number of statistics, which makes a header of 160 KB
 )
 
-// created and unendorsed name blocks that include a misnumbered chunk: with enough endorsements
-// (valid), and with too few (invalid).
+// Forms of blocks that include a misnumbered chunk.
 const (
-	created    = "created"
-	unendorsed = "unendorsed"
+	created    = "created"    // with enough endorsements: valid
+	unendorsed = "unendorsed" // with too few endorsements: invalid
 )
 
-// since87 is the suffix of the names of forms that are invalid from version 87 on.
+// since87 is the suffix in the names of forms that are invalid because the version is 87 or later.
 const since87 = ", since 87"
 
 // forms lists all forms except created and unendorsed.
@@ -53,7 +52,7 @@ var forms = []form{
 		b.Header.Version = primitives.HeaderV1
 		return true
 	}},
-	{"V5, no split", false, func(_ *World, b *primitives.Block) bool { // the header must be V6 to have the split
+	{"V5, no split", false, func(_ *World, b *primitives.Block) bool { // only a V6 header can contain the split
 		b.Header.Version = primitives.HeaderV5
 		return b.Header.ShardSplit != nil
 	}},
@@ -68,7 +67,7 @@ var forms = []form{
 		}
 		return true
 	}},
-	{"bits", false, func(w *World, b *primitives.Block) bool { // endorsements missing for a new chunk, or present for an old one
+	{"bits", false, func(w *World, b *primitives.Block) bool { // none for a new chunk, or some for an old one
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		if i := w.rng.IntN(len(list)); len(list[i]) > 0 {
 			list[i] = nil
@@ -78,7 +77,7 @@ var forms = []form{
 		b.Header.ChunkEndorsements = list
 		return true
 	}},
-	{"other bits", false, func(w *World, b *primitives.Block) bool { // one byte more than the chunk validators need
+	{"other bits", false, func(w *World, b *primitives.Block) bool { // a byte too many for the chunk validators
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		i := w.rng.IntN(len(list))
 		if len(list[i]) == 0 {
@@ -88,7 +87,7 @@ var forms = []form{
 		b.Header.ChunkEndorsements = list
 		return true
 	}},
-	{"other body", false, func(_ *World, b *primitives.Block) bool { // it does not match the hash in the header
+	{"other body", false, func(_ *World, b *primitives.Block) bool { // does not match the hash in the header
 		hash := b.Header.BlockBodyHash
 		challenged(b, 1, 8)
 		b.Header.BlockBodyHash = hash
@@ -96,7 +95,7 @@ var forms = []form{
 	}},
 }
 
-// seventh turns a header into V7, with so many endorsement statistics, which nodes ignore.
+// seventh makes the header V7, with the given number of endorsement statistics. Nodes ignore these.
 func seventh(w *World, b *primitives.Block, stats int) bool {
 	b.Header.Version, b.Header.CertifiedEpochID = primitives.HeaderV7, primitives.Hash{byte(stats)}
 	b.Header.EndorsementStats = make([]primitives.EndorsementStats, stats)
@@ -106,8 +105,8 @@ func seventh(w *World, b *primitives.Block, stats int) bool {
 	return true
 }
 
-// refusesV7 returns whether a header must be refused because it is V7 and its epoch has version 87
-// or later.
+// refusesV7 returns whether nodes must refuse a header because it is V7 and its epoch has version
+// 87 or later.
 func (n *node) refusesV7(h *primitives.BlockHeader) bool {
 	var pv primitives.ProtocolVersion
 	err := n.engine.Epochs(func(m *epoch.Manager) (err error) {
@@ -117,8 +116,8 @@ func (n *node) refusesV7(h *primitives.BlockHeader) bool {
 	return err == nil && pv >= 87 && h.Version == primitives.HeaderV7
 }
 
-// challenged adds challenges to a body: count double-sign challenges with undecodable headers, the
-// first of size bytes.
+// challenged sets a body's challenges to count double-sign challenges. Their headers cannot be
+// decoded; the first header of each has size bytes.
 func challenged(b *primitives.Block, count, size int) bool {
 	raw := borsh.AppendUint32(nil, uint32(count))
 	for range count {
@@ -130,8 +129,8 @@ func challenged(b *primitives.Block, count, size int) bool {
 	return true
 }
 
-// write returns a block in another form, signed by its producer and decoded from its encoding. nil
-// means that the form does not apply to this block.
+// write returns a block in another form, signed by its producer. The result is decoded from its
+// encoding if nodes can decode it. nil: the form does not apply to this block.
 func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Block {
 	header := *b.Header
 	x := &primitives.Block{Header: &header, Body: b.Body}
@@ -154,8 +153,8 @@ func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Bloc
 	return &came
 }
 
-// reform sends the byzantine validator's block in one or two other forms: each node gets one of the
-// variants (one of which may be the original), or both. It returns false if it sent nothing.
+// reform sends the byzantine validator's block in two variants. One of them may be the original.
+// Each node gets one variant or both. reform returns false if it sent nothing.
 func (x *network) reform(from *node, m *primitives.Block) bool {
 	w := x.w
 	base, what := x.include(from, m)
@@ -181,7 +180,7 @@ func (x *network) reform(from *node, m *primitives.Block) bool {
 		w.check.verdicts.say(base, "", what != unendorsed, what)
 		said = append(said, base)
 	}
-	one := w.chance(500) // all nodes get the first variant
+	one := w.chance(500) // all nodes get only the first variant
 	for _, n := range w.nodes {
 		if n == from {
 			continue

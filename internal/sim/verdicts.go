@@ -8,22 +8,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Tally counts blocks or chunks of one form: those that were sent, those in final blocks, and those
-// that a node refused.
+// Tally counts blocks or chunks of one form: how many were sent (Said), are in final blocks
+// (Taken), and were refused by a node.
 type Tally struct{ Said, Taken, Refused int }
 
 // misnumberedChunk is the name of misnumbered chunks in tallies.
 const misnumberedChunk = "chunk"
 
-// verdicts checks that all nodes agree on blocks and chunks: none accepts what another has refused.
-// It also checks that valid variants of the byzantine validator's blocks are accepted and invalid
-// ones refused.
+// verdicts checks that all nodes agree on blocks and chunks: no node accepts what another has
+// refused. It also checks that nodes accept valid variants of the byzantine validator's blocks and
+// refuse invalid ones.
 type verdicts struct {
 	c           *checks
 	said        map[primitives.Hash]*sentVariant
-	copies      map[primitives.Hash]string               // forms of blocks that were sent with a body that does not match the header
-	bad         map[primitives.Hash]primitives.AccountID // refused blocks and chunks, with the first node that refused one
-	good        map[primitives.Hash]primitives.AccountID // accepted blocks and chunks, with the first node that accepted one
+	copies      map[primitives.Hash]string               // forms of blocks sent with a body that does not match the header
+	bad         map[primitives.Hash]primitives.AccountID // refused blocks and chunks; first node that refused each
+	good        map[primitives.Hash]primitives.AccountID // accepted blocks and chunks; first node that accepted each
 	misnumbered map[primitives.Hash]*misnumbered
 	tally       map[string]Tally
 }
@@ -39,7 +39,7 @@ func (v *verdicts) init(c *checks) {
 		good: map[primitives.Hash]primitives.AccountID{}, misnumbered: map[primitives.Hash]*misnumbered{}, tally: map[string]Tally{}}
 }
 
-// count adds to a tally.
+// count adds by to the tally of a form. The empty name has no tally.
 func (v *verdicts) count(name string, by Tally) {
 	if name != "" {
 		t := v.tally[name]
@@ -47,11 +47,12 @@ func (v *verdicts) count(name string, by Tally) {
 	}
 }
 
-// say records a block that the byzantine validator sends, in the named form (empty: the usual one).
-// chunks is created or unendorsed if it includes misnumbered chunks, else empty.
+// say records a block that the byzantine validator sends. form is empty for the usual form. right
+// means that the block is valid. chunks is created or unendorsed if the block includes misnumbered
+// chunks, otherwise empty.
 func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks string) {
 	hash := b.Hash()
-	if b.Body.Hash() != b.Header.BlockBodyHash { // a valid block has the same hash
+	if b.Body.Hash() != b.Header.BlockBodyHash { // a valid block may have the same hash
 		v.copies[hash] = form
 		v.count(form, Tally{Said: 1})
 		return
@@ -75,7 +76,7 @@ func (v *verdicts) created(s *misnumbered) {
 	v.count(misnumberedChunk, Tally{Said: 1})
 }
 
-// refused handles a refusal that a node reports.
+// refused handles a node's refusal of a block, chunk or witness.
 func (v *verdicts) refused(n *node, err error) {
 	var b *consensus.Refusal
 	var c *consensus.ChunkRefusal
@@ -120,7 +121,7 @@ func (v *verdicts) refuse(n *node, hash primitives.Hash, err error) {
 
 // taken handles a block that a node has imported.
 func (v *verdicts) taken(n *node, b *primitives.Block) {
-	if n.misbehaves() { // it may endorse anything
+	if n.misbehaves() { // a misbehaving node may accept anything
 		return
 	}
 	hash := b.Hash()
@@ -144,7 +145,7 @@ func (v *verdicts) take(n *node, hash primitives.Hash) {
 	}
 }
 
-// final counts a final block and its misnumbered chunks.
+// final counts a final block and its misnumbered chunks as taken.
 func (v *verdicts) final(b *primitives.Block) {
 	if s := v.said[b.Hash()]; s != nil {
 		for _, name := range s.names {

@@ -19,56 +19,56 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Units of virtual time, ns.
+// Units of virtual time, in ns.
 const (
 	ms     int64 = 1_000_000
 	second       = 1000 * ms
 )
 
-// begin is the time of the genesis and of the nodes' first start.
+// begin is the virtual time of the genesis and of the first start of the nodes.
 const begin int64 = 1_800_000_000 * second
 
-// Options selects what to run.
+// Options configures a run.
 type Options struct {
 	Seed     uint64
 	Scenario Scenario
 	Bug      Bug
-	Trace    io.Writer // receives all lines of the trace; nil: Result.Tail has the last ones
+	Trace    io.Writer // gets all lines of the trace; nil: only Result.Tail has lines
 }
 
 // Result is the result of a run.
 type Result struct {
-	Hash          [32]byte // of all events: equal seeds give equal hashes
-	Violation     error    // the first violation of an invariant; nil: none
+	Hash          [32]byte // hash of all events; equal seeds give equal hashes
+	Violation     error    // first violation of an invariant; nil: none
 	Height        primitives.Height
 	Final         primitives.Height
 	Epochs        int
-	Time          int64 // virtual time of the run, ns
+	Time          int64 // virtual time of the run, in ns
 	Events        int
 	Messages      int
-	Receipts      int // applied in final blocks
+	Receipts      int // number of transactions and receipts applied in final blocks
 	Crashes       int
-	FalseMessages int // false messages that the byzantine validator made
+	FalseMessages int // number of false messages that the byzantine validator has made
 	Shards        int // number of shards at the end
-	Universal     int // universal accounts after the last final block
+	Universal     int // number of universal accounts after the last final block
 	// Versions are the protocol versions of final blocks, ascending.
 	Versions []primitives.ProtocolVersion
-	Moves    int               // changes of tracked shards
-	Missed   int               // heights without a block, below the final one
-	Gaps     int               // chunks missing in final blocks
+	Moves    int               // number of changes of a node's tracked shards
+	Missed   int               // number of heights without a block, below the last final block
+	Gaps     int               // number of chunks that are missing in final blocks
 	LastGap  primitives.Height // height of the last final block with a missing chunk; 0: none
-	Lists    int               // pairs of a block and a shard with a non-empty list of kicked-out producers
+	Lists    int               // number of pairs of a block and a shard with a non-empty blacklist
 	Anchored Anchored
 	Endorsed map[primitives.AccountID]Share
 	Forms    map[string]Tally // by form, see Scenario.Forms
 	Tail     []string         // last lines of the trace
 }
 
-// Share counts a validator's endorsements in final blocks (Made), and those expected (Due), which
-// include endorsements of missing chunks.
+// Share counts a validator's endorsements in final blocks (Made), and the expected ones (Due).
+// Expected are also endorsements of chunks that are missing.
 type Share struct{ Made, Due int }
 
-// happening is an event in the heap.
+// happening is an event in the heap. Events of equal time run in the order of seq.
 type happening struct {
 	at  int64
 	seq uint64
@@ -101,8 +101,8 @@ type World struct {
 	agenda  agenda
 	chain   *engine.ChainSpec
 	genesis *genesis.Genesis
-	// upgrades is the schedule by which nodes vote for versions; nil: they vote for the newest at
-	// once.
+	// upgrades is the schedule by which nodes vote for versions. nil: they vote for the newest
+	// version at once.
 	upgrades *epoch.UpgradeSchedule
 	nodes    []*node
 	byName   map[primitives.AccountID]*node
@@ -115,15 +115,15 @@ type World struct {
 	result   Result
 }
 
-// delays are the Doomslug delays of neard.
+// delays are the doomslug delays of neard.
 var delays = doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms, ChunkWait: [2]uint64{1, 3}}
 
 // names are the validators' names. Their first letters are spread over the alphabet, so that with
-// few shards each has some of the accounts.
+// few shards each shard has some of the accounts.
 var names = []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
 
-// seats is the number of block producer seats, and so of the parts of a chunk. Five of 16 parts are
-// needed, so more than one validator has to send its parts.
+// seats is the number of block producer seats. A chunk has as many parts. Five of 16 parts suffice
+// to decode a chunk, so more than one validator must send parts.
 const seats = 16
 
 // users is the number of accounts that send transactions.
@@ -190,7 +190,7 @@ func (w *World) build() error {
 	if s.Eager {
 		g.Config.NumBlockProducerSeats = uint64(s.Nodes)
 	}
-	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // they get the smallest stakes, so that they are no chunk producers
+	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // the smallest stakes, so that these are not chunk producers
 		lessen(g, i)
 	}
 	w.genesis = g
@@ -244,8 +244,8 @@ func (w *World) build() error {
 	return nil
 }
 
-// votes draws when the validators begin to vote for each version above that of the genesis. Times
-// are within the time of faults and may be close together.
+// votes draws the times at which validators begin to vote for each version above that of the
+// genesis. The times are within Scenario.Faults and may be close together.
 func (w *World) votes(genesis primitives.ProtocolVersion) (*epoch.UpgradeSchedule, error) {
 	newest := parameters.Newest(primitives.NumberingRelease)
 	times := make([]int64, newest-genesis)
@@ -265,7 +265,7 @@ func (w *World) add(n *node) {
 	w.byName[n.name] = n
 }
 
-// lessen reduces a validator's stake to a fifth.
+// lessen reduces a validator's stake to 10 million NEAR.
 func lessen(g *genesis.Genesis, i int) {
 	v := &g.Config.Validators[i]
 	less := primitives.NEAR(10_000_000)
@@ -285,7 +285,7 @@ func (w *World) close() {
 	}
 }
 
-// at schedules do for time t, or for now if t is over.
+// at schedules do for virtual time t, or for now if t has passed.
 func (w *World) at(t int64, do func()) {
 	w.seq++
 	heap.Push(&w.agenda, happening{max(t, w.now), w.seq, do})
@@ -340,10 +340,10 @@ func (w *World) measure() {
 	w.check.measure(&w.result)
 }
 
-// chance returns true with a probability in thousandths.
+// chance returns true with a probability of that many thousandths.
 func (w *World) chance(thousandths int) bool { return w.rng.IntN(1000) < thousandths }
 
-// between draws a number from lo on, below hi.
+// between draws a number from lo to hi-1. If hi is not above lo, it returns lo.
 func (w *World) between(lo, hi int64) int64 {
 	if hi <= lo {
 		return lo
@@ -351,7 +351,7 @@ func (w *World) between(lo, hi int64) int64 {
 	return lo + w.rng.Int64N(hi-lo)
 }
 
-// trace holds the last lines of the trace and the hash of all of them.
+// trace contains the last lines of the trace, and the hash of all lines.
 type trace struct {
 	hash hash.Hash
 	to   io.Writer
@@ -359,7 +359,7 @@ type trace struct {
 	n    int
 }
 
-// tail is the number of lines that are kept.
+// tail is the number of lines that a trace keeps.
 const tail = 400
 
 func (t *trace) lines() (out []string) {
@@ -381,7 +381,7 @@ func (w *World) say(who primitives.AccountID, format string, args ...any) {
 	}
 }
 
-// tell writes a line to Options.Trace only.
+// tell writes a line only to Options.Trace, which must not be nil.
 func (w *World) tell(who primitives.AccountID, format string, args ...any) {
 	_, _ = fmt.Fprintln(w.trace.to, w.line(who, format, args...))
 }
