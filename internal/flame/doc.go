@@ -1,5 +1,5 @@
-// Package flame turns what a traced call did, in the order in which it did it, into a profile that
-// speedscope or pprof opens.
+// Package flame records the function calls of a traced contract call, in order, in a profile that
+// speedscope and pprof can open.
 //
 //	in      Begin and End of functions, with the gas burnt so far
 //	out     WriteSpeedscope: every call in order, with the burnt gas as the time axis; WritePprof:

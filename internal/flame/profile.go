@@ -1,20 +1,20 @@
 package flame
 
-// Max is how many function calls a Profile records by default. Further calls are counted as part
-// of their callers. As JSON, Max calls take some 5 MB, far more than a person looks at.
+// Max is the default of Profile.Max. As JSON, Max calls take some 5 MB, far more than a person
+// looks at.
 const Max = 1 << 16
 
-// Profile is one line of gas: a call of a contract.
+// Profile holds the function calls of one contract call, with the burnt gas as time axis.
 type Profile struct {
 	Name    string
-	Max     int // calls that it takes
+	Max     int // maximum number of recorded calls; further calls count as part of their callers
 	frames  []string
 	indexes map[string]int
 	events  []event
-	stack   []int // frames that are open
-	skipped int   // calls that are open and were not recorded
+	stack   []int // frames of the open calls
+	skipped int   // number of open calls that were not recorded
 	at      uint64
-	Dropped int // calls that were not recorded
+	Dropped int // number of calls that were not recorded
 }
 
 type event struct {
@@ -27,7 +27,7 @@ type event struct {
 func New(name string) *Profile { return &Profile{Name: name, Max: Max, indexes: map[string]int{}} }
 
 // Begin records that a function is entered when at gas has been burnt. If at is less than in the
-// previous event, the value of that event is used.
+// previous event, Begin uses the value of that event.
 func (p *Profile) Begin(name string, at uint64) {
 	p.at = max(p.at, at)
 	if p.skipped > 0 || len(p.events) >= 2*p.Max {
@@ -44,7 +44,7 @@ func (p *Profile) Begin(name string, at uint64) {
 	p.events = append(p.events, event{i, true, p.at})
 }
 
-// End records that the function that was entered last returns.
+// End records that the function that was entered last returns when at gas has been burnt.
 func (p *Profile) End(at uint64) {
 	p.at = max(p.at, at)
 	if p.skipped > 0 {
@@ -65,23 +65,23 @@ func (p *Profile) Close(at uint64) {
 	p.at = max(p.at, at)
 }
 
-// Calls is how many calls were recorded.
+// Calls returns the number of recorded calls.
 func (p *Profile) Calls() int { return len(p.events) / 2 }
 
-// Gas is how much was burnt at the last event.
+// Gas returns the gas burnt at the last event.
 func (p *Profile) Gas() uint64 { return p.at }
 
-// Depth is how many functions are open.
+// Depth returns the number of functions that are open.
 func (p *Profile) Depth() int { return len(p.stack) + p.skipped }
 
-// sample is gas that a stack burnt itself.
+// sample is the gas that the innermost function of a stack burnt itself.
 type sample struct {
 	stack []int // outermost first
 	gas   uint64
 	calls int64
 }
 
-// samples adds the events up by stack, in the order in which stacks were first seen.
+// samples sums the events by stack, in the order in which the stacks first occur.
 func (p *Profile) samples() []*sample {
 	type node struct {
 		sample   *sample

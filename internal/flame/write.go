@@ -58,7 +58,7 @@ func WriteSpeedscope(w io.Writer, profiles []*Profile) error {
 	return json.NewEncoder(w).Encode(&out)
 }
 
-// ReadSpeedscope reads what WriteSpeedscope wrote.
+// ReadSpeedscope reads a file that WriteSpeedscope wrote.
 func ReadSpeedscope(r io.Reader) ([]*Profile, error) {
 	var in speedscope
 	if err := json.NewDecoder(r).Decode(&in); err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 )
 
-// chunkWitnesses builds the state witness of each new chunk of a block, encodes and decodes it, and
-// checks it as a chunk validator does, without state and with it.
+// chunkWitnesses builds the state witness of each new chunk of a block, then encodes and decodes
+// it. It validates the witness as a chunk validator does, both without access to the state and with
+// access.
 func (r *runner) chunkWitnesses(entry *engine.BlockNode) error {
 	if entry.Header().PrevHash.IsZero() {
 		return nil

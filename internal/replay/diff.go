@@ -19,8 +19,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s%s\n  got  %s\n  want %s", d.Where, d.Path, d.Got, d.Want)
 }
 
-// DiffJSON compares two JSON texts, key by key, numbers as written, and returns at most limit
-// differences.
+// DiffJSON compares two JSON texts, key by key, and returns at most limit differences. Numbers are
+// compared as text.
 func DiffJSON(where string, got, want []byte, limit int) []Difference {
 	if bytes.Equal(got, want) {
 		return nil
@@ -66,7 +66,7 @@ func clip(b []byte) string {
 	return string(b)
 }
 
-// walk calls found for each leaf that differs; it stops when found says so.
+// walk calls found for each leaf that differs. It stops when found returns true.
 func walk(path string, g, w any, found func(string, any, any) bool) bool {
 	switch wv := w.(type) {
 	case map[string]any:
@@ -117,7 +117,7 @@ func walk(path string, g, w any, found func(string, any, any) bool) bool {
 		}
 		return true
 	default:
-		switch g.(type) { // a map or slice is never equal to a scalar, and must not be compared with ==
+		switch g.(type) { // a map or slice never equals a scalar, and == on maps or slices panics
 		case map[string]any, []any:
 			return found(path, g, w)
 		}

@@ -35,7 +35,7 @@ type BlockLine struct {
 	Given GivenBlock
 }
 
-// GivenBlock has the fields of a block that cannot be computed from its parent, and its hash.
+// GivenBlock has the hash of a block and the fields that cannot be computed from its parent.
 type GivenBlock struct {
 	Author string `json:"author"`
 	Chunks []struct {
@@ -59,7 +59,8 @@ type GivenBlock struct {
 	} `json:"header"`
 }
 
-// byteNumber is a byte in JSON. A []byteNumber is an array of numbers, unlike a []byte.
+// byteNumber is a byte in JSON. A []byteNumber is an array of numbers in JSON; a []byte would be a
+// base64 string.
 type byteNumber uint16
 
 // ChunkLine is a recorded chunk.
@@ -79,8 +80,8 @@ type ChangesLine struct {
 type EpochLine struct {
 	EpochID    primitives.Hash
 	Validators json.RawMessage
-	At         primitives.Height // height of the next recorded block after the reply
-	Blocks     uint64            // sum of the validators' expected blocks
+	At         primitives.Height // height of the first recorded block after the reply
+	Blocks     uint64            // sum of the expected blocks of all validators
 }
 
 // LightLine is a reply of the method `next_light_client_block`.
@@ -263,8 +264,8 @@ func (rec *Recording) add(line []byte) error {
 	return nil
 }
 
-// lightsWithin returns the light client replies that concern recorded blocks. The recorded chain may
-// have advanced beyond the last recorded block before the recorder sent its last requests.
+// lightsWithin returns the light client replies about recorded blocks. When the recorder sent its
+// last requests, the chain may already have been beyond the last recorded block.
 func (rec *Recording) lightsWithin() []LightLine {
 	last := primitives.Height(0)
 	if n := len(rec.Blocks); n > 0 {
@@ -277,15 +278,15 @@ func (rec *Recording) lightsWithin() []LightLine {
 	return rec.Lights[:i]
 }
 
-// epochsWithin returns the validators replies that concern recorded blocks only. A reply about the
-// last epoch is left out if it counts more blocks than were recorded.
+// epochsWithin returns the validators replies about recorded blocks. It leaves out a reply about
+// the last epoch that counts more blocks than were recorded.
 func (rec *Recording) epochsWithin() []EpochLine {
 	n := len(rec.Blocks)
 	if n == 0 {
 		return rec.Epochs
 	}
 	last := &rec.Blocks[n-1].Given.Header
-	heights := last.Height + 1 // of the last epoch
+	heights := last.Height + 1 // number of heights in the last epoch
 	for i := n - 1; i >= 0; i-- {
 		if h := &rec.Blocks[i].Given.Header; h.EpochID != last.EpochID {
 			heights = last.Height - h.Height

@@ -25,21 +25,21 @@ import (
 // Options configure a replay.
 type Options struct {
 	Par         apply.Par         // nil: receipts are applied one by one
-	VM          action.VM         // nil: a new one for this replay
-	StateBytes  uint64            // memory for the tries; 0: no bound
+	VM          action.VM         // nil: a new VM for this replay
+	StateBytes  uint64            // bytes of memory for the tries; 0: no bound
 	Tries       trie.Options      // options of the engine's tries
 	EpochConfig map[string][]byte // files of <home>/epoch_configs
 	Open        func(storage.Options) (*storage.Store, error)
 	RestartAt   primitives.Height            // close and reopen the store after the block of this height; 0: never
-	Restart     func(primitives.Height) bool // the same, after each block for which it returns true; nil: never
+	Restart     func(primitives.Height) bool // the same after each block for which it returns true; nil: never
 	Progress    func(done, all int)          // called after each block; nil: not called
-	MaxFindings int                          // stop after so many differences; 0: 20
-	BlockEnd    func(h primitives.Height)    // for tests that kill the process
-	End         func(*engine.Engine) error   // called before the engine is closed; may be nil
-	Witnesses   bool                         // apply every chunk again from its own proof
+	MaxFindings int                          // number of differences after which the replay stops; 0: 20
+	BlockEnd    func(h primitives.Height)    // called after each block, for tests; nil: not called
+	End         func(*engine.Engine) error   // called before the engine is closed; nil: not called
+	Witnesses   bool                         // apply every chunk again from its state proof
 
-	// behind is called after each imported block, which need not be the head at that time. It is
-	// for tests; nil: not called.
+	// behind, for tests, is called after each imported block. That block need not be the head at
+	// that time. nil: not called.
 	behind    func(*runner, *primitives.Block, []*primitives.Chunk) error
 	tracks    engine.Track // for tests: the tracked shards; nil: all
 	snapshots bool         // for tests: keep state snapshots
@@ -48,22 +48,23 @@ type Options struct {
 // Report is the result of a replay.
 type Report struct {
 	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // numbers of compared items
-	// replies about blocks after the last recorded one, which were not compared
+	// Beyond is the number of replies about blocks after the last recorded one, which were not
+	// compared.
 	Beyond int
-	// transitions that were applied from their proofs, and how many of them were shard splits (one for
-	// each child)
+	// Transitions is the number of state transitions that were applied from their proofs. Splits is
+	// the number of shard splits among them; a split counts once per child.
 	Transitions, Splits int
-	Witnesses, Implicit int // state witnesses that were built and checked; implicit transitions in them
+	Witnesses, Implicit int // state witnesses that were checked; implicit transitions in them
 	Roots               []primitives.Hash
 	Evicted             uint64 // bytes of trie nodes that were evicted from memory
 	Findings            []Difference
-	// Unkeyed is the first validator whose key is not in the recording; empty: all keys are. Without
-	// all keys, blocks cannot be signed again: the replay imports the recorded headers, which
-	// checks them against the results of execution.
+	// Unkeyed is the first validator whose key is not in the recording; empty: all keys are.
+	// Without all keys, the replay cannot sign blocks. It then imports the recorded headers, and
+	// the import checks them against the results of execution.
 	Unkeyed primitives.AccountID
 }
 
-// unkeyedError means that a validator must sign and the recording does not have its key.
+// unkeyedError means that a validator must sign whose key is not in the recording.
 type unkeyedError struct{ account primitives.AccountID }
 
 func (e *unkeyedError) Error() string {
@@ -80,11 +81,12 @@ type runner struct {
 	e      *engine.Engine
 	vm     action.VM
 	keys   map[primitives.AccountID]primitives.SecretKey
-	told   bool // keys are missing: import the recorded headers instead of signing new ones
+	told   bool // keys are missing: the replay imports the recorded headers instead of signing new ones
 	proven map[*engine.Transition]bool
 }
 
-// Run replays a recording and compares all results. Differences are in the report, not an error.
+// Run replays a recording and compares all results. Differences are in the Report, not in the
+// error.
 func Run(rec *Recording, o Options) (*Report, error) {
 	if o.MaxFindings == 0 {
 		o.MaxFindings = 20
@@ -152,7 +154,7 @@ func (r *runner) open() (err error) {
 	}
 	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries, Tracks: r.o.tracks, Snapshots: r.o.snapshots,
 		PartialBodies: r.told,
-		MainResults:   -1} // no cache: each witness is applied
+		MainResults:   -1} // negative: no cache, so that each witness is applied
 	if r.o.Witnesses {
 		o.ProofBytes = keptProofs
 	}
@@ -191,7 +193,7 @@ func (r *runner) blocks() error {
 		if err != nil {
 			return fmt.Errorf("block %d: %w", h, err)
 		}
-		if !ok || r.full() { // after a difference all later blocks differ
+		if !ok || r.full() { // after a difference, all later blocks would differ
 			return nil
 		}
 		if r.o.RestartAt != 0 && h == r.o.RestartAt || r.o.Restart != nil && r.o.Restart(h) {
@@ -209,14 +211,14 @@ func (r *runner) blocks() error {
 	return nil
 }
 
-// block produces a recorded block again, compares the result with the recording, and imports the block.
-// ok is false if they differ.
+// block produces a recorded block again, compares it with the recording, and imports it. ok is
+// false if it differs from the recording.
 func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	g := &line.Given.Header
 	if g.PrevHash.IsZero() {
 		return r.genesis(line)
 	}
-	if rec, err := r.store.BlockByHash(g.Hash); err == nil { // stored before a restart, and compared before that
+	if rec, err := r.store.BlockByHash(g.Hash); err == nil { // the block was compared and stored before a restart
 		return true, r.oldRoots(rec)
 	}
 	chunks, ok, err := r.makeChunks(line)
@@ -285,8 +287,8 @@ func (r *runner) genesis(line *BlockLine) (bool, error) {
 	return r.compare("genesis block", view.AppendBlock(nil, primitives.AccountID(line.Given.Author), b), line.Raw), nil
 }
 
-// makeChunks produces the new chunks of a block again, signed by their producers, and compares them with
-// the recording. ok is false if they differ.
+// makeChunks produces the new chunks of a block again, signed by their producers, and compares them
+// with the recording. ok is false if a chunk differs.
 func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) {
 	g := &line.Given
 	if len(g.Header.ChunkMask) != len(g.Chunks) {
@@ -324,7 +326,7 @@ func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) 
 			return nil, false, err
 		}
 		if r.told {
-			made.Header.Signature = c.Signature // it is in no hash; Process checks it
+			made.Header.Signature = c.Signature // no hash covers the signature; Process checks it
 		}
 		chunks[i] = made
 		if recorded != nil {
@@ -332,7 +334,7 @@ func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) 
 			r.report.Transactions += len(txs)
 			where := fmt.Sprintf("chunk of shard %d in block %d", c.ShardID, g.Header.Height)
 			shown := *made
-			shown.Header.HeightIncluded = 0 // as in neard's view of a chunk by its hash
+			shown.Header.HeightIncluded = 0 // neard's view of a chunk by its hash has 0 here
 			if !r.compare(where, view.AppendChunk(nil, producer.AccountID, &shown), recorded.Raw) {
 				return nil, false, nil
 			}
@@ -408,12 +410,12 @@ func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	return r.e.NewBlock(p, key)
 }
 
-// standIn returns the key that signs chunks whose producer's key is unknown. Their signatures are then
-// replaced by the recorded ones.
+// standIn returns the key that signs a chunk if the key of its producer is not in the recording.
+// makeChunks then replaces the signature by the recorded one.
 var standIn = sync.OnceValue(func() primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, "stand-in") })
 
-// toldBlock returns a block with the recorded header and body, but with the headers of chunks in
-// place of the recorded chunk headers. It is used instead of makeBlock if keys are missing.
+// toldBlock returns a block with the recorded header and body. It replaces the recorded chunk
+// headers by the headers of chunks. It is used instead of makeBlock if keys are missing.
 func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
 	doc, err := blockdoc.ParseBlock(line.Raw)
 	if err != nil {
@@ -437,7 +439,8 @@ func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	return block, nil
 }
 
-// endorse signs the endorsements that the recorded header has.
+// endorse signs endorsements of a chunk by the validators that bits selects, as in the recorded
+// header.
 func (r *runner) endorse(chunk primitives.Hash, validators []chain.Assigned, bits []byteNumber) ([]primitives.Signature, error) {
 	out := make([]primitives.Signature, len(validators))
 	message := primitives.ChunkEndorsementBytes(chunk)
@@ -478,8 +481,8 @@ func (r *runner) afterBlock(entry *engine.BlockNode) error {
 		ids = append(ids, a)
 	}
 	slices.Sort(ids)
-	// The recorder requested a kind of changes only if that kind occurs among the effects. neard
-	// does not list nonces of gas keys among the effects.
+	// The recorder requested a kind of changes only if the kind occurred among the block's effects.
+	// The effects of neard do not list nonces of gas keys.
 	for name, asked := range map[string]struct {
 		kind   view.ChangesKind
 		effect view.ChangeKind
@@ -523,8 +526,8 @@ func list[T any](items []T, f func([]byte, *T) []byte) []byte {
 	return append(b, ']')
 }
 
-// end compares the replies that do not belong to one block: transaction statuses, light client blocks,
-// validators, the protocol config.
+// end compares the replies that are not about a single block: transaction statuses, light client
+// blocks, validators, the protocol config.
 func (r *runner) end() error {
 	for i := range r.rec.Txs {
 		if r.full() {
@@ -565,7 +568,7 @@ func (r *runner) end() error {
 	return nil
 }
 
-// lightClient verifies the light client blocks as a light client does, starting from the block
+// lightClient verifies the light client blocks as a light client does, starting with the block
 // producers of the genesis.
 func (r *runner) lightClient(lights []LightLine) error {
 	var producers [2][]primitives.ValidatorStake

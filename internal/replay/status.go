@@ -28,8 +28,8 @@ func Genesis(rec *Recording, epochConfigs map[string][]byte) (*engine.ChainSpec,
 	})
 }
 
-// transaction compares a transaction's final status: the reply of EXPERIMENTAL_tx_status, which may be
-// that the transaction is unknown.
+// transaction compares a transaction's final status: the reply of EXPERIMENTAL_tx_status. That
+// reply may be the error for an unknown transaction.
 func (r *runner) transaction(line *TxLine) error {
 	if line.Status == nil || string(line.Status) == "null" {
 		return nil

@@ -14,11 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// keptProofs is the memory in bytes for state proofs in the engine. Those of a few blocks are needed.
+// keptProofs is the memory, in bytes, that the engine uses for state proofs. The replay needs the
+// proofs of only a few blocks.
 const keptProofs = 1 << 28
 
-// witnesses checks the state transitions that a witness of the next chunk of each shard would contain.
-// It applies those of this block from their proofs alone.
+// witnesses checks the state transitions that the witness of each shard's next chunk would contain.
+// It applies the transitions of this block from their proofs alone.
 func (r *runner) witnesses(entry *engine.BlockNode) error {
 	var layout primitives.ShardLayout
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -40,7 +41,7 @@ func (r *runner) witnesses(entry *engine.BlockNode) error {
 				r.differs(where, fmt.Sprintf("transition %d begins at %v", i, t.Pre), list[i-1].Post)
 			}
 			if t.Block != entry.Hash {
-				continue // checked when that block was the last one
+				continue // checked when that block was the last imported one
 			}
 			if err := r.witness(where, entry, t); err != nil {
 				return fmt.Errorf("%s: %w", where, err)
@@ -54,11 +55,11 @@ func (r *runner) differs(where string, got, want any) {
 	r.found([]Difference{{Where: where, Got: fmt.Sprintf("%+v", got), Want: fmt.Sprintf("%+v", want)}})
 }
 
-// witness applies a transition from its proof. It then removes some nodes from the proof, one at a
-// time, and expects that applying fails.
+// witness applies a transition from its proof. Then it removes some nodes from the proof, one at a
+// time, and expects that applying the transition fails.
 func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transition) error {
 	if r.proven[t] {
-		return nil // both children of a split shard have it
+		return nil // both children of a split shard have this transition
 	}
 	if r.proven == nil || len(r.proven) > 64 {
 		r.proven = map[*engine.Transition]bool{}
@@ -104,8 +105,8 @@ func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transi
 	return nil
 }
 
-// unlike describes the fields in which two results of applying a chunk differ. It ignores fields that
-// depend on the trie and on parallelism.
+// unlike returns descriptions of the fields in which two results of applying a chunk differ. It
+// ignores fields that depend on the trie and on parallelism.
 func unlike(got, want *apply.Result) (out []string) {
 	a, b := *got, *want
 	for _, r := range []*apply.Result{&a, &b} {

@@ -9,14 +9,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// collector is a vm.Watcher that records the calls of the receipts in wanted and ignores others.
+// collector is a vm.Watcher. It records the calls of the receipts for which wanted returns true,
+// and ignores others.
 type collector struct {
 	wanted   func(receipt primitives.Hash) bool
 	profiled bool
 
 	calls    map[primitives.Hash][]*Call // by receipt
 	profiles []*flame.Profile
-	kept     int // host calls
+	kept     int // number of recorded host calls
 
 	now     *Call // nil: the current call is not recorded
 	profile *flame.Profile
@@ -37,7 +38,7 @@ func (t *collector) CallBegins(c *action.Call) {
 	t.calls[c.ReceiptID] = append(t.calls[c.ReceiptID], t.now)
 	if t.profiled {
 		t.profile = flame.New(string(c.CurrentAccount) + "." + c.Method)
-		for _, p := range t.profiles { // the bound is for all profiles together
+		for _, p := range t.profiles { // flame.Max is the bound for all profiles together
 			t.profile.Max -= p.Calls()
 		}
 		t.profile.Begin("loading", 0)
@@ -51,7 +52,7 @@ func (t *collector) Enter(function string, burnt primitives.Gas) {
 		return
 	}
 	if t.profile.Depth() == 1 && t.profile.Gas() == 0 {
-		t.profile.End(uint64(burnt)) // loading
+		t.profile.End(uint64(burnt)) // ends the frame of loading the contract
 	}
 	t.profile.Begin(function, uint64(burnt))
 }

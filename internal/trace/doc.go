@@ -1,5 +1,5 @@
-// Package trace records what a transaction did or would do: the tree of its receipts, and for each
-// contract call the host functions with their gas and storage entries.
+// Package trace records what a transaction did or would do. It records the tree of the transaction's
+// receipts, and for each contract call the host functions with their gas and storage entries.
 //
 //	in      an engine with the transaction's block, or the state to simulate it on; a VM that can
 //	        be watched

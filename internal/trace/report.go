@@ -12,26 +12,25 @@ type Report struct {
 	Transaction string `json:"transaction_hash"`
 	Signer      string `json:"signer_id"`
 	Receiver    string `json:"receiver_id"`
-	// Simulated is set if the transaction was run on the state after Block, and is not on the
-	// chain.
+	// Simulated is set if the transaction is not on the chain and was run on the state after Block.
 	Simulated bool   `json:"simulated"`
 	Block     string `json:"block_hash"`
-	Complete  bool   `json:"complete"` // all receipts are executed
+	Complete  bool   `json:"complete"` // all receipts have been executed
 	Gas       uint64 `json:"gas_burnt"`
 	Tokens    string `json:"tokens_burnt"` // yoctoNEAR
-	// Status is the final status of the transaction as tx has it.
+	// Status is the transaction's final status, as in the reply of method tx.
 	Status json.RawMessage `json:"status"`
-	// Outcomes are those of the transaction and its receipts. The outcome of a receipt comes
-	// before those of the receipts that it sent.
+	// Outcomes are the outcomes of the transaction and its receipts. The outcome of a receipt comes
+	// before the outcomes of the receipts that it created.
 	Outcomes []Outcome `json:"outcomes"`
 	// Profile is a file for speedscope.app. It is absent unless requested.
 	Profile json.RawMessage `json:"profile,omitempty"`
 }
 
-// Outcome is what the transaction, or one of its receipts, did.
+// Outcome describes the execution of the transaction or of one of its receipts.
 type Outcome struct {
 	ID          string          `json:"id"`
-	Parent      string          `json:"parent_id,omitempty"` // of the outcome that sent it
+	Parent      string          `json:"parent_id,omitempty"` // id of the transaction or receipt that created this one
 	Depth       int             `json:"depth"`
 	Block       string          `json:"block_hash"`
 	Predecessor string          `json:"predecessor_id"`
@@ -46,20 +45,20 @@ type Outcome struct {
 
 // Call is a call of a contract.
 type Call struct {
-	Action   int             `json:"action"` // index in the receipt
+	Action   int             `json:"action"` // index of the action in the receipt
 	Account  string          `json:"account_id"`
 	CodeHash string          `json:"code_hash"`
 	Method   string          `json:"method_name"`
 	Gas      uint64          `json:"gas_burnt"`
-	Used     uint64          `json:"gas_used"` // burnt, and given to promises
+	Used     uint64          `json:"gas_used"` // burnt gas, plus gas attached to promises
 	Prepaid  uint64          `json:"gas_prepaid"`
-	Wasm     uint64          `json:"gas_wasm"` // of Gas: instructions
+	Wasm     uint64          `json:"gas_wasm"` // part of Gas that instructions burnt
 	Deposit  string          `json:"deposit"`
 	Error    json.RawMessage `json:"error,omitempty"`
-	// Missing lists the imports for whose lack the contract does not link. Error does not name
-	// them.
+	// Missing lists imports that do not exist, so that the contract does not link. Error does not
+	// name them.
 	Missing MissingImports `json:"missing_imports,omitempty"`
-	// Host lists the host functions in call order. Omitted is how many more there were.
+	// Host lists the host calls in order, and Omitted is the number of further host calls.
 	Host    []HostCall `json:"host_calls"`
 	Omitted int        `json:"host_calls_omitted"`
 }
@@ -79,18 +78,18 @@ func (m *MissingImports) UnmarshalJSON(b []byte) (err error) {
 // HostCall is a call of a host function.
 type HostCall struct {
 	Name   string `json:"name"`
-	At     uint64 `json:"at"` // gas burnt when it began
+	At     uint64 `json:"at"` // gas burnt by the call before this host call
 	Gas    uint64 `json:"gas"`
-	Failed bool   `json:"failed,omitempty"` // it ended the call
+	Failed bool   `json:"failed,omitempty"` // the host function failed and ended the call
 	Entry  *Entry `json:"entry,omitempty"`
 }
 
 // Entry is an entry of the contract's storage.
 type Entry struct {
 	Key   []byte `json:"key"`
-	Value []byte `json:"value,omitempty"` // read, written or removed; its first MaxShown bytes
+	Value []byte `json:"value,omitempty"` // value read, written or removed: its first MaxShown bytes
 	Len   int    `json:"value_length"`
-	Found bool   `json:"found"` // it was there before
+	Found bool   `json:"found"` // the entry existed before
 	Nodes uint64 `json:"trie_nodes"`
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// MaxFunctions bounds the contract functions of a Sum. Further functions are added up in one entry
-// without a name.
+// MaxFunctions is the maximum number of contract functions in a Sum. One entry without a name adds
+// up all further functions.
 const MaxFunctions = 20_000
 
 // Loading is the name under which a Sum counts the gas that a call burns before its first function.
@@ -24,12 +24,12 @@ const Loading = "(loading)"
 
 // Sum is the gas that a set of transactions burnt, by cause.
 type Sum struct {
-	Transactions int    `json:"transactions"` // in blocks
-	Unknown      int    `json:"unknown"`      // not in a block, or not yet
-	Waiting      int    `json:"waiting"`      // their receipts that have not run yet
-	Gas          uint64 `json:"gas_burnt"`    // by all outcomes
-	Calls        int    `json:"calls"`        // of contracts
-	CallGas      uint64 `json:"gas_calls"`    // of Gas: by these
+	Transactions int    `json:"transactions"` // number of transactions that are in blocks
+	Unknown      int    `json:"unknown"`      // number of transactions that are not in a block, or not yet
+	Waiting      int    `json:"waiting"`      // number of the transactions' receipts that have not been executed yet
+	Gas          uint64 `json:"gas_burnt"`    // gas burnt by all outcomes
+	Calls        int    `json:"calls"`        // number of contract calls
+	CallGas      uint64 `json:"gas_calls"`    // part of Gas that contract calls burnt
 	// Host and Functions are sorted by gas, descending.
 	Host      []HostSum     `json:"host_functions"`
 	Functions []FunctionSum `json:"functions"`
@@ -42,8 +42,8 @@ type HostSum struct {
 	Gas   uint64 `json:"gas"`
 }
 
-// FunctionSum is the gas of a contract function of an account. Gas is its own; Total includes the
-// functions and host functions that it calls.
+// FunctionSum is the gas of a contract function of an account. Gas is the gas that it burnt itself.
+// Total includes the functions and host functions that it calls.
 type FunctionSum struct {
 	Account string `json:"account_id"`
 	Name    string `json:"name"`
@@ -52,8 +52,8 @@ type FunctionSum struct {
 	Total   uint64 `json:"gas_total"`
 }
 
-// Sums adds up the gas that transactions burnt, by cause. It applies again, once, each chunk in
-// which one of their receipts called a contract.
+// Sums adds up the gas that transactions burnt, by cause. It applies each chunk in which one of
+// their receipts called a contract once more.
 func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.Hash, interrupt func() error) (*Sum, error) {
 	out := &Sum{}
 	want := map[primitives.Hash]*primitives.Outcome{}
@@ -95,7 +95,8 @@ func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.H
 	return out, nil
 }
 
-// same returns an error if the outcomes of a chunk differ from those that the chain recorded.
+// same returns an error if the outcomes of a chunk differ from those in want, which are on the
+// chain.
 func same(now []primitives.OutcomeWithID, want map[primitives.Hash]*primitives.Outcome) error {
 	for i := range now {
 		o := &now[i]
@@ -106,7 +107,8 @@ func same(now []primitives.OutcomeWithID, want map[primitives.Hash]*primitives.O
 	return nil
 }
 
-// outcomes adds the outcomes of a transaction, and collects the chunks with its calls.
+// outcomes adds the outcomes of a transaction to the sum, and collects the chunks in which it
+// called contracts.
 func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[primitives.Hash]*primitives.Outcome, seen map[place]bool, places *[]place) error {
 	s.Gas += uint64(status.Outcome.GasBurnt)
 	left := len(status.Outcome.ReceiptIDs)
@@ -144,20 +146,20 @@ type functionKey struct{ account, name string }
 // frame is a running function.
 type frame struct {
 	of    *FunctionSum
-	begun primitives.Gas // gas burnt before it began
+	begun primitives.Gas // gas that the call had burnt when the function began
 	inner primitives.Gas // gas burnt by its callees
-	outer bool           // no recursion: the function is not running already
+	outer bool           // the same function is not running further out in the stack
 }
 
-// summer is a vm.Watcher that adds up the gas of the receipts in wanted.
+// summer is a vm.Watcher that adds up the gas of the receipts for which wanted returns true.
 type summer struct {
 	out       *Sum
 	wanted    func(receipt primitives.Hash) bool
 	host      map[string]*HostSum
 	functions map[functionKey]*FunctionSum
-	on        bool // the current call is wanted
+	on        bool // wanted returned true for the current call
 	account   string
-	begun     bool // its first function has begun
+	begun     bool // the first function of the current call has begun
 	stack     []frame
 }
 
@@ -219,7 +221,7 @@ func (s *summer) Leave(burnt primitives.Gas) {
 	s.called(total)
 }
 
-// called adds gas burnt by a callee of the current function.
+// called adds to the current function the gas that one of its callees burnt.
 func (s *summer) called(gas primitives.Gas) {
 	if n := len(s.stack); n > 0 {
 		s.stack[n-1].inner += gas
@@ -252,7 +254,7 @@ func (s *summer) CallEnds(out *action.CallOutcome) {
 	}
 }
 
-// sorted sorts the sums.
+// sorted stores the sums in out, sorted.
 func (s *summer) sorted() {
 	s.out.Host, s.out.Functions = []HostSum{}, []FunctionSum{}
 	for _, x := range s.host {

@@ -12,18 +12,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// mostLog bounds the bytes of a contract's log in the text.
+// mostLog is the maximum number of bytes of a contract's log in the text.
 const mostLog = 16 << 10
 
-// maxPart bounds the bytes of a part of a line, and maxDepth the levels that are indented.
+// maxPart is the maximum number of bytes of a part of a line. maxDepth is the maximum number of
+// indented levels.
 const (
 	maxPart  = 128 << 10
 	maxDepth = 40
 )
 
-// WriteText writes a report as text: the receipts as a tree, and below each its calls with the host
-// functions that cost most or accessed the storage. lines bounds the host functions of one call; 0:
-// all.
+// WriteText writes a report as text: the receipts as a tree, and under each receipt its calls. A
+// call lists the host functions that burnt most gas or accessed the storage. lines is the maximum
+// number of host functions per call; 0: all.
 func (r *Report) WriteText(w io.Writer, lines int) error {
 	p := &printer{w: w}
 	verb := "did"
@@ -46,8 +47,8 @@ type printer struct {
 	err error
 }
 
-// printf writes a part of a line, or a line with its end. A report may come from a malicious node,
-// so characters that are not printable are escaped.
+// printf writes a part of a line, or its rest with the line break. It escapes characters that are
+// not printable, because a report may come from a malicious node.
 func (p *printer) printf(format string, a ...any) {
 	if p.err != nil {
 		return
@@ -128,7 +129,8 @@ func (p *printer) host(in string, h *HostCall) {
 // gas formats gas in Tgas.
 func gas(g uint64) string { return strconv.FormatFloat(float64(g)/1e12, 'f', 4, 64) + " Tgas" }
 
-// text formats bytes as text if they are printable, else in hex. n is their full number.
+// text formats bytes as text if they are printable, else in hex. b may be cut off; n is the full
+// length.
 func text(b []byte, n int) string {
 	const shown = 64
 	cut := b[:min(len(b), shown)]

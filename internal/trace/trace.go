@@ -14,14 +14,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// ErrDiffers is returned if applying a chunk again gives another result: a bug in this node.
+// ErrDiffers is returned if applying a chunk again gives another result than the chain has. That is
+// a bug in this node.
 var ErrDiffers = errors.New("trace: applying the chunk again gives another result than the chain has (a bug of this node)")
 
 // Options configure a trace.
 type Options struct {
-	Profile bool // by function
-	// Interrupt is called now and then while contracts run. An error ends the trace and is
-	// returned. nil: the trace is not interrupted.
+	Profile bool // record a profile by contract function
+	// Interrupt is called now and then while contracts run. If it returns an error, the trace ends
+	// and returns that error. nil: the trace is not interrupted.
 	Interrupt func() error
 }
 
@@ -53,8 +54,8 @@ type place struct {
 	shard primitives.ShardIndex
 }
 
-// Transaction traces a transaction on the chain. It applies again every chunk in which one of the
-// transaction's receipts called a contract.
+// Transaction traces a transaction on the chain. It applies every chunk in which one of the
+// transaction's receipts called a contract once more.
 func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, o Options) (*Report, error) {
 	status, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -112,7 +113,8 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 	return report(&status, receipts, c, func(out *Report) { out.Block = status.Outcome.BlockHash.String() })
 }
 
-// stopped adds to an interrupt's error the number of the chunk at which the trace stopped.
+// stopped adds the progress of the trace to an interrupt's error: n of `of` chunks had been applied
+// again.
 func stopped(err error, n, of int) error {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, view.ErrTimeout) {
 		return err
@@ -120,7 +122,7 @@ func stopped(err error, n, of int) error {
 	return &view.StoppedError{Where: fmt.Sprintf("when %d of %d chunks were applied again", n, of), Err: err}
 }
 
-// Simulation traces what a transaction would do on the state at.
+// Simulation traces what tx would do on the state at.
 func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.State, tx *primitives.SignedTransaction, so engine.SimulateOptions, o Options) (*Report, error) {
 	c := newCollector(o.Profile, func(primitives.Hash) bool { return true })
 	watched := v.Watch(c)
@@ -153,8 +155,8 @@ func calls(r *primitives.Receipt) bool {
 	return false
 }
 
-// report builds a report from a status and the recorded calls. Gas and tokens are the sums over all
-// outcomes.
+// report builds a report from a status and the recorded calls. Its gas and tokens are the sums over
+// all outcomes.
 func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.Receipt, c *collector, fill func(*Report)) (*Report, error) {
 	tx := status.Transaction
 	out := &Report{Transaction: tx.Hash().String(), Signer: string(tx.SignerID), Receiver: string(tx.ReceiverID),

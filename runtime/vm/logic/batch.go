@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Host functions that append actions to a batch. In each of them a[0] is the promise's index.
+// Host functions that append actions to a batch promise. Their first argument, a[0], is the index
+// of the promise.
 
 // appendTo adds an action to a receipt.
 func (l *Logic) appendTo(receipt int, a primitives.Action) error {
@@ -54,8 +55,8 @@ func deleteAccount(l *Logic, a []uint64) (uint64, error) {
 // amount_ptr, gas)
 func functionCall(l *Logic, a []uint64) (uint64, error) { return 0, l.appendCall(a[0], a[1:7], 0) }
 
-// functionCallWeight (..., gas_weight) is functionCall with a gas weight: the call also gets a
-// share of the gas that is left at the end.
+// functionCallWeight (..., gas_weight) is functionCall with a gas weight: the new call also gets a
+// share of the gas that the running call leaves unused.
 func functionCallWeight(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendCall(a[0], a[1:7], a[7])
 }
@@ -102,7 +103,7 @@ func (l *Logic) methodAndArgs(a []uint64) (method, args []byte, err error) {
 	return method, args, err
 }
 
-// payCall pays for a call with a name and arguments of n bytes together.
+// payCall pays for a function call whose method name and arguments have n bytes in total.
 func (l *Logic) payCall(n int, self bool) error {
 	if err := l.payAction(parameters.ActionFunctionCallBase, self); err != nil {
 		return err
@@ -119,8 +120,8 @@ func (l *Logic) addCall(receipt int, method, args []byte, amount primitives.Bala
 	}, weight)
 }
 
-// transfer (promise_index, amount_ptr). The fee includes the account that a transfer to an implicit
-// id may create.
+// transfer (promise_index, amount_ptr). The fee of a transfer to an implicit id includes the
+// creation of the account.
 func transfer(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -160,8 +161,8 @@ func deployContract(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendTo(receipt, &primitives.DeployContract{Code: code})
 }
 
-// deployGlobal (promise_index, code_len, code_ptr) deploys a global contract identified by its
-// hash, deployGlobalByAccount one identified by the account.
+// deployGlobal (promise_index, code_len, code_ptr) deploys a global contract that is identified by
+// its code hash. deployGlobalByAccount deploys one that is identified by its deployer's account.
 func deployGlobal(l *Logic, a []uint64) (uint64, error) {
 	return l.deployGlobal(a, primitives.GlobalByCodeHash)
 }
@@ -203,7 +204,8 @@ func (l *Logic) payDeploy(a []uint64, base, perByte parameters.ActionCost) (rece
 	return receipt, append([]byte{}, code...), nil
 }
 
-// useGlobal (promise_index, code_hash_len, code_hash_ptr); useGlobalByAccount takes an account id.
+// useGlobal (promise_index, code_hash_len, code_hash_ptr). useGlobalByAccount takes an account id
+// instead of the hash.
 func useGlobal(l *Logic, a []uint64) (uint64, error) {
 	return l.useGlobal(a, false)
 }
@@ -242,7 +244,7 @@ func (l *Logic) globalID(n, ptr uint64, byAccount bool) (id primitives.GlobalCon
 	return id, err
 }
 
-// hash reads 32 bytes. Another length is the error k.
+// hash reads 32 bytes. If n is another length, it fails with a HostError of kind k.
 func (l *Logic) hash(n, ptr uint64, k HostErrorKind) (h primitives.Hash, err error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {
@@ -255,8 +257,9 @@ func (l *Logic) hash(n, ptr uint64, k HostErrorKind) (h primitives.Hash, err err
 	return h, nil
 }
 
-// stateInit (promise_index, code_len, code_ptr, amount_ptr) returns the action's index, to which
-// entries can be added; stateInitByAccount takes an account id.
+// stateInit (promise_index, code_len, code_ptr, amount_ptr) returns the index of the action, to
+// which stateInitEntry can add entries. stateInitByAccount takes an account id instead of a code
+// hash.
 func stateInit(l *Logic, a []uint64) (uint64, error) {
 	return l.stateInit(a, false)
 }
@@ -318,5 +321,5 @@ func stateInitEntry(l *Logic, a []uint64) (uint64, error) {
 	return 0, external(l.x.AddStateInitEntry(receipt, index, key, value), receipt, a[1])
 }
 
-// maxActionIndex is above the index of any action, and fits an int.
+// maxActionIndex is larger than the index of any action, and fits an int.
 const maxActionIndex = 1<<31 - 1

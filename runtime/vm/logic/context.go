@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Host functions about the call and the chain. Names go into register a[0], amounts into memory at
-// a[0].
+// Host functions about the call and the chain. They write names into register a[0] and amounts into
+// memory at a[0].
 
 // text writes a string of the call into a register.
 func (l *Logic) text(register uint64, text string) (uint64, error) {
@@ -39,7 +39,8 @@ func refundToAccountID(l *Logic, a []uint64) (uint64, error) {
 	return l.text(a[0], string(l.call.RefundTo))
 }
 
-// input writes the arguments. Their length was paid for when they were sent.
+// input writes the arguments of the call. Their bytes were paid for when the call was sent, so
+// input does not charge for them.
 func input(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -54,8 +55,8 @@ func randomSeed(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.setRegister(a[0], l.call.RandomSeed[:])
 }
 
-// currentContractCode writes the account's contract identifier and returns its kind. It writes
-// nothing if the account has no contract.
+// currentContractCode returns the kind of the account's contract and writes the contract's
+// identifier. It writes nothing if the account has no contract.
 func currentContractCode(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -70,7 +71,7 @@ func currentContractCode(l *Logic, a []uint64) (uint64, error) {
 	return 0, nil
 }
 
-// number returns a host function that costs the base and returns f's result.
+// number returns a host function that costs the base price and returns f's result.
 func number(f func(l *Logic) uint64) hostFunc {
 	return func(l *Logic, _ []uint64) (uint64, error) {
 		if err := l.begin(); err != nil {
@@ -90,7 +91,7 @@ var (
 	resultsCount   = number(func(l *Logic) uint64 { return uint64(len(l.call.Results)) })
 )
 
-// amount returns a host function that costs the base and writes f's result.
+// amount returns a host function that costs the base price and writes f's result into memory.
 func amount(f func(l *Logic) primitives.Balance) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.begin(); err != nil {

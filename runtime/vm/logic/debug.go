@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// debugNames are the names of the kinds and of their fields, in the order Text, A, B, as Rust's
-// {:?} prints them.
+// debugNames has, for each kind, its name and the names of its fields, in the order Text, A, B, as
+// Rust's {:?} prints them.
 var debugNames = [numHostErrors]struct {
 	name       string
 	text, a, b string
-	bytes      bool // B is a size in words
+	bytes      bool // B is printed as a size in words
 }{
 	BadUTF16:                            {name: "BadUTF16"},
 	BadUTF8:                             {name: "BadUTF8"},
@@ -79,9 +79,9 @@ func (e *HostError) Debug() string {
 	return d.name + " { " + strings.Join(fields, ", ") + " }"
 }
 
-// DebugExecution returns the reason of a failed call as nearcore's VM prints it in Rust's {:?},
-// which the method query shows. why is the error that the chain stores; it has the tag
-// CallExecution and only a text. cause is the Cause of the CallOutcome.
+// DebugExecution returns the reason of a failed call as Rust's {:?} prints nearcore's VM error,
+// which the RPC method query shows. why is the error that the chain stores; it has the tag
+// CallExecution and only a text. cause is CallOutcome.Cause.
 func DebugExecution(why *primitives.FunctionCallError, cause error) string {
 	if host, ok := cause.(*HostError); ok {
 		return "HostError(" + host.Debug() + ")"

@@ -66,7 +66,7 @@ type HostError struct {
 	Text string
 }
 
-// fixedTexts has nearcore's texts of the error kinds without fields; it is empty for other kinds.
+// fixedTexts has nearcore's texts of the error kinds without fields. It is empty for other kinds.
 var fixedTexts = [numHostErrors]string{
 	BadUTF16:                         "String encoding is bad UTF-16 sequence.",
 	BadUTF8:                          "String encoding is bad UTF-8 sequence.",
@@ -154,8 +154,8 @@ func (e *HostError) Is(target error) bool {
 	return ok && *t == *e
 }
 
-// byteSize formats n with one decimal in the largest decimal unit that it reaches, "4.0 MB", as the
-// crate bytesize does.
+// byteSize formats n as the crate bytesize does: with one decimal, in the largest decimal unit that
+// is at most n, e.g. "4.0 MB".
 func byteSize(n uint64) string {
 	if n < 1000 {
 		return strconv.FormatUint(n, 10) + " B"
@@ -166,12 +166,13 @@ func byteSize(n uint64) string {
 		exp++
 	}
 	whole, rest := n/unit, n%unit
-	tenths := (rest*10 + unit/2) / unit // rest is below 10^18
+	tenths := (rest*10 + unit/2) / unit // cannot overflow: rest is below 10^18
 	whole, tenths = whole+tenths/10, tenths%10
 	return strconv.FormatUint(whole, 10) + "." + strconv.FormatUint(tenths, 10) + " " + "KMGTPE"[exp:exp+1] + "B"
 }
 
-// fixedErrors are the errors without fields, made once: a failing call allocates nothing for them.
+// fixedErrors are the errors without fields. They exist once, so that a failing call does not
+// allocate.
 var fixedErrors = func() (all [numHostErrors]HostError) {
 	for k := range all {
 		all[k].Kind = HostErrorKind(k)
@@ -201,8 +202,9 @@ var trapTexts = [...]string{
 	primitives.TrapGeneric:                        "Generic trap.",
 }
 
-// Errors of calls in the form in which the chain stores them: of a host error, a trap, a link
-// error or a load error it stores only the text (nearcore runtime/runtime/src/conversions.rs).
+// Errors of calls in the form in which the chain stores them. For a host error, a trap, a link
+// error or a loading error, the chain stores only the text (nearcore
+// runtime/runtime/src/conversions.rs).
 
 // Execution returns the error of a call that a host function ended.
 func (e *HostError) Execution() *primitives.FunctionCallError { return execution(e.Error()) }

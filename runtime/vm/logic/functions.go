@@ -16,7 +16,7 @@ const (
 	I64 ValType = 0x7e
 )
 
-// hostFunc implements a host function. It gets one argument per parameter.
+// hostFunc implements a host function. a has one element per parameter.
 type hostFunc func(l *Logic, a []uint64) (uint64, error)
 
 // Function is a host function of module "env".
@@ -24,12 +24,12 @@ type Function struct {
 	Name    string
 	Params  []ValType
 	Results []ValType
-	View    bool                        // views may call it; begin rejects others
-	Since   func(*parameters.Wasm) bool // whether a version has it; nil: all do
-	From    primitives.ProtocolVersion  // the first version of the releases with it; 0: all versions
+	View    bool                        // whether views may call it; begin fails for other functions in a view
+	Since   func(*parameters.Wasm) bool // whether a version has the function; nil: all versions have it
+	From    primitives.ProtocolVersion  // first version of the numbering release with the function; 0: all versions
 	call    hostFunc
 
-	refusedAs string // its name in the error of a view, where nearcore uses another name
+	refusedAs string // name in the error for views, if nearcore uses another name there
 }
 
 // Signatures.
@@ -42,7 +42,7 @@ var (
 
 func i64s(n int) []ValType { return slices.Repeat(gives, n) }
 
-// Conditions for functions that a version introduces.
+// Conditions of the functions that not all versions have.
 func hasChainID(w *parameters.Wasm) bool     { return w.ChainIDHostFn }
 func hasP256(w *parameters.Wasm) bool        { return w.P256VerifyHostFn }
 func hasGlobal(w *parameters.Wasm) bool      { return w.GlobalContractHostFns }
@@ -52,8 +52,9 @@ func hasMLDSA(w *parameters.Wasm) bool       { return w.MLDSAVerifyHostFn }
 func hasUniversal(w *parameters.Wasm) bool   { return w.UniversalAccounts }
 func hasYieldWithID(w *parameters.Wasm) bool { return w.YieldWithIDHostFns }
 
-// Functions is the table of all host functions (nearcore runtime/near-vm-runner/src/imports.rs). A
-// function's number is its index here. The functions contain their prices and the order of charges.
+// Functions is the table of all host functions (nearcore runtime/near-vm-runner/src/imports.rs).
+// The number of a function is its index here. Each function charges its own prices, in nearcore's
+// order.
 var Functions = []Function{
 	{Name: "read_register", Params: i64s(2), Results: none, View: true, call: readRegister},
 	{Name: "register_len", Params: i64s(1), Results: gives, View: true, call: registerLen},
@@ -158,12 +159,13 @@ var Functions = []Function{
 	{Name: "gas", Params: []ValType{I32}, Results: none, View: true, call: gas},
 }
 
-// gas (opcodes) burns the gas of instructions; old contracts count their instructions with it.
+// gas (opcodes) burns the gas of that many instructions. Old contracts count their instructions
+// with it.
 func gas(l *Logic, a []uint64) (uint64, error) {
-	return 0, l.gas.burn(primitives.Gas(uint32(a[0])) * l.wasm.RegularOpCost) // at most 3.6e15
+	return 0, l.gas.burn(primitives.Gas(uint32(a[0])) * l.wasm.RegularOpCost) // the product is at most 3.6e15
 }
 
-// byName maps names to numbers.
+// byName maps the names of functions to their numbers.
 var byName = func() map[string]int {
 	all := make(map[string]int, len(Functions))
 	for i := range Functions {
@@ -172,7 +174,8 @@ var byName = func() map[string]int {
 	return all
 }()
 
-// Index returns the number of the function with a name, whichever versions have it.
+// Index returns the number of the function with a name. ok is false if no version has such a
+// function.
 func Index(name string) (index int, ok bool) {
 	index, ok = byName[name]
 	return index, ok

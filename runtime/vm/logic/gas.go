@@ -7,28 +7,28 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// gasCounter counts what a call burns and attaches to promises (nearcore
+// gasCounter counts the gas that a call burns and attaches to promises (nearcore
 // runtime/near-vm-runner/src/logic/gas_counter.rs GasCounter). burnt is the gas burnt so far.
-// promises is the gas attached to receipts that the call makes. Their sum is the gas used, at most
-// prepaid. limit - burnt may still be burnt; instructions subtract from it in a global of the
-// module.
+// promises is the gas attached to receipts that the call creates. Their sum is the used gas, which
+// is at most prepaid. The call may still burn limit - burnt; the instructions subtract their gas
+// from that number in the module's gas global.
 type gasCounter struct {
 	burnt    primitives.Gas
-	limit    primitives.Gas // of burnt: min(maxBurnt, prepaid-promises)
+	limit    primitives.Gas // maximum of burnt: min(maxBurnt, prepaid-promises)
 	promises primitives.Gas
-	maxBurnt primitives.Gas // limit of a single call
-	prepaid  primitives.Gas // maxBurnt in a view
+	maxBurnt primitives.Gas // limit for a single call
+	prepaid  primitives.Gas // gas attached to the call; maxBurnt in a view
 	view     bool
 
 	prices *[parameters.NumExtCosts]parameters.Cost
-	// Burnt gas by cost. The rest of burnt was burnt by instructions.
+	// Burnt gas by cost. Instructions burnt the rest of burnt.
 	ext         [parameters.NumExtCosts]primitives.Gas
 	action      [parameters.NumActionCosts]primitives.Gas
 	sendCompute parameters.Compute // compute of sending actions
 }
 
 func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, prepaid primitives.Gas, view bool) gasCounter {
-	if view { // only maxBurnt limits a view (near-vm-runner 0.38.0 src/logic/gas_counter.rs:101)
+	if view { // a view has no limit but maxBurnt (near-vm-runner 0.38.0 src/logic/gas_counter.rs:101)
 		prepaid = maxBurnt
 	}
 	return gasCounter{prices: prices, maxBurnt: maxBurnt, prepaid: prepaid, limit: min(maxBurnt, prepaid), view: view}
@@ -36,23 +36,25 @@ func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, pr
 
 func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // at most prepaid
 
-// remaining returns what instructions may still burn: the value of the module's gas global.
+// remaining returns the gas that instructions may still burn, which is the value of the module's
+// gas global.
 func (g *gasCounter) remaining() primitives.Gas { return g.limit - g.burnt } // limit is never below burnt
 
-// burn burns gas. If there is not enough it burns all that is left and fails.
+// burn burns n gas. If less is left, it burns all that is left and fails.
 func (g *gasCounter) burn(n primitives.Gas) error {
 	burnt := g.burnt + n
 	if burnt < n {
 		return fail(IntegerOverflow)
 	}
 	if burnt > g.limit {
-		return g.exceed(burnt, burnt+g.promises) // the sum may wrap, as in nearcore; then less is used
+		return g.exceed(burnt, burnt+g.promises) // as in nearcore, the sum may overflow; then less gas counts as used
 	}
 	g.burnt = burnt
 	return nil
 }
 
-// deduct burns a part of use and attaches the rest to a promise. burn must be at most use.
+// deduct uses use gas: it burns a part, burn, and attaches the rest to a promise. burn must be at
+// most use.
 func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	given := use - burn
 	promises, c1 := bits.Add64(uint64(g.promises), uint64(given), 0)
@@ -71,9 +73,9 @@ func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	return nil
 }
 
-// exceed ends the call for lack of gas. It burns as much of burnt as the limits allow. The excess
-// of used over burnt stays used although the promises are dropped, as in nearcore's
-// process_gas_limit.
+// exceed ends the call because burnt or used exceeds a limit. It burns as much of burnt as the
+// limits allow. The gas in used beyond burnt stays used although the promises are dropped, as in
+// nearcore's process_gas_limit.
 func (g *gasCounter) exceed(burnt, used primitives.Gas) error {
 	g.burnt = min(burnt, g.prepaid, g.maxBurnt)
 	g.promises = max(min(g.prepaid, used), g.burnt) - g.burnt
@@ -84,10 +86,10 @@ func (g *gasCounter) exceed(burnt, used primitives.Gas) error {
 	return fail(GasExceeded)
 }
 
-// pay burns one unit of a cost.
+// pay burns the gas of one unit of a cost.
 func (g *gasCounter) pay(c parameters.ExtCost) error { return g.payGas(c, g.prices[c].Gas) }
 
-// payPer burns n units.
+// payPer burns the gas of n units of a cost.
 func (g *gasCounter) payPer(c parameters.ExtCost, n uint64) error {
 	hi, gas := bits.Mul64(uint64(g.prices[c].Gas), n)
 	if hi != 0 {
@@ -99,7 +101,7 @@ func (g *gasCounter) payPer(c parameters.ExtCost, n uint64) error {
 func (g *gasCounter) payGas(c parameters.ExtCost, n primitives.Gas) error {
 	before := g.burnt
 	err := g.burn(n)
-	g.ext[c] += g.burnt - before // the sum over ext is at most burnt
+	g.ext[c] += g.burnt - before // cannot overflow: the sum over ext is at most burnt
 	return err
 }
 
@@ -112,7 +114,7 @@ func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a param
 	g.action[a] += burnt
 	compute := send.Compute
 	if err != nil {
-		compute = parameters.Compute(burnt) // nearcore: compute of the last step equals its gas
+		compute = parameters.Compute(burnt) // as in nearcore, the compute of the last step equals its gas
 	}
 	sum := g.sendCompute + compute
 	if sum < compute {
@@ -122,7 +124,7 @@ func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a param
 	return err
 }
 
-// prepay attaches gas to a call that the contract makes.
+// prepay attaches gas to a function call in a promise.
 func (g *gasCounter) prepay(n primitives.Gas) error { return g.deduct(0, n) }
 
 // instructions returns the gas that was burnt by instructions.
@@ -137,8 +139,9 @@ func (g *gasCounter) instructions() primitives.Gas {
 	return n
 }
 
-// compute returns the compute of the call (nearcore profile.rs total_compute_usage): for each cost
-// the burnt gas times the cost's ratio of compute to gas. rest is the gas of instructions.
+// compute returns the compute of the call (nearcore profile.rs total_compute_usage). Each cost
+// contributes its burnt gas times the ratio of its compute to its gas. rest is the gas of
+// instructions.
 func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
 	sum := satAdd(g.sendCompute, parameters.Compute(rest))
 	for c, gas := range g.ext {
@@ -152,7 +155,7 @@ func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
 		}
 		hi, lo := bits.Mul64(uint64(gas), uint64(price.Compute))
 		if hi >= uint64(price.Gas) {
-			return ^parameters.Compute(0) // not reachable with the prices in use
+			return ^parameters.Compute(0) // unreachable with the prices of all versions
 		}
 		q, _ := bits.Div64(hi, lo, uint64(price.Gas))
 		sum = satAdd(sum, parameters.Compute(q))

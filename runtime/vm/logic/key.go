@@ -11,19 +11,20 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// publicKey is a key argument. Whether it is valid is known when it is read, but reported only
-// after all fees.
+// publicKey is a public key argument. Whether the key is valid is known when it is read, but the
+// error is reported only after all fees are paid.
 type publicKey struct {
-	key primitives.PublicKey // empty: invalid
-	len int                  // length in bytes that the fees of gas keys count
+	key primitives.PublicKey // empty: the key is invalid
+	len int                  // length in bytes that counts in the fees of gas keys
 }
 
 // publicKey reads a key in borsh form.
 //
-// The fees of gas keys count the bytes of the decoded key, none for an invalid one (near-vm-runner
-// 0.38.0 src/logic/host.rs:3681). The June build counts the length that the contract passes
-// instead, which differs for invalid keys. If that length means a register, the June build
-// overflows and ends its process, so there is no result to agree with.
+// The fees of gas keys count the bytes of the decoded key, and no bytes for an invalid key
+// (near-vm-runner 0.38.0 src/logic/host.rs:3681). The June build instead counts the length that the
+// contract passes, which differs for invalid keys. If that length stands for a register
+// (inRegister), the June build overflows and its process ends, so there is no result that must be
+// reproduced.
 func (l *Logic) publicKey(n, ptr uint64) (k publicKey, err error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {
@@ -92,7 +93,7 @@ func addFullKey(l *Logic, a []uint64) (uint64, error) {
 	})
 }
 
-// keyAction pays for an action about a key and appends it.
+// keyAction pays for an action on a key and appends the action.
 func (l *Logic) keyAction(promise uint64, k publicKey, c parameters.ActionCost, build func(primitives.PublicKey) primitives.Action) error {
 	receipt, to, err := l.receiptOf(promise)
 	if err != nil {
@@ -132,11 +133,11 @@ func addCallKey(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.addKey(receipt, k, p, primitives.AccessKey{Nonce: primitives.Nonce(a[3])})
 }
 
-// permission is the permission of a function-call key, as read.
+// permission is the permission of a function-call key, in the form in which it is read.
 type permission struct {
 	allowance primitives.Balance
 	receiver  primitives.AccountID
-	names     []byte // comma-separated, none empty; in memory or a register
+	names     []byte // separated by commas, no empty name; in memory or in a register
 }
 
 // readPermission reads (allowance_ptr, receiver_id_len, receiver_id_ptr, method_names_len,
@@ -153,7 +154,7 @@ func (l *Logic) readPermission(a []uint64) (*permission, error) {
 	if p.names, err = l.arg(a[3], a[4]); err != nil || len(p.names) == 0 {
 		return p, err
 	}
-	// There may be millions of names, far more than a key can have, so they are split only after
+	// There may be millions of names, far more than a key can have. So they are split only after
 	// they are paid for.
 	comma := []byte{','}
 	if bytes.HasPrefix(p.names, comma) || bytes.HasSuffix(p.names, comma) || bytes.Contains(p.names, []byte(",,")) {
@@ -168,12 +169,12 @@ func (l *Logic) payCallKey(p *permission, self bool) error {
 	}
 	n := uint64(len(p.names))
 	if n > 0 {
-		n++ // counted as zero-terminated
+		n++ // each name counts with a terminating zero
 	}
 	return l.payActionBytes(parameters.ActionAddFunctionCallKeyByte, n, self)
 }
 
-// addKey appends the action that adds a key. p is nil for full access.
+// addKey appends the action that adds a key. A nil p means full access.
 func (l *Logic) addKey(receipt int, k publicKey, p *permission, access primitives.AccessKey) error {
 	key, err := k.decode()
 	if err != nil {

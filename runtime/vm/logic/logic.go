@@ -6,17 +6,17 @@
 //	        the reason of a failure
 //	state   one Logic per call: registers, promises, logs, gas
 //	units   gas; bytes; yoctoNEAR
-//	bound   parameters.Limits: 100 registers and 1 GiB, 100 logs and 16 KiB, 1024 promises; all
-//	        else is bounded by gas
-//	errors  *HostError ends the call. Any other error is the state's, and the chunk cannot be
+//	bound   parameters.Limits: 100 registers and 1 GiB, 100 logs and 16 KiB, 1024 promises; gas bounds
+//	        everything else
+//	errors  *HostError ends the call. Any other error comes from the state, and the chunk cannot be
 //	        applied
 //	source  nearcore runtime/near-vm-runner/src: wasmtime_runner/logic.rs (bodies), imports.rs
 //	        (table), logic/*.rs
 //
-// The package does not depend on an engine. The caller sets Memory before each host function,
-// passes the gas that the instructions have left to Enter, calls Invoke, and returns the result of
-// Leave to the module. The order of charges is consensus, so every function has one shape: pay the
-// base, reject views if needed, read arguments (which pays), check, pay, execute.
+// The package does not depend on an engine. For each host call, the caller sets Memory, passes the
+// gas left to Enter, calls Invoke, and returns the result of Leave to the module. The order of
+// charges is consensus. So every function has the same steps: pay the base price, reject views if
+// needed, read the arguments (which costs gas), check them, pay, execute.
 package logic
 
 import (
@@ -33,7 +33,8 @@ import (
 
 // Logic is one running call. Not safe for concurrent use.
 type Logic struct {
-	// Memory is the module's memory, valid during one host function: it may move afterwards.
+	// Memory is the module's memory. It is valid during one host function, because it may move
+	// afterwards.
 	Memory []byte
 
 	call *action.Call
@@ -42,31 +43,31 @@ type Logic struct {
 	wasm *parameters.Wasm
 	gas  gasCounter
 
-	function  *Function // the running one
+	function  *Function // the running host function
 	registers registers
 	promises  []promise
 
 	logs       []string
 	logBytes   uint64
-	balance    primitives.Balance // with the deposit, without what promises got
-	usage      uint64             // of the account's storage, in bytes
+	balance    primitives.Balance // of the account: with the deposit, without what promises have received
+	usage      uint64             // storage usage of the account, in bytes
 	subsidized primitives.Balance
 	result     action.Return
 
-	proofStart uint64 // the recorded bound from which the limit counts
+	proofStart uint64 // value of External.RecordedBound from which the limit counts
 
-	err     error // the first one
+	err     error // first error of a host function
 	failure *primitives.FunctionCallError
 }
 
-// maxViewGas bounds the gas of a view, since the module counts it in a signed number.
+// maxViewGas is the maximum gas of a view. The module counts gas in a signed 64-bit number.
 const maxViewGas = primitives.Gas(1) << 62
 
 // over is a pool of Logic values of ended calls, whose memory New reuses.
 var over = sync.Pool{New: func() any { return new(Logic) }}
 
-// New starts a call. Nothing is burnt yet. A view may burn c.PrepaidGas, and no other limit
-// applies.
+// New starts a call that has burnt nothing yet. A view may burn c.PrepaidGas; no other limit
+// applies to it.
 func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 	l := over.Get().(*Logic)
 	*l = Logic{call: c, x: x, cfg: cfg, wasm: &cfg.Wasm, usage: c.StorageUsage, proofStart: x.ProofStart()}
@@ -75,7 +76,7 @@ func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 		maxBurnt = min(c.PrepaidGas, maxViewGas)
 	}
 	l.gas = newGasCounter(&cfg.Wasm.Ext, maxBurnt, c.PrepaidGas, c.View)
-	l.balance, _ = c.Balance.Add(c.Deposit) // checked before the call
+	l.balance, _ = c.Balance.Add(c.Deposit) // the caller has checked that the sum does not overflow
 	return l
 }
 
@@ -85,8 +86,8 @@ func (l *Logic) Release() {
 	over.Put(l)
 }
 
-// PayLoading pays for loading code of n bytes. Whichever limit that exceeds, the error is
-// GasExceeded.
+// PayLoading pays for loading code of n bytes. Its error is GasExceeded, whichever limit is
+// exceeded.
 func (l *Logic) PayLoading(n int) error {
 	err := l.gas.payPer(parameters.ExtContractLoadingBytes, uint64(n))
 	if err == nil {
@@ -105,8 +106,9 @@ func (l *Logic) Burnt() primitives.Gas { return l.gas.burnt }
 // Leave returns the gas that the module may burn from now on, as the new value of its gas global.
 func (l *Logic) Leave() int64 { return int64(l.gas.remaining()) }
 
-// Enter sets the remaining gas to the value of the module's gas global. A negative value means that the call
-// is out of gas: the module stopped after it had subtracted a charge that was larger than the rest.
+// Enter sets the remaining gas to left, the value of the module's gas global. If left is negative,
+// the call is out of gas: the module stopped after it had subtracted a charge that was larger than
+// the remaining gas.
 func (l *Logic) Enter(left int64) {
 	if left < 0 {
 		l.OutOfGas(left)
@@ -117,8 +119,8 @@ func (l *Logic) Enter(left int64) {
 	}
 }
 
-// OutOfGas ends a call whose instructions exceed the gas. left is negative: the amount that is
-// missing.
+// OutOfGas ends a call whose instructions need more gas than is left. left is negative; its
+// absolute value is the missing gas.
 func (l *Logic) OutOfGas(left int64) {
 	burnt := l.gas.limit + primitives.Gas(-left) // both are below 2^63
 	l.keep(l.gas.exceed(burnt, burnt+l.gas.promises))
@@ -127,10 +129,10 @@ func (l *Logic) OutOfGas(left int64) {
 // OutOfStack ends a call that exhausted the metered stack.
 func (l *Logic) OutOfStack() { l.keep(fail(MemoryAccessViolation)) }
 
-// Invoke runs function i of Functions with raw arguments; an i32 is in the low half. After an error
-// the call is over, and the caller must trap the module.
+// Invoke runs function i of Functions with raw arguments; an i32 is in the low half. After an
+// error, the call has ended, and the caller must trap the module.
 func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
-	if l.err != nil { // only an engine that continues after a trap gets here
+	if l.err != nil { // only reached if the engine continues after a trap
 		return 0, l.err
 	}
 	if err := l.Interrupted(); err != nil {
@@ -148,7 +150,7 @@ func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 	return v, nil
 }
 
-// Interrupted calls Call.Interrupt and keeps its error.
+// Interrupted calls Call.Interrupt and records its error.
 func (l *Logic) Interrupted() error {
 	if l.call.Interrupt == nil {
 		return nil
@@ -159,12 +161,12 @@ func (l *Logic) Interrupted() error {
 	return nil
 }
 
-// Err returns why the call failed so far: a *HostError, or an error that means that the chunk
-// cannot be applied; nil if the call did not fail.
+// Err returns the error that ended the call; nil if there is none. It is a *HostError, or another
+// error if the chunk cannot be applied.
 func (l *Logic) Err() error { return l.err }
 
-// Fail records a failure outside of host functions, such as a trap or a link error. The first one
-// stays.
+// Fail records a failure outside of host functions, such as a trap or a link error. Only the first
+// failure is kept.
 func (l *Logic) Fail(e *primitives.FunctionCallError) {
 	if l.failure == nil {
 		l.failure = e
@@ -204,8 +206,8 @@ func (l *Logic) Outcome() (action.CallOutcome, error) {
 	return out, nil
 }
 
-// begin is the start of most functions: it pays the base price and rejects functions that views
-// must not call.
+// begin is the first step of most host functions. It pays the base price, and it fails in a view if
+// views must not call the function.
 func (l *Logic) begin() error {
 	if err := l.gas.pay(parameters.ExtBase); err != nil {
 		return err
@@ -221,7 +223,7 @@ func (l *Logic) refuse() error {
 	return nil
 }
 
-// deduct subtracts the amount that a promise transfers from the account's balance.
+// deduct subtracts amount, which a promise transfers, from the account's balance.
 func (l *Logic) deduct(amount primitives.Balance) error {
 	left, ok := l.balance.Sub(amount)
 	if !ok {
@@ -231,18 +233,18 @@ func (l *Logic) deduct(amount primitives.Balance) error {
 	return nil
 }
 
-// attach is deduct for calls. A contract without any balance may attach exactly one yoctoNEAR,
-// which is minted, so that accounts without balance can make calls that require it as proof of
+// attach is deduct for function calls. A contract with balance 0 may attach exactly 1 yoctoNEAR,
+// which is minted. So accounts without balance can make calls that require 1 yoctoNEAR as proof of
 // intent.
 func (l *Logic) attach(amount primitives.Balance) error {
 	if l.wasm.OneYoctoOnPromise && amount == primitives.Yocto(1) && l.balance.IsZero() {
-		l.subsidized, _ = l.subsidized.Add(amount) // one per promise
+		l.subsidized, _ = l.subsidized.Add(amount) // cannot overflow: at most one per promise
 		return nil
 	}
 	return l.deduct(amount)
 }
 
-// observe fails a call that has recorded too much of the state.
+// observe fails if the call has recorded more state than PerReceiptStorageProofSizeLimit.
 func (l *Logic) observe() error {
 	now, limit := l.x.RecordedBound(), l.wasm.Limits.PerReceiptStorageProofSizeLimit
 	if now < l.proofStart {

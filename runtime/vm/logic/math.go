@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic/curve"
 )
 
-// Mathematical host functions. Each has a price of its own instead of the base, and depends only on
-// its arguments.
+// Mathematical host functions. Each has its own base price and depends only on its arguments.
 
-// hashing (value_len, value_ptr, register_id) returns a hash function that is priced per byte.
+// hashing (value_len, value_ptr, register_id) returns a host function that writes a hash and has a
+// price per byte.
 func hashing(base, perByte parameters.ExtCost, sum func([]byte) []byte) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		value, err := l.payArg(base, a[0], a[1])
@@ -50,7 +50,7 @@ var (
 	})
 )
 
-// payArg pays the base and reads an argument.
+// payArg pays the base price and reads an argument.
 func (l *Logic) payArg(base parameters.ExtCost, n, ptr uint64) ([]byte, error) {
 	if err := l.gas.pay(base); err != nil {
 		return nil, err
@@ -58,7 +58,8 @@ func (l *Logic) payArg(base parameters.ExtCost, n, ptr uint64) ([]byte, error) {
 	return l.arg(n, ptr)
 }
 
-// ripemd160 (value_len, value_ptr, register_id) is priced per block of 64 bytes, padding included.
+// ripemd160 (value_len, value_ptr, register_id) has a price per block of 64 bytes, padding
+// included.
 func ripemd160(l *Logic, a []uint64) (uint64, error) {
 	value, err := l.payArg(parameters.ExtRipemd160Base, a[0], a[1])
 	if err != nil {
@@ -71,7 +72,8 @@ func ripemd160(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.setRegister(a[2], h[:])
 }
 
-// invalid returns the HostError of kind k with the text of an error of package curve; nil for nil.
+// invalid returns a HostError of kind k with the text of err, an error of package curve; nil if err
+// is nil.
 func invalid(k HostErrorKind, err error) error {
 	if err == nil {
 		return nil
@@ -79,8 +81,8 @@ func invalid(k HostErrorKind, err error) error {
 	return &HostError{Kind: k, Text: err.Error()}
 }
 
-// ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) returns 1 and
-// writes the key, or returns 0 if there is none.
+// ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) writes the
+// key and returns 1. It returns 0 if there is no key.
 func ecrecover(l *Logic, a []uint64) (uint64, error) {
 	sig, err := l.payArg(parameters.ExtEcrecoverBase, a[2], a[3])
 	if err != nil {
@@ -113,11 +115,12 @@ func ecrecover(l *Logic, a []uint64) (uint64, error) {
 type scheme struct {
 	base, perByte parameters.ExtCost // perByte is per byte of the message
 	invalid       HostErrorKind
-	// ok is false if it cannot be valid; then nothing else is read
+	// signature checks the signature. If ok is false, the result is 0 and no other argument is
+	// read.
 	signature func([]byte) (ok bool, err error)
 	key       func([]byte) error
 	verify    func(sig, msg, key []byte) bool
-	// mocked returns whether a sandbox treats every well-formed signature as valid; nil: never
+	// mocked returns whether a sandbox treats every well-formed signature as valid; nil: never.
 	mocked func(*primitives.Mocks) bool
 }
 
@@ -126,8 +129,8 @@ func (s *scheme) isMocked(l *Logic) bool {
 	return m != nil && s.mocked != nil && s.mocked(m)
 }
 
-// verifying (sig_len, sig_ptr, msg_len, msg_ptr, pub_key_len, pub_key_ptr) returns 1 if the
-// signature is valid.
+// verifying (sig_len, sig_ptr, msg_len, msg_ptr, pub_key_len, pub_key_ptr) returns a host function
+// that returns 1 if the signature is valid, else 0.
 func verifying(s scheme) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		sig, err := l.payArg(s.base, a[0], a[1])
@@ -175,8 +178,8 @@ var (
 	})
 )
 
-// altBn128 (value_len, value_ptr) returns a function on alt_bn128. Counting the elements checks the
-// length; then they are paid for.
+// altBn128 (value_len, value_ptr) returns a host function on alt_bn128. It pays per element after
+// count, which also checks the length.
 func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		data, err := l.payArg(base, a[0], a[1])
@@ -220,9 +223,9 @@ var (
 		})
 )
 
-// bls12381 (value_len, value_ptr, register_id) returns a function on BLS12-381 that returns 1 for
-// invalid input. Elements are paid for by the given length before anything is read. The length
-// that would mean a register is too large to be paid for, so the input is never in a register.
+// bls12381 (value_len, value_ptr, register_id) returns a host function on BLS12-381, which returns
+// 1 for invalid input. It pays per element, according to value_len, before it reads anything. The
+// input cannot be in a register: the length inRegister is too large to be paid for.
 func bls12381(base, element parameters.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.gas.pay(base); err != nil {
@@ -265,8 +268,8 @@ var (
 		curve.BLS12381P2DecompressItem, curve.BLS12381P2Decompress)
 )
 
-// blsPairingCheck (value_len, value_ptr) returns 0 if the product is one, 2 if not, 1 for invalid
-// input. Elements are counted in the data that was read.
+// blsPairingCheck (value_len, value_ptr) returns 0 if the product of the pairings is one, 2 if it
+// is not, and 1 for invalid input. It pays per element of the data that it has read.
 func blsPairingCheck(l *Logic, a []uint64) (uint64, error) {
 	data, err := l.payArg(parameters.ExtBls12381PairingBase, a[0], a[1])
 	if err != nil {

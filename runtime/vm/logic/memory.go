@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// inRegister as a length means that the pointer is the number of a register.
+// inRegister is the length that means that the argument is in a register. The pointer is then the
+// number of the register.
 const inRegister = ^uint64(0)
 
-// at returns n bytes of the memory. The module may change them when it runs again.
+// at returns n bytes of the memory, not a copy. The module may change them when it runs again.
 func (l *Logic) at(ptr, n uint64) ([]byte, error) {
 	if size := uint64(len(l.Memory)); ptr > size || n > size-ptr {
 		return nil, fail(MemoryAccessViolation)
@@ -19,7 +20,7 @@ func (l *Logic) at(ptr, n uint64) ([]byte, error) {
 	return l.Memory[ptr : ptr+n : ptr+n], nil
 }
 
-// read is at with payment: first the gas, then the bounds.
+// read is at with payment. It pays before it checks the bounds.
 func (l *Logic) read(ptr, n uint64) ([]byte, error) {
 	if err := l.gas.pay(parameters.ExtReadMemoryBase); err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (l *Logic) read(ptr, n uint64) ([]byte, error) {
 	return l.at(ptr, n)
 }
 
-// write copies b into the memory, with payment as in read.
+// write copies b into the memory. It pays before it checks the bounds.
 func (l *Logic) write(ptr uint64, b []byte) error {
 	if err := l.gas.pay(parameters.ExtWriteMemoryBase); err != nil {
 		return err
@@ -46,7 +47,7 @@ func (l *Logic) write(ptr uint64, b []byte) error {
 }
 
 // arg reads an argument from memory or, if n is inRegister, from a register. The result must not be
-// changed and is valid during this host function.
+// changed and is valid during the current host function.
 func (l *Logic) arg(n, ptr uint64) ([]byte, error) {
 	if n != inRegister {
 		return l.read(ptr, n)
@@ -76,7 +77,7 @@ func (l *Logic) writeBalance(ptr uint64, b primitives.Balance) error {
 	return l.write(ptr, out[:])
 }
 
-// setRegister stores data, which must not change later.
+// setRegister pays for data and stores it in a register. data must not change later.
 func (l *Logic) setRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
 	if err == nil {
@@ -85,8 +86,8 @@ func (l *Logic) setRegister(id uint64, data []byte) error {
 	return err
 }
 
-// shareRegister is setRegister without the price per byte, for data that was paid for before:
-// arguments, promise results.
+// shareRegister is setRegister without the price per byte. It is for arguments and promise results,
+// whose bytes have been paid for.
 func (l *Logic) shareRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), 0)
 	if err == nil {
@@ -95,7 +96,7 @@ func (l *Logic) shareRegister(id uint64, data []byte) error {
 	return err
 }
 
-// copyToRegister is setRegister with a copy, made after payment.
+// copyToRegister is setRegister with a copy of data. It pays before it copies.
 func (l *Logic) copyToRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
 	if err == nil {
@@ -104,7 +105,8 @@ func (l *Logic) copyToRegister(id uint64, data []byte) error {
 	return err
 }
 
-// payRegister pays for a write of paid bytes and reserves n bytes.
+// payRegister pays the base price and the price of paid bytes. It returns the register id with
+// space for n bytes.
 func (l *Logic) payRegister(id, n, paid uint64) (*register, error) {
 	if err := l.gas.pay(parameters.ExtWriteRegisterBase); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Categories, and the one cost that is not a parameter, as in profiles (nearcore
-// core/primitives/src/views.rs CostGasUsed).
+// Categories of profile entries, and the name of the entry for instructions, which has no parameter
+// (nearcore core/primitives/src/views.rs CostGasUsed).
 const (
 	actionCategory = "ACTION_COST"
 	hostCategory   = "WASM_HOST_COST"

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// promise is what a contract refers to by a number, from 0 in the order of its calls: a receipt
-// that it is making, or a joint of several receipts, which is not a receipt.
+// promise is a promise of the running call. The contract refers to it by its index in
+// Logic.promises. It is either a receipt that the call creates, or a joint of several receipts.
 type promise struct {
 	receipt int
-	joint   []int // receipts, if isJoint
+	joint   []int // indices of receipts, if isJoint
 	isJoint bool
 }
 
@@ -33,7 +33,7 @@ func (l *Logic) promise(i uint64) (*promise, error) {
 	return &l.promises[i], nil
 }
 
-// receiptOf returns the receipt of a promise to which an action is appended, and its receiver.
+// receiptOf returns the receipt of promise i, for appending an action, and the receipt's receiver.
 func (l *Logic) receiptOf(i uint64) (receipt int, to primitives.AccountID, err error) {
 	p, err := l.promise(i)
 	if err != nil {
@@ -50,10 +50,10 @@ func (l *Logic) isSelf(id primitives.AccountID) bool { return id == l.call.Curre
 
 func (l *Logic) fee(c parameters.ActionCost) *parameters.Fee { return l.cfg.Fees.Fee(c) }
 
-// payReceipt pays for a receipt without actions: its sending, and both parts of the fee for each
-// result that it waits for. waitsFor has one entry for each result: whether the receipt that
-// produces the result has the same receiver as this one. The bytes of a result are paid for when
-// it is returned.
+// payReceipt pays for a receipt without actions. It pays for sending the receipt, and both parts of
+// the fee for each result that the receipt waits for. waitsFor has one entry per result: whether
+// the receipt that produces the result has the same receiver. The bytes of a result are paid for
+// when it is returned.
 func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
 	f := l.fee(parameters.ActionNewActionReceipt)
 	burn := f.Send(self)
@@ -99,7 +99,7 @@ func (l *Logic) payFee(send parameters.Cost, exec primitives.Gas, c parameters.A
 }
 
 // promiseCreate (account_id_len, account_id_ptr, method_name_len, method_name_ptr, arguments_len,
-// arguments_ptr, amount_ptr, gas) creates a batch of one call.
+// arguments_ptr, amount_ptr, gas) creates a batch promise with one function call.
 func promiseCreate(l *Logic, a []uint64) (uint64, error) {
 	i, err := promiseBatchCreate(l, a[:2])
 	if err != nil {
@@ -108,7 +108,7 @@ func promiseCreate(l *Logic, a []uint64) (uint64, error) {
 	return i, l.appendCall(i, a[2:8], 0)
 }
 
-// promiseThen (promise_index, ...) is promiseCreate that waits for a promise.
+// promiseThen (promise_index, ...) is promiseCreate for a call that waits for promise_index.
 func promiseThen(l *Logic, a []uint64) (uint64, error) {
 	i, err := promiseBatchThen(l, a[:3])
 	if err != nil {
@@ -117,8 +117,8 @@ func promiseThen(l *Logic, a []uint64) (uint64, error) {
 	return i, l.appendCall(i, a[3:9], 0)
 }
 
-// promiseAnd (promise_idx_ptr, promise_idx_count) joins promises, given as little-endian u64s in
-// memory.
+// promiseAnd (promise_idx_ptr, promise_idx_count) joins promises. Their indices are little-endian
+// u64s in memory.
 func promiseAnd(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -130,7 +130,7 @@ func promiseAnd(l *Logic, a []uint64) (uint64, error) {
 		return 0, fail(IntegerOverflow)
 	}
 	n := a[1] * 8
-	if err := l.gas.payPer(parameters.ExtPromiseAndPerPromise, n); err != nil { // charged per byte of the array
+	if err := l.gas.payPer(parameters.ExtPromiseAndPerPromise, n); err != nil { // per byte of the array
 		return 0, err
 	}
 	in, err := l.read(a[0], n)
@@ -228,8 +228,8 @@ func promiseSetRefundTo(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.x.SetRefundTo(p.receipt, id)
 }
 
-// promiseResult (result_idx, register_id) returns 1 for a result, 2 for a failure. The length of a
-// result was paid for when it was returned.
+// promiseResult (result_idx, register_id) returns 1 for a value, 2 for a failure. The bytes of the
+// value were paid for when it was returned.
 func promiseResult(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -243,9 +243,9 @@ func promiseResult(l *Logic, a []uint64) (uint64, error) {
 	return 2, nil
 }
 
-// promiseReturn (promise_idx) makes the promise's result that of the call.
+// promiseReturn (promise_idx) makes the promise's result the result of the call.
 func promiseReturn(l *Logic, a []uint64) (uint64, error) {
-	// not begin: nearcore rejects views after the second price
+	// It does not call begin, because nearcore rejects views only after the second price.
 	if err := l.gas.pay(parameters.ExtBase); err != nil {
 		return 0, err
 	}
@@ -301,7 +301,7 @@ func valueReturn(l *Logic, a []uint64) (uint64, error) {
 	return 0, nil
 }
 
-// external translates errors of External to nearcore's.
+// external translates an error of External into nearcore's HostError.
 func external(err error, receipt int, index uint64) error {
 	switch {
 	case errors.Is(err, action.ErrActionIndex):

@@ -2,17 +2,17 @@ package logic
 
 import "github.com/troupe-chain/troupe/runtime/parameters"
 
-// registers are byte strings in the host's memory, each with a number that the contract chooses (nearcore
-// runtime/near-vm-runner/src/logic/vmstate.rs Registers). There are few of them, so the search is
-// linear.
+// registers holds byte strings in the host's memory. The contract chooses the number of each
+// register (nearcore runtime/near-vm-runner/src/logic/vmstate.rs Registers). There are few
+// registers, so find searches them linearly.
 type registers struct {
 	all   []register
-	usage uint64 // sum of (length + 8)
+	usage uint64 // sum over all registers of length + registerOverhead
 }
 
 type register struct {
 	id   uint64
-	data []byte // never changed
+	data []byte // must not be changed
 }
 
 const registerOverhead = 8
@@ -33,15 +33,15 @@ func (r *registers) get(id uint64) (data []byte, ok bool) {
 	return nil, false
 }
 
-// room returns the register into which n bytes can be written, or nil if a limit forbids it. If
-// all registers are in use, an existing register cannot be written again either. That was a
-// mistake in nearcore and is now a rule.
+// room returns the register id with space for n bytes, or nil if a limit forbids it. If all
+// registers are in use, even an existing register cannot be written again. That was a mistake in
+// nearcore and is now consensus.
 func (r *registers) room(id, n uint64, limits *parameters.Limits) *register {
 	if n > limits.MaxRegisterSize || uint64(len(r.all)) >= limits.MaxNumberRegisters {
 		return nil
 	}
 	i := r.find(id)
-	usage := r.usage + n + registerOverhead // the limits are far below 2^63
+	usage := r.usage + n + registerOverhead // cannot overflow: the limits are far below 2^63
 	if i >= 0 {
 		usage -= uint64(len(r.all[i].data)) + registerOverhead
 	}
@@ -68,7 +68,7 @@ func readRegister(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.write(a[1], data)
 }
 
-// registerLen (register_id) returns all ones if the register is not set.
+// registerLen (register_id) returns the length of a register, or 2^64-1 if the register is not set.
 func registerLen(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -79,8 +79,8 @@ func registerLen(l *Logic, a []uint64) (uint64, error) {
 	return ^uint64(0), nil
 }
 
-// writeRegister (register_id, data_len, data_ptr) copies from memory. The source cannot be a
-// register.
+// writeRegister (register_id, data_len, data_ptr) copies data from memory into a register. The data
+// cannot come from a register.
 func writeRegister(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

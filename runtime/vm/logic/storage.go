@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// largeRead is the length above which a value is stored outside of the trie node (nearcore
-// core/primitives-core/src/config.rs INLINE_DISK_VALUE_THRESHOLD). Reading it is another lookup.
+// largeRead is the length in bytes above which a value is not stored in the trie node (nearcore
+// core/primitives-core/src/config.rs INLINE_DISK_VALUE_THRESHOLD). Reading such a value needs
+// another lookup.
 const largeRead = 4000
 
 // key reads a storage key.
@@ -23,7 +24,8 @@ func (l *Logic) key(n, ptr uint64) ([]byte, error) {
 	return key, nil
 }
 
-// access is the start of a function whose first arguments are a storage key. It pays for the key.
+// access is the first step of a function whose first arguments are a storage key. It pays the
+// prices and returns the key.
 func (l *Logic) access(base, perByte parameters.ExtCost, a []uint64) ([]byte, error) {
 	if err := l.begin(); err != nil {
 		return nil, err
@@ -46,9 +48,9 @@ func (l *Logic) payNodes(n action.NodeCount) error {
 	return l.gas.payPer(parameters.ExtReadCachedTrieNode, n.Cached)
 }
 
-// addUsage changes the account's storage usage by more and less. The usage stays at least 0, as
-// when keys and code are removed. It could become negative because a genesis record or a patch may
-// contain any usage; nearcore's node crashes then (logic.rs:4081).
+// addUsage adds more to the account's storage usage and subtracts less. The result is at least 0.
+// Without that rule it could become negative, because a genesis record or a patch may set any
+// usage; nearcore's node crashes then (logic.rs:4081).
 func (l *Logic) addUsage(more, less uint64) error {
 	rest := l.usage - min(less, l.usage)
 	if rest+more < more {
@@ -58,11 +60,11 @@ func (l *Logic) addUsage(more, less uint64) error {
 	return nil
 }
 
-// record returns the usage of an entry without its value.
+// record returns the storage usage of an entry without its value, in bytes.
 func (l *Logic) record(key []byte) uint64 { return uint64(len(key)) + l.cfg.Fees.NumExtraBytesRecord }
 
-// storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was a
-// value, which it writes into the register.
+// storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was an old
+// value, else 0. It writes the old value into the register.
 func storageWrite(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -111,7 +113,8 @@ func (l *Logic) payEvicted(n uint32) error {
 	return l.gas.payPer(parameters.ExtStorageWriteEvictedByte, uint64(n))
 }
 
-// storageRead (key_len, key_ptr, register_id) returns 1 if there is a value.
+// storageRead (key_len, key_ptr, register_id) returns 1 and writes the value into the register if
+// there is one, else 0.
 func storageRead(l *Logic, a []uint64) (uint64, error) {
 	key, err := l.access(parameters.ExtStorageReadBase, parameters.ExtStorageReadKeyByte, a)
 	if err != nil {
@@ -140,8 +143,8 @@ func (l *Logic) payRead(n uint32) error {
 	return l.gas.payPer(parameters.ExtStorageLargeReadOverheadByte, uint64(n))
 }
 
-// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which it writes
-// into the register.
+// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, else 0. It writes
+// that value into the register.
 func storageRemove(l *Logic, a []uint64) (uint64, error) {
 	key, err := l.access(parameters.ExtStorageRemoveBase, parameters.ExtStorageRemoveKeyByte, a)
 	if err != nil {
@@ -186,7 +189,7 @@ func storageHasKey(l *Logic, a []uint64) (uint64, error) {
 	return 1, nil
 }
 
-// deprecated returns a function that was removed but can still be imported.
+// deprecated returns a host function that always fails. Contracts can still import it.
 func deprecated(name string) hostFunc {
 	return func(*Logic, []uint64) (uint64, error) { return 0, &HostError{Kind: Deprecated, Text: name} }
 }

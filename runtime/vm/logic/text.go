@@ -25,7 +25,7 @@ func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	if !utf8.Valid(b) {
 		return "", fail(BadUTF8)
 	}
-	if len(b) > primitives.MaxAccountIDLen { // before a string of any length is allocated
+	if len(b) > primitives.MaxAccountIDLen { // checked before a string of that length is allocated
 		return "", fail(InvalidAccountID)
 	}
 	id, err := primitives.ParseAccountID(string(b))
@@ -35,8 +35,8 @@ func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	return id, nil
 }
 
-// room returns the number of bytes left for logs. It also limits strings that are read for other
-// purposes.
+// room returns the number of bytes that logs may still take. The same limit applies to strings that
+// are read for other purposes.
 func (l *Logic) room() uint64 {
 	return max(l.wasm.Limits.MaxTotalLogLength, l.logBytes) - l.logBytes
 }
@@ -49,8 +49,8 @@ func (l *Logic) tooLong(more uint64) error {
 	return limitError(TotalLogLengthExceeded, length, l.wasm.Limits.MaxTotalLogLength)
 }
 
-// utf8 reads a string of n bytes. If n is all ones, the string ends before a zero byte and is paid
-// for byte by byte.
+// utf8 reads a string of n bytes. If n is 2^64-1, the string ends before the next zero byte, and
+// each byte is paid for separately.
 func (l *Logic) utf8(n, ptr uint64) (string, error) {
 	if err := l.gas.pay(parameters.ExtUTF8DecodingBase); err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func (l *Logic) untilNUL(ptr, room uint64) ([]byte, error) {
 	}
 }
 
-// utf16 reads a little-endian string of n bytes, two per unit. All ones are as in utf8.
+// utf16 reads a little-endian UTF-16 string of n bytes. n = 2^64-1 has the same meaning as in utf8.
 func (l *Logic) utf16(n, ptr uint64) (string, error) {
 	if err := l.gas.pay(parameters.ExtUTF16DecodingBase); err != nil {
 		return "", err
@@ -136,13 +136,13 @@ func (l *Logic) untilNUL16(ptr, room uint64) ([]byte, error) {
 		if b[0]|b[1] == 0 {
 			return l.at(ptr, n)
 		}
-		if n += 2; n > room { // far below 2^64
+		if n += 2; n > room { // cannot overflow: n is far below 2^64
 			return nil, l.tooLong(n)
 		}
 	}
 }
 
-// decodeUTF16 rejects unpaired surrogates.
+// decodeUTF16 converts UTF-16 to UTF-8. It rejects unpaired surrogates.
 func decodeUTF16(b []byte) (string, error) {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i += 2 {
@@ -177,7 +177,7 @@ func (l *Logic) payLog(n int) error {
 	return l.gas.payPer(parameters.ExtLogByte, uint64(n))
 }
 
-// log adds a log. A string that grew when it was decoded is checked only here.
+// log adds a log. Decoding may have made a string longer, so log checks the total length again.
 func (l *Logic) log(message string) error {
 	l.logBytes += uint64(len(message))
 	if l.logBytes > l.wasm.Limits.MaxTotalLogLength {
@@ -210,7 +210,7 @@ func (l *Logic) logString(a []uint64, read func(l *Logic, n, ptr uint64) (string
 	return l.log(message)
 }
 
-// panicPlain ends the call.
+// panicPlain ends the call with a GuestPanic of a fixed text.
 func panicPlain(l *Logic, _ []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -218,7 +218,7 @@ func panicPlain(l *Logic, _ []uint64) (uint64, error) {
 	return 0, &HostError{Kind: GuestPanic, Text: "explicit guest panic"}
 }
 
-// panicUTF8 (len, ptr) ends the call with a text.
+// panicUTF8 (len, ptr) ends the call with a GuestPanic of the given text.
 func panicUTF8(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -230,8 +230,8 @@ func panicUTF8(l *Logic, a []uint64) (uint64, error) {
 	return 0, &HostError{Kind: GuestPanic, Text: message}
 }
 
-// abort (msg_ptr, filename_ptr, line, col), all i32, is the panic of AssemblyScript. Its strings
-// are preceded by their length in bytes.
+// abort (msg_ptr, filename_ptr, line, col) is AssemblyScript's panic. All parameters are i32. Each
+// string follows its length in bytes.
 func abort(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

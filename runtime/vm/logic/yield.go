@@ -6,8 +6,8 @@ import (
 )
 
 // yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight,
-// register_id) creates a call to the account itself that waits for a resume. It writes the data id
-// that the call waits for into the register.
+// register_id) creates a call of the account itself that waits for a resume. It writes the call's
+// data id, to be used in the resume, into the register.
 func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -43,12 +43,12 @@ func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 	return i, l.setRegister(a[6], data[:])
 }
 
-// noYield is the result of yieldCreateWithID for an id that is taken.
+// noYield is the result of yieldCreateWithID if a yield with that id exists.
 const noYield = ^uint64(0)
 
 // yieldCreateWithID (method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr,
-// gas, gas_weight, yield_id_len, yield_id_ptr) is yieldCreate with an id that the contract chose,
-// and a deposit.
+// gas, gas_weight, yield_id_len, yield_id_ptr) is yieldCreate with a deposit and with an id that
+// the contract chooses.
 func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -116,7 +116,8 @@ func (l *Logic) resume(a []uint64, malformed HostErrorKind, resume func(primitiv
 	if err := l.gas.pay(parameters.ExtYieldResumeBase); err != nil {
 		return 0, err
 	}
-	// by the given length, so never in a register
+	// The price depends on the given length. The length inRegister would be too expensive, so the
+	// payload is never in a register.
 	if err := l.gas.payPer(parameters.ExtYieldResumeByte, a[2]); err != nil {
 		return 0, err
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-// Sizes of one element of the alt_bn128 functions. All integers are little-endian and 32 bytes
-// long; a point of G1 is x ‖ y, one of G2 is Re x ‖ Im x ‖ Re y ‖ Im y, and (0, 0) is the point at
-// infinity, in and out.
+// Sizes of one element of the alt_bn128 functions, in bytes. All integers are little-endian and 32
+// bytes long. A point of G1 is x ‖ y, a point of G2 is Re x ‖ Im x ‖ Re y ‖ Im y. In arguments and
+// results, (0, 0) is the point at infinity.
 const (
 	altBN128MultiexpItem = 64 + 32   // point, scalar
 	altBN128SumItem      = 1 + 64    // sign, point
 	altBN128PairingItem  = 64 + 2*64 // point of G1, point of G2
 )
 
-// AltBN128G1MultiexpElements returns the number of elements in data. The caller pays for them
+// AltBN128G1MultiexpElements returns the number of elements in data. The caller charges for them
 // before the computation.
 func AltBN128G1MultiexpElements(data []byte) (n uint64, err error) {
 	return altBN128Elements(data, altBN128MultiexpItem)
@@ -42,9 +42,9 @@ func altBN128Elements(data []byte, item int) (uint64, error) {
 	return uint64(len(data) / item), nil
 }
 
-// AltBN128G1Multiexp returns the sum of each point times its scalar, which must be below the
-// order. It multiplies the points one by one. A bucket method would be a little faster on long
-// inputs, but the gas of an element does not require that.
+// AltBN128G1Multiexp returns the sum of the products of each point and its scalar, which must be
+// below the group order. It multiplies the points one by one. A bucket method would be a little
+// faster on long inputs, but the gas of an element does not require that.
 func AltBN128G1Multiexp(data []byte) (out [64]byte, err error) {
 	if _, err := AltBN128G1MultiexpElements(data); err != nil {
 		return out, err
@@ -68,7 +68,7 @@ func AltBN128G1Multiexp(data []byte) (out [64]byte, err error) {
 	return altBN128Encode(&sum), nil
 }
 
-// AltBN128G1Sum adds the points, those with sign 1 negated.
+// AltBN128G1Sum returns the sum of the points. Points with sign 1 are negated first.
 func AltBN128G1Sum(data []byte) (out [64]byte, err error) {
 	if _, err := AltBN128G1SumElements(data); err != nil {
 		return out, err
@@ -90,8 +90,8 @@ func AltBN128G1Sum(data []byte) (out [64]byte, err error) {
 	return altBN128Encode(&sum), nil
 }
 
-// AltBN128PairingCheck returns whether the product of the pairings of all pairs is one. Pairs with
-// a point at infinity count as one, and so does an empty list.
+// AltBN128PairingCheck returns whether the product of all pairings is one. The pairing of a point
+// at infinity is one, and so is the product of an empty list.
 func AltBN128PairingCheck(data []byte) (bool, error) {
 	n, err := AltBN128PairingElements(data)
 	if err != nil {
@@ -115,10 +115,11 @@ func AltBN128PairingCheck(data []byte) (bool, error) {
 		return true, nil
 	}
 	one, err := bn254.PairingCheck(ps, qs)
-	return err == nil && one, nil // it only fails for slices of different lengths
+	return err == nil && one, nil // the error is nil: it only occurs for slices of different lengths
 }
 
-// altBN128G1 decodes a point of 64 bytes. Over the prime field the curve has no other subgroup.
+// altBN128G1 decodes a point of 64 bytes. Every point of the curve is in G1, so there is no
+// subgroup check.
 func altBN128G1(raw []byte) (p bn254.G1Affine, err error) {
 	if p.X, err = altBN128Fq(raw[:32]); err != nil {
 		return p, err
@@ -132,7 +133,7 @@ func altBN128G1(raw []byte) (p bn254.G1Affine, err error) {
 	return p, nil
 }
 
-// altBN128G2 decodes a point of 128 bytes, which must be in the subgroup.
+// altBN128G2 decodes a point of 128 bytes, which must be in the subgroup G2.
 func altBN128G2(raw []byte) (q bn254.G2Affine, err error) {
 	for i, c := range []*fp.Element{&q.X.A0, &q.X.A1, &q.Y.A0, &q.Y.A1} {
 		if *c, err = altBN128Fq(raw[32*i : 32*i+32]); err != nil {
@@ -147,7 +148,7 @@ func altBN128G2(raw []byte) (q bn254.G2Affine, err error) {
 
 func altBN128Fq(raw []byte) (fp.Element, error) {
 	x, err := fp.LittleEndian.Element((*[32]byte)(raw))
-	if err != nil { // not below the modulus
+	if err != nil { // the integer is not below the modulus
 		return x, altBN128Invalid("fq", raw)
 	}
 	return x, nil
@@ -161,7 +162,7 @@ func altBN128Encode(p *bn254.G1Jac) (out [64]byte) {
 	return out
 }
 
-// altBN128Invalid returns nearcore's error text, with the bytes as Rust's {:X?} prints them: [1,
+// altBN128Invalid returns nearcore's error text. It has the bytes as Rust's {:X?} prints them: [1,
 // AB, 0].
 func altBN128Invalid(what string, raw []byte) error {
 	var b strings.Builder

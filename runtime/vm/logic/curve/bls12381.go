@@ -22,13 +22,14 @@ const (
 	BLS12381PairingItem      = blsP1Size + blsP2Size
 )
 
-// In all functions below, ok is false if an element is invalid: the host function then returns 1
-// and writes nothing. fix is the parameter bls12381_not_in_group_fix (the correction of NEP-488),
-// which is off in the released versions. Without it, sums and decompression reject the points (0,
-// ±2), which are ordinary points of the curve. If the length of the input is not a multiple of
-// that of an element, the error is InvalidInput.
+// In all functions below, ok is false if an element is invalid; the host function then returns 1
+// and writes nothing. If the length of the input is not a multiple of the element's length, the
+// error is InvalidInput. fix is the parameter bls12381_not_in_group_fix (the correction of
+// NEP-488), which is off in the released versions. Without it, sums and decompression reject the
+// points (0, ±2), which are ordinary points of the curve.
 
-// BLS12381P1Sum adds points of E(Fp), negating those with sign 1. They need not be in G1.
+// BLS12381P1Sum adds points of E(Fp). Points with sign 1 are negated first. The points need not be
+// in G1.
 func BLS12381P1Sum(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381P1SumItem, "bls12381_p1_sum"); err != nil {
 		return nil, false, err
@@ -66,7 +67,7 @@ func BLS12381P2Sum(data []byte, fix bool) (out []byte, ok bool, err error) {
 	return blsAppendP2Jac(nil, &sum), true, nil
 }
 
-// BLS12381G1Multiexp returns the sum of each point of G1 times its scalar.
+// BLS12381G1Multiexp returns the sum of the products of each point of G1 and its scalar.
 func BLS12381G1Multiexp(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381G1MultiexpItem, "bls12381_p1_multiexp"); err != nil {
 		return nil, false, err
@@ -102,7 +103,8 @@ func BLS12381G2Multiexp(data []byte, fix bool) (out []byte, ok bool, err error) 
 	return blsAppendP2Jac(nil, &sum), true, nil
 }
 
-// blsScalar reads a scalar modulo the group's order. The points it multiplies are in the group.
+// blsScalar reads a scalar and reduces it modulo the group order. That is correct because all
+// multiplied points are in the group.
 func blsScalar(le []byte) *big.Int {
 	var be [32]byte
 	for i, b := range le {
@@ -147,7 +149,8 @@ func BLS12381MapFp2ToG2(data []byte, _ bool) (out []byte, ok bool, err error) {
 	return out, true, nil
 }
 
-// BLS12381P1Decompress writes each compressed point of E(Fp), in G1 or not, with both coordinates.
+// BLS12381P1Decompress decompresses points of E(Fp), which need not be in G1. The result has both
+// coordinates of each point.
 func BLS12381P1Decompress(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381P1DecompressItem, "bls12381_p1_decompress"); err != nil {
 		return nil, false, err
@@ -179,9 +182,9 @@ func BLS12381P2Decompress(data []byte, fix bool) (out []byte, ok bool, err error
 	return out, true, nil
 }
 
-// BLS12381PairingCheck returns 0 if the product of the pairings of all pairs is one, 2 if it is
-// not, and 1 if a point is invalid or not in its group. Pairs with a point at infinity count as
-// one, and so does an empty list. The correction of NEP-488 does not matter: (0, ±2) are not in G1.
+// BLS12381PairingCheck returns 0 if the product of all pairings is one, 2 if it is not, and 1 if a
+// point is invalid or not in its group. The pairing of a point at infinity is one, and so is the
+// product of an empty list. There is no parameter fix, because (0, ±2) are not in G1.
 func BLS12381PairingCheck(data []byte) (code uint64, err error) {
 	if err := blsLength(data, BLS12381PairingItem, "bls12381_pairing_check"); err != nil {
 		return 0, err
@@ -204,7 +207,7 @@ func BLS12381PairingCheck(data []byte) (code uint64, err error) {
 	if len(ps) == 0 {
 		return 0, nil
 	}
-	// it only fails for slices of different lengths
+	// The error only occurs for slices of different lengths.
 	if one, err := bls12381.PairingCheck(ps, qs); err != nil || !one {
 		return 2, nil
 	}

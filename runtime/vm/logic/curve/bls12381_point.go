@@ -5,11 +5,11 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// Points have ZCash's serialisation: integers are big-endian, the imaginary part of an Fp2 element
-// comes first, and the top three bits of the first byte are flags. Uncompressed points have no
-// compressed and no sign flag. The point at infinity has its flag and nothing else set.
-// gnark-crypto reads the same form but is stricter in some places and less strict in others, so
-// flags are read here.
+// Points have ZCash's serialisation. Integers are big-endian, the imaginary part of an Fp2 element
+// comes first, and the top three bits of the first byte are flags. In an uncompressed point, the
+// compressed flag and the sign flag are 0. In the point at infinity, all bits but its flags are 0.
+// gnark-crypto reads the same form, but it is stricter in some cases and less strict in others. So
+// this file reads the flags itself.
 const (
 	blsFpSize = 48
 	blsP1Size = 2 * blsFpSize
@@ -21,7 +21,7 @@ const (
 	blsFlags      = blsCompressed | blsInfinity | blsSign
 )
 
-// blsFp reads an element that must be below the modulus.
+// blsFp reads a field element. ok is false if it is not below the modulus.
 func blsFp(raw []byte) (x fp.Element, ok bool) {
 	return x, x.SetBytesCanonical(raw) == nil
 }
@@ -32,8 +32,8 @@ func blsFp2(raw []byte) (x bls12381.E2, ok bool) {
 	return bls12381.E2{A0: re, A1: im}, ok0 && ok1
 }
 
-// blsFlagged checks the flags of an uncompressed point. inf says that it is the point at infinity.
-// ok says that the coordinates may be read, or that infinity is well formed.
+// blsFlagged checks the flags of an uncompressed point. inf is whether the point is at infinity. ok
+// is false if the flags are invalid, or if a point at infinity has other bits set.
 func blsFlagged(raw []byte) (inf, ok bool) {
 	switch raw[0] & blsFlags {
 	case 0:
@@ -65,7 +65,7 @@ func blsP1(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	x, ok0 := blsFp(raw[:blsFpSize])
 	y, ok1 := blsFp(raw[blsFpSize:])
 	if !ok0 || !ok1 || x.IsZero() && (y.IsZero() || !fix) {
-		return p, false // (0, 0) is gnark's infinity, but not on the curve
+		return p, false // gnark-crypto reads (0, 0) as infinity, but (0, 0) is not on the curve
 	}
 	p = bls12381.G1Affine{X: x, Y: y}
 	return p, p.IsOnCurve()
@@ -85,8 +85,8 @@ func blsP2(raw []byte, _ bool) (p bls12381.G2Affine, ok bool) {
 	return p, p.IsOnCurve()
 }
 
-// blsXOnly splits a compressed point: inf and ok as in blsFlagged, x the coordinate without flags,
-// larger the sign flag.
+// blsXOnly splits a compressed point. inf and ok are as in blsFlagged. It writes the coordinate
+// without flags to x. larger is the sign flag.
 func blsXOnly(raw []byte, x []byte) (inf, larger, ok bool) {
 	switch {
 	case raw[0]&blsCompressed == 0:
@@ -143,7 +143,7 @@ func blsP2Compressed(raw []byte, _ bool) (p bls12381.G2Affine, ok bool) {
 	}
 	var y bls12381.E2
 	y.Square(&x).Mul(&y, &x).Add(&y, &blsTwistB)
-	if y.Legendre() == -1 { // Sqrt also returns a value for a non-square
+	if y.Legendre() == -1 { // Sqrt also returns a value for an element that is not a square
 		return p, false
 	}
 	y.Sqrt(&y)

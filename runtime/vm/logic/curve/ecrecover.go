@@ -7,8 +7,8 @@ import (
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 )
 
-// ECRecoverSignature checks the signature's length, then v, as nearcore does after it has read the
-// signature.
+// ECRecoverSignature checks the length of the signature, then v. nearcore does so after it has read
+// the signature.
 func ECRecoverSignature(sig []byte, v uint64) error {
 	if len(sig) != 64 {
 		return InvalidInput(fmt.Sprintf("The length of the signature: %d, exceeds the limit of 64 bytes", len(sig)))
@@ -19,7 +19,7 @@ func ECRecoverSignature(sig []byte, v uint64) error {
 	return nil
 }
 
-// ECRecoverHash checks the hash's length, as nearcore does after it has read the hash.
+// ECRecoverHash checks the length of the hash. nearcore does so after it has read the hash.
 func ECRecoverHash(hash []byte) error {
 	if len(hash) != 32 {
 		return InvalidInput(fmt.Sprintf("The length of the hash: %d, exceeds the limit of 32 bytes", len(hash)))
@@ -27,7 +27,8 @@ func ECRecoverHash(hash []byte) error {
 	return nil
 }
 
-// ECRecoverFlag checks the malleability flag, as nearcore does after both reads.
+// ECRecoverFlag checks the malleability flag. nearcore does so after it has read signature and
+// hash.
 func ECRecoverFlag(malleability uint64) error {
 	if malleability > 1 {
 		return InvalidInput(fmt.Sprintf("Malleability flag needs to be 0 or 1, but is instead %d", malleability))
@@ -35,11 +36,12 @@ func ECRecoverFlag(malleability uint64) error {
 	return nil
 }
 
-// ECRecover recovers the key (x ‖ y) that signed hash with r ‖ s and the recovery id v; ok is false
-// if there is none. With malleability 1 an s in the upper half of the order is rejected; the half
-// itself is allowed (nearcore core/crypto/src/signature.rs:960). Bit 0 of v is the parity of the
-// point's y. Bit 1 says that its x is r plus the order, which must be below the field's prime. ok
-// is also false for arguments that the three checks above reject.
+// ECRecover recovers the key (x ‖ y) that signed hash with the signature r ‖ s. ok is false if
+// there is no such key, or if one of the three checks above rejects an argument. v is the recovery
+// id. Its bit 0 is the parity of the y of the signature's point. If bit 1 is set, the x of that
+// point is r plus the group order, which must be below the field's prime. With malleability 1, an s
+// above half of the order is rejected; half of the order itself is allowed (nearcore
+// core/crypto/src/signature.rs:960).
 func ECRecover(hash, sig []byte, v, malleability uint64) (key [64]byte, ok bool) {
 	if len(hash) != 32 || len(sig) != 64 || v > 3 {
 		return key, false
@@ -51,7 +53,7 @@ func ECRecover(hash, sig []byte, v, malleability uint64) (key [64]byte, ok bool)
 		}
 	}
 	var compact [65]byte
-	compact[0] = 27 + byte(v) // the magic number of the compact form; without 4: an uncompressed key
+	compact[0] = 27 + byte(v) // 27 marks the compact form; adding 4 would mean a compressed key
 	copy(compact[1:], sig)
 	point, _, err := ecdsa.RecoverCompact(compact[:], hash)
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 )
 
-// ed25519Rules are those of the plain verify of the crate dalek 2.2, as for transactions
-// (primitives/verify.go): S below the order; A any encoding that decompresses, of any order; no
-// cofactor; R compared byte by byte.
+// ed25519Rules are the rules of the plain verify of the crate dalek 2.2, as for transactions
+// (primitives/verify.go). S must be below the order. A may be any encoding that decompresses, of
+// any order. There is no cofactor. R is compared byte by byte.
 var ed25519Rules = &ed25519.Options{Verify: ed25519.VerifyOptionsStdLib}
 
-// Ed25519Signature checks the signature after it is read. If one of its top three bits is set, ok
-// is false: nearcore then returns 0 at once, before it reads (and charges for) the message.
+// Ed25519Signature checks a signature right after it is read. ok is false if one of its top three
+// bits is set. nearcore then returns 0 at once, before it reads the message and charges for it.
 func Ed25519Signature(sig []byte) (ok bool, err error) {
 	if len(sig) != 64 {
 		return false, InvalidInput("invalid signature length")
@@ -18,7 +18,7 @@ func Ed25519Signature(sig []byte) (ok bool, err error) {
 	return sig[63]&0xe0 == 0, nil
 }
 
-// Ed25519Key checks the length of the key, which is read last.
+// Ed25519Key checks the length of the key, which nearcore reads last.
 func Ed25519Key(key []byte) error {
 	if len(key) != 32 {
 		return InvalidInput("invalid public key length")
@@ -26,8 +26,8 @@ func Ed25519Key(key []byte) error {
 	return nil
 }
 
-// Ed25519Verify returns whether sig is key's signature of msg. It returns false for lengths that
-// are rejected above, and for a key that is not a point.
+// Ed25519Verify returns whether sig is key's signature of msg. It returns false if a length is
+// wrong or key is not a point.
 func Ed25519Verify(sig, msg, key []byte) bool {
 	if len(sig) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize {
 		return false

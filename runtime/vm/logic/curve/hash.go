@@ -9,10 +9,10 @@ import (
 	legacy "golang.org/x/crypto/sha3"
 )
 
-// SHA256 is the host function sha256.
+// SHA256 returns the SHA-256 hash of data.
 func SHA256(data []byte) [32]byte { return sha256.Sum256(data) }
 
-// Keccak256 is the original SHA-3 submission with its padding, as used by Ethereum.
+// Keccak256 returns the Keccak-256 hash of data: SHA-3 with its original padding, as in Ethereum.
 func Keccak256(data []byte) (out [32]byte) {
 	h := legacy.NewLegacyKeccak256()
 	h.Write(data)
@@ -20,7 +20,7 @@ func Keccak256(data []byte) (out [32]byte) {
 	return out
 }
 
-// Keccak512 is Keccak256 with 64 bytes.
+// Keccak512 returns the Keccak-512 hash of data, with the same padding as Keccak256.
 func Keccak512(data []byte) (out [64]byte) {
 	h := legacy.NewLegacyKeccak512()
 	h.Write(data)
@@ -28,7 +28,7 @@ func Keccak512(data []byte) (out [64]byte) {
 	return out
 }
 
-// RIPEMD160 is RIPEMD-160.
+// RIPEMD160 returns the RIPEMD-160 hash of data.
 func RIPEMD160(data []byte) (out [20]byte) {
 	h := ripemd160.New()
 	h.Write(data)
@@ -36,11 +36,14 @@ func RIPEMD160(data []byte) (out [20]byte) {
 	return out
 }
 
-// SHA3_256 is SHA-3 of FIPS 202 (a host function of later versions).
+// SHA3_256 returns the SHA3-256 hash of data (FIPS 202). Its host function exists only in later
+// protocol versions.
 func SHA3_256(data []byte) [32]byte { return sha3.Sum256(data) }
 
-// SHA3_384 is SHA-3 of FIPS 202 (a host function of later versions).
+// SHA3_384 returns the SHA3-384 hash of data (FIPS 202). Its host function exists only in later
+// protocol versions.
 func SHA3_384(data []byte) [48]byte { return sha3.Sum384(data) }
 
-// SHA3_512 is SHA-3 of FIPS 202 (a host function of later versions).
+// SHA3_512 returns the SHA3-512 hash of data (FIPS 202). Its host function exists only in later
+// protocol versions.
 func SHA3_512(data []byte) [64]byte { return sha3.Sum512(data) }

@@ -6,15 +6,15 @@ import (
 	"math/big"
 )
 
-// p256Curve is NIST's P-256. These variables are only read.
+// p256Curve is NIST's P-256. The variables must not be changed.
 var (
 	p256Curve = elliptic.P256()
 	p256N     = p256Curve.Params().N
 	p256P     = p256Curve.Params().P
 )
 
-// P256Signature checks the signature after it is read. If r or s is outside [1, n-1], ok is false:
-// nearcore then returns 0 at once, before it reads (and charges for) the message.
+// P256Signature checks a signature right after it is read. ok is false if r or s is outside [1,
+// n-1]. nearcore then returns 0 at once, before it reads the message and charges for it.
 func P256Signature(sig []byte) (ok bool, err error) {
 	if len(sig) != 64 {
 		return false, InvalidInput("invalid signature length")
@@ -23,7 +23,7 @@ func P256Signature(sig []byte) (ok bool, err error) {
 	return ok, nil
 }
 
-// P256Key checks the length of the key, which is read last.
+// P256Key checks the length of the key, which nearcore reads last.
 func P256Key(key []byte) error {
 	if len(key) != 33 {
 		return InvalidInput("invalid public key length")
@@ -31,11 +31,11 @@ func P256Key(key []byte) error {
 	return nil
 }
 
-// P256Verify returns whether sig (r ‖ s, a high s is allowed) is key's signature of the hash msg,
-// which the contract made. As in the crate p256, a hash of fewer than 16 bytes is never valid. Of
-// a hash of more than 32 bytes only the first 32 are used. A hash of 16 to 31 bytes is used as a
-// smaller number. It returns false for lengths that are rejected above, and for a key that is not
-// a point.
+// P256Verify returns whether sig is key's signature of the hash msg, which the contract has
+// computed. sig is r ‖ s; a high s is allowed. The rules are those of the crate p256: a hash of
+// fewer than 16 bytes is never valid, only the first 32 bytes of a longer hash are used, and a hash
+// of 16 to 31 bytes is used as a smaller number. P256Verify returns false if a length is wrong or
+// key is not a point.
 func P256Verify(sig, msg, key []byte) bool {
 	if len(sig) != 64 || len(key) != 33 || len(msg) < 16 {
 		return false
@@ -54,8 +54,8 @@ func p256RS(sig []byte) (r, s *big.Int, ok bool) {
 }
 
 // p256Point decodes a key of 33 bytes. Tags 2 and 3 are SEC1's compressed points with an even and
-// an odd y. The crate's decoder knows a third tag of this length: 5 ("compact"), only x, with the
-// smaller of the two roots as y.
+// an odd y. The crate's decoder also accepts tag 5 ("compact"): only x is given, and y is the
+// smaller of the two roots.
 func p256Point(key []byte) (*ecdsa.PublicKey, bool) {
 	var sec1 [33]byte
 	copy(sec1[:], key)
@@ -63,7 +63,7 @@ func p256Point(key []byte) (*ecdsa.PublicKey, bool) {
 	if compact {
 		sec1[0] = 2
 	}
-	x, y := elliptic.UnmarshalCompressed(p256Curve, sec1[:]) // nil unless tag 2 or 3, x below p, and a root exists
+	x, y := elliptic.UnmarshalCompressed(p256Curve, sec1[:]) // nil if the tag is wrong or no point has this x
 	if x == nil {
 		return nil, false
 	}
