@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// BlockFacts are the header fields that follow neither from the parent's header nor from the
-// chunks. The caller takes them from chain/epoch and from the block Merkle tree.
+// BlockFacts are header fields that the parent's header and the chunks do not determine. The caller
+// computes them with package epoch and the block Merkle tree.
 type BlockFacts struct {
 	EpochID           primitives.EpochID
 	NextEpochID       primitives.EpochID
 	NextBPHash        primitives.Hash
-	BlockMerkleRoot   primitives.Hash // over the hashes of all blocks up to the parent
+	BlockMerkleRoot   primitives.Hash // root of the tree over the hashes of all blocks up to the parent
 	BlockOrdinal      uint64          // number of leaves of that tree + 1
 	EpochSyncDataHash *primitives.Hash
-	Minted            primitives.Balance // if the block begins an epoch: the tokens minted for it; else 0
+	Minted            primitives.Balance // tokens minted for the epoch that the block begins; 0 if it begins none
 	ShardSplit        *primitives.ShardSplit
 	Pricing           epoch.GasPriceRules
 	Version           primitives.ProtocolVersion // of the block's epoch
@@ -30,15 +30,15 @@ type BlockInput struct {
 	Height            primitives.Height
 	Timestamp         uint64                    // ns since 1970; must exceed the parent's
 	Chunks            []*primitives.ChunkHeader // by shard index, with HeightIncluded set
-	ChunkEndorsements [][]primitives.Signature  // by shard index; an empty list for a chunk that is not new
-	Approvals         []primitives.Signature    // by approver; empty: the approver has not approved
+	ChunkEndorsements [][]primitives.Signature  // by shard index; empty for a chunk that is not new
+	Approvals         []primitives.Signature    // by approver; an element is empty if the approver has not approved
 	VRFValue          [32]byte
 	VRFProof          [64]byte
 	Vote              primitives.ProtocolVersion // latest_protocol_version: the version for which the producer votes
 }
 
-// BuildBlock returns a block without its signature. The only possible error is ArithmeticOverflow,
-// if the sum of gas or the supply overflows.
+// BuildBlock returns a block without its signature. The only possible error is ArithmeticOverflow:
+// the sum of gas or the supply overflows.
 func BuildBlock(in *BlockInput) (*primitives.Block, error) {
 	roots := ComputeRoots(in.Chunks, in.Height)
 	price, supply, err := nextEconomics(&in.BlockFacts, in.Parent, in.Chunks, in.Height)
@@ -88,8 +88,8 @@ func SignBlock(b *primitives.Block, key primitives.SecretKey) {
 	b.Header.Signature = key.Sign(h[:])
 }
 
-// ChunkExtra contains the results of applying a chunk that the shard's next chunk header repeats
-// (nearcore ChunkExtra V5).
+// ChunkExtra contains those results of applying a chunk that the header of the shard's next chunk
+// contains (nearcore ChunkExtra V5).
 type ChunkExtra struct {
 	StateRoot         primitives.Hash
 	OutcomeRoot       primitives.Hash
@@ -105,9 +105,9 @@ type ChunkExtra struct {
 // ChunkInput is the input of BuildChunk.
 type ChunkInput struct {
 	PrevBlock    primitives.Hash
-	Height       primitives.Height // height_created: the height of PrevBlock + 1
+	Height       primitives.Height // height_created: 1 + the height of PrevBlock
 	ShardID      primitives.ShardID
-	Extra        *ChunkExtra           // results of the shard after PrevBlock
+	Extra        *ChunkExtra           // results of the shard's last chunk before this one
 	Outgoing     []*primitives.Receipt // receipts that the shard's previous chunk sent
 	Transactions []*primitives.SignedTransaction
 	Layout       primitives.ShardLayout
@@ -120,8 +120,8 @@ type EncodedBody struct {
 	Parts  [][]byte
 	Root   primitives.Hash
 	Length uint64
-	// Tree is the Merkle tree over the parts. Receipts are the body's receipts by target shard,
-	// with proofs. Both are needed to distribute the chunk. EncodeBody leaves Receipts nil.
+	// Tree is the Merkle tree over the parts. Receipts are the body's receipts, by target shard,
+	// with proofs. Distributing the chunk needs both. EncodeBody leaves Receipts nil.
 	Tree     primitives.MerkleTree
 	Receipts []primitives.ReceiptProof
 }
@@ -168,7 +168,7 @@ func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *E
 	return c, enc, nil
 }
 
-// AppendBorsh appends the stored form of x, which is not an encoding of nearcore.
+// AppendBorsh appends the form in which x is stored. nearcore has no such encoding.
 func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
 	b = primitives.AppendValidatorStakes(append(append(b, x.StateRoot[:]...), x.OutcomeRoot[:]...), x.Proposals)
 	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(x.GasUsed)), uint64(x.GasLimit))
@@ -180,7 +180,7 @@ func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
 	return x.ProposedSplit.AppendBorsh(append(b, 1))
 }
 
-// DecodeBorsh reads what AppendBorsh has written.
+// DecodeBorsh reads the form that AppendBorsh wrote.
 func (x *ChunkExtra) DecodeBorsh(r *borsh.Reader) {
 	*x = ChunkExtra{StateRoot: primitives.ReadHash(r), OutcomeRoot: primitives.ReadHash(r),
 		Proposals: primitives.ReadValidatorStakes(r)}

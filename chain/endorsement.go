@@ -3,8 +3,7 @@ package chain
 import "github.com/troupe-chain/troupe/primitives"
 
 // EndorsementBitmaps returns, for each shard, a bitmap of the validators that have signed: bit i
-// stands for validator i, the lowest bit first. A shard whose chunk is not new has no signatures,
-// and its bitmap is empty.
+// stands for validator i, lowest bit first. The bitmap of a shard without a new chunk is empty.
 func EndorsementBitmaps(endorsements [][]primitives.Signature) [][]byte {
 	out := make([][]byte, len(endorsements))
 	for s, sigs := range endorsements {

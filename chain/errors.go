@@ -55,14 +55,14 @@ const (
 	InvalidNumberOfChunkHeaders Invalid = "IncorrectNumberOfChunkHeaders"
 )
 
-// ErrHeightAhead is joined to InvalidBlockHeight if the height is too far above the head: The block
+// ErrHeightAhead is joined to InvalidBlockHeight if the height is too far above the head. The block
 // may become valid when the head is higher. So, like nearcore, a node neither records such a block
 // as invalid nor bans its sender (chain/chain/src/chain.rs:741, 2425 at f0c7706f1).
 var ErrHeightAhead = errors.New("the height is too far above the head")
 
-// OfOutcome returns whether an error of ValidateChunk means that the chunk header contains other
-// results of the shard's previous chunk than this node has computed. The results follow from the
-// inputs, so either this node or the signer of the chunk has computed them wrongly.
+// OfOutcome returns whether an error of ValidateChunk means that the chunk header's results of the
+// shard's previous chunk differ from the results that this node computed. The inputs determine the
+// results. So either this node or the chunk producer computed them wrongly.
 func OfOutcome(err error) bool {
 	for _, e := range [...]Invalid{InvalidStateRoot, InvalidOutcomesProof, InvalidValidatorProposals,
 		InvalidGasLimit, InvalidGasUsed, InvalidBalanceBurnt,

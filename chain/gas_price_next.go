@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// nextEconomics returns next_gas_price and total_supply of a block of the given height. They follow
-// from those of the parent and from the gas and the burnt balances of the new chunks (nearcore
+// nextEconomics returns next_gas_price and total_supply of a block of the given height. It computes
+// them from the parent's values and from the gas and burnt balances of the new chunks (nearcore
 // core/primitives/src/block.rs:440).
 func nextEconomics(f *BlockFacts, parent *primitives.BlockHeader, chunks []*primitives.ChunkHeader,
 	height primitives.Height) (price, supply primitives.Balance, err error) {

@@ -2,8 +2,8 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// ProdGenesisVersion is the protocol version of mainnet's genesis. The encodings of the genesis
-// block and chunk of this version differ from those of all other versions.
+// ProdGenesisVersion is the protocol version of mainnet's genesis. This version encodes the genesis
+// block and chunks differently than all other versions.
 const ProdGenesisVersion primitives.ProtocolVersion = 29
 
 // GenesisInput is the input of Genesis.
@@ -17,7 +17,7 @@ type GenesisInput struct {
 	ShardIDs       []primitives.ShardID
 	StateRoots     []primitives.Hash // by shard index
 	Congestion     []primitives.CongestionInfo
-	BlockProducers []primitives.ValidatorStake // of epoch 0, distinct, in the order of the epoch's settlement
+	BlockProducers []primitives.ValidatorStake // distinct producers of epoch 0, in settlement order
 }
 
 // Genesis returns the genesis block and its chunks (nearcore core/primitives/src/block.rs

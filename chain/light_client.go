@@ -13,9 +13,9 @@ type HeaderSource interface {
 	NextHash(primitives.Hash) (primitives.Hash, error) // hash of the next canonical block
 }
 
-// LightClientBlock returns the light client's view of the last final block as of head. Near the end
-// of an epoch it takes an earlier block instead, such that the two blocks after that one are in the
-// same epoch (nearcore chain.rs:679). producers returns the block producers of an epoch.
+// LightClientBlock returns the light client view of the last final block as of head. Near the end
+// of an epoch it uses an earlier block instead: one whose next two blocks are in the same epoch
+// (nearcore chain.rs:679). producers returns the block producers of an epoch.
 func LightClientBlock(head *primitives.BlockHeader, src HeaderSource,
 	producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
 	final, err := src.ByHash(head.LastFinalBlock)
@@ -66,18 +66,18 @@ func lightClientView(h *primitives.BlockHeader, src HeaderSource,
 	}, nil
 }
 
-// LightClientHead is what a light client knows: the inner_lite of a block, and the block producers
-// of two epochs.
+// LightClientHead is the state of a light client: the inner_lite of a block, and the block
+// producers of two epochs.
 type LightClientHead struct {
 	Lite    primitives.BlockHeaderInnerLite
-	NextBPs []primitives.ValidatorStake // of Lite.NextEpochID
-	BPs     []primitives.ValidatorStake // of Lite.EpochID
+	NextBPs []primitives.ValidatorStake // block producers of Lite.NextEpochID
+	BPs     []primitives.ValidatorStake // block producers of Lite.EpochID
 }
 
 // Advance verifies a block as a light client does and returns the new head (NEP light client
-// specification). The height must grow. The epoch must be that of the head or the next one; a block
-// of the next epoch must contain next_bps. next_bps must match next_bp_hash. Approvals in the block
-// after next must represent more than 2/3 of the epoch's stake.
+// specification). The height must grow. The block must be in the head's epoch or the next one; a
+// block of the next epoch must contain next_bps. next_bps must match next_bp_hash. The approvals in
+// the block after next must represent more than 2/3 of the epoch's stake.
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {

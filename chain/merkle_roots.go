@@ -7,20 +7,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Roots are the header fields that follow from a block's chunk headers.
+// Roots are the header fields that a block's chunk headers determine.
 type Roots struct {
 	PrevStateRoot         primitives.Hash
 	PrevOutcomeRoot       primitives.Hash
 	PrevOutgoingReceipts  primitives.Hash
 	ChunkHeaders          primitives.Hash
 	ChunkTx               primitives.Hash
-	PrevValidatorProposal []primitives.ValidatorStake // of the new chunks, in the order of the shards
+	PrevValidatorProposal []primitives.ValidatorStake // proposals of the new chunks, in the order of the shards
 	Mask                  []bool
 }
 
 // ComputeRoots returns the roots of a block of the given height. Each root is the Merkle root over
-// one field of the chunk headers, by shard index, where each leaf is the hash of the field. The
-// leaf of ChunkHeaders is the hash of chunk hash and height included (nearcore
+// one field of the chunk headers, by shard index; a leaf is the hash of the field. A leaf of
+// ChunkHeaders is the hash of the chunk hash and the height included (nearcore
 // core/primitives/src/block.rs compute_chunk_headers_root).
 func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Roots {
 	n := len(chunks)
@@ -82,9 +82,9 @@ func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout
 	return groups
 }
 
-// ReceiptTarget returns the index of the shard to which a receipt goes. It is the shard of the
-// receiver. For a global contract distribution it is the shard given in the receipt, or the child
-// that replaces that shard after splits (nearcore receipt.rs:437).
+// ReceiptTarget returns the index of the shard to which a receipt goes. This is the receiver's
+// shard, except for a global contract distribution. That goes to the shard given in the receipt or,
+// if that shard was split, to the child that replaces it (nearcore receipt.rs:437).
 func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primitives.ShardIndex {
 	id := layout.ShardOf(x.ReceiverID)
 	if g, ok := x.Body.(*primitives.GlobalContractDistribution); ok {
@@ -102,7 +102,7 @@ func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primiti
 }
 
 // ReceiptsFor returns the receipts that go to one shard, in order. After a split, a child shard
-// gets its receipts from those to the parent shard that the parent did not execute (nearcore
+// also gets those receipts to its parent shard that the parent did not execute (nearcore
 // chain/chain/src/store/mod.rs:252).
 func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout,
 	shard primitives.ShardIndex) (out []*primitives.Receipt) {

@@ -6,15 +6,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ProveReceipts returns the proofs of a chunk's outgoing receipts, one for each shard, by shard
-// index in layout. A shard that gets no receipts has a proof, too.
+// ProveReceipts returns the proofs of a chunk's outgoing receipts: one for each shard, by shard
+// index in layout. A shard without receipts has a proof, too.
 func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt,
 	layout primitives.ShardLayout) []primitives.ReceiptProof {
 	_, out := ProveOutgoing(from, receipts, layout)
 	return out
 }
 
-// ProveOutgoing returns the root of OutgoingReceiptsRoot and the proofs of ProveReceipts.
+// ProveOutgoing returns the root that OutgoingReceiptsRoot returns, and the proofs that
+// ProveReceipts returns.
 func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt,
 	layout primitives.ShardLayout) (primitives.Hash, []primitives.ReceiptProof) {
 	groups := GroupReceipts(receipts, layout)
@@ -43,7 +44,7 @@ func CutChunk(c *primitives.Chunk, layout primitives.ShardLayout, to []primitive
 	return cut
 }
 
-// maxProofPath is the greatest length of a proof's path: no layout has more than 2^10 shards.
+// maxProofPath is the maximum length of a proof's path. No layout has more than 2^10 shards.
 const maxProofPath = 10
 
 // ValidateProofs checks that each proof in c proves receipts of this chunk to the shard given in

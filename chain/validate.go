@@ -6,21 +6,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// AcceptableTimeDifference is the greatest time in ns by which a block's timestamp may be ahead of
-// this node's clock.
+// AcceptableTimeDifference is the maximum time in ns by which a block's timestamp may exceed this
+// node's clock.
 const AcceptableTimeDifference = 120 * 1_000_000_000
 
 // Approver is an account that may approve a block: a block producer of its epoch or, near the end
-// of the epoch, of the next one. A header has one place for the approval of each approver.
+// of the epoch, of the next one. A header has one approval slot for each approver.
 type Approver struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
-	StakeThis primitives.Balance // in the block's epoch; 0: no producer there
-	StakeNext primitives.Balance // in the next epoch; 0: no producer there
+	StakeThis primitives.Balance // in the block's epoch; 0: no block producer in it
+	StakeNext primitives.Balance // in the next epoch; 0: no block producer in it
 }
 
-// ValidationContext is the data that is needed to validate a block. Its BlockFacts are the values
-// that a correct producer has used.
+// ValidationContext is the data for validating a block. Its BlockFacts are the correct values of
+// these header fields.
 type ValidationContext struct {
 	BlockFacts
 	Parent       *primitives.BlockHeader
@@ -29,32 +29,32 @@ type ValidationContext struct {
 	Approvers    []Approver
 	ShardIDs     []primitives.ShardID // of the layout of the block's epoch
 	PrevChunks   []*primitives.ChunkHeader
-	ChunkSigners []primitives.PublicKey // by shard index: keys of the producers of chunks of the parent's height + 1
+	ChunkSigners []primitives.PublicKey // by shard index: keys of the producers of chunks at the parent's height + 1
 	// Assigned are the validators of each new chunk, by shard index. They are drawn for the chunk's
 	// height_created.
 	Assigned [][]Assigned
-	// Late sets Assigned after all other checks have passed, because drawing validators costs more
-	// than those checks, and a malicious producer can force a draw by its choice of height_created.
-	// A nil Late means that Assigned is set already.
+	// Late sets Assigned. It is called after all other checks have passed, because drawing
+	// validators costs more than those checks. A malicious producer can force a draw by its choice
+	// of height_created. A nil Late means that Assigned is set already.
 	Late      func() error
 	Now       uint64            // ns since 1970; 0: the timestamp is not checked
-	MaxHeight primitives.Height // greatest allowed height; 0: none
+	MaxHeight primitives.Height // maximum height; 0: no limit
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
 	// VRF verifies the random value. nil means primitives.VerifyVRF.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// Produced says that this node has produced the block. Then signatures, approvals, finality and
-	// endorsements are not checked.
+	// Produced says that this node produced the block. In that case signatures, approvals, finality
+	// and endorsements are not checked.
 	Produced bool
 	// HeadersOnly says that only the chunk headers of the block's body are known (see
 	// ValidateView).
 	HeadersOnly bool
 }
 
-// ValidateOrigin checks everything about a block that needs no state of the parent: its form, that
-// the producer has signed it with this body, and that enough approvers have approved a block of
-// this height on this parent. Of all copies of a block, which have the same hash, only one can
-// pass. The body, which may be long, is hashed last, because a malicious producer can sign any
-// number of headers but gets approvals for few. Errors: Invalid.
+// ValidateOrigin checks a block without the state of its parent: its form, that the producer signed
+// it with this body, and that enough approvers approved a block of this height on this parent.
+// Copies of a block have the same hash, but only one of them can pass. The body may be long, so it
+// is hashed last: a malicious producer can sign any number of headers but gets approvals for few.
+// Errors: Invalid.
 func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
@@ -79,8 +79,8 @@ func validateVersion(h *primitives.BlockHeader) error {
 	return nil
 }
 
-// headerV7Rejected is the protocol version (RejectBlockHeaderV7BeforeSpice) from which on headers
-// of V7 are invalid. Only the release numbering reaches it.
+// headerV7Rejected is the protocol version (RejectBlockHeaderV7BeforeSpice) from which V7 headers
+// are invalid. Only the release numbering has this version.
 const headerV7Rejected primitives.ProtocolVersion = 87
 
 // validateSigned checks the form of a block and the producer's signature.
@@ -134,9 +134,9 @@ func gather(_ *primitives.Block, j *ValidationContext) error {
 	return j.Late()
 }
 
-// ValidateHeader checks everything about a header that needs neither its body nor a state (nearcore
-// chain.rs validate_header). For everything else, the node trusts the producer and the approvers of
-// later blocks, until the body arrives and is validated.
+// ValidateHeader checks a header without its body and without state (nearcore chain.rs
+// validate_header). Until the body arrives and is validated, the node trusts the producer and the
+// approvers of later blocks in all other respects.
 func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	if err := validateVersion(h); err != nil {
 		return err
@@ -157,8 +157,8 @@ func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	return validateHeaderVotes(h, j)
 }
 
-// validateBits checks the lengths of the endorsement bitmaps of new chunks. It is used if the
-// endorsements themselves are not known.
+// validateBits checks the lengths of the endorsement bitmaps of new chunks. It replaces the check
+// of the endorsements when these are unknown.
 func validateBits(b *primitives.Block, j *ValidationContext) error {
 	if err := validateHeaderBits(b.Header); err != nil {
 		return err
@@ -172,8 +172,8 @@ func validateBits(b *primitives.Block, j *ValidationContext) error {
 }
 
 // validateHeaderBits checks that exactly the new chunks have an endorsement bitmap (nearcore
-// validate_chunk_endorsements_in_header). The signatures, and thereby which validators the bits
-// stand for, are checked with the body.
+// validate_chunk_endorsements_in_header). The signatures are checked with the body. Only then is it
+// known which validators the bits stand for.
 func validateHeaderBits(h *primitives.BlockHeader) error {
 	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
 		return InvalidEndorsementBitmap
@@ -272,13 +272,12 @@ func validateHeaderVotes(h *primitives.BlockHeader, j *ValidationContext) error 
 	return nil
 }
 
-// Voted returns whether the header contains valid approvals of enough stake of approvers
-// (ApprovedEnough) for a block of its height on its parent. approvers may be those of the block's
-// epoch only.
+// Voted returns whether the header contains enough valid approvals (ApprovedEnough) of a block of
+// its height on its parent. approvers may be those of the block's epoch only.
 func Voted(h *primitives.BlockHeader, approvers []Approver,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) bool {
 	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
-	if !ApprovedEnough(approvers, approved) { // before any signature is verified
+	if !ApprovedEnough(approvers, approved) { // checked before any signature is verified
 		return false
 	}
 	inner := primitives.NewApprovalInner(h.PrevHash, h.PrevHeight, h.Height)
@@ -292,8 +291,8 @@ func Voted(h *primitives.BlockHeader, approvers []Approver,
 }
 
 // ApprovedEnough returns whether the approvers for which approved is true hold more than two thirds
-// of the stake of this epoch and also of the next epoch. If the total stake of an epoch is 0, no
-// approval is needed for that epoch (nearcore doomslug.rs:584).
+// of the stake of this epoch, and also of the stake of the next epoch. An epoch whose total stake
+// is 0 needs no approval (nearcore doomslug.rs:584).
 func ApprovedEnough(approvers []Approver, approved func(i int) bool) bool {
 	var have, total [2]primitives.Balance
 	for i := range approvers {
@@ -352,10 +351,10 @@ func validateBody(b *primitives.Block, _ *ValidationContext) error {
 	return nil
 }
 
-// validateChunkHeaders checks that the previous block of each new chunk is the block's parent and
-// that its producer has signed it. It also checks that each chunk header that is not new equals the
-// one in the parent. It does not check height_created, which neard uses only to select the chunk's
-// validators (chain.rs validate_block_impl).
+// validateChunkHeaders checks the chunk headers of a block. The previous block of a new chunk must
+// be the block's parent, and the chunk's producer must have signed it. A header that is not new
+// must equal the one in the parent. height_created is not checked; neard uses it only to select the
+// chunk's validators (chain.rs validate_block_impl).
 func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 	for i, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
@@ -434,8 +433,8 @@ func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 	return nil
 }
 
-// ValidateBody checks a chunk as far as that needs no state: the hash, and that the transactions
-// match the header's tx_root. It does not check receipts. Errors: InvalidChunk, InvalidTxRoot.
+// ValidateBody checks a chunk without state: the hash, and that the transactions match the header's
+// tx_root. It does not check receipts. Errors: InvalidChunk, InvalidTxRoot.
 func ValidateBody(c *primitives.Chunk) error {
 	switch {
 	case c.Hash != c.Header.ChunkHash():
@@ -446,11 +445,11 @@ func ValidateBody(c *primitives.Chunk) error {
 	return nil
 }
 
-// ValidateChunk compares a received chunk with the results of this node: the header with extra, the
-// shard's chunk extra after the parent; the transactions with tx_root; the receipts with outgoing;
-// and the encoded root, by encoding the body again (nearcore chain/chain/src/validate.rs:133). If
-// c.Whole is set, the body is known to encode to the root in the header, so the body is encoded
-// again only if its receipts differ from outgoing. Errors: Invalid.
+// ValidateChunk compares a received chunk with the results of this node (nearcore
+// chain/chain/src/validate.rs:133). It compares the header with extra (the shard's chunk extra
+// after the parent), the transactions with tx_root, and the receipts with outgoing. It encodes the
+// body again to check the encoded root. If c.Whole is set, the body is known to encode to that
+// root, so this is needed only if the body's receipts differ from outgoing. Errors: Invalid.
 func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
 	layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
@@ -462,9 +461,9 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	return validateChunk(c, extra, outgoing, layout, rs, coded)
 }
 
-// ValidateChunkAgain does the same as ValidateChunk for a chunk whose header has passed
-// ValidateChunk before, with the same outgoing receipts. Of the body it only compares the
-// transactions with the header.
+// ValidateChunkAgain does the same as ValidateChunk for a chunk header that passed ValidateChunk
+// before with the same outgoing receipts. Of the body, it only compares the transactions with the
+// header.
 func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "the hash does not match")
@@ -513,8 +512,7 @@ func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	return nil
 }
 
-// sendsThose returns whether the header's prev_outgoing_receipts_root is the root of these
-// receipts.
+// sendsThose returns whether the header's prev_outgoing_receipts_root is the root of outgoing.
 func sendsThose(h *primitives.ChunkHeader, outgoing []*primitives.Receipt, layout primitives.ShardLayout) bool {
 	root, _ := OutgoingReceiptsRoot(outgoing, layout)
 	return root == h.PrevOutgoingReceiptsRoot

@@ -9,25 +9,24 @@ import (
 )
 
 var (
-	// ErrForm means that the message has the form of a protocol version other than that of the
-	// chunk's epoch: with an anchor although EarlyKickout is not in force, or without one although
-	// it is.
+	// ErrForm means that a message has an anchor although EarlyKickout is not in force in the
+	// chunk's epoch, or that it has none although EarlyKickout is in force.
 	ErrForm = errors.New("anchor: the message has the form of another protocol version")
 	// ErrWrong means that no chunk on the given parent has this height, epoch and anchor.
 	ErrWrong = errors.New("anchor: the message does not fit its chunk's parent")
-	// ErrEarly means that the height, epoch and anchor cannot be checked before the chunk's parent
-	// is known.
+	// ErrEarly means that the chunk's parent is unknown and that the height, epoch and anchor
+	// cannot be checked without it.
 	ErrEarly = errors.New("anchor: the chunk's parent is unknown")
 )
 
-// heightOffset is the difference of the heights of a chunk and its anchor if no height was skipped.
-// It is the minimum difference otherwise.
+// heightOffset is the minimum of a chunk's height minus the height of its anchor. The difference is
+// greater if heights were skipped.
 const heightOffset = 2
 
-// Check checks what a message claims of a chunk: its height and epoch (key), its parent and its
-// anchor (at). The check is needed because the anchor and the shard alone determine the producer.
-// Without it, that producer could sign chunks for any height and epoch. In the table A is the
-// height of the anchor:
+// Check checks what a message claims of a chunk: its height and epoch (key), and its parent and
+// anchor (at). The anchor and the shard alone determine the chunk's producer. So without this
+// check, a producer could sign chunks for any height and epoch. In the table, A is the height of
+// the anchor:
 //
 //	parent known      the anchor is its parent, the height is the next one, the epoch is its child's
 //	parent unknown
@@ -38,12 +37,12 @@ const heightOffset = 2
 //	  height > A + 2  early: heights may have been skipped between A and the parent
 //	  other epoch     wrong
 //
-// The last row is not in nearcore, where later checks reject a chunk of another epoch. No honest
-// node sends such a chunk, since the child of such an anchor does not end an epoch.
+// nearcore has no check like the last row. It rejects a chunk of another epoch later. No honest
+// node sends such a chunk: this anchor is not near the end of its epoch, so the chunk is in the
+// same epoch.
 //
-// A parent that the epoch manager knows may still turn out to be invalid. So the result only
-// decides whether work is done before the parent is validated. Errors: ErrWrong, ErrEarly, those of
-// the epoch manager's store.
+// A known parent may still turn out to be invalid. So the result only decides whether work is done
+// before the parent is validated. Errors: ErrWrong, ErrEarly, errors of the epoch manager's store.
 func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor, genesis primitives.Height) error {
 	if at.PrevBlock.IsZero() { // the epoch manager treats zero as the parent of the genesis
 		return fmt.Errorf("%w: the message names no previous block", ErrWrong)
@@ -111,8 +110,9 @@ func isTail(m *epoch.Manager, b *epoch.BlockInfo) (bool, error) {
 	return m.IsNextBlockPossiblyLastInEpoch(b.Height, b.PrevHash)
 }
 
-// early returns ErrEarly if err means that a block is missing: the anchor itself, or an ancestor of
-// the parent after garbage collection or state sync. Otherwise it returns err.
+// early wraps err in ErrEarly if err means that a block is missing. The missing block is the
+// anchor, or an ancestor that was removed by garbage collection or skipped by state sync. Other
+// errors are returned unchanged.
 func early(err error) error {
 	if errors.Is(err, epoch.ErrMissingBlock) {
 		return fmt.Errorf("%w: %w", ErrEarly, err)

@@ -19,11 +19,11 @@ type Counters struct {
 	WrongForm  atomic.Uint64 // messages dropped for ErrForm
 	WrongPlace atomic.Uint64 // messages dropped for ErrWrong
 	Queued     atomic.Uint64 // early messages that were queued
-	Taken      atomic.Uint64 // queued messages that were checked again when the parent was known
+	Taken      atomic.Uint64 // queued messages that were checked again after the parent arrived
 	Expired    atomic.Uint64 // queued messages dropped because the final block reached their height
 	Evicted    atomic.Uint64 // queued messages dropped because the queue was full
 	Refused    atomic.Uint64 // early messages not queued because their signer had too many in the queue
-	Unsigned   atomic.Uint64 // early messages that no chunk producer of the shard has signed
+	Unsigned   atomic.Uint64 // early messages that are not signed by a chunk producer of the shard
 
 	Waiting, WaitingBytes atomic.Int64 // current number and bytes of queued messages
 
@@ -43,15 +43,15 @@ func (c *Counters) Error(err error) {
 	}
 }
 
-// Lookup is the label of a kind of lookup of a chunk producer by the anchor in a message. The
-// labels are those of nearcore's counter near_anchored_chunk_producer_lookup_total.
+// Lookup identifies one kind of lookup of a chunk producer by anchor. Its fields are the labels of
+// nearcore's counter near_anchored_chunk_producer_lookup_total.
 type Lookup struct {
 	Shard   string // a shard id, or OtherShards
 	Message string // one of the Message constants
 	Result  string // one of the Lookup constants
 }
 
-// Messages that have an anchor, with nearcore's labels.
+// The kinds of messages that have an anchor, as nearcore labels them.
 const (
 	MessageChunk    = "chunk"
 	MessageWitness  = "witness"
@@ -59,9 +59,9 @@ const (
 	MessageDeploys  = "contract deploys"
 )
 
-// Results of a lookup, with nearcore's labels.
+// Results of a lookup, as nearcore labels them.
 const (
-	LookupHit      = "hit"               // the producer is known, whether or not height and epoch are right
+	LookupHit      = "hit"               // the producer is known; height and epoch may be wrong
 	LookupNoAnchor = "miss_anchor_block" // the anchor is unknown
 	LookupNoRow    = "miss_db_entry"     // the anchor is known, but its chunk producers are not
 	LookupFailed   = "error"             // any other error, for instance an unknown epoch

@@ -7,14 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of a Queue. All parts of a witness of usual size fit; those of a witness of the maximum
+// Bounds of a Queue. All parts of a witness of usual size fit into it. The parts of a witness of
+// the maximum size may not fit.
 // size may not.
 const (
 	MaxQueued      = 1024     // messages
 	MaxQueuedBytes = 64 << 20 // bytes of their parts
-	// share is the divisor for the messages of one signer: they may take a quarter of both bounds.
+	// share is the divisor of both bounds for one signer: its messages may take a quarter of each.
 	share = 4
-	// messageBytes is added to the bytes of each message.
+	// messageBytes is an overhead that is counted for each message in addition to its parts.
 	messageBytes = 512
 )
 
@@ -32,13 +33,15 @@ const (
 //
 //   - The caller queues only messages that a chunk producer of the shard has signed. So a peer
 //     without such a key cannot fill the queue.
-//   - One signer has at most a quarter. If the queue is full, the oldest message of the signer with
-//     the most bytes is evicted, so that one signer cannot evict the few messages of another.
+//
+// One signer's messages take at most a quarter of the queue. If the queue is full, the oldest
+// message of the signer with the most bytes is evicted. So a signer with many messages cannot evict
+// the few messages of another.
 //   - A message is queued once: the caller does not queue it again after Take returned it.
 //   - A message is dropped at the latest when the final block reaches the height of its chunk.
 //
-// Rejected: accepting unsigned messages and bounding them by sending peer, because messages are
-// routed, so that the sending peer is not their author.
+// Rejected: accepting unsigned messages and bounding their number for each sending peer. Peers
+// route messages of other nodes, so the sending peer is usually not the author.
 type Queue[M any] struct {
 	// Counters count the outcomes of the messages. It must not be nil.
 	Counters *Counters
@@ -54,11 +57,11 @@ type queued[M any] struct {
 
 // Entry describes a queued message.
 type Entry struct {
-	Parent primitives.Hash      // the block for which it waits
+	Parent primitives.Hash      // the unknown block that the message waits for
 	Height primitives.Height    // height of the chunk
 	Signer primitives.AccountID // the chunk producer that has signed it
 	// Kind distinguishes the messages of one signer about one chunk, for instance the parts of a
-	// witness; it must be comparable. A second message with the same Kind is not queued.
+	// witness. It must be comparable. Put refuses a second message with the same Kind.
 	Kind any
 	Size int // bytes of the message's parts
 }
@@ -143,8 +146,8 @@ func (q *Queue[M]) remove(which func(x *queued[M]) bool) {
 	q.publish()
 }
 
-// publish sets the gauges to the current length of the queue. Each queue of a node must have its
-// own Counters.
+// publish sets the Waiting gauges of Counters to the current length of the queue. Queues must not
+// share Counters, because each would overwrite the gauges of the other.
 func (q *Queue[M]) publish() {
 	q.Counters.Waiting.Store(int64(len(q.waiting)))
 	q.Counters.WaitingBytes.Store(int64(q.bytes))

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Slot is a place in an action that needs contract code, of which the JSON contains only the hash.
+// Slot is the code field of an action. The JSON contains only the hash of the code.
 type Slot struct {
 	Hash primitives.Hash
 	at   *[]byte
@@ -22,7 +22,7 @@ type Code func(primitives.Hash) []byte
 // noCode is the hash of empty code. Deploying empty code is allowed.
 var noCode = primitives.HashBytes(nil)
 
-// fill copies code into the empty slots. It returns the hashes of the code that is unknown.
+// fill copies code into the empty slots. It returns the hashes of the code that Code does not know.
 func fill(slots []Slot, code Code) (missing []primitives.Hash) {
 	for _, s := range slots {
 		if *s.at != nil {
@@ -78,7 +78,7 @@ func (k *accessKeyJSON) value() (out primitives.AccessKey, err error) {
 	return out, nil
 }
 
-// actionJSON has the fields of the views of all actions.
+// actionJSON has the fields of all action views.
 type actionJSON struct {
 	Code        json.RawMessage      `json:"code"`
 	Method      string               `json:"method_name"`
@@ -96,7 +96,7 @@ type actionJSON struct {
 	StateInit   []byte               `json:"state_init"`
 }
 
-// actions decodes views of actions. slots are the places for their code.
+// actions decodes action views. slots are the code fields that the caller must fill.
 func actions(list []json.RawMessage) (out []primitives.Action, slots []Slot, err error) {
 	for _, text := range list {
 		a, s, err := action(text)
@@ -202,8 +202,9 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 	return a, slots, nil
 }
 
-// delegate decodes the view of a delegate action. In contrast to other views, this view contains
-// contract code itself, as state records do. So it is decoded like a part of a state record.
+// delegate decodes the view of a delegate action. This view contains contract code itself, while
+// other views contain only its hash. State records contain it in the same form. So delegate wraps
+// the view in a state record and decodes that.
 func delegate(text []byte) (primitives.Action, error) {
 	const before = `{"PostponedReceipt":{"predecessor_id":"aa","receiver_id":"bb","receipt_id":"11111111111111111111111111111111",` +
 		`"receipt":{"Action":{"signer_id":"aa","signer_public_key":"ed25519:11111111111111111111111111111111","gas_price":"1",` +

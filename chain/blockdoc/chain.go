@@ -24,7 +24,7 @@ const maxEpochs = 3
 // concurrent use.
 type Chain struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	want   primitives.Hash // hash of the checkpoint; unused after it was added
+	want   primitives.Hash // hash of the checkpoint; not used after the checkpoint was added
 	epochs map[primitives.EpochID][]primitives.ValidatorStake
 	order  []primitives.EpochID
 	last   [2]*Document // the last block and the one before; nil: not added yet
@@ -49,7 +49,8 @@ func (c *Chain) keep(id primitives.EpochID, list []primitives.ValidatorStake) {
 	}
 }
 
-// Producers sets the producers of the epoch after the last block's. It returns false if they do not
+// Producers sets the block producers of the epoch after the last block's epoch. It returns false if
+// they do not
 // match the hash in that block's header.
 func (c *Chain) Producers(list []primitives.ValidatorStake) bool {
 	if c.last[0] == nil {
@@ -74,8 +75,8 @@ func (c *Chain) Tip() *Document { return c.last[0] }
 
 // Add verifies a block and adds it as the next one; the first block must be the checkpoint. It
 // returns the block that becomes final with d, or nil if none does. A block becomes final when it,
-// its child and d have consecutive heights. Each header must contain approvals of its parent by
-// more than two thirds of the stake. On an error the Chain is unchanged. Errors: MismatchError,
+// its child and d have consecutive heights. d's header must contain approvals of its parent by more
+// than two thirds of the stake. On an error the Chain is unchanged. Errors: MismatchError,
 // ErrProducers.
 func (c *Chain) Add(d *Document) (final *Document, err error) {
 	h := d.Block.Header
@@ -132,8 +133,8 @@ func (c *Chain) signed(d *Document, producers []primitives.ValidatorStake) error
 }
 
 // approved returns whether the header contains approvals of its parent by more than two thirds of
-// the stake of producers. The approvals of the next epoch's producers, which follow near the end of
-// an epoch, do not count.
+// the producers' stake. Near the end of an epoch the header also contains approvals by the next
+// epoch's producers. These do not count.
 func (c *Chain) approved(d *Document, parent *primitives.BlockHeader, hash primitives.Hash, producers []primitives.ValidatorStake) (bool, error) {
 	h := d.Block.Header
 	inner := primitives.NewApprovalInner(hash, parent.Height, h.Height)

@@ -16,25 +16,24 @@ import (
 type Known struct {
 	Code      Code
 	Ancestors Ancestors
-	// Layout is the shard layout of the block before. If it is nil, it is unknown, and roots of
-	// receipts are not checked.
+	// Layout is the shard layout of the parent block. If it is nil, Check does not check the roots
+	// of receipts.
 	Layout *primitives.ShardLayout
 }
 
 // Report says which data of a document is proven by the block's hash, and which data only a later
 // block can prove.
 type Report struct {
-	// Outcomes are the roots of the outcomes of each shard with a new chunk, as computed from the
-	// document. The header of the shard's next new chunk contains the true root
-	// (prev_outcome_root). If the two roots are equal, the hash of the block with that next chunk
-	// proves the outcomes.
+	// Outcomes are the outcome roots that Check computed from the document, by shard with a new
+	// chunk. The header of the shard's next new chunk contains the true root (prev_outcome_root).
+	// If both roots are equal, the block that contains that chunk proves the outcomes.
 	Outcomes map[primitives.ShardID]primitives.Hash
-	// Whole contains the shards of which the document has all outcomes.
+	// Whole contains the shards all of whose outcomes are in the document.
 	Whole map[primitives.ShardID]bool
-	// Transactions and Receipts contain the shards whose transactions or receipts the roots in the
-	// chunk header prove.
+	// Transactions contains the shards whose transactions are proven by the root in the chunk
+	// header, and Receipts those whose receipts are.
 	Transactions, Receipts map[primitives.ShardID]bool
-	// Lacking contains the reasons why transactions or receipts are not proven.
+	// Lacking lists why some transactions or receipts are not proven.
 	Lacking []error
 }
 
@@ -68,7 +67,7 @@ func (d *Document) Check(k Known) (*Report, error) {
 func (d *Document) checkBlock() error {
 	h := d.Block.Header
 	skip := []string{"hash", "chunk_hash"}
-	// Documents of earlier feeds have the chunk headers only in their shards.
+	// Earlier feeds list a chunk's header only in its shard, not in the block.
 	if len(d.chunks) == 0 && len(h.ChunkMask) > 0 {
 		if err := d.gatherChunks(); err != nil {
 			return err
@@ -78,8 +77,8 @@ func (d *Document) checkBlock() error {
 	if err := same("block", d.raw, view.AppendBlock(nil, d.Author, d.Block), skip...); err != nil {
 		return err
 	}
-	// The genesis header has no outcome root and no approvals, and at height 0 no chunk mask. They
-	// are not checked, because a follower knows the genesis hash in advance.
+	// The genesis header has no outcome root, no approvals and, at height 0, no chunk mask. So none
+	// of them is checked. A follower knows the genesis hash in advance.
 	if h.IsGenesis() {
 		return d.checkGenesis()
 	}
@@ -142,7 +141,8 @@ func (d *Document) gatherChunks() error {
 	return nil
 }
 
-// checkGenesis checks only the state root of the genesis block, whose hash the follower knows.
+// checkGenesis checks only the state root of the genesis block. The follower knows the block's
+// hash.
 func (d *Document) checkGenesis() error {
 	states := make([]primitives.Hash, len(d.chunks))
 	for i, c := range d.Block.Body.Chunks {
@@ -202,14 +202,14 @@ func (d *Document) checkTransactions(s *Shard, k Known, r *Report) {
 		}
 		txs[i] = t.SignedTransaction
 	}
-	// Feeds leave out invalid transactions of a chunk. Then the root differs.
+	// Feeds leave out invalid transactions of a chunk. The roots differ in that case.
 	if r.Transactions[s.ID] = chain.TxRoot(txs) == s.Chunk.TxRoot; !r.Transactions[s.ID] {
 		r.Lacking = append(r.Lacking, mismatchf("transactions", "of shard %d: not all of the chunk's", s.ID))
 	}
 }
 
-// checkReceipts compares the root of the receipts that the shard's previous chunk sent with the
-// chunk header.
+// checkReceipts compares the shard's receipts with the root in the chunk header. The shard's
+// previous chunk sent these receipts.
 func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
 	if k.Layout == nil || k.Code == nil {
 		return
@@ -227,15 +227,17 @@ func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
 	}
 }
 
-// maxUnsure is the number of receipts for which sentOut tries both layouts.
+// maxUnsure is the maximum number of receipts of unknown layout for which sentOut tries both
+// layouts.
 const maxUnsure = 12
 
 // sentOut returns whether the outgoing receipts have the root want.
 //
-// Receipts that contracts create have the second layout of action receipts. Receipts that
+// Action receipts have two layouts. Receipts that contracts create have the second; receipts that
 // transactions, delegate actions and refunds create have the first. A view shows the layout only if
-// refund_to is set. Therefore sentOut first tries the likely layouts, then all combinations, for up
-// to maxUnsure receipts. A wrong layout always leads to another root.
+// refund_to is set. Therefore sentOut tries the likely layouts first. Then it tries all
+// combinations if at most maxUnsure receipts are uncertain. A wrong layout always leads to another
+// root.
 func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want primitives.Hash) bool {
 	var unsure []*primitives.ActionReceipt
 	for _, r := range list {
@@ -263,10 +265,10 @@ func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want pr
 	return false
 }
 
-// checkTexts encodes the decoded data of a shard again and compares it with the document's JSON.
+// checkTexts encodes a shard's decoded data again and compares the result with the document's JSON.
 func (d *Document) checkTexts(where string, s *Shard) error {
 	c := s.raw.Chunk
-	if c == nil { // from a chunk view, of which only data covered by a hash was kept
+	if c == nil { // built from a chunk view: only data that a hash covers was kept
 		return nil
 	}
 	header := *s.Chunk
@@ -326,7 +328,7 @@ func (r *rawText) UnmarshalJSON(in []byte) error {
 	return nil
 }
 
-// sameOutcome compares the JSON of an outcome with o, except parts that no hash covers.
+// sameOutcome compares the JSON of an outcome with o. It ignores the parts that no hash covers.
 func sameOutcome(where string, text []byte, o *view.OutcomeProof) error {
 	return same(where, text, view.AppendOutcomeProof(nil, o), "metadata", "Failure")
 }
@@ -349,8 +351,8 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 		if samePath(paths[i], s.Outcomes[i].Proof) {
 			continue
 		}
-		// Some feeds list the outcomes in another order, or leave some out. Then each outcome is
-		// proven by its own Merkle path, but it is not proven that there are no others.
+		// Some feeds list the outcomes in another order, or leave some out. Then the Merkle path of
+		// each outcome proves that outcome. Nothing proves that there are no others.
 		return d.checkPaths(where, s, r)
 	}
 	r.Outcomes[s.ID], r.Whole[s.ID] = root, true
@@ -384,10 +386,10 @@ func samePath(a, b primitives.MerklePath) bool {
 	return true
 }
 
-// CheckNext verifies the outcomes of earlier blocks with this block: the header of a new chunk
-// contains the root of the outcomes of the shard's previous chunk. roots are the roots of each
-// shard's last new chunk (Report.Outcomes of that block). It returns the shards whose outcomes are
-// now proven. Errors: MismatchError.
+// CheckNext verifies outcomes of earlier blocks with this block: the header of a new chunk contains
+// the outcome root of the shard's previous chunk. roots are Report.Outcomes of the blocks with each
+// shard's last new chunk. CheckNext returns the shards whose outcomes are now proven. Errors:
+// MismatchError.
 func (d *Document) CheckNext(roots map[primitives.ShardID]primitives.Hash) (proven []primitives.ShardID, err error) {
 	for _, c := range d.Block.Body.Chunks {
 		want, ok := roots[c.ShardID]

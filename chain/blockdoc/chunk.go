@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// chunkForm is the layout of the chunk header whose encoding hashes to the chunk's hash: a version
-// of the inner part, or one of the earlier versions of the header.
+// chunkForm is a layout of the chunk header: a version of the inner part, or an earlier version of
+// the whole header. The layout determines what is hashed to the chunk's hash.
 type chunkForm int
 
 const (
-	chunkBare     chunkForm = iota // ShardChunkHeaderV1: the hash is that of the inner part alone
+	chunkBare     chunkForm = iota // ShardChunkHeaderV1: the hash covers only the inner part
 	chunkCombined                  // V2: the hash also covers the root of the encoded parts
-	chunkInner1                    // from here on V3; the tag of the inner part is form - chunkInner1
+	chunkInner1                    // ShardChunkHeaderV3 from here on; the tag of the inner part is form - chunkInner1
 	chunkInner2                    // adds: versioned validator proposals
 	chunkInner3                    // adds: congestion info
 	chunkInner4                    // adds: bandwidth requests
@@ -85,7 +85,7 @@ func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	}
 	for form := chunkInner5; form >= chunkBare; form-- {
 		if hashChunk(h, form) == c.ChunkHash {
-			// The hash does not cover fields that this layout does not have, so drop them.
+			// The hash does not cover fields that this layout lacks, so clear them.
 			if form < chunkInner5 {
 				h.ProposedSplit = nil
 			}
@@ -101,8 +101,8 @@ func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	return nil, 0, mismatchf("chunk_hash", "no known layout gives the chunk of shard %d the hash %v", c.ShardID, c.ChunkHash)
 }
 
-// hashChunk returns the chunk hash in a layout. It sets h.Version to that of the layout, or to V4
-// for layouts that package primitives does not support.
+// hashChunk returns the chunk hash in a layout. It sets h.Version to the layout's version, or to V4
+// if package primitives does not support the layout.
 func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
 	switch form {
 	case chunkInner5:
@@ -120,7 +120,7 @@ func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
 	return primitives.CombineHash(inner, h.EncodedMerkleRoot)
 }
 
-// appendOldInner appends the inner part in a layout that has no bandwidth requests yet (nearcore
+// appendOldInner appends the inner part in a layout without bandwidth requests (nearcore
 // core/primitives/src/sharding/shard_chunk_header_inner.rs).
 func appendOldInner(b []byte, h *primitives.ChunkHeaderInner, form chunkForm) []byte {
 	if form >= chunkInner1 {

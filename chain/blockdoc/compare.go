@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// same compares text, the document's JSON, with ours, the JSON that package view has written from
-// the decoded values. Fields that only text has come from later releases of nearcore and are
-// ignored. Fields that text lacks, or has as null, are missing in earlier releases; they are
-// accepted if ours has an empty value. skip lists fields that may differ. Errors: MismatchError.
+// same compares text, the document's JSON, with ours, the JSON that package view wrote from the
+// decoded values. A field that only text has is ignored, because later releases of nearcore add
+// fields. A field that is absent or null in text is accepted if ours has an empty value, because
+// earlier releases lack it. skip lists fields that may differ. Errors: MismatchError.
 func same(where string, text, ours []byte, skip ...string) error {
 	got, err := generic(text)
 	if err != nil {
@@ -34,7 +34,7 @@ func generic(text []byte) (v any, err error) {
 }
 
 func differs(where string, got, want any, skip []string) error {
-	// Earlier releases leave out a field, or have 0 instead of a string.
+	// Earlier releases leave out the field, or write the number 0 instead of the string "0".
 	if got == nil && empty(want) || got == json.Number("0") && want == "0" {
 		return nil
 	}

@@ -14,8 +14,8 @@
 //	source  nearcore core/primitives/src/views.rs, chain/indexer-primitives/src/lib.rs, the light
 //	        client specification
 //
-// Fields are checked in one of two ways. Data that a hash covers is decoded, and the decoded values
-// are hashed again. Data that is redundant or constant is encoded again by package view and
-// compared. No hash covers the remaining fields (Uncovered), so callers must not trust them.
+// Fields are checked in one of two ways. Data that a hash covers is decoded and hashed again. Data
+// that is redundant or constant is encoded again by package view and compared with the document's
+// JSON. The remaining fields (Uncovered) cannot be checked, so callers must not trust them.
 // docs/guide/follow.md lists them.
 package blockdoc

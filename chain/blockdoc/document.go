@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// MaxDocument is the greatest size of the JSON of a block, in bytes.
+// MaxDocument is the maximum size of a block's JSON in bytes.
 const MaxDocument = 256 << 20
 
-// maxShards is the greatest number of shards in a document.
+// maxShards is the maximum number of shards in a document.
 const maxShards = 1024
 
 // Document is a block from a feed. Not safe for concurrent use.
@@ -33,13 +33,13 @@ type Document struct {
 type Shard struct {
 	ID           primitives.ShardID
 	Author       primitives.AccountID
-	Chunk        *primitives.ChunkHeader // nil: no new chunk in this block, or the feed lacks it
+	Chunk        *primitives.ChunkHeader // nil: the block has no new chunk of the shard, or the feed lacks it
 	Transactions []*Transaction
-	Receipts     []*Receipt // those that the shard's previous chunk sent; some feeds list others
-	// Outcomes of the transactions, then of the receipts, in the order of execution.
+	Receipts     []*Receipt // receipts that the shard's previous chunk sent; some feeds list other receipts
+	// Outcomes lists the outcomes of transactions, then those of receipts, in order of execution.
 	Outcomes []view.OutcomeProof
-	// The receipts whose outcomes are in Outcomes, in the same order, without the transactions. If
-	// it is nil, the feed lacks them.
+	// Executed lists the receipts whose outcomes are in Outcomes, in the same order. It is nil if
+	// the feed lacks them.
 	Executed []*Receipt
 	Codes    [][]byte // code that was deployed to accounts in this block
 
@@ -145,7 +145,7 @@ func Parse(text []byte) (*Document, error) {
 	return d, nil
 }
 
-// more counts one more shard. It returns ErrForm if that exceeds the bounds.
+// more counts one more shard. It returns ErrForm if the document exceeds MaxDocument or maxShards.
 func (d *Document) more(text json.RawMessage) error {
 	if d.size += len(text); d.size > MaxDocument || len(d.Shards) >= maxShards {
 		return formf("%d bytes of %d shards", d.size, len(d.Shards)+1)
@@ -153,8 +153,8 @@ func (d *Document) more(text json.RawMessage) error {
 	return nil
 }
 
-// AddShard adds an IndexerShard, as in a StreamerMessage and in shard_N.json of a Lake bucket.
-// After an error the document must not be used.
+// AddShard adds an IndexerShard, as contained in a StreamerMessage and in shard_N.json of a Lake
+// bucket. After an error the caller must not use the document.
 func (d *Document) AddShard(text json.RawMessage) error {
 	if err := d.more(text); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (d *Document) AddShard(text json.RawMessage) error {
 	return nil
 }
 
-// AddChunk adds a ChunkView, as in JSON-RPC. It contains no outcomes.
+// AddChunk adds a ChunkView, as JSON-RPC returns it. A ChunkView contains no outcomes.
 func (d *Document) AddChunk(text json.RawMessage) error {
 	if err := d.more(text); err != nil {
 		return err
@@ -278,8 +278,7 @@ func (d *Document) Shard(id primitives.ShardID) *Shard {
 	return nil
 }
 
-// Codes yields the code that the document contains, so that the caller can provide it to later
-// documents.
+// Codes yields the contract code in the document. The caller provides this code to later documents.
 func (d *Document) Codes(yield func([]byte)) {
 	for i := range d.Shards {
 		for _, c := range d.Shards[i].Codes {
@@ -291,15 +290,15 @@ func (d *Document) Codes(yield func([]byte)) {
 // Wanted selects the parts of a block's chunks that Chunks returns.
 type Wanted struct {
 	Layout primitives.ShardLayout // of the block's epoch
-	// Held are the shards whose transactions are returned. Of the other shards, only the receipts
-	// to shards in Held are returned. If it is nil, all shards are held.
+	// Held are the shards whose transactions are returned. For other shards, only receipts to
+	// shards in Held are returned. nil means all shards.
 	Held []primitives.ShardID
 }
 
 // Chunks returns the new chunks of a block, by shard index. An element is nil if the shard has no
-// new chunk. A chunk of a held shard has its transactions but no receipts, because a node with the
-// shard's state computes these. A chunk of another shard has the form of chain.CutChunk. Errors:
-// MismatchError, ErrLacks.
+// new chunk. A chunk of a shard in w.Held has its transactions but no receipts, because a node with
+// the shard's state computes the receipts itself. A chunk of another shard has the form of
+// chain.CutChunk. Errors: MismatchError, ErrLacks.
 func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primitives.Chunk, error) {
 	out := make([]*primitives.Chunk, len(d.Block.Body.Chunks))
 	for i, h := range d.Block.Body.Chunks {
@@ -346,9 +345,9 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 	return out, nil
 }
 
-// fits checks that a shard's transactions are not longer than the chunk header declares. It is
-// called before Complete hashes them, so that a false document causes no more hashing than the true
-// chunk would.
+// fits checks that a shard's transactions are not longer than the chunk header declares. It runs
+// before Complete hashes them. So a false document causes no more hashing than the true chunk
+// would.
 func (s *Shard) fits(h *primitives.ChunkHeader, code Code) error {
 	size, text := uint64(0), []byte(nil)
 	for _, t := range s.Transactions {

@@ -8,11 +8,11 @@ import (
 // ErrForm means that the text is not the JSON of a block or chunk.
 var ErrForm = errors.New("blockdoc: not a block document")
 
-// ErrLacks means that the document and the caller both lack data that a hash covers: contract code,
-// or the hash of the block to which a transaction refers. Another feed may have it.
+// ErrLacks means that neither the document nor the caller has some data that a hash covers:
+// contract code, or the block hash to which a transaction refers. Another feed may have it.
 var ErrLacks = errors.New("blockdoc: the document lacks data that a hash covers")
 
-// MismatchError means that a value in a document contradicts the document's own hashes, or those of
+// MismatchError means that a value in a document contradicts a hash in the document or a hash on
 // the chain.
 type MismatchError struct {
 	Where string // path of the value in the document

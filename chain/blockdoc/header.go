@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerForm is the layout of the block header whose encoding hashes to the block's hash: one of
-// nearcore's header versions 1 to 8.
+// headerForm is a layout of the block header: one of nearcore's header versions 1 to 8. The layout
+// determines what is hashed to the block's hash.
 type headerForm int
 
 const (
 	headerV1 headerForm = 1 + iota
-	headerV2            // removes the number of chunks
+	headerV2            // without the number of chunks
 	headerV3            // adds ordinal and previous height; versioned validators
 	headerV4            // adds the hash of the body
 	headerV5            // adds endorsement bitmaps
@@ -61,7 +61,7 @@ type headerJSON struct {
 	Proposals             []stakeJSON                `json:"validator_proposals"`
 }
 
-// byteNumbers are bytes that JSON has as a list of numbers.
+// byteNumbers are bytes that the JSON contains as a list of numbers.
 type byteNumbers []byte
 
 // UnmarshalJSON decodes the list.
@@ -77,7 +77,7 @@ func (b *byteNumbers) UnmarshalJSON(in []byte) error {
 	return nil
 }
 
-// uint8Number is a byte type for which encoding/json does not use base64.
+// uint8Number is a byte in a list. encoding/json uses base64 for []byte, but not for []uint8Number.
 type uint8Number byte
 
 // UnmarshalJSON decodes a number.
@@ -157,8 +157,7 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 	return nil, 0, mismatchf("block.header", "no known layout gives block %d the hash %v", j.Height, j.Hash)
 }
 
-// trimHeader clears the fields that this layout does not have, because the hash does not cover
-// them.
+// trimHeader clears the fields that a layout lacks, because the block's hash does not cover them.
 func trimHeader(h *primitives.BlockHeader, form headerForm) {
 	if form < headerV8 {
 		h.ChunkExecutionRoot = primitives.Hash{}
@@ -180,8 +179,8 @@ func trimHeader(h *primitives.BlockHeader, form headerForm) {
 	}
 }
 
-// hashHeader returns the block hash in a layout. It sets h.Version to that of the layout, or to V5
-// for V2, V3 and V4.
+// hashHeader returns the block hash in a layout. It sets h.Version to the layout's version, or to
+// V5 for V2, V3 and V4.
 func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
 	switch form {
 	case headerV8:

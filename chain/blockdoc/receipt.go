@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Receipt is a decoded receipt view. For an action receipt without refund_to the view does not show
-// whether it has the first or the second layout.
+// Receipt is a decoded receipt view. The view of an action receipt without refund_to does not show
+// which of its two layouts the receipt has.
 type Receipt struct {
 	*primitives.Receipt
 	Slots []Slot

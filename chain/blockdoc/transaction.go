@@ -11,9 +11,9 @@ import (
 // to which the transaction refers.
 type Transaction struct {
 	*primitives.SignedTransaction
-	Named primitives.Hash // hash in the view, which the signer has signed
+	Named primitives.Hash // hash of the transaction in the view; the signer signed it
 	Slots []Slot
-	whole bool // Complete has succeeded: the transaction has this hash
+	whole bool // Complete succeeded: the transaction has the hash Named
 }
 
 type transactionJSON struct {
@@ -58,22 +58,23 @@ func transaction(text json.RawMessage) (*Transaction, error) {
 // yield returns false.
 type Ancestors func(yield func(primitives.Hash) bool)
 
-// maxTransaction is a bound in bytes that no transaction on a public network exceeds: the
+// maxTransaction exceeds the size in bytes of every transaction on a public network: the
 // protocol's limit was first 4 MiB and later 1.5 MiB.
 const maxTransaction = 4<<20 + 64<<10
 
-// Bounds of the bytes that are hashed in two searches: for the block to which a transaction refers,
-// and for the layouts of receipts. They exceed what a chain within the protocol's limits needs, so
-// that no true block stops a follower. A search that reaches its bound takes some minutes.
+// Bounds of the bytes that two searches hash. The first search finds the block to which a
+// transaction refers; the second finds the layouts of receipts. A chain within the protocol's
+// limits needs fewer bytes, so no true block stops a follower. A search that reaches its bound
+// takes some minutes.
 const (
 	maxSearched = 256 << 30 // 1.5 MiB for each of 86,400 blocks, in both transaction versions
 	maxFlipped  = 64 << 30  // 16 MiB of receipts for each combination of layouts
 )
 
-// Complete adds the data that the view lacks. It finds contract code by its hash, and the block
-// hash by trying ancestors until the transaction has the hash that was signed. If it succeeded
-// before, it does nothing. It returns ErrLacks if something is not found. It also returns ErrLacks
-// if the view differs from the signed transaction, because the two cases cannot be distinguished.
+// Complete adds the data that the view lacks: contract code by its hash, and the block hash. It
+// finds the block hash by trying ancestors until the transaction's hash is Named. After a success,
+// further calls do nothing. It returns ErrLacks if something is not found. A view that differs from
+// the signed transaction also leads to ErrLacks, because the two cases cannot be distinguished.
 func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 	if t.whole {
 		return nil
@@ -120,14 +121,15 @@ func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 func blockHashAt(t *primitives.Transaction) int {
 	head := *t
 	head.Actions, head.NonceMode = nil, 0
-	n := len(head.AppendBorsh(nil)) - 4 - len(primitives.Hash{}) // the empty list of actions follows the hash
+	// The empty list of actions (4 bytes) follows the block hash.
+	n := len(head.AppendBorsh(nil)) - 4 - len(primitives.Hash{})
 	if t.Version == primitives.TransactionV1 {
 		n--
 	}
 	return n
 }
 
-// CodeError wraps ErrLacks: code in a transaction or receipt is unknown.
+// CodeError wraps ErrLacks. It means that code in a transaction or receipt is unknown.
 type CodeError struct {
 	Of     primitives.Hash
 	Hashes []primitives.Hash

@@ -8,9 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// bodies caches chunk bodies (transactions, or receipt proofs), for blocks in the pool that wait
-// for them and for blocks that may still arrive. Bodies that no block in the pool needs are evicted
-// first.
+// bodies caches chunk bodies (transactions or receipt proofs). They belong to pooled blocks or to
+// blocks that may still arrive. Bodies that no pooled block needs are evicted first.
 type bodies struct {
 	all   map[primitives.Hash]*body
 	wants map[primitives.Hash][]*item // by chunk hash: the pooled blocks that need the body
@@ -18,18 +17,18 @@ type bodies struct {
 	seq   uint64
 }
 
-// Need is the data of a new chunk that this node needs in addition to the header, which is in the
-// block. The zero value means that nothing else is needed.
+// Need is the data of a new chunk that this node needs in addition to the chunk header. The zero
+// value means that the node needs only the header.
 type Need struct {
-	Body bool                 // the shard is tracked: all transactions
-	To   []primitives.ShardID // otherwise: proofs of the receipts to these tracked shards
+	Body bool                 // the shard is tracked: all transactions are needed
+	To   []primitives.ShardID // the shard is not tracked: receipt proofs to these tracked shards are needed
 }
 
-// extract returns a copy of c with only the data that n needs. All other data is unverified and is
-// left out.
+// extract returns a copy of c with only the data that n needs. It leaves out all other data, which
+// is unverified.
 //
-// Errors: ErrUnwanted if c lacks a part of what is needed; an error of package chain if the
-// contents do not match the header.
+// Errors: ErrUnwanted if c lacks some of the needed data; an error of package chain if the contents
+// do not match the header.
 func (n *Need) extract(c *primitives.Chunk) (*primitives.Chunk, error) {
 	out := &primitives.Chunk{Hash: c.Hash, Header: c.Header}
 	if n.Body {
@@ -48,8 +47,8 @@ func (n *Need) extract(c *primitives.Chunk) (*primitives.Chunk, error) {
 	return out, chain.ValidateProofs(out)
 }
 
-// satisfiedBy returns whether c, which extract has returned for this or another need, holds what n
-// needs.
+// satisfiedBy returns whether c contains the data that n needs. extract must have returned c, for
+// any need.
 func (n *Need) satisfiedBy(c *primitives.Chunk) bool {
 	if n.Body {
 		return c.Proofs == nil
@@ -64,8 +63,8 @@ func (n *Need) empty() bool { return !n.Body && len(n.To) == 0 }
 type body struct {
 	chunk *primitives.Chunk
 	hash  primitives.Hash
-	// The chunk producer's signature was verified. Otherwise the body is kept only while a block
-	// needs it.
+	// signed is set if the chunk producer's signature was verified. An unsigned body is kept only
+	// while a pooled block needs it.
 	signed bool
 	size   int
 	seq    uint64
@@ -82,12 +81,12 @@ func (p *Pool) Wants(chunk primitives.Hash) bool {
 
 // AddBody stores a chunk that arrived without its block.
 //
-// signed says that the signature was verified with the key of the producer of the chunk's shard and
-// height. If it is set, need must be the data that this node needs of the chunk. An unsigned chunk
-// is stored only if a block in the pool waits for it, and need is taken from that block.
+// signed says that the caller verified the signature with the key of the chunk's producer. In this
+// case, need must be the data that this node needs of the chunk. An unsigned chunk is stored only
+// if a pooled block waits for it, and need is taken from that block.
 //
 // Errors: ErrUnwanted, ErrStale, ErrEquivocating and ErrFull if the body is dropped; an error of
-// package chain if the body does not match its header. A body that is already stored is no error.
+// package chain if the body does not match its header. Adding a stored body again is no error.
 func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	b := &p.bodies
 	if b.all[c.Hash] != nil {
@@ -141,11 +140,11 @@ func (p *Pool) countUnwantedBodies(h *primitives.ChunkHeader) (n int) {
 	return n
 }
 
-// farthestBody returns the body to evict. It prefers a body that no block needs, and after these
-// one that only blocks without validated headers need: such a block may contain chunks that were
-// never produced. Among equals it returns the body farthest from the tip, then the one that arrived
-// last. Eviction does not affect blocks that Next has returned, because these have their own
-// references to their bodies.
+// farthestBody returns the body to evict. First come bodies that no block needs. Then come bodies
+// that only unvalidated blocks need, because such a block may contain chunks that were never
+// produced. Among equals it returns the body farthest from the tip, then the last to arrive.
+// Eviction does not affect blocks that Next has returned, because they hold references to their
+// bodies.
 func (p *Pool) farthestBody() (far *body) {
 	var most evictionRank
 	for _, x := range p.bodies.all {
@@ -156,10 +155,10 @@ func (p *Pool) farthestBody() (far *body) {
 	return far
 }
 
-// evictionRank orders bodies by usefulness. The body with the lowest rank is evicted first; among
-// bodies of equal rank, the one with the greatest distance.
+// evictionRank orders bodies for eviction. The lowest rank is evicted first. Among bodies of equal
+// rank, the body with the greatest distance is evicted first, then the last to arrive.
 type evictionRank struct {
-	rank     int // validatedRank: needed by a validated block; 1: by another block; 0: by none
+	rank     int // validatedRank: a validated block needs the body; 1: only others need it; 0: none does
 	distance primitives.Height
 	seq      uint64
 }
@@ -207,7 +206,7 @@ func (p *Pool) addWants(x *item) {
 		}
 		hash := c.ChunkHash()
 		if slices.Contains(x.needs, hash) {
-			continue // the block is invalid, and validation will refuse it
+			continue // validation will refuse this block
 		}
 		x.needs[i] = hash
 		p.bodies.wants[hash] = append(p.bodies.wants[hash], x)
@@ -217,7 +216,7 @@ func (p *Pool) addWants(x *item) {
 	}
 }
 
-// need returns the data that the block needs of the chunk with this hash.
+// need returns the data that the block needs of the chunk with the given hash.
 func (x *item) need(hash primitives.Hash) Need {
 	if i := slices.Index(x.needs, hash); x.Needs != nil {
 		return x.Needs[i]
@@ -225,8 +224,7 @@ func (x *item) need(hash primitives.Hash) Need {
 	return Need{Body: true}
 }
 
-// removeWants removes a block from the lists of wants, and drops unsigned bodies that no other
-// block needs.
+// removeWants removes a block from wants. It drops unsigned bodies that no other block needs.
 func (p *Pool) removeWants(x *item) {
 	for _, hash := range p.unlinkWants(x) {
 		if b := p.bodies.all[hash]; b != nil && !b.signed {
@@ -235,8 +233,8 @@ func (p *Pool) removeWants(x *item) {
 	}
 }
 
-// unlinkWants removes a block from the lists of wants. It returns the chunks that no block needs
-// any more.
+// unlinkWants removes a block from wants. It returns the chunks that no pooled block needs any
+// more.
 func (p *Pool) unlinkWants(x *item) (none []primitives.Hash) {
 	for _, hash := range x.needs {
 		if hash.IsZero() {
@@ -263,8 +261,8 @@ func (p *Pool) missingBodies(x *item) (out []primitives.Hash) {
 	return out
 }
 
-// addBundled stores the bodies that arrived together with a block. If a body is invalid, it returns
-// the error of the first such body. Bodies that are not needed are ignored.
+// addBundled stores the bodies that arrived together with a block. It ignores bodies that the block
+// does not need. It returns the error of the first invalid body.
 func (p *Pool) addBundled(x *item, chunks []*primitives.Chunk) (bad error) {
 	for i, c := range chunks {
 		if c == nil || i >= len(x.needs) || c.Hash != x.needs[i] {
@@ -291,7 +289,8 @@ func (p *Pool) dropBodies(b *primitives.Block) {
 	}
 }
 
-// prune drops the bodies that no block above the final one can include.
+// prune drops bodies at or below the final height that no pooled block needs. Blocks above the
+// final block cannot include their chunks.
 func (b *bodies) prune(final primitives.Height) {
 	for hash, x := range b.all {
 		if x.chunk.Header.HeightCreated <= final && len(b.wants[hash]) == 0 {

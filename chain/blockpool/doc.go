@@ -2,8 +2,8 @@
 // parent, blocks that wait for chunk bodies, and blocks of epochs that this node does not know yet.
 // It also remembers which blocks were invalid.
 //
-//	in      Add: a received block with what could be checked of it at once; AddBody: a chunk body
-//	        without its block; what validation or import made of a block
+//	in      Add: a received block and the checks that it passed; AddBody: a chunk body
+//	        without its block; the result of validating or importing a block
 //	out     Next: the block to validate; Out: parents and chunk bodies to request; blocks to add
 //	        again
 //	state   Pool: blocks by hash and by parent, bodies by chunk hash, the blocks of each producer

@@ -24,13 +24,14 @@ func (r *invalidCache) add(hash primitives.Hash, why error) {
 	r.order = append(r.order, hash)
 }
 
-// descendant is the reason why a block is invalid that descends from an invalid block.
+// descendant is the reason for which a descendant of an invalid block is invalid.
 type descendant struct{ why error }
 
 func (d *descendant) Error() string { return "it descends from an invalid block: " + d.why.Error() }
 func (d *descendant) Unwrap() error { return d.why }
 
-// asDescendant returns the reason for a child of a block that is invalid because of why.
+// asDescendant returns the reason for a child of an invalid block. why is the reason for its
+// parent.
 func asDescendant(why error) error {
 	if errors.As(why, new(*descendant)) {
 		return why

@@ -11,46 +11,48 @@ import (
 
 // Bounds of the pool.
 const (
-	// Window is how far above the tip an orphan may be, in blocks.
+	// Window is the maximum height of an orphan above the tip.
 	Window primitives.Height = 1024
-	// MaxBlocks and MaxBlockBytes bound all pooled blocks. MaxBlockSize bounds one block, and
-	// MaxUnknownEpochSize one block of an unknown epoch, whose producer can't be checked. An
-	// ordinary block takes about 10 KiB. Its producer can make it larger by BlockBody.Challenges,
-	// which no node reads and whose size neard bounds only by that of a network frame.
+	// MaxBlocks and MaxBlockBytes bound all pooled blocks. MaxBlockSize bounds one block.
+	// MaxUnknownEpochSize bounds one block of an unknown epoch, because its producer cannot be
+	// checked. An ordinary block takes about 10 KiB. A producer can enlarge a block with
+	// BlockBody.Challenges. No node reads that field, and neard bounds it only by the size of a
+	// network frame.
 	MaxBlocks           = 1024
 	MaxBlockBytes       = 256 << 20
 	MaxBlockSize        = 128 << 20
 	MaxUnknownEpochSize = 1 << 20
-	// MaxEquivocating is how many blocks of one height and producer are pooled and imported. An
-	// honest producer makes one, or two if it restarted in between. A further block is accepted
-	// only if a signed block builds on it, or if it can replace a pooled one that still waits for a
-	// parent or bodies. These exceptions are needed because other validators may have imported the
-	// further block and vote on it, and a node that has imported no block of that height could not
-	// join them. nearcore validates every such block that builds on the head (client.rs:1381).
+	// MaxEquivocating is the maximum number of blocks of one height and producer that are pooled or
+	// imported. An honest producer makes one, or two if it restarted in between. There are two
+	// exceptions: a further block that has a pooled child, and a further block that replaces a
+	// pooled block whose parent or bodies are missing. Other validators may have imported and
+	// approved the further block. Without the exceptions, a node that has no other block of that
+	// height could not follow them. nearcore validates every such block whose parent is the head
+	// (client.rs:1381).
 	MaxEquivocating = 2
-	// MaxUnknownEpoch bounds the blocks of unknown epochs, MaxEach those from one sender.
+	// MaxUnknownEpoch bounds the blocks of unknown epochs. MaxEach bounds those from one sender.
 	MaxUnknownEpoch = 32
 	MaxEach         = 4
-	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one body,
-	// MaxEquivocatingBodies the bodies of one shard and height that no block needs. An honest chunk
-	// has at most about 4 MiB of transactions, but chunk validators check only the size of the
-	// witness, so larger bodies may be endorsed. Therefore the bodies that a validated block needs
-	// are exempt from the bounds: validators with more than two thirds of the stake have endorsed
-	// them, and the block can't be imported without them.
+	// MaxBodies and MaxBodyBytes bound all chunk bodies. MaxBodySize bounds one body.
+	// MaxEquivocatingBodies bounds the bodies of one shard and height that no block needs. An
+	// honest chunk has at most about 4 MiB of transactions. Larger bodies may be endorsed, because
+	// chunk validators check only the size of the witness. Therefore bodies that a validated block
+	// needs are exempt from MaxBodies and MaxBodyBytes. Validators with more than two thirds of the
+	// stake have endorsed these bodies, and the block cannot be imported without them.
 	MaxBodies             = 1024
 	MaxBodyBytes          = 256 << 20
 	MaxBodySize           = 32 << 20
 	MaxEquivocatingBodies = 2
-	// MaxRefused is how many invalid blocks are remembered.
+	// MaxRefused is the maximum number of invalid blocks that are remembered.
 	MaxRefused = 1024
-	// AskAgain is the least time in ns between two requests for the same block or body.
+	// AskAgain is the minimum time in ns between two requests for the same block or body.
 	AskAgain = 1_000_000_000
 
 	maxSlots = 4 * MaxBlocks
 )
 
-// Reasons why a block or body is not stored. After any of these except ErrRefused, it may be
-// offered again.
+// Reasons why a block or body is not stored. The caller may add it again later, except after
+// ErrRefused.
 var (
 	ErrRefused      = errors.New("block pool: invalid block")
 	ErrFar          = errors.New("block pool: the block is too far above the tip")
@@ -60,35 +62,36 @@ var (
 	ErrUnwanted     = errors.New("block pool: no block needs that chunk")
 )
 
-// Status is what is known about the origin of a block when it arrives.
+// Status says which checks a block passed when it arrived.
 type Status byte
 
 // Values of Status.
 const (
-	Follows      Status = iota // the parent is imported; the block is signed by Producer
-	Orphan                     // the parent is unknown; the epoch is known and the block is signed by Producer
+	Follows      Status = iota // the parent is imported; Producer signed the block
+	Orphan                     // the parent is unknown; the epoch is known and Producer signed the block
 	UnknownEpoch               // the epoch is unknown, so the producer and its signature can't be checked
 )
 
 // Block is a received block.
 type Block struct {
 	*primitives.Block
-	// The bodies that arrived together with the block, by shard index; elements may be nil.
+	// Chunks are the bodies that arrived together with the block, by shard index. Elements may be
+	// nil.
 	Chunks   []*primitives.Chunk
 	From     string
-	Producer primitives.AccountID // producer of the height; empty for UnknownEpoch
-	Needs    []Need               // of its new chunks, by shard index; nil: all bodies
+	Producer primitives.AccountID // block producer of the height; empty for UnknownEpoch
+	Needs    []Need               // needed data of new chunks, by shard index; nil: all bodies
 	Standing Status
 }
 
-// Out lists what to request from the network because of a block.
+// Out lists what to request from the network for a block.
 type Out struct {
 	Parent primitives.Hash   // parent to request; zero: none
 	Chunks []primitives.Hash // chunks with missing bodies
-	Bad    error             // why a body that arrived with the block is invalid; nil: none is
+	Bad    error             // error of a body that arrived with the block; nil: no body is invalid
 }
 
-// slot is a height with its block producer.
+// slot identifies a height and its block producer.
 type slot struct {
 	height   primitives.Height
 	producer primitives.AccountID
@@ -99,11 +102,11 @@ type item struct {
 	Block
 	hash      primitives.Hash
 	slot      slot
-	needs     []primitives.Hash // by shard index: the new chunk with a needed body; zero: none
-	missing   int               // how many of needs are not stored
+	needs     []primitives.Hash // hash of each new chunk whose body is needed, by shard index; zero: not needed
+	missing   int               // number of needed bodies that are not stored
 	parent    bool              // the parent is imported
-	validated bool              // valid, except that bodies were missing
-	working   bool              // handed out by Next, not settled yet
+	validated bool              // all checks passed that need no chunk body
+	working   bool              // Next returned the block, and the caller has not reported the result yet
 	size      int
 	seq       uint64 // order of arrival
 	asked     uint64
@@ -113,10 +116,10 @@ type item struct {
 //
 // # Block pool
 //
-// Problem. Blocks arrive in any order, from any peer. A block may arrive before its parent, before
-// its chunk bodies, or even before this node knows the block's epoch, which determines the
-// validator that had to sign it. Memory is bounded, and an attacker chooses what is sent. The
-// blocks that continue the chain must find room in any case.
+// Problem. Blocks arrive in any order, from any peer. A block may arrive before its parent or
+// before its chunk bodies. A block may also arrive before this node knows the block's epoch, which
+// determines its producer. Memory is bounded, and an attacker chooses what is sent. The pool must
+// always have memory for the blocks that continue the chain.
 //
 // Invariants.
 //
@@ -125,30 +128,31 @@ type item struct {
 //     which it is the producer.
 //   - Blocks and bodies are evicted farthest from the tip first. So the next blocks stay, no matter
 //     what else arrives.
-//   - Dropping is harmless: a block that builds on a dropped one has it requested again.
-//   - A block that Next handed out is never evicted. It leaves by Imported, Refused, Dropped or
-//     returns by WaitForChunks.
+//   - Dropping a block is harmless. When a child of the dropped block arrives, the block is
+//     requested again.
+//   - A block that Next returned is never evicted. The caller ends this with Imported, Refused,
+//     Dropped or WaitForChunks.
 //   - Descendants of an invalid block are invalid, without validation.
 //
-// Outline. Add stores a block according to its Status. A block that Follows an imported one is
-// ready at once. An Orphan is stored under its parent (children) until Imported is called for the
-// parent. A block of an UnknownEpoch is stored apart, with a bound for each sender, since its
-// signature can't be checked; Imported returns it when another epoch becomes known. Next returns
-// the lowest ready block. It is validated first without missing bodies; if only bodies are missing,
-// WaitForChunks puts it back and returns what to request. The block is validated before its bodies
-// are requested, so that bodies are requested, and room for them is guaranteed, only for valid
-// headers. A producer's slot (height, producer) stays taken after import, so that a third block of
-// the slot is refused; invalid blocks free it.
+// Outline. Add stores a block according to its Status. A block that Follows an imported block is
+// ready at once. An Orphan is stored in children until Imported is called for its parent. A block
+// of an UnknownEpoch is stored apart, with a bound for each sender, because its signature cannot be
+// checked. Imported returns it when another epoch becomes known. Next returns the lowest ready
+// block, at first without its missing bodies. If the caller finds that only bodies are missing,
+// WaitForChunks keeps the block and returns what to request. So bodies are requested, and exempt
+// from eviction, only for blocks with valid headers. An imported block still counts for its slot
+// (height, producer), so that a third block of the slot is refused. An invalid block does not
+// count.
 //
-// Rejected: separate pools for orphans and missing chunks, as nearcore has them (orphan.rs,
+// Rejected: separate pools for orphans and missing chunks, as in nearcore (orphan.rs,
 // missing_chunks.rs). A block that lacks both would move from one pool to the other, and each pool
-// would need its own bounds and eviction. Rejected: evicting the oldest block, because a flood of
-// blocks far above the tip would then evict the blocks that come next.
+// would need its own bounds and eviction. Rejected: evicting the oldest block. A flood of blocks
+// far above the tip would then evict the next blocks of the chain.
 type Pool struct {
 	tip, final   primitives.Height
 	items        map[primitives.Hash]*item
 	children     map[primitives.Hash][]*item // orphans, by parent
-	slots        map[slot][]primitives.Hash  // blocks accepted of each height and producer
+	slots        map[slot][]primitives.Hash  // hashes of the accepted blocks of each height and producer
 	bytes        int
 	seq          uint64
 	bodies       bodies
@@ -164,7 +168,7 @@ func New(tip, final primitives.Height) *Pool {
 	}
 }
 
-// Len returns the number of pooled blocks, and how many of these are of unknown epochs.
+// Len returns the number of pooled blocks, and how many of them are of unknown epochs.
 func (p *Pool) Len() (blocks, strangers int) {
 	return len(p.items) + len(p.unknownEpoch), len(p.unknownEpoch)
 }
@@ -182,9 +186,9 @@ func (p *Pool) Has(hash primitives.Hash) bool { return p.items[hash] != nil }
 
 // Add stores a block and returns what to request for it. now is in ns.
 //
-// Adding a pooled block again stores the bodies that came with it and repeats requests that are at
-// least AskAgain old. On an error the block is not stored. Add may evict another block to make
-// room, which it does not report.
+// Adding a pooled block again stores the bodies that came with it. It also repeats requests that
+// are at least AskAgain old. On an error the block is not stored. Add may evict another block; it
+// does not report which.
 func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	hash, h := b.Hash(), b.Header
 	if err := p.Refusal(hash); err != nil {
@@ -213,7 +217,7 @@ func (p *Pool) Add(b Block, now uint64) (Out, error) {
 		if !x.parent && p.items[h.PrevHash] == nil {
 			out.Parent = h.PrevHash
 		}
-		// otherwise the header is validated before its bodies are requested
+		// If the header is not validated yet, its bodies are requested after validation.
 		if !x.parent || x.validated {
 			out.Chunks = p.missingBodies(x)
 		}
@@ -221,7 +225,8 @@ func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	return out, nil
 }
 
-// insert stores a new item and evicts the farthest ones. Errors: ErrFar, ErrEquivocating, ErrFull.
+// insert stores a new item. While a bound is exceeded, it evicts the item farthest from the tip.
+// Errors: ErrFar, ErrEquivocating, ErrFull.
 func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	h := b.Header
 	if b.Standing == Orphan && h.Height-min(h.Height, p.tip) > Window {
@@ -263,9 +268,9 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	return x, nil
 }
 
-// evictStalled evicts one of the blocks in taken (the blocks of a slot). It evicts only a block
-// that waits for a parent or bodies, which may never arrive, and that has no pooled child. It
-// returns whether it found one.
+// evictStalled evicts one of taken, the blocks of a slot. It evicts only a block that has no pooled
+// child and that waits for a parent or bodies, because these may never arrive. It returns whether
+// it evicted a block.
 func (p *Pool) evictStalled(taken []primitives.Hash) bool {
 	for _, hash := range taken {
 		if x := p.items[hash]; x != nil && !x.working && (!x.parent || x.validated && x.missing > 0) && len(p.children[hash]) == 0 {
@@ -277,7 +282,7 @@ func (p *Pool) evictStalled(taken []primitives.Hash) bool {
 	return false
 }
 
-// distance returns how far a height is from that of the next block, in either direction.
+// distance returns the difference between a height and the height after the tip.
 func (p *Pool) distance(h primitives.Height) primitives.Height {
 	if h > p.tip {
 		return h - p.tip - 1
@@ -285,8 +290,8 @@ func (p *Pool) distance(h primitives.Height) primitives.Height {
 	return p.tip - h + 1
 }
 
-// farthest returns the block to evict: the one farthest from the tip, and among equals the one that
-// arrived last. It returns nil if all are being validated.
+// farthest returns the block to evict: the block farthest from the tip, and among equals the last
+// to arrive. It returns nil if all blocks are being validated.
 func (p *Pool) farthest() (far *item) {
 	for _, x := range p.items {
 		if x.working {
@@ -303,7 +308,7 @@ func (p *Pool) farthest() (far *item) {
 	return far
 }
 
-// release frees the slot entry of a block: another block may take its place in the slot.
+// release removes a block from its slot, so that another block may be added to the slot.
 func (p *Pool) release(x *item) {
 	left := slices.DeleteFunc(slices.Clone(p.slots[x.slot]), func(h primitives.Hash) bool { return h == x.hash })
 	if len(left) == 0 {
@@ -313,8 +318,8 @@ func (p *Pool) release(x *item) {
 	}
 }
 
-// boundSlots removes the slots farthest from the tip until there are at most maxSlots. Slots
-// accumulate if blocks far above the tip are validated.
+// boundSlots removes the slots farthest from the tip until at most maxSlots remain. Without this
+// bound, slots of validated blocks far above the tip would accumulate.
 func (p *Pool) boundSlots() {
 	for len(p.slots) > maxSlots {
 		var far slot
@@ -327,7 +332,7 @@ func (p *Pool) boundSlots() {
 	}
 }
 
-// remove removes an item. Its slot entry stays taken.
+// remove removes an item. The item still counts for its slot.
 func (p *Pool) remove(x *item) {
 	delete(p.items, x.hash)
 	p.bytes -= x.size
@@ -347,9 +352,9 @@ func (p *Pool) remove(x *item) {
 // Next returns the lowest block that is ready to be validated, with the stored bodies of its new
 // chunks by shard index. It returns nil if no block is ready.
 //
-// A block is ready if its parent is imported and if it has either not been validated yet, or has
-// all bodies. The block stays in the pool, exempt from eviction, until Imported, WaitForChunks, Refused
-// or Dropped is called for it.
+// A block is ready if its parent is imported and it is either not validated yet or has all its
+// bodies. The block stays in the pool and is not evicted until the caller calls Imported,
+// WaitForChunks, Refused or Dropped for it.
 func (p *Pool) Next() *Block {
 	var best *item
 	for _, x := range p.items {
@@ -374,9 +379,9 @@ func (p *Pool) Next() *Block {
 	return &b
 }
 
-// WaitForChunks records that a block from Next is valid as far as that can be checked without its
-// missing chunk bodies. The block waits for them, and Out requests them. It returns false, and
-// changes nothing, if the block misses no body or is not pooled.
+// WaitForChunks records that a block from Next is valid as far as its missing chunk bodies allow a
+// check. The block then waits for these bodies; Out requests them. It returns false, and changes
+// nothing, if no body is missing or the block is not pooled.
 func (p *Pool) WaitForChunks(hash primitives.Hash, now uint64) (Out, bool) {
 	x := p.items[hash]
 	if x == nil || x.missing == 0 {
@@ -386,10 +391,10 @@ func (p *Pool) WaitForChunks(hash primitives.Hash, now uint64) (Out, bool) {
 	return Out{Chunks: p.missingBodies(x)}, true
 }
 
-// Refresh replaces what is needed of a pooled block's new chunks, by shard index. It is called when
-// the tracked shards have changed, and for a block whose parent was unknown when it arrived. Stored
-// bodies that do not satisfy the new needs are dropped. Out requests the missing bodies, if the
-// block was validated. Unknown hashes and a wrong number of needs are ignored.
+// Refresh replaces the needs of a pooled block's new chunks, by shard index. The caller calls it
+// when the tracked shards have changed, and when the parent of an orphan becomes known. Refresh
+// drops stored bodies that do not satisfy the new needs. If the block was validated, Out requests
+// the missing bodies. Unknown hashes and a wrong number of needs are ignored.
 func (p *Pool) Refresh(hash primitives.Hash, needs []Need, now uint64) (out Out) {
 	x := p.items[hash]
 	if x == nil || len(needs) != len(x.Body.Chunks) {
@@ -427,9 +432,10 @@ func (p *Pool) Blocks() (out []Block) {
 	return out
 }
 
-// Imported records that a block, pooled or not, is part of the chain, and sets the tip and final
-// height. epoch says that the producers of another epoch became known. Then Imported removes blocks
-// of unknown epochs from the pool and returns them, so that the caller can add them again.
+// Imported records that a block is part of the chain, and sets the tip and the final height. The
+// block need not be pooled. epoch says that the block producers of another epoch became known. In
+// that case, Imported removes blocks of unknown epochs from the pool and returns them. The caller
+// adds them again.
 func (p *Pool) Imported(b *primitives.Block, tip, final primitives.Height, epoch bool) (again []Block) {
 	hash := b.Hash()
 	if x := p.items[hash]; x != nil {
@@ -473,9 +479,9 @@ func (p *Pool) prune() {
 	p.bodies.prune(p.final)
 }
 
-// Refused records that a block is invalid for every node. Its descendants are removed as well and
-// returned. The slots of all these blocks are freed, because other blocks of the same producers and
-// heights may be valid.
+// Refused records that a block is invalid for every node. It removes the block's descendants and
+// returns them. It frees the slots of all these blocks, because other blocks of the same producers
+// and heights may be valid.
 func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
 	p.invalid.add(hash, why)
 	if x := p.items[hash]; x != nil {
@@ -487,9 +493,9 @@ func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
 	})
 }
 
-// Dropped removes a block and its descendants without treating them as invalid, because the chain
-// has overtaken the block or because it is too early to validate it. If again is set, the block's
-// slot is freed, so that it may be added again.
+// Dropped removes a block and its descendants without recording them as invalid. The chain has
+// passed the block, or it is too early to validate it. If again is set, the block no longer counts
+// for its slot, so that it may be added again.
 func (p *Pool) Dropped(hash primitives.Hash, again bool) {
 	if x := p.items[hash]; x != nil && again {
 		p.release(x)
@@ -497,8 +503,8 @@ func (p *Pool) Dropped(hash primitives.Hash, again bool) {
 	p.removeSubtree(hash, p.release)
 }
 
-// removeSubtree removes a block and its pooled descendants, calls each for the descendants, and
-// returns them.
+// removeSubtree removes a block and its pooled descendants. It calls each for every descendant and
+// returns the descendants.
 func (p *Pool) removeSubtree(hash primitives.Hash, each func(*item)) (fell []Block) {
 	if x := p.items[hash]; x != nil {
 		p.remove(x)
@@ -514,7 +520,7 @@ func (p *Pool) removeSubtree(hash primitives.Hash, each func(*item)) (fell []Blo
 	return fell
 }
 
-// Clear empties the pool, and forgets invalid blocks too.
+// Clear empties the pool, including the record of invalid blocks.
 func (p *Pool) Clear() { *p = *New(p.tip, p.final) }
 
 // SizeOf estimates the memory of a block, in bytes.

@@ -7,15 +7,15 @@ import (
 )
 
 // unknownEpochBlock is a block of an unknown epoch. Its signature cannot be verified, so any peer
-// may have made it. Therefore each sender has its own copies, within a small bound, and cannot
-// evict those of another sender.
+// may have made it. Therefore blocks are counted for each sender, and one sender cannot evict the
+// blocks of another.
 type unknownEpochBlock struct {
 	Block
 	hash primitives.Hash
 }
 
-// addUnknownEpoch stores a block of an unknown epoch, without bodies: they are requested once its
-// producer is known. Errors: ErrFull.
+// addUnknownEpoch stores a block of an unknown epoch without its bodies. They are requested once
+// the block's producer is known. Errors: ErrFull.
 func (p *Pool) addUnknownEpoch(b *Block) error {
 	hash := b.Hash()
 	count := map[string]int{}
@@ -50,8 +50,8 @@ func (p *Pool) addUnknownEpoch(b *Block) error {
 	return nil
 }
 
-// evictUnknownEpoch drops one of the blocks for which may returns true: the farthest from the tip,
-// and among equals the one that arrived last.
+// evictUnknownEpoch drops one of the blocks for which may returns true. It drops the block farthest
+// from the tip, and among equals the last to arrive.
 func (p *Pool) evictUnknownEpoch(may func(*unknownEpochBlock) bool) {
 	far := -1
 	for i, s := range p.unknownEpoch {

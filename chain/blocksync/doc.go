@@ -13,8 +13,8 @@
 //	source  nearcore chain/client/src/sync/{header,block}.rs
 //
 // The only information about a peer's chain is the height that the peer claims, which may be false.
-// A peer that does not deliver the headers that it claims to have gets a strike. For some time
-// after that it is neither asked nor trusted. This pause doubles with each strike, and after
-// MaxStrikes the peer is banned. So each false claim delays the node by at most
+// A peer that does not deliver the headers that it claims to have gets a strike. A strike pauses
+// the peer: the node sends it no requests and ignores its claimed height. The pause doubles with
+// each strike. After MaxStrikes the peer is banned. So each false claim delays the node by at most
 // Options.HeadersWait.
 package blocksync

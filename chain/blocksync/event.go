@@ -4,33 +4,32 @@ import "github.com/troupe-chain/troupe/primitives"
 
 // Bounds and times; times are in ms.
 const (
-	Window = 64 // blocks above the chain that are requested at a time
-	// MaxWanted is the number of unknown parents of received blocks that are requested at the same
-	// time.
+	Window = 64 // maximum number of requested blocks above the chain
+	// MaxWanted is the maximum number of requests in flight for unknown parents of received blocks.
 	MaxWanted                   = 256
-	MaxLead   primitives.Height = 16_384 // headers above the blocks, at most
-	// Horizon is how far below the highest claimed height a peer's claim may be for the peer to be
-	// asked, too.
+	MaxLead   primitives.Height = 16_384 // maximum height of the headers above the blocks
+	// Horizon is how far below the highest claimed height a peer's claim may be for header requests
+	// to go to that peer too.
 	Horizon primitives.Height = 5
-	Eager   primitives.Height = 8 // sync starts at once if the gap is larger, without waiting for gossip
+	Eager   primitives.Height = 8 // a gap above which sync starts at once; a smaller gap waits for gossip
 	// Patience is for how long the tip must not have changed before sync starts for a gap of at
 	// most Eager.
 	Patience  = 1_000
-	BlockWait = 2_000 // for a requested block to arrive (nearcore sync/block.rs:14)
-	// AdoptWait is the time in which a block that has arrived must be imported; after that it is
+	BlockWait = 2_000 // time for a requested block to arrive (nearcore sync/block.rs:14)
+	// AdoptWait is the time in which an arrived block must be imported. After that the block is
 	// requested again.
 	AdoptWait  = 30_000
 	FirstPause = 2_000 // pause of a peer after its first strike; it doubles with each strike
-	// MaxStrikes is the number of strikes after which a peer is banned. This takes about two
-	// minutes, as header_sync_stall_ban_timeout (120 s) does.
+	// MaxStrikes is the number of strikes after which a peer is banned. A peer reaches it after
+	// about two minutes, as with nearcore's header_sync_stall_ban_timeout (120 s).
 	MaxStrikes = 7
 	// MaxMisses is the number of consecutive missed blocks after which a peer is paused.
 	MaxMisses = 8
-	maxTries  = 8 // requests for one unknown parent
+	maxTries  = 8 // maximum number of requests for one unknown parent
 	// WholeAnswer is the number of headers in a full response (nearcore MAX_BLOCK_HEADERS).
 	WholeAnswer = 512
-	proofFirst  = 5_000  // time for which blocks and headers wait for the first requested proof
-	proofAgain  = 10_000 // pause of proof requests after a proof that could not be used
+	proofFirst  = 5_000  // time for which block and header requests wait for the first proof
+	proofAgain  = 10_000 // pause of proof requests after a useless proof
 )
 
 // PeerID identifies a peer.
@@ -45,15 +44,15 @@ type Ref struct {
 // Options configure a Machine. The zero values mean neard's defaults, except for Random, which is
 // required.
 type Options struct {
-	// Threshold is the number of blocks that the highest peer must be above the tip for sync to
-	// start (sync_height_threshold).
+	// Threshold is the minimum height of the highest peer above the tip at which sync starts
+	// (sync_height_threshold).
 	Threshold   primitives.Height
-	MaxRequests int   // block requests in flight to one peer (sync_max_block_requests)
-	HeadersWait int64 // for a header response (header_sync_initial_timeout)
+	MaxRequests int   // maximum number of block requests in flight to one peer (sync_max_block_requests)
+	HeadersWait int64 // timeout of a header request in ms (header_sync_initial_timeout)
 	// Horizon is the gap in blocks above which sync starts with an epoch sync proof
-	// (epoch_sync_horizon_num_epochs). 0: sync never uses a proof.
+	// (epoch_sync_horizon_num_epochs). If it is 0, sync never uses a proof.
 	Horizon   primitives.Height
-	ProofWait int64           // for a proof (timeout_for_epoch_sync)
+	ProofWait int64           // timeout of a proof request in ms (timeout_for_epoch_sync)
 	Random    func(n int) int // returns a number from 0 to n-1
 }
 
@@ -63,10 +62,10 @@ type Chain interface {
 	// Tip returns the highest imported block. Headers returns the highest known header.
 	Tip() Ref
 	Headers() (Ref, error)
-	// Tip returns the highest imported block. Headers returns the highest header that is known.
+	// Path returns at most n blocks: those after the imported ones on the way to the highest header.
 	Path(n int) ([]Ref, error)
-	// Apart returns whether there is a gap between the blocks and the headers, because the headers
-	// begin after an epoch sync proof. State sync closes this gap, not the download of blocks.
+	// Apart returns whether headers are missing between the blocks and the first header, as after
+	// an epoch sync proof. State sync closes this gap; block requests do not.
 	Apart() bool
 	// Has returns whether a block is imported.
 	Has(primitives.Hash) bool
@@ -86,8 +85,7 @@ type (
 	// Peers lists all connected peers that have sent a block. A peer that is missing has
 	// disconnected.
 	Peers struct{ List []Peer }
-	// Arrived reports that a header response has arrived from the peer that was asked. It is being
-	// validated.
+	// Arrived reports that the requested header response has arrived. Its validation has begun.
 	Arrived struct{ From PeerID }
 	// HeadersVerified is the result of validating a header response.
 	HeadersVerified struct {
@@ -95,20 +93,20 @@ type (
 		Sent  int  // headers in the response
 		Taken int  // number of headers that are new and valid
 		Bad   bool // one of them is invalid
-		Own   bool // not stored because of a fault of this node
+		Own   bool // the headers were not stored because of a fault of this node
 	}
-	// ProofArrived reports that an epoch sync proof has arrived from the peer that was asked. It is
-	// being validated. Proved is the result.
+	// ProofArrived reports that the requested epoch sync proof has arrived. Its validation has
+	// begun. Proved reports the result.
 	ProofArrived struct{ From PeerID }
 	Proved       struct {
 		From PeerID
-		Bad  bool // it is invalid
-		Used bool // the header chain continues from it
+		Bad  bool // the proof is invalid
+		Used bool // the header chain now continues from the proof
 	}
 	// Block reports that a block has arrived, from any peer.
 	Block struct{ Hash primitives.Hash }
-	// Refused reports that a block was not accepted. If Copy is set, only this copy is bad;
-	// otherwise the block itself is invalid.
+	// Refused reports that a block was not accepted. If Copy is set, only the received copy is bad,
+	// and another copy may be valid. Otherwise the block itself is invalid.
 	Refused struct {
 		Hash primitives.Hash
 		From PeerID
@@ -116,7 +114,7 @@ type (
 	}
 	// Adopted reports that a block is imported.
 	Adopted struct{ Hash primitives.Hash }
-	// Wanted reports that the block Hash is the unknown parent of a block from From.
+	// Wanted reports that a block from peer From has the unknown parent Hash.
 	Wanted struct {
 		Hash primitives.Hash
 		From PeerID
@@ -146,8 +144,8 @@ type Ask struct {
 // Ban is a peer to ban.
 type Ban struct {
 	Peer PeerID
-	// Bad means that the peer sent an invalid header or proof. If it is false, the peer did not
-	// send the headers that it claims to have.
+	// Bad means that the peer sent an invalid header or proof. Otherwise the peer is banned because
+	// it did not send the headers that it claims to have.
 	Bad bool
 }
 

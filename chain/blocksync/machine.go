@@ -16,13 +16,14 @@ type Machine struct {
 	headers *request
 	proof   *request
 	proofAt int64 // earliest time of the next proof request
-	// A proof request was in vain since sync started. Blocks then do not wait for the next one.
+	// proofTried means that a proof request failed since sync started. Blocks then do not wait for
+	// the next one.
 	proofTried    bool
 	lastFullBatch int64 // time of the last full header response, or of the start of sync
 	blocks        map[primitives.Hash]*blockRequest
 	active        bool
-	stuck         bool              // sync has stopped only because no peer is trusted any more
-	asking        primitives.Height // tip at the last header request, or at the start of sync
+	stuck         bool              // sync stopped only because no peer is trusted any more
+	asking        primitives.Height // height of the tip at the last header request, or at the start of sync
 	tip           primitives.Height
 	tipMovedAt    int64 // time at which tip last changed
 	best          primitives.Height
@@ -55,8 +56,8 @@ type blockRequest struct {
 	peer     PeerID            // the peer from which it was requested; empty: none
 	at       int64
 	received bool
-	// The block was requested as the unknown parent of a received block. Otherwise it was requested
-	// because it is on the path to the highest header.
+	// parent means that the block is the unknown parent of a received block. Otherwise the block is
+	// on the path to the highest header.
 	parent bool
 	tries  int
 }
@@ -83,12 +84,12 @@ func New(c Chain, o Options) *Machine {
 func (m *Machine) Syncing() bool           { return m.active }
 func (m *Machine) Best() primitives.Height { return m.best }
 
-// Stuck returns whether sync has stopped although the tip is below the highest known header,
-// because no peer is trusted any more. The node may still be behind.
+// Stuck returns whether sync stopped because no peer is trusted any more, although the tip is below
+// the highest known header. The node may still be behind.
 func (m *Machine) Stuck() bool { return m.stuck }
 
-// Still returns whether no full header response has arrived for HeadersWait. If so, no peer has
-// headers above the known ones, whatever heights peers claim.
+// Still returns whether no full header response has arrived for HeadersWait. In that case, no peer
+// has headers above the known ones, whatever heights the peers claim.
 func (m *Machine) Still(now int64) bool { return now-m.lastFullBatch >= m.o.HeadersWait }
 
 // Asked returns whether a block was requested and has not arrived.
@@ -102,8 +103,8 @@ func (m *Machine) Expects(from PeerID) bool {
 	return m.headers != nil && m.headers.peer == from && !m.headers.verifying
 }
 
-// ExpectsProof returns whether a proof is expected from a peer, and the height that the peer
-// claimed at the request.
+// ExpectsProof returns whether a proof is expected from a peer. claimed is the height that the peer
+// claimed when the proof was requested.
 func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected bool) {
 	if m.proof == nil || m.proof.peer != from || m.proof.verifying {
 		return 0, false
@@ -111,8 +112,8 @@ func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected
 	return m.proof.claimed, true
 }
 
-// Waits returns the height of the lowest requested block that has not arrived, and the time in ms
-// for which the tip has not changed. height is 0 if no block is missing.
+// Waits returns the height of the lowest requested block that has not arrived, or 0 if there is
+// none. since is the time in ms since the tip last changed.
 func (m *Machine) Waits(now int64) (height primitives.Height, since int64) {
 	for _, w := range m.blocks {
 		if !w.parent && !w.received && w.height > 0 && (height == 0 || w.height < height) {
@@ -172,7 +173,7 @@ func (m *Machine) setPeers(list []Peer) {
 	}
 }
 
-// removePeer removes a peer. Its requests are sent to other peers.
+// removePeer removes a peer. Requests that were sent to this peer are sent to other peers later.
 func (m *Machine) removePeer(id PeerID) {
 	delete(m.peers, id)
 	if m.headers != nil && m.headers.peer == id && !m.headers.verifying {
@@ -188,7 +189,8 @@ func (m *Machine) removePeer(id PeerID) {
 	}
 }
 
-// strike records that a peer has not delivered what it claims. It pauses the peer or bans it.
+// strike records that a peer has not delivered the headers that it claims. It pauses the peer or
+// bans it.
 func (m *Machine) strike(out *Out, now int64, id PeerID) {
 	p := m.peers[id]
 	if p == nil {
@@ -231,8 +233,8 @@ func (m *Machine) headersVerified(out *Out, now int64, ev *HeadersVerified) {
 		p.pausedUntil = now + FirstPause
 	case ev.Taken > 0 && ev.Sent >= WholeAnswer:
 		p.strikes, m.lastFullBatch = 0, now
-	// A response that is not full must reach the height that the peer claimed when it was asked,
-	// unless the node has got these headers from other peers first.
+	// The response is not full, so it must reach the height that the peer claimed at the request.
+	// It need not if other peers delivered these headers first.
 	default:
 		at, err := m.chain.Headers()
 		switch {
@@ -275,7 +277,7 @@ func (m *Machine) blockReceived(now int64, hash primitives.Hash) {
 }
 
 // refused handles a block that was not accepted. If only the copy was bad, the block is requested
-// again at once. Otherwise it is requested again only after AdoptWait.
+// again at once. Otherwise it is requested again after AdoptWait.
 func (m *Machine) refused(now int64, ev *Refused) {
 	if p := m.peers[ev.From]; p != nil && ev.Copy {
 		p.pausedUntil = max(p.pausedUntil, now+FirstPause)
@@ -352,7 +354,7 @@ func (m *Machine) expire(out *Out, now int64) {
 		m.headers = nil
 		m.strike(out, now, r.peer)
 	}
-	// This is no strike, because many peers have no proof.
+	// A timeout is no strike, because many peers have no proof.
 	if r := m.proof; r != nil && !r.verifying && now-r.at >= m.o.ProofWait {
 		m.proof, m.proofTried = nil, true
 		if p := m.peers[r.peer]; p != nil {
@@ -390,7 +392,8 @@ func (m *Machine) sorted() []*blockRequest {
 	})
 }
 
-// updateSyncing determines whether the node is behind. A small gap is left to gossip for Patience.
+// updateSyncing determines whether the node is behind. For a gap of at most Eager blocks, it waits
+// for gossip for Patience first.
 func (m *Machine) updateSyncing(now int64) {
 	m.best = 0
 	was, believed := m.active || m.stuck, false
@@ -410,7 +413,7 @@ func (m *Machine) updateSyncing(now int64) {
 		at, err := m.chain.Headers()
 		m.stuck = err != nil || at.Height > m.tip+Eager
 	}
-	if !m.active { // blocks on the path to the highest header are no longer needed
+	if !m.active { // requests for blocks on the path to the highest header are obsolete
 		for hash, w := range m.blocks {
 			if !w.parent {
 				m.release(w)
@@ -420,7 +423,7 @@ func (m *Machine) updateSyncing(now int64) {
 	}
 }
 
-// eligible returns the peers that may be asked and claim at least the given height, sorted by id.
+// eligible returns the peers that are not paused and claim at least the given height, sorted by id.
 func (m *Machine) eligible(now int64, least primitives.Height) (out []*peer) {
 	for _, id := range slices.Sorted(maps.Keys(m.peers)) {
 		if p := m.peers[id]; now >= p.pausedUntil && now >= p.distrustedUntil && p.height >= least {
@@ -451,9 +454,9 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 	return nil
 }
 
-// askProof requests an epoch sync proof if the highest peer is more than Horizon above the blocks
-// and headers. It prefers peers that have not been asked in vain. Sync continues if no proof
-// arrives within proofFirst, because a young network has none.
+// askProof requests an epoch sync proof if the highest claimed height is more than Horizon above
+// the blocks and headers. It prefers peers from which no recent request failed. Sync continues if
+// no proof arrives within proofFirst, because a young network has no proof.
 func (m *Machine) askProof(out *Out, now int64) error {
 	if m.o.Horizon == 0 || m.proof != nil || now < m.proofAt {
 		return nil
@@ -489,7 +492,7 @@ func (m *Machine) proved(out *Out, now int64, ev *Proved) {
 		if p := m.peers[ev.From]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
 		}
-	case m.headers != nil && !m.headers.verifying: // the header request continued from before the proof
+	case m.headers != nil && !m.headers.verifying: // the header request began at the header before the proof
 		m.headers = nil
 	}
 }
@@ -519,7 +522,7 @@ func (m *Machine) requestPath() error {
 			w.height, w.parent = r.Height, false
 		}
 	}
-	for hash, w := range m.blocks { // on another branch, or imported
+	for hash, w := range m.blocks { // the block is on another branch, or imported
 		if !w.parent && !on[hash] {
 			m.release(w)
 			delete(m.blocks, hash)

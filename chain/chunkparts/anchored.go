@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// receive handles a partial chunk from the network. If the anchor does not determine the chunk's
-// producer yet, the partial chunk is queued until its previous block arrives.
+// receive handles a partial chunk from the network. If its producer cannot be determined from the
+// anchor yet, the partial chunk is queued until its previous block arrives.
 func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 	err := p.partial(out, now, c, nil, false)
 	if errors.Is(err, anchor.ErrEarly) {
@@ -20,10 +20,10 @@ func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 	return err
 }
 
-// checkAnchor checks a partial chunk that has an anchor: whether its epoch requires one, whether
-// its key and anchor are possible, and, if no signature was verified for the entry e yet, the
-// header's signature. The previous block may be unknown. The anchor is not covered by the header's
-// signature, so an error does not mean that the chunk is invalid.
+// checkAnchor checks a partial chunk with an anchor: that its epoch requires one, and that its key
+// and anchor are possible. If e has no verified signature, it also checks the header's signature.
+// The previous block may be unknown. The signature does not cover the anchor, so an error does not
+// mean that the chunk is invalid.
 func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.PartialChunk) error {
 	h := &c.Header
 	if anchored, known := p.chain.Anchored(c.Anchor.EpochID); known && !anchored {
@@ -47,10 +47,10 @@ func placeOf(c *primitives.PartialChunk) (primitives.ChunkKey, primitives.ChunkA
 		primitives.ChunkAnchor{PrevBlock: h.PrevBlockHash, PrevPrevBlock: c.Anchor.PrevPrevBlock}
 }
 
-// checkPlain checks a partial chunk without an anchor, which is invalid in epochs from EarlyKickout
-// on. id is the epoch of the previous block's children; known says whether that epoch is known.
-// checkPlain returns the epoch of the chunk, or the likely one, and whether parts may be forwarded
-// to the validators of that epoch.
+// checkPlain checks a partial chunk without an anchor. Such a chunk is invalid in epochs from
+// EarlyKickout on. id is the epoch of the previous block's children; known says whether that epoch
+// is known. checkPlain returns the chunk's epoch, or the likely epoch if it is unknown. It also
+// returns whether parts may be forwarded to the validators of that epoch.
 func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHeader, id primitives.EpochID, known bool) (primitives.EpochID, bool, error) {
 	placed := known
 	if !known {
@@ -70,8 +70,8 @@ func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHea
 	return id, placed, nil
 }
 
-// waiting identifies an item of a chunk that is queued: a part, the receipts to a shard, or the
-// header alone.
+// waiting identifies a queued item of a chunk: a part, the receipts to a shard, or the header
+// alone.
 type waiting struct {
 	chunk  primitives.Hash
 	what   byte // 'p': part, 'r': receipts, 'h': header
@@ -79,15 +79,16 @@ type waiting struct {
 }
 
 // postpone queues the parts and receipts of a partial chunk until its previous block is known. The
-// header must be signed by the producer that the anchor determines or, if the anchor is unknown, by
-// the canonical producer of the height. Only the header is signed, so any node can send it with any
-// content. Therefore parts and receipts are verified first, and each is queued only once. The
-// chunk's epoch must be current; otherwise all keys with which chunks of the shard were ever signed
-// could be used to fill the queue. If the partial chunk cannot be queued, postpone returns why.
+// header must be signed by the producer that the anchor determines. If the anchor is unknown, the
+// header must be signed by the canonical producer of the height. The signature covers only the
+// header, so any node can send the header with false contents. Therefore parts and receipts are
+// verified first, and each is queued only once. The chunk's epoch must be current or next.
+// Otherwise any key that ever signed chunks of the shard could fill the queue. postpone returns why
+// if the partial chunk cannot be queued.
 func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
-		return why // the previous block is known, so waiting does not help
+		return why // the previous block is known, so waiting is pointless
 	}
 	if !p.isCurrent(c.Anchor.EpochID) {
 		return fmt.Errorf("%w: epoch %v is neither that of the head's children nor the next", why, c.Anchor.EpochID)
@@ -116,7 +117,7 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	var errs []error
 	for i := range c.Parts {
 		x := c.Parts[i]
-		x.Part = bytes.Clone(x.Part) // the part shares its memory with the frame, which may be longer
+		x.Part = bytes.Clone(x.Part) // Part shares memory with its frame, which may be longer
 		errs = append(errs, put(waiting{hash, 'p', x.Ord}, sizeOf(&x), &primitives.PartialChunk{Parts: []primitives.ChunkPart{x}}))
 	}
 	for i := range c.Receipts {
@@ -130,7 +131,7 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	return errors.Join(errs...)
 }
 
-// isCurrent returns whether an epoch is that of the head's children or the next one.
+// isCurrent returns whether an epoch is the epoch of the head's children or the epoch after that.
 func (p *Pool) isCurrent(id primitives.EpochID) bool {
 	if at, known := p.chain.Epoch(p.head.Hash); !known || at == id {
 		return known
@@ -139,8 +140,8 @@ func (p *Pool) isCurrent(id primitives.EpochID) bool {
 	return err == nil && next == id
 }
 
-// replay handles a queued partial chunk when its previous block is known. It replaces the claimed
-// anchor by the right one. The claimed anchor is not signed, so another node may have sent the
+// replay handles a queued partial chunk once its previous block is known. It replaces the claimed
+// anchor by the right one. The claimed anchor is not signed. So another node may have sent the
 // producer's parts with a false anchor, to keep the producer's own message out of the queue.
 func (p *Pool) replay(out *Out, now int64, c *primitives.PartialChunk) error {
 	prev := c.Header.PrevBlockHash
@@ -155,8 +156,8 @@ func (p *Pool) replay(out *Out, now int64, c *primitives.PartialChunk) error {
 }
 
 // verifyReceipts checks the sender shard and the proof of each receipt list against the header. It
-// rejects a second list to the same shard, because otherwise a peer could repeat a list so often
-// that verifying them takes seconds.
+// rejects a second list to the same shard. Otherwise a peer could repeat a list many times, and
+// verification would take seconds.
 func verifyReceipts(c *primitives.PartialChunk) error {
 	var seen map[primitives.ShardID]bool
 	if len(c.Receipts) > 1 {

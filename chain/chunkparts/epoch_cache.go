@@ -2,18 +2,18 @@ package chunkparts
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// epochData caches what is needed of an epoch for each arriving part. It is immutable.
+// epochData caches the data of an epoch that each arriving part needs. It is immutable.
 type epochData struct {
 	layout    primitives.ShardLayout
-	owners    []primitives.AccountID       // by part number
-	own       []uint64                     // part numbers of this validator
+	owners    []primitives.AccountID       // owner of each part, by part number
+	own       []uint64                     // numbers of the parts that this validator owns
 	parts     map[primitives.AccountID]int // number of parts of each owner
 	producers []primitives.AccountID       // block producers
 	anchored  bool                         // partial chunks must have an anchor
 }
 
-// maxEpochs is how many epochs are cached. Chunks around the head belong to the last, the present
-// or the next epoch, and peers may request chunks of older ones.
+// maxEpochs is the maximum number of cached epochs. Chunks around the head belong to the previous,
+// the current or the next epoch. Peers may also request chunks of older epochs.
 const maxEpochs = 8
 
 // epochDataOf returns the cached data of an epoch. The caller must not change it.
@@ -55,8 +55,8 @@ func (p *Pool) isAnchored(id primitives.EpochID) bool {
 	return err == nil && f.anchored
 }
 
-// want starts to request a chunk. now is in ms. ancestor is a known block; the validators are those
-// of the epoch of its children.
+// want begins to request a chunk. now is in ms. ancestor is a known block. Requests go to the
+// validators of the epoch of its children.
 func (p *Pool) want(e *entry, ancestor primitives.Hash, now int64) {
 	e.want = &want{ancestor: ancestor, added: now, last: now}
 	p.wants[e.hash] = e

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// forward handles parts that their owner forwards. If the chunk header is unknown, they are stored
-// until it arrives.
+// forward handles parts that their owner forwarded. It stores them until the chunk header arrives
+// if the header is unknown.
 func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if !f.Consistent() {
 		return fmt.Errorf("%w: invalid chunk height in forwarded parts", ErrHeader)
@@ -64,8 +64,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 // with the most bytes. A producer can sign any number of chunks for a height. With this rule,
 // forwards of these chunks evict only forwards of the same producer.
 func (p *Pool) forwardToEvict() (hash primitives.Hash) {
-	// Number of bytes that each chunk counts in addition, so that many chunks with few bytes are
-	// bounded too.
+	// each is the number of bytes that every chunk counts in addition to its parts. So many chunks
+	// with few bytes are bounded too.
 	const each = MaxForwardBytes / MaxForwards
 	taken, most := map[primitives.AccountID]int{}, 0
 	for _, h := range p.forwardOrder {

@@ -24,7 +24,7 @@ import (
 // Invariants.
 //
 //   - A part is stored only if its Merkle proof leads to the root in the header. So stored parts
-//     need no other check, and reassembly fails only if the producer signed parts that do not decode.
+//     need no other check. Reassembly fails only if the producer signed parts that do not decode.
 //   - A header on a known block is checked against the key of the chunk's producer.
 //     The chunk hash does not cover the signature; until the check an entry stores up to two headers
 //     with different signatures (header, altHeader).
@@ -32,27 +32,28 @@ import (
 //     determines or, in epochs before EarlyKickout, by the producer of that height in the head's epoch
 //     or the next (verifyLikelySigner). Otherwise anyone could occupy a slot. If the anchor does not
 //     determine the producer yet, the partial chunk is queued in early.
-//   - Each slot (shard and height, and the anchor if there is one) has one chunk, and so one signer.
-//     Only a chunk that a block includes may be stored besides it.
+//   - Each slot (shard and height, and the anchor if there is one) has one chunk, so one signer. A
+//     second chunk of the slot is stored only if a block includes it.
 //   - Own parts are forwarded once for each epoch that the chunk is assigned to (forwardedFor).
 //
 // Outline. Partial, Forward and Response lead to the method partial: it checks and stores the
 // parts, forwards own parts, then calls tryComplete. tryComplete reports Ready when own parts are
 // present. It reports Complete when all needed receipts and own parts are present, or when
-// DataParts parts are present, from which reassemble restores the body. Wanted starts requests: at
-// once if no peer forwards parts to this node, otherwise after the first Tick. Tick repeats them:
+// present. It reports Complete when all needed receipts and own parts are present. It also does so
+// when DataParts parts are present, because reassemble restores the body from them. Wanted starts
+// requests: at
 // first to the producer, after ToOthers to other validators of the shard, after FullFetch for all
 // parts. BlockArrived completes entries that waited for their previous block, and handles the partial
 // chunks queued for it. Head moves the horizon.
 //
-// Differences from nearcore (shards_manager_actor.rs): Sparing, and the two signature rules for
-// unknown blocks, where nearcore accepts unsigned headers and no forwards. Rejected: a pool for
-// each shard, since requests and the horizon are common to all shards, and most nodes get parts of
-// all of them.
+// Differences from nearcore (shards_manager_actor.rs): the option Sparing, and the two rules for
+// headers on unknown blocks. For such blocks, nearcore accepts unsigned headers, and no forwards.
+// Rejected: a pool for each shard. Requests and the horizon are common to all shards, and most
+// nodes get parts of all of them.
 type Pool struct {
-	// Sparing turns off forwards to validators that own at least DataParts parts. neard has no such
-	// option. A validator that owns that many parts restores the body from its own parts. If these
-	// do not arrive shortly after the block, it requests other parts (Due).
+	// Sparing turns off forwards to validators that own at least DataParts parts. Such a validator
+	// restores the body from its own parts. If these do not arrive shortly after the block, the
+	// validator requests other parts (Due). neard has no such option.
 	Sparing bool
 
 	me     primitives.AccountID // own account; empty: not a validator
@@ -68,7 +69,7 @@ type Pool struct {
 	byPrev       map[primitives.Hash][]*entry       // by previous block
 	byHeight     map[primitives.Height][]*entry     // by HeightCreated
 	low          primitives.Height                  // no entry has a lower HeightCreated
-	wants        map[primitives.Hash]*entry         // requested chunks; a complete one is removed at the next tick
+	wants        map[primitives.Hash]*entry         // requested chunks; a complete chunk is removed at the next tick
 	epochs       map[primitives.EpochID]*epochData  // recently used epochs
 	forwards     map[primitives.Hash][]verifiedPart // forwarded parts of chunks without header
 	forwardOrder []primitives.Hash                  // keys of forwards, oldest first
@@ -88,8 +89,8 @@ type verifiedPart struct {
 	leaf primitives.Hash
 }
 
-// entry is a chunk with a known header. The chunk hash does not cover the signature. So until
-// signed is set, the right signature may be in another header with the same hash.
+// entry is a chunk with a known header. The chunk hash does not cover the signature. So while
+// signed is false, the right signature may be in another header with the same hash.
 type entry struct {
 	hash      primitives.Hash
 	slot      slot
@@ -100,14 +101,14 @@ type entry struct {
 	have      int                     // number of present parts
 	receipts  map[primitives.ShardID]primitives.ReceiptProof
 	signed    bool // the signature of header was checked
-	plain     bool // all messages about the chunk had no anchor, and no block includes the chunk
+	plain     bool // no message about the chunk had an anchor, and no block includes the chunk
 	ready     bool // Out.Ready was reported
 	complete  bool // Out.Complete was reported
-	// For a complete chunk without a body: the shards to which it has receipts with proofs. If it
-	// is nil, the chunk has its body.
+	// proofsTo is set for a complete chunk without a body: the shards to which it has receipt
+	// proofs. It is nil if the chunk has its body.
 	proofsTo []primitives.ShardID
 	failed   bool // Out.Bad was reported
-	// The epoch to whose validators own parts were forwarded, or zero if they were not.
+	// forwardedFor is the epoch to whose validators own parts were forwarded, or zero.
 	forwardedFor primitives.EpochID
 	want         *want // nil: not requested
 }
@@ -115,11 +116,11 @@ type entry struct {
 // want is the state of the requests for a chunk.
 type want struct {
 	ancestor    primitives.Hash
-	added, last int64 // ms; last is the time of the last request, or of Wanted
+	added, last int64 // time in ms of the first and the last request; before a request: of Wanted
 	asked       bool
 	noForwards  bool // no peer forwards the missing parts to this node (Sparing)
-	// The producer of a block that includes the chunk, and that therefore has its own parts; empty
-	// if unknown.
+	// blockProducer is the producer of a block that includes the chunk; empty if unknown. It has
+	// its own parts of the chunk.
 	blockProducer primitives.AccountID
 	lastAsked     primitives.AccountID // account to which the last request for own parts went
 }
@@ -141,8 +142,8 @@ func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify fu
 // Count makes the pool count in c the results of checking partial chunks that have an anchor.
 func (p *Pool) Count(c *anchor.Counters) { p.counters, p.early.Counters = c, c }
 
-// Step handles an event at the time now, in ms. After an error the message must be dropped; Out is
-// valid in any case. It panics on an Event type that it does not know.
+// Step handles an event at the time now, in ms. After an error the caller must drop the message and
+// still carry out Out. It panics on an unknown Event type.
 func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	switch ev := ev.(type) {
 	case Made:
@@ -279,9 +280,9 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 	return e
 }
 
-// offerHeader adds a header with the entry's hash and another signature, unless the signature was
-// verified already. A header from a block takes precedence, because the peers from which the chunk
-// is requested know that header from the block.
+// offerHeader adds a header with the entry's hash and another signature, unless a signature was
+// verified already. A header from a block replaces the entry's header, because the peers that are
+// asked for the chunk know the header from the block.
 func (e *entry) offerHeader(h *primitives.ChunkHeader, block bool) {
 	switch {
 	case e.signed || e.header.Signature == h.Signature:
@@ -333,11 +334,11 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 	return leaves, nil
 }
 
-// verifyLikelySigner checks a chunk on an unknown block without an anchor. Its height must be
-// within the horizon, and it must be signed by the producer of that height in the head's epoch or
-// the next. It returns that producer. The check comes before the chunk occupies a slot. nearcore
-// accepts no forwards in this case, and headers without this check (shards_manager_actor.rs:1303,
-// :1633).
+// verifyLikelySigner checks a chunk without an anchor whose previous block is unknown. The chunk's
+// height must be within the horizon. The producer of that height in the head's epoch or the next
+// must have signed the chunk; verifyLikelySigner returns this producer. The check comes before the
+// chunk occupies a slot. nearcore accepts no forwards in this case, and accepts headers without
+// this check (shards_manager_actor.rs:1303, :1633).
 //
 // If anchored is set, epochs from EarlyKickout on are considered too. There the producer depends on
 // the chunk's anchor, which is most likely the head or its parent.
@@ -378,9 +379,9 @@ func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Sig
 	return "", fmt.Errorf("%w: the previous block is unknown", ErrSignature)
 }
 
-// partial handles parts and receipts of a chunk. known is set if the header comes from an entry.
-// leaves are the Merkle leaves of the parts, if the parts are verified already. If leaves is nil,
-// partial verifies the parts.
+// partial handles parts and receipts of a chunk. known says that the header comes from an entry.
+// leaves are the Merkle leaves of parts that are verified already; nil means that partial must
+// verify the parts.
 func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves []primitives.Hash, known bool) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	e := p.entries[hash]
@@ -388,7 +389,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return nil
 	}
 	if e == nil || e.want == nil {
-		far := p.outsideHorizon(h.HeightCreated) // checked before the lookup of the block in the store
+		far := p.outsideHorizon(h.HeightCreated) // checked before the block is looked up in the store
 		var at slot
 		if !far {
 			at, far = p.slotOf(h, c.Anchor)
@@ -464,12 +465,13 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 	return nil
 }
 
-// likelyEpoch guesses the epoch of a chunk whose previous block has not arrived. It returns the
-// epoch of the head's children, with placed set, if the shard exists in that epoch. If the shard
-// exists only in the next epoch, a shard split is near: the chunk may be one of the first after it.
-// Then placed is false: the caller stores the chunk's parts, but forwards its own parts only after
-// the previous block has arrived. A wrong guess admits no wrong chunk, because the header is
-// checked again, in full, when the previous block arrives. Errors wrap ErrHeader.
+// likelyEpoch guesses the epoch of a chunk whose previous block has not arrived. If the shard
+// exists in the epoch of the head's children, the result is that epoch, with placed set. If the
+// shard exists only in the next epoch, the chunk may be one of the first after a shard split. The
+// result is then the next epoch, and placed is false: the caller stores the chunk's parts, but
+// forwards its own parts only after the previous block has arrived. A wrong guess admits no wrong
+// chunk, because the header is checked in full when the previous block arrives. Errors wrap
+// ErrHeader.
 func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
 	if !known {
@@ -495,8 +497,8 @@ func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, pl
 	return id, false, nil
 }
 
-// check verifies the header's signature if the chunk's previous block is known. If that block is
-// unknown, it returns nil. It removes an entry without a valid signature.
+// check verifies the header's signature. It returns nil if the chunk's previous block is unknown.
+// It removes an entry without a valid signature.
 func (p *Pool) check(e *entry) error {
 	if e.signed {
 		return nil
@@ -505,7 +507,7 @@ func (p *Pool) check(e *entry) error {
 	if !known {
 		return nil
 	}
-	if e.plain && p.isAnchored(id) { // it was accepted because it seemed to be in an epoch before EarlyKickout
+	if e.plain && p.isAnchored(id) { // accepted because the epoch seemed to be before EarlyKickout
 		p.remove(e.hash, e)
 		return fmt.Errorf("%w: shard %d at %d, without an anchor", anchor.ErrForm, e.header.ShardID, e.header.HeightCreated)
 	}
@@ -576,7 +578,7 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 			out.Bad = append(out.Bad, e.header)
 			return nil
 		}
-		if !e.ready { // own parts may be among the restored ones; nearcore does not report Ready then
+		if !e.ready { // own parts may be among the restored ones; nearcore reports no Ready here
 			e.ready = true
 			out.Ready = append(out.Ready, e.header)
 		}
@@ -610,15 +612,15 @@ func (p *Pool) finish(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
 	}
 	slices.SortFunc(kept.Receipts, func(a, b primitives.ReceiptProof) int { return int(a.To) - int(b.To) })
 	out.Complete = append(out.Complete, Complete{c, kept})
-	// a block far from the head needed it; setHead would never remove it
+	// A block far from the head needed this chunk. setHead would never remove it.
 	if p.outsideHorizon(e.header.HeightCreated) {
 		p.remove(e.hash, e)
 	}
 }
 
-// suffices returns whether a complete chunk contains what this node needs now, which may be more
-// than before if the tracked shards have changed. It returns true if the tracked shards are
-// unknown.
+// suffices returns whether a complete chunk contains all data that this node needs now. The node
+// may need more than before if its tracked shards have changed. suffices returns true if the
+// tracked shards are unknown.
 func (p *Pool) suffices(e *entry) bool {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if !known {
@@ -655,19 +657,21 @@ func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (
 
 // slot identifies a place for one chunk in the pool. Normally it consists of the chunk's shard and
 // height. From EarlyKickout on it also includes the anchor, because the producer of a height
-// depends on the anchor. If a chunk's height is not that of its previous block plus one, its slot
-// consists of its shard and its previous block instead: the producer of such a chunk need not be
-// the producer of that height, and would otherwise occupy the slot of the right chunk, as in
-// nearcore (shards_manager_actor.rs:1628).
+// depends on the anchor. The slot of a chunk whose height is not 1 + the height of its previous
+// block consists of its shard and its previous block. Its producer need not be the producer of its
+// height, and must not occupy the slot of the right chunk. That can happen in nearcore
+// (shards_manager_actor.rs:1628).
 type slot struct {
 	height primitives.Height
 	shard  primitives.ShardID
-	// previous block if height is 0; otherwise the anchor, zero before EarlyKickout
+	// on is the previous block if height is 0. Otherwise it is the anchor, or zero before
+	// EarlyKickout.
 	on primitives.Hash
 }
 
-// slotOf returns the slot of a header, and whether the child of its previous block is outside the
-// horizon. claimed is the anchor in the message, or nil if the message has none.
+// slotOf returns the slot of a header. outside says that the height after the header's previous
+// block is outside the horizon. claimed is the anchor in the message, or nil if the message has
+// none.
 func (p *Pool) slotOf(h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) (at slot, outside bool) {
 	at = slot{height: h.HeightCreated, shard: h.ShardID}
 	on, known := p.chain.Height(h.PrevBlockHash)

@@ -11,8 +11,8 @@ import (
 
 // reassemble decodes the body and stores all parts and receipt proofs in the entry. It returns nil
 // if the producer signed parts that do not decode to a chunk. If the body encodes to exactly the
-// signed parts, Chunk.Whole is set to the chunk's hash. Otherwise validation has to encode the body
-// again to find the difference.
+// signed parts, Chunk.Whole is set to the chunk's hash. Otherwise validation must encode the body
+// again, and will find the difference.
 func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
 	parts, whole := p.decodeParts(e)
 	if parts == nil {
@@ -49,7 +49,7 @@ func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.C
 	return c
 }
 
-// decodeParts restores all parts from those that are present. parts is nil if they do not decode.
+// decodeParts restores all parts from the present ones. parts is nil if they do not decode.
 // whole is true if each present part equals the restored one.
 func (p *Pool) decodeParts(e *entry) (parts [][]byte, whole bool) {
 	parts, needed := make([][]byte, len(e.parts)), p.rs.DataParts()

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// wanted starts requests for the chunks that a block needs. A node that gets forwarded parts waits
-// for them first, unless the chunk is old (nearcore shards_manager_actor.rs:724).
+// wanted starts requests for the chunks that a block needs. If other validators forward parts to
+// this node, the requests wait for these parts, unless the chunk is old (nearcore
+// shards_manager_actor.rs:724).
 func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	id, known := p.chain.Epoch(w.Ancestor)
 	if !known {
@@ -21,8 +22,8 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	return errors.Join(errs...)
 }
 
-// wantOne starts the request for one chunk. An error that does not concern the header does not end
-// the request, because a later attempt may succeed.
+// wantOne starts the request for one chunk. Only an error in the header ends the request. After
+// other errors, a later attempt may succeed.
 func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h *primitives.ChunkHeader) error {
 	own, ancestor := *h, w.Ancestor
 	own.HeightIncluded = 0
@@ -60,8 +61,8 @@ func (p *Pool) old(h *primitives.ChunkHeader) bool {
 //
 // A neard that is a block producer always waits. But validators forward parts only to accounts that
 // produce chunks of the shard in this epoch or the next. If this node tracks the shard for another
-// reason, no forwards arrive, and the block would wait for the time Retry in vain. The same applies
-// to receipts, if this node still tracks shards whose chunks it does not produce any more.
+// reason, no forwards arrive, and waiting for Retry would only delay the block. The same applies to
+// receipts for shards that this node still tracks but no longer produces chunks of.
 func (p *Pool) expectsForwards(id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) (bool, error) {
 	if p.me == "" {
 		return false, nil
@@ -91,9 +92,9 @@ func (p *Pool) hasDataParts(f *epochData, a primitives.AccountID) bool {
 	return p.Sparing && f.parts[a] >= p.rs.DataParts()
 }
 
-// retryAfter returns the time in ms until the next request for the chunk. Before the first request
-// it is shorter if no peer forwards the missing parts. In that case the parts are either in transit
-// from the producer, which takes little time, or will never arrive.
+// retryAfter returns the time in ms until the next request for the chunk. The wait for the first
+// request is shorter if no peer forwards the missing parts. In that case the parts are either in
+// transit from the producer, which takes little time, or will never arrive.
 func (e *entry) retryAfter() int64 {
 	if e.want.noForwards && !e.want.asked {
 		return min(forwardWait+int64(min(e.header.EncodedLength, MaxCoded)/forwardWaitBytes), Retry)
@@ -194,10 +195,9 @@ func minPeerHeight(h *primitives.ChunkHeader) primitives.Height {
 	return max(h.HeightCreated, peerHorizon) - peerHorizon
 }
 
-// request requests what is missing of a chunk. Each part is requested from its owner. But this
-// node's own parts, and receipts, are requested from the producer or, if others is set, from a
-// random validator of the shard. All parts are requested if this node tracks the shard or if full
-// is set; otherwise only own parts and receipts.
+// request requests the missing data of a chunk. Own parts and receipts are requested from the
+// producer or, if others is set, from a random validator of the shard. Other parts are requested
+// from their owners, but only if this node tracks the shard or full is set.
 func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
 	h, ancestor := e.header, e.want.ancestor
 	e.want.asked = true
@@ -223,9 +223,9 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 		}
 		list = slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, ancestor, h.ShardID) })
 		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.lastAsked }); len(others) > 0 {
-			// Prefer another validator than that of the last request, which does not have the chunk
-			// (yet): a validator that produces chunks of the shard only in the next epoch may get
-			// it late.
+			// Do not ask the validator of the last request again: it does not have the chunk yet. A
+			// validator that produces chunks of the shard only in the next epoch may get the chunk
+			// late.
 			list = others
 		}
 		if len(list) > 0 {

@@ -11,15 +11,15 @@ import (
 // each peer requests only a few parts.
 type encodedChunk struct {
 	hash     primitives.Hash
-	parts    []*primitives.ChunkPart // by part number; nil: no part was requested so far
+	parts    []*primitives.ChunkPart // by part number; nil: not computed yet
 	receipts map[primitives.ShardID]primitives.ReceiptProof
 	bytes    uint64 // size of parts and receipts
 }
 
-// respond answers a request from the entry. If there is none, it uses the stored partial chunk, and
-// otherwise it encodes the stored chunk again. Since requests are short and unsigned, a peer could
-// cause much work by them. So respond first removes duplicates and the part numbers and shards that
-// do not exist, and computes only what is requested.
+// respond answers a request from the entry. Without an entry it uses the stored partial chunk, or
+// else encodes the stored chunk again. Requests are short and unsigned, so a peer could cause much
+// work with them. Therefore respond first removes duplicates and nonexistent parts and shards. It
+// computes only the requested data.
 func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	a := &primitives.ChunkResponse{ChunkHash: q.ChunkHash}
 	ords, shards := slices.Clone(q.Ords), slices.Clone(q.Shards)
@@ -49,7 +49,7 @@ func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 		}
 	}
 	if len(ords)+len(shards) > 0 {
-		// a node that tracks the shard has stored all parts and receipts
+		// A node that tracks the shard has stored a partial chunk with all parts and receipts.
 		if kept := p.chain.StoredPartial(q.ChunkHash); kept != nil {
 			take(p.indexByNumber(kept))
 		} else if x := p.encodeStored(q.ChunkHash, ords, shards); x != nil {
@@ -61,7 +61,7 @@ func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	return a
 }
 
-// existingShards removes from shards those that an epoch does not have.
+// existingShards removes the shards that the epoch's layout does not contain.
 func (p *Pool) existingShards(id primitives.EpochID, shards []primitives.ShardID) []primitives.ShardID {
 	layout, err := p.chain.Layout(id)
 	return slices.DeleteFunc(shards, func(s primitives.ShardID) bool { return err != nil || !layout.Has(s) })
@@ -80,8 +80,8 @@ func (p *Pool) indexByNumber(c *primitives.PartialChunk) ([]*primitives.ChunkPar
 	return parts, receipts
 }
 
-// encodeStored returns the requested parts and proofs of a stored chunk, from the cache or
-// computed. It returns nil if the chunk is not stored.
+// encodeStored returns the requested parts and proofs of a stored chunk. It takes them from the
+// cache or computes them. It returns nil if the chunk is not stored.
 func (p *Pool) encodeStored(hash primitives.Hash, ords []uint64, shards []primitives.ShardID) *encodedChunk {
 	x := &encodedChunk{hash: hash}
 	if i := slices.IndexFunc(p.encoded, func(c *encodedChunk) bool { return c.hash == hash }); i >= 0 {

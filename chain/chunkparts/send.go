@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// producers returns in all the block producers of the epoch of a block on prev and of the next
-// epoch, without duplicates, and in next only those of the next epoch.
+// producers returns block producers without duplicates. next contains those of the epoch after a
+// block on prev; all contains those of the block's own epoch too.
 func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
 	this, err := p.epochDataOf(id)
 	if err != nil {
@@ -31,9 +31,8 @@ func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next
 }
 
 // distribute sends the parts of a chunk that this node produced to their owners. Each block
-// producer also gets the receipts to the shards whose chunks it produces in this epoch or the next;
-// block producers of the next epoch track these shards already (nearcore
-// shards_manager_actor.rs:2150).
+// producer also gets the receipts to the shards whose chunks it produces in this epoch or the next,
+// because it tracks these shards already (nearcore shards_manager_actor.rs:2150).
 func (p *Pool) distribute(out *Out, m *Made) error {
 	h := &m.Chunk.Header
 	id, known := p.chain.Epoch(h.PrevBlockHash)
@@ -91,10 +90,10 @@ func (p *Pool) distribute(out *Out, m *Made) error {
 	return nil
 }
 
-// Brings returns whether each of the accounts receives enough parts of a chunk to restore its body
-// before a block includes the chunk: from the producer, or by forwards (forwardOwn). If not, some
-// account has to request the body after the block has arrived. Errors: ErrUnknown if the chunk's
-// previous block is unknown.
+// Brings returns whether each account receives enough parts to restore a chunk's body before a
+// block includes the chunk. The parts come from the producer or from forwards (forwardOwn). If the
+// result is false, some account must request the body after the block has arrived. Errors:
+// ErrUnknown if the chunk's previous block is unknown.
 func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID) (bool, error) {
 	id, known := p.chain.Epoch(h.PrevBlockHash)
 	if !known {
@@ -121,10 +120,10 @@ func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID
 	return true, nil
 }
 
-// forwardOwn forwards the own parts in fresh to the block producers of this epoch and the next that
-// track the shard, and to the producer of the shard's next chunk. A Sparing pool omits validators
-// that own enough parts to restore the body; in a network of three or four validators all own
-// enough.
+// forwardOwn forwards the own parts in fresh. The receivers are the block producers of this epoch
+// and the next that track the shard, and the producer of the shard's next chunk. A Sparing pool
+// omits validators that own enough parts to restore the body. In a network of three or four
+// validators, all own enough.
 func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {
 	if p.me == "" || len(fresh) == 0 {
 		return nil

@@ -16,16 +16,16 @@ const (
 
 // Delays are the consensus delays of config.json, in ns.
 type Delays struct { //
-	Endorsement int64 // min_block_production_delay: from a new tip to its approval
-	Skip        int64 // max_block_production_delay: from a new tip to the first skip
-	MaxWait     int64 // max_block_wait_delay: the greatest skip delay
-	// ChunkWait says how long a block with enough approvals waits for missing chunks: it is a
-	// fraction of the skip delay, as numerator and denominator. A denominator of 0 counts as 1.
+	Endorsement int64 // min_block_production_delay: time from a new tip to its approval
+	Skip        int64 // max_block_production_delay: time from a new tip to the first skip
+	MaxWait     int64 // max_block_wait_delay: the maximum skip delay
+	// ChunkWait is a fraction of the skip delay: numerator and denominator. A block with enough
+	// approvals waits for missing chunks for this time. A denominator of 0 counts as 1.
 	ChunkWait [2]uint64
 }
 
-// skip returns the time after which a node skips the height that is n above the final one;
-// nearcore's T(n).
+// skip returns the delay after which a node skips a height. n is the number of heights from the
+// final block to that height (nearcore's T(n)).
 func (d *Delays) skip(n primitives.Height) int64 {
 	step := d.Skip / 10
 	extra := int64(min(max(n, 2)-2, 1<<20))
@@ -49,7 +49,7 @@ type Tracker struct {
 	tip             primitives.Hash
 	tipHeight       primitives.Height
 	finalHeight     primitives.Height
-	pending         bool // the tip was not approved yet
+	pending         bool // the tip is not approved yet
 	lastEndorsement int64
 	timerStarted    int64
 	timerHeight     primitives.Height
@@ -66,13 +66,13 @@ type heightVotes struct {
 
 type votes struct {
 	approvers  []chain.Approver
-	signatures []primitives.Signature // by approver; empty: has not approved
+	signatures []primitives.Signature // by approver; empty: the approver has not approved
 	readySince int64
 	ready      bool
 }
 
 // New returns a tracker without a tip. largestTarget is the last Proposal.LargestTarget that was
-// written to disk, 0 for a new node. now is the time in ns.
+// written to disk, or 0 for a new node. now is the time in ns.
 func New(delays Delays, largestTarget primitives.Height, now int64) *Tracker {
 	return &Tracker{delays: delays, largestTarget: largestTarget, lastEndorsement: now, timerStarted: now,
 		heights: map[primitives.Height]*heightVotes{}}
@@ -122,9 +122,9 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 		LargestTarget: t.largestTarget}
 }
 
-// SkipTo skips all heights below to at once (fast-forward), and returns the approval for to. From
-// then on, approvals for to are kept even if to is more than MaxAhead above the tip. The block at
-// height to is approved after a delay that begins now.
+// SkipTo skips all heights below to at once (fast-forward) and returns the approval for to. Later,
+// approvals for to are kept even if to is more than MaxAhead above the tip. The block at height to
+// is approved after the usual delay, which begins now.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
 	t.timerHeight, t.timerStarted, t.pending, t.jump, t.lastEndorsement = to, now, false, to, now
 	t.largestTarget = max(to, t.largestTarget)
@@ -140,9 +140,9 @@ func (t *Tracker) Next() int64 {
 	return next
 }
 
-// Vote counts an approval with a verified signature. It returns false if the approval was ignored.
-// approvers are those of the block that the approval is for. A later approval of the same account
-// for the same target replaces the earlier one.
+// Vote counts an approval with a verified signature. It returns false if it ignored the approval.
+// approvers are the approvers of the block that the approval is for. A later approval by the same
+// account for the same target replaces the earlier approval.
 func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now int64) bool {
 	if a.Target < t.tipHeight || a.Target > t.tipHeight+MaxAhead && a.Target != t.jump {
 		return false
@@ -199,8 +199,9 @@ func (h *heightVotes) withdraw(inner primitives.ApprovalInner, account primitive
 	}
 }
 
-// update returns whether the approvals are sufficient, and records when they became so. They must
-// exceed floor(2*total/3) of the stake of this epoch, and also of the next epoch if that is not 0.
+// update returns whether the approvals are sufficient, and records since when. The approving stake
+// must exceed floor(2*total/3) of the current epoch's stake. If the approvers have stake in the
+// next epoch, it must also exceed that share of the next epoch's stake.
 func (v *votes) update(now int64) bool {
 	var have, total [2]primitives.Balance
 	for i := range v.approvers {
@@ -228,9 +229,10 @@ func (t *Tracker) votesOn(target primitives.Height) *votes {
 	return h.byInner[primitives.NewApprovalInner(t.tip, t.tipHeight, target)]
 }
 
-// Ready returns whether a block of the target height can be produced on the tip: its approvals are
-// sufficient, and either all its chunks are available (chunks) or the wait for them is over. If
-// only chunks are missing, wait is the time at which to call again, else 0.
+// Ready returns whether a block of the target height can be produced on the tip. Its approvals must
+// be sufficient. Either all its chunks must be available (chunks), or the wait for chunks must be
+// over. If only chunks are missing, wait is the time in ns at which to call again. Otherwise wait
+// is 0.
 func (t *Tracker) Ready(target primitives.Height, chunks bool, now int64) (ready bool, wait int64) {
 	v := t.votesOn(target)
 	if v == nil || !v.update(now) {
@@ -265,9 +267,9 @@ func (t *Tracker) Approvals(target primitives.Height, approvers []chain.Approver
 	return out
 }
 
-// Height returns the tip's height. TimerHeight returns the height whose skipping the timer decides
-// next. LargestReady returns the highest height with sufficient approvals. LargestTarget returns
-// the highest height ever approved.
+// Height returns the tip's height. TimerHeight returns the height that is skipped when
+// the timer expires. LargestReady returns the highest height with sufficient approvals.
+// LargestTarget returns the highest height that this node ever approved.
 func (t *Tracker) Height() primitives.Height        { return t.tipHeight }
 func (t *Tracker) TimerHeight() primitives.Height   { return t.timerHeight }
 func (t *Tracker) LargestReady() primitives.Height  { return t.largestReady }

@@ -1,10 +1,10 @@
 // Package earlykickout contains the rules of EarlyKickout (NEP-652, protocol version 87): which
-// chunk producers are skipped for the rest of an epoch because they miss their chunks, and which of
-// the others produce instead.
+// chunk producers are excluded for the rest of an epoch because they missed their chunks, and which
+// other producers replace them.
 //
-// Problem. Without this feature, a chunk producer that fails keeps its turns until the kickouts
-// take effect at the end of the next epoch, up to a day later on mainnet. During all that time its
-// shard misses a part of its chunks.
+// Problem. Without this feature, a failed chunk producer keeps being drawn until the kickouts take
+// effect at the end of the next epoch, up to a day later on mainnet. Until then its shard misses a
+// part of its chunks.
 //
 // Terms. P is the previous block of a chunk, and the chunk's anchor A is the parent of P. F is the
 // last final block in A's header. A settlement is the list of a shard's chunk producers in an
@@ -15,13 +15,13 @@
 //
 //   - Every node that has A computes the same row (A, s) for every shard s of A's epoch: it depends
 //     only on A and its ancestors. So a message with anchor A can be checked without P.
-//   - A row is computed once, with A's BlockInfo, and stored. A missing row is never computed later,
-//     since after an epoch sync the statistics for it are not available.
+//   - A row is computed once, with A's BlockInfo, and stored. A missing row is never computed
+//     later, because after an epoch sync the statistics that it depends on are missing.
 //   - A list never contains all producers of a settlement: if all are candidates, the best one is
 //     left out.
-//   - A listed producer is not drawn, so its counters do not change any more. It stays listed to the
-//     end of the epoch, unless it becomes the best of a settlement whose producers are all candidates.
-//     The kickout at the end of the epoch uses these counters.
+//   - A listed producer is not drawn, so its counters do not change any more. It stays listed to
+//     the end of the epoch, with one exception: if all producers of the settlement are candidates,
+//     the best of them is not listed. The kickout at the end of the epoch uses these counters.
 //
 // Outline.
 //
@@ -37,8 +37,8 @@
 // heights were skipped between A and P. Chunk validators are always drawn at P.height + 1.
 //
 // The draw renormalizes: it builds a new table from the stakes of the producers that are not
-// listed, and uses the same seed. So a height may also move from one producer that is not listed to
-// another.
+// listed, and uses the same seed. So at some heights the result changes from one unlisted producer
+// to another.
 //
 // Rejected. Using the list at P instead of A: the producer of a chunk would be known only after P,
 // and parts that arrive before P could not be checked. Using the canonical draw for a missing row:

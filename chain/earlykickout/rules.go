@@ -7,43 +7,43 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// AnchorHeightOffset is added to the height of an anchor to get the height for which its rows are
+// AnchorHeightOffset plus the height of an anchor is the height for which the anchor's rows are
 // drawn (nearcore CHUNK_GRANDPARENT_ANCHOR_HEIGHT_OFFSET).
 const AnchorHeightOffset = 2
 
-// Chunk contains the data that decides how the producer of a chunk is found. P is the parent of the
-// chunk's block.
+// Chunk contains the data that decides how a chunk's producer is determined. P is the parent of the
+// block that includes the chunk.
 type Chunk struct {
 	Enabled   bool               // EarlyKickout is in force in the chunk's epoch
 	HasAnchor bool               // P is not the genesis
 	Epoch     primitives.EpochID // of the chunk
 }
 
-// NeedsAnchor returns whether the epoch of the anchor is needed to find the producer. If not, the
+// NeedsAnchor returns whether the anchor's epoch is needed to determine the producer. Otherwise the
 // producer is the canonical one.
 func (c Chunk) NeedsAnchor() bool { return c.Enabled && c.HasAnchor }
 
-// IsAnchored returns whether the producer is the one in the anchor's row. anchorEpoch is the epoch
-// of the anchor; the genesis counts as a block of the first epoch. If it returns false, the
+// IsAnchored returns whether the anchor's row determines the producer. anchorEpoch is the anchor's
+// epoch; the genesis counts as a block of the first epoch. If IsAnchored returns false, the
 // producer is the canonical one at P.height + 1.
 func (c Chunk) IsAnchored(anchorEpoch primitives.EpochID) bool {
 	return c.NeedsAnchor() && anchorEpoch == c.Epoch
 }
 
-// Production is, for one validator and shard in an epoch, the number of chunks that it produced and
-// that it was expected to produce.
+// Production counts the chunks of one validator and shard in an epoch: those it produced, and those
+// it was expected to produce.
 type Production struct{ Produced, Expected uint64 }
 
 // Missed returns the number of missed chunks. It is 0 if more were produced than expected.
 func (p Production) Missed() uint64 { return p.Expected - min(p.Produced, p.Expected) }
 
-// Thresholds decide which producers are listed, that is, excluded. Chains use those of Protocol.
-// Tests use others, because they cannot make a thousand blocks.
+// Thresholds decide which producers are listed, that is, excluded. Chains use Protocol. Tests use
+// other values, because they cannot make a thousand blocks.
 type Thresholds struct {
-	// GraceBlocks is the number of heights that the last final block must be above the first block
-	// of its epoch before producers are listed.
+	// GraceBlocks is the minimum height of the last final block above the first block of its epoch.
+	// Below it, no producer is listed.
 	GraceBlocks uint64
-	// MinMissed is the least number of missed chunks of a candidate.
+	// MinMissed is the minimum number of missed chunks of a candidate.
 	MinMissed uint64
 	// MinProducedPercent is the percentage of expected chunks below which a producer is a
 	// candidate.
@@ -61,9 +61,9 @@ func (t Thresholds) InGrace(final, epochStart primitives.Height) bool {
 	return uint64(final-min(epochStart, final)) < t.GraceBlocks
 }
 
-// IsCandidate returns whether a producer with these counters is a candidate for the list. A
-// producer may be a candidate however few chunks were expected of it, as long as it missed
-// MinMissed. The result is exact for all 64-bit counters.
+// IsCandidate returns whether a producer with these counters is a candidate for the list. Apart
+// from MinMissed, there is no minimum number of expected chunks. The result is exact for all 64-bit
+// counters.
 func (t Thresholds) IsCandidate(p Production) bool {
 	if p.Missed() < t.MinMissed {
 		return false
@@ -71,12 +71,11 @@ func (t Thresholds) IsCandidate(p Production) bool {
 	return less128(p.Produced, 100, p.Expected, t.MinProducedPercent)
 }
 
-// Blacklist returns the members of a shard's settlement that are not drawn, ascending by ID, or nil
-// if all are drawn. counters returns the counters of one member in this shard. If all members are
-// candidates, the best one is not listed. That is the one with the highest ratio of produced to
-// expected chunks; among equals the one with fewer expected chunks, and then the one with the lower
-// ID. So a sole producer is never listed. candidates is the number of candidates, including that
-// one.
+// Blacklist returns the members of a shard's settlement that are not drawn, ascending by ID. It
+// returns nil if all are drawn. counters returns one member's counters in this shard. If all
+// members are candidates, the best candidate is not listed. The best has the highest ratio of
+// produced to expected chunks; among equals, fewer expected chunks, then the lower ID. So a sole
+// producer is never listed. candidates is the number of candidates, including the best.
 func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Production) (listed []uint64, candidates int) {
 	members := slices.Clone(settlement)
 	slices.Sort(members)
@@ -103,7 +102,8 @@ func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Prod
 	return listed, candidates
 }
 
-// isBetter returns whether a has a higher ratio than b, or an equal one and fewer expected chunks.
+// isBetter returns whether a has a higher ratio than b. At equal ratios, fewer expected chunks are
+// better.
 func isBetter(a, b Production) bool {
 	switch {
 	case less128(b.Produced, a.Expected, a.Produced, b.Expected):

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrAllListed means that a settlement has no member with a stake that is not listed.
+// ErrAllListed means that no unlisted member of a settlement has a stake.
 var ErrAllListed = errors.New("all chunk producers are excluded")
 
-// Sampler draws producers from a settlement without its listed members (near-primitives 0.38.0
+// Sampler draws producers from the unlisted members of a settlement (near-primitives 0.38.0
 // src/epoch_info.rs:660). It is immutable.
 type Sampler struct {
 	members []uint64 // in the order of the settlement, with repeats
@@ -36,7 +36,7 @@ func NewSampler(settlement []uint64, stake func(id uint64) primitives.Balance, l
 	return s, nil
 }
 
-// Sample returns the member that a seed selects. It takes the seed of the canonical draw.
+// Sample returns the member that a seed selects. The seed is the same as for the canonical draw.
 func (s *Sampler) Sample(seed [32]byte) uint64 { return s.members[s.table.Sample(seed)] }
 
 // Remaining returns the members of a settlement that are not listed, in order and with repeats.

@@ -16,7 +16,7 @@ type Aggregator struct {
 	Blocks    []Stats         // by validator ID
 	Chunks    [][]ChunkStats  // by shard index and validator ID
 	// Votes contains, by validator ID, the protocol version in the validator's latest block of the
-	// epoch. Voted contains whether the validator has produced a block.
+	// epoch. Voted says whether the validator has produced a block in the epoch.
 	Votes     []primitives.ProtocolVersion
 	Voted     []bool
 	Proposals AccountMap[primitives.ValidatorStake] // the latest proposal of each account
@@ -46,9 +46,9 @@ func (a *Aggregator) clone() *Aggregator {
 }
 
 // add counts a block. Its parent must be the block that was counted last, or the last block of the
-// epoch before. A skipped height counts against its producer. producers are the producers of the
-// chunks on the parent, by shard index. assignment is the result of SampleChunkValidators for the
-// height after the parent's: the validators whose endorsements are counted.
+// previous epoch. A skipped height counts against its block producer. producers are the producers
+// of the chunks on the parent, by shard index. assignment is SampleChunkValidators of the height
+// after the parent: the validators whose endorsements are counted.
 func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 	prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {
@@ -63,21 +63,22 @@ func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 		if i >= len(assignment) {
 			continue
 		}
-		var bitmap []byte // a chunk that is not new has no endorsements
+		var bitmap []byte // nil if the chunk is not new: it has no endorsements
 		if mask && i < len(b.ChunkEndorsements) {
 			bitmap = b.ChunkEndorsements[i]
 		}
 		for j, v := range assignment[i] {
 			made := j/8 < len(bitmap) && bitmap[j/8]>>(j%8)&1 == 1
 			if mask && j/8 >= len(bitmap) {
-				continue // validators beyond a bitmap that is too short are not counted
+				continue // validators without a bit in a short bitmap are not counted
 			}
 			shard[v.ID].Endorsement.count(made)
 		}
 	}
 	producer := info.SampleBlockProducer(b.Height)
 	a.Votes[producer], a.Voted[producer] = b.LatestProtocolVersion, true
-	for _, p := range slices.Backward(b.Proposals) { // of several proposals of an account in a block, the first counts
+	// If an account has several proposals in a block, the first one counts.
+	for _, p := range slices.Backward(b.Proposals) {
 		a.Proposals.Set(p.AccountID, p)
 	}
 	a.LastBlock = b.Hash

@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// assignmentStrategy determines with which lists of chunk producers the assignment for epoch T+2
-// starts. With the zero value the lists start empty.
+// assignmentStrategy determines the initial lists of chunk producers for epoch T+2. The zero value
+// means empty lists.
 type assignmentStrategy struct {
-	carryOver bool // the layouts are equal: start with T+1's lists, by shard index
-	// children contains, by shard index in T+1's layout, the indices in T+2's layout of the shard's
-	// children, with which the shard's producers stay.
+	carryOver bool // equal layouts: start with T+1's lists, by shard index
+	// children contains, for each shard index in T+1's layout, the indices of the shard's children
+	// in T+2's layout. The shard's producers are distributed among its children.
 	children [][]int
 }
 
@@ -28,8 +28,8 @@ func selectStrategy(version primitives.ProtocolVersion, prev, next primitives.Sh
 	return stickyStrategy(prev, next)
 }
 
-// assignChunkProducers assigns chunk producers to each shard, as IDs, which are indices into
-// producers in stake order (nearcore shard_assignment/mod.rs:409).
+// assignChunkProducers assigns chunk producers to each shard. The results are IDs: indices into
+// producers, which are in stake order (nearcore shard_assignment/mod.rs:409).
 func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, c *Config, seed primitives.Hash,
 	strategy assignmentStrategy, prev *EpochInfo,
 ) ([][]ValidatorID, error) {
@@ -41,17 +41,17 @@ func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, 
 		return assignWithRepeats(producers, numShards, least), nil
 	}
 	limit := int(min(c.ChunkProducerAssignmentChanges, 1<<32))
-	if strategy.children != nil { // children start with half of the producers: fill them in one epoch
+	if strategy.children != nil { // children start with half of the producers: fill up their lists in one epoch
 		limit = max(limit, len(producers)/numShards)
 	}
 	start := initialAssignment(producers, numShards, strategy, prev)
 	return balanceShards(start, len(producers), least, limit, shardAssignmentRng(seed)), nil
 }
 
-// assignWithRepeats assigns producers in turn, repeatedly, until each shard has least of them. Each
-// producer goes to the shard with the fewest producers among those that do not have it yet; among
-// equals to the shard with less stake, and then to the one with the lower index (nearcore
-// shard_assignment/mod.rs:60).
+// assignWithRepeats assigns producers in turn, repeatedly, until each shard has the number least of
+// them. Each producer goes to the shard with the fewest producers among those that do not have it
+// yet. Among equals it goes to the shard with less stake, then to the shard with the lower index
+// (nearcore shard_assignment/mod.rs:60).
 func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least int) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
 	stakes := make([]primitives.Balance, numShards)
@@ -80,8 +80,8 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 	}
 }
 
-// initialAssignment returns the lists of T+1, changed as the strategy says, without the accounts
-// that are not chunk producers in T+2.
+// initialAssignment returns T+1's lists as changed by the strategy. It leaves out accounts that are
+// not chunk producers in T+2.
 func initialAssignment(producers []primitives.ValidatorStake, numShards int, strategy assignmentStrategy,
 	prev *EpochInfo) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
@@ -136,7 +136,8 @@ func balanceShards(lists [][]ValidatorID, producers, least, limit int, rng *prim
 		if len(lists[lo]) >= least && (len(lists[hi])-len(lists[lo]) <= 1 || changes >= limit) {
 			break
 		}
-		// There are enough producers and no repeats, so the longest list is longer than the shortest.
+		// There are enough producers and no repeats. So the longest list is longer than the
+		// shortest.
 		i, last := int(rng.UniformUint64(uint64(len(lists[hi])))), len(lists[hi])-1
 		moved := lists[hi][i]
 		lists[hi][i] = lists[hi][last]

@@ -15,7 +15,7 @@ const blockInfoV4 = 3
 type BlockInfo struct {
 	Hash                  primitives.Hash
 	Height                primitives.Height
-	LastFinalizedHeight   primitives.Height // height of LastFinalBlockHash; for the genesis its own height
+	LastFinalizedHeight   primitives.Height // height of LastFinalBlockHash; the genesis has its own height
 	LastFinalBlockHash    primitives.Hash
 	PrevHash              primitives.Hash
 	EpochFirstBlock       primitives.Hash
@@ -25,17 +25,17 @@ type BlockInfo struct {
 	LatestProtocolVersion primitives.ProtocolVersion
 	TotalSupply           primitives.Balance
 	Timestamp             uint64   // nanoseconds since 1970
-	ChunkEndorsements     [][]byte // by shard index: bit i, low bit first, is validator i of the chunk's assignment
+	ChunkEndorsements     [][]byte // by shard index; bit i, lowest first, is validator i of the chunk's assignment
 	ShardSplit            *primitives.ShardSplit
-	// ChunkProducers contains, by shard index of the block's epoch, the producers of the chunks
-	// whose anchor is this block (package earlykickout): the rows of nearcore's column
-	// ChunkProducers. It is nil before protocol version 87, or if the producers are unknown. The
-	// encoding of AppendBorsh, which is hashed, does not include it; that of StoredBlockInfo does.
+	// ChunkProducers contains the producers of the chunks whose anchor is this block, by shard
+	// index of the block's epoch: the rows of nearcore's column ChunkProducers (see package
+	// earlykickout). It is nil before protocol version 87, or if the producers are unknown.
+	// AppendBorsh, whose result is hashed, leaves it out. StoredBlockInfo includes it.
 	ChunkProducers []ValidatorID
 }
 
-// IsGenesis returns whether the block has no parent. It is also true for the placeholder for the
-// genesis's parent.
+// IsGenesis returns whether the block has no parent. It is also true for the placeholder that
+// stands for the genesis's parent.
 func (b *BlockInfo) IsGenesis() bool { return b.PrevHash.IsZero() }
 
 // AppendBorsh appends the tag and the fields.

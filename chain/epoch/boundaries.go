@@ -31,9 +31,10 @@ func (m *Manager) EpochSpan(hash primitives.Hash) (first primitives.Height, leng
 	return first, length, last, err
 }
 
-// endsEpoch returns whether a block ends its epoch, given the block's height and the height of its
-// last final block (nearcore lib.rs:1596). It does if the last final block is at most two heights
-// before the planned end. In epochs of length 3 or less only the block's own height counts.
+// endsEpoch returns whether a block ends its epoch, given its height and the height of its last
+// final block (nearcore lib.rs:1596). The block ends the epoch if that final block is at most two
+// heights before the planned end. In epochs of length 3 or less, only the block's own height
+// counts.
 func endsEpoch(first primitives.Height, length uint64, height, lastFinal primitives.Height) bool {
 	next := uint64(first) + length
 	if length <= 3 {
@@ -69,7 +70,7 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
 		return false, err
 	}
 	if last, err := m.isLast(p); err != nil || last {
-		return false, err // it starts an epoch
+		return false, err // the parent ends its epoch, so the block starts one
 	}
 	f, err := m.BlockInfo(lastFinal)
 	if err != nil {
@@ -80,8 +81,9 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
 }
 
 // IsNextBlockPossiblyLastInEpoch returns whether a child of a block with this height and parent may
-// be the last block of its epoch, if finality proceeds normally. It is never false if a child is in
-// fact the last block. Chunks propose splits only in blocks for which it is true.
+// be the last of its epoch if finality proceeds normally. The result is true whenever a child is
+// the last block; it may also be true when none is. Chunks propose splits only in blocks for which
+// it is true.
 func (m *Manager) IsNextBlockPossiblyLastInEpoch(height primitives.Height, parent primitives.Hash) (bool, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -103,8 +105,8 @@ func (m *Manager) EpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	return b.EpochID, nil
 }
 
-// NextEpochID returns the epoch after that of a recorded block: the hash of the last block of the
-// epoch before.
+// NextEpochID returns the epoch after a recorded block's epoch. Its ID is the hash of the last
+// block of the previous epoch.
 func (m *Manager) NextEpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -179,8 +181,8 @@ func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, err
 }
 
 // needsNextEpochApprovals returns whether a child of b also needs approvals of the next epoch's
-// block producers. This is so if the planned end of the epoch is at most three heights away or has
-// passed, but the epoch does not end yet because finality is late (nearcore lib.rs:1639).
+// block producers. It does if the planned end of the epoch is at most three heights away or has
+// passed, while late finality keeps the epoch from ending (nearcore lib.rs:1639).
 func (m *Manager) needsNextEpochApprovals(b *BlockInfo) (bool, error) {
 	if last, err := m.isLast(b); err != nil || last {
 		return false, err

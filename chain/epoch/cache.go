@@ -1,6 +1,6 @@
 package epoch
 
-// cache keeps the entries that were added last, up to a fixed number. Not safe for concurrent use.
+// cache keeps a fixed number of the most recently added entries. Not safe for concurrent use.
 type cache[K comparable, V any] struct {
 	entries map[K]V
 	order   []K // ring of keys; when full, the oldest is at next

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Ratio is nearcore's Rational32. It is not reduced, so that the RPC returns it as the config file
-// has it. Den is not 0.
+// Ratio is nearcore's Rational32. It is not reduced, so that the RPC returns the same numbers as
+// the config file. Den is not 0.
 type Ratio struct{ Num, Den int32 }
 
 // valid returns whether r is usable as a proportion: not negative, with a positive denominator.
@@ -25,9 +25,9 @@ type DynamicResharding struct {
 	BlockSplitShards           []primitives.ShardID
 }
 
-// Config contains the rules of an epoch, which depend on its protocol version (nearcore
-// EpochConfig). Thresholds are percentages. Exactly one of ShardLayout and Resharding is set. If
-// Resharding is set, the layout of epoch N+2 is determined at the end of epoch N.
+// Config contains the rules of an epoch. They depend on its protocol version (nearcore
+// EpochConfig). Thresholds are percentages. Exactly one of ShardLayout and Resharding is set.
+// Resharding means that the layout of epoch N+2 is determined at the end of epoch N.
 type Config struct {
 	EpochLength                        uint64 // blocks
 	NumBlockProducerSeats              uint64
@@ -88,8 +88,8 @@ type GenesisParams struct {
 	ProtocolTreasuryAccount   primitives.AccountID
 	ProtocolRewardRate        Ratio
 	TransactionValidityPeriod uint64 // blocks; at most two epochs
-	// EarlyKickout replaces the thresholds of protocol version 87 in tests. If it is nil, those of
-	// the protocol are used.
+	// EarlyKickout replaces the thresholds of protocol version 87 in tests. nil means the
+	// protocol's thresholds.
 	EarlyKickout *earlykickout.Thresholds
 	// Epoch is the genesis in the form of an epoch config (nearcore genesis_config.rs:243).
 	// ShardLayout is set and Resharding is nil.

@@ -3,10 +3,9 @@ package epoch
 import "github.com/troupe-chain/troupe/primitives"
 
 // builtinConfigs returns the configs of a public network for the protocol versions 29 (the
-// genesis), 81 (the last static layout) and 85. Other configs of versions before 85 are not needed,
-// because no blocks of these versions are executed. But all static layouts are needed, because the
-// layout of the first dynamic split contains the whole history of splits. Values: nearcore
-// core/primitives/res/epoch_configs.
+// genesis), 81 (the last static layout) and 85. No other configs below 85 are needed, because no
+// blocks of these versions are executed. All static layouts are needed: the first dynamic split's
+// layout contains the whole history of splits. Values: nearcore core/primitives/res/epoch_configs.
 func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	layouts := builtinLayouts()
 	genesis := Config{
@@ -56,9 +55,9 @@ func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	return []versionedConfig{{29, genesis}, {81, static}, {85, dynamic}}, layouts
 }
 
-// builtinLayouts returns the static layouts of both public networks: one shard, then five shards,
-// then the layouts after each further split. The history of splits does not contain layouts of
-// version 2 or less; these are returned only for the genesis.
+// builtinLayouts returns the static layouts of both public networks: one shard, five shards, and
+// one layout for each further split. Layouts of version 2 or less are not part of the history of
+// splits. They are returned only for the genesis.
 func builtinLayouts() []versionedLayout {
 	five, err := primitives.NewShardLayoutV1(
 		[]primitives.AccountID{"aurora", "aurora-0", "game.hot.tg", "kkuuue2akv_1630967379.near", "tge-lockup.sweat"},

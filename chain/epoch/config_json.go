@@ -51,9 +51,9 @@ func readObject(in []byte, fields []jsonField) (map[string]json.RawMessage, erro
 	return object, nil
 }
 
-// ParseConfig parses and checks an epoch config file: nearcore's JSON of EpochConfig, which
-// contains either shard_layout or dynamic_resharding_config. Configs later replaces the epoch
-// length by the genesis's. Errors: ErrConfig.
+// ParseConfig parses and checks an epoch config file: nearcore's JSON of EpochConfig, with either
+// shard_layout or dynamic_resharding_config. Configs replaces the epoch length by the genesis's
+// length. Errors: ErrConfig.
 func ParseConfig(text []byte) (Config, error) {
 	var c Config
 	object, err := readObject(text, []jsonField{

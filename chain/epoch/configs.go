@@ -31,13 +31,13 @@ type versionedLayout struct {
 }
 
 // NewConfigs selects the source of a chain's epoch configs (nearcore
-// chain/epoch-manager/src/lib.rs:165):
-//   - mainnet and testnet: built in;
-//   - else files, the contents of <home>/epoch_configs by file name, unless nil (no such folder);
-//     names are <version>.json, other names are ignored, and so are versions above newest, the
-//     binary's protocol version;
-//   - else, for chain IDs that begin with test-chain-, the genesis itself;
-//   - else the genesis's seats, layout and length, with fixed test values for the rest.
+// chain/epoch-manager/src/lib.rs:165). The first case that applies counts:
+//   - mainnet and testnet: the built-in configs;
+//   - files is not nil: files, the contents of <home>/epoch_configs by file name. Names are
+//     <version>.json. Other names and versions above newest (the binary's protocol version) are
+//     ignored. nil means that the folder does not exist;
+//   - the chain ID begins with test-chain-: the genesis itself;
+//   - other chains: the genesis's seats, layout and length, with fixed test values for the rest.
 //
 // Errors: ErrConfig.
 func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.ProtocolVersion) (*Configs, error) {
@@ -85,13 +85,13 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 	return c, nil
 }
 
-// GenesisShardLayout returns the layout of the first epochs: that of the config of the genesis's
-// protocol version if it is static, else that of the genesis (near-primitives 0.38.0
-// src/epoch_manager.rs:364).
+// GenesisShardLayout returns the layout of the first epochs. It is the layout in the config of the
+// genesis's protocol version if that layout is static, else the genesis's own layout
+// (near-primitives 0.38.0 src/epoch_manager.rs:364).
 func (c *Configs) GenesisShardLayout() primitives.ShardLayout { return c.layout }
 
 func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolVersion) error {
-	for name, text := range files { // the order does not matter: versions are distinct, and sorted below
+	for name, text := range files { // any order will do: versions are distinct, and sorted below
 		stem, ok := strings.CutSuffix(name, ".json")
 		if !ok || stem == "" {
 			continue
@@ -118,9 +118,9 @@ func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolV
 	return nil
 }
 
-// ForVersion returns the config of the highest version that is not above pv, with the genesis's
-// epoch length. It panics if there is none, which cannot happen for a version of this chain. The
-// result is shared and must not be changed.
+// ForVersion returns the config of the highest version that is at most pv, with the genesis's epoch
+// length. It panics if there is no such config, which cannot happen for a version of this chain.
+// The result is shared and must not be changed.
 func (c *Configs) ForVersion(pv primitives.ProtocolVersion) *Config {
 	for i := len(c.versions) - 1; i >= 0; i-- {
 		if c.versions[i].since <= pv {
@@ -136,9 +136,9 @@ func (c *Configs) ChainID() string { return c.chainID }
 // GenesisProtocolVersion returns the protocol version of the genesis.
 func (c *Configs) GenesisProtocolVersion() primitives.ProtocolVersion { return c.genesisPV }
 
-// layoutHistory returns the static layouts of the versions from the genesis's to latest, newest
-// first, with equal consecutive layouts listed once (nearcore lib.rs:745). Versions with a dynamic
-// layout contribute none.
+// layoutHistory returns the static layouts of the versions from the genesis's version to latest,
+// newest first. Of equal consecutive layouts it returns one (nearcore lib.rs:745). Versions with a
+// dynamic layout contribute none.
 func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.ShardLayout {
 	var out []primitives.ShardLayout
 	for _, v := range slices.Backward(c.layouts) {

@@ -1,6 +1,5 @@
-// Package epoch determines the epochs of a chain: their validators, the producers of each block and
-// chunk and the validators that endorse it, kickouts and rewards, the shard layout, and when a
-// shard is split.
+// Package epoch determines the epochs of a chain: their validators, block and chunk producers,
+// chunk validators, kickouts, rewards and shard layouts, and when a shard is split.
 //
 //	in      GenesisParams and epoch config files; BlockInfo per block, parents first, forks allowed
 //	out     Changes: what to persist (BlockInfo, EpochInfo, EpochSummary, epoch starts); answers to
@@ -16,6 +15,6 @@
 //	        core/primitives/src/{epoch_info,epoch_block_info,epoch_manager}.rs
 //
 // Every byte of an EpochInfo is part of consensus, because the first block of an epoch contains a
-// hash over three EpochInfos (EpochSyncDataHash). In comments, T is the epoch that ends; the
+// hash over three EpochInfos (EpochSyncDataHash). In comments, T is the epoch that ends. The
 // EpochInfo of T+2 is computed with T's last block.
 package epoch

@@ -17,22 +17,22 @@ import (
 // the rule.
 const EarlyKickoutVersion primitives.ProtocolVersion = 87
 
-// shardBlacklist contains the blacklist of one shard, and draws among the other producers.
+// shardBlacklist contains one shard's blacklist, and draws among the producers that are not on it.
 type shardBlacklist struct {
 	listed     []ValidatorID         // ascending; empty: the draw is the canonical one
 	candidates int                   // number of candidates; more than len(listed) if all producers are candidates
 	sampler    *earlykickout.Sampler // nil if listed is empty
 }
 
-// anchorOf returns the anchor of the chunks that a child of parent in the epoch id may include. It
-// returns nil if the producers of these chunks are the canonical ones at parent.Height+1. No other
-// function decides which of the two applies. Errors: ErrMissingBlock.
+// anchorOf returns the anchor of chunks that a child of parent in the epoch id may include. It
+// returns nil if these chunks have the canonical producers at parent.Height+1. All code decides
+// between the two cases with this function. Errors: ErrMissingBlock.
 func (m *Manager) anchorOf(parent *BlockInfo, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
 	return findAnchor(parent.PrevHash, id, info, m.BlockInfo)
 }
 
-// findAnchor is anchorOf for a caller that knows the hash of the anchor; hash is zero for children
-// of the genesis. find returns the BlockInfo of the anchor.
+// findAnchor does the same as anchorOf if the caller knows the anchor's hash. hash is zero for
+// children of the genesis. find returns the anchor's BlockInfo.
 func findAnchor(hash primitives.Hash, id primitives.EpochID, info *EpochInfo,
 	find func(primitives.Hash) (*BlockInfo, error)) (*BlockInfo, error) {
 	c := earlykickout.Chunk{
@@ -63,8 +63,8 @@ func producerOfRow(anchor *BlockInfo, info *EpochInfo, shard primitives.ShardID,
 	return id, nil
 }
 
-// chunkProducersOn returns, by shard index, the producers of the chunks that blocks of an epoch on
-// parent include. Errors: ErrMissingBlock, ErrChunkProducerNotInDB, ErrSharding.
+// chunkProducersOn returns the producers of the chunks in children of parent that are in epoch id,
+// by shard index. Errors: ErrMissingBlock, ErrChunkProducerNotInDB, ErrSharding.
 func (m *Manager) chunkProducersOn(parent *BlockInfo, id primitives.EpochID, info *EpochInfo,
 	layout primitives.ShardLayout) ([]ValidatorID, error) {
 	anchor, err := m.anchorOf(parent, id, info)
@@ -86,11 +86,11 @@ func (m *Manager) chunkProducersOn(parent *BlockInfo, id primitives.EpochID, inf
 	return out, nil
 }
 
-// ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block. The chunk must
-// be signed by this producer, and is counted for it (nearcore
-// get_chunk_producer_info_from_prev_block). The result must not be changed. Errors: ErrSharding;
-// ErrMissingBlock if the parent or, from protocol version 87 on, the parent's parent is unknown;
-// ErrChunkProducerNotInDB.
+// ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block. This producer
+// must sign the chunk, and the chunk counts in its statistics (nearcore
+// get_chunk_producer_info_from_prev_block). The result must not be changed. Errors: ErrSharding,
+// ErrChunkProducerNotInDB. ErrMissingBlock if the parent is unknown or, from protocol version 87
+// on, the parent's parent.
 func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
 	p, err := m.BlockInfo(parent)
@@ -105,9 +105,9 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 }
 
 // ChunkProducerInEpoch does the same as ChunkProducerFromPrev for old blocks, whose parent may have
-// been garbage collected. The caller passes the block's epoch id and the parent's height at. find
-// must return the BlockInfo of the parent or of the anchor if this Manager does not have it. It is
-// called only from protocol version 87 on.
+// been garbage collected. id is the block's epoch, at the parent's height. find returns the
+// BlockInfo of the parent or the anchor if this Manager does not have it. find is called only from
+// protocol version 87 on.
 func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.Hash, at primitives.Height,
 	shard primitives.ShardID, find func(primitives.Hash) (*BlockInfo, error)) (*primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
@@ -131,12 +131,12 @@ func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.
 	return m.anchoredChunkProducer(p.PrevHash, id, shard, at+1, old)
 }
 
-// AnchoredChunkProducer returns the producer of a shard's chunk, given its epoch, its anchor and
-// its height_created, so that the parent need not be known (nearcore
-// get_chunk_producer_info_anchored). For children of the genesis the anchor is zero. When the
-// parent is known, the caller must check that the arguments belong together. The result must not be
-// changed. Errors: ErrSharding; from protocol version 87 on also ErrMissingBlock if the anchor is
-// unknown, and ErrChunkProducerNotInDB if the anchor has no row.
+// AnchoredChunkProducer returns the producer of a shard's chunk, given its epoch, anchor and
+// height_created. The parent need not be known (nearcore get_chunk_producer_info_anchored). For
+// children of the genesis the anchor is zero. If the parent is known, the caller must check that
+// epoch, anchor and height match the parent. The result must not be changed. Errors: ErrSharding.
+// From protocol version 87 on also ErrMissingBlock if the anchor is unknown, and
+// ErrChunkProducerNotInDB if the anchor has no row.
 func (m *Manager) AnchoredChunkProducer(anchor primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	return m.anchoredChunkProducer(anchor, id, shard, h, m.BlockInfo)
@@ -165,8 +165,8 @@ func (m *Manager) anchoredChunkProducer(anchor primitives.Hash, id primitives.Ep
 }
 
 // ForecastChunkProducer returns the likely producer of a shard's chunk at a height above a recorded
-// block head, in the epoch of head's children or in a later one: see ChunkForecast. Use it only for
-// routing and forecasts. The result must not be changed.
+// block head (see ChunkForecast). id is the epoch of head's children or a later epoch. Use the
+// result only for routing and forecasts. It must not be changed.
 func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	f, err := m.ForecastChunks(head, id)
@@ -184,15 +184,15 @@ func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.Epoc
 	return &f.info.Validators[v], nil
 }
 
-// ChunkForecast draws likely producers of the chunks of an epoch, as of a block. For the height
-// after the block the result is certain. For later heights it assumes that no height is skipped and
-// that the blacklist does not change.
+// ChunkForecast draws the likely chunk producers of an epoch, as of some block. For the height
+// after that block the result is certain. For later heights the forecast assumes that no height is
+// skipped and that the blacklist does not change.
 type ChunkForecast struct {
 	info   *EpochInfo
 	layout primitives.ShardLayout
 	lists  []shardBlacklist
-	height primitives.Height // after the block
-	next   []ValidatorID     // producers at height, by shard index; nil: that is of another epoch
+	height primitives.Height // height after the block
+	next   []ValidatorID     // producers at height, by shard index; nil: height is in another epoch
 }
 
 // ForecastChunks returns the forecast for an epoch as of the recorded block head. It uses the
@@ -236,9 +236,9 @@ func (f *ChunkForecast) Sample(index primitives.ShardIndex, h primitives.Height)
 	return f.info.sampleWithout(f.lists, f.layout, index, h)
 }
 
-// ChunkProducerBlacklist returns, by shard index, the validators that are excluded in the rows of a
-// recorded block, ascending. It returns nil if none is excluded in any shard, as is always the case
-// before protocol version 87 (nearcore get_chunk_producer_blacklist).
+// ChunkProducerBlacklist returns the validators that the rows of a recorded block exclude,
+// ascending, by shard index. It returns nil if no validator is excluded in any shard. This is
+// always so before protocol version 87 (nearcore get_chunk_producer_blacklist).
 func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorID, error) {
 	a, err := m.BlockInfo(anchor)
 	if err != nil {
@@ -265,11 +265,11 @@ func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorI
 
 // blacklist returns the blacklists of an anchor, by shard index, or nil if no shard has a
 // candidate. info and layout are those of the anchor's epoch. The lists depend only on the last
-// final block, by which they are cached.
+// final block, which is the key of their cache.
 //
-// Whether the last final block is in the anchor's epoch is decided by its height alone: if it is in
-// an earlier epoch, its BlockInfo is not needed, and may be unknown after an epoch sync. Errors:
-// ErrMissingBlock if the last final block is in the anchor's epoch and unknown.
+// The height of the last final block alone decides whether it is in the anchor's epoch. So the
+// BlockInfo of a final block in an earlier epoch is not needed; it may be unknown after an epoch
+// sync. Errors: ErrMissingBlock if the last final block is in the anchor's epoch and unknown.
 func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	layout primitives.ShardLayout) ([]shardBlacklist, error) {
 	if anchor.LastFinalBlockHash.IsZero() {
@@ -294,8 +294,8 @@ func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 		return nil, err
 	}
 	if m.aggregator == nil {
-		// After a restart, a forecast may be requested before the next block arrives. Keep the
-		// statistics, because counting a long epoch takes seconds: the next block continues from
+		// After a restart, a forecast may be requested before the next block arrives. Keep these
+		// statistics, because counting a long epoch takes seconds. The next block continues from
 		// them.
 		m.aggregator = a
 	}
@@ -333,8 +333,8 @@ func (m *Manager) listShards(a *Aggregator, info *EpochInfo, layout primitives.S
 	return out, nil
 }
 
-// sampleWithout draws the producer of a shard's chunk for a height from the producers that are not
-// listed. lists is a result of blacklist.
+// sampleWithout draws the producer of a shard's chunk for a height, excluding listed producers.
+// lists is a result of blacklist.
 func (e *EpochInfo) sampleWithout(lists []shardBlacklist, layout primitives.ShardLayout, index primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
 	if int(index) >= len(lists) || lists[index].sampler == nil {
@@ -343,9 +343,9 @@ func (e *EpochInfo) sampleWithout(lists []shardBlacklist, layout primitives.Shar
 	return lists[index].sampler.Sample(e.chunkProducerSeed(h, layout.ShardIDs()[index])), nil
 }
 
-// anchorRows returns the ChunkProducers of a block, by shard index of its epoch: the producers of
-// the chunks in that epoch that have the block as anchor. It returns nil before protocol version
-// 87. The block's epoch fields must be set, and its ancestors must be recorded.
+// anchorRows returns the ChunkProducers of a block: the producers of the chunks in the block's
+// epoch whose anchor is the block, by shard index. It returns nil before protocol version 87. The
+// block's epoch fields must be set, and its ancestors must be recorded.
 func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 	info, err := m.EpochInfo(b.EpochID)
 	if err != nil || info.ProtocolVersion < EarlyKickoutVersion {
@@ -370,8 +370,8 @@ func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 type EarlyKickoutStats struct {
 	Shard      primitives.ShardID
 	Reassigned uint64 // rows whose producer is not the canonical one
-	Kept       uint64 // rows for which all producers were candidates, so one was kept
-	Candidates int    // number of candidates as of the block that was recorded last
+	Kept       uint64 // rows for which all producers were candidates, so that the best was not excluded
+	Candidates int    // number of candidates as of the last recorded block
 }
 
 // EarlyKickoutStats returns the counters since the start of the process, by shard ID. It returns
@@ -385,7 +385,7 @@ func (m *Manager) EarlyKickoutStats() []EarlyKickoutStats {
 // countRows adds the rows of a newly recorded block to the counters.
 func (m *Manager) countRows(rows []ValidatorID, info *EpochInfo, layout primitives.ShardLayout, lists []shardBlacklist,
 	anchor primitives.Height) error {
-	for id, s := range m.kickouts { // also those of shards that were split
+	for id, s := range m.kickouts { // includes shards that no longer exist after a split
 		s.Candidates = 0
 		m.kickouts[id] = s
 	}
@@ -424,9 +424,9 @@ func (e *EpochInfo) anchorRows(layout primitives.ShardLayout, lists []shardBlack
 }
 
 // SetFirstChunkProducers sets ChunkProducers of the first block after an epoch sync proof. It
-// assumes an empty blacklist, because the statistics before this block are unknown. info is that of
-// the block's epoch (nearcore chain/epoch-manager/src/lib.rs init_after_epoch_sync). Errors:
-// ErrSharding.
+// assumes an empty blacklist, because the statistics before this block are unknown. info is the
+// info of the block's epoch (nearcore chain/epoch-manager/src/lib.rs init_after_epoch_sync).
+// Errors: ErrSharding.
 func (b *BlockInfo) SetFirstChunkProducers(info *EpochInfo) (err error) {
 	if info.ProtocolVersion < EarlyKickoutVersion {
 		return nil

@@ -9,18 +9,19 @@ import (
 
 // Versions of EpochInfo. The numbers are the borsh tags.
 const (
-	EpochInfoV2 byte = 1 // mainnet's genesis: producers take turns, without samplers
+	EpochInfoV2 byte = 1 // mainnet's genesis: block producers take turns; no samplers
 	EpochInfoV4 byte = 3 // protocol version 84: without a layout
 	EpochInfoV5 byte = 4 // protocol versions from 85 on
 )
 
-// dynamicReshardingVersion is the first protocol version that has EpochInfo V5 with a shard layout
-// in it, and in which chunk producers stay with their shards' children (sticky assignment).
+// dynamicReshardingVersion is the first protocol version with EpochInfo V5, which contains a shard
+// layout. From this version on, chunk producers stay with the children of their shard (sticky
+// assignment).
 const dynamicReshardingVersion primitives.ProtocolVersion = 85
 
 // EpochInfo contains the validators of an epoch and their roles (nearcore
 // core/primitives/src/epoch_info.rs). It is computed at the end of the epoch two before, and never
-// changes. An EpochInfo is shared, so callers must not change it.
+// changes. It is shared, so callers must not change it.
 type EpochInfo struct {
 	Version          byte
 	EpochHeight      uint64 // ordinal number; 1 for each of the first two epochs
@@ -29,14 +30,14 @@ type EpochInfo struct {
 	BlockProducers   []ValidatorID   // block_producers_settlement
 	ChunkProducers   [][]ValidatorID // chunk_producers_settlement, by shard index
 	StakeChange      AccountMap[primitives.Balance]
-	ValidatorReward  AccountMap[primitives.Balance] // earned in the epoch at whose end this info was made
+	ValidatorReward  AccountMap[primitives.Balance] // rewards of the epoch at whose end this info was computed
 	ValidatorKickout AccountMap[KickoutReason]
 	MintedAmount     primitives.Balance
 	SeatPrice        primitives.Balance
 	ProtocolVersion  primitives.ProtocolVersion
 	ShardLayout      primitives.ShardLayout           // V5 only
 	LastResharding   *uint64                          // V5 only: epoch height of the latest layout change
-	RngSeed          primitives.Hash                  // not V2: random_value of the last block two epochs before
+	RngSeed          primitives.Hash                  // not V2: random_value of the last block of the epoch two before
 	BlockSampler     *primitives.StakeWeightedIndex   // not V2
 	ChunkSamplers    []*primitives.StakeWeightedIndex // not V2; by shard index
 	Mandates         ValidatorMandates                // not V2
@@ -86,7 +87,7 @@ func (e *EpochInfo) Validator(a primitives.AccountID) (*primitives.ValidatorStak
 
 // TotalStake returns the sum of all stakes.
 func (e *EpochInfo) TotalStake() primitives.Balance {
-	sum, _ := sumStakes(e.Validators) // cannot overflow, because the samplers were made from the sum
+	sum, _ := sumStakes(e.Validators) // no overflow: the samplers were built from the same sum
 	return sum
 }
 
@@ -101,9 +102,9 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 	return e.BlockProducers[e.BlockSampler.Sample(primitives.HashBytes(buf[:]))]
 }
 
-// SampleChunkProducer returns the canonical producer of a shard's chunk for a height, that is, the
-// one drawn without a blacklist. shard is the index in layout. From protocol version 87 on the
-// actual producer may differ (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
+// SampleChunkProducer returns the canonical producer of a shard's chunk for a height: the producer
+// drawn without a blacklist. shard is the index in layout. From protocol version 87 on, the actual
+// producer may differ (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
 func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
@@ -127,7 +128,8 @@ func (e *EpochInfo) chunkProducerSeed(h primitives.Height, shard primitives.Shar
 }
 
 // SampleChunkValidators returns, by shard index, the validators that endorse a chunk with
-// height_created h, in order, with their parts of the stake. It returns nil for EpochInfo V2.
+// height_created h, in the order of their endorsements. Each has a part of its stake as weight. It
+// returns nil for EpochInfo V2.
 func (e *EpochInfo) SampleChunkValidators(h primitives.Height) [][]WeightedValidator {
 	if e.Version == EpochInfoV2 {
 		return nil

@@ -7,8 +7,8 @@ import (
 
 func appendIDs(b []byte, ids *[]ValidatorID) []byte { return borsh.AppendUint64s(b, *ids) }
 
-// emptyOldFields is the encoding of three fields that are always empty here and that EpochInfo V5
-// does not have any more: the hidden settlement, the fishermen, and the map of the fishermen.
+// emptyOldFields is the encoding of three fields that EpochInfo V5 no longer has and that are
+// always empty here: the hidden settlement, the fishermen, and the map of the fishermen.
 const emptyOldFields = "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
 // AppendBorsh appends the tag and the fields of e's version.

@@ -21,8 +21,7 @@ var (
 	ErrSharding = errors.New("sharding error")
 	// ErrNotEnoughValidators means that there are fewer chunk producers than one shard needs.
 	ErrNotEnoughValidators = errors.New("there are not enough validator proposals")
-	// ErrChunkProducerNotInDB means that a block has no row for the producers of the chunks whose
-	// anchor it is (EpochError::ChunkProducerNotInDB).
+	// ErrChunkProducerNotInDB means that an anchor has no rows (EpochError::ChunkProducerNotInDB).
 	ErrChunkProducerNotInDB = errors.New("chunk producer not in DB")
 	// ErrConfig means that a genesis or an epoch config cannot be used.
 	ErrConfig = errors.New("epoch config")

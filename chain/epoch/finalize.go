@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// epochEnd contains the data for finalizeEpoch about T, whose last block is block, and about T+1.
+// epochEnd is the input of finalizeEpoch: data about T, whose last block is block, and about T+1.
 type epochEnd struct {
 	block      *BlockInfo
 	info, next *EpochInfo // of T and T+1
@@ -52,7 +52,7 @@ func (m *Manager) finalizeEpoch(block *BlockInfo, rngSeed primitives.Hash, chang
 		reward: rewards, minted: minted, version: e.version, layout: layout, lastResharding: resharded,
 		strategy: selectStrategy(e.version, nextLayout, layout),
 	})
-	if errors.Is(err, ErrNotEnoughValidators) { // all validators want to leave: those of T+1 stay
+	if errors.Is(err, ErrNotEnoughValidators) { // all validators want to leave: T+1's validators stay
 		again := *e.next
 		again.EpochHeight++
 		info, err = &again, nil
@@ -142,8 +142,8 @@ func (m *Manager) epochRewards(e *epochEnd) (AccountMap[primitives.Balance], pri
 	})
 }
 
-// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). config is T+2's. If config has a
-// static layout, that is the result. Otherwise the result is T+1's layout. In it one shard is split
+// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). config is T+2's config. If its
+// layout is static, that is the result. Otherwise the result is T+1's layout, with one shard split
 // if T's layout was dynamic, a split was decided in T, and the shard still exists.
 func (m *Manager) nextNextLayout(e *epochEnd, config *Config,
 	next primitives.ShardLayout) (primitives.ShardLayout, error) {

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// GasPriceRules are the rules of the gas price. They follow from the genesis.
+// GasPriceRules are the rules of the gas price. The genesis determines them.
 type GasPriceRules struct {
 	Min            primitives.Balance
-	Max            primitives.Balance // that of the genesis, at most 20 times Min
+	Max            primitives.Balance // the genesis's maximum, but at most 20 times Min
 	AdjustmentRate Ratio
 }
 
@@ -30,9 +30,9 @@ func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice pri
 	return GasPriceRules{minPrice, maxPrice, rate}
 }
 
-// Next returns a header's next_gas_price. price is the parent's; used and limit are the gas used
-// and the gas limit of the block's new chunks. Without new chunks the price stays (nearcore
-// core/primitives/src/block.rs:440). Errors: primitives.ErrOverflow.
+// Next returns a header's next_gas_price. price is the parent's next_gas_price. used and limit are
+// the gas used and the gas limit of the block's new chunks. Without new chunks the price does not
+// change (nearcore core/primitives/src/block.rs:440). Errors: primitives.ErrOverflow.
 func (g GasPriceRules) Next(price primitives.Balance, used, limit primitives.Gas) (primitives.Balance, error) {
 	if limit == 0 {
 		return price, nil
@@ -53,6 +53,6 @@ func (g GasPriceRules) Next(price primitives.Balance, used, limit primitives.Gas
 	if next.Cmp(g.Max.Big()) > 0 {
 		return g.Max, nil
 	}
-	out, _ := primitives.BalanceFromBig(next) // at most Max
+	out, _ := primitives.BalanceFromBig(next) // no overflow: next is at most Max
 	return out, nil
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // GenesisEpochInfo returns the EpochInfo of the first two epochs (nearcore
-// chain/epoch-manager/src/genesis.rs). The genesis validators are selected in the normal way,
-// except for protocol version 29 (mainnet and testnet), where they get seats.
+// chain/epoch-manager/src/genesis.rs). Protocol version 29 (mainnet and testnet) uses the seat
+// rules of prodGenesis. Later versions select validators as in any other epoch.
 func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	config := configs.ForVersion(g.ProtocolVersion)
 	var reward AccountMap[primitives.Balance]
@@ -57,7 +57,7 @@ func prodGenesis(config *Config, validators []primitives.ValidatorStake,
 		info.ValidatorIndex.Set(v.AccountID, ValidatorID(id))
 		info.StakeChange.Set(v.AccountID, v.Stake)
 		n, _ := quoRem(v.Stake, price)
-		for range n.Lo { // the sum is less than twice the seats plus the validators
+		for range n.Lo { // together at most twice the seats plus the validators
 			seats = append(seats, ValidatorID(id))
 		}
 	}
@@ -73,7 +73,7 @@ func prodGenesis(config *Config, validators []primitives.ValidatorStake,
 	return info, nil
 }
 
-// seatPrice returns the highest price at which the stakes buy at least this number of seats.
+// seatPrice returns the highest price at which the stakes buy at least the given number of seats.
 func seatPrice(validators []primitives.ValidatorStake, seats uint64) (primitives.Balance, error) {
 	total, ok := sumStakes(validators)
 	if !ok || total.Less(primitives.Yocto(seats)) {

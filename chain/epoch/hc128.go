@@ -30,7 +30,7 @@ func newHC128(seed [32]byte) *hc128 {
 	h := new(hc128)
 	copy(h.p[:], w[256:])
 	copy(h.q[:], w[768:])
-	for i := range 512 { // 1024 steps whose outputs replace the tables
+	for i := range 512 { // 1024 steps whose outputs replace the table entries
 		h.p[i] = h.next()
 	}
 	for i := range 512 {
@@ -62,8 +62,8 @@ func (h *hc128) Uint64() uint64 {
 	return low | uint64(h.next())<<32
 }
 
-// below returns a random number below bound, computed as in the rand crate of 2020. That version
-// rejects a draw at the edge of the zone, which later versions accept.
+// below returns a random number below bound, as the rand crate of 2020 does. That version rejects a
+// draw at the edge of the zone; later versions accept it.
 func (h *hc128) below(bound uint64) uint64 {
 	zone := bound<<bits.LeadingZeros64(bound) - 1
 	for {

@@ -2,7 +2,7 @@ package epoch
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// HeightRange is the heights from Start to End, without End.
+// HeightRange is the range of heights from Start to End, excluding End.
 type HeightRange struct{ Start, End primitives.Height }
 
 // IdleForecast is the data from which an account's idle heights are computed. It is immutable.
@@ -10,12 +10,12 @@ type IdleForecast struct {
 	chunks      *ChunkForecast
 	id          ValidatorID
 	isValidator bool
-	first, end  primitives.Height // from the block's height to the planned end of its epoch
+	first, end  primitives.Height // from the block's height to the planned end of its epoch, excluding end
 }
 
-// ForecastIdle returns the forecast for an account in the epoch of a recorded block. The forecast's
-// method Heights takes long, because it draws the producers of a whole epoch, but does not need the
-// Manager.
+// ForecastIdle returns the forecast for an account in the epoch of a recorded block. Its method
+// Heights takes long, because it draws the producers of a whole epoch. Heights does not use the
+// Manager, so it may run concurrently with it.
 func (m *Manager) ForecastIdle(head primitives.Hash, account primitives.AccountID) (*IdleForecast, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -38,13 +38,13 @@ func (m *Manager) ForecastIdle(head primitives.Hash, account primitives.AccountI
 	return f, nil
 }
 
-// Heights returns the heights of the epoch, from the block's height on, at which the account
-// produces neither a block nor a chunk (nearcore chain/client/src/view_client_actor.rs:310
-// get_maintenance_windows). The epoch is taken to end at its planned length.
+// Heights returns the heights at which the account produces neither a block nor a chunk, from the
+// block's height to the planned end of the epoch (nearcore
+// chain/client/src/view_client_actor.rs:310 get_maintenance_windows).
 //
-// From protocol version 87 on, chunk producers come from a ChunkForecast. It is certain for the
-// next height; for later heights it assumes that no height is skipped and that no further producer
-// is excluded. An account that is excluded has no chunks to produce.
+// From protocol version 87 on, chunk producers come from a ChunkForecast. The next height is
+// certain. For later heights, the forecast assumes that no height is skipped and that no further
+// producer is excluded. An excluded account has no chunks to produce.
 func (f *IdleForecast) Heights() (out []HeightRange, err error) {
 	for h := f.first; h < f.end; h++ {
 		is, err := f.isBusy(h)

@@ -12,9 +12,9 @@ import (
 
 // kickForPerformance returns the validators that produced too few blocks, chunks or endorsements in
 // an epoch, by the thresholds of its config (nearcore lib.rs:372). The best validators, up to the
-// share of stake that must be kept, are exempt. At least one validator is kept: if otherwise all
-// would be kicked out now or were in the epoch before, the one with the most blocks is kept. stats
-// is by validator ID. prevKickout has the kickouts in T+1's info.
+// share of stake that must be kept, are exempt. At least one validator is kept: if all were kicked
+// out in this epoch or the one before, the validator with the most blocks is kept. stats is by
+// validator ID. prevKickout contains the kickouts in T+1's info.
 func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
 	prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
 	exempt, err := exemptValidators(c, info, stats, prevKickout)
@@ -53,8 +53,8 @@ func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
 	return out, nil
 }
 
-// exemptValidators selects validators by descending online ratio until they have the stake that
-// must be kept. It skips those that were kicked out before.
+// exemptValidators selects validators by descending online ratio until their stake reaches the
+// amount that must be kept. It skips validators in prevKickout.
 func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 	prevKickout AccountMap[KickoutReason]) ([]bool, error) {
 	total, ok := sumStakes(info.Validators)
@@ -65,7 +65,7 @@ func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 	if c.ValidatorMaxKickoutStakePerc < 100 {
 		percent = 100 - uint64(c.ValidatorMaxKickoutStakePerc)
 	}
-	keep, _ := mulDiv(total, percent, 100) // at most total
+	keep, _ := mulDiv(total, percent, 100) // no overflow: at most total
 
 	type ratio struct{ num, den *big.Int }
 	ratios := make([]ratio, len(stats))
@@ -86,7 +86,7 @@ func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 			break
 		}
 		if v := &info.Validators[id]; !prevKickout.Has(v.AccountID) {
-			kept = kept.SaturatingAdd(v.Stake) // at most total
+			kept = kept.SaturatingAdd(v.Stake) // no overflow: at most total
 			exempt[id] = true
 		}
 	}

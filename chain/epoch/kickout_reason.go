@@ -10,8 +10,8 @@ import (
 // KickoutKind is the variant of a KickoutReason. Its number is the borsh tag.
 type KickoutKind byte
 
-// The variants (nearcore core/primitives/src/types.rs:1253). The names are those of the JSON. The
-// comments list the fields of the variant.
+// The variants (nearcore core/primitives/src/types.rs:1253), with nearcore's JSON names. The
+// comments list the fields that a variant uses.
 const (
 	UnusedSlashed              KickoutKind = 0
 	NotEnoughBlocks            KickoutKind = 1 // Produced, Expected

@@ -16,8 +16,8 @@ const (
 	listCacheSize     = 64 // not in nearcore
 )
 
-// Store returns rows of earlier Changes that are not in the Manager's caches. A missing row is nil
-// (or false) without an error. Returned values are shared and must not be changed.
+// Store returns rows of earlier Changes, when the Manager's caches lack them. For a missing row it
+// returns nil (or false) without an error. Returned values are shared and must not be changed.
 type Store interface {
 	BlockInfo(primitives.Hash) (*BlockInfo, error)
 	EpochInfo(primitives.EpochID) (*EpochInfo, error)
@@ -26,44 +26,45 @@ type Store interface {
 }
 
 // Changes contains the rows that a block adds to the Store, in one batch with the block. The zero
-// value has no rows, because the block was recorded before.
+// value has no rows: the block was recorded before.
 type Changes struct {
-	BlockInfo *BlockInfo // by its Hash
-	// EpochStart says that the block is the first of its epoch, so that the epoch BlockInfo.EpochID
-	// starts at height BlockInfo.Height.
+	BlockInfo *BlockInfo // the key is its Hash
+	// EpochStart says that the block is the first of epoch BlockInfo.EpochID, so that the epoch
+	// starts at BlockInfo.Height.
 	EpochStart bool
-	// NextNextEpoch is the info of the epoch after next, with ID BlockInfo.Hash. It is set if the
-	// block is the last of its epoch, or the genesis.
+	// NextNextEpoch is the info of the epoch after the next. Its ID is BlockInfo.Hash. It is set if
+	// the block is the last of its epoch, or the genesis.
 	NextNextEpoch *EpochInfo
 	// Summary is the summary of the epoch BlockInfo.EpochID. It is set together with NextNextEpoch,
 	// except for the genesis.
 	Summary *EpochSummary
 }
 
-// Manager follows the epochs on all branches of a chain (nearcore EpochManager). Its only I/O is
-// its Store. It keeps only a bounded number of rows in memory, and a new Manager on the same Store
-// can continue at any time. Not safe for concurrent use, because queries change caches.
+// Manager computes the epochs on all branches of a chain (nearcore EpochManager). Its only I/O is
+// its Store. It keeps a bounded number of rows in memory. A new Manager on the same Store can
+// continue at any time. Not safe for concurrent use, because queries change caches.
 type Manager struct {
 	configs *Configs
 	rewards RewardCalculator
 	store   Store
 
-	genesis *EpochInfo // of epoch 0 and of EpochID(genesis hash)
+	genesis *EpochInfo // info of epoch 0 and of the epoch whose ID is the genesis hash
 	dummy   *BlockInfo // placeholder for the genesis's parent, whose hash is zero; never stored
 
 	epochs  *cache[primitives.EpochID, *EpochInfo]
 	blocks  *cache[primitives.Hash, *BlockInfo]
 	samples *cache[sampleKey, [][]WeightedValidator]
-	// syncData are the latest results of EpochSyncDataHash, by the last block of an epoch.
+	// syncData caches the latest results of EpochSyncDataHash. The key is the last block of an
+	// epoch.
 	syncData *cache[primitives.Hash, primitives.Hash]
 
 	kickout earlykickout.Thresholds
-	// lists contains blacklists by the last final block, which determines them; a nil list means no
-	// candidates.
+	// lists caches blacklists. The key is the last final block, which determines them. A nil list
+	// means that there are no candidates.
 	lists    *cache[primitives.Hash, []shardBlacklist]
 	kickouts map[primitives.ShardID]EarlyKickoutStats
 
-	aggregator *Aggregator // up to the last final block; nil before the first
+	aggregator *Aggregator // statistics up to the last final block; nil before the first one
 	finalized  primitives.Height
 }
 
@@ -72,9 +73,8 @@ type sampleKey struct {
 	height primitives.Height
 }
 
-// NewManager returns a Manager for the rows in store. If the store is empty, the genesis must be
-// the first block that is recorded. Errors: ErrConfig, and those of selecting the genesis
-// validators.
+// NewManager returns a Manager for the rows in store. If the store is empty, the caller must record
+// the genesis first. Errors: ErrConfig, and errors of selecting the genesis validators.
 func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, error) {
 	info, err := GenesisEpochInfo(g, configs)
 	if err != nil {
@@ -95,8 +95,8 @@ func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, erro
 	}, nil
 }
 
-// BlockInfo returns the info of a recorded block. For the zero hash it is the placeholder for the
-// genesis's parent. Errors: ErrMissingBlock.
+// BlockInfo returns the info of a recorded block. For the zero hash it returns the placeholder that
+// stands for the genesis's parent. Errors: ErrMissingBlock.
 func (m *Manager) BlockInfo(hash primitives.Hash) (*BlockInfo, error) {
 	if hash.IsZero() {
 		return m.dummy, nil

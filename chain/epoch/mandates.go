@@ -12,16 +12,16 @@ import (
 // ValidatorID is a validator's index in its epoch's list.
 type ValidatorID = uint64
 
-// WeightedValidator is a validator with a part of its stake: a mandate that is only partial, or the
+// WeightedValidator is a validator with a part of its stake: the stake of a partial mandate, or the
 // stake that counts for a chunk.
 type WeightedValidator struct {
 	ID     ValidatorID
 	Weight primitives.Balance
 }
 
-// ValidatorMandates divides the stakes of an epoch into mandates of equal price, which are
-// distributed among the shards at each height (nearcore core/primitives/src/validator_mandates).
-// All validators take part, whatever their other roles.
+// ValidatorMandates divides the stakes of an epoch into mandates of equal price. At each height the
+// mandates are distributed among the shards (nearcore core/primitives/src/validator_mandates). All
+// validators take part, whatever their other roles.
 type ValidatorMandates struct {
 	TargetPerShard  uint64
 	NumShards       uint64
@@ -31,7 +31,7 @@ type ValidatorMandates struct {
 }
 
 // newValidatorMandates returns the mandates of an epoch. It returns ErrConfig if a validator would
-// have 65536 mandates or more; nearcore panics then.
+// have 65536 mandates or more. nearcore panics in that case.
 func newValidatorMandates(targetPerShard, numShards uint64,
 	validators []primitives.ValidatorStake) (ValidatorMandates, error) {
 	m := ValidatorMandates{TargetPerShard: targetPerShard, NumShards: numShards}
@@ -56,8 +56,8 @@ func newValidatorMandates(targetPerShard, numShards uint64,
 }
 
 // mandatePrice returns the highest price that leads to exactly the target number of whole mandates.
-// If there is none, it returns the price that leads to more mandates while the next higher price
-// leads to fewer (nearcore compute_price.rs). The target is at most the total stake in yoctoNEAR.
+// If no price does, it returns the highest price that leads to more mandates than the target
+// (nearcore compute_price.rs). The target is at most the total stake in yoctoNEAR.
 func mandatePrice(targetPerShard, numShards uint64,
 	validators []primitives.ValidatorStake) (primitives.Balance, error) {
 	var total primitives.Balance
@@ -69,7 +69,7 @@ func mandatePrice(targetPerShard, numShards uint64,
 	}
 	target, ok := primitives.Yocto(targetPerShard).Mul64(numShards)
 	if !ok || target.Hi != 0 {
-		target = primitives.Yocto(math.MaxUint64) // usize saturates
+		target = primitives.Yocto(math.MaxUint64) // saturates as usize does in nearcore
 	}
 	if total.Less(target) {
 		target = total
@@ -82,8 +82,8 @@ func mandatePrice(targetPerShard, numShards uint64,
 		}
 		return n
 	}
-	// count decreases as the price grows. Invariant of both loops: the result is low, or lies
-	// between low and high.
+	// count decreases as the price grows. Both loops keep the invariant that the result is at least
+	// low and less than high.
 	one := primitives.Yocto(1)
 	low, high := one, total
 	exact := count(low) == target
@@ -112,8 +112,8 @@ func mandatePrice(targetPerShard, numShards uint64,
 
 // sample distributes the mandates and partials among the shards. It returns, by shard index, the
 // validators in the order of their endorsements (nearcore validator_mandates/mod.rs:122). The
-// pieces are shuffled and arranged in rows: row r goes to the r-th shard in a shuffled list of
-// shards. There is one such list for mandates and one for partials.
+// shuffled mandates are dealt round robin to NumShards rows. Row r goes to the r-th shard of a
+// shuffled list of shards. The partials are dealt in the same way, with a second list of shards.
 func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValidator {
 	n := int(m.NumShards)
 	shuffledShards := func() []int {
@@ -146,7 +146,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 			if !x.any {
 				some++
 			}
-			x.any, x.sum = true, x.sum.SaturatingAdd(weight) // at most the validator's stake, so it does not overflow
+			x.any, x.sum = true, x.sum.SaturatingAdd(weight) // no overflow: at most the validator's stake
 		}
 		for i := mandatesOf[s]; i < len(mandates); i += n {
 			add(mandates[i], m.StakePerMandate)
@@ -167,7 +167,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	return pieces
 }
 
-// share is the stake of a validator in a shard.
+// share is the stake of one validator that counts for a shard.
 type share struct {
 	sum primitives.Balance
 	any bool

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// quoRem returns a/b and a mod b of unsigned 128-bit numbers. b must not be 0. If b >= 2^64, it
-// estimates the quotient from the high words, and corrects the estimate, which is at most one too
-// low.
+// quoRem returns a/b and a mod b of unsigned 128-bit numbers. b must not be 0. If b >= 2^64, quoRem
+// estimates the quotient from the high words. The estimate is at most one too low, and is
+// corrected.
 func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 	if b.Hi == 0 {
 		q, rem := a.DivMod64(b.Lo)

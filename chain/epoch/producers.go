@@ -13,8 +13,8 @@ type ChunkValidator struct {
 	Stake     primitives.Balance
 }
 
-// ApprovalStake is an approver of a block, with its stake in two epochs. The stake is 0 in an epoch
-// in which it is not a block producer.
+// ApprovalStake is an approver of a block, with its stakes in this epoch and the next. A stake is 0
+// if the approver is not a block producer in that epoch.
 type ApprovalStake struct {
 	AccountID      primitives.AccountID
 	PublicKey      primitives.PublicKey
@@ -33,9 +33,8 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 }
 
 // CanonicalChunkProducer returns the canonical producer of a shard's chunk with this
-// height_created, that is, the one drawn without a blacklist. From protocol version 87 on the
-// actual producer may differ (ChunkProducerFromPrev). The result must not be changed. Errors:
-// ErrSharding.
+// height_created: the producer drawn without a blacklist. From protocol version 87 on, the actual
+// producer may differ (ChunkProducerFromPrev). The result must not be changed. Errors: ErrSharding.
 func (m *Manager) CanonicalChunkProducer(id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
@@ -71,8 +70,8 @@ func (m *Manager) shard(id primitives.EpochID,
 }
 
 // ChunkValidators returns the validators that endorse a shard's chunk with the given
-// height_created, in the order of the signatures in the block's body and of the bits in its header.
-// Errors: ErrSharding.
+// height_created. Their order is that of the signatures in the block's body and of the bits in its
+// header. Errors: ErrSharding.
 func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) ([]ChunkValidator, error) {
 	info, _, index, err := m.shard(id, shard)
@@ -109,8 +108,8 @@ func (m *Manager) BlockProducers(id primitives.EpochID) ([]primitives.ValidatorS
 }
 
 // BlockProducersOrdered returns an epoch's block producers without repeats, in the order of their
-// first position in the settlement. This list is used for next_bp_hash, for the next_bps of light
-// clients and for EXPERIMENTAL_validators_ordered.
+// first position in the settlement. next_bp_hash, the next_bps of light clients and
+// EXPERIMENTAL_validators_ordered are computed from this list.
 func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	all, err := m.BlockProducers(id)
 	if err != nil {
@@ -124,7 +123,7 @@ func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.Val
 	}), nil
 }
 
-// BlockProducersHash returns the next_bp_hash in headers whose next epoch is id.
+// BlockProducersHash returns the next_bp_hash of the headers whose next epoch is id.
 func (m *Manager) BlockProducersHash(id primitives.EpochID) (primitives.Hash, error) {
 	vs, err := m.BlockProducersOrdered(id)
 	if err != nil {
@@ -178,8 +177,8 @@ func (m *Manager) Validator(id primitives.EpochID, account primitives.AccountID)
 }
 
 // BlockApprovers returns the approvers of a child of parent, in the order of the header's
-// approvals: the block producers of the epoch and, if the end of the epoch is overdue, after them
-// those of the next epoch (nearcore lib.rs:1109).
+// approvals. First come the block producers of the child's epoch. If the end of the epoch is
+// overdue, the next epoch's block producers follow (nearcore lib.rs:1109).
 func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -240,8 +239,8 @@ func (m *Manager) partCounts() (data, total int) {
 	return primitives.ChunkPartCounts(int(m.configs.ForVersion(m.configs.genesisPV).NumBlockProducerSeats))
 }
 
-// PartOwner returns the account that stores and forwards the parts with this number, in all chunks
-// of an epoch.
+// PartOwner returns the account that stores and forwards the parts with this number. It is the same
+// for all chunks of an epoch.
 func (m *Manager) PartOwner(id primitives.EpochID, part uint64) (primitives.AccountID, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {

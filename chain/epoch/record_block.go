@@ -9,7 +9,7 @@ import (
 
 // BlockInfoFromHeader returns the BlockInfo of a block. lastFinalized is the height of the block's
 // last final block, or the height of the genesis if there is none yet. RecordBlockInfo sets the
-// fields that do not come from the header.
+// remaining fields.
 func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Height) *BlockInfo {
 	return &BlockInfo{
 		Hash: h.Hash(), Height: h.Height, LastFinalizedHeight: lastFinalized, LastFinalBlockHash: h.LastFinalBlock,
@@ -20,11 +20,11 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 }
 
 // RecordBlockInfo adds a block whose parent is recorded (nearcore lib.rs:880). It sets the block's
-// epoch fields and ChunkProducers, and returns the Changes to persist. The Changes are empty if the
-// block was recorded before and is still in the cache; callers must not record older blocks again.
-// rngSeed is the header's random_value.
+// epoch fields and ChunkProducers, and returns the Changes to persist. rngSeed is the header's
+// random_value. The Changes are empty if the block was recorded before and is still in the cache.
+// Callers must not record older blocks again.
 //
-// If the caller cannot persist the Changes, it must pass them to Forget. On an error nothing was
+// If the caller cannot persist the Changes, it must pass them to Forget. After an error nothing was
 // recorded. Errors: ErrBlockInfo, ErrMissingBlock, errors at the end of an epoch.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
 	if block.Hash.IsZero() {
@@ -57,14 +57,15 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 	return changes, nil
 }
 
-// StartAt tells the Manager that it does not know the blocks below a height, and has no statistics
-// of them, because the chain starts at an epoch sync proof.
+// StartAt declares that the blocks below the height first are unknown and have no statistics,
+// because the chain starts at an epoch sync proof.
 func (m *Manager) StartAt(first primitives.Height) {
 	m.finalized = max(m.finalized, first-min(first, 1))
 }
 
-// Forget undoes the last RecordBlockInfo, whose Changes could not be persisted. The aggregator may
-// stay at the final block to which the call advanced it, because final blocks are on every branch.
+// Forget undoes the last RecordBlockInfo, whose Changes could not be persisted. The aggregator
+// stays at the final block to which that call advanced it. This is correct, because final blocks
+// are on every branch.
 func (m *Manager) Forget(c *Changes) {
 	if c.BlockInfo == nil {
 		return
@@ -75,8 +76,8 @@ func (m *Manager) Forget(c *Changes) {
 	}
 }
 
-// enterEpoch sets the block's epoch and that epoch's first block. It also checks the conditions on
-// which the statistics depend.
+// enterEpoch sets the block's epoch and the first block of that epoch. It also checks the
+// conditions that the statistics require.
 func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	prev, err := m.BlockInfo(block.PrevHash)
 	if err != nil {
@@ -90,7 +91,7 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 		return err
 	}
 	switch {
-	case prev.IsGenesis(): // the first block starts an epoch, which includes the genesis
+	case prev.IsGenesis(): // the first block after the genesis starts an epoch that includes the genesis
 		block.EpochID, block.EpochFirstBlock, changes.EpochStart = primitives.EpochID{}, block.Hash, true
 	case last:
 		if block.EpochID, err = m.nextEpochID(prev); err != nil {
@@ -111,8 +112,7 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 }
 
 // recordEffects ends the epoch if block is its last one, advances the aggregator to the last final
-// block, and sets the block's ChunkProducers. It ends the epoch first, because that may fail. (Even
-// if the aggregator had been advanced before such a failure, it would be correct.)
+// block, and sets the block's ChunkProducers. Ending the epoch may fail, so it comes first.
 func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
 	last, err := m.isLast(block)
 	if err != nil {
@@ -139,10 +139,10 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 	return nil
 }
 
-// aggregate returns the statistics of the epoch of the block hash, up to this block. It counts the
-// blocks since the last block in m.aggregator. If that block is on another fork or in another
-// epoch, and after a restart, it counts from the first block of the epoch on. If reuse is set, it
-// may change m.aggregator itself, and the caller must store the result there.
+// aggregate returns the statistics of the epoch of the block hash, up to this block. It continues
+// from m.aggregator if the last block of that is an ancestor in the same epoch. Otherwise, and
+// after a restart, it counts from the first block of the epoch on. If reuse is set, aggregate may
+// change m.aggregator itself, and the caller must store the result there.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {
@@ -186,8 +186,8 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		if err != nil {
 			return nil, err
 		}
-		// The assignment was drawn when the block was validated. It is in the cache, unless many
-		// blocks were validated since; then it is drawn again.
+		// The assignment was drawn when the block was validated. It is still in the cache unless
+		// many blocks were validated since. Otherwise draw it again.
 		height := s.parent.Height + 1
 		assignment, drawn := m.samples.get(sampleKey{head.EpochID, height})
 		if !drawn {

@@ -12,8 +12,8 @@ const (
 	nanosPerSecond = 1_000_000_000
 )
 
-// RewardCalculator computes the rewards of an epoch (nearcore reward_calculator.rs). Its fields
-// follow from the genesis.
+// RewardCalculator computes the rewards of an epoch (nearcore reward_calculator.rs). The genesis
+// determines its fields.
 type RewardCalculator struct {
 	ProtocolRewardRate      Ratio // the treasury's share
 	ProtocolTreasuryAccount primitives.AccountID
@@ -30,28 +30,28 @@ func newRewardCalculator(g *GenesisParams) RewardCalculator {
 
 // rewardInput is the input of an epoch's rewards.
 type rewardInput struct {
-	info        *EpochInfo       // of the epoch
+	info        *EpochInfo       // of the epoch whose rewards are computed
 	stats       []ValidatorStats // by validator ID
-	excluded    []bool           // by validator ID: kicked out for performance, so without a reward and not listed
+	excluded    []bool           // by validator ID: kicked out for performance; gets no reward and is not listed
 	totalSupply primitives.Balance
 	duration    uint64 // nanoseconds
 	onlineMin   Ratio
 	onlineMax   Ratio
-	// cutoff is a percentage of endorsements: a validator with at least this percentage gets credit
-	// for all endorsements, one with less gets credit for none. If it is negative, there is no
-	// cutoff.
+	// cutoff is a percentage of endorsements. A validator with at least this percentage gets credit
+	// for all endorsements, and one with less for none. A negative cutoff has no effect.
 	cutoff    int
 	inflation Ratio
 }
 
-// calculate returns the rewards and the minted amount. The latter is the sum of the rewards, with
-// two exceptions. If the treasury is a validator, only its validator reward is listed, but minted
-// includes both of its rewards. If all validators are excluded, the treasury's reward is listed,
-// but minted is 0.
+// calculate returns the rewards and the minted amount. The minted amount is the sum of the rewards,
+// with two exceptions. If the treasury is a validator, only its validator reward is listed, but
+// minted includes both of its rewards. If all validators are excluded, the treasury's reward is
+// listed, but minted is 0.
 func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance],
 	minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
-	// Inflation per year times the duration, with one division (nearcore: U256).
+	// issue is the inflation per year times the duration, with one division at the end (nearcore:
+	// U256).
 	issue := bigMul(bigUint(uint64(in.inflation.Num)), in.totalSupply.Big(), bigUint(in.duration))
 	issue.Quo(issue, bigMul(bigUint(rc.SecondsPerYear), bigUint(uint64(in.inflation.Den)), bigUint(nanosPerSecond)))
 	treasury := bigMul(issue, bigUint(uint64(rc.ProtocolRewardRate.Num)))
@@ -64,7 +64,7 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	}
 	rewards.Set(rc.ProtocolTreasuryAccount, treasuryReward)
 	minted = treasuryReward
-	total, ok := sumStakes(in.info.Validators) // including the excluded validators, whose shares are not paid
+	total, ok := sumStakes(in.info.Validators) // includes excluded validators; their shares are not paid
 	if !ok {
 		return nil, minted, overflow("stakes")
 	}
@@ -90,8 +90,8 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	return rewards, minted, nil
 }
 
-// validatorReward returns pool*stake/total, scaled by the online ratio: 0 at onlineMin, 1 at
-// onlineMax. Each of the two divisions rounds down, in this order.
+// validatorReward returns pool*stake/total, scaled by the online ratio: by 0 at onlineMin and by 1
+// at onlineMax. The stake division comes first. Both divisions round down.
 func (in *rewardInput) validatorReward(id int, pool, total *big.Int) *big.Int {
 	s := &in.stats[id]
 	num, den := s.onlineRatio(in.cutoff)

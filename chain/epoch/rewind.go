@@ -17,12 +17,12 @@ func (m *Manager) Mark() Mark {
 	return k
 }
 
-// Rewind restores the state of a Mark, which remains valid. gone are the blocks that were recorded
-// since; the store no longer has them.
+// Rewind restores the state of a Mark. The Mark remains valid. gone are the blocks that were
+// recorded after the Mark and are no longer in the store.
 func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	for _, hash := range gone {
 		m.blocks.drop(hash)
-		m.epochs.drop(hash) // if the block was the last of its epoch
+		m.epochs.drop(hash) // also an epoch ID if the block was the last of its epoch
 	}
 	m.aggregator, m.finalized = nil, to.finalized
 	if to.aggregator != nil {
@@ -34,7 +34,7 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 const childCacheSize = 64
 
 // Child returns a Manager for a chain that continues independently from a Mark. store must contain
-// the rows up to there.
+// the rows up to the Mark.
 func (m *Manager) Child(store Store, at Mark) *Manager {
 	c := &Manager{
 		kickout: m.kickout, lists: newCache[primitives.Hash, []shardBlacklist](listCacheSize),

@@ -9,13 +9,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// selectionInput is the data about epoch T+2 at the end of epoch T.
+// selectionInput is the input for selecting T+2's validators at the end of T.
 type selectionInput struct {
 	config         *Config // of T+2
 	seed           primitives.Hash
 	prev           *EpochInfo                            // of T+1
 	proposals      AccountMap[primitives.ValidatorStake] // the latest proposal of each account in T
-	kickout        AccountMap[KickoutReason]             // validators that get no seat are added
+	kickout        AccountMap[KickoutReason]             // validators that get no seat are added to it
 	reward         AccountMap[primitives.Balance]        // of T
 	minted         primitives.Balance                    // in T
 	version        primitives.ProtocolVersion            // of T+2
@@ -26,7 +26,7 @@ type selectionInput struct {
 
 // proposalsToEpochInfo selects the validators of T+2 and their roles (nearcore
 // validator_selection.rs:166). It returns ErrNotEnoughValidators if there are fewer chunk producers
-// than one shard needs; then T+1's validators should stay.
+// than one shard needs. In that case the caller should keep T+1's validators.
 func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	out := &EpochInfo{
 		EpochHeight: in.prev.EpochHeight + 1, ValidatorReward: in.reward, MintedAmount: in.minted,
@@ -50,7 +50,8 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 		}
 	}
 
-	// Each role takes the first of the same ordered candidates, so ascending IDs are in that order.
+	// Each role takes a prefix of the same ordered candidates. So ascending IDs are in the order of
+	// the candidates.
 	out.Validators = candidates[:roles.seated():roles.seated()]
 	for id, v := range out.Validators {
 		out.ValidatorIndex = append(out.ValidatorIndex, AccountEntry[ValidatorID]{v.AccountID, ValidatorID(id)})
@@ -78,9 +79,9 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	return out, out.initSamplers()
 }
 
-// applyEpochUpdate merges the proposals of T with the validators of T+1, removes those that were
-// kicked out, and adds the rewards. It sets each account's stake in out.StakeChange, and returns
-// the candidates in the order of compareStakes.
+// applyEpochUpdate merges the proposals of T with the validators of T+1, removes kicked out
+// validators, and adds rewards to stakes. It sets each account's stake in out.StakeChange. It
+// returns the candidates in the order of compareStakes.
 func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.ValidatorStake, error) {
 	var byAccount AccountMap[primitives.ValidatorStake]
 	for _, p := range in.proposals {
@@ -89,7 +90,7 @@ func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.Validato
 			continue
 		}
 		if k, ok := in.prev.ValidatorKickout.Get(p.Account); ok && k.Kind == ProtocolVersionTooOld {
-			continue // may not return at once, and has no entry in StakeChange
+			continue // may not return in T+2, and has no entry in StakeChange
 		}
 		out.StakeChange.Set(p.Account, p.Value.Stake)
 		byAccount.Set(p.Account, p.Value)
@@ -126,8 +127,8 @@ func compareStakes(a, b primitives.ValidatorStake) int {
 	return strings.Compare(string(a.AccountID), string(b.AccountID))
 }
 
-// validatorRoles contains how many of the ordered candidates get each role, and the least stake
-// that would have sufficed for a seat.
+// validatorRoles contains how many of the ordered candidates get each role, and the minimum stake
+// for a seat.
 type validatorRoles struct {
 	chunkProducers, blockProducers, chunkValidators int
 	threshold                                       primitives.Balance
@@ -159,11 +160,11 @@ func selectRoles(c *Config, candidates []primitives.ValidatorStake) (r validator
 	return r, nil
 }
 
-// selectValidators takes candidates in order, as long as there are seats and the candidate's share
-// of the sum of stakes up to and including its own exceeds minRatio. It returns their number and
-// the threshold. If all seats are taken, the threshold is the stake of the last selected candidate
-// plus one. Otherwise it is the stake that would satisfy the ratio: ceil(ratio*sum/(1-ratio))
-// (nearcore validator_selection.rs:357).
+// selectValidators takes candidates in order while there are seats, and while the candidate's stake
+// exceeds minRatio of the sum of all stakes up to and including its own. It returns their number
+// and the threshold. If all seats are taken, the threshold is the stake of the last selected
+// candidate plus one. Otherwise it is the stake that would satisfy the ratio:
+// ceil(ratio*sum/(1-ratio)) (nearcore validator_selection.rs:357).
 func selectValidators(candidates []primitives.ValidatorStake, seats uint64,
 	minRatio Ratio) (n int, threshold primitives.Balance, err error) {
 	num, den := big.NewInt(int64(minRatio.Num)), big.NewInt(int64(minRatio.Den))

@@ -17,7 +17,8 @@ func (m *Manager) ShardLayoutFromPrev(parent primitives.Hash) (primitives.ShardL
 	return m.ShardLayout(id)
 }
 
-// IsReshardingBoundary returns whether a child of parent has another layout than parent.
+// IsReshardingBoundary returns whether the layout of parent's children differs from parent's
+// layout.
 func (m *Manager) IsReshardingBoundary(parent primitives.Hash) (bool, error) {
 	last, err := m.IsNextBlockEpochStart(parent)
 	if err != nil || !last {
@@ -40,9 +41,9 @@ func (m *Manager) epochLayout(hash primitives.Hash) (primitives.ShardLayout, err
 	return m.ShardLayout(id)
 }
 
-// PrevShard returns the layout of parent, and the shard in it that contained the accounts of a
-// child block's shard. This is the child block's shard itself unless the layout changes (nearcore
-// adapter.rs get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
+// PrevShard returns parent's layout and the shard in it that contained the accounts of a shard of
+// parent's children. It is the same shard unless the layout changes (nearcore adapter.rs
+// get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
 func (m *Manager) PrevShard(parent primitives.Hash,
 	shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
@@ -68,8 +69,8 @@ func (m *Manager) PrevShard(parent primitives.Hash,
 	return layout, shard, index, err
 }
 
-// WillShardLayoutChange returns whether the epoch after that of a child of parent has another
-// layout.
+// WillShardLayoutChange returns whether the layout changes at the end of the epoch of parent's
+// children.
 func (m *Manager) WillShardLayoutChange(parent primitives.Hash) (bool, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
 	if err != nil {
@@ -95,9 +96,10 @@ func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.Acco
 	return slices.Contains(producers, account), err
 }
 
-// CaresAboutShardNextEpoch returns whether an account is a chunk producer of a shard, or of one of
-// its children after a split, in the epoch after that of a child of parent. shard is in the layout
-// of the child's epoch. The result is false for a shard that no longer exists in the next epoch.
+// CaresAboutShardNextEpoch returns whether an account is a chunk producer of a shard in the epoch
+// after that of parent's children. After a split, being a chunk producer of one of the shard's
+// children counts. shard is in the layout of parent's children. The result is false for a shard
+// that does not exist in the next epoch.
 func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID,
 	shard primitives.ShardID) (bool, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
@@ -124,8 +126,9 @@ func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primi
 	return false, nil
 }
 
-// CanReshard returns whether a split may be decided in the epoch of a recorded block: the last
-// change of the layout, including that of the next epoch, must be at least minEpochs epochs ago.
+// CanReshard returns whether a split may be decided in the epoch of a recorded block. At least
+// minEpochs epochs must have passed since the last change of the layout. A change in the next epoch
+// counts.
 func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, error) {
 	id, err := m.NextEpochID(hash)
 	if err != nil {
@@ -168,8 +171,8 @@ type ProposedSplit struct {
 }
 
 // ShardSplit returns the shard_split for the header of a block with this height, parent, last final
-// block and chunk headers, including those that are not new (nearcore
-// chain/chain/src/validate.rs:193). It returns nil if no shard is split.
+// block and chunk headers (nearcore chain/chain/src/validate.rs:193). chunks includes the headers
+// that are not new. It returns nil if no shard is split.
 func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash,
 	chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
 	last, err := m.IsProducedBlockLastInEpoch(height, parent, lastFinal)
@@ -201,10 +204,10 @@ func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primiti
 	return &primitives.ShardSplit{ShardID: p.ShardID, Boundary: p.Split.Boundary}, nil
 }
 
-// PickShardToSplit returns the proposal that is accepted: the first one in the order of
-// ForceSplitShards, or, if none is of these shards, the one with the most memory, and among equals
-// the one with the highest shard ID. Valid chunks contain no proposals for blocked shards. ok is
-// false if there are no proposals.
+// PickShardToSplit returns the accepted proposal. It is the first proposal in the order of
+// ForceSplitShards. If there is none for these shards, it is the proposal with the most memory, and
+// among equals the one with the highest shard ID. Valid chunks contain no proposals for blocked
+// shards. ok is false if there are no proposals.
 func PickShardToSplit(proposed []ProposedSplit, c *DynamicResharding) (best ProposedSplit, ok bool) {
 	for _, forced := range c.ForceSplitShards {
 		for _, p := range proposed {

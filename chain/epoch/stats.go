@@ -10,7 +10,7 @@ import (
 // produced.
 type Stats struct{ Produced, Expected uint64 }
 
-// LessThan returns whether the validator produced less than percent of what was expected. It is
+// LessThan returns whether the validator produced less than percent of the expected number. It is
 // false if nothing was expected.
 func (s Stats) LessThan(percent uint8) bool { return s.Produced*100 < uint64(percent)*s.Expected }
 
@@ -56,10 +56,10 @@ func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements as an
+// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, as an
 // unreduced fraction (nearcore validator_stats.rs:17). It leaves out kinds of which none were
-// expected; if it leaves out all, the ratio is 0/1. cutoff is a percentage: endorsements count as 0
-// below it and as 1 otherwise. A negative cutoff has no effect.
+// expected. If it leaves out all, the ratio is 0/1. cutoff is a percentage of endorsements: below
+// it they count as 0, from it on as 1. A negative cutoff has no effect.
 func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 	endorsement := v.Endorsement
 	if cutoff >= 0 && endorsement.Expected > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// EpochSummary contains the results of an epoch, for the validators query of past epochs (nearcore
+// EpochSummary contains the results of an epoch, for validators queries about past epochs (nearcore
 // core/primitives/src/epoch_manager.rs EpochSummary). No hash covers it, so it may differ between
 // nodes.
 type EpochSummary struct {
@@ -49,10 +49,11 @@ func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 }
 
 // voteOnVersion returns the protocol version of T+2. T's block producers vote by the version in
-// their latest block. The result is the version with the most stake, provided that its stake
-// exceeds the threshold's share of the stake of all of T's block producers. Otherwise the result is
-// T+1's version (nearcore lib.rs:544). config and version are those of T+1. Of two versions with
-// equal stake, which cannot both reach a threshold of one half or more, the higher one is taken.
+// their latest block. The version with the most stake is the result if its stake exceeds the
+// threshold's share of the stake of all of T's block producers. Otherwise the result is T+1's
+// version (nearcore lib.rs:544). config and version are those of T+1. Of two versions with equal
+// stake, the higher one is taken. Two such versions cannot both reach a threshold of one half or
+// more.
 func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo,
 	a *Aggregator) (primitives.ProtocolVersion, error) {
 	var total primitives.Balance
@@ -60,7 +61,7 @@ func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *Epo
 	for _, id := range info.BlockProducers {
 		if !seen[id] {
 			seen[id] = true
-			total = total.SaturatingAdd(info.Validators[id].Stake) // the sum of all stakes does not overflow
+			total = total.SaturatingAdd(info.Validators[id].Stake) // no overflow: the sum of all stakes fits
 		}
 	}
 	stakes := map[primitives.ProtocolVersion]primitives.Balance{}

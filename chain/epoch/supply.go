@@ -7,8 +7,8 @@ import (
 )
 
 // StakeInfo returns the input for updating the validators' accounts in the first block of an epoch.
-// lastBlock is the last block of the epoch before. stakes contains, for each account, its largest
-// stake in the three epochs that are known; that much stays locked. rewards are those of the epoch
+// lastBlock is the last block of the previous epoch. stakes contains, for each account, its largest
+// stake in the three known epochs; this amount stays locked. rewards are the rewards of the epoch
 // that ended (nearcore lib.rs:1269).
 func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountMap[primitives.Balance], err error) {
 	id, err := m.EpochID(lastBlock)
@@ -29,7 +29,7 @@ func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountM
 				stakes.Set(c.Account, c.Value)
 			}
 		}
-		rewards = info.ValidatorReward // those of the last epoch are returned
+		rewards = info.ValidatorReward // only the rewards in the last info are returned
 	}
 	return stakes, rewards, nil
 }
@@ -48,8 +48,8 @@ func (m *Manager) MinimumStake(parent primitives.Hash) (primitives.Balance, erro
 	return stake, nil
 }
 
-// MintedAmount returns the amount that is minted in a child of parent: if parent is the last block
-// of an epoch, the rewards of that epoch, otherwise 0.
+// MintedAmount returns the amount minted in a child of parent: the rewards of parent's epoch if
+// parent is its last block, otherwise 0.
 func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, error) {
 	last, err := m.IsNextBlockEpochStart(parent)
 	if err != nil || !last {
@@ -63,9 +63,9 @@ func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, erro
 }
 
 // EpochSyncDataHash returns epoch_sync_data_hash for the header of a child of parent. Only the
-// first block of an epoch has it; for other blocks the result is nil. It covers the data that a
-// node needs to start in that epoch (nearcore chain/epoch-manager/src/adapter.rs:107). In the first
-// epochs, a placeholder replaces blocks before the genesis.
+// first block of an epoch has this field; for other blocks the result is nil. The hash covers the
+// data that a node needs to start in that epoch (nearcore chain/epoch-manager/src/adapter.rs:107).
+// In the first epochs, the placeholder stands for blocks before the genesis.
 func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, error) {
 	last, err := m.BlockInfo(parent)
 	if err != nil {
@@ -74,8 +74,8 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	if ends, err := m.isLast(last); err != nil || !ends {
 		return nil, err
 	}
-	// The hash covers some hundred KiB and is requested again for each block that claims to be the
-	// first of an epoch, so it is cached.
+	// The hash covers some hundred KiB. It is requested for each block that claims to be the first
+	// of an epoch, so it is cached.
 	if h, ok := m.syncData.get(parent); ok {
 		return &h, nil
 	}
@@ -103,7 +103,7 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	return &h, nil
 }
 
-// TotalSupply returns the total_supply of a header: that of the parent, plus minted, minus the sum
+// TotalSupply returns the total_supply of a header: prev (the parent's), plus minted, minus the sum
 // of burnt. Errors: primitives.ErrOverflow.
 func TotalSupply(prev, minted primitives.Balance, burnt []primitives.Balance) (primitives.Balance, error) {
 	supply, ok := prev.Add(minted)

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// UpgradeVote is a protocol version, and the time from which on validators vote for it.
+// UpgradeVote is a protocol version and the time from which validators vote for it.
 type UpgradeVote struct {
-	From    int64 // seconds since 1970
+	From    int64 // time in seconds since 1970
 	Version primitives.ProtocolVersion
 }
 
@@ -18,10 +18,10 @@ type UpgradeVote struct {
 // immutable and safe for concurrent use.
 type UpgradeSchedule struct {
 	newest primitives.ProtocolVersion // the newest version that this program supports
-	votes  []UpgradeVote              // ascending; empty: vote for newest at any time
+	votes  []UpgradeVote              // ascending; empty: always vote for newest
 }
 
-// The dates of the public networks, at 00:00 UTC (near-primitives 0.38.0 src/version.rs:58).
+// Upgrade dates of the public networks, at 00:00 UTC (near-primitives 0.38.0 src/version.rs:58).
 var (
 	mainnetUpgrades = []UpgradeVote{{1_793_750_400, 87}, {1_793_923_200, 88}} // 2026-11-04, 2026-11-06
 	testnetUpgrades = []UpgradeVote{{1_790_121_600, 87}, {1_792_540_800, 88}} // 2026-09-23, 2026-10-21
@@ -29,7 +29,7 @@ var (
 
 // NewUpgradeSchedule returns the schedule of a chain for a program whose newest version is newest.
 // For mainnet and testnet it contains the dates of the versions up to newest. On other chains the
-// program votes for newest at any time.
+// program always votes for newest.
 func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *UpgradeSchedule {
 	s := &UpgradeSchedule{newest: newest}
 	switch chainID {
@@ -42,9 +42,9 @@ func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *Upgr
 	return s
 }
 
-// UpgradeScheduleOf returns a schedule with these votes. Their dates must ascend, their versions
-// must ascend by one, and the last version must be newest. Without votes, the program votes for
-// newest at any time. Errors: ErrConfig.
+// UpgradeScheduleOf returns a schedule with the given votes. Their dates must ascend, their
+// versions must ascend by one, and the last version must be newest. Without votes, the program
+// always votes for newest. Errors: ErrConfig.
 func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (*UpgradeSchedule, error) {
 	for i, v := range votes {
 		if i > 0 && v.From <= votes[i-1].From {
@@ -60,15 +60,14 @@ func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (
 	return &UpgradeSchedule{newest, slices.Clone(votes)}, nil
 }
 
-// Votes returns the votes in ascending order. If there are none, the program votes for newest at
-// any time.
+// Votes returns the votes in ascending order. If it is empty, the program always votes for newest.
 func (s *UpgradeSchedule) Votes() []UpgradeVote { return slices.Clone(s.votes) }
 
-// Vote returns the version to vote for at the time now, in ns since 1970, in an epoch whose next
-// epoch has the version next. The result is the lowest version above next whose date has come, so
-// that versions are voted for one after the other even if their dates are close. If there is no
-// such version, the result is the last version whose date has come, or next before the first date.
-// If next is newest or higher, the result is newest.
+// Vote returns the version to vote for at the time now, in ns since 1970. next is the version of
+// the next epoch. The result is the lowest version above next whose date has come, so that versions
+// are voted for one by one even if their dates are close. If there is no such version, the result
+// is the last version whose date has come, or next before the first date. If next is newest or
+// higher, the result is newest.
 func (s *UpgradeSchedule) Vote(now uint64, next primitives.ProtocolVersion) primitives.ProtocolVersion {
 	if next >= s.newest || len(s.votes) == 0 {
 		return s.newest

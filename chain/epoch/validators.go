@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// CurrentValidator is a validator of the epoch in the validators query (nearcore views.rs
-// CurrentEpochValidatorInfo). The entries of the PerShard lists belong to the entries of Shards or
-// ShardsEndorsed, which ascend.
+// CurrentValidator is a validator of the queried epoch in the validators query (nearcore views.rs
+// CurrentEpochValidatorInfo). Entry i of a PerShard list belongs to entry i of Shards or
+// ShardsEndorsed. Both of these ascend.
 type CurrentValidator struct {
 	primitives.ValidatorStake
 	Blocks                       Stats
@@ -33,9 +33,9 @@ type NextValidator struct {
 type ValidatorInfo struct {
 	CurrentValidators []CurrentValidator
 	NextValidators    []NextValidator
-	CurrentProposals  []primitives.ValidatorStake // the latest proposal of each account, by account
-	// PrevEpochKickout contains the validators that were kicked out in the epoch before and have no
-	// seat in the next epoch.
+	CurrentProposals  []primitives.ValidatorStake // latest proposal of each account, sorted by account
+	// PrevEpochKickout contains the validators that were kicked out in the previous epoch and have
+	// no seat in the next epoch.
 	PrevEpochKickout             AccountMap[KickoutReason]
 	ValidatorRewardPaidPrevEpoch AccountMap[primitives.Balance]
 	EpochStartHeight             primitives.Height
@@ -43,7 +43,7 @@ type ValidatorInfo struct {
 }
 
 // ValidatorInfoOfBlock returns the validators query for the epoch of a block, as of this block. The
-// epoch has not ended.
+// epoch must not have ended.
 func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 }
 
 // ValidatorInfoOfEpoch returns the validators query for an epoch that has ended. As in nearcore, it
-// has no statistics for single shards: Shards are the assigned shards, with counts of zero, and
+// has no statistics by shard: Shards are the assigned shards, with counts of zero, and
 // ShardsEndorsed is empty. Errors: ErrEpochOutOfBounds if the epoch has not ended.
 func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, error) {
 	info, err := m.EpochInfo(id)

@@ -11,8 +11,8 @@ import (
 
 // Bounds of a Chain.
 const (
-	// MaxEquivocating is the number of headers of one height that are stored. If the caller has a
-	// child of a further header, that header is stored too, up to MaxNamed of one height.
+	// MaxEquivocating is the number of headers of one height that are stored. Further headers of
+	// that height are stored only if the caller has a child of them, up to MaxNamed in total.
 	MaxEquivocating = 2
 	MaxNamed        = 8
 	// MaxUnfinal is the number of headers above the final one that are stored.
@@ -34,9 +34,9 @@ type Options struct {
 	Params  *epoch.GenesisParams
 	Configs *epoch.Configs
 	Store   Store
-	Head    primitives.Hash // the head in Store if that has rows; zero: a new chain from Genesis
-	// Floor is the first header in Store, if Store started from an epoch sync proof; this header
-	// counts as final. It is zero if Store started from the genesis.
+	Head    primitives.Hash // the head, if Store has rows; zero: start a new chain from Genesis
+	// Floor is the first header in Store if Store started from an epoch sync proof. This header
+	// counts as final. Floor is zero if Store started from the genesis.
 	Floor Ref
 	// MaxHeightJump is the largest number of heights that a header may be above the head; 0 means
 	// no limit.
@@ -64,13 +64,13 @@ type Chain struct {
 	epochs  *epoch.Manager
 	head    *Row
 	final   Ref
-	heights map[primitives.Height][]primitives.Hash // headers above the final one
+	heights map[primitives.Height][]primitives.Hash // hashes of the headers above the final one
 	unfinal int
 }
 
 // New creates a chain that starts from the genesis, or resumes the chain in the store
-// (Options.Head). In a resumed chain, of the headers from before, only those on the head's branch
-// count against the bounds.
+// (Options.Head). In a resumed chain, headers that were stored before count against the bounds only
+// if they are on the head's branch.
 func New(o Options) (*Chain, error) {
 	m, err := epoch.NewManager(o.Params, o.Configs, rows{o.Store})
 	if err != nil {
@@ -127,9 +127,9 @@ func (c *Chain) Final() Ref { return c.final }
 func (c *Chain) Epochs() *epoch.Manager { return c.epochs }
 
 // Add validates and stores a header. named says that the caller has a child of the header, for
-// example in the same response. now is the time in ns since 1970. A header's timestamp may be at
-// most chain.AcceptableTimeDifference after now (nearcore chain/chain/src/chain.rs:876); if now is
-// 0, this is not checked. On an error the Chain is unchanged.
+// example in the same response. now is the time in ns since 1970. A header's timestamp must not
+// exceed now by more than chain.AcceptableTimeDifference (nearcore chain/chain/src/chain.rs:876).
+// If now is 0, the timestamp is not checked. On an error the Chain is unchanged.
 func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added, err error) {
 	hash := h.Hash()
 	known, err := c.o.Store.Row(hash)
@@ -146,7 +146,7 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	if err != nil {
 		return a, err
 	}
-	if h.Height <= parent.Header.Height { // checked before its producer is looked up
+	if h.Height <= parent.Header.Height { // checked before the lookup of its producer
 		return a, chain.InvalidBlockHeight
 	}
 	if err := c.checkDescends(parent); err != nil {
@@ -205,7 +205,7 @@ func (c *Chain) index(h *primitives.BlockHeader) {
 	c.unfinal++
 }
 
-// prune removes the heights at or below the final header from the bounds.
+// prune stops counting the heights at or below the final header against the bounds.
 func (c *Chain) prune() {
 	for height, list := range c.heights {
 		if height <= c.final.Height {
@@ -231,7 +231,7 @@ func (c *Chain) checkDescends(at *Row) (err error) {
 	return nil
 }
 
-// finalOf returns the last final header as of a header.
+// finalOf returns the last final header on the branch of a header.
 func (c *Chain) finalOf(r *Row) Ref {
 	if r.Header.LastFinalBlock.IsZero() {
 		return Ref{c.o.Genesis.Hash(), c.o.Genesis.Height}

@@ -14,7 +14,7 @@
 //	source  nearcore chain/chain/src/chain.rs sync_block_headers, validate_header
 //
 // Some data cannot be checked without the body: chunk headers and all roots over them, the random
-// value, gas price and supply, the shard to split, the endorsements of chunks. But the next valid
-// header contains approvals of more than two thirds of the stake, and blocks are validated in full
-// when their bodies arrive.
+// value, gas price, supply, the shard to split, and chunk endorsements. But the next valid header
+// contains approvals of the header by more than two thirds of the stake. Blocks are validated in
+// full when their bodies arrive.
 package headerchain

@@ -14,23 +14,24 @@ import (
 // ErrProof means that an epoch sync proof is invalid. Its sender is at fault.
 var ErrProof = errors.New("header chain: invalid epoch sync proof")
 
-// EpochProof proves that a chain extends from its genesis to the first block of an epoch. The proof
-// contains, for each epoch, the last final block, which the epoch's block producers have endorsed
-// and which contains the hash of the next epoch's producers (nearcore
-// core/primitives/src/epoch_sync.rs EpochSyncProofV1). It supports headers of the current versions.
+// EpochProof proves that a chain extends from its genesis to the first block of an epoch. For each
+// epoch, the proof contains the last final block. The epoch's block producers endorsed this block,
+// and it contains the hash of the next epoch's producers (nearcore
+// core/primitives/src/epoch_sync.rs EpochSyncProofV1). Only headers of the current versions are
+// supported.
 type EpochProof struct {
 	Epochs  []ProvenEpoch // from the second epoch after the genesis to the epoch in which the node starts
 	Last    LastEpoch     // the epoch before the one in which the node starts
 	Current CurrentEpoch
 }
 
-// ProvenEpoch is one epoch of a proof. Its producers are proven by the entry of the epoch before.
-// They have endorsed Final, the epoch's last final block.
+// ProvenEpoch is one epoch of a proof. The previous epoch's entry proves its Producers. They
+// endorsed Final, the epoch's last final block.
 type ProvenEpoch struct {
 	Producers    []primitives.ValidatorStake
 	Versioned    bool // the hash of the producers includes a version tag
 	Final        *primitives.BlockHeader
-	Endorsements []primitives.Signature // endorsements of Final, by producer; empty: has not endorsed
+	Endorsements []primitives.Signature // endorsements of Final, by producer; empty: no endorsement
 }
 
 // LastEpoch contains the data whose hash is the epoch sync data hash in the first header of the
@@ -116,8 +117,8 @@ func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 }
 
 // Verify verifies a proof for the chain with this genesis. producers are the distinct block
-// producers of the second epoch, in order (nearcore chain/client/src/sync/epoch.rs:315). It does
-// not check whether the proof is recent. Errors: ErrProof.
+// producers of the second epoch, in order (nearcore chain/client/src/sync/epoch.rs:315). Verify
+// does not check that the proof is recent. Errors: ErrProof.
 func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(p.Epochs) < 2 {
 		return fmt.Errorf("%w: it has %d epochs", ErrProof, len(p.Epochs))
@@ -206,7 +207,7 @@ type Start struct {
 		ID   primitives.EpochID
 		Info *epoch.EpochInfo
 	} // the epoch before the head's, the head's, and the next
-	Before *epoch.BlockInfo // of the first block of the epoch before the head's; its header is unknown
+	Before *epoch.BlockInfo // of the first block of the epoch before the head's epoch; that block's header is unknown
 }
 
 // Jump verifies a proof and restarts the chain from it. On an error the Chain is unchanged. Errors:
@@ -223,7 +224,7 @@ func (c *Chain) Jump(p *EpochProof) error {
 }
 
 // Proving returns a function that verifies a proof. The function checks thousands of signatures. It
-// does not use the Chain, so it may run concurrently with it. Errors: ErrOld.
+// does not use the Chain, so it may run concurrently with methods of the Chain. Errors: ErrOld.
 func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	if err := c.isOld(p); err != nil {
 		return nil, err
@@ -233,9 +234,9 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	return func() error { return p.Verify(genesis, producers, check) }, err
 }
 
-// isOld returns ErrOld if a proof cannot be used although it is not wrong. For example, a neard
-// early in its chain's fourth epoch sends a proof of only one epoch, which neard does not accept
-// either.
+// isOld returns ErrOld if a proof cannot be used although it may be valid. For example, a neard
+// early in its chain's fourth epoch sends a proof of only one epoch. neard does not accept such a
+// proof either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
 		return fmt.Errorf("%w: the epoch sync proof has %d epochs", ErrOld, len(p.Epochs))
@@ -280,7 +281,7 @@ func (p *EpochProof) Start() (*Start, error) {
 	if err := info.SetFirstChunkProducers(last.Next); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProof, err)
 	}
-	none := new(primitives.PartialMerkleTree) // no header is added to these two trees
+	none := new(primitives.PartialMerkleTree) // stays empty in these two rows: no header is added to their trees
 	s.Rows[0] = &Row{Header: cur.PrevPrev, Info: last.BeforeTheLast, Tree: none, Final: last.BeforeTheLast.LastFinalizedHeight}
 	s.Rows[1] = &Row{Header: cur.Prev, Info: last.End, Tree: none, Final: last.End.LastFinalizedHeight}
 	s.Rows[2] = &Row{Header: cur.First, Info: info, Tree: cur.Tree, Final: final}

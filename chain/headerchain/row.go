@@ -10,7 +10,7 @@ import (
 type Row struct {
 	Header *primitives.BlockHeader
 	Info   *epoch.BlockInfo
-	Tree   *primitives.PartialMerkleTree // over the blocks before it
+	Tree   *primitives.PartialMerkleTree // over the blocks before Header
 	// Final is the height of the block Header.LastFinalBlock, or the genesis height if that hash is
 	// zero.
 	Final primitives.Height
@@ -37,8 +37,8 @@ func (r *Row) DecodeBorsh(in *borsh.Reader) {
 	}
 }
 
-// Store stores rows. A method returns nil (or false) without an error if there is no value.
-// Returned values are shared and must not be changed.
+// Store stores rows. A method returns nil (or false) without an error for a missing value. Returned
+// values are shared and must not be changed.
 type Store interface {
 	Row(primitives.Hash) (*Row, error)
 	EpochInfo(primitives.EpochID) (*epoch.EpochInfo, error)
@@ -47,8 +47,8 @@ type Store interface {
 	// Put stores a header together with its epoch changes, atomically. head says that the header
 	// becomes the head.
 	Put(row *Row, changes *epoch.Changes, head bool) error
-	// Begin stores the initial state from a proof, atomically. The last row becomes the head; after
-	// a restart, the caller passes it as Options.Floor.
+	// Begin stores the initial state from a proof, atomically. The last row becomes the head. After
+	// a restart, the caller passes the last row as Options.Floor.
 	Begin(*Start) error
 	// Before returns Start.Before of the initial state, or nil if the store started from the
 	// genesis.

@@ -19,8 +19,8 @@ func (t *Tracker) checkForm(key primitives.ChunkKey, at *primitives.ChunkAnchor)
 	return nil
 }
 
-// placeOf returns the anchor of a chunk whose previous block prev is known. It returns nil if
-// messages about the chunk have no anchor.
+// placeOf returns the anchor of a chunk whose previous block prev is known, or nil if messages
+// about the chunk have no anchor.
 func (t *Tracker) placeOf(key primitives.ChunkKey, prev primitives.Hash) (*primitives.ChunkAnchor, error) {
 	if anchored, _ := t.chain.Anchored(key.EpochID); !anchored {
 		return nil, nil
@@ -33,7 +33,7 @@ func (t *Tracker) placeOf(key primitives.ChunkKey, prev primitives.Hash) (*primi
 }
 
 // producer returns the producer of a chunk. at is the anchor in the message, or nil if the message
-// has none; kind is the message kind for the counters. If the error is anchor.ErrEarly, producer
+// has none. kind is the message kind for the counters. With the error anchor.ErrEarly, producer
 // also returns the producer that the anchor determines, if the anchor is known.
 func (t *Tracker) producer(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor) (primitives.ValidatorStake, error) {
 	if at == nil {
@@ -45,9 +45,9 @@ func (t *Tracker) producer(kind string, key primitives.ChunkKey, at *primitives.
 }
 
 // checkPlace checks the anchor of a chunk's messages again, once the chunk's previous block is
-// known. The check when the messages arrived may have been weaker. If it were the only one, the
-// producer on an abandoned block could obtain an endorsement for a chunk on another block, and this
-// validator could then no longer endorse that block's real chunk.
+// known. The check on arrival may have been weaker. Without this second check, a producer on an
+// abandoned block could get an endorsement for a chunk on another block. This validator could then
+// no longer endorse the real chunk on that other block.
 func (t *Tracker) checkPlace(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
 	if at == nil {
 		return nil
@@ -68,16 +68,16 @@ type waiting struct {
 	ordinal uint64
 }
 
-// postpone queues a message that cannot be checked before its chunk's previous block is known. It
-// must be signed by the producer that the anchor determines or, if the anchor is unknown, by the
-// canonical producer of the height. The canonical producer is the right one unless heights were
-// skipped or a producer was replaced. If the message cannot be queued, postpone returns why.
+// postpone queues a message that cannot be checked before its chunk's previous block is known. The
+// producer that the anchor determines must have signed the message. If the anchor is unknown, the
+// canonical producer of the height must have signed it: this is the right producer unless heights
+// were skipped or a producer was replaced. If the message cannot be queued, postpone returns why.
 func (t *Tracker) postpone(ev Event, why error) error {
 	var at *primitives.ChunkAnchor
 	var key primitives.ChunkKey
 	var signed func(func([]byte))
 	var sig primitives.Signature
-	var keep func() Event // returns a copy that does not share memory with the frame, which may be longer
+	var keep func() Event // returns a copy without shared memory: the frame of the message may be longer
 	w, size := waiting{}, 0
 	switch m := ev.(type) {
 	case Part:
@@ -103,7 +103,7 @@ func (t *Tracker) postpone(ev Event, why error) error {
 		return why
 	}
 	if _, err := t.chain.Parent(at.PrevBlock); err == nil {
-		return why // the previous block is known, so waiting does not help
+		return why // the previous block is known, so waiting is pointless
 	}
 	p, _ := t.chain.ProducerAt(key, *at) // empty if the anchor is unknown
 	if p.AccountID == "" {

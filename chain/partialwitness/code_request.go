@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// distribute sends the witness of a chunk that this validator produced. First it sends the list of
-// called contracts to the validators that do not track the shard, so that they can request missing
-// code while the parts are in transit. Then it sends one part to each validator of the chunk,
-// including this node, and then deployed code to the other validators. If this validator is
-// assigned to the chunk, it endorses the chunk without validation, since it produced it (nearcore
-// partial_witness_actor.rs:205).
+// distribute sends the witness of a chunk that this validator produced (nearcore
+// partial_witness_actor.rs:205). First it sends the list of called contracts to the validators that
+// do not track the shard, so that they request missing code while the parts are in transit. Then it
+// sends one part to each validator of the chunk, including this node, and deployed code to the
+// other validators. If this validator is assigned to its own chunk, it endorses the chunk without
+// validation.
 func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	key := m.Witness.Key()
 	list, err := t.chain.Validators(key)
@@ -77,8 +77,8 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 }
 
 // deployReceivers returns the validators that receive deployed code: all validators of the epoch
-// that do not produce chunks of the shard, sorted by account id. Each of the first owners of them
-// owns one part.
+// that do not produce chunks of the shard, sorted by account id. The first `owners` of them own one
+// part each.
 func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitives.AccountID) (all []primitives.AccountID, owners int, err error) {
 	validators, err := t.chain.AllValidators(key.EpochID)
 	if err != nil {
@@ -94,17 +94,17 @@ func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitive
 }
 
 // accesses handles the list of contracts that a witness calls. It requests the contracts that this
-// node does not have, once for each witness, from the chunk's producer, which has them. neard
-// requests them from a random producer of the shard instead. If that producer does not have the
-// chunk's previous block yet, it does not answer, and neard does not retry. A node that tracks the
-// shard requests nothing, but stores the list in case validation reports missing code.
+// node lacks, once for each witness, from the chunk's producer. A node that tracks the shard
+// requests nothing. It stores the list in case validation reports missing code. neard instead
+// requests from a random producer of the shard. That producer does not answer if it lacks the
+// chunk's previous block, and neard does not retry.
 func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	a := ev.Accesses
 	id := idOf(a.Key, a.Anchor)
 	if err := t.checkForm(a.Key, a.Anchor); err != nil {
 		return out, err
 	}
-	if len(a.Contracts) > MaxRequested { // before the list is hashed for the signature
+	if len(a.Contracts) > MaxRequested { // checked before the list is hashed for the signature
 		return out, fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
 	}
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
@@ -120,7 +120,7 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	case t.accessLists.has(id):
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	// the list of this witness arrived before
+	// The list of this witness has arrived before.
 	if w, _, err := t.codeWaiter(id); err == nil && w.asked != nil {
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
@@ -139,7 +139,8 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	return t.requestCode(out, list, w), nil
 }
 
-// accessList is a list of called contracts with the chunk's producer, which has signed it.
+// accessList is a list of called contracts. producer is the chunk's producer, which signed the
+// list.
 type accessList struct {
 	*primitives.ContractAccesses
 	producer primitives.AccountID
@@ -159,15 +160,15 @@ func (t *Tracker) requestCode(out Out, a *accessList, w *pendingWitness) Out {
 	return out
 }
 
-// codeWait is a witness whose validation reported missing code, and that waits for it.
+// codeWait is a witness that waits for code. Its validation reported that the code is missing.
 type codeWait struct {
 	PendingWitness
 	pendingWitness
 }
 
-// waitForCode stores a witness whose validation reported missing code until the code arrives. This
-// happens if the witness was validated before its list of contracts arrived, or if this validator
-// has stopped tracking the shard.
+// waitForCode stores a witness until the code arrives that its validation reported as missing. Code
+// is missing if validation began before the list of contracts arrived, or if this validator has
+// stopped tracking the shard.
 func (t *Tracker) waitForCode(out Out, j PendingWitness) (Out, error) {
 	if j.again || j.Size > maxOrphan {
 		return out, nil
@@ -182,8 +183,8 @@ func (t *Tracker) waitForCode(out Out, j PendingWitness) (Out, error) {
 	return out, nil
 }
 
-// requestMissing requests the code that a stored witness needs. If all of it is cached, the witness
-// is emitted for validation again.
+// requestMissing requests the code that a stored witness needs. If all code is cached, it emits the
+// witness for validation instead.
 func (t *Tracker) requestMissing(out Out, a *accessList, l *codeWait) Out {
 	out = t.requestCode(out, a, &l.pendingWitness)
 	if !l.waiting {
@@ -200,8 +201,8 @@ func (t *Tracker) validateAgain(out Out, l *codeWait) Out {
 	return out
 }
 
-// codeWaiter returns the state of the witness that waits for code. The second result is nil if the
-// parts of the witness are still being collected.
+// codeWaiter returns the state of the witness that waits for code. The second result is nil while
+// parts of the witness are still missing.
 func (t *Tracker) codeWaiter(key chunkID) (*pendingWitness, *codeWait, error) {
 	if l, ok := t.codeWaits.get(key); ok {
 		return &l.pendingWitness, l, nil
@@ -210,8 +211,8 @@ func (t *Tracker) codeWaiter(key chunkID) (*pendingWitness, *codeWait, error) {
 	return w, nil, err
 }
 
-// askedFor returns the id of the witness whose code was requested from producer. Since responses
-// contain no anchor, several witnesses may have the response's key. Errors: ErrUnasked, ErrKnown.
+// askedFor returns the id of the witness whose code was requested from producer. Responses contain
+// no anchor, so a response's key may fit several witnesses. Errors: ErrUnasked, ErrKnown.
 func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountID) (chunkID, error) {
 	plain := chunkID{ChunkKey: key}
 	candidates := t.codeWaits.order
@@ -232,8 +233,9 @@ func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountI
 	return plain, fmt.Errorf("%w: contract code for shard %d at height %d", ErrUnasked, key.ShardID, key.HeightCreated)
 }
 
-// receiveCodeRequest answers a request of a validator that is assigned to the chunk, once for each
-// chunk and validator. It sends only contracts that the chunk's main transition called.
+// receiveCodeRequest answers a request of a validator that is assigned to the chunk. It answers
+// each validator once for each chunk. It sends only contracts that the chunk's main transition
+// called.
 func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	q := ev.Request
 	if _, err := t.assigned(q.Key, q.Requester); err != nil {
@@ -257,8 +259,8 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	return t.respond(out, who, ev)
 }
 
-// requestContent identifies requests with equal content. It allows answers to be reused, because
-// most validators of a chunk request the same contracts.
+// requestContent identifies requests with equal content. Most validators of a chunk request the
+// same contracts, so answers are reused.
 type requestContent struct {
 	key       primitives.ChunkKey
 	at        primitives.TransitionKey
@@ -305,8 +307,8 @@ func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 	return out, nil
 }
 
-// deferRequest stores a request until a block arrives. The number of requests of each validator is
-// bounded, so that no validator can evict the requests of others.
+// deferRequest stores a request until a block arrives. The number of stored requests of each
+// validator is bounded, so that no validator can evict the requests of others.
 func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	n := 0
 	for _, other := range t.earlyRequests.order {
@@ -321,9 +323,9 @@ func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	return nil
 }
 
-// receiveCode handles a ContractCodeResponse. It accepts only the producer from which the code was
-// requested, and exactly the requested contracts. While one response is decoded, others for the
-// same witness are ignored. So the sender is checked before decoding; otherwise an unsolicited
+// receiveCode handles a ContractCodeResponse. It accepts only the requested contracts, and only
+// from the producer to which the request went. While one response is decoded, others for the same
+// witness are ignored. Therefore the sender is checked before decoding. Otherwise an unsolicited
 // response could block the requested one.
 func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err error) {
 	if !t.chain.Relevant(a.Key) {
@@ -480,7 +482,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		return err
 	}, then: func(err error) (Out, error) {
 		if err == nil {
-			t.contracts.add(list) // the contracts are likely to be called soon
+			t.contracts.add(list) // contracts just deployed are likely to be called soon
 		}
 		return Out{Compile: codes}, err
 	}})

@@ -21,18 +21,18 @@ const (
 	MaxContracts = 64 << 20 // decompressed code in one response
 )
 
-// MaxDeployed is the maximum number of contracts that one chunk deploys. A receipt starts only as
-// long as the gas used is below the chunk's limit, which is 10^15 on every public network, and a
+// MaxDeployed is the maximum number of contracts that one chunk deploys. A receipt starts only
+// while the gas used is below the chunk's limit, which is 10^15 on every public network. A
 // deployment uses 184,765,750,000 gas. So there are at most 5,412 deployments before the last
-// receipt, and at most 100 in it. From protocol version 84 on a deployment uses 2*10^13 gas and a
-// receipt has at most 10 deployments, so the maximum is 60.
+// receipt, and at most 100 in the last receipt. From protocol version 84 on, a deployment uses
+// 2*10^13 gas and a receipt has at most 10 deployments, so the maximum is 60.
 const MaxDeployed = 5512
 
 // ErrCoding means that data cannot be decoded or exceeds a bound.
 var ErrCoding = errors.New("witness: invalid encoding")
 
 // packer returns encoders with levels close to those of nearcore: fast (1) for witnesses, better
-// (3) for code. The compressed bytes differ from nearcore's, but no node compares them.
+// (3) for code. The compressed bytes differ from nearcore's. No node compares compressed bytes.
 var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	for _, x := range []struct {
 		at    **zstd.Encoder
@@ -46,7 +46,7 @@ var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	return p
 })
 
-// Decoders with a bound for the length of their output.
+// Decoders that refuse output beyond a bound.
 var (
 	unpackWitness   = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxRaw) })
 	unpackContracts = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxContracts) })
@@ -54,7 +54,7 @@ var (
 )
 
 // within returns unpackQuick, whose bound is quickRaw bytes, if most is positive. Otherwise it
-// returns the result of all.
+// returns all().
 func within(most int, all func() *zstd.Decoder) *zstd.Decoder {
 	if most > 0 {
 		return unpackQuick()
@@ -84,8 +84,8 @@ func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 }
 
 // Decode decompresses and decodes the result of Encode. size is the length of the decompressed
-// witness in bytes, which is all that nearcore bounds. The decoded value may take more memory, up
-// to borsh.RoomFor; for example, an action of one byte takes sixteen bytes in memory. Errors:
+// witness in bytes; nearcore bounds nothing else. The decoded value may take more memory, up to
+// borsh.RoomFor: for example, an action of one byte takes sixteen bytes in memory. Errors:
 // ErrCoding, which is the fault of the signer of the parts.
 func Decode(payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
 	w, size, _, err = decode(unpackWitness(), payload)
@@ -113,8 +113,8 @@ func EncodeContracts(codes [][]byte) []byte {
 	return packer().better.EncodeAll(primitives.AppendByteStrings(nil, codes), nil)
 }
 
-// DecodeContracts decompresses the result of EncodeContracts. It returns an error if there are more
-// than most distinct contracts. Repeated contracts are returned once, since nearcore compares sets
+// DecodeContracts decompresses the result of EncodeContracts. It returns an error for more than
+// `most` distinct contracts. It returns repeated contracts once, because nearcore compares sets
 // (partial_witness_tracker.rs:237). Errors: ErrCoding.
 func DecodeContracts(payload []byte, most int) ([][]byte, error) {
 	return decodeContracts(unpackContracts(), payload, most)
@@ -127,7 +127,7 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 	}
 	r := borsh.NewReader(raw)
 	var codes [][]byte
-	known := map[string]bool{} // keys share the memory of raw; a contract may be repeated
+	known := map[string]bool{} // its keys share the memory of raw
 	for n := r.Len(4); n > 0 && r.Err() == nil; n-- {
 		code := r.Bytes()
 		if r.Err() != nil || known[unsafe.String(unsafe.SliceData(code), len(code))] {
@@ -146,13 +146,12 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 	return codes, nil
 }
 
-// Coder splits payloads into one part for each receiver. Any DataParts of them restore the payload.
-// With one receiver the only part is the whole payload.
+// Coder splits a payload into one part for each receiver. Any DataParts parts restore the payload.
+// With one receiver, the only part is the whole payload.
 type Coder struct {
 	rs    *primitives.ReedSolomon // nil if there is one part
 	total int
-	// bare is set if a single part is just the payload, without a length prefix. With several parts
-	// there always is a length prefix.
+	// bare means that a single part has no length prefix. Several parts always have one.
 	bare bool
 }
 
@@ -178,8 +177,8 @@ func newCoder(n int, bare bool) (*Coder, error) {
 	return c, err
 }
 
-// codes are the coders for two and more receivers, each created when it is first used. They are
-// shared because each part that arrives needs one, and creating one takes longer than using it.
+// codes are the coders for two and more receivers. Each is created at its first use. They are
+// shared, because every arriving part needs one and creating one takes longer than using it.
 var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives.ReedSolomon, error)) {
 	for i := range list {
 		list[i] = sync.OnceValues(func() (*primitives.ReedSolomon, error) {
@@ -200,11 +199,11 @@ func (c *Coder) DataParts() int {
 // TotalParts returns the number of parts.
 func (c *Coder) TotalParts() int { return c.total }
 
-// MaxPart returns the maximum length of a part in bytes: the length of a part if the payload has
-// MaxEncoded bytes.
+// MaxPart returns the maximum length of a part in bytes: the length if the payload has MaxEncoded
+// bytes.
 func (c *Coder) MaxPart() int { return (MaxEncoded + c.DataParts() - 1) / c.DataParts() }
 
-// Cut splits a payload. length is the encoded length in bytes, which each part message has to
+// Cut splits a payload. length is the encoded length in bytes, which each part message must
 // contain.
 func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 	in := payload
@@ -218,11 +217,11 @@ func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 	return parts, uint64(len(in)), err
 }
 
-// Join restores the payload from its parts, by number; missing parts are nil, and at least
-// DataParts must be present. length is the result of Cut. Errors: ErrCoding.
+// Join restores the payload from its parts, by part number. Missing parts are nil; at least
+// DataParts must be present. length is the length that Cut returned. Errors: ErrCoding.
 func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	var in []byte
-	if c.rs == nil { // neard ignores length too if there is a single part
+	if c.rs == nil { // like neard, ignore length if there is a single part
 		if len(parts) != 1 || parts[0] == nil {
 			return nil, fmt.Errorf("%w: no part is present", ErrCoding)
 		}

@@ -1,5 +1,5 @@
-// Package partialwitness distributes what stateless validation needs: state witnesses in parts, the
-// contract code that they call, and endorsements.
+// Package partialwitness distributes the data of stateless validation: parts of state witnesses,
+// the contract code that the witnesses call, and endorsements.
 //
 //	in      messages of other validators, blocks that became known, results of witness
 //	        validation; time and randomness as arguments

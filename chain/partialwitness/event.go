@@ -21,26 +21,26 @@ var (
 	ErrEarly      = errors.New("witness: the chunk's previous block is unknown")
 )
 
-// Chain is what a Tracker needs to know of the chain. Results may change between calls.
+// Chain provides the chain data that a Tracker needs. Results may change between calls.
 type Chain interface {
-	// Relevant returns whether a block can still include a chunk: the epoch is possible for the
-	// height and has the shard, and the height is above the final block and at most MaxAhead above
-	// the head.
+	// Relevant returns whether a block can still include a chunk. The chunk's epoch must be
+	// possible for its height and must have its shard. Its height must be above the final block and
+	// at most MaxAhead above the head.
 	Relevant(primitives.ChunkKey) bool
 	// Anchored returns whether messages about chunks of an epoch have an anchor (protocol feature
 	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
 	// Producer returns the canonical producer of a chunk. If messages about the chunk have no
-	// anchor, this is the chunk's producer. Otherwise it is so only if no height was skipped and
-	// the producer was not replaced.
+	// anchor, this is the chunk's producer. Otherwise this is the chunk's producer only if no
+	// height was skipped and the producer was not replaced.
 	Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
 	// ProducerAt calls anchor.Check and returns the producer that the anchor determines. Errors:
-	// anchor.ErrWrong; anchor.ErrEarly, in which case it also returns the producer if the anchor is
-	// known.
+	// anchor.ErrWrong, anchor.ErrEarly. With anchor.ErrEarly it also returns the producer if the
+	// anchor is known.
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
 	// Parent returns the parent of a known block, zero for the genesis.
 	Parent(primitives.Hash) (primitives.Hash, error)
-	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // of a chunk, in order of assignment
+	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // of a chunk, by order of assignment
 	Producers(primitives.EpochID, primitives.ShardID) ([]primitives.AccountID, error)
 	AllValidators(primitives.EpochID) ([]primitives.AccountID, error)
 	Key(primitives.EpochID, primitives.AccountID) (primitives.PublicKey, error) // of a validator
@@ -69,7 +69,7 @@ type Part struct {
 	Forward bool
 }
 
-// Held reports that this validator, which tracks the shard, found a chunk valid without its
+// Held reports that this validator, which tracks the shard, has validated a chunk without its
 // witness. Prev is the chunk's previous block, which must be known.
 type Held struct {
 	Key   primitives.ChunkKey
@@ -77,18 +77,18 @@ type Held struct {
 	Prev  primitives.Hash
 }
 
-// Accesses is the list of contracts that a witness calls. Held is set if this validator tracks the
-// shard, and so has their code.
+// Accesses is the list of contracts that a witness calls. Held means that this validator tracks the
+// shard and therefore has their code.
 type Accesses struct {
 	Accesses *primitives.ContractAccesses
 	Held     bool
 }
 
-// CodeAsked is a request for contracts. Codes returns the code that the main transition of the
-// chunk called. It returns ErrContracts if at is not that transition, and ErrEarly if the chunk's
+// CodeAsked is a request for contracts. Codes returns the code that the chunk's main transition
+// called. It returns ErrContracts if at is not that transition, and ErrEarly if the chunk's
 // previous block is unknown. Codes may have to apply the previous chunk again. So the Tracker calls
-// it only for assigned validators, and only once for each validator. If it returned ErrEarly, the
-// Tracker calls it again after each new block.
+// it only for assigned validators, and once for each. After ErrEarly, the Tracker calls it again
+// after each new block.
 type CodeAsked struct {
 	Request *primitives.ContractCodeRequest
 	Codes   func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
@@ -105,21 +105,21 @@ type Deploys struct {
 	Part *primitives.PartialContractDeploys
 }
 
-// WitnessValidated is the result of the validation of a PendingWitness. Good means that the witness
-// is valid. Early means that the chunk's previous block is unknown; Head is then the height of the
-// head. Lacks means that code which the witness calls is missing.
+// WitnessValidated is the result of validating a PendingWitness. Good means that the witness is
+// valid. Early means that the chunk's previous block is unknown; Head is then the height of the
+// head. Lacks means that some code that the witness calls is missing.
 type WitnessValidated struct {
 	PendingWitness
 	Good, Early, Lacks bool
 	Head               primitives.Height
 }
 
-// BlockRecorded reports that the epoch manager has recorded a block. If it is sent for a block, it
-// must be sent before the BlockArrived of that block.
+// BlockRecorded reports that the epoch manager has recorded a block. The caller need not send it
+// for each block, but if it does, it must send it before the block's BlockArrived.
 type BlockRecorded struct{ Hash primitives.Hash }
 
-// BlockArrived reports that the block Hash is known from now on. It also contains the height of the
-// last final block.
+// BlockArrived reports that the block Hash has become known. Final is the height of the last final
+// block.
 type BlockArrived struct {
 	Hash  primitives.Hash
 	Final primitives.Height
@@ -143,10 +143,10 @@ type Send struct {
 	To      []primitives.AccountID
 	Body    borsh.Appender // a message type of package primitives
 	Forward bool           // Body is a PartialWitness that is forwarded
-	Soon    int            // for an endorsement: the first Soon accounts of To produce the next two heights
+	Soon    int            // for an endorsement: number of accounts at the start of To that produce the next two heights
 }
 
-// PendingWitness is a witness to validate, with the code for it that was received.
+// PendingWitness is a witness to validate, with the received code that it calls.
 type PendingWitness struct {
 	Key     primitives.ChunkKey
 	Witness *primitives.ChunkStateWitness
@@ -154,7 +154,7 @@ type PendingWitness struct {
 	Memory  int // approximate size in memory in bytes; 0: unknown
 	Codes   [][]byte
 	again   bool                    // the witness was validated before and code was missing
-	at      *primitives.ChunkAnchor // the anchor in its parts; nil: none
+	at      *primitives.ChunkAnchor // anchor in the witness's parts; nil: none
 }
 
 func (j *PendingWitness) id() chunkID { return idOf(j.Key, j.at) }

@@ -7,12 +7,13 @@ const (
 	quickRaw  = 1 << 20
 )
 
-// Work is decoding that may take long, since a witness has up to MaxEncoded bytes. Call Quick; if
-// it returns false, call Run once on any goroutine, and then Step with Worked.
+// Work is the decoding of a payload, which may take long: a witness has up to MaxEncoded bytes. The
+// caller calls Quick. If Quick returns false, the caller calls Run once on any goroutine, and then
+// Step with Worked.
 type Work struct {
 	size int // compressed bytes
-	// run decodes the payload. most bounds the decompressed bytes; 0 stands for the regular bound.
-	// run may be called again after it failed with a small bound.
+	// run decodes the payload. most bounds the decompressed bytes; 0 means the regular bound. After
+	// run failed with a small bound, it may be called again.
 	run  func(most int) error
 	then func(error) (Out, error)
 	err  error
@@ -26,7 +27,7 @@ func (w *Work) Quick() bool {
 // Run does the work. It must not be called concurrently with Quick.
 func (w *Work) Run() { w.err = w.run(0) }
 
-// Worked is the event that a Work was run.
+// Worked is the event that Run has returned.
 type Worked struct{ *Work }
 
 func (Worked) event() {}

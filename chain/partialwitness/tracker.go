@@ -27,17 +27,18 @@ const (
 	maxAccessLists  = 100      // lists of called contracts
 	maxOrphans      = 25       // witnesses that wait for their previous block
 	maxOrphan       = 40 << 20 // decompressed bytes of a witness that waits
-	// maxWaiting bounds the memory of witnesses that wait for their block or their code, in bytes.
-	// If maxOrphans and maxCodeWaits witnesses of maximum length wait, they take half of that,
-	// unless they consist of lists of one-byte actions.
+	// maxWaiting bounds the memory in bytes of witnesses that wait for their block or their code.
+	// maxOrphans plus maxCodeWaits witnesses of maximum length take half of it, unless they consist
+	// of lists of one-byte actions.
 	maxWaiting = 2 << 30
-	// an early witness is stored if its height is orphanFrom to orphanTo above the head
+	// A witness whose previous block is unknown is stored if its height is orphanFrom to orphanTo
+	// above the head.
 	orphanFrom   = 2
 	orphanTo     = 5
 	MaxRequested = 1282 // contracts in one request
-	// maxDeployBytes bounds incomplete deployed code, in bytes. If there is more, the set of parts
-	// with the most bytes is dropped first. The bound is needed because a chunk producer may sign
-	// parts for any number of chunks.
+	// maxDeployBytes bounds the parts of incomplete deployed code in bytes. Above it, the set of
+	// parts with the most bytes is dropped first. The bound is needed because a chunk producer may
+	// sign parts for any number of chunks.
 	maxDeployBytes = 64 << 20
 	endorsedUntil  = 5 // number of heights whose block producers receive an endorsement
 	endorsedSoon   = 2 // number of these heights that need the endorsement first
@@ -49,37 +50,37 @@ type Validator struct {
 	Key     primitives.SecretKey
 }
 
-// Tracker distributes the witnesses of chunks that this validator produced, and collects those that
-// it is assigned to. It is not safe for concurrent use.
+// Tracker distributes the witnesses of chunks that this validator produced. It collects the
+// witnesses of chunks that this validator is assigned to. It is not safe for concurrent use.
 //
 // # Witness tracking
 //
 // Problem. Validators endorse a chunk without having the state of its shard. The producer sends
-// them a witness of up to MaxRaw bytes. It is split into one erasure-coded part for each validator,
-// and each validator forwards its part to the others. The witness contains no contract code: the
+// them a witness of up to MaxRaw bytes, as one erasure-coded part for each validator. Each
+// validator forwards its part to the others. The witness contains no contract code. Instead the
 // producer announces the contracts that the witness calls, and a validator requests those that it
-// does not have. Parts, announcement, code and the chunk's previous block arrive in any order; any
-// of them may be missing or forged.
+// lacks. Parts, announcement, code and the chunk's previous block arrive in any order. Any of them
+// may be missing or forged.
 //
 // Invariants.
 //
 //   - Only messages for relevant chunks that this validator is assigned to are stored. Parts,
 //     accesses and deploys must be signed by the chunk's producer, code requests by an
 //     assigned validator. So a peer without such a key cannot fill any list.
-//   - All maps are bounded by count, large values also by bytes. Bounds apply to each shard or each
-//     validator where one of them could otherwise evict the entries of others.
+//   - All maps are bounded by count, and large values also by bytes. Some bounds apply to each
+//     shard or validator, so that one cannot evict the entries of others.
 //   - The own part is forwarded once for each chunk (forwarded), even if the producer signs
 //     several.
-//   - For each witness one code response is decoded at a time, and only one from the producer from
+//   - For each witness, one code response is decoded at a time. It must come from the producer from
 //     which the code was requested.
 //   - A witness leaves pending exactly once. After that its key is in processed, and further parts
 //     are rejected before their signature is verified.
 //   - All messages with the same chunkID have the same signer. If messages have an anchor, the
 //     producer for a key depends on the fork, so the anchor is part of the id.
 //   - A message with an anchor is stored under its id only if the anchor fits the known blocks. If
-//     that cannot be decided before the parent is known, the message is queued in early, provided
-//     that the likely producer signed it. Before the chunk is endorsed the anchor is checked again,
-//     with the parent.
+//     the anchor cannot be checked before the parent is known, the message is queued in early,
+//     provided that the likely producer signed it. Before the chunk is endorsed, the anchor is
+//     checked again against the parent.
 //
 // Outline. The method part stores parts in a partSet; the method accesses requests code
 // (requestCode). When enough parts and all code are present, tryDecode emits a Work, since decoding
@@ -89,8 +90,8 @@ type Validator struct {
 // once more. A validator that tracks the shard validates the chunk itself and reports Held, which
 // ends the collection.
 //
-// Rejected: storing parts undecoded until the previous block is known, which would add the decoding
-// time after the block; requesting code after decoding, which would add a round trip.
+// Rejected: decoding only once the previous block is known. That would add the decoding time after
+// the block. Rejected: requesting code only after decoding. That would add a round trip.
 type Tracker struct {
 	me            Validator
 	chain         Chain
@@ -107,11 +108,11 @@ type Tracker struct {
 	codeWaits     recent[chunkID, *codeWait]
 	early         *anchor.Queue[Event] // messages that wait for the previous block of their chunk
 	contracts     contractCache
-	needsCode     bool // this validator has requested code, so it does not track all shards
+	needsCode     bool // this validator has requested code before, so it does not track all shards
 	counters      *anchor.Counters
 }
 
-// chunkID identifies a chunk among the messages about it. anchor is zero if the messages have none.
+// chunkID identifies a chunk in messages. anchor is zero if the messages have no anchor.
 type chunkID struct {
 	primitives.ChunkKey
 	anchor primitives.Hash
@@ -142,12 +143,11 @@ type pendingWitness struct {
 	asked     []primitives.Hash    // requested contracts, sorted
 	askedFrom primitives.AccountID // the producer from which code was requested
 	codes     [][]byte             // cached or received code that the witness calls
-	waiting   bool                 // for requested code
+	waiting   bool                 // waiting for requested code
 	decoding  bool                 // a code response is being decoded
 }
 
-// partSet collects the parts of a payload. length is the encoded length that all parts must
-// contain.
+// partSet collects the parts of a payload. All parts must state the same encoded length.
 type partSet struct {
 	coder  *Coder
 	parts  [][]byte
@@ -173,15 +173,14 @@ func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte,
 func (t *Tracker) Count(c *anchor.Counters) { t.counters, t.early.Counters = c, c }
 
 // Step handles an event. Without a key (Validator.Key is zero) it does nothing. After an error the
-// message must be dropped; Out is valid in any case. It panics on an Event type that it does not
-// know.
+// caller must drop the message and still carry out Out. It panics on an unknown Event type.
 func (t *Tracker) Step(ev Event) (Out, error) {
 	if t.me.Key.IsZero() {
 		return Out{}, nil
 	}
 	out, err := t.step(ev)
 	switch ev.(type) {
-	case BlockRecorded, BlockArrived: // replay has counted the errors
+	case BlockRecorded, BlockArrived: // replay has counted the errors already
 		return out, err
 	}
 	if errors.Is(err, anchor.ErrEarly) {
@@ -254,8 +253,8 @@ func newPartSet(c *Coder, length uint64) *partSet {
 }
 
 // signedBy returns the producer of the chunk that a message of the given kind is about. It returns
-// ErrSigner unless that producer has signed data, and the errors of Chain.ProducerAt if the message
-// has an anchor.
+// ErrSigner if that producer has not signed data. For a message with an anchor it also returns the
+// errors of Chain.ProducerAt.
 func (t *Tracker) signedBy(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor, data []byte,
 	sig primitives.Signature) (primitives.AccountID, error) {
 	p, err := t.producer(kind, key, at)
@@ -284,9 +283,9 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 	return list, nil
 }
 
-// part handles a part of a witness. If this validator owns the part and the producer sent it, the
-// part is forwarded to all validators of the chunk except the producer. It is forwarded once for
-// each chunk, even if the producer signs several parts; neard forwards each of them.
+// part handles a part of a witness. A part that this validator owns and that comes from the
+// producer is forwarded to all validators of the chunk except the producer. This happens once for
+// each chunk, even if the producer signs several parts. neard forwards each of them.
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key, id := p.Key(), idOf(p.Key(), p.Anchor)
 	if err := t.checkForm(key, p.Anchor); err != nil {
@@ -306,7 +305,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
 		return out, fmt.Errorf("%w: part %d of %d with %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
-	if forward { // the signature of a part that is not needed is not verified
+	if forward { // do not verify the signature of a forwarded part that is not needed
 		if err := t.checkPartNeeded(id, p.Ord); err != nil {
 			return out, err
 		}
@@ -343,8 +342,8 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	return t.tryDecode(out, id, w), nil
 }
 
-// checkPartNeeded returns ErrKnown if a part is not needed any more. Its signature is not checked
-// here.
+// checkPartNeeded returns ErrKnown if a part is not needed any more. It does not check the part's
+// signature.
 func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	s := t.shards[key.ShardID]
 	if s == nil {
@@ -358,7 +357,7 @@ func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 }
 
 // held endorses a chunk and ends the collection of its witness. The part that this validator owns
-// is still forwarded when it arrives.
+// is still forwarded if it arrives later.
 func (t *Tracker) held(h *Held) (out Out, err error) {
 	if _, err := t.assigned(h.Key, t.me.Account); err != nil {
 		return out, err
@@ -378,9 +377,9 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 	return t.endorse(out, h.Key, h.Chunk)
 }
 
-// begin returns the state of a witness, and creates it if needed. producer is the account that
-// signed a message with the anchor at. begin returns ErrPart if an earlier message of this producer
-// had another previous block.
+// begin returns the state of a witness, and creates it if needed. producer signed a message with
+// the anchor at. begin returns ErrPart if an earlier message of this producer named another
+// previous block.
 func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitives.ChunkAnchor) (*pendingWitness, error) {
 	w, err := t.pending(id, true)
 	if err != nil {
@@ -395,8 +394,8 @@ func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitive
 	return w, nil
 }
 
-// pending returns the state of a witness. If there is none, pending creates it if begin is set, and
-// otherwise returns ErrUnasked. It returns ErrKnown if the witness was complete before.
+// pending returns the state of a witness. If there is none, it creates one if begin is set, and
+// otherwise returns ErrUnasked. It returns ErrKnown if the witness was completed before.
 func (t *Tracker) pending(key chunkID, begin bool) (*pendingWitness, error) {
 	s := t.shard(key)
 	if s.processed.has(key) {
@@ -444,7 +443,7 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 		}
 		return err
 	}, then: func(err error) (Out, error) {
-		if err != nil { // the fault of the signer of the parts
+		if err != nil { // the signer of the parts is at fault
 			return Out{}, err
 		}
 		return t.decoded(PendingWitness{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)
@@ -453,8 +452,8 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 }
 
 // decoded acknowledges a decoded witness to the chunk's producer and emits it for validation. It
-// rejects a witness with another previous block than the one that its parts name, because the
-// signer of the parts was checked to be the producer only for the latter block.
+// rejects a witness whose previous block is not the one named in its parts: the signer of the parts
+// was checked only for the block named there.
 func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out Out, err error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
@@ -468,7 +467,7 @@ func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out 
 	return out, nil
 }
 
-// witnessValidated endorses a valid witness, and stores one that is early or that lacks code.
+// witnessValidated endorses a valid witness. It stores a witness that is early or that lacks code.
 func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	switch {
 	case j.Good:
@@ -490,8 +489,8 @@ func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	return out, nil
 }
 
-// boundWaiting drops witnesses that wait for their block or their code, oldest first, until the
-// others take at most maxWaiting bytes of memory.
+// boundWaiting drops the oldest witnesses that wait for their block or code, until the rest takes
+// at most maxWaiting bytes of memory.
 func (t *Tracker) boundWaiting() {
 	total := 0
 	for _, j := range t.orphans.by {
@@ -543,8 +542,8 @@ func (t *Tracker) blockArrived(b *BlockArrived) (out Out) {
 	return out
 }
 
-// endorse sends an endorsement to the producers of the next endorsedUntil heights, once to each
-// account.
+// endorse sends an endorsement to the block producers of the next endorsedUntil heights, once to
+// each account.
 func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Hash) (Out, error) {
 	var to []primitives.AccountID
 	soon := 0

@@ -15,23 +15,26 @@
 // Package doomslug decides whether a block may be produced at all. The pace only determines when
 // this node approves its tip. The modes:
 //
-//	interval  as with nearcore's delays: an approval of the head each Interval
-//	instant   at once, from when a transaction waits until everything sent was executed and, if a
-//	          client waits for that, is final. If no client waits, the blocks that finalize the work
-//	          are produced at once after Linger. Besides these, the blocks of interval mode.
+//	interval  as with nearcore's delays: the node approves its head once each Interval
+//	instant   blocks are produced at once from when a transaction waits until everything sent was
+//	          executed. If a client waits for finality, this continues until the work is final.
+//	          Otherwise the blocks that finalize the work follow, also at once, after Linger.
+//	          In addition there are the blocks of interval mode.
 //	manual    only the blocks that Mine requests
 //
-// Instant mode is never slower than interval mode: its n-th block is produced no later than in
-// interval mode, since this node approves its head after Interval in any case. The bound that
-// follows applies only to the blocks that are produced before that.
+// Instant mode is never slower than interval mode: the node approves its head after Interval in any
+// case, so its n-th block is produced no later than in interval mode. The following bound applies
+// only to blocks that are produced earlier than that.
 //
-// Instant blocks must not make clients' transactions expire: a transaction contains the hash of a
-// block, and is valid for transaction_validity_period blocks after that block. So blocks ahead of
-// the interval use a credit. Its maximum is Burst blocks, or half the period if that is less, and
-// credit for the rest of the period accrues in MinWindow. With a period of V blocks and a burst of
-// B blocks, the period lasts at least (V - B) / (1/Interval + (V - B)/MinWindow). With mainnet's
-// period of 86,400 blocks of 600 ms that is 30 s, and the credit is never exhausted. With 100
-// blocks of 120 ms, 50 blocks are produced at once and then, while there is work, one each 120 ms
-// and one more each 600 ms; the period lasts at least 5 s (in interval mode 12 s). Rejected: a
-// period that lasts 30 s for any interval. It made a chain with short epochs slower than neard.
+// Instant blocks must not make clients' transactions expire. A transaction contains the hash of a
+// block, and is valid for transaction_validity_period blocks after it. So blocks ahead of the
+// interval use a credit. The maximum credit is Burst blocks, or half the period if that is less.
+// Credit for the rest of the period accrues in MinWindow. With a period of V blocks and a burst of
+// B blocks, the period lasts at least (V - B) / (1/Interval + (V - B)/MinWindow).
+//
+// With mainnet's period of 86,400 blocks of 600 ms that is 30 s, and the credit is never exhausted.
+// With 100 blocks of 120 ms, 50 blocks are produced at once. After that, while there is work, one
+// block is produced each 120 ms and one more each 600 ms. The period then lasts at least 5 s (in
+// interval mode 12 s). Rejected: a period that lasts 30 s for any interval. It made a chain with
+// short epochs slower than neard.
 package production

@@ -36,10 +36,9 @@ type Rules struct {
 	Validity primitives.Height // transaction_validity_period of the genesis, in blocks
 	// SkipEmpty stops production while there is nothing to do (produce_empty_blocks = false).
 	SkipEmpty bool
-	// Linger applies to instant mode, in ns. Once everything sent was executed, the chain keeps to
-	// the interval for this time. Only after that does it produce, at once, the blocks that
-	// finalize the work. If a client waits for finality, these blocks are produced without that
-	// delay.
+	// Linger is a delay in ns in instant mode. It begins once everything sent was executed. During
+	// the delay, blocks are produced at the interval. After it, the blocks that finalize the work
+	// are produced at once. If a client waits for finality, there is no delay.
 	Linger int64
 }
 
@@ -48,7 +47,7 @@ type Pace byte
 
 const (
 	Hold Pace = iota // not now
-	Free             // with Doomslug's delays, for the interval Out.Interval
+	Free             // with Doomslug's delays, which follow Out.Interval
 	Now              // at once
 )
 
@@ -64,14 +63,14 @@ type Waiting struct{ Any bool }
 // Wanted reports whether a client waits for blocks to be final.
 type Wanted struct{ Any bool }
 
-// Voted reports that this node approved its head. If this node is the only validator, the approval
-// leads to the next block.
+// Voted reports that this node approved its head. On a chain with one validator, the approval leads
+// to the next block.
 type Voted struct{}
 
-// Accepted reports a new head. Busy says that the block has transactions or outcomes, that it left
-// receipts for the next block to execute, or that it must become final soon for another reason.
-// Fresh says that it has transactions, or that Linger begins for another reason. Pressing says that
-// at least one of the receipts that it left is not a refund.
+// Accepted reports a new head. Busy means that the block has transactions or outcomes, that it left
+// receipts for the next block, or that it must become final soon for another reason. Fresh means
+// that the block has transactions, or that Linger begins for another reason. Pressing means that at
+// least one of the receipts that the block left is not a refund.
 type Accepted struct {
 	Height, Final         primitives.Height
 	Busy, Fresh, Pressing bool
@@ -80,7 +79,7 @@ type Accepted struct {
 // Mine requests blocks, in addition to those requested before, in any mode.
 type Mine struct{ Blocks uint64 }
 
-// Due reports whether the next block is requested in any mode, because of what it must contain.
+// Due reports whether the next block must be produced at once in any mode, because of its contents.
 type Due struct{ Any bool }
 
 // SetRules replaces the rules.
@@ -99,7 +98,7 @@ func (SetRules) event() {}
 func (Tick) event()     {}
 
 // Out is the pace from now on. At is the time at which the pace may change without an event, or 0
-// if it cannot.
+// if it cannot change.
 type Out struct {
 	Pace     Pace
 	At       int64
@@ -118,17 +117,17 @@ type Scheduler struct {
 	waiting bool
 	wanted  bool
 	due     bool
-	// pressing is set if the head left receipts that are not refunds, so that a client may wait for
+	// pressing is set if the head left receipts that are not refunds, because a client may wait for
 	// them. ran is the time of the last block that has transactions, or that executed or left
-	// receipts which are not refunds.
+	// receipts other than refunds.
 	pressing bool
 	ran      int64
 	busy     primitives.Height // height of the highest block with work
 	final    primitives.Height // height of the final block
-	mine     uint64            // number of blocks requested by Mine
+	mine     uint64            // number of blocks that Mine requested and that are not produced yet
 }
 
-// New returns a scheduler with full credit. now is the current time in ns, as in Step.
+// New returns a scheduler with full credit. now is the current time in ns.
 func New(r Rules, now int64) *Scheduler {
 	burst := max(min(Burst, int64(min(r.Validity, math.MaxInt32))/2), 1)
 	rest := max(int64(min(r.Validity, math.MaxInt32))-burst, 1)
@@ -176,7 +175,7 @@ func (s *Scheduler) earn(now int64) {
 	}
 }
 
-// vote uses credit if the approval is less than the interval after the last one.
+// vote spends credit if the approval comes less than the interval after the previous one.
 func (s *Scheduler) vote(now int64) {
 	if now-s.voted < s.rules.Interval {
 		s.credit = max(s.credit-s.period, 0)
@@ -190,7 +189,7 @@ func (s *Scheduler) accept(ev Accepted, now int64) {
 	}
 	s.pressing = ev.Pressing
 	s.final = ev.Final
-	if ev.Busy || s.busy > ev.Height { // the new head may be lower after a reorganisation
+	if ev.Busy || s.busy > ev.Height { // after a reorganisation the new head may be lower
 		s.busy = ev.Height
 	}
 	s.mine -= min(s.mine, 1)

@@ -23,20 +23,20 @@ const (
 )
 
 // MaxPartStrings is the maximum number of strings in a part. It is twice the number that a part
-// with a memory usage of 30 MiB can have, since each string counts as at least 50 bytes
-// (near-primitives 0.38.0 src/state_part.rs PART_ENTRY_LIMIT).
+// with a memory usage of 30 MiB can have: each string counts as at least 50 bytes (near-primitives
+// 0.38.0 src/state_part.rs PART_ENTRY_LIMIT).
 const MaxPartStrings = 2 * (30 << 20) / 50
 
-// Bounds of the memory of decoded lists, in bytes, which may be longer than their encoding. The
-// lists of a part may take partRoom bytes. Those of a proof may take proofRoom bytes plus twice the
-// proof's length, because a validator without an approval takes 57 bytes encoded and 64 bytes
+// Bounds of the memory of decoded lists, in bytes. A decoded list may be larger than its encoding.
+// The lists of a part may take partRoom bytes. The lists of a proof may take proofRoom bytes plus
+// twice the proof's length: a validator without an approval takes 57 bytes encoded and 64 bytes
 // decoded.
 const (
 	partRoom  = MaxPartStrings * int(unsafe.Sizeof([]byte(nil)))
 	proofRoom = 16 << 20
 )
 
-// ErrPacked means that data does not decompress or decode. That is the fault of its sender.
+// ErrPacked means that data does not decompress or decode. Its sender is at fault.
 var ErrPacked = errors.New("state sync: invalid encoding")
 
 var packer = sync.OnceValue(func() *zstd.Encoder {
@@ -87,8 +87,8 @@ func checkPartHead(part []byte) error {
 	return nil
 }
 
-// unpackPart decompresses a part. It checks the beginning of the decompressed data before it
-// decompresses the rest. Errors: ErrPacked.
+// unpackPart decompresses a part. It checks the tag and the count of strings before it decompresses
+// the rest. Errors: ErrPacked.
 func unpackPart(in []byte) ([]byte, error) {
 	d, err := zstd.NewReader(bytes.NewReader(in), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxPart),
 		zstd.WithDecoderLowmem(true))
@@ -106,7 +106,7 @@ func unpackPart(in []byte) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	var frame zstd.Header
-	if frame.Decode(in) == nil && frame.HasFCS { // the length is the sender's claim, so it is bounded
+	if frame.Decode(in) == nil && frame.HasFCS { // the sender claims this length, so it is bounded
 		out.Grow(int(min(frame.FrameContentSize, uint64(16*len(in)))) + bytes.MinRead)
 	}
 	out.Write(head)

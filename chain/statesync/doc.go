@@ -1,5 +1,6 @@
-// Package statesync decides from which host the state at a sync block is requested: for each shard
-// a header, then its parts, from several hosts at once. It also encodes parts and proofs.
+// Package statesync decides from which hosts the state at a sync block is requested. For each shard
+// it requests a header, then the parts, from several hosts at once. It also encodes parts and
+// proofs.
 //
 //	in      Events: hosts and the shards that they serve, responses and whether they are valid,
 //	        time
@@ -12,8 +13,8 @@
 //	source  nearcore chain/client/src/sync/state, chain/network/src/snapshot_hosts
 //
 // A host that does not answer is paused, each time for longer. A host that sends invalid data is
-// banned. A neard host answers 30 requests in 30 s, counted over all its peers, and ignores further
-// ones; so the machine sends requests at a lower rate. If a host is slow to answer, fewer items are
-// requested from it at the same time, and timeouts grow if no other host is available. Late
+// banned. A neard host answers 30 requests in 30 s, summed over all its peers, and ignores further
+// requests. So the machine sends requests at a lower rate. If a host is slow, fewer items are
+// requested from it at the same time. If no other host is available, its timeout grows. Late
 // responses are still accepted.
 package statesync

@@ -11,10 +11,10 @@ import (
 
 // Bounds and times; times are in ms.
 const (
-	MaxAsked = 4  // requests in flight to a host
-	Rate     = 24 // requests to a host in Period
+	MaxAsked = 4  // maximum number of requests in flight to a host
+	Rate     = 24 // maximum number of requests to a host in Period
 	Period   = 30_000
-	MaxParts = 1 << 20 // parts of a shard
+	MaxParts = 1 << 20 // maximum number of parts of a shard
 	maxPause = 60_000  // maximum pause of a host that does not answer
 )
 
@@ -24,10 +24,10 @@ type PeerID = primitives.PublicKey
 // Options configures a Machine. Zero values stand for neard's defaults.
 type Options struct {
 	Wait  int64 // timeout of a request in ms (state_sync_p2p_timeout); 0: 10 s
-	Pause int64 // ms, first pause of a host that did not answer (state_sync_retry_backoff); 0: 1 s
+	Pause int64 // first pause of a host that did not answer, in ms (state_sync_retry_backoff); 0: 1 s
 }
 
-// Item is what a request is for: the header of a shard, or a part of its state.
+// Item is the object of a request: the header of a shard, or a part of its state.
 type Item struct {
 	Shard  primitives.ShardID
 	Header bool
@@ -56,12 +56,12 @@ type Event interface{ event() }
 type (
 	// Hosts lists all connected hosts. A host that is not in List has disconnected.
 	Hosts struct{ List []Host }
-	// Arrived reports that an item arrived from a host and is being validated.
+	// Arrived reports that an item arrived from a host. Its validation has begun.
 	Arrived struct {
 		From PeerID
 		Item Item
 	}
-	// None reports that a host answered that it does not have an item now.
+	// None reports a host's answer that it does not have an item now.
 	None struct {
 		From PeerID
 		Item Item
@@ -73,8 +73,8 @@ type (
 		Item     Item
 		Bad, Own bool
 	}
-	// Known reports that the header of a shard is stored: how many parts the shard has, and which
-	// are present.
+	// Known reports that the header of a shard is stored. Total is the shard's number of parts. Has
+	// lists the parts that are present.
 	Known struct {
 		Shard primitives.ShardID
 		Total uint64
@@ -139,7 +139,7 @@ type request struct {
 	took      int64 // ms from the request to the arrival of the response
 }
 
-// New returns a machine for shards of which nothing is present yet.
+// New returns a machine for shards of which no data is present yet.
 func New(shards []primitives.ShardID, o Options) *Machine {
 	if o.Wait == 0 {
 		o.Wait = 10_000
@@ -164,8 +164,8 @@ func (m *Machine) Done() bool {
 	return !slices.ContainsFunc(m.shards, func(s *shard) bool { return !s.known || s.left > 0 })
 }
 
-// Parts returns how many parts are present, and how many there are, in the shards whose header is
-// known.
+// Parts returns how many parts are present and how many exist. It counts only shards whose header
+// is known.
 func (m *Machine) Parts() (have, total uint64) {
 	for _, s := range m.shards {
 		total += uint64(len(s.has))
@@ -174,8 +174,8 @@ func (m *Machine) Parts() (have, total uint64) {
 	return have, total
 }
 
-// Expects returns whether an item from a host should be accepted: it was requested from the host,
-// even if that request timed out, and it has not arrived from another host.
+// Expects returns whether an item from a host should be accepted. It must have been requested from
+// that host, even if the request timed out. It must not have arrived from another host.
 func (m *Machine) Expects(from PeerID, i Item) bool {
 	r := m.asked[i]
 	if r != nil && (r.verifying || r.peer == from) {
@@ -191,7 +191,7 @@ func (m *Machine) Expects(from PeerID, i Item) bool {
 	return s.known && i.Part < uint64(len(s.has)) && !s.has[i.Part]
 }
 
-// take marks an item as being validated. If it was requested from another host meanwhile, that
+// take marks an item as being validated. If the item was also requested from another host, that
 // request ends.
 func (m *Machine) take(now int64, from PeerID, i Item) {
 	if r := m.asked[i]; r == nil || r.peer != from {
@@ -205,9 +205,8 @@ func (m *Machine) take(now int64, from PeerID, i Item) {
 	r.verifying, r.took = true, now-r.at
 }
 
-// Asked returns the oldest item of a shard that was requested from a host and not answered yet. It
-// is for answers by which a host says that it has nothing, because such answers do not name the
-// item.
+// Asked returns the oldest unanswered item of a shard that was requested from a host. It identifies
+// the item when the host answers that it has no data, because such answers do not name the item.
 func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool) {
 	for x, r := range m.asked {
 		if r.peer == from && x.Shard == id && !r.verifying && (!asked || r.at < m.asked[i].at) {
@@ -272,7 +271,8 @@ func (m *Machine) setHosts(list []Host) {
 	}
 }
 
-// removeHost removes a host. Items that were requested from it are requested from others.
+// removeHost removes a host. Items that were requested from it are requested from other hosts
+// later.
 func (m *Machine) removeHost(id PeerID) {
 	delete(m.hosts, id)
 	for i, r := range m.asked {
@@ -284,15 +284,15 @@ func (m *Machine) removeHost(id PeerID) {
 
 // endRequest removes the request of an item. There must be one.
 func (m *Machine) endRequest(i Item) {
-	// h.asked is 0 if the host disconnected and reconnected meanwhile
+	// h.asked is 0 if the host disconnected and reconnected after the request.
 	if h := m.hosts[m.asked[i].peer]; h != nil && h.asked > 0 {
 		h.asked--
 	}
 	delete(m.asked, i)
 }
 
-// pause stops requests to a host for a while. silent says that the host did not answer; then the
-// pause doubles each time.
+// pause stops requests to a host for a while. silent means that the host did not answer. In that
+// case the pause doubles each time.
 func (m *Machine) pause(now int64, id PeerID, silent bool) {
 	h := m.hosts[id]
 	if h == nil {
@@ -333,7 +333,7 @@ func (m *Machine) itemVerified(out *Out, now int64, ev *ItemVerified) {
 	for _, h := range m.hosts {
 		delete(h.tries, ev.Item)
 	}
-	// the host is fast enough for twice as many requests at once
+	// The host is fast enough for twice as many requests in flight.
 	if h := m.hosts[ev.From]; h != nil && r.took <= m.o.Wait/2 {
 		h.misses /= 2
 	}
@@ -362,8 +362,8 @@ func (m *Machine) known(ev *Known) {
 	}
 }
 
-// timeout returns the timeout of a request to a host, in ms. It doubles with each request that the
-// host did not answer in time, since the link may be slow.
+// timeout returns the timeout of a request to a host, in ms. It doubles with each request that
+// timed out, because the link may be slow.
 func (m *Machine) timeout(h *host) int64 {
 	if h == nil {
 		return m.o.Wait
@@ -373,7 +373,7 @@ func (m *Machine) timeout(h *host) int64 {
 
 // expire ends requests that timed out. If another host is available for the item, the request ends
 // after the basic timeout, even if the host's own timeout is longer. Requests that were sent to a
-// host at the same time count as one missed answer.
+// host at the same time count as one miss.
 func (m *Machine) expire(now int64) {
 	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
 		r := m.asked[i]
@@ -389,7 +389,7 @@ func (m *Machine) expire(now int64) {
 	}
 }
 
-// ask requests what is missing and not requested, as far as hosts are available.
+// ask requests the missing items that are not requested yet, while hosts are available.
 func (m *Machine) ask(out *Out, now int64) {
 	for _, i := range m.wanted {
 		m.askFor(out, now, i)
@@ -422,9 +422,8 @@ func (m *Machine) eligible(now int64, i Item) (fit []*host) {
 	return fit
 }
 
-// askFor requests an item from the host from which it was requested the fewest times so far, and
-// among several such hosts from the one with the fewest requests in flight. It returns false if no
-// host is available.
+// askFor requests an item from the host that was asked for it the fewest times. Among equals it
+// takes the host with the fewest requests in flight. It returns false if no host is available.
 func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 	if m.asked[i] != nil {
 		return true
@@ -445,8 +444,8 @@ func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 }
 
 // Want requests an item of a shard that is synced while the chain runs (catchup). Wanted items are
-// requested in the order of these events, until they arrive or Dropped cancels the request. The
-// shard need not be one of those passed to New.
+// requested in the order of these events. Dropped cancels a Want. The shard need not be one of
+// those passed to New.
 type (
 	Want    struct{ Item Item }
 	Dropped struct{ Item Item }
@@ -461,7 +460,7 @@ func (m *Machine) want(i Item) {
 	}
 }
 
-// unwant removes an item from the wanted ones. A response in flight may still arrive.
+// unwant cancels a Want. A response in flight may still arrive.
 func (m *Machine) unwant(i Item) {
 	m.wanted = slices.DeleteFunc(m.wanted, func(x Item) bool { return x == i })
 }

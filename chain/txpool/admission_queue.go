@@ -5,13 +5,13 @@ import "cmp"
 // QueueLimits bounds a Queue. Zero Items or Bytes means no limit.
 type QueueLimits struct {
 	Items, Bytes int
-	Turn         int // bytes of items that a client may take in one turn; 0: 64 KiB
+	Turn         int // bytes that a client may take in one turn; 0: 64 KiB
 }
 
-// Queue contains items that wait to be checked, and returns them fairly: one item of each client in
-// turn, where clients with large items get fewer turns (deficit round robin). If the queue is full,
-// the newest item of the client with the most bytes is evicted. So a client that sends more than
-// can be checked delays and loses only its own items.
+// Queue contains items that wait to be checked. Clients take turns, and clients with large items
+// get fewer turns (deficit round robin). If the queue is full, the newest item of the client with
+// the most bytes is evicted. So a client that sends more than can be checked delays and loses only
+// its own items.
 //
 // Every operation is O(log clients). A Queue is not safe for concurrent use.
 type Queue[T any] struct {
@@ -27,10 +27,10 @@ type Queue[T any] struct {
 // clientQueue contains the items of one client.
 type clientQueue[T any] struct {
 	client    string
-	items     []queued[T] // the items from index head on
+	items     []queued[T] // items before index head were taken
 	head      int
 	bytes     int
-	deficit   int // bytes of items taken beyond the turns used so far
+	deficit   int // bytes taken in excess of the turns used so far
 	heapIndex int // index in byWeight
 }
 
@@ -39,7 +39,7 @@ type queued[T any] struct {
 	size int
 }
 
-// The weight of an item is its size plus itemWeight, in bytes. turnBytes is the default of Turn.
+// An item's weight is its size plus itemWeight, in bytes. turnBytes is the default of Turn.
 const (
 	itemWeight = 512
 	turnBytes  = 64 << 10
@@ -59,7 +59,7 @@ func (q *Queue[T]) Clients() int { return len(q.clients) }
 
 func (l *clientQueue[T]) weight() int { return l.bytes + itemWeight*(len(l.items)-l.head) }
 
-// Put adds an item of a client. size is its size in bytes. It returns the items that were evicted,
+// Put adds an item of a client. size is the item's size in bytes. Put returns the evicted items,
 // which may include the new one.
 func (q *Queue[T]) Put(client string, size int, item T) (lost []T) {
 	l := q.clients[client]
@@ -98,7 +98,7 @@ func (q *Queue[T]) Take() (item T, ok bool) {
 			q.head = 0
 		}
 		switch {
-		case l.head == len(l.items): // all its items were evicted
+		case l.head == len(l.items): // all items of the client were evicted
 			q.removeClient(l)
 			continue
 		case l.deficit > q.limits.Turn:
@@ -137,7 +137,7 @@ func (q *Queue[T]) removeClient(l *clientQueue[T]) {
 	}
 }
 
-// adjust updates the sums after items and bytes of a client were added or, if negative, removed.
+// adjust updates the sums. items and bytes are what a client gained, or lost if negative.
 func (q *Queue[T]) adjust(l *clientQueue[T], items, bytes int) {
 	q.items += items
 	q.bytes += bytes

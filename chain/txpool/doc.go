@@ -17,20 +17,21 @@
 // A submission waits in a Queue for its check, which reads state and verifies a signature. The
 // queue is fair between clients: a client that floods it delays and loses only its own
 // submissions. After the check, Pool.Add accepts the transaction or returns the limit that
-// rejects it. A full pool rejects new transactions and evicts none, so that no fee or sender
-// can push another one out; Advance removes expired ones first.
+// rejected it. A full pool rejects new transactions and evicts none, so that no fee or sender can
+// displace a stored transaction. Advance removes expired transactions first.
 //
 // # Rounds
 //
-// Problem: a chunk takes transactions until one of its limits is reached, and only the code that
-// produces the chunk knows when. Order and fairness must not depend on account names, and a small
-// chunk must not require a walk over a large pool.
+// Problem: a chunk takes transactions until one of its limits is reached. Only the code that
+// produces the chunk knows when that is. Order and fairness must not depend on account names, and a
+// small chunk must not require a walk over a large pool.
 //
 // Invariants:
-//   - Transactions of one signer, key and nonce index form a group. A group is walked by
-//     ascending nonce.
-//   - Groups are walked round robin in the order of a seeded hash, starting after the group
-//     used last, one accepted transaction a visit. No choice of names buys a place.
+//   - Transactions of one signer, key and nonce index form a group. A group is walked by ascending
+//     nonce.
+//   - Groups are walked round robin in the order of a seeded hash, starting after the group used
+//     last. Each visit takes one accepted transaction. So no choice of account names gives an
+//     advantage.
 //   - A transaction that a round keeps stays in the pool until a block includes it. If no block
 //     includes the chunk, the next round offers the transaction again.
 //   - The pool may change during a round. A removed transaction is no longer offered.
@@ -47,6 +48,7 @@
 // A group that is left without Keep or Drop has a nonce gap and is not visited again in the
 // round. The order across groups is no part of consensus.
 //
-// Rejected: ordering by price, since transactions contain none; several transactions with one
-// nonce, which nearcore stores, since only one of them can run. Here the first one stays.
+// Rejected: ordering by price. Transactions contain no price. Rejected: storing several
+// transactions with one nonce, as nearcore does. Only one of them can run; this pool keeps the
+// first.
 package txpool

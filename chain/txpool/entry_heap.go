@@ -1,7 +1,7 @@
 package txpool
 
-// The two heaps that contain an entry: the heap of its group, ordered by nonce, and the heap of the
-// pool, ordered by the height of the base block.
+// Each entry is in two heaps. The heap of its group is ordered by nonce. The heap of the pool is
+// ordered by the height of the base block.
 const (
 	byNonce = iota
 	byAge

@@ -10,10 +10,10 @@ import (
 // none is the null index.
 const none = int32(-1)
 
-// tree is an ordered set of hashes: a treap in one slice, without pointers, so that the garbage
+// tree is an ordered set of hashes: a treap in one slice. It has no pointers, so the garbage
 // collector need not scan it. A hash is both the key (all its bytes) and the priority (its last 8
-// bytes), so equal sets have equal shapes. The tree is balanced because the hashes are keyed with a
-// secret seed.
+// bytes), so equal sets have equal shapes. The hashes are keyed with a secret seed, so no client can
+// choose keys that unbalance the tree.
 type tree struct {
 	nodes []node
 	free  []int32

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Errors of Add. With neard a client does not learn that the pool is full; it waits until a
+// Errors of Add. neard does not report to a client that the pool is full; the client waits until a
 // timeout.
 var (
 	ErrFull    = errors.New("mempool: the pool is full")
@@ -62,23 +62,23 @@ type nonceKey struct {
 
 type entry struct {
 	tx    *primitives.SignedTransaction
-	key   [2]uint64 // by heap: nonce, height of the base block
-	place [2]int32  // index in each heap; none: kept by the round
+	key   [2]uint64 // the keys in both heaps: nonce, and height of the base block
+	place [2]int32  // index in each heap; none: not in a heap, because the round kept it
 	group int32
 }
 
 // group holds the transactions of one signer, key and nonce index.
 type group struct {
 	waiting    []int32 // heap byNonce
-	count      int     // number of waiting transactions and those kept by the round
+	count      int     // number of waiting transactions plus those kept by the round
 	bytes      uint64
 	visit      uint64 // number of the last round that visited the group
 	progressed bool   // the round kept or dropped a transaction since its last visit
 }
 
-// New returns an empty pool. A transaction is valid while head - base <= period, the chain's
-// transaction_validity_period. seed orders the groups; it should be secret and new in every
-// process.
+// New returns an empty pool. A transaction is valid while head - base <= period, where period is
+// the chain's transaction_validity_period. seed determines the order of groups. It should be secret
+// and new in every process.
 func New(limits Limits, period primitives.Height, seed primitives.Hash) *Pool {
 	return &Pool{
 		limits: limits, period: period, seed: seed,
@@ -111,7 +111,7 @@ func (p *Pool) groupKey(tx *primitives.Transaction) primitives.Hash {
 	return primitives.HashBytes(b)
 }
 
-// HasPredecessor returns whether the pool contains the transaction of the same group whose nonce is
+// HasPredecessor returns whether the pool contains a transaction of the same group whose nonce is
 // lower by one.
 func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	key := p.groupKey(&tx.Transaction)
@@ -123,8 +123,8 @@ func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	return ok
 }
 
-// Front returns, of the transactions in the group of tx that the round has not kept, the one with
-// the lowest nonce, or nil.
+// Front returns the transaction with the lowest nonce in the group of tx. It ignores transactions
+// that the round has kept. It returns nil if there is none.
 func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
@@ -134,8 +134,7 @@ func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransac
 	return p.entries[p.groups[g].waiting[0]].tx
 }
 
-// Crowded returns whether more than half of the allowed number of transactions, or of the allowed
-// bytes, is used.
+// Crowded returns whether the pool uses more than half of its limit of transactions or of bytes.
 func (p *Pool) Crowded() bool {
 	return exceeds(p.limits.Transactions/2, uint64(len(p.byHash)), 1) || exceeds(p.limits.Bytes/2, p.bytes, 1)
 }
@@ -189,7 +188,7 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	return true, nil
 }
 
-// exceeds returns whether have plus more exceeds limit; limit 0 means no limit. The sum cannot
+// exceeds returns whether have plus more exceeds limit. Limit 0 means no limit. The sum does not
 // overflow, because both terms are sizes of data in memory.
 func exceeds(limit, have, more uint64) bool { return limit != 0 && have+more > limit }
 
@@ -234,7 +233,7 @@ func (p *Pool) remove(i int32) {
 	p.free = append(p.free, i)
 }
 
-// shrink empties a heap, and frees its memory if it was large.
+// shrink returns an empty heap. It frees the memory of a large heap.
 func shrink(h []int32) []int32 {
 	if cap(h) > 16 {
 		return nil

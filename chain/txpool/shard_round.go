@@ -2,10 +2,10 @@ package txpool
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Round is one iteration over the pool, for one chunk. The caller calls Next to get to a group.
-// Then it calls Peek and Keep or Drop until it has kept one transaction or wants no more of the
-// group. A group for which it calls neither Keep nor Drop has a nonce gap and is not visited again
-// in this round. The pool may change while a round is open; see the package comment.
+// Round is one iteration over the pool, for one chunk. Next moves to a group. The caller then calls
+// Peek and Keep or Drop, until it has kept one transaction or wants no more of the group. If the
+// caller calls neither Keep nor Drop, the group has a nonce gap and is not visited again in this
+// round. The pool may change while a round is open; see the package comment.
 type Round struct {
 	p       *Pool
 	visit   uint64
@@ -16,7 +16,7 @@ type Round struct {
 	queue   []primitives.Hash // groups to visit again, from index head on
 	head    int
 	current primitives.Hash
-	at      int32 // index of the group current; none before the first Next and after the last
+	at      int32 // index of the current group; none: before the first Next or after the last
 	kept    []kept
 }
 
@@ -25,7 +25,7 @@ type kept struct {
 	tx    *primitives.SignedTransaction // to detect that the entry was reused
 }
 
-// Round starts a round after the group used last. It ends an open round.
+// Round starts a round after the group that the last round used last. It ends an open round.
 func (p *Pool) Round() *Round {
 	if p.round != nil {
 		p.round.End()
@@ -35,8 +35,8 @@ func (p *Pool) Round() *Round {
 	return p.round
 }
 
-// Next moves to the next group with transactions that are not kept. It returns false at the end of
-// the round.
+// Next moves to the next group that has transactions that are not kept. It returns false at the end
+// of the round.
 func (r *Round) Next() bool {
 	p := r.p
 	if p.round != r {
@@ -99,8 +99,8 @@ func (r *Round) enter(g int32) bool {
 	return true
 }
 
-// leave queues the current group for another visit, if one of its transactions was kept or dropped
-// and others are left.
+// leave queues the current group for another visit if it has more transactions and one was kept or
+// dropped in this visit.
 func (r *Round) leave() {
 	if g := r.group(); g != nil && g.progressed && len(g.waiting) > 0 {
 		r.queue = append(r.queue, r.current)
@@ -121,8 +121,8 @@ func (r *Round) group() *group {
 // Group returns a number that identifies the current group within this round.
 func (r *Round) Group() int32 { return r.at }
 
-// Peek returns, of the transactions of the group that are not kept, the one with the lowest nonce,
-// or nil.
+// Peek returns the transaction with the lowest nonce in the current group. It ignores kept
+// transactions. It returns nil if there is none.
 func (r *Round) Peek() *primitives.SignedTransaction {
 	g := r.group()
 	if g == nil || len(g.waiting) == 0 {

@@ -1,5 +1,5 @@
-// Package txstatus computes the execution level and the status of a transaction. They follow from
-// the outcomes that are known so far and from which blocks are final.
+// Package txstatus computes the execution level and the status of a transaction from the known
+// outcomes and from the finality of their blocks.
 //
 //	in      the transaction, and a Source: outcomes by id, which receipts are refunds, which
 //	        blocks are final
@@ -22,16 +22,16 @@ import (
 type Source interface {
 	// Outcome returns the outcome of a transaction or receipt on the current chain.
 	Outcome(id primitives.Hash) (view.OutcomeProof, bool)
-	// IsRefund returns whether a receipt without an outcome is known to be a refund, which means
-	// that its predecessor is "system". parent is the outcome of the execution that sent the
-	// receipt. IsRefund returns false if it is not known whether the receipt is a refund; then a
-	// client waits for this receipt too.
+	// IsRefund returns whether a receipt without an outcome is known to be a refund. The
+	// predecessor of a refund is "system". parent is the outcome of the execution that sent the
+	// receipt. IsRefund returns false if the receipt is unknown. In that case a client waits for
+	// the receipt too.
 	IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool
 	// IsFinal returns whether a block is final and on the current chain.
 	IsFinal(block primitives.Hash) bool
 }
 
-// Look returns what is known of a transaction that is in a block. It does not set Receipts. If the
+// Look returns the state of a transaction that a block includes. It does not set Receipts. If the
 // outcome of the transaction itself is unknown, the level is INCLUDED and no other field is set.
 func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	all := Outcomes(tx.Hash(), src)
@@ -57,19 +57,19 @@ func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	return out
 }
 
-// Executed is the part of an outcome that Reached needs. It refers to no bytes of the outcome, so
-// that it is small: thousands of clients may wait for the same outcomes, and each evaluates them at
+// Executed is the part of an outcome that Reached needs. It does not share memory with the outcome,
+// so it is small. Thousands of clients may wait for the same outcomes, and each evaluates them at
 // each block.
 type Executed struct {
 	Known  bool // the outcome is known
 	Status primitives.StatusKind
-	Sends  []primitives.Hash // ids of the receipts that it sent
+	Sends  []primitives.Hash // ids of the receipts that the execution sent
 	Final  bool              // the block of the outcome is final
-	Refund primitives.Hash   // the one of these receipts that is known to be a refund; zero: none
+	Refund primitives.Hash   // the receipt in Sends that is known to be a refund; zero: none
 }
 
-// Reached returns the same level as Level(Outcomes(tx, src), src), for a src whose contents
-// executed returns.
+// Reached returns the same level as Level(Outcomes(tx, src), src). executed returns the contents of
+// src.
 func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.ExecutionLevel {
 	first := executed(tx)
 	if !first.Known || first.Status == primitives.StatusUnknown {
@@ -78,7 +78,7 @@ func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.E
 	missing, missingRefunds, final := false, false, true
 	var few [8]primitives.Hash
 	stack := few[:0]
-	look := func(e *Executed, sends bool) { // sends: e is the outcome of the transaction itself
+	look := func(e *Executed, sends bool) { // sends: e is the outcome of the transaction
 		ids := e.Sends
 		for j := range ids {
 			x := executed(ids[j])
@@ -162,8 +162,8 @@ func Status(all []view.OutcomeProof) view.FinalStatus {
 	return view.FinalStatus{Kind: view.FinalStarted}
 }
 
-// Level returns the highest level that the outcomes prove. all must be in the order of Outcomes. A
-// refund that is the last receipt of a receipt's outcome is required for FINAL only.
+// Level returns the highest level that the outcomes prove. all must be in the order of Outcomes. If
+// the last receipt that a receipt's execution sent is a refund, only FINAL requires its outcome.
 func Level(all []view.OutcomeProof, src Source) view.ExecutionLevel {
 	if len(all) == 0 || all[0].Status.Kind == primitives.StatusUnknown {
 		return view.LevelNone
