@@ -1,5 +1,5 @@
-// Package chain is the actor that makes, imports and rolls back blocks. Its goroutine is the only
-// one that changes the engine.
+// Package chain is the actor that makes, imports and rolls back blocks. Only its goroutine changes
+// the engine.
 //
 //	in      MakeChunk, MakeBlock from the producer; TakeSnapshot, EndSnapshot, Rollback from
 //	        the node; BlockReceived, ChunkReceivedAlone from the network; ChunkApplied from the
@@ -58,9 +58,9 @@ type Out struct {
 	Adopted    messages.Sender[messages.BlockImported]
 	Accepted   messages.Sender[messages.BlockAccepted]
 	Halted     messages.Sender[messages.ChainHalted]
-	Captured   func() // called after a revert point is taken, before the reply; nil: none are requested
+	Captured   func() // called after a revert point is taken, before the reply; nil: not called
 	RolledBack messages.Sender[messages.RolledBack]
-	// Refused, ChunkRefused, Wanted and ChunksWanted go to the network actor. Each may be nil: the
+	// Refused, ChunkRefused, Wanted and ChunksWanted go to the network actor. They are nil if the
 	// node has no network.
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
@@ -72,7 +72,7 @@ type Out struct {
 type Options struct {
 	Engine Engine
 	Keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators
-	Vote   primitives.ProtocolVersion                    // protocol version that blocks announce; 0: by the upgrade schedule
+	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks; 0: by the upgrade schedule
 	Tip    primitives.Height                             // height of the engine's tip
 	Final  primitives.Height                             // height of the engine's last final block
 	Clock  func() uint64                                 // ns; limits how often a block or body is requested; nil: 0
@@ -83,23 +83,23 @@ type Options struct {
 // Actor makes, imports and rolls back blocks. Only its own goroutine may use it.
 type Actor struct {
 	o         Options
-	inFlight  []*messages.BlockAccepted // imported, not yet known to be on disk; oldest first
+	inFlight  []*messages.BlockAccepted // imported blocks that may not be on disk yet, oldest first
 	proposals []messages.MakeBlock
 	blocks    *importer.Importer
 	drains    []func(messages.Drained, error) // pending DrainChain requests
-	whenIdle  []func()                        // functions that wait until no block is being imported or written
+	whenIdle  []func()                        // run once no block is being imported or written
 	era       messages.Era
 	self      messages.Sender[next]
 	disk      messages.Sender[stored]
 	halted    bool // no further block is started
 }
 
-// next is a message to self: start the next block. It queues after the messages already in the
-// mailbox.
+// next is a message to self: start the next block. It arrives after the messages that are already
+// in the mailbox.
 type next struct{}
 
-// stored is a message to self, sent from any goroutine: imported blocks are on disk, or writing
-// them failed.
+// stored is a message to self, sent from any goroutine. It means that imported blocks are on disk,
+// or that writing them failed.
 type stored struct{}
 
 // New returns the actor.
@@ -109,7 +109,7 @@ func New(o Options) *Actor {
 	if a.o.Clock == nil {
 		a.o.Clock = func() uint64 { return 0 }
 	}
-	a.self = func(next) { a.next() } // used until Receive gets actor.Started; tests without a mailbox keep it
+	a.self = func(next) { a.next() } // until Receive gets actor.Started, and in tests without a mailbox
 	a.disk = func(stored) {}
 	return a
 }
@@ -180,9 +180,8 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 // isClosing returns whether the actor starts no further block, because it drains or has halted.
 func (a *Actor) isClosing() bool { return len(a.drains) > 0 || a.halted }
 
-// next starts imports until one waits for shard actors, or engine.MaxAhead blocks are not on disk
-// yet. It makes this node's own blocks before it imports received ones, since they would soon be
-// too late.
+// next starts imports until one waits for shard actors, or until engine.MaxAhead blocks are not on
+// disk yet. This node's own blocks come before received ones, because they become stale soon.
 func (a *Actor) next() {
 	for a.blocks.Running() == nil && !a.isClosing() && len(a.whenIdle) == 0 && len(a.inFlight) < engine.MaxAhead {
 		if len(a.proposals) > 0 {
@@ -200,8 +199,8 @@ func (a *Actor) next() {
 	}
 }
 
-// makeBlock makes a block of this node and starts its import. A block that a received one has
-// overtaken is dropped.
+// makeBlock makes a block of this node and starts its import. It drops the request if a received
+// block has replaced the parent as head.
 func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
@@ -218,8 +217,8 @@ func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	a.applyChunks(r)
 }
 
-// ownBlockFailed handles an error of making or importing a block of this node. A stale block and
-// one with an invalid chunk of another producer are dropped. Any other error halts the chain.
+// ownBlockFailed handles an error of making or importing a block of this node. It drops a stale
+// block and a block with an invalid chunk of another producer. Any other error halts the chain.
 func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	log := a.o.Log.WithError(err).WithField("height", height)
 	switch {
@@ -242,8 +241,8 @@ func (a *Actor) fail(err error) {
 	a.o.Out.Halted(m)
 }
 
-// halt stops all work, except that blocks on their way to disk are still reported. Chunks that are
-// being applied cannot be interrupted; their block is not finished.
+// halt stops all work. Blocks that are being written to disk are still reported. Chunks that are
+// being applied cannot be interrupted, but their block is not finished.
 func (a *Actor) halt() {
 	a.halted, a.proposals = true, nil
 	a.blocks.Stop()
@@ -262,9 +261,9 @@ func (a *Actor) stored() {
 		}
 		a.o.Out.Accepted(*m)
 	}
-	// Writers stop waiting for disk space only when the node stops.
+	// Writers give up waiting for disk space only when the node stops.
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
-		a.inFlight = nil // the engine keeps these blocks: the producer, which is still running, reads them
+		a.inFlight = nil // the engine keeps these blocks, because the running producer reads them
 		a.fail(err)
 		return
 	}
@@ -275,8 +274,8 @@ func (a *Actor) stored() {
 	a.next()
 }
 
-// drained answers pending DrainChain requests, and runs whenIdle, once no block is being imported
-// or written.
+// drained answers pending DrainChain requests and runs the functions in whenIdle, once no block is
+// being imported or written.
 func (a *Actor) drained() {
 	if a.blocks.Running() != nil || len(a.inFlight) > 0 {
 		return

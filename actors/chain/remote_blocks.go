@@ -21,7 +21,7 @@ func (a *Actor) received(m *messages.BlockReceived) {
 	if a.isClosing() {
 		return
 	}
-	// The importer emits what becomes of the block.
+	// The importer emits the result as an effect.
 	_, _ = a.blocks.Take(blockpool.Block{Block: m.Block, Chunks: m.Chunks, From: m.From}, a.o.Clock())
 	a.next()
 }
@@ -71,7 +71,7 @@ func (a *Actor) requestMissing(e *importer.Missing) {
 	}
 }
 
-// rejected logs and reports a block that is invalid through the fault of the peer that sent it.
+// rejected logs and reports an invalid block whose sender is at fault.
 func (a *Actor) rejected(e *importer.Rejected) {
 	hash := e.Block.Hash()
 	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
@@ -96,8 +96,8 @@ func (a *Actor) importerFailed(e *importer.Failed) {
 	}
 }
 
-// applyChunks applies the trivial chunks of a block at once and sends the other ones to their shard
-// actors.
+// applyChunks applies the trivial chunks of a block at once. It sends the other chunks to their
+// shard actors.
 func (a *Actor) applyChunks(r *importer.Run) {
 	if r.Start(func(j *engine.Job) {
 		a.o.Out.Apply(j.ID, messages.ApplyChunk{Block: r.Hash, Height: r.Block.Header.Height, Job: j})
@@ -124,6 +124,6 @@ func (a *Actor) finishImport() {
 	a.blocks.Finish(func() { a.disk(stored{}) }, a.o.Clock())
 	a.drained()
 	if blocks, _ := a.blocks.Pool().Len(); len(a.proposals) > 0 || blocks > 0 {
-		a.self(next{}) // the mailbox goes first: it holds mostly chunks for the new tip
+		a.self(next{}) // queued messages go first: most of them are chunks for the new tip
 	}
 }

@@ -1,6 +1,6 @@
 // Package mempool is the actor that owns the transaction pool of one shard. It queues submissions
-// and has them checked, fairly between clients. It removes from the pool what blocks include or
-// invalidate, and offers transactions to the chunk producer.
+// and has them checked, fairly between clients. It removes transactions that blocks include or
+// invalidate. It offers transactions to the chunk producer.
 //
 //	in      SubmitTransactions, Request: submissions; PoolWanted from a validator process;
 //	        BlockImported, LayoutChanged, CapturePool, RestorePool from the chain;
@@ -39,12 +39,12 @@ type Out struct {
 	Submitted  func(messages.Address, messages.Submitted)    // to a waiter
 	Done       messages.Sender[messages.SubmissionsDone]     // to a session
 	Forward    func(primitives.ShardID, any) bool            // to another mempool; false: the shard has none
-	// Settled is called with the result of a submission, and for each transaction that returns to
-	// the pool after a reorganisation or rollback. pooled is whether this copy is in the pool. May
-	// be nil.
+	// Settled is called with the result of a submission. It is also called for each transaction
+	// that returns to the pool after a reorganisation or rollback. pooled says whether this copy is
+	// in the pool. Settled may be nil.
 	Settled func(hash primitives.Hash, pooled bool)
-	// Lost records the content of a failed actor's pool as dropped. Waiters are not informed,
-	// because they submit their transactions again. May be nil.
+	// Lost records the contents of a failed actor's pool as dropped. Waiters are not informed,
+	// because they submit their transactions again. Lost may be nil.
 	Lost   messages.Sender[messages.TransactionsDropped]
 	Again  messages.Sender[messages.SubmitAgain]       // to all waiters and the producer
 	Pooled messages.Sender[messages.TransactionPooled] // to the network; nil: the node has no network
@@ -58,24 +58,24 @@ type Options struct {
 	Hold   txpool.QueueLimits // limits of transactions that wait for compilation
 	Status *Status
 	Tally  *Tally
-	// Check checks transactions against the state of the head and returns one Verdict for each.
-	// Checkers is the number of concurrent calls.
+	// Check checks transactions against the state of the head and returns one Verdict for each. At
+	// most Checkers calls run concurrently.
 	Check    func([]*primitives.SignedTransaction) []Verdict
 	Checkers int
-	// Route: a client's transaction whose shard this node does not track is sent to Out.Pooled. If
-	// it is false, the submission fails.
+	// Route says what happens to a client's transaction whose shard this node does not track: it is
+	// sent to Out.Pooled if Route is set. Otherwise the submission fails.
 	Route bool
 	// Home returns the shard of an account in the next block. Base returns the height of a block,
-	// and false if the block is unknown. IsAhead returns whether, in the state of the in-memory
-	// head, the transaction's nonce is above the next one of its key, by at most EarlyGap.
-	// NonceUsed returns the current nonce of the transaction's key, and whether that is at or above
+	// and false if the block is unknown. IsAhead returns whether the transaction's nonce exceeds
+	// the next nonce of its key by at most EarlyGap, in the state of the in-memory head. NonceUsed
+	// returns the current nonce of the transaction's key. used is true if that nonce is at or above
 	// the transaction's nonce, so that no block can include the transaction.
 	Home      func(primitives.AccountID) primitives.ShardID
 	Base      func(primitives.Hash) (primitives.Height, bool)
 	IsAhead   func(*primitives.SignedTransaction) bool
 	NonceUsed func(*primitives.SignedTransaction) (primitives.Nonce, bool)
-	// Again: this actor replaces a failed actor, and sends SubmitAgain when it starts. Started is
-	// called once the actor receives messages; it may be nil.
+	// Again means that this actor replaces a failed actor. It then sends SubmitAgain when it
+	// starts. Started is called once the actor receives messages; it may be nil.
 	Again   bool
 	Started func()
 	Out     Out
@@ -87,26 +87,26 @@ type Actor struct {
 	pool          *txpool.Pool
 	incoming      []item // submissions of the current message that are not in the queue yet
 	queue         *txpool.Queue[item]
-	checking      []*batch                   // in the order of admission, which is that of the queue
-	checksRunning int                        // how many batches of checking have no verdicts yet
+	checking      []*batch                   // in the order of the queue, which is the order of admission
+	checksRunning int                        // number of batches in checking without verdicts
 	heads         uint64                     // number of blocks that became the head
 	reorgs        uint64                     // number of reorganisations and rollbacks
-	finished      map[messages.SessionID]int // checked submissions to be reported with SubmissionsDone
+	finished      map[messages.SessionID]int // number of checked submissions to report with SubmissionsDone
 	side          map[primitives.Hash]sideBlock
 
 	holds           map[primitives.Hash]hold
 	codes           map[primitives.Hash]*codeWaiters // by hash of the code
-	held, heldBytes int                              // transactions that wait for code, and their counted bytes
+	held, heldBytes int                              // number of transactions that wait for code, and their counted bytes
 	compileQueue    *txpool.Queue[compileSlot]       // holds whose compilation has not started
-	// compiling is the number of running compilations. They continue when their transactions leave
-	// the pool.
+	// compiling is the number of running compilations. A compilation continues if its transactions
+	// leave the pool.
 	compiling int
 	ended     chan struct{} // closed when the actor has stopped or failed; it cancels compilations
 
 	walk    walk
 	minWalk uint64 // first walk after the last rollback; results of earlier walks are ignored
-	// chose holds the transactions of the last chunk. Those that the next block does not include
-	// are offered again.
+	// chose contains the transactions of the last chunk. If the next block does not include some of
+	// them, these are offered again.
 	chose []primitives.Hash
 
 	self     func(any)    // sends a message to this actor
@@ -127,7 +127,7 @@ func New(o Options) *Actor {
 		o: o, pool: o.Pool, queue: txpool.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
 		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*codeWaiters{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
-	o.Hold.Turn = math.MaxInt // Take returns one code for each turn of a signer, whatever its size
+	o.Hold.Turn = math.MaxInt // each Take ends a signer's turn, whatever the code's size
 	a.compileQueue = txpool.NewQueue[compileSlot](o.Hold)
 	a.self = a.Handle // used until Receive gets actor.Started; tests without a mailbox keep it
 	a.runAside = func(f func()) { f() }
@@ -226,8 +226,8 @@ func (a *Actor) publishCounts() {
 }
 
 // applyBlock updates the pool after an imported block. It removes transactions that the block
-// includes, that can no longer be included, and that have expired. Transactions of a branch that is
-// no longer canonical return to the pool.
+// includes, transactions that can no longer be included, and expired transactions. Transactions of
+// a branch that is no longer canonical return to the pool.
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	var chunk *primitives.Chunk
 	for i := range m.Shards {
@@ -274,14 +274,14 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 			continue
 		}
 		base, ok := a.o.Base(tx.BlockHash)
-		err := error(txpool.ErrExpired) // an unknown base block belongs to a branch that is gone
+		err := error(txpool.ErrExpired) // the base block is unknown: it is on an abandoned branch
 		if ok {
 			var added bool
-			added, err = a.pool.Add(tx, base) // error: the pool is full or has this nonce already
+			added, err = a.pool.Add(tx, base) // fails if the pool is full or has another transaction with this nonce
 			again = again || added
 		}
 		if err != nil && a.o.Out.Pooled != nil && !errors.Is(err, txpool.ErrExpired) {
-			continue // other nodes have the transaction too and may still include it
+			continue // not a drop: other nodes have the transaction too and may include it
 		}
 		if err != nil {
 			gone = append(gone, newDrop(tx, refusal(tx, err)))
@@ -304,8 +304,8 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 }
 
 // remove removes the transactions of a block from the pool. It also drops pooled transactions of
-// the same access keys with nonces that the block has used up, appended to gone. On a node that
-// does not produce this shard's chunks they would otherwise stay until they expire.
+// the same access keys whose nonces the block has used up, and appends them to gone. On a node that
+// does not produce this shard's chunks, they would otherwise stay until they expire.
 func (a *Actor) remove(txs []*primitives.SignedTransaction,
 	gone []messages.DroppedTransaction) []messages.DroppedTransaction {
 	for _, tx := range txs {
@@ -323,7 +323,7 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction,
 				break
 			}
 			at, used := a.o.NonceUsed(x)
-			if !used { // the block includes tx but did not execute it, so it did not use the nonce
+			if !used { // the block includes tx but did not execute it, so the nonce is unused
 				break
 			}
 			a.pool.Remove(x.Hash())
@@ -359,7 +359,7 @@ func (a *Actor) forwardMoved() {
 	}
 	holds := a.detach(leaving) // a transaction that waits for compilation keeps waiting in its new pool
 	var gone []messages.DroppedTransaction
-	for home, txs := range away { // independent of each other, so the order does not matter
+	for home, txs := range away { // any order will do: the shards are independent
 		for i := range txs {
 			hash := txs[i].tx.Hash()
 			txs[i].hold = holds[hash]
@@ -376,8 +376,8 @@ func (a *Actor) forwardMoved() {
 	}
 }
 
-// rejectNoPool answers pending senders of transactions whose shard has no pool on this node, and
-// returns the transactions as drops with ErrShardGone.
+// rejectNoPool handles transactions whose shard has no pool on this node. It answers their pending
+// senders. It returns the transactions as drops with ErrShardGone.
 func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	for _, x := range txs {
 		if x.hold.pending != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// Page sizes, in transactions. Most chunks take few. The chunk producer fetches the next page while
-// it examines the current one.
+// Page sizes, in transactions. Most chunks take few transactions. The chunk producer requests the
+// next page while it examines the current one.
 const (
 	firstPageSize = 64
 	pageSize      = 512
 )
 
-// walk is the choice of transactions for one chunk. It visits the pool once (round) and hands it
-// out in pages, assuming that the chunk takes every candidate. When the round ends, the pool is
-// unchanged.
+// walk is the choice of transactions for one chunk. It visits the pool once (round) and returns the
+// transactions in pages, as if the chunk took every candidate. The pool is unchanged when the round
+// ends.
 type walk struct {
 	id    uint64
 	round *txpool.Round
@@ -34,11 +34,11 @@ type Page struct {
 // over.
 func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 
-// startWalk answers ProduceChunk with the first page.
+// startWalk begins a walk and answers ProduceChunk with its first page.
 func (a *Actor) startWalk(m messages.ProduceChunk) {
 	a.walk = walk{id: a.o.Status.walks.Add(1)}
 	out := messages.Candidates{For: m, Walk: a.walk.id}
-	a.o.Status.offers.Store(false) // cleared first, so that a transaction that arrives during the walk sets it again
+	a.o.Status.offers.Store(false) // cleared first: a transaction that arrives during the walk sets it again
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
 		out.Page, out.More = a.page(firstPageSize)
@@ -101,21 +101,21 @@ func (a *Actor) finishWalk(m *messages.ChunkChosen) {
 }
 
 // Choice is the chunk producer's view of a walk. It implements apply.Candidates. NextGroup waits
-// for the mempool if the chunk takes more than a page; all waits together last at most the limit
+// for the mempool if the chunk takes more than a page. All waits together last at most the limit
 // given to NewChoice. The mempool never waits for the chunk producer.
 type Choice struct {
 	ask       messages.Sender[Page]
 	walk      uint64
-	page      []messages.Candidate // candidates of the current page that were not returned yet
-	next      Page                 // the request for the next page; its zero value: there is none
+	page      []messages.Candidate // candidates of the current page that NextGroup has not returned yet
+	next      Page                 // the request for the next page; zero: no page is requested
 	end       *time.Timer
-	exhausted map[int32]bool // groups in which the chunk did not take a returned transaction
+	exhausted map[int32]bool // groups in which the chunk did not take a candidate
 	now       messages.Candidate
 	taken     bool
 }
 
-// NewChoice returns a Choice that begins with the page in m. limit bounds the total time of waiting
-// for further pages.
+// NewChoice returns a Choice that begins with the page in m. limit bounds the total wait for
+// further pages.
 func NewChoice(m *messages.Candidates, ask messages.Sender[Page], limit time.Duration) *Choice {
 	c := &Choice{ask: ask, walk: m.Walk, page: m.Page, taken: true}
 	if m.More {
@@ -132,7 +132,7 @@ func (c *Choice) fetch() {
 
 // NextGroup is part of apply.Candidates.
 func (c *Choice) NextGroup() apply.Group {
-	if !c.taken { // the chunk did not take now; later transactions of its group would run out of order
+	if !c.taken { // not taken: later transactions of its group would run out of order
 		if c.exhausted == nil {
 			c.exhausted = map[int32]bool{}
 		}

@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// This file holds transactions back: they are in the pool but are not offered to chunks for a
-// while. Later transactions of the same access key are not offered either, which keeps the order of
-// nonces. Earlier ones are offered.
+// This file holds transactions: a held transaction is in the pool but is not offered to chunks for
+// a while. Later transactions of the same access key are not offered either, so that nonces stay in
+// order. Earlier ones are offered.
 //
 // # Compile wait
 //
-// Problem: a block that deploys or calls contract code that is not compiled yet would have to wait
-// for the compiler. A malicious contract can make that last seconds.
+// Problem: a block that deploys or calls code that is not compiled yet would have to wait for the
+// compiler. For a malicious contract, that wait can last seconds.
 //
 // Invariants:
 //   - A transaction that deploys or calls code is offered once the code is compiled or its
@@ -39,47 +39,48 @@ import (
 //	        most in the queue
 //
 // Transactions that wait for the same code share one compilation. It starts at the first turn of
-// any of their signers. The bytes of the code count once toward the queue limits: for one of the
-// transactions, the payer. If the payer leaves, another one becomes the payer (reassignPayer).
+// any of their signers. The bytes of the code count once toward the queue limits. They count for
+// one of the transactions, the payer. If the payer leaves the pool, another transaction becomes the
+// payer (reassignPayer).
 //
-// Rejected: compiling while the chunk is applied, which delays every validator; refusing such
-// transactions, since deployments are ordinary; weighing turns by code size, since size does not
-// predict the time of compilation.
+// Rejected: compiling while the chunk is applied. That would delay every validator. Rejected:
+// refusing such transactions. Deployments are ordinary. Rejected: longer turns for larger code.
+// Size does not predict the compile time.
 //
 // # Early nonces
 //
-// Problem: a client that sends ten transactions of one key over ten connections has them arrive in
-// any order. With neard the next block is usually later than all of them, and the pool sorts them
-// by nonce. In instant mode a block would take the first one to arrive, after which smaller nonces
-// are invalid.
+// Problem: if a client sends ten transactions of one key over ten connections, they arrive in any
+// order. With neard, the next block usually comes after all of them, and the pool sorts them by
+// nonce. In instant mode a block would take the first one to arrive, and that would make all
+// smaller nonces invalid.
 //
-// So a transaction whose nonce is a little ahead of the key's next one is held for EarlyWait, or
-// until its predecessors are in the pool. The next nonce is not delayed.
+// So a transaction whose nonce is at most EarlyGap above the key's next one is held for EarlyWait,
+// or until its predecessors are in the pool. A transaction with the next nonce is not held.
 const (
 	// EarlyWait is how long a transaction is held for smaller nonces. It is several times the delay
 	// between requests of one client, even on a busy machine, and shorter than neard's block time.
 	EarlyWait = 200 * time.Millisecond
-	// EarlyGap is how far a nonce may be ahead to be held as early. Clients that use the time as
-	// nonce leave wider gaps, and their transactions are not held.
+	// EarlyGap is the maximum gap above the next nonce for which a transaction is held. Clients
+	// that use the time as nonce leave wider gaps, and their transactions are not held.
 	EarlyGap = 1024
 	// maxEarly bounds the early transactions of a pool. Beyond it, early transactions are offered
 	// at once.
 	maxEarly = 10_000
-	// Compiling is how many compilations this pool runs at once. The compiler serves them first in,
-	// first out, so further codes wait here, where signers take turns.
+	// Compiling is the maximum number of concurrent compilations of this pool. The compiler works
+	// first in, first out. So further codes wait in this pool, where signers take turns.
 	Compiling = 2
 )
 
 // hold describes why a pooled transaction is not offered to chunks yet.
 type hold struct {
-	until   time.Time                 // end of the wait for smaller nonces; zero: it does not wait for them
-	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: it waits for none
+	until   time.Time                 // end of the wait for smaller nonces; zero: no such wait
+	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: no such wait
 	name    primitives.Hash           // hash of the code
-	brings  int                       // bytes of code that the transaction contains
+	brings  int                       // bytes of the code that the transaction itself contains
 	size    int                       // bytes of the transaction without that code
 	pays    bool                      // the transaction is the payer: the code's bytes count for it
 	signer  primitives.AccountID
-	pending *item // submission of a batch that is answered when the hold ends; nil: already answered
+	pending *item // the batch's submission to answer when the hold ends; nil: already answered
 }
 
 // counted returns how many bytes the hold adds to Actor.heldBytes.
@@ -93,30 +94,30 @@ func (h *hold) counted() int {
 // codeWaiters are the transactions that wait for the compilation of the same code.
 type codeWaiters struct {
 	all       map[primitives.Hash]struct{}
-	payer     primitives.Hash // the transaction that pays for the code's bytes; zero: none contains the code
+	payer     primitives.Hash // the transaction whose hold counts the code's bytes; zero: none contains the code
 	compiling bool            // the compilation is running
 }
 
-// compileSlot is an entry of the compile queue. It is stale if pays differs from the hold's: a
-// transaction that becomes the payer gets a new slot.
+// compileSlot is an entry of the compile queue. It is stale if its pays differs from the hold's
+// pays. A transaction that becomes the payer gets a new slot.
 type compileSlot struct {
 	hash primitives.Hash
 	pays bool
 }
 
-// holdTimeout is a message from the actor to itself: a compilation has ended, or the EarlyWait of a
-// transaction is over.
+// holdTimeout is a message from the actor to itself: a compilation or the EarlyWait of a
+// transaction has ended.
 type holdTimeout struct {
 	by   *Actor          // the actor that sent it; messages of a failed actor are ignored
 	hash primitives.Hash // of the transaction, or of the code if code is set
 	code bool            // true: a compilation has ended; false: an EarlyWait has ended
 }
 
-// holdOrOffer handles a transaction that has just entered the pool: it adds a hold, or offers the
-// transaction to chunks. It also answers the sender. If the transaction is part of a batch and waits
-// for a compilation, the sender gets the answer when the hold ends, because it may request a block
-// next and expects the transaction in that block. holdOrOffer returns false if there was no room for
-// the hold; the transaction has then left the pool.
+// holdOrOffer handles a transaction that has just entered the pool. It adds a hold or offers the
+// transaction to chunks. It also answers the sender. One answer is delayed until the hold ends:
+// that of a transaction in a batch that waits for a compilation. Its client may request a block
+// after the answer, and expects the transaction in that block. If there is no memory budget for the
+// hold, holdOrOffer removes the transaction from the pool and returns false.
 func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	pooled := messages.Submitted{Pooled: true}
 	early := v.Ahead && len(a.holds) < maxEarly && !a.pool.HasPredecessor(x.tx)
@@ -147,8 +148,8 @@ func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	return true
 }
 
-// hold adds a hold for a transaction. It returns false if there was no room; the transaction has
-// then left the pool.
+// hold adds a hold for a transaction. If there is no memory budget for it, it removes the
+// transaction from the pool and returns false.
 func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	hash := tx.Hash()
 	if h.code == nil {
@@ -168,7 +169,7 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	a.holds[hash] = h
 	a.held++
 	a.heldBytes += h.counted()
-	if !s.compiling { // otherwise the hold ends with the running compilation
+	if !s.compiling { // if it is running, its end also ends this hold
 		a.enqueue(hash, hash)
 	}
 	a.publishCounts()
@@ -191,7 +192,7 @@ func (a *Actor) enqueue(hash, newest primitives.Hash) {
 
 // purgeStaleSlots removes stale slots from the compile queue, so that they do not cause evictions.
 func (a *Actor) purgeStaleSlots() {
-	waiting := -1 // the hold that is about to be queued has no slot yet
+	waiting := -1 // minus one: the hold that is about to be queued has no slot yet
 	for _, s := range a.codes {
 		if !s.compiling {
 			waiting += len(s.all)
@@ -208,7 +209,7 @@ func (a *Actor) purgeStaleSlots() {
 		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling &&
 			!seen[p.hash] {
 			seen[p.hash] = true
-			a.compileQueue.Put(string(h.signer), h.counted(), p) // cannot evict: the queue held it before
+			a.compileQueue.Put(string(h.signer), h.counted(), p) // evicts nothing: the queue held these slots before
 		}
 	}
 }
@@ -233,8 +234,8 @@ func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: p.hash, Err: why, Source: string(h.signer)}})
 }
 
-// removeHold removes a hold. If its transaction was the payer of a code that other transactions
-// wait for, one of those becomes the payer.
+// removeHold removes a hold. If its transaction was the payer of a code, another transaction that
+// waits for the code becomes the payer.
 func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash) {
 	delete(a.holds, hash)
 	if h.code == nil {
@@ -253,9 +254,9 @@ func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash)
 	a.publishCounts()
 }
 
-// detach removes the holds of transactions that move to the pools of other shards, and returns the
-// holds by transaction hash. It removes all of them before it assigns new payers, so that no moving
-// transaction becomes a payer.
+// detach removes the holds of transactions that move to the pools of other shards. It returns the
+// holds by transaction hash. It assigns new payers only after it has removed all these holds. So no
+// moving transaction becomes a payer.
 func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	out = map[primitives.Hash]hold{}
 	orphans := map[*codeWaiters]bool{}
@@ -287,7 +288,7 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 // reassignPayer makes another transaction that contains the code its payer, if there is one.
 func (a *Actor) reassignPayer(s *codeWaiters, newest primitives.Hash) {
 	s.payer = primitives.Hash{}
-	for hash := range s.all { // any of them will do
+	for hash := range s.all { // any transaction will do
 		h := a.holds[hash]
 		if h.brings == 0 {
 			continue
@@ -324,10 +325,10 @@ func (a *Actor) compile() {
 	a.publishCounts()
 }
 
-// holdEnded handles a holdTimeout. If the EarlyWait of a transaction is over, the transaction is
-// offered to chunks from now on, unless it also waits for a compilation. If the compilation of a
-// contract's code has ended, all transactions that waited for that code are offered, unless they
-// also wait for smaller nonces, and the next compilation starts.
+// holdEnded handles a holdTimeout. After the EarlyWait of a transaction, the transaction is offered
+// to chunks unless it also waits for a compilation. After a compilation, all transactions that
+// waited for the code are offered unless they also wait for smaller nonces. Then the next
+// compilation starts.
 func (a *Actor) holdEnded(m holdTimeout) {
 	if m.by != a {
 		return
@@ -340,7 +341,7 @@ func (a *Actor) holdEnded(m holdTimeout) {
 	}
 	a.compiling--
 	if s := a.codes[m.hash]; s != nil && s.compiling {
-		for hash := range s.all { // independent of each other, so the order does not matter
+		for hash := range s.all { // any order will do: the holds are independent
 			a.compiled(hash)
 		}
 	}
@@ -354,7 +355,7 @@ func (a *Actor) compiled(hash primitives.Hash) {
 		a.release(hash)
 		return
 	}
-	a.removeHold(hash, h, hash) // still early: its timer ends the hold
+	a.removeHold(hash, h, hash) // the EarlyWait is not over: its timer ends the hold
 	if a.holds[hash] = (hold{until: h.until}); h.pending != nil {
 		a.answer(*h.pending, messages.Submitted{Pooled: true})
 	}
@@ -367,7 +368,8 @@ func (a *Actor) release(hash primitives.Hash) {
 	}
 }
 
-// unhold ends a hold, answers the sender with m if it waits, and returns whether there was a hold.
+// unhold ends a hold and returns whether there was one. If a sender waits for an answer, unhold
+// sends m.
 func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 	h, ok := a.holds[hash]
 	if !ok {
@@ -380,8 +382,8 @@ func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 	return true
 }
 
-// isHeld returns whether a transaction at the front of its group is held back. An early transaction
-// is not held if its predecessor is in the pool, since the chunk then takes both.
+// isHeld returns whether tx, at the front of its group, is held. An early transaction whose
+// predecessor is in the pool is not held, because the chunk takes both.
 func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	if len(a.holds) == 0 {
 		return false
@@ -394,8 +396,8 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 }
 
 // hasRoom returns whether a transaction may enter the pool. If an earlier transaction of the same
-// key waits for code, a chunk cannot take this one before that one. Such a transaction gets no room
-// once the pool is half full.
+// key waits for code, a chunk cannot take this one before it. Such a transaction may enter only
+// while the pool is at most half full.
 func (a *Actor) hasRoom(tx *primitives.SignedTransaction) bool {
 	if a.held == 0 || !a.pool.Crowded() {
 		return true

@@ -15,8 +15,8 @@ import (
 // TransactionsDropped (drop). Inclusion in a block is not reported. If the actor fails, its pool is
 // recorded as lost, and waiters submit again.
 
-// ErrRolledBack is the reason of a drop: the chain was rolled back to a snapshot in which no pool
-// held the transaction.
+// ErrRolledBack is the reason of a drop after a rollback: no pool contained the transaction at the
+// revert point.
 var ErrRolledBack = errors.New("mempool: the chain was rolled back to a snapshot without this transaction; send it again")
 
 // ErrShardGone means that the transaction's shard no longer has a pool on this node.
@@ -39,7 +39,7 @@ func noRoom(limit string) error { return &view.LookupError{Kind: view.ErrNoRoom,
 func refusal(tx *primitives.SignedTransaction, err error) error {
 	var taken *txpool.NonceTaken
 	switch {
-	case errors.As(err, &taken): // the error that neard returns once the pooled transaction is in a block
+	case errors.As(err, &taken): // neard returns this error once the pooled transaction is in a block
 		return usedNonce(tx, taken.Nonce)
 	case errors.Is(err, txpool.ErrExpired):
 		return &primitives.InvalidTxError{Tag: primitives.TxExpired}
@@ -57,8 +57,8 @@ func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitive
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: tx.Nonce.Nonce, KeyNonce: at}
 }
 
-// dropped converts a transaction that the chunk producer dropped. If the reason is a congested
-// shard, the error has no details, because waiters check the state again and report them.
+// dropped converts a transaction that the chunk producer dropped. For a congested shard the error
+// has no details: waiters check the state again and report the details.
 func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	out := newDrop(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
 	switch {
@@ -97,8 +97,8 @@ func newDrop(tx *primitives.SignedTransaction, why error) messages.DroppedTransa
 	return messages.DroppedTransaction{Hash: tx.Hash(), Err: why, Source: string(tx.SignerID)}
 }
 
-// markPooled reports that a transaction is in the pool, so that the drop record deletes an earlier
-// drop of it.
+// markPooled reports that a transaction is in the pool. The drop record then deletes an earlier
+// drop of this transaction.
 func (a *Actor) markPooled(tx *primitives.SignedTransaction) { a.reportSettled(tx, true) }
 
 // reportSettled reports the result of a submission to the drop record.
@@ -108,9 +108,9 @@ func (a *Actor) reportSettled(tx *primitives.SignedTransaction, pooled bool) {
 	}
 }
 
-// dropUnanswered reports a failed submission whose sender gets no answer as dropped. It does
-// nothing if another copy is in the pool, or if the signature is bad: the hash does not cover the
-// signature, so another copy may be valid.
+// dropUnanswered reports a failed submission as dropped if its sender gets no answer. It does
+// nothing if another copy is in the pool. It also does nothing if the signature is bad: the hash
+// does not cover the signature, so another copy may be valid.
 func (a *Actor) dropUnanswered(x item, err error) {
 	hash := x.tx.Hash()
 	var invalid *primitives.InvalidTxError
@@ -120,10 +120,10 @@ func (a *Actor) dropUnanswered(x item, err error) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
-// poolContents returns the content of a failed actor's pool as drops. If the pool panics, it
-// returns the part that it has read by then.
+// poolContents returns the contents of a failed actor's pool as drops. If the pool panics, it
+// returns the transactions that it has read so far.
 func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
-	defer func() { _ = recover() }() // the pool's own data may be inconsistent
+	defer func() { _ = recover() }() // the pool's data may be inconsistent
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
 		list = append(list, newDrop(tx, ErrRestarted))
 	})
@@ -134,7 +134,7 @@ func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
 func (a *Actor) refused(m *messages.TransactionRefused) {
 	hash := m.Tx.Hash()
 	if home := a.o.Home(m.Tx.SignerID); home != a.o.Shard {
-		a.o.Out.Forward(home, *m) // if that shard has no pool here, the transaction is not pooled
+		a.o.Out.Forward(home, *m) // if that shard has no pool here, the transaction is not pooled either
 		return
 	}
 	if a.pool.Remove(hash) {

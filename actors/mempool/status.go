@@ -11,7 +11,7 @@ import (
 type Status struct {
 	wakeup *Wakeup
 	walks  atomic.Uint64 // id of the last walk; kept when the actor restarts
-	offers atomic.Bool   // a transaction arrived since the last walk began, or that walk left some
+	offers atomic.Bool   // a transaction arrived since the last walk began, or that walk left transactions
 	count  atomic.Int64
 	size   atomic.Int64 // bytes
 	queued atomic.Int64
@@ -34,14 +34,14 @@ func (f *Status) Held() int        { return int(f.held.Load()) }
 func (f *Status) HeldBytes() int64 { return f.heldBytes.Load() }
 func (f *Status) Compiling() int   { return int(f.compiling.Load()) }
 
-// Idle returns whether the pool is empty. In that case it clears the offer flag, so that the next
-// transaction raises a new offer.
+// Idle returns whether the pool is empty. If so, it clears offers, so that the next transaction
+// signals the producer again.
 func (f *Status) Idle() bool {
 	if f.count.Load() != 0 {
 		return false
 	}
 	f.offers.Store(false)
-	if f.count.Load() != 0 { // a transaction arrived meanwhile, and its offer may have been cleared
+	if f.count.Load() != 0 { // a transaction arrived just now; offers may have been cleared after it was set
 		f.offers.Store(true)
 		return false
 	}
@@ -54,8 +54,8 @@ func (f *Status) offer() {
 	f.wakeup.ring()
 }
 
-// Wakeup signals the producer when one of the node's pools has transactions for a chunk. It sends
-// one message and then none until HasOffers is called. Safe for concurrent use.
+// Wakeup signals the producer when one of the node's pools has transactions for a chunk. After one
+// signal it sends no more until HasOffers is called. Safe for concurrent use.
 type Wakeup struct {
 	signalled atomic.Bool
 	pools     atomic.Pointer[[]*Status]
@@ -65,7 +65,7 @@ type Wakeup struct {
 // HasOffers returns whether a pool has transactions for a chunk. The next offer after the call is
 // signalled again.
 func (f *Wakeup) HasOffers() bool {
-	f.signalled.Store(false) // before the check, so that a later offer is signalled
+	f.signalled.Store(false) // cleared before the check, so that a later offer is signalled
 	if list := f.pools.Load(); list != nil {
 		for _, p := range *list {
 			if p.offers.Load() {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxBatch is the largest number of transactions that one call of Check gets. It bounds how long
-// the next client waits for its turn.
+// maxBatch is the maximum number of transactions in one call of Check. It bounds how long the next
+// client waits for its turn.
 const maxBatch = 64
 
 // ErrRestarted means that the mempool has failed and restarted with an empty pool.
@@ -26,9 +26,9 @@ type Verdict struct {
 	Invalid *primitives.InvalidTxError // why the transaction is invalid; nil: it is valid
 	Err     error                      // why it could not be checked; a failure of this node
 	Base    primitives.Height          // height of the transaction's base block
-	Ahead   bool                       // its nonce is above the next one of its key, by at most EarlyGap
-	// Code compiles the code that the transaction deploys or calls. It returns when that is done or
-	// when end is closed. nil: the transaction need not wait for code.
+	Ahead   bool                       // the nonce exceeds the next nonce of its key by at most EarlyGap
+	// Code compiles the code that the transaction deploys or calls. It returns when the code is
+	// compiled or end is closed. nil: the transaction need not wait for code.
 	Code func(end <-chan struct{})
 	// CodeName is the hash of that code. CodeBytes is how many bytes of the code the transaction
 	// contains.
@@ -41,12 +41,13 @@ type Tally struct {
 	Submitted, Refused atomic.Uint64
 	Overrun            atomic.Uint64 // submissions evicted from the queue before they were checked
 	Drops              atomic.Uint64 // drops reported; also numbers them
-	// transactions dropped or refused by a limit on held transactions and those that follow them
+	// HoldsDropped counts transactions that a limit on held transactions (and on those that follow
+	// them) has dropped or refused.
 	HoldsDropped atomic.Uint64
 }
 
-// Request is a batch of submissions from a sender that is not an actor. It carries the answers
-// back.
+// Request is a batch of submissions from a sender that is not an actor. The sender reads the
+// answers from the Request.
 type Request struct {
 	Client       messages.Client
 	Transactions []*primitives.SignedTransaction
@@ -75,7 +76,7 @@ func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request 
 func (r Request) Done() <-chan struct{} { return r.done }
 
 // Lost returns a channel that is closed if the actor fails while it handles the request, or ends
-// before that.
+// before it handles it.
 func (r Request) Lost() <-chan struct{} { return r.lost }
 
 // Failed implements system.Answerable.
@@ -89,22 +90,22 @@ type item struct {
 	tx     *primitives.SignedTransaction
 	client messages.Client
 	from   messages.Address
-	batch  *answers // answers of the request; nil: the sender is the actor from
+	batch  *answers // answers of the request; nil: the sender is an actor
 	index  int      // index in batch
 }
 
-// forwarded is sent by a mempool to the mempool of another shard. It has unchecked submissions
-// whose signers now belong to that shard.
+// forwarded is a message between mempools: unchecked submissions whose signers now belong to the
+// receiver's shard.
 type forwarded struct{ items []item }
 
-// moved is sent by a mempool to the mempool of another shard. It has pooled transactions whose
-// signers now belong to that shard.
+// moved is a message between mempools: pooled transactions whose signers now belong to the
+// receiver's shard.
 type moved struct{ txs []based }
 
 type based struct {
 	tx   *primitives.SignedTransaction
 	base primitives.Height
-	hold hold // its hold; code is nil if it does not wait for code
+	hold hold // the transaction's hold; its code is nil if there is no wait for code
 }
 
 // checked is a message to self: a batch has been checked.
@@ -140,7 +141,7 @@ func (a *Actor) request(r Request) {
 }
 
 // enqueueIncoming moves incoming to the queue. Each submission stays in incoming until it is
-// queued, so that abandon answers it if a panic comes in between.
+// queued. So after a panic in between, abandon still answers it.
 func (a *Actor) enqueueIncoming() {
 	for i := range a.incoming {
 		a.put(a.incoming[i])
@@ -159,7 +160,7 @@ func clientOf(c messages.Client, session messages.SessionID) messages.Client {
 	return messages.Client(strconv.AppendUint([]byte("session "), uint64(session), 10))
 }
 
-// put queues a submission and reports sessions' evicted submissions.
+// put queues a submission. It reports evicted submissions of sessions.
 func (a *Actor) put(x item) {
 	a.o.Tally.Submitted.Add(1)
 	a.putQueue(x)
@@ -174,10 +175,10 @@ func (a *Actor) putQueue(x item) {
 	}
 }
 
-// startChecks takes batches from the queue and checks them outside the mailbox, with at most
-// Options.Checkers goroutines. Batches are admitted in the order in which they were taken, however
-// long each check takes. Otherwise a block could include a later nonce of a key first and make the
-// earlier ones invalid. A batch whose check ends early waits, so up to twice Checkers batches
+// startChecks takes batches from the queue and checks them outside the mailbox, on at most
+// Options.Checkers goroutines. Batches are admitted in the order in which they were taken.
+// Otherwise a block could include a later nonce of a key first, and that would make the earlier
+// ones invalid. A batch that is checked early waits for its turn, so up to twice Checkers batches
 // exist.
 func (a *Actor) startChecks() {
 	for a.checksRunning < a.o.Checkers && len(a.checking) < 2*a.o.Checkers && a.queue.Len() > 0 {
@@ -200,8 +201,8 @@ func (a *Actor) startChecks() {
 	a.o.Status.queued.Store(int64(a.queue.Len()))
 }
 
-// check calls f. If f panics on several transactions, it checks them one by one, so that only the
-// one that causes the panic fails.
+// check calls f. If f panics on several transactions, check calls it for each one alone, so that
+// only the transaction that causes the panic fails.
 func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.SignedTransaction) (out []Verdict) {
 	defer func() {
 		p := recover()
@@ -234,9 +235,9 @@ func (a *Actor) batchChecked(m *checked) {
 			if b.reorgs == a.reorgs {
 				a.admit(x, &b.verdicts[i], b.heads != a.heads)
 			} else {
-				a.putQueue(x) // the state that it was checked on is no longer canonical
+				a.putQueue(x) // checked against a state that is no longer canonical: check again
 			}
-			b.items[i] = item{} // so that abandon does not answer it again if a later item panics
+			b.items[i] = item{} // abandon must not answer it again if a later item panics
 		}
 		a.checking = slices.Delete(a.checking, 0, 1)
 	}
@@ -244,15 +245,15 @@ func (a *Actor) batchChecked(m *checked) {
 	a.startChecks()
 }
 
-// admit adds a checked transaction to the pool and answers its sender. late means that a block has
-// become the head since the check.
+// admit adds a checked transaction to the pool and answers its sender. late means that the head has
+// changed since the check.
 func (a *Actor) admit(x item, v *Verdict, late bool) {
 	switch {
 	case v.Err != nil:
 		a.answer(x, messages.Submitted{Err: a.routeUntracked(x, v.Err)})
 		return
 	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
-		a.answer(x, messages.Submitted{Pooled: true}) // the pooled copy may still run; its result is reported later
+		a.answer(x, messages.Submitted{Pooled: true}) // the pooled copy's result is reported later
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -315,8 +316,8 @@ func (a *Actor) refuse(x item, why error) {
 	a.answer(x, messages.Submitted{Err: why})
 }
 
-// answer reports the result of a submission to its sender. A session gets only the number of its
-// checked submissions, by reportDone.
+// answer reports the result of a submission to its sender. A session only gets the number of its
+// checked submissions, from reportDone.
 func (a *Actor) answer(x item, m messages.Submitted) {
 	if m.Err != nil {
 		defer a.reportSettled(x.tx, false)
@@ -343,14 +344,14 @@ func (a *Actor) answer(x item, m messages.Submitted) {
 // reportDone sends each session the number of its submissions that have been checked since the last
 // report.
 func (a *Actor) reportDone() {
-	for id, n := range a.finished { // independent of each other, so the order does not matter
+	for id, n := range a.finished { // any order will do: the sessions are independent
 		a.o.Out.Done(messages.SubmissionsDone{Session: id, Count: n})
 		delete(a.finished, id)
 	}
 }
 
-// handOver forwards unchecked submissions to the mempools of their shards, when this actor's shard
-// ends.
+// handOver forwards unchecked submissions to the mempools of their shards. It is called when this
+// actor's shard ends.
 func (a *Actor) handOver() {
 	away := map[primitives.ShardID][]item{}
 	add := func(x item) {
@@ -372,8 +373,8 @@ func (a *Actor) handOver() {
 	a.reportDone()
 }
 
-// abandon answers all unchecked submissions and records the pool as lost, after the actor has
-// failed. The actor that replaces it informs waiters and the producer.
+// abandon is called after the actor has failed. It answers all unchecked submissions and records
+// the pool as lost. The replacement actor informs waiters and the producer.
 func (a *Actor) abandon() {
 	if list := a.poolContents(); len(list) > 0 && a.o.Out.Lost != nil {
 		a.o.Out.Lost(messages.TransactionsDropped{List: list})

@@ -58,9 +58,9 @@ type Out struct {
 type Options struct {
 	Engine *engine.Engine
 	// Listen starts a host. The host calls deliver with each message, and verify with account
-	// announcements. Listen is called each time the actor starts.
+	// announcements. The actor calls Listen each time it starts.
 	Listen func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
-	// Account and Key belong to this node's validator. Empty: it has none.
+	// Account and Key belong to this node's validator. Account is empty if there is none.
 	Account primitives.AccountID
 	Key     primitives.SecretKey
 	Peer    wire.PeerID // id of this node
@@ -70,22 +70,24 @@ type Options struct {
 	// Remember stores the known peers for the next start. It is called when they have changed. nil:
 	// they are not stored.
 	Remember func([]wire.PeerInfo)
-	// Verify and Signed verify signatures of blocks and of transactions. The caller may pass
-	// versions that cache results for the later checks. nil: plain verification.
+	// Verify and Signed verify signatures of blocks and of transactions. nil means plain
+	// verification. The caller may pass versions that cache results for later checks.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Signed func(*primitives.SignedTransaction) bool
-	// Eager: a block is relayed once its producer's signature is verified, before it is imported.
+	// Eager means that a block is relayed before its import, once its producer's signature is
+	// verified.
 	Eager bool
-	// Receive gets the messages for the validator actor. nil: this node takes no part in consensus.
+	// Receive gets the messages for the validator actor. It is nil if this node takes no part in
+	// consensus.
 	Receive ReceiveFunc
-	// StateSyncs lets the node replace its chain by a recent state if it is more than Sync.Horizon
-	// behind. nil: it never does.
+	// StateSyncs lets the node replace its chain by a recent state if the chain is more than
+	// Sync.Horizon behind. nil: the node never does.
 	StateSyncs StateSyncs
-	// Shards fetches shards that are caught up while the node runs. nil: the tracked shards do not
-	// change.
+	// Shards fetches the state of shards that are caught up while the node runs. nil: the tracked
+	// shards do not change.
 	Shards *Shards
-	// TxStatuses asks peers about transactions of shards that are not tracked. nil: peers are not
-	// asked.
+	// TxStatuses requests the status of transactions from peers if their shards are not tracked.
+	// nil: no such requests.
 	TxStatuses *TxStatuses
 	// Failed is called with the error when the store can no longer be written. It ends the node.
 	Failed func(error)
@@ -98,8 +100,8 @@ type Options struct {
 // Periods and limits.
 const (
 	tickPeriod     = 100 * time.Millisecond
-	againFirst     = 3000   // ms after which an unchanged head is broadcast again; doubled each time
-	againMost      = 60_000 // largest such delay; the host itself sends the head this often
+	againFirst     = 3000   // ms until an unchanged head is broadcast again; doubled each time
+	againMost      = 60_000 // maximum of that delay in ms, and the host's own period
 	partsPeriod    = 400    // ms (chunk_request_retry_period)
 	rememberPeriod = 5000   // ms
 	ratePeriod     = 5000   // ms (peer_stats_period)
@@ -120,13 +122,13 @@ type Actor struct {
 
 	inbox          *inbox
 	validatorInbox validatorInbox
-	// gossiped holds blocks that the host has checked and relayed. Gossip delivers a block only
-	// once, from the first peer that has it. So such a block is accepted whatever else that peer
-	// has sent; only block producers can sign such blocks, which bounds them. The key is the
-	// pointer, because another object with the same hash may have a different body.
+	// gossiped contains blocks that the host has checked and relayed. Gossip delivers a block only
+	// once, from the first peer that has it. So such a block is accepted even if its sender has
+	// exceeded its limits. Only block producers can sign such blocks, which bounds their number.
+	// The key is the pointer, because another object with the same hash may have a different body.
 	gossiped    recentSet[*primitives.Block]
 	gossipSlots recentSet[heightSlot] // counts relayed gossiped blocks by height
-	verifying   chan struct{}         // semaphore: received state parts and headers that are being verified
+	verifying   chan struct{}         // semaphore for verifying received state parts and headers
 	server      *server
 	dist        engine.ChunkPartsView
 	pool        *chunkparts.Pool
@@ -142,7 +144,7 @@ type Actor struct {
 	t1        map[primitives.AccountID][]primitives.PublicKey
 	seat      validatorSeat
 
-	headersApart bool       // verified headers follow an epoch sync proof and do not connect to the chain yet
+	headersApart bool       // true: the verified headers follow an epoch sync proof and do not connect to the chain yet
 	bootstrap    *bootstrap // nil: no state sync at start is in progress
 	snapshots    *engine.ServedSnapshots
 
@@ -157,8 +159,8 @@ type Actor struct {
 	remembered                                                      string
 }
 
-// Messages to self: the timer's tick, another try to listen, the end of the host. Each names the
-// actor or host that sent it. Messages of an actor that has failed are ignored.
+// Messages to self: the timer's tick, another attempt to listen, the end of the host. Each names
+// the actor or host that sent it, because messages of a failed actor are ignored.
 type (
 	tick  struct{ of *Actor }
 	again struct{ of *Actor }
@@ -266,7 +268,8 @@ func (a *Actor) start() {
 	a.arm()
 }
 
-// Rekeyed: the validator signs with Key from now on. A zero Key means that it signs nothing.
+// Rekeyed reports that the validator signs with Key from now on. A zero Key means that it signs
+// nothing.
 type Rekeyed struct{ Key primitives.SecretKey }
 
 // validator informs the host which validator this node is.
@@ -285,8 +288,8 @@ func (a *Actor) key() primitives.SecretKey {
 	return a.o.Key
 }
 
-// rekeyed informs the host of the new key. It also announces the account again, because peers
-// verify announcements with the key of the epoch.
+// rekeyed passes the new key to the host. It also announces the account again, because peers verify
+// announcements with the key of the epoch.
 func (a *Actor) rekeyed() {
 	a.validator()
 	a.t1 = nil
@@ -294,7 +297,7 @@ func (a *Actor) rekeyed() {
 }
 
 func (a *Actor) arm() {
-	if a.timer != nil { // a tick that a new connection caused may have left a timer
+	if a.timer != nil { // a tick after a new connection may have left a timer
 		a.timer.Stop()
 	}
 	self := a.self
@@ -433,7 +436,7 @@ func (a *Actor) remember(list []wire.PeerInfo) {
 	}
 }
 
-// delivered handles a message of a peer other than blocks and requests to the store.
+// delivered handles a peer's message, except for blocks and for requests that the store answers.
 func (a *Actor) delivered(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.Headers:
@@ -460,7 +463,7 @@ func (a *Actor) delivered(d *near.Deliver) {
 			a.partsStep(chunkparts.Forward{ChunkForward: &b.ChunkForward}, d.From)
 		case *wire.ChunkResponse:
 			a.partsStep(chunkparts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
-		case *wire.ChunkRequest: // the server found no answer in the store
+		case *wire.ChunkRequest: // the server found no response in the store
 			a.partsStep(chunkparts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
 		}
 	}

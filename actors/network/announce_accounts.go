@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// validatorSeat is the epoch for which this node's validator announces itself: the next epoch if it
-// is a validator there, else the current one.
+// validatorSeat describes the epoch for which this node's validator announces itself. It is the
+// next epoch if the validator has a seat in it, else the current epoch.
 type validatorSeat struct {
 	epoch     primitives.EpochID
 	has       bool
@@ -38,9 +38,9 @@ func (a *Actor) announce() {
 	a.host.Post(near.AnnouncementsVerified{Good: []*wire.Announcement{x}})
 }
 
-// verifyAnnouncements verifies account announcements of a peer. It accepts an announcement if its
-// epoch is known, and later than the epoch of the account's stored announcement (nearcore
-// chain/client/src/view_client_actor.rs:1759). Called on goroutines of the host.
+// verifyAnnouncements verifies a peer's account announcements. It accepts an announcement if its
+// epoch is known and later than the epoch of the stored announcement of the account (nearcore
+// chain/client/src/view_client_actor.rs:1759). The host calls it on its goroutines.
 func (a *Actor) verifyAnnouncements(j near.VerifyAnnouncements) near.AnnouncementsVerified {
 	out := near.AnnouncementsVerified{From: j.From}
 	e := a.o.Engine

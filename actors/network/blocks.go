@@ -19,9 +19,9 @@ const (
 	blockRate = 200 // blocks a second
 	// maxOfHeight is how many different blocks of one height are accepted.
 	maxOfHeight = 8
-	longBlock   = 1 << 20                // bytes; blocks of NEAR are shorter, but neard accepts longer ones
+	longBlock   = 1 << 20                // bytes; NEAR's blocks are shorter, but neard accepts longer ones
 	longRate    = 16 << 20               // bytes of long blocks a second
-	nearby      = primitives.Height(128) // heights above the tip; during sync, higher unrequested blocks are ignored
+	nearby      = primitives.Height(128) // maximum heights above the tip of unrequested blocks during sync
 )
 
 // block handles a received block. The block keeps its inbox slot until the chain actor has read it.
@@ -60,9 +60,9 @@ func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped boo
 	return true
 }
 
-// refused bans a peer that sent a forged copy of a block, or more invalid blocks than an honest
-// peer relays before it checks them. It bans no peer for invalid chunks, because blocks are relayed
-// before they are executed.
+// refused bans a peer that sent a forged copy of a block. It also bans a peer that sent more
+// invalid blocks than an honest peer relays before it checks them. It bans no peer for invalid
+// chunks, because blocks are relayed before they are executed.
 func (a *Actor) refused(m *messages.BlockRefused) {
 	from, bare := peerOf(m.From), false
 	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion,
@@ -112,7 +112,7 @@ func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 // rebroadcast decides when an unchanged head is broadcast again. Times are in ms.
 type rebroadcast struct {
 	hash primitives.Hash
-	at   int64 // when it became the head or was last broadcast
+	at   int64 // time at which it became the head or was last broadcast
 	wait int64
 }
 
@@ -130,9 +130,9 @@ func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 }
 
 // rebroadcastHead broadcasts an unchanged head again, over connections and not by gossip. If a
-// block was lost in gossip or in a full queue, peers would otherwise request it only when a child
-// of it arrives. On a validator the consensus core broadcasts the head again. A node that is behind
-// does not.
+// block was lost in gossip or in a full queue, peers would otherwise request it only when its child
+// arrives. It does nothing on a validator, where the consensus core does this, and on a node that
+// is behind.
 func (a *Actor) rebroadcastHead(now int64) {
 	if a.o.Receive != nil {
 		return
@@ -192,8 +192,8 @@ func (a *Actor) headMoved(head *engine.BlockNode) {
 		return
 	}
 	tracked := held(head)
-	// A handshake is valid as long as its connection, while the tracked shards may change.
-	// Therefore the handshake names no shards. Likewise neard names either all shards or none.
+	// A handshake is valid as long as its connection, but the tracked shards may change. Therefore
+	// the handshake names no shards. neard names either all shards or none.
 	if a.o.Engine.Scheduled() {
 		tracked = nil
 	}

@@ -20,37 +20,37 @@ type chunkFetch struct {
 	holders    [][]primitives.AccountID
 	nextHolder map[primitives.Hash]int   // index in holders of the account to ask next, by chunk
 	tries      int                       // requests since the last tick
-	asked      map[primitives.Hash]int64 // time of the last request, ms
-	wait       map[primitives.Hash]int64 // how long to wait until the next holder is asked, ms
+	asked      map[primitives.Hash]int64 // time of the last request in ms, by chunk
+	wait       map[primitives.Hash]int64 // wait in ms before the next holder is asked, by chunk
 	pool       *chunkparts.Pool          // verifies and assembles the parts
 }
 
-// maxFetched is how many answers of one fetch may be queued. Further ones are dropped and requested
-// again.
+// maxFetched is the maximum number of queued responses of one fetch. Further responses are dropped,
+// and the chunks are requested again.
 const maxFetched = 64
 
-// fetchPeriod is how often a fetch looks for overdue requests. After fetchLimit it fails with
-// ErrNotYet, and the engine starts it again.
+// fetchPeriod is the interval between checks for overdue requests. After fetchLimit a fetch fails
+// with ErrNotYet, and the engine starts it again.
 const (
 	fetchPeriod = 200 * time.Millisecond
 	fetchLimit  = time.Minute
 )
 
-// holderWait is how long a holder has to answer before the next one is asked, in ms. The time
-// doubles with each holder up to maxHolderWait, because an answer may come over a slow line.
+// holderWait is the time in ms that a holder has for its response before the next holder is asked.
+// It doubles with each holder, up to maxHolderWait, because the connection may be slow.
 const (
 	holderWait    = 200
 	maxHolderWait = 3000
 )
 
-// One in ownersEvery ticks asks the part owners instead of the holders. Between two ticks at most
-// maxHolderTries holders are asked for each chunk.
+// Every ownersEvery-th tick sends requests to the part owners instead of the holders. Between two
+// ticks, at most maxHolderTries holders are asked for each chunk.
 const (
 	ownersEvery    = 4
 	maxHolderTries = 4
 )
 
-// singleShardView is the chain as seen by a node that tracks one shard and stores nothing.
+// singleShardView shows the chain as a node sees it that tracks one shard and stores nothing.
 type singleShardView struct {
 	engine.ChunkPartsView
 	shard primitives.ShardID
@@ -65,8 +65,8 @@ func (o singleShardView) StoredPartial(primitives.Hash) *primitives.PartialChunk
 
 func (o singleShardView) Stored(primitives.Hash) *primitives.Chunk { return nil }
 
-// answered passes an answer to a chunk parts request to the fetches that need it. It does not
-// block. Safe for concurrent use.
+// answered passes a chunk parts response to the fetches that need it. It does not block. Safe for
+// concurrent use.
 func (s *Shards) answered(r *primitives.ChunkResponse) {
 	s.fetchMu.Lock()
 	defer s.fetchMu.Unlock()
@@ -82,7 +82,7 @@ func (s *Shards) answered(r *primitives.ChunkResponse) {
 func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 	shard primitives.ShardID) (out []*primitives.Chunk, err error) {
 	defer func() {
-		if p := recover(); p != nil { // caused by a peer's message
+		if p := recover(); p != nil { // a peer's message caused the panic
 			s.o.Status.note("a chunk", p)
 			out, err = nil, pause(ctx, engine.ErrNotYet)
 		}
@@ -102,7 +102,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			continue
 		}
 		if c := x.Shards[i].Chunk; h.ShardID != shard && x.Shards[i].Held() && c != nil && c.Proofs == nil {
-			continue // the engine has the chunk with all receipts
+			continue // the engine already has the chunk with all receipts
 		}
 		w.Headers = append(w.Headers, h)
 		place[h.ChunkHash()] = i
@@ -148,7 +148,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			if len(r.Parts)+len(r.Receipts) > 0 {
 				f.progress(s.now(), r.ChunkHash)
 			}
-			// An empty answer means that the holder does not have the chunk.
+			// An empty response means that the holder does not have the chunk.
 			if do(chunkparts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 {
 				if _, is := place[r.ChunkHash]; is && f.tries < maxHolderTries*len(w.Headers) {
 					s.askHolder(f, r.ChunkHash)
@@ -156,7 +156,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			}
 		case <-tick.C:
 			asks := do(chunkparts.Tick{})
-			if f.tries = 0; n%ownersEvery == 0 { // ask the part owners, in case no holder has the chunk
+			if f.tries = 0; n%ownersEvery == 0 { // the part owners help if no holder has the chunk
 				for i := range asks {
 					s.o.Tell(partsRequest{&asks[i]})
 				}
@@ -173,8 +173,8 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 	return out, nil
 }
 
-// holders returns, by shard index, the validators that should track the shard of each chunk in a
-// block. The producer of the chunk comes first.
+// holders returns, for each chunk of a block by shard index, the validators that should track its
+// shard. The chunk's producer comes first.
 func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err error) {
 	d := s.o.Engine.ChunkPartsView(s.o.Engine.FindChunk)
 	id, all := x.Header().EpochID, []primitives.AccountID(nil)
@@ -206,7 +206,7 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 				list = append(list, a)
 			}
 		}
-		for _, a := range all { // validators that track the shard for the next epoch
+		for _, a := range all { // validators that already track the shard for the next epoch
 			if a != s.o.Account && !slices.Contains(list, a) && d.Cares(a, x.Hash, h.ShardID) {
 				list = append(list, a)
 			}
@@ -216,7 +216,7 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 	return out, nil
 }
 
-// isOverdue returns whether the holder that was asked last has not answered in time. If so, the
+// isOverdue returns whether the holder that was asked last has not responded in time. If so, the
 // next holder gets twice the time.
 func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	wait := max(f.wait[hash], holderWait)
@@ -227,14 +227,15 @@ func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	return true
 }
 
-// progress restarts the wait for a chunk after a part of it has arrived.
+// progress restarts the wait for a chunk, because a part of it has arrived.
 func (f *chunkFetch) progress(now int64, hash primitives.Hash) {
 	f.asked[hash] = now
 	delete(f.wait, hash)
 }
 
-// askHolder asks the next holder for the missing pieces of a chunk: for the shard's own chunk,
-// enough parts to assemble it; for another shard's chunk, the receipt proofs in it.
+// askHolder requests missing pieces of a chunk from the next holder. For a chunk of the fetched
+// shard, these are enough parts to assemble it. For a chunk of another shard, these are its receipt
+// proofs.
 func (s *Shards) askHolder(f *chunkFetch, hash primitives.Hash) {
 	i := f.missing[hash]
 	list := f.holders[i]

@@ -18,24 +18,24 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Shards implements engine.PartSource: it fetches, from other nodes, the state and chunks of a
-// shard that this node catches up. State headers and parts come from nodes that announced the sync
-// block (chain/statesync), chunks from the validators that track the shard (chain/chunkparts).
-// Shards survives restarts of the actor. Its methods block until the answer arrives or the context
-// ends, and verify answers on the caller's goroutine.
+// Shards implements engine.PartSource: it fetches the state and chunks of a shard that this node
+// catches up. State headers and parts come from nodes that announced the sync block
+// (chain/statesync). Chunks come from the validators that track the shard (chain/chunkparts).
+// Shards survives restarts of the actor. Its methods block until the response arrives or the
+// context ends. They verify responses on the caller's goroutine.
 type Shards struct {
 	o     ShardsOptions
 	begun time.Time
 
-	verifying chan struct{} // semaphore: state parts that are being verified
+	verifying chan struct{} // semaphore for verifying state parts
 
 	lottery hostLottery
 
-	mu     sync.Mutex // may be held while posting to the host blocks
+	mu     sync.Mutex // held while posting to the host, which may block
 	hosts  stateHosts
 	points []*syncPoint // newest last
 
-	fetchMu sync.Mutex // taken by goroutines of the host, so never held for long
+	fetchMu sync.Mutex // the host's goroutines take it, so it is never held for long
 	fetches map[primitives.Hash][]*chunkFetch
 }
 
@@ -53,19 +53,19 @@ type ShardsOptions struct {
 
 // Limits and times.
 const (
-	maxPoints  = 3 // sync points with requests that are remembered
+	maxPoints  = 3 // maximum number of sync points with requests
 	retryPause = 200 * time.Millisecond
 )
 
 // syncPoint is a block whose state is fetched, with the requests for it.
 type syncPoint struct {
-	at, sync, announced primitives.Hash // the block, its child (the sync block), and the hash that nodes announce
+	at, sync, announced primitives.Hash // the block, its child (the sync block), and the hash in nodes' announcements
 	epoch               uint64          // height of the block's epoch
 	machine             *statesync.Machine
 	waits               map[statesync.Item]chan stateAnswer
 }
 
-// stateAnswer is an answer of a node. The goroutine that waits for it verifies it.
+// stateAnswer is a node's response. The goroutine that waits for it verifies it.
 type stateAnswer struct {
 	from wire.PeerID
 	*primitives.StateResponse
@@ -79,7 +79,7 @@ func NewShards(o ShardsOptions) *Shards {
 
 func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
 
-// tick updates the nodes that serve state, and repeats overdue requests.
+// tick updates the list of nodes that serve state, and repeats overdue requests.
 func (s *Shards) tick(info *near.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,9 @@ func (s *Shards) tick(info *near.Info) {
 }
 
 // hostsOf returns the nodes that announced the state of a sync point. The caller holds mu. The
-// first two epochs of a chain have the same height, and peers do not propagate a second
-// announcement for a height. So a node that announced the first one is also asked for the second.
+// first two epochs of a chain have the same epoch height, and peers do not propagate a second
+// announcement for an epoch height. So a node that announced the first epoch's state is also asked
+// for the second's.
 func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
 	return s.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
 }
@@ -163,7 +164,7 @@ func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 }
 
 // addResponse passes a requested state header or part to the goroutine that waits for it. It
-// returns false if it was not requested for catchup.
+// returns false if catchup did not request it.
 func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,12 +192,12 @@ func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool
 		s.step(p, statesync.ItemVerified{From: from, Item: item, Own: true})
 		return true
 	}
-	wait <- stateAnswer{from, r} // does not block: only one node at a time is asked for an item
+	wait <- stateAnswer{from, r} // never blocks: an item is requested from one node at a time
 	return true
 }
 
-// ask requests an item from one node after the other until judge accepts an answer. It returns an
-// error of judge that is not the peer's fault, and ErrNotYet when ctx ends.
+// ask requests an item from one node after another until judge accepts a response. It returns an
+// error of judge that is not the peer's fault. It returns ErrNotYet when ctx ends.
 func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	judge func(*primitives.StateResponse) error) error {
 	wait := make(chan stateAnswer, 1)
@@ -220,7 +221,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			select {
-			case x = <-wait: // the answer arrived at the same time
+			case x = <-wait: // the response arrived at the same time
 				done(x, ctx.Err())
 			default:
 			}
@@ -244,7 +245,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	}
 }
 
-// verify calls judge, for at most maxVerifying answers at once. A panic becomes an error.
+// verify calls judge. At most maxVerifying calls run concurrently. A panic becomes an error.
 func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnswer) (err error) {
 	s.verifying <- struct{}{}
 	defer func() {
@@ -330,7 +331,7 @@ func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.
 }
 
 // Refused implements engine.PartSource. It bans no peer: headers and chunks were verified against
-// their blocks before, so a refusal is not the fault of a single peer.
+// their blocks before, so a refusal is not the fault of one peer.
 func (s *Shards) Refused(at primitives.Hash, shard primitives.ShardID, err error) {
 	s.o.Log.WithError(err).WithField("shard",
 		shard).Warnf("network: data of a shard at %v rejected; it is requested again", at)

@@ -16,8 +16,8 @@ const (
 	maxBodyBytes = 256 << 20
 )
 
-// lackingBlock is a block with missing chunks whose epoch the chain has not reached, so that the
-// chunks cannot be requested yet. Only headers are kept; chain/blockpool keeps the block.
+// lackingBlock is a block with missing chunks that cannot be requested yet, because no known block
+// is in its epoch. Only headers are stored here; chain/blockpool stores the block.
 type lackingBlock struct {
 	header  *primitives.BlockHeader
 	headers []*primitives.ChunkHeader
@@ -30,8 +30,8 @@ func (a *Actor) newPool() *chunkparts.Pool {
 	return p
 }
 
-// chunksWanted requests the chunk bodies that a block lacks. Bodies that this actor has are sent to
-// the chain again, which had no room for them.
+// chunksWanted requests the missing chunk bodies of a block. If this actor has some of the bodies,
+// the chain actor dropped them for lack of space, so they are sent to it again.
 func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	wanted := map[primitives.Hash]bool{}
 	for _, hash := range m.Chunks {
@@ -52,7 +52,7 @@ func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	}
 }
 
-// ask requests the chunks of a block. It returns false if no known block is in its epoch yet.
+// ask requests the chunks of a block. It returns false if no known block is in the block's epoch.
 func (a *Actor) ask(l *lackingBlock) bool {
 	h := l.header
 	ancestor := h.PrevHash
@@ -87,7 +87,7 @@ func (a *Actor) partsTick() { a.partsStep(chunkparts.Tick{}, "") }
 // partsStep steps the chunk parts pool and carries out its effects. On a validator it does nothing,
 // because the consensus core has its own pool.
 func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
-	if a.o.Receive != nil { // a validator has its own pool
+	if a.o.Receive != nil {
 		return
 	}
 	out, err := a.pool.Step(a.now(), ev)
@@ -136,8 +136,9 @@ func bodyOf(b borsh.Appender) wire.Body {
 	return nil
 }
 
-// askParts sends a request for chunk parts: to a random connected peer that tracks the shard and is
-// high enough, or to the account q.Account. If both are possible, q.PreferPeer decides.
+// askParts sends a request for chunk parts. It goes to the account q.Account, or to a random
+// connected peer that tracks the shard and is high enough. If both are possible, q.PreferPeer
+// decides.
 func (a *Actor) askParts(q *chunkparts.Ask) {
 	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
 	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
@@ -159,7 +160,7 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 	switch {
 	case len(fit) > 0:
-		// The peer has all parts, and this many are enough to assemble the chunk.
+		// The peer has all parts. DataParts of them are enough to assemble the chunk.
 		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data {
 			body.Ords = body.Ords[:data]
 		}
@@ -169,8 +170,8 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 }
 
-// chunkBodies are complete chunks, kept until no block can need them. When full, the oldest are
-// removed.
+// chunkBodies are complete chunks, kept until no block can need them. If there are too many, the
+// oldest are removed.
 type chunkBodies struct {
 	all   map[primitives.Hash]*primitives.Chunk
 	order []primitives.Hash

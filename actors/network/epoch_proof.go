@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// maxProofAge is how many epochs the end of an epoch sync proof may be behind its sender's head
-// (nearcore sync/epoch.rs).
+// maxProofAge is the maximum number of epochs from the end of an epoch sync proof to its sender's
+// head (nearcore sync/epoch.rs).
 const maxProofAge = 3
 
-// snapshotPeriod is how often the served state snapshots are listed, in ms.
+// snapshotPeriod is the interval in ms at which the list of served state snapshots is read.
 const snapshotPeriod = 1000
 
 // announceSnapshots updates the server's list of state snapshots, which it announces to peers.
@@ -57,7 +57,7 @@ type proofResult struct {
 	err  error
 }
 
-// errProofAge means that an epoch sync proof ends too near to its sender's head, or too far below
+// errProofAge means that an epoch sync proof ends too close to its sender's head or too far below
 // it.
 var errProofAge = errors.New("network: the epoch sync proof does not reach the height that its sender claims")
 

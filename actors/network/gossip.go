@@ -55,11 +55,10 @@ func (l *recentSet[T]) take(x T) bool {
 	return i >= 0
 }
 
-// admits returns whether an unrequested block of a peer is accepted. bounded means that no limit is
-// needed here, because the block was checked as gossip or because the rates of gossip bound it.
-// Long blocks have a byte rate, because their bodies are hashed before anything else is known of
-// them. A peer's first long block is always accepted. A dropped block is requested when a child of
-// it arrives.
+// admits returns whether an unrequested block of a peer is accepted. bounded means that the block
+// needs no limit here: it was checked as gossip, or the rates of gossip bound it. Long blocks also
+// have a byte rate, because their bodies are hashed before anything else is checked. A peer's first
+// long block is always accepted. A dropped block is requested later, when its child arrives.
 func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool {
 	if bounded {
 		return true
@@ -72,7 +71,7 @@ func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool
 	return r.allow(a.now(), b.Header.Height, b.Hash(), blockpool.SizeOf(b))
 }
 
-// check verifies a gossiped message before the host relays it. Called on goroutines of the host.
+// check verifies a gossiped message before the host relays it. The host calls it on its goroutines.
 func (a *Actor) check(m wire.Message) near.Verdict {
 	switch m := m.(type) {
 	case *wire.Block:
@@ -97,10 +96,10 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	return v
 }
 
-// checkOrigin returns near.Pass for a block that has a known parent, its producer's signature over
-// this body, and approvals of two thirds of the stake. Every node that knows the parent comes to
-// the same result. The check covers everything that Actor.refused bans for, so that peers do not
-// ban this node for relaying the block.
+// checkOrigin returns near.Pass for a block with a known parent, its producer's signature over this
+// body, and approvals of two thirds of the stake. Every node that knows the parent gets the same
+// result. The check covers every reason for which Actor.refused bans. So peers do not ban this node
+// for relaying the block.
 func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -117,7 +116,7 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 		shards int
 		voters []chain.Approver
 	)
-	// The chain waits for this lock, so signatures are verified after it is released.
+	// The chain actor needs this lock, so signatures are verified after it is released.
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
 		if id, err = m.EpochIDFromPrev(parent.Hash); err != nil {
 			return err
@@ -149,15 +148,15 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 // Limits on relaying gossiped blocks.
 const (
 	relayWindow        = primitives.Height(8) // heights above and below the tip
-	maxCheckedOfHeight = 3                    // blocks of one height after the first
-	maxGossipSlots     = 256                  // the relayWindow around the tip needs 64
+	maxCheckedOfHeight = 3                    // blocks of one height that are checked after the first one
+	maxGossipSlots     = 256                  // above 64, which is what the relayWindow around the tip needs
 )
 
 // relaysGossip returns whether a gossiped block with a valid origin is relayed. The first block of
 // a height is relayed at once. The next few are relayed if they are valid except for chunk
-// contents, which neard does not check before relaying either. Later ones are only announced, after
-// their import: a malicious producer may sign any number of blocks, and every node that gets them
-// has to check each.
+// contents; neard does not check these before relaying either. Later blocks are only announced,
+// after their import. This limit is needed because a malicious producer may sign any number of
+// blocks, and every node that gets them must check each.
 func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	h, tip := b.Header.Height, a.o.Engine.Tip().Height()
 	if h > tip+relayWindow || h+relayWindow <= tip {
@@ -174,8 +173,8 @@ func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	return false
 }
 
-// maxEarlyOfHeight is how many blocks of a height are relayed before they are imported. Two of them
-// prove that the producer is malicious.
+// maxEarlyOfHeight is the maximum number of blocks of a height that are relayed before their
+// import. Two such blocks prove that the producer is malicious.
 const maxEarlyOfHeight = 2
 
 // heightSlot stands for the n-th relayed block of a height.
@@ -194,9 +193,10 @@ func (f *Status) reserveEarly(height primitives.Height) bool {
 	return false
 }
 
-// relayEarly relays an unrequested block in eager mode once it is valid except for chunk contents.
-// Some peers may get the block only from this node and would otherwise wait for its import. More
-// than the signature is checked, because neard bans peers that relay an invalid block.
+// relayEarly relays an unrequested block in eager mode before its import, once the block is valid
+// except for chunk contents. Peers that get the block only from this node would otherwise wait for
+// the import. relayEarly checks more than the signature, because neard bans peers that relay an
+// invalid block.
 func (a *Actor) relayEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
 	f, height := a.o.Status, b.Header.Height
 	if a.o.Eager && f.isRecent(height) && height <= a.o.Engine.Tip().Height()+relayWindow && !f.early.has(hash) &&

@@ -16,9 +16,9 @@ import (
 
 // Limits and times.
 const (
-	maxLocator     = 20                    // hashes in a request for headers; neard bans a peer that sends more
-	maxAnswer      = blocksync.WholeAnswer // headers used of an answer
-	stuckAfter     = 30_000                // ms without the requested block until that is logged
+	maxLocator     = 20                    // hashes in a request for headers; neard bans peers that send more
+	maxAnswer      = blocksync.WholeAnswer // headers in a response that are used
+	stuckAfter     = 30_000                // ms without the requested block after which that is logged
 	stuckLogPeriod = 60_000
 )
 
@@ -43,8 +43,8 @@ func (p *headerPath) list() ([]storage.BlockRef, error) {
 	return p.refs, err
 }
 
-// grow appends accepted headers that continue the path. If one does not, the path is read again
-// later.
+// grow appends accepted headers that continue the path. If a header does not continue it, the path
+// is read again later.
 func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	for _, h := range list {
 		hash := h.Hash()
@@ -60,7 +60,7 @@ func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	}
 }
 
-// chainView implements the chain that chain/blocksync reads.
+// chainView implements blocksync.Chain.
 type chainView struct{ a *Actor }
 
 func (c chainView) Tip() blocksync.Ref {
@@ -121,7 +121,7 @@ func (a *Actor) step(ev blocksync.Event) {
 	a.o.Status.headers.Store(uint64(a.headersAt()))
 }
 
-// updatePeers informs the sync machine of the connected peers, and forgets state of other peers.
+// updatePeers passes the connected peers to the sync machine, and deletes the state of other peers.
 func (a *Actor) updatePeers(info *near.Info) {
 	here := map[wire.PeerID]bool{}
 	var ev blocksync.Peers
@@ -150,7 +150,7 @@ func (a *Actor) updatePeers(info *near.Info) {
 	a.logStuck()
 }
 
-// logStuck logs if no peer sends the next block, at most once in stuckLogPeriod.
+// logStuck logs, at most once in stuckLogPeriod, that no peer sends the next block.
 func (a *Actor) logStuck() {
 	now := a.now()
 	height, since := a.sync.Waits(now)
@@ -202,7 +202,7 @@ func (a *Actor) headersDone(m *headersResult) {
 	switch {
 	case m.err == nil:
 	case errors.As(m.err, new(chain.Invalid)):
-		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans for that, but this clock may be wrong
+		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans here, but this clock may be wrong
 			ev.Bad = true
 		}
 	// The peer follows another chain, or has sent unrelated headers.
@@ -216,8 +216,8 @@ func (a *Actor) headersDone(m *headersResult) {
 	a.step(ev)
 }
 
-// ownFailure handles an error that is a fault of this node. If the store has failed, the node ends,
-// because it could not store the blocks and headers that it requests. Other errors are logged.
+// ownFailure handles an error that is this node's fault. If the store has failed, the node ends,
+// because it could not store the requested blocks and headers. Other errors are logged.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))

@@ -9,18 +9,18 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Limits of peers' messages in the mailbox: about what a busy peer sends in a second.
+// Limits of peers' messages in the mailbox. They correspond to a second of a busy peer's messages.
 const (
 	maxInbox      = 8192
 	maxInboxEach  = 1024
 	minInboxEach  = 64       // accepted from a peer even if maxInbox is reached
-	maxInboxBytes = 64 << 20 // of one peer's routed messages and blocks; one more is accepted beyond it
+	maxInboxBytes = 64 << 20 // of a peer's routed messages and blocks; the last message may exceed it
 )
 
 // delivered is a message of a peer to the actor.
 type delivered struct {
 	near.Deliver
-	in *slot // its inbox slot; nil: it needs none
+	in *slot // its inbox slot; nil: the message needs none
 }
 
 // slot is a message's share of the inbox limits.
@@ -32,22 +32,22 @@ type slot struct {
 }
 
 // source is the key by which messages are counted: the peer that delivered them, or the validator's
-// node that signed them. Gossiped blocks of a peer are counted separately from its other messages.
-// Gossip delivers a block only once, so a block that is dropped here does not arrive again from
-// another peer. If both counted together, a malicious peer could fill its share with other messages
-// in order to have such a block dropped. The rates of gossip bound these blocks too.
+// node that signed them. A peer's gossiped blocks are counted separately from its other messages.
+// Otherwise a malicious peer could fill its share with other messages, so that a gossiped block
+// from it is dropped. Gossip delivers a block only once, so that block would not arrive from
+// another peer. The rates of gossip bound these blocks too.
 type source struct {
 	of     wire.PeerID
 	gossip bool
 }
 
-// usage is what a source has in the mailbox.
+// usage is the number of a source's messages in the mailbox, and their bytes.
 type usage struct{ messages, bytes int }
 
 // inbox bounds the messages of peers in the mailbox. Further messages are dropped; peers repeat
-// what they need. A message that a validator's node signed counts for that node, whichever peer
-// delivers it. All other messages count for the peer. So no peer can use up the share of a
-// validator. Safe for concurrent use.
+// what is needed. A message that a validator's node signed counts for that node, whichever peer
+// delivers it. All other messages count for the peer that delivers them. So no peer can use up the
+// share of a validator. Safe for concurrent use.
 type inbox struct {
 	mu     sync.Mutex
 	all    int // messages that count toward maxInbox
@@ -128,7 +128,8 @@ func (p *slot) done() {
 	i.each[p.source] = has
 }
 
-// deliver is called by the host for each message, on its goroutines. It does not block.
+// deliver handles a message that the host received. The host calls it on its goroutines. It does
+// not block.
 func (a *Actor) deliver(d near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.BlockRequest, *wire.HeadersRequest, *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
