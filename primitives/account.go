@@ -21,12 +21,13 @@ const (
 // deploying account. Values compare with ==.
 type AccountContract struct {
 	Kind    ContractKind
-	Hash    Hash      // of ContractLocal, ContractGlobalHash
-	Account AccountID // of ContractGlobalAccount
+	Hash    Hash      // if Kind is ContractLocal or ContractGlobalHash
+	Account AccountID // if Kind is ContractGlobalAccount
 }
 
-// IdentifierUsage returns the storage in bytes for which an account is charged because of its reference
-// to a global contract: 32 for a hash, or the length of the account id. It is 0 for other contracts.
+// IdentifierUsage returns the storage in bytes for which an account is charged because of its
+// reference to a global contract: 32 for a hash, or the length of the account id. It is 0 for other
+// contracts.
 func (c *AccountContract) IdentifierUsage() uint64 {
 	switch c.Kind {
 	case ContractGlobalHash:
@@ -51,7 +52,8 @@ func GlobalContract(id GlobalContractID) AccountContract {
 	return AccountContract{Kind: ContractGlobalHash, Hash: id.Hash}
 }
 
-// GlobalID returns the id of the global contract; ok is false if the account has a local contract or none.
+// GlobalID returns the id of the global contract; ok is false if the account has a local contract
+// or none.
 func (c *AccountContract) GlobalID() (id GlobalContractID, ok bool) {
 	switch c.Kind {
 	case ContractGlobalHash:
@@ -115,14 +117,14 @@ const (
 
 // Account is the value in column 0 of the trie.
 type Account struct {
-	Amount       Balance         // balance without Locked
+	Amount       Balance         // not including Locked
 	Locked       Balance         // validator stake; 0 if uninitialized
 	Contract     AccountContract // none if uninitialized
 	StorageUsage uint64          // bytes
 	Version      AccountVersion  // V1 if uninitialized
 	State        AccountState
-	// BootstrapNonce is the last nonce of the account's own transactions while it is uninitialized and
-	// has no keys that could store nonces. 0 and unused if initialized.
+	// BootstrapNonce is the last nonce of the account's own transactions while it is uninitialized
+	// and has no keys that could store nonces. 0 and unused if initialized.
 	BootstrapNonce Nonce
 }
 
@@ -132,8 +134,8 @@ func NewUninitializedAccount(amount Balance, usage uint64, nonce Nonce) Account 
 	return Account{Amount: amount, StorageUsage: usage, Version: AccountV1, State: AccountUninitialized, BootstrapNonce: nonce}
 }
 
-// IsInitialized returns whether the account can have keys, code, data and a stake. Only a universal account
-// before its state init cannot.
+// IsInitialized returns whether the account can have keys, code, data and a stake. Only a universal
+// account before its state init cannot.
 func (a *Account) IsInitialized() bool { return a.State == AccountInitialized }
 
 // Initialize makes an uninitialized account an initialized one of V1 without contract. The amount
@@ -145,7 +147,8 @@ func (a *Account) Initialize() {
 	*a = Account{Amount: a.Amount, StorageUsage: a.StorageUsage, Version: AccountV1}
 }
 
-// The tags of accounts other than V1. They follow 16 bytes of FF, which no amount has.
+// The tags of the encodings other than V1. They follow 16 bytes of FF. No V1 encoding begins with
+// these bytes, because no amount is that large.
 const (
 	accountTagV2            = 0
 	accountTagUninitialized = 1
@@ -204,8 +207,8 @@ func (a *Account) SetContract(c AccountContract) {
 	}
 }
 
-// LocalCodeHash returns the hash of the account's own code, zero if it has none: the code_hash of
-// views.
+// LocalCodeHash returns the hash of the account's own code, or zero if it has none. Views show it
+// as code_hash.
 func (a *Account) LocalCodeHash() Hash {
 	if a.Contract.Kind == ContractLocal {
 		return a.Contract.Hash
@@ -292,8 +295,8 @@ func (k *AccessKey) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// Storage in bytes at the fees of neard's genesis files (nearcore num_bytes_account,
-// num_extra_bytes_record).
+// Storage in bytes, by the parameters num_bytes_account and num_extra_bytes_record of neard's
+// genesis files.
 const (
 	// AccountStorage is the storage of an account without keys, code or data.
 	AccountStorage = 100

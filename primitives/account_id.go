@@ -33,13 +33,13 @@ var (
 type AccountIDError struct {
 	Kind  error // one of the ErrAccountID values
 	Char  rune
-	Index int // of Char, in bytes
+	Index int // position of Char in the id, in bytes
 }
 
 // Error is near-account-id's text.
 func (e *AccountIDError) Error() string {
 	char := []byte{'"'}
-	if e.Char != '"' { // Rust does not escape it in a char literal
+	if e.Char != '"' { // Rust does not escape the double quote in a char literal
 		char = AppendRustChar(nil, e.Char)
 	}
 	return fmt.Sprintf("%v '%s' at index %d", e.Kind, char, e.Index)
@@ -48,8 +48,8 @@ func (e *AccountIDError) Error() string {
 // Unwrap returns the kind.
 func (e *AccountIDError) Unwrap() error { return e.Kind }
 
-// ParseAccountID checks the rules of near-account-id 3.0.0: 2 to 64 bytes of [a-z0-9], single
-// separators - _ . between.
+// ParseAccountID checks the rules of near-account-id 3.0.0: 2 to 64 bytes, which are [a-z0-9] with
+// single separators (-, _ or .) between them.
 func ParseAccountID(text string) (AccountID, error) {
 	if len(text) < MinAccountIDLen {
 		return "", ErrAccountIDTooShort

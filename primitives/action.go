@@ -109,7 +109,7 @@ type (
 	}
 )
 
-// GlobalDeployMode is how a global contract is identified.
+// GlobalDeployMode says by what a global contract is identified: its code hash or its deployer.
 type GlobalDeployMode byte
 
 // The modes.

@@ -2,11 +2,11 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// ApprovalInner is the statement of an approval: that the tip is endorsed, or that the heights from
-// the tip to the target are skipped.
+// ApprovalInner is the statement of an approval: either it endorses the tip, or it skips the
+// heights between the tip and the target.
 type ApprovalInner struct {
-	Endorsement Hash   // the tip, if not Skip
-	SkipHeight  Height // height of the tip, if Skip
+	Endorsement Hash   // hash of the tip, if Skip is not set
+	SkipHeight  Height // height of the tip, if Skip is set
 	Skip        bool
 }
 

@@ -74,7 +74,7 @@ func base58Decode(text string, size int) ([]byte, error) {
 		limbs = make([]uint64, 0, n)
 	}
 	maxLimbs := (size + 7) / 8
-	length := func() int { // of the value in bytes
+	length := func() int { // returns the length of the value in bytes
 		if len(limbs) == 0 {
 			return 0
 		}

@@ -2,7 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// BlockBody is nearcore's BlockBody V2. block_body_hash is the hash of its encoding, including the tag.
+// BlockBody is nearcore's BlockBody V2. block_body_hash is the hash of its encoding, including the
+// tag.
 type BlockBody struct {
 	Chunks []*ChunkHeader
 	// Challenges is the encoded vector of challenges as its producer wrote it. Challenges are

@@ -34,7 +34,7 @@ func (t *PartialMerkleTree) Equal(o *PartialMerkleTree) bool {
 	return t.size == o.size && slices.Equal(t.path, o.path)
 }
 
-// Root returns the root over all leaves, zeros for none.
+// Root returns the root over all leaves, or zeros if there are none.
 func (t *PartialMerkleTree) Root() Hash {
 	if len(t.path) == 0 {
 		return Hash{}
@@ -123,7 +123,7 @@ func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, erro
 			continue
 		}
 		if index+1 > (n-1)>>level {
-			continue // no right sibling: the node moves up alone
+			continue // the node has no right sibling and moves up unchanged
 		}
 		// The right sibling, full or not, is its last block combined with the part of that block's
 		// tree below this level.

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// minChallenge is the size in bytes of the shortest encoding of a challenge: two empty headers, an account
-// id of two bytes and a signature.
+// minChallenge is the size in bytes of the shortest encoding of a challenge: two empty headers, an
+// account id of two bytes and a signature.
 const minChallenge = 1 + 4 + 4 + 4 + 2 + 65
 
 // readChallenges reads a vector of challenges (nearcore core/primitives/src/challenge.rs) and
@@ -33,7 +33,7 @@ func readChallenge(r *borsh.Reader) {
 	case 0: // double sign: two headers of one block producer
 		r.Bytes()
 		r.Bytes()
-	case 1: // invalid chunk body: it does not match its header
+	case 1: // invalid chunk body: a chunk whose body does not match its header
 		r.Bytes()
 		path.DecodeBorsh(r)
 		switch tag := r.Byte(); tag {
@@ -44,7 +44,7 @@ func readChallenge(r *borsh.Reader) {
 		default:
 			r.BadTag("MaybeEncodedShardChunk", tag)
 		}
-	case 2: // invalid chunk state: it claims another outcome than it has
+	case 2: // invalid chunk state: a chunk that claims a wrong outcome
 		r.Bytes()
 		r.Uint64()
 		path.DecodeBorsh(r)

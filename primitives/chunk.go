@@ -2,8 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// CongestionInfo describes the load of a shard, in the header of its chunk (nearcore congestion_info.rs,
-// V1).
+// CongestionInfo describes the load of a shard, in the header of its chunk (nearcore
+// congestion_info.rs, V1).
 type CongestionInfo struct {
 	DelayedReceiptsGas  Balance // u128 of gas
 	BufferedReceiptsGas Balance // u128 of gas
@@ -139,7 +139,7 @@ func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 	return b
 }
 
-// ChunkHash returns H(H(inner) ‖ encoded_merkle_root); for mainnet's genesis H(inner).
+// ChunkHash returns H(H(inner) ‖ encoded_merkle_root), or H(inner) in mainnet's genesis.
 func (h *ChunkHeaderInner) ChunkHash() Hash {
 	inner := h.InnerHash()
 	if h.Version == ChunkInnerV1 {

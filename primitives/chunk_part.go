@@ -62,9 +62,10 @@ type PartialChunk struct {
 	Anchor   *PartialChunkAnchor // nil: V2
 }
 
-// PartialChunkAnchor has the fields that V3 of PartialChunk adds to V2. They allow a receiver to determine
-// the chunk's producer before the chunk's parent has arrived (near-primitives 0.38.0
-// src/sharding.rs:947). They are not signed: any node that relays the message may have changed them.
+// PartialChunkAnchor has the fields that V3 of PartialChunk adds to V2. They allow a receiver to
+// determine the chunk's producer before the chunk's parent has arrived (near-primitives 0.38.0
+// src/sharding.rs:947). They are not signed: any node that relays the message may have changed
+// them.
 type PartialChunkAnchor struct {
 	PrevPrevBlock Hash // parent of the header's PrevBlockHash; zero if that is the genesis
 	EpochID       EpochID

@@ -2,8 +2,9 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// The discriminants of NEP-461 (nearcore core/primitives/src/signable_message.rs). The signed bytes of a
-// delegate action begin with one of them, so that its signature is never valid for a transaction.
+// The discriminants of NEP-461 (nearcore core/primitives/src/signable_message.rs). The signed bytes
+// of a delegate action begin with one of them, so that its signature is never valid for a
+// transaction.
 const (
 	delegateDiscriminant   uint32 = 1<<30 + 366
 	delegateV2Discriminant uint32 = 1<<30 + 611
@@ -17,7 +18,7 @@ type DelegateAction struct {
 	Nonce          Nonce
 	MaxBlockHeight Height
 	PublicKey      PublicKey
-	Unkept         int // actions after those that were kept, see MaxActionsKept
+	Unkept         int // number of actions that decoding dropped, see MaxActionsKept
 }
 
 // DelegateActionV2 is DelegateAction with a nonce that may be that of a gas key.
@@ -28,7 +29,7 @@ type DelegateActionV2 struct {
 	Nonce          TransactionNonce
 	MaxBlockHeight Height
 	PublicKey      PublicKey
-	Unkept         int // actions after those that were kept, see MaxActionsKept
+	Unkept         int // number of actions that decoding dropped, see MaxActionsKept
 }
 
 func appendDelegateHead(b []byte, sender, receiver AccountID, actions []Action) []byte {

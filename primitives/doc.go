@@ -1,5 +1,5 @@
-// Package primitives defines the values of the protocol and their encodings: hashes, account ids, keys,
-// transactions, receipts, outcomes, headers, blocks, chunks and approvals.
+// Package primitives defines the values of the protocol and their encodings: hashes, account ids,
+// keys, transactions, receipts, outcomes, headers, blocks, chunks and approvals.
 //
 //	in      bytes (DecodeBorsh), text (Parse...), or Go values
 //	out     bytes (AppendBorsh), text (String), hashes and ids

@@ -5,7 +5,8 @@ import "strconv"
 // ActionErrorTag names a variant of ActionErrorKind. A tag is itself an error, for errors.Is.
 type ActionErrorTag byte
 
-// The variants, by their borsh discriminants (near-primitives 0.38.0 src/errors.rs ActionErrorKind).
+// The variants, by their borsh discriminants (near-primitives 0.38.0 src/errors.rs
+// ActionErrorKind).
 const (
 	ActionAccountAlreadyExists               ActionErrorTag = iota // AccountID
 	ActionAccountDoesNotExist                                      // AccountID

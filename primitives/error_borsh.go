@@ -64,7 +64,7 @@ func decodeErrorBorsh[E any](r *borsh.Reader, enum string, rows []errRow[E], e *
 	return tag
 }
 
-// appendErrField appends the value that at points to. If maybe is set, the value is an Option of a
+// appendErrField appends the value at the pointer at. If maybe is set, the value is an optional
 // key.
 func appendErrField(b []byte, at any, maybe bool) []byte {
 	switch v := at.(type) {

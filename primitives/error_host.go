@@ -45,8 +45,8 @@ const (
 )
 
 // HostError is the error of a host function in FunctionCallError. Executions report its text in
-// ExecutionError instead, so it only occurs in outcomes of old blocks. The comments of the tags list
-// the fields that apply.
+// ExecutionError instead, so it only occurs in outcomes of old blocks. The comments of the tags
+// list the fields that apply.
 type HostError struct {
 	Tag    HostErrorTag
 	Text   string // message, or method name

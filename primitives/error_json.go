@@ -64,7 +64,7 @@ func appendError[E any](b []byte, rows []errRow[E], tag int, e *E) []byte {
 	return append(b, "}}"...)
 }
 
-// appendErrValue appends the value that at points to.
+// appendErrValue appends the JSON of the value at the pointer at.
 func appendErrValue(b []byte, at any) []byte {
 	switch v := at.(type) {
 	case *string:

@@ -41,7 +41,7 @@ type InvalidTxError struct {
 	SignerID        AccountID
 	ReceiverID      string
 	TxNonce         Nonce
-	KeyNonce        Nonce // ak_nonce: the nonce of the key, or the gas key's nonce at the index
+	KeyNonce        Nonce // ak_nonce: the nonce of the access key or, for a gas key, its nonce at the index
 	UpperBound      Nonce // exclusive
 	Balance         Balance
 	Cost            Balance
@@ -51,7 +51,7 @@ type InvalidTxError struct {
 	ShardID         uint32
 	CongestionLevel json.Number // 0 to 1, as its JSON text: this package has no floating point
 	MissedChunks    uint64
-	NonceIndex      *uint16 // nil: the transaction has none
+	NonceIndex      *uint16 // nil: the transaction has no nonce index
 	NumNonces       uint16
 	Reason          DepositCostFailureReason
 }

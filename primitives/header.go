@@ -5,7 +5,7 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is the version of protocol 85 to 88, V5 that of the protocols before. No node writes V7; up
+// V6 is the version of protocols 85 to 88, and V5 that of earlier protocols. No node writes V7; up
 // to protocol 86 it is valid like V6. V8 belongs to the feature Spice, which no protocol version
 // has. V1 is the version of mainnet's genesis and is only written. The rules are in
 // chain/validate.go.
@@ -30,8 +30,8 @@ type BlockHeaderInnerLite struct {
 	PrevStateRoot   Hash
 	PrevOutcomeRoot Hash
 	Timestamp       uint64 // ns since 1970
-	NextBPHash      Hash   // over the producers of NextEpochID
-	BlockMerkleRoot Hash   // over all block hashes up to the previous block
+	NextBPHash      Hash   // hash of the block producers of NextEpochID
+	BlockMerkleRoot Hash   // Merkle root of the hashes of all ancestors
 }
 
 // ShardSplit is a shard that is to be split, and the first account of its right half.
@@ -72,7 +72,7 @@ type BlockHeader struct {
 	Version  HeaderVersion
 	PrevHash Hash
 	BlockHeaderInnerLite
-	ChunkExecutionRoot Hash // since V8: the last field of inner_lite
+	ChunkExecutionRoot Hash // since V8; encoded as the last field of inner_lite
 	BlockHeaderInnerRest
 	Signature Signature
 	hash      Hash

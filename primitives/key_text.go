@@ -32,7 +32,7 @@ func (t KeyType) String() string {
 	return fmt.Sprintf("KeyType(%d)", byte(t))
 }
 
-// IsPostQuantum returns whether the scheme is a post-quantum one.
+// IsPostQuantum returns whether the scheme is post-quantum.
 func (t KeyType) IsPostQuantum() bool { return t == MLDSA65 }
 
 // ParseKeyType reads a scheme's name in any case.

@@ -49,7 +49,7 @@ func (l *LightClientBlock) DecodeBorsh(r *borsh.Reader) {
 	l.InnerRestHash = ReadHash(r)
 	if r.Option() {
 		if l.NextBPs = ReadValidatorStakes(r); l.NextBPs == nil {
-			l.NextBPs = []ValidatorStake{} // included, and empty
+			l.NextBPs = []ValidatorStake{} // the list is included but empty
 		}
 	}
 	l.ApprovalsAfterNext = ReadOptionSignatures(r)

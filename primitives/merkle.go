@@ -40,13 +40,13 @@ func (d *Direction) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MerklePathItem is one sibling on the way from a leaf to the root.
+// MerklePathItem is the sibling of one node on the path from a leaf to the root.
 type MerklePathItem struct {
 	Hash      Hash      `json:"hash"`
 	Direction Direction `json:"direction"`
 }
 
-// MerklePath proves a leaf, its lowest sibling first.
+// MerklePath is the proof of a leaf: siblings, the leaf's own first.
 type MerklePath []MerklePathItem
 
 // AppendBorsh appends hash ‖ side.
@@ -76,7 +76,7 @@ func (p *MerklePath) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// Root returns the root that p leads to from the leaf hash.
+// Root returns the root that follows from p and the leaf hash.
 func (p MerklePath) Root(leaf Hash) Hash {
 	for i := range p {
 		if p[i].Direction == Left {
@@ -104,7 +104,7 @@ func (p MerklePath) matches(index, n uint64) bool {
 	used := 0
 	for k := range bits.Len64(n - 1) {
 		sibling := index>>k ^ 1
-		if sibling > (n-1)>>k { // no such subtree: the node moves up alone
+		if sibling > (n-1)>>k { // the node has no sibling and moves up unchanged
 			continue
 		}
 		want := Right
@@ -119,8 +119,8 @@ func (p MerklePath) matches(index, n uint64) bool {
 	return used == len(p)
 }
 
-// MerkleRoot returns the root over leaf hashes: pairs from the left, an odd last node moves up
-// unchanged; zeros for no leaves. It overwrites leaves.
+// MerkleRoot returns the root over leaf hashes, zeros if there are none. Nodes are paired from the
+// left; an odd last node moves up unchanged. MerkleRoot overwrites leaves.
 func MerkleRoot(leaves []Hash) Hash {
 	if len(leaves) == 0 {
 		return Hash{}

@@ -21,9 +21,9 @@ const (
 // TxExecutionError, the form in which clients see it. Errors are not part of any hash.
 type ExecutionStatus struct {
 	Kind      StatusKind
-	Value     []byte // of StatusSuccessValue
-	ReceiptID Hash   // of StatusSuccessReceiptID
-	Failure   []byte // of StatusFailure: JSON
+	Value     []byte // if Kind is StatusSuccessValue
+	ReceiptID Hash   // if Kind is StatusSuccessReceiptID
+	Failure   []byte // if Kind is StatusFailure: JSON
 }
 
 // CostEntry is a non-zero line of a gas profile. Category and Cost are nearcore's names, as the RPC
@@ -71,7 +71,7 @@ func (o *Outcome) appendHashed(b []byte) []byte {
 		b = borsh.AppendBytes(b, o.Status.Value)
 	case StatusSuccessReceiptID:
 		b = append(b, o.Status.ReceiptID[:]...)
-	case StatusUnknown, StatusFailure: // the tag alone: errors are not hashed
+	case StatusUnknown, StatusFailure: // only the tag, because errors are not hashed
 	default:
 		panic(fmt.Sprintf("primitives: no case for execution status %d", o.Status.Kind))
 	}

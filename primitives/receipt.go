@@ -42,7 +42,7 @@ type DataReceiver struct {
 type ActionReceipt struct {
 	SignerID            AccountID
 	SignerPublicKey     PublicKey
-	GasPrice            Balance // at which its gas was bought
+	GasPrice            Balance // price at which the gas of the receipt was bought
 	OutputDataReceivers []DataReceiver
 	InputDataIDs        []Hash
 	Actions             []Action

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// RustDebug returns text as Rust's {:?} writes a str. Clients of neard match such texts.
+// RustDebug returns text as Rust's {:?} writes a str. Clients of neard compare such texts.
 func RustDebug(text string) string {
 	out := []byte{'"'}
 	for _, r := range text {

@@ -20,7 +20,7 @@ var secretKeyLen = [numKeyTypes]int{64, 32, mldsa65.PrivateKeySize}
 // value is no key. String returns the whole secret, as nearcore's Display does: do not log it.
 type SecretKey struct {
 	tagged string
-	by     *Signer // replaces the scheme; nil: none
+	by     *Signer // signs instead of the scheme; nil: the scheme signs
 }
 
 // Signer replaces the signature scheme of a key. Only verifiers that know the Signer accept its

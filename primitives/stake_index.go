@@ -14,7 +14,7 @@ import (
 type StakeWeightedIndex struct {
 	sum     Balance
 	aliases []uint64
-	odds    []Balance // a draw below odds[i] chooses index i, any other aliases[i] (alias method, times n)
+	odds    []Balance // column i picks i for a draw below odds[i], else aliases[i]
 }
 
 // NewStakeWeightedIndex builds the table. It returns ErrOverflow if the sum of stakes, or a stake

@@ -5,7 +5,7 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // TransactionNonce is a nonce and, for a gas key, the index of its nonce.
 type TransactionNonce struct {
 	Nonce    Nonce
-	Index    uint16 // if HasIndex
+	Index    uint16 // set if HasIndex
 	HasIndex bool
 }
 
@@ -58,7 +58,7 @@ type Transaction struct {
 	BlockHash  Hash
 	Actions    []Action
 	NonceMode  NonceMode
-	Unkept     int // actions that were not kept, see MaxActionsKept: if not 0 it has no encoding and is never valid
+	Unkept     int // number of actions that decoding dropped, see MaxActionsKept; unless 0, there is no encoding
 }
 
 // AppendBorsh appends the layout of its version.

@@ -61,7 +61,8 @@ func Inherited(key []byte) bool {
 // AppendForkGoneKey appends the key that marks another key as deleted in a fork.
 func AppendForkGoneKey(b, key []byte) []byte { return append(append(b, byte(ColForkGone)), key...) }
 
-// AppendForkBaseKey appends the key of the block that an account is read from.
+// AppendForkBaseKey appends the key under which a fork stores the block from which it reads an
+// account.
 func AppendForkBaseKey(b []byte, a AccountID) []byte {
 	return append(append(b, byte(ColForkBase)), a...)
 }
@@ -172,15 +173,16 @@ var ErrTrieKey = errors.New("not a trie key")
 // TrieKey is a parsed key. The column determines which fields apply.
 type TrieKey struct {
 	Column   TrieColumn
-	Account  AccountID       // of the columns that belong to an account
-	Handle   PublicKeyHandle // of column 2
-	HasIndex bool            // 2: the nonce of a gas key; 7: an item, not the indices
-	Index    uint64          // 2: of the nonce; 7, 11, 14, 17: in the queue
-	ID       Hash            // of the columns of AppendAccountHashKey
-	// Of column 9: the contract's key. Of ColForkGone: the deleted key. It aliases the input.
+	Account  AccountID       // for columns whose keys contain an account
+	Handle   PublicKeyHandle // for column 2
+	HasIndex bool            // column 2: it is a nonce of a gas key; column 7: a queue item, not the indices
+	Index    uint64          // column 2: index of the nonce; columns 7, 11, 14, 17: position in the queue
+	ID       Hash            // for the columns of AppendAccountHashKey
+	// Data is the contract's key in column 9, and the deleted key in ColForkGone. It aliases the
+	// input.
 	Data   []byte
-	Shard  ShardID          // of columns 14, 16, 17
-	Global GlobalContractID // of columns 18, 19
+	Shard  ShardID          // for columns 14, 16, 17
+	Global GlobalContractID // for columns 18, 19
 }
 
 // trieKeyAccount splits the text after the column at the separator; rest is nil if there is none.

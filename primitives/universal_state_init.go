@@ -25,8 +25,8 @@ import (
 // it. It may be any bytes: Decode validates them.
 type RawStateInit []byte
 
-// UniversalStateInitV1 is a decoded RawStateInit. Data is sorted by key and AccessKeys by scheme and
-// bytes, without duplicates.
+// UniversalStateInitV1 is a decoded RawStateInit. Data is sorted by key and AccessKeys by scheme
+// and bytes, without duplicates.
 type UniversalStateInitV1 struct {
 	Code       *GlobalContractID // nil: no code
 	Data       []StateEntry
@@ -267,9 +267,9 @@ func scanKeys(r *borsh.Reader, minSize int, next func(*borsh.Reader) []byte) sca
 // keySeed is the seed of the hashes of distinct.
 var keySeed = maphash.MakeSeed()
 
-// distinct returns how many of the keys are distinct. The items must be valid. Any client can send a
-// transaction with a hundred thousand unsorted keys, which are counted before anything else is known
-// about it. The table with linear probing takes a fifth of the time of a map of strings.
+// distinct returns how many of the keys are distinct. The items must be valid. Any client can send
+// a transaction with a hundred thousand unsorted keys, which are counted before anything else is
+// known about it. The table with linear probing takes a fifth of the time of a map of strings.
 func (k *scannedKeys) distinct() int {
 	if k.sorted {
 		return k.n
@@ -295,8 +295,8 @@ func (k *scannedKeys) distinct() int {
 // universalPrefix begins the id of a universal account: scheme and hash function.
 const universalPrefix = "0u"
 
-// universalIDLen is the length of such an id: 256 bits are 52 symbols of 5 bits, with 4 zero bits at
-// the end.
+// universalIDLen is the length of such an id: 256 bits are 52 symbols of 5 bits, with 4 zero bits
+// at the end.
 const universalIDLen = len(universalPrefix) + 52
 
 // crockford is the lowercase base32 alphabet of Crockford, without i, l, o, u.
@@ -331,8 +331,8 @@ func (a AccountID) IsUniversal() bool {
 	return a[len(a)-1] == '0' || a[len(a)-1] == 'g'
 }
 
-// AppendJSON appends nearcore's JSON, {"v1": {"code", "data", "access_keys"}}: empty members are left
-// out, and data is a map of base64 in the order of its keys' bytes.
+// AppendJSON appends nearcore's JSON, {"v1": {"code", "data", "access_keys"}}: empty members are
+// left out, and data is a map of base64 in the order of its keys' bytes.
 func (s *UniversalStateInitV1) AppendJSON(b []byte) []byte {
 	b = append(b, `{"v1":{`...)
 	comma := func(b []byte) []byte {

@@ -14,27 +14,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives/multiples"
 )
 
-// Verifier is Signature.Verify with a cache of recently seen ed25519 keys. A repeated key costs a
-// sixth less, a frequent one two thirds less. Results never depend on the cache. Safe for
-// concurrent use.
+// Verifier is Signature.Verify with a cache of recently used ed25519 keys. Verification takes a
+// sixth less time for a repeated key, and two thirds less for a frequent key. Results never depend
+// on the cache. Safe for concurrent use.
 type Verifier struct {
-	most  int // cached keys
-	often int // how often a key must be seen to get a table
-	// stale is a number of checks. A key that was not seen for that many checks may lose its table.
-	// After each stale checks, a key's count is halved.
+	most  int // maximum number of cached keys
+	often int // number of uses after which a key may get a table
+	// stale is a number of checks. A key that was not used in the last stale checks may lose its
+	// table. After every stale checks, the use counts of keys are halved.
 	stale uint64
 
 	mu     sync.Mutex
-	keys   map[PublicKey]*list.Element // of *knownKey
+	keys   map[PublicKey]*list.Element // values are *knownKey
 	recent list.List                   // most recently used first
 	tables []*knownKey                 // keys with a table
 	clock  uint64                      // checks so far
 }
 
-// maxTables bounds the keys with a table (130 KiB each). A table pays off after some ten more uses
-// of its key. So a key gets one once it was seen oftenUsed times, and keeps it until another key is
-// twice as frequent. An attacker that wants to displace tables has to use as many keys as often;
-// and if more keys than maxTables alternate, no table is built in vain.
+// maxTables bounds the number of keys with a table (130 KiB each). A table pays off after some ten
+// more uses of its key. So a key gets a table after oftenUsed uses, and keeps it until another key
+// is twice as frequent. To displace tables, an attacker has to use other keys as often. If more
+// than maxTables keys alternate, no table is built in vain.
 const (
 	maxTables = 64
 	oftenUsed = 32
@@ -46,7 +46,7 @@ type knownKey struct {
 	key      PublicKey
 	expanded *ed25519.ExpandedPublicKey
 	table    *multiples.Table // table of the negated key; nil: none
-	times    int              // uses since it was last considered for a table
+	times    int              // uses since place last considered it
 	late     int              // recent uses, halved after each stale checks
 	age      uint64           // clock/stale when late was last halved
 	last     uint64           // clock at the last use
@@ -131,7 +131,7 @@ func (v *Verifier) forget() {
 	v.tables = slices.DeleteFunc(v.tables, func(t *knownKey) bool { return t == k })
 }
 
-// came returns how often a key was seen recently. The caller holds mu.
+// came returns the number of recent uses of a key. The caller holds mu.
 func (v *Verifier) came(k *knownKey) int {
 	if age := v.clock / max(v.stale, 1); age > k.age {
 		k.late >>= min(age-k.age, 63)
@@ -140,10 +140,10 @@ func (v *Verifier) came(k *knownKey) int {
 	return k.late
 }
 
-// place adds a key to those with tables. If there are maxTables, the key replaces the one that has
-// not been used for longest, if that is stale. Otherwise it replaces the least frequent one, if
-// that is less than half as frequent. If place returns false, the key must be seen as often again
-// before it is considered again. The caller holds mu and builds the table.
+// place adds a key to the keys with tables and returns whether it did. If there are maxTables
+// already, the key replaces the one with the oldest use if that one is stale, otherwise the least
+// frequent one if it is less than half as frequent. After a refusal, a key is considered again
+// after as many uses as before. The caller holds mu and builds the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {

@@ -24,8 +24,9 @@ func (k *ChunkKey) DecodeBorsh(r *borsh.Reader) {
 	k.ShardID, k.EpochID, k.HeightCreated = ShardID(r.Uint64()), ReadHash(r), Height(r.Uint64())
 }
 
-// StateTransition describes how a block changes the state of a shard (nearcore ChunkStateTransition). A
-// validator without the state executes the transition on Base and compares the result with PostState.
+// StateTransition describes how a block changes the state of a shard (nearcore
+// ChunkStateTransition). A validator without the state executes the transition on Base and compares
+// the result with PostState.
 type StateTransition struct {
 	Block     Hash     // the block in which the chunk is executed
 	Base      [][]byte // the trie nodes and values that the execution reads, sorted bytewise
@@ -52,16 +53,17 @@ func (s *StateTransition) DecodeBorsh(r *borsh.Reader) {
 // minStateTransition is the size in bytes of the shortest encoding of a StateTransition.
 const minStateTransition = 32 + 1 + 4 + 32
 
-// SourceProof contains the receipts that one chunk sent to the shard of a witness, with their Merkle
-// proof.
+// SourceProof contains the receipts that one chunk sent to the shard of a witness, with their
+// Merkle proof.
 type SourceProof struct {
 	Chunk Hash
 	ReceiptProof
 }
 
 // ChunkStateWitness contains all that a validator needs to check a chunk without the shard's state
-// (nearcore state_witness.rs ChunkStateWitness V2). Its transitions execute the shard's previous chunk
-// and the blocks since then. Together they prove the state root before the chunk that Header claims.
+// (nearcore state_witness.rs ChunkStateWitness V2). Its transitions execute the shard's previous
+// chunk and the blocks since then. Together they prove the state root before the chunk that Header
+// claims.
 type ChunkStateWitness struct {
 	EpochID         EpochID              // of the block that may include the chunk
 	Header          ChunkHeader          // of the chunk to validate
@@ -88,8 +90,8 @@ func (w *ChunkStateWitness) AppendBorsh(b []byte) []byte {
 	return AppendTransactions(b, w.NewTransactions)
 }
 
-// DecodeBorsh reads what AppendBorsh writes, and also encodings with Sources in another order or with
-// duplicates. It sorts them and keeps the last one of each chunk (see asMap).
+// DecodeBorsh reads what AppendBorsh writes, and also encodings with Sources in another order or
+// with duplicates. It sorts them and keeps the last one of each chunk (see asMap).
 func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("ChunkStateWitness", tag)
@@ -113,9 +115,9 @@ func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	w.NewTransactions = ReadTransactions(r)
 }
 
-// asMap sorts the entries of a borsh map or set that was read as a list, and keeps the last of several
-// entries with equal keys. borsh-rs accepts such input too. If the entries were not sorted and unique,
-// asMap calls r.Loosen.
+// asMap sorts the entries of a borsh map or set that was read as a list, and keeps the last of
+// several entries with equal keys. borsh-rs accepts such input too. If the entries were not sorted
+// and unique, asMap calls r.Loosen.
 func asMap[T any](r *borsh.Reader, list []T, compare func(a, b T) int) []T {
 	ascending := func(i int) bool { return i == 0 || compare(list[i-1], list[i]) < 0 }
 	for i := range list {

@@ -20,8 +20,8 @@ type Options struct {
 	// Identity is the chain of the folder. A new folder gets this identity. An existing folder of
 	// another chain is refused with ErrForeign. The zero value is the identity of no real chain.
 	Identity Identity
-	// WriteBuffer is the memory table of the index, in bytes. 0: a 32nd of the index's size on disk,
-	// between DefaultWriteBuffer and 64 MiB. Larger buffers make compactions rarer.
+	// WriteBuffer is the memory table of the index, in bytes. 0: a 32nd of the index's size on
+	// disk, between DefaultWriteBuffer and 64 MiB. Larger buffers make compactions rarer.
 	WriteBuffer int
 	// BlockCache is the memory for blocks of the index, in bytes. 0: DefaultBlockCache.
 	BlockCache int
@@ -47,7 +47,8 @@ type Options struct {
 	// StaleReadSize is the size of the index on disk, in bytes, from which on loads of trie
 	// subtrees use stale reads (index_stale.go). 0: DefaultStaleReadSize.
 	StaleReadSize int64
-	// NoCompression stores records uncompressed, for short-lived stores in memory. Default: compress.
+	// NoCompression stores records uncompressed, for short-lived stores in memory. Default:
+	// compress.
 	NoCompression bool
 	// SpaceProbePeriod is the time between two probes of a full disk (disk_space.go).
 	// 0: DefaultSpaceProbePeriod.
@@ -56,8 +57,8 @@ type Options struct {
 	// to open its index for writing. Full.Reopen becomes true once there is room. Without it, Open
 	// fails with ErrFull.
 	ReadOnlyIfFull bool
-	// NoSync leaves syncing to the operating system. Commits then survive a kill of the process, but
-	// not a power cut. Default: every commit is synced.
+	// NoSync leaves syncing to the operating system. Commits then survive a kill of the process,
+	// but not a power cut. Default: every commit is synced.
 	NoSync bool
 }
 

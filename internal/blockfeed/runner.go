@@ -71,7 +71,7 @@ type Status struct {
 	Height  primitives.Height
 	Given   uint64 // blocks delivered to the chain
 	Refused uint64 // blocks rejected by the chain or by their own hashes
-	Failed  uint64 // requests
+	Failed  uint64 // failed requests
 	Last    error  // the last failure
 	LagNS   uint64 // from the last block's timestamp to its delivery
 }

@@ -29,7 +29,7 @@ func newQueue(out io.Writer, most int) *queue {
 	return q
 }
 
-// room returns whether n more bytes may wait. An empty queue takes any message.
+// room returns whether n more bytes may be queued. An empty queue accepts any number.
 func (q *queue) room(n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

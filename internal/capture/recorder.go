@@ -58,10 +58,10 @@ func (r *Recorder) since() float64 { return float64(r.now().Sub(r.began).Microse
 
 // Conn is a recorded connection.
 type Conn struct {
-	r    *Recorder
-	n    int
-	ends [2]string // dialler, listener
-	told bool      // ends are the keys of the handshake
+	r     *Recorder
+	n     int
+	ends  [2]string // names of the dialler and the listener
+	named bool      // ends are the keys that the handshake named
 }
 
 // Open starts the recording of a connection between two addresses.
@@ -87,14 +87,14 @@ func (c *Conn) Frame(ofDialler bool, frame []byte) {
 		c.note(fmt.Sprintf("%s of %d bytes from %s, which is not kept", kind, len(frame), from))
 		return
 	}
-	if !c.told && strings.HasSuffix(kind, "_handshake") {
+	if !c.named && strings.HasSuffix(kind, "_handshake") {
 		if h, err := wire.Decode(frame); err == nil {
 			if h, ok := h.(*wire.Handshake); ok {
 				from, to = h.Sender.String(), h.Target.String()
 				if c.ends = [2]string{from, to}; !ofDialler {
 					c.ends = [2]string{to, from}
 				}
-				c.told = true
+				c.named = true
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (r *Recorder) Spread(sent bool, peer string, frame []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.spread == nil {
-		r.spread = &Conn{r: r, n: r.conns, told: true}
+		r.spread = &Conn{r: r, n: r.conns, named: true}
 		r.conns++
 		r.spread.note("what is spread beside connections")
 	}

@@ -44,7 +44,7 @@ func plain(s string) string {
 	}, s)
 }
 
-// message returns the description of a line, and the body's kind of a routed message.
+// message returns the description of a line and, for a routed message, the kind of its body.
 func message(l *Line, n Names) (words, body string) {
 	m, err := wire.Decode(l.Frame)
 	if err != nil {
@@ -91,13 +91,13 @@ func flush(w *bufio.Writer, err error) error {
 	return err
 }
 
-// sum holds the totals of a kind.
+// sum holds the totals of the frames of one kind.
 type sum struct {
 	frames, bytes, refused int
 	longest                int
 }
 
-// Summarize prints totals of the selected frames by kind, most bytes first.
+// Summarize prints the totals of the selected frames for each kind of message, most bytes first.
 func Summarize(out io.Writer, in io.Reader, f Filter, n Names) error {
 	sums := map[string]*sum{}
 	var all sum

@@ -31,9 +31,9 @@ type jsonSchema struct {
 	Default     any                    `json:"default,omitempty"`
 }
 
-// JSONSchema returns the JSON schema (draft 2020-12) of config.json, for editors: every known key with
-// its type, range, default and description. Unknown keys are allowed, as the node only warns of them.
-// It is made from the rules by which the node checks the file.
+// JSONSchema returns the JSON schema (draft 2020-12) of config.json, for editors: every known key
+// with its type, range, default and description. Unknown keys are allowed, as the node only warns
+// of them. It is made from the rules by which the node checks the file.
 func JSONSchema() ([]byte, error) {
 	whole, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {

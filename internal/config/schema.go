@@ -112,8 +112,8 @@ var optional = []string{
 	"transaction_pool_size_limit", "produce_chunk_add_transactions_time_limit",
 }
 
-// Bounds of our own integers, so that no sum or conversion of them overflows: far above what a
-// machine has.
+// Upper bounds of our own integer keys. They are far above what a machine has, but low enough that
+// no sum or conversion of the values overflows.
 const (
 	maxCount  = 1 << 30 // items
 	maxMemory = 1 << 50 // bytes
@@ -121,7 +121,7 @@ const (
 	maxU32    = 1<<32 - 1
 	maxI32    = 1<<31 - 1
 
-	maxSeconds = 1 << 29 // of a duration; some durations are multiplied by ten
+	maxSeconds = 1 << 29 // seconds of a duration; some durations are multiplied by ten
 )
 
 // bounds are the bounds of neard's integers that init writes: the range of nearcore's type, or the
@@ -156,7 +156,8 @@ var bounds = map[string]struct{ min, max uint64 }{
 var open = []string{"store.trie_cache.per_shard_max_bytes", "store.view_trie_cache.per_shard_max_bytes",
 	"network.experimental.network_config_overrides", "network.experimental"}
 
-// schema maps every dotted path to its rule: from the values of init.json, then extras.
+// schema maps the dotted path of every key to its rule. The rules are made from the values of
+// init.json, then extras.
 var schema = sync.OnceValue(buildSchema)
 
 func buildSchema() map[string]rule {

@@ -10,9 +10,9 @@ import (
 // Fate is how a module of BadModules ends.
 type Fate byte
 
-// Refused: preparation fails with Bad.Prepare. NotCompiled: it can be prepared but not compiled.
-// NotLoaded: it compiles, but its instance is too large. Runs: its method main may be called, with
-// any result.
+// Refused: preparation fails with Bad.Prepare. NotCompiled: preparation succeeds, but compilation
+// fails. NotLoaded: it compiles, but its instance is too large. Runs: its method main may be
+// called, with any result.
 const (
 	Runs Fate = iota
 	Refused

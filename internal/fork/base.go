@@ -36,7 +36,7 @@ type Base struct {
 // cannot be verified.
 var ErrAway = state.ErrAway
 
-// place is a question and the block that it is asked at.
+// place is a question and the block about whose state it is asked.
 type place struct {
 	at primitives.Hash
 	ask

@@ -34,7 +34,7 @@ const (
 	askCode
 	askState
 	askGlobalCode
-	askGlobalNamed // of an account
+	askGlobalNamed // global code of an account
 )
 
 var kindNames = [...]string{"view_account", "view_access_key", "view_access_key_list", "view_gas_key_nonces", "view_code", "view_state",

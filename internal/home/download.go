@@ -84,7 +84,7 @@ func (d *Downloader) fetch(ctx context.Context, from string, w io.Writer, limit 
 	defer total.Stop()
 	idle := time.AfterFunc(d.Idle, func() { cancel(fmt.Errorf("the server sent no data for %v", d.Idle)) })
 	defer idle.Stop()
-	defer func() { // our own reason says more than "context canceled"
+	defer func() { // the cause says more than "context canceled"
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}

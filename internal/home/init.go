@@ -51,8 +51,8 @@ type InitOptions struct {
 	AccountID primitives.AccountID
 	TestSeed  *string // of the validator's key
 	NumShards int     // 0: 1
-	// EpochLength is that of a new genesis, in blocks. 0: the default. Transactions are valid for at
-	// most two epochs.
+	// EpochLength is that of a new genesis, in blocks. 0: the default. Transactions are valid for
+	// at most two epochs.
 	EpochLength uint64
 	// Boundaries are the first accounts of all shards but the first shard, in ascending order.
 	// They override NumShards. nil: nearcore's, test1, test2 and so on.

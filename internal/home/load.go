@@ -20,8 +20,8 @@ type Home struct {
 	Config   *config.Config
 	Warnings []config.Warning // unknown keys of config.json
 	Genesis  *genesis.Config
-	// Numbering is the numbering of the chain's protocol versions: as in config.json, else as in
-	// the data folder, else release.
+	// Numbering is the numbering of the chain's protocol versions: that of config.json, else that
+	// of the data folder, else release.
 	Numbering primitives.Numbering
 	// ValidatorKey is nil if there is no validator key file: the node then makes no blocks.
 	ValidatorKey *primitives.KeyFile
@@ -67,7 +67,8 @@ func (h *Home) numbering() (primitives.Numbering, error) {
 	if numbering == "" {
 		id, err := storage.ReadIdentity(h.Paths.Data)
 		if err != nil {
-			// Without a data folder there is nothing to keep; a bad one is reported when it is opened.
+			// Without a data folder there is nothing to keep; a bad one is reported when it is
+			// opened.
 			return primitives.NumberingRelease, nil
 		}
 		numbering, from = id.Numbering, h.Paths.Data

@@ -284,7 +284,7 @@ func (o *LocalnetOptions) genesis(nodes []LocalnetNode) (*genesis.Genesis, error
 // write writes the home of node i.
 func (o *LocalnetOptions) write(s *stage, nodes []LocalnetNode, i int, g *genesis.Genesis) error {
 	n := &nodes[i]
-	key := primitives.SecretKeyFromSeed(primitives.ED25519, n.Name) // for the account and for the node
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, n.Name) // the account's key and the node's key
 	doc := o.config(nodes, i)
 	c, _, err := config.Parse(filepath.Join(n.Dir, ConfigFile), doc.Format())
 	if err != nil {

@@ -28,8 +28,8 @@ var ErrEOF = fmt.Errorf("%w: Unexpected length of input", ErrInvalid)
 // borsh-rs's.
 var ErrTrailing = fmt.Errorf("%w: Not all bytes read", ErrInvalid)
 
-// ErrFill is the error of a fixed array that ends too early, for arrays that nearcore fills itself.
-// It wraps ErrInvalid. Its text is std::io's.
+// ErrFill is the error of input that ends within an array that nearcore reads by its own code, as
+// in ML-DSA-65 keys. It wraps ErrInvalid. Its text is that of Rust's std::io.
 var ErrFill = fmt.Errorf("%w: failed to fill whole buffer", ErrInvalid)
 
 // ErrTooMuch is the error of a value that would take more memory than the reader allows. It wraps
@@ -88,8 +88,8 @@ func AppendUint32(b []byte, v uint32) []byte { return binary.LittleEndian.Append
 // AppendUint64 appends v.
 func AppendUint64(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }
 
-// AppendLen appends a u32 count of n items. It panics if n does not fit: the node builds nothing
-// that long.
+// AppendLen appends a u32 count of n items. It panics if n does not fit, because the node never
+// encodes so many.
 func AppendLen(b []byte, n int) []byte {
 	if uint64(n) > 1<<32-1 {
 		panic(fmt.Sprintf("borsh: length %d does not fit u32", n))
@@ -148,8 +148,8 @@ func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true}
 // point to.
 func (r *Reader) Lists() int { return r.lists }
 
-// Loosen records that the input is not the canonical encoding: borsh-rs accepts entries of a map in
-// any order, and repeated ones.
+// Loosen records that the input is not the canonical encoding. Such input is valid: borsh-rs
+// accepts the entries of a map in any order and more than once.
 func (r *Reader) Loosen() { r.loose = true }
 
 // Loose returns whether the input was not the canonical encoding.
@@ -216,7 +216,7 @@ func (r *Reader) Take(n int) []byte {
 	return out
 }
 
-// Fill is Take for a fixed array that nearcore fills itself: input that is too short is ErrFill.
+// Fill is Take, except that input that is too short fails with ErrFill.
 func (r *Reader) Fill(n int) []byte {
 	if r.err == nil && n > len(r.buf) {
 		r.Fail(ErrFill)
@@ -376,12 +376,12 @@ func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 	}
 	r.lists += n * size
 	first := min(n, 1024)
-	if r.inOrder { // grow rarely: the list may be long
+	if r.inOrder { // the list may be long: allocate it at once
 		first = min(n, len(r.buf)/max(minSize, 1))
 	}
 	out := make([]T, 0, first)
 	for range n {
-		if len(out) == cap(out) { // the items so far were valid: most of the rest probably is
+		if len(out) == cap(out) { // all items so far were valid, so most of the others probably are
 			out = slices.Grow(out, min(n-len(out), 3*len(out)))
 		}
 		out = append(out, f(r))

@@ -23,8 +23,9 @@ func utf8Fault(b []byte) string {
 	return fmt.Sprintf("invalid utf-8 sequence of %d bytes from index %d", n, at)
 }
 
-// badSequence returns how many bytes of an invalid sequence could still begin a valid one. 0: all
-// bytes could, and the text ends there.
+// badSequence returns the length in bytes of the invalid sequence at the start of b: as many bytes
+// as could begin a valid sequence, at least 1. It returns 0 if b ends before the sequence is
+// complete.
 func badSequence(b []byte) int {
 	low, high, width := byte(0x80), byte(0xbf), 0
 	switch c := b[0]; {

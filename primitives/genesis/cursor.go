@@ -17,10 +17,10 @@ type cursor struct {
 	b    []byte // the unread rest
 	path []step
 	err  error
-	at   string // path of the error
+	at   string // path of the value that caused the error
 
 	removals bool // null in place of a record's content means that it is to be removed
-	gone     bool // there was such a null
+	gone     bool // such a null was read
 }
 
 // step is an element of a path: a member's name, or an index if the name is empty.
@@ -115,7 +115,7 @@ func (c *cursor) null() bool {
 	return false
 }
 
-// absent consumes a null that marks a removal, where these are allowed, and returns whether it did.
+// absent consumes a null if removals are allowed and a null is next. It returns whether it did.
 func (c *cursor) absent() bool {
 	if !c.removals || !c.null() {
 		return false

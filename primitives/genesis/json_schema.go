@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// JSONSchema returns the JSON schema (draft 2020-12) of genesis.json, for editors: the fields of the
-// config with their types and defaults, and records. It is made from the fields that the reader
+// JSONSchema returns the JSON schema (draft 2020-12) of genesis.json, for editors: the fields of
+// the config with their types and defaults, and records. It is made from the fields that the reader
 // knows. Unknown fields are allowed, as the reader ignores them.
 func JSONSchema() ([]byte, error) {
 	type object = map[string]any

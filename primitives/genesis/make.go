@@ -49,8 +49,8 @@ func Init(o InitOptions) (*Genesis, error) {
 type LocalnetOptions struct {
 	ChainID    string
 	Time       Time
-	Accounts   []primitives.AccountID // the key of each has its name as seed
-	Validators int                    // how many of the accounts validate, from the first on
+	Accounts   []primitives.AccountID // the seed of each account's key is the account's name
+	Validators int                    // number of validators: the first of Accounts
 	Shards     int                    // at least 1
 	Protocol   primitives.ProtocolVersion
 }

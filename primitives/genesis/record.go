@@ -46,7 +46,8 @@ type (
 		DataID    primitives.Hash
 		Data      []byte
 	}
-	// DelayedReceiptRecord is a receipt of the delayed queue, in order.
+	// DelayedReceiptRecord is a receipt of the delayed queue. The records are in the order of the
+	// queue.
 	DelayedReceiptRecord struct{ Receipt *primitives.Receipt }
 	// GasKeyNonceRecord is one nonce of a gas key.
 	GasKeyNonceRecord struct {
@@ -69,7 +70,7 @@ type (
 	}
 )
 
-// Owner of each record.
+// Owner returns the account whose shard holds the record.
 func (r *AccountRecord) Owner() primitives.AccountID          { return r.AccountID }
 func (r *DataRecord) Owner() primitives.AccountID             { return r.AccountID }
 func (r *ContractRecord) Owner() primitives.AccountID         { return r.AccountID }
@@ -183,8 +184,8 @@ func (c *cursor) accountRecord() *AccountRecord {
 	return r
 }
 
-// accountState reads an account (near-primitives-core 0.38.0 src/account.rs:603). As in nearcore, the
-// global fields of an initialized V1 account are ignored. An uninitialized account needs its
+// accountState reads an account (near-primitives-core 0.38.0 src/account.rs:603). As in nearcore,
+// the global fields of an initialized V1 account are ignored. An uninitialized account needs its
 // bootstrap nonce: 0 in its place would let old transactions be replayed.
 func (c *cursor) accountState() primitives.Account {
 	a, seen := primitives.Account{Version: primitives.AccountV1}, uint(0)
@@ -285,7 +286,8 @@ func (c *cursor) uninitialized(a *primitives.Account, contract bool, nonce *prim
 	return primitives.Account{}
 }
 
-// zeroHashText is the code hash of an account without code: nearly all of them.
+// zeroHashText is the text of the zero hash: the code hash of nearly all accounts, which have no
+// code.
 const zeroHashText = "11111111111111111111111111111111"
 
 // codeHash is hash, with a fast path for the zero hash.

@@ -45,14 +45,14 @@ type scanner struct {
 	base      int64  // offset of buf[0] in the file
 	line      int    // lines completed so far
 	lineStart int64  // offset of the current line
-	path      []step // of the value that is being extracted, for errors
+	path      []step // path of the value that is being extracted, for errors
 	err       error
 	removals  bool // see cursor
 }
 
 func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, 0, 64<<10)} }
 
-// fail sets the error. It is at the current position unless err is an *Error.
+// fail sets the error, with the current position unless err is an *Error.
 func (s *scanner) fail(err error) {
 	if s.err == nil {
 		if e := new(Error); !errors.As(err, &e) {
@@ -67,7 +67,7 @@ func (s *scanner) syntax(format string, args ...any) {
 	s.fail(fmt.Errorf("%w: %s", errSyntax, fmt.Sprintf(format, args...)))
 }
 
-// fill reads more once all of buf has been scanned; false at the end.
+// fill reads more input if all of buf has been scanned. It returns false at the end of the input.
 func (s *scanner) fill() bool {
 	if s.pos < len(s.buf) {
 		return true

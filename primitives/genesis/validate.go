@@ -44,7 +44,7 @@ const (
 	hasAccount accountFlags = 1 << iota
 	hasKey
 	hasContract
-	hasData // of a contract, or nonces of a gas key
+	hasData // the account has contract data, or nonces of a gas key
 	isUninitialized
 )
 
@@ -107,7 +107,8 @@ func (k *Checker) Record(r Record) {
 	}
 }
 
-// uninitialized checks an uninitialized account, which has no keys, code or data until its state init.
+// uninitialized checks an uninitialized account, which has no keys, code or data until its state
+// init.
 func (k *Checker) uninitialized(id primitives.AccountID, f accountFlags) {
 	if f&hasKey != 0 {
 		k.problem("uninitialized account %s must not have an access key", id)

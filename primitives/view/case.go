@@ -15,17 +15,17 @@ import (
 // Case is the dump of one transaction: the state that it touches and its outcomes, enough to replay
 // it on another chain.
 type Case struct {
-	Records   []genesis.Record       // the state that it reads and writes, before it
+	Records   []genesis.Record       // the entries that it reads and writes, as they were before it
 	Absent    []primitives.AccountID // accounts that it reads and that did not exist
 	Tx        *primitives.SignedTransaction
 	At        At     // the block after which the state was dumped
-	Timestamp uint64 // of the block with the transaction, ns since 1970
+	Timestamp uint64 // time of the block with the transaction, in ns since 1970
 	// The outcomes of the transaction and of its receipts without refunds, each before those of the
 	// receipts that it sent.
 	Outcomes []Deed
 	Mocked   []string // host functions whose signature checks a sandbox mocked
-	Replace  bool     // in a replay: remove the other state of the accounts
-	Alone    string   // how the outcomes differ if only this state exists; empty: they don't
+	Replace  bool     // for a replay: remove all other state of these accounts
+	Alone    string   // how the outcomes differ if no other state exists; empty: they don't
 }
 
 // Replayed is the result of replaying a Case.

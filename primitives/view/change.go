@@ -30,13 +30,13 @@ type Change struct {
 	Kind      ChangeKind
 	Deletion  bool
 	AccountID primitives.AccountID
-	Account   primitives.Account         // of AccountChange
-	Handle    primitives.PublicKeyHandle // of AccessKeyChange, GasKeyNonceChange
-	AccessKey primitives.AccessKey       // of AccessKeyChange
-	Index     uint16                     // of GasKeyNonceChange
-	Nonce     primitives.Nonce           // of GasKeyNonceChange
-	Key       []byte                     // of DataChange
-	Value     []byte                     // of DataChange, ContractCodeChange
+	Account   primitives.Account         // if Kind is AccountChange
+	Handle    primitives.PublicKeyHandle // if Kind is AccessKeyChange or GasKeyNonceChange
+	AccessKey primitives.AccessKey       // if Kind is AccessKeyChange
+	Index     uint16                     // if Kind is GasKeyNonceChange
+	Nonce     primitives.Nonce           // if Kind is GasKeyNonceChange
+	Key       []byte                     // if Kind is DataChange
+	Value     []byte                     // if Kind is DataChange or ContractCodeChange
 }
 
 // AppendChanges appends the reply of changes.

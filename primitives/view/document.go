@@ -17,6 +17,6 @@ const (
 // DocumentPart is a part of a block's document.
 type DocumentPart struct {
 	Kind  DocumentKind
-	Shard primitives.ShardID // of DocumentChunk and DocumentShard
-	Code  primitives.Hash    // of DocumentCode
+	Shard primitives.ShardID // if Kind is DocumentChunk or DocumentShard
+	Code  primitives.Hash    // if Kind is DocumentCode
 }

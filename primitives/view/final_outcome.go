@@ -41,8 +41,8 @@ const (
 // (nearcore FinalExecutionStatus).
 type FinalStatus struct {
 	Kind    FinalStatusKind
-	Failure []byte // JSON, of FinalFailure
-	Value   []byte // of FinalSuccessValue
+	Failure []byte // JSON, if Kind is FinalFailure
+	Value   []byte // if Kind is FinalSuccessValue
 }
 
 // FinalOutcome is the reply of the tx family (nearcore RpcTransactionResponse). Without a

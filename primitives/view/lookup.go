@@ -93,11 +93,11 @@ type LookupError struct {
 	Hash    primitives.Hash
 	ShardID primitives.ShardID
 	Shards  uint64         // number of shards
-	Level   ExecutionLevel // of ErrTimeout: how far the transaction has come
-	Status  *FinalOutcome  // of ErrTimeout: its status at that level; nil: not known
-	Cause   TimeoutCause   // of ErrTimeout with LevelNone
-	Elapsed uint64         // ns, of ErrNoNewBlocks
-	Reason  string         // of ErrNoRoom, ErrUnknownTx, ErrIncompleteData
+	Level   ExecutionLevel // for ErrTimeout: the level that the transaction has reached
+	Status  *FinalOutcome  // for ErrTimeout: its status at that level; nil: not known
+	Cause   TimeoutCause   // for ErrTimeout with LevelNone
+	Elapsed uint64         // ns, for ErrNoNewBlocks
+	Reason  string         // for ErrNoRoom, ErrUnknownTx and ErrIncompleteData
 }
 
 // Error returns the kind's text and what was looked for.

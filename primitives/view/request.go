@@ -20,8 +20,8 @@ const (
 // BlockRef names a block. The zero value is the head.
 type BlockRef struct {
 	Kind   RefKind
-	Height primitives.Height // of RefHeight
-	Hash   primitives.Hash   // of RefHash
+	Height primitives.Height // if Kind is RefHeight
+	Hash   primitives.Hash   // if Kind is RefHash
 }
 
 var refTexts = [...]struct{ json, debug string }{

@@ -31,9 +31,9 @@ type AccountKey struct {
 // ChangesRequest selects changes of a block (nearcore StateChangesRequest).
 type ChangesRequest struct {
 	Kind     ChangesKind
-	Accounts []primitives.AccountID // of all but SingleAccessKeyChanges
-	Keys     []AccountKey           // of SingleAccessKeyChanges
-	Prefix   []byte                 // of DataChanges
+	Accounts []primitives.AccountID // for all kinds but SingleAccessKeyChanges
+	Keys     []AccountKey           // for SingleAccessKeyChanges
+	Prefix   []byte                 // for DataChanges
 	// Max bounds the bytes of JSON of the changes, by a lower estimate; 0: no bound. An account
 	// that is named twice is shown twice, as in neard, so a short request may ask for very much.
 	Max int

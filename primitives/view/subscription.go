@@ -32,9 +32,9 @@ type Subscription struct {
 	// Transactions are reported from optimistic blocks; their levels include finality.
 	Finality        RefKind
 	Account         primitives.AccountID
-	Hashes          []primitives.Hash // of TopicTransactions, instead of an account
-	Standard, Event string            // of TopicEvents; empty: all
-	Of              *ShardFilter      // of TopicMessages; nil: all shards
+	Hashes          []primitives.Hash // for TopicTransactions, instead of an account
+	Standard, Event string            // for TopicEvents; empty: all
+	Of              *ShardFilter      // for TopicMessages; nil: all shards
 	// Inside is set by subscribers of TopicMessages in this process, which make the texts that
 	// they need by Notice.Make.
 	Inside bool

@@ -80,7 +80,8 @@ type evictor struct {
 	want, found uint64
 	least       uint64
 	now         uint64
-	// Bytes by age. The age is the number of bits of the number of versions since the last use.
+	// byAge has the bytes of the evictable subtrees by age. An age is the bit length of the number
+	// of versions since the last use.
 	byAge     [65]uint64
 	age       int  // subtrees of a lower age stay
 	replacing bool // the second walk, which replaces subtrees
@@ -91,11 +92,12 @@ type evictor struct {
 func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
 
 // walk processes the node at ref, which lies at path. It returns the node that replaces it, and
-// cold: whether nothing below the node has to stay in memory. That is so if it is a hash node that
-// is not loaded, or if it is too small for a hash node of its own and old enough to be evicted.
+// cold: whether nothing below the node has to stay in memory. That is so if the subtree is evicted
+// or not loaded, or if it is old enough but too small for a hash node of its own.
 //
-// base is the node at the same path of the base version, or 0. same says that the node is known to
-// equal base with everything below. A branch whose children are all cold is evicted as a whole.
+// base is the node at the same path in the base version, 0 if there is none. same means that the
+// subtrees of both nodes are known to be equal. A branch whose children are all cold is evicted as
+// a whole.
 func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte) (_ uint32, cold bool, err error) {
 	f := mk.forest
 	if e.replacing && e.found >= e.want {

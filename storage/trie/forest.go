@@ -97,7 +97,7 @@ type Forest struct {
 	abandoned bool // set by Abandon: nodes of released roots are not freed one by one
 
 	pendingMu sync.Mutex
-	pending   []*Root // released, not yet taken apart
+	pending   []*Root // released roots whose nodes are not freed yet
 }
 
 // New returns a forest without roots.
@@ -140,7 +140,7 @@ type Root struct {
 	refs   atomic.Int64
 
 	id       uint64 // ascending; a node with birth b was made for the oldest ancestor with id >= b, or a version that it absorbed
-	parent   *Root  // the version it was derived from, unless taken apart
+	parent   *Root  // nearest ancestor that still exists; nil: none
 	children []*Root
 	ref      uint32
 	hash     primitives.Hash
@@ -158,7 +158,7 @@ type dead struct {
 
 const (
 	deadOwns uint8 = 1 << iota // has a large value, or the slot of a hash node
-	deadDeep                   // stands for its whole subtree
+	deadDeep                   // the node's whole subtree is replaced
 )
 
 // Hash returns the state root. It returns zero for the empty trie.

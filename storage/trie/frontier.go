@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FrontierEntry is one entry of a level of the frontier, the upper edge of a trie. It is a maximal
-// subtree below the level's limit of memory usage, or a larger single leaf, or the value of a
-// branch above such subtrees. The entries are stored as the flat head advances. From them a trie is
-// rebuilt from the top, down to where it is read.
+// FrontierEntry is one entry of a level of the frontier: a maximal subtree with a memory usage
+// below the level's limit, a single leaf above the limit, or the value of a branch above such
+// subtrees. The entries are stored when the flat head advances. After a start, the trie is rebuilt
+// from them from the top, only as deep as it is read.
 type FrontierEntry struct {
 	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
 	Hash    primitives.Hash // of the top node, or of the value
@@ -41,9 +41,8 @@ func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// diffPlace is a position in one of the two tries that are compared: a node, how many nibbles of
-// the node's key lie above the position (skip), and the levels on which the position is still
-// compared.
+// diffPlace is a position in one of the two tries that are compared. It is at a node, below the
+// first skip nibbles of the node's key. on has the levels on which the position is still compared.
 type diffPlace struct {
 	ref  uint32
 	n    node
@@ -61,12 +60,12 @@ type diffPlace struct {
 // Every entry has the hash and memory usage of its subtree. So a load can verify what it read
 // against the entry, and the root's entry is verified against the block.
 //
-// Outline: level i has the maximal subtrees below DefaultFrontier * 16^i of memory usage. The
-// highest level is the root alone. A start reads the root's entry and makes it a hash node. A hash
-// node is loaded from the entries within it of the highest level that is finer than itself, which
-// become hash nodes again. A hash node below the limit of the lowest level is loaded from the pairs
-// of the flat state. FrontiersSince computes the changed entries of all levels in one walk over two
-// versions, when the flat head advances.
+// Outline: level i has the maximal subtrees with a memory usage below DefaultFrontier * 16^i. The
+// highest level has only the root. A start reads the root's entry and makes it a hash node. To load
+// a hash node, the loader reads the entries within it, on the highest level that divides it. These
+// entries become hash nodes in turn. A hash node below the limit of the lowest level is loaded from
+// the pairs of the flat state. When the flat head advances, FrontiersSince computes the changed
+// entries of all levels in one walk over both versions.
 //
 // Rejected: only one level, because for a large state reading its entries would take minutes;
 // storing nodes by hash, as in nearcore's State column, because every update would write all nodes

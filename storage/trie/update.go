@@ -59,8 +59,8 @@ type updater struct {
 	killed []dead
 }
 
-// cursor is a place in the old trie: the node at ref, without the first skip nibbles of its key,
-// which belong to a node above. The zero cursor is an empty place.
+// cursor is a position in the old trie: the node at ref without the first skip nibbles of its key,
+// which a new node above it contains. The zero cursor is an empty position.
 type cursor struct {
 	ref  uint32
 	skip int
@@ -85,7 +85,7 @@ func (u *updater) run(root uint32, changes []Change) (uint32, error) {
 	return u.commit(&s)
 }
 
-// kill notes that the new version no longer contains the node.
+// kill records that the new version does not contain the node at ref.
 func (u *updater) kill(ref uint32) {
 	u.killed = append(u.killed, deadOf(ref, u.mem.at(ref)))
 }
@@ -160,8 +160,8 @@ func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	return s, nil
 }
 
-// old returns what is at c, unchanged. If part of the node's key was cut off, the node must be made
-// again.
+// old returns the subtree at c without changes. If c skips a part of the node's key, the node has
+// to be made again with the rest of the key.
 func (u *updater) old(c cursor) (sub, error) {
 	if c.ref == 0 {
 		return sub{}, nil
@@ -177,11 +177,11 @@ func (u *updater) old(c cursor) (sub, error) {
 	return sub{kind: subExt, ext: ext, ref: n.child()}, nil
 }
 
-// applyLeaf changes a place that holds one pair.
+// applyLeaf applies ops to a position that holds a single pair.
 func (u *updater) applyLeaf(c cursor, n node, depth int, ops []Change) (sub, error) {
 	ext := extNibs(n.ext()).from(c.skip)
-	// hit is the index of the change of this key. sets is the number of changes that set other
-	// keys, before the number of those whose keys are lower.
+	// hit is the index of the change to the leaf's own key. sets counts the changes that set other
+	// keys; before counts those among them whose keys are lower than the leaf's.
 	hit, sets, before := -1, 0, 0
 	for i := range ops {
 		switch o := compareNibs(keyNibs(ops[i].Key, depth), ext); {
@@ -216,7 +216,8 @@ func (u *updater) applyLeaf(c cursor, n node, depth int, ops []Change) (sub, err
 		return s, err
 	}
 	v := u.forest.oldValue(n)
-	// The pair's whole key: the nibbles above are those of the changes.
+	// All keys of ops share the nibbles above the leaf, so the leaf's whole key is these nibbles
+	// and ext.
 	key := concat(nibs{ops[0].Key, 0, depth}, ext)
 	return u.build(depth, ops, &pair{bytesOf(key), v})
 }
@@ -241,7 +242,7 @@ type pair struct {
 	val value
 }
 
-// build makes a subtree of the pairs that ops set and, if not nil, of one more.
+// build makes a subtree of the pairs that ops set and, unless more is nil, of the pair more.
 func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
 	if len(ops) == 1 && more == nil && ops[0].Value != nil {
 		return sub{kind: subLeaf, ext: keyNibs(ops[0].Key, depth), val: newValue(ops[0].Value)}, nil
@@ -269,7 +270,8 @@ func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
 	return b.finish()
 }
 
-// applyExtension changes a place below which all keys share the nibbles of an extension.
+// applyExtension applies ops to a position below which all keys begin with the nibbles of an
+// extension.
 func (u *updater) applyExtension(c cursor, n node, depth int, ops []Change) (sub, error) {
 	ext := extNibs(n.ext()).from(c.skip)
 	split := ext.n // where the first key to be set diverges from the extension
@@ -350,7 +352,8 @@ func (u *updater) prepend(ext nibs, s sub) (sub, error) {
 	return out, nil
 }
 
-// branchState is a branch of the old trie, or a new one where an extension splits (ref 0).
+// branchState is a branch of the old trie or, if ref is 0, a new branch at which an extension is
+// split.
 type branchState struct {
 	depth   int
 	ref     uint32
@@ -376,9 +379,9 @@ func (b *branchState) keepsTwo(ops []Change) bool {
 	return kept&(kept-1) != 0
 }
 
-// applyBranch changes a branch. It keeps count of the children, change by change, to find the nodes
-// that nearcore reads: after each deletion nearcore squashes a branch that has one child and no
-// value, and for that it reads the child.
+// applyBranch applies ops to a branch. Like nearcore, it counts the children after each change, to
+// record the nodes that nearcore reads. If a deletion leaves a branch with one child and no value,
+// nearcore squashes the branch and reads the child.
 func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	var res [16]sub
 	var done uint16
@@ -405,9 +408,9 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 				return u.touch(b.kids[i].ref)
 			}
 		}
-		return nil // the only child is new
+		return nil // the only child is new, so no old node is read
 	}
-	stays := b.keepsTwo(ops) // then the top nodes of its children may be made at once
+	stays := b.keepsTwo(ops) // if set, the branch keeps its children, so their nodes can be made at once
 	if 2*len(ops[0].Key) == b.depth {
 		if data := ops[0].Value; data != nil {
 			v := newValue(data)
@@ -447,7 +450,7 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 			count--
 		}
 		if s.emptied {
-			done |= 1 << i // as an empty child, until it is set below
+			done |= 1 << i // counts as an empty child until res[i] is set below
 			if err := afterDeletion(); err != nil {
 				return sub{}, err
 			}
@@ -495,8 +498,8 @@ func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	return rest
 }
 
-// join makes the node that a changed branch becomes. old is the branch, or 0. The children in done
-// are those in res; the others are those in kids, unchanged.
+// join makes the node that a changed branch becomes. old is the branch, or 0. Child i is res[i] if
+// bit i of done is set, else the unchanged kids[i].
 func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int,
 	emptied bool) (s sub, err error) {
 	switch {

@@ -30,7 +30,7 @@ func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !ops[0].Known { // else it was recorded as a node on the path of that key
+	if !ops[0].Known { // a known key's nodes are recorded already
 		u.rec.node(u.forest, ref, n)
 	}
 	made := ref
@@ -116,7 +116,7 @@ func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32
 		}
 		ops = ops[1:]
 	}
-	var kids [16]uint32 // those that changed
+	var kids [16]uint32 // new node of each child to which ops apply
 	var changed uint16
 	for len(ops) > 0 {
 		i, k := nibbleAt(ops[0].Key, depth), len(ops)
@@ -153,8 +153,7 @@ func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32
 	return u.setSame(n, &kids, changed)
 }
 
-// setSame makes the branch that differs from n only in the children in changed. n must have these
-// children.
+// setSame makes a branch that differs from n only in the children in changed, all of which n has.
 func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, error) {
 	extra, large := 0, n.hasValue() && n.large()
 	if n.hasValue() {

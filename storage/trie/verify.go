@@ -10,10 +10,10 @@ import (
 // frontier is finer.
 const maxPairsCheck = 64 << 10
 
-// Verify loads up to n subtrees of r and verifies their hashes. It starts after the path after, or
-// at the beginning if after is nil. It returns the path from which to continue, or nil when all
-// subtrees are done. Unless keep is set, it frees each subtree that it loaded, and so only checks
-// what is stored. Subtrees that are in memory are skipped, since they were verified when they were
+// Verify loads up to n subtrees of r and verifies their hashes. It starts after the path in after,
+// or at the beginning if after is nil. It returns the path from which to continue, or nil when all
+// subtrees are done. Unless keep is set, it frees each subtree that it loaded, so that it only
+// checks what is stored. It skips subtrees in memory, because they were verified when they were
 // loaded. Errors: ErrCorrupt, those of loading.
 func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 	v := verifier{f: r.forest, after: after, left: n, keep: keep}
@@ -56,7 +56,7 @@ func (v *verifier) walk(ref uint32) error {
 		top := s.row.target.Load()
 		switch {
 		case top != 0 && above:
-			return v.walk(top) // it contains hash nodes itself
+			return v.walk(top) // the loaded part contains hash nodes itself
 		case top == 0 && above && v.keep:
 			top, err := v.f.load(n)
 			if err != nil {
@@ -73,9 +73,9 @@ func (v *verifier) walk(ref uint32) error {
 	return nil
 }
 
-// passed returns whether the whole subtree at path was verified before the path from which to
-// continue. above says that the subtree is divided into smaller ones, of which only some may be
-// done.
+// passed returns whether the whole subtree at path was verified by earlier calls, which ended at
+// v.after. above means that the subtree is verified in parts. Then it is not done if v.after lies
+// within it.
 func (v *verifier) passed(path []byte, above bool) bool {
 	return v.after != nil && bytes.Compare(path, v.after) <= 0 && !(above && bytes.HasPrefix(v.after, path))
 }
