@@ -115,7 +115,8 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 }
 
 // readyChunk records a chunk of which this node has received its own parts. If this node produces
-// the next block, the block includes the first recorded chunk of each shard on its parent.
+// the next block, that block includes, for each shard, the first chunk that was recorded for its
+// parent.
 func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return

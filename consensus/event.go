@@ -125,13 +125,13 @@ func (r *ChunkRefusal) Unwrap() error { return r.Err }
 
 // Out contains the effects of a step. The shell carries them out in the order of the fields.
 type Out struct {
-	Save      []byte             // encoded Signatures to write to disk before Send; nil: unchanged
-	Send      []Send             // messages
-	Jobs      []Job              // work for other goroutines
+	Save      []byte // encoded Signatures to write to disk before Send; nil: unchanged
+	Send      []Send
+	Jobs      []Job
 	Imported  []*engine.Accepted // blocks that were added to the chain; they may not be on disk yet
 	Persisted []*engine.Accepted // imported blocks that are on disk now
 	Wake      int64              // time of the next Tick, in ns since 1970; 0: none
-	Notes     []Note             // lines for logs and traces
-	Refused   []error            // invalid blocks and chunks of peers: *Refusal or *ChunkRefusal
-	Fatal     error              // error after which the node cannot continue; nil: none
+	Notes     []Note
+	Refused   []error // invalid blocks and chunks of peers: *Refusal or *ChunkRefusal
+	Fatal     error   // error after which the node cannot continue; nil: none
 }

@@ -368,7 +368,7 @@ func (n *Node) deliverOwn() {
 }
 
 // noteActivity records that a block of height h has transactions or receipts to process. Their
-// receipts execute one block later, and the block after two more heights makes that block final.
+// receipts execute one block later. That later block is final after two more blocks.
 func (n *Node) noteActivity(h primitives.Height) { n.activeUntil = max(n.activeUntil, h+4) }
 
 // note adds a note to the output.

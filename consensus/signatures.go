@@ -199,9 +199,10 @@ func (s *Signatures) endorse(
 	return true, true
 }
 
-// add records an endorsement. If the shard then has more than maxEndorsed, it drops the one with
-// the lowest height. It returns false and records nothing if the shard has an endorsement of the
-// same height and epoch, or has maxEndorsed endorsements of the same or greater heights.
+// add records an endorsement. If the shard then has more than maxEndorsed endorsements, add drops
+// the one with the lowest height. It returns false and records nothing in two cases: the shard has
+// an endorsement of the same height and epoch, or it has maxEndorsed endorsements, none of them
+// below that height.
 func (s *Signatures) add(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {

@@ -187,8 +187,8 @@ func (e *Engine) validationContext(
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
 		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, HeadersOnly: e.o.PartialBodies,
 	}
-	// Earlier copies of a block in validBlocks passed all checks. Only the signature of this copy
-	// is verified, because the hash does not cover it.
+	// An earlier copy of a block in validBlocks has passed chain.ValidateBlock. Only the signature
+	// of this copy is verified, because the hash does not cover it.
 	if hash := b.Hash(); e.validBlocks.has(hash) {
 		if !e.verify(b.Header.Signature, hash[:], producer.PublicKey) {
 			return nil, nil, chain.InvalidSignature

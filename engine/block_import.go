@@ -51,7 +51,7 @@ import (
 //	validChunks  hash of a chunk whose    the checks of its coding and of its receipts' root;
 //	             body was checked         not the comparison with this node's result
 //	validBlocks  hash of a block that     the signatures of approvals, chunks and endorsements,
-//	             was valid                and without PartialBodies the VRF; not the signature
+//	             passed ValidateBlock     and without PartialBodies the VRF; not the signature
 //	                                      of the block itself
 //	mainResults  shard and block of a     applying the main transition of a witness
 //	             main transition
@@ -121,9 +121,10 @@ func (j *Job) Run() {
 	}
 }
 
-// retryFork returns whether the job must apply its chunk again. On a fork, that is so if the remote
+// retryFork returns whether the job must apply its chunk again. That is so on a fork if the remote
 // chain did not answer. retryFork sleeps before it returns true. Answers are cached, so each
-// attempt has less to fetch. The block waits meanwhile, because its result depends on the answer.
+// attempt has less to fetch. The block waits until all answers are there, because its result
+// depends on them.
 func (j *Job) retryFork() bool {
 	f, ok := j.input.Trie.(forkTrie)
 	if !ok || !errors.Is(j.err, state.ErrAway) {

@@ -42,8 +42,8 @@ type BlockNode struct {
 	refs         atomic.Int64      // number of holders of the state roots; 0: the roots are released
 	persisted    atomic.Bool       // the block is on disk and visible to readers
 	descendsFrom primitives.Hash   // an ancestor that was final, or zero; only the engine's goroutine uses it
-	// replaces is the node that this node replaced in the tree when a shard was added, or nil. This
-	// node holds it until the last Release. replaces owns the states of the other shards.
+	// replaces is the node that this node replaced in the tree when a shard was added, or nil. The
+	// last Release of this node releases replaces. replaces owns the states of the other shards.
 	replaces *BlockNode
 	evicted  bool // states, chunks and receipts are only in the store; see block_evict.go
 

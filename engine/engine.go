@@ -42,7 +42,7 @@ type Options struct {
 	// public keys.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
 	// MaxHeightJump bounds how far a block's height may be above the tip, in blocks. 0: no bound,
-	// because a sandbox may be fast-forwarded. Other nodes pass the length of 20 epochs.
+	// for a sandbox, which may be fast-forwarded. Other nodes pass the length of 20 epochs.
 	MaxHeightJump primitives.Height
 	// Tracks returns whether this node tracks a shard. nil: it tracks all. A shard that is already
 	// in the store is kept until it is split.
@@ -139,7 +139,7 @@ type Engine struct {
 	// validChunks are chunks whose body was checked against the header and against the receipts
 	// that this engine has computed.
 	validChunks     recentHashes
-	validBlocks     recentHashes // blocks that passed all checks but may lack chunk bodies
+	validBlocks     recentHashes // blocks that passed chain.ValidateBlock
 	pipeline        commitPipeline
 	headerChain     headerChain // verified headers above the imported blocks
 	proofs          witnessCache

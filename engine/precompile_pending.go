@@ -55,9 +55,9 @@ type codeRef struct {
 	global primitives.GlobalContractID
 }
 
-// PendingCompilation returns the codes that a transaction, or a delegate action in it, deploys or
-// calls and that are not compiled yet, or nil if all are compiled. It cannot foresee what a called
-// contract will deploy or call. Safe for concurrent use.
+// PendingCompilation returns those codes that a transaction, or a delegate action in it, deploys or
+// calls and that are not compiled yet. It returns nil if all are compiled. It cannot foresee what a
+// called contract will deploy or call. Safe for concurrent use.
 func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCompilation {
 	vm, ok := e.o.VM.(compilingVM)
 	if !ok {

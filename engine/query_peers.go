@@ -94,8 +94,8 @@ func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 }
 
 // HeaderPath returns the headers above the imported blocks up to the highest header, ascending by
-// height. The parent of the first one is an imported block. It is empty if no header is above the
-// blocks. The cost is proportional to the length.
+// height. The parent of the first header is an imported block. The result is empty if no header is
+// above the imported blocks. The cost is proportional to the number of headers.
 func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()

@@ -275,7 +275,8 @@ func (t *prestateShard) one(key []byte) error {
 		return nil
 	}
 	switch col {
-	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // no records of their own
+	// Entries of these columns follow from postponed receipts and have no record type.
+	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount:
 		t.pairs = append(t.pairs, state.Change{Key: key, Value: value})
 		return nil
 	}

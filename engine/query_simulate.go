@@ -75,7 +75,8 @@ func (e *Engine) Simulate(
 			return nil, fmt.Errorf("engine: simulated block %d: %w", s.block.Height, err)
 		}
 		n++
-		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone { // later chunks refuse it, too
+		// The chunk has refused the transaction. Later chunks would refuse it, too.
+		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone {
 			break
 		}
 	}

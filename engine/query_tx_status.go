@@ -229,8 +229,8 @@ func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, err
 }
 
 // TransactionStatusAt returns what TransactionStatus returned at an earlier time: when the
-// canonical block of height head was the head, and the one of height final was the last final
-// block.
+// canonical block of height head was the head, and the canonical block of height final was the last
+// final block.
 func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
 	return e.StatusWithin(hash, head, final, true, 0)
 }

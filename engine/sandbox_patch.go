@@ -104,7 +104,7 @@ func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitiv
 	return parsePatch(raw)
 }
 
-// patchFor returns the records of a patch whose owner is in the shard.
+// patchFor returns those records of a patch whose owner is in the shard.
 func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primitives.ShardID) (out []genesis.Record) {
 	for _, r := range all {
 		if layout.ShardOf(r.Owner()) == shard {

@@ -135,7 +135,7 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 }
 
 // shardView returns the block x as a node that holds only this shard would have it. Of the receipts
-// in the block's new chunks it contains only those for the shard.
+// in the new chunks, the result contains only those for the shard.
 func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
 	y := &BlockNode{
 		Block:       x.Block,
@@ -184,7 +184,8 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().FlatHead
 	at, here := e.store.ShardAt(id)
-	for now := e.store.Tip().FlatHead; now != folded; now = e.store.Tip().FlatHead { // it has advanced
+	// Read the shard again if the flat head has advanced during the call of ShardAt.
+	for now := e.store.Tip().FlatHead; now != folded; now = e.store.Tip().FlatHead {
 		folded = now
 		at, here = e.store.ShardAt(id)
 	}

@@ -77,9 +77,9 @@ func (e *Engine) Holds(id primitives.ShardID) bool {
 // chunk headers and the receipts that the shard sends to held shards.
 func (s *ShardState) Held() bool { return s.Extra != nil }
 
-// holds returns which shards of a layout this node holds in a child of parent, by shard index.
-// These are the shards that it holds in parent. If one of them is split, they are its tracked
-// children.
+// holds returns, by shard index, which shards of a layout this node holds in a child of parent. If
+// this node holds a shard in parent, it holds the shard in the child. If that shard is split, it
+// holds those children of the shard that it tracks.
 func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool, error) {
 	out := make([]bool, layout.NumShards())
 	if layout.Equal(parent.Layout) {

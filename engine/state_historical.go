@@ -129,7 +129,7 @@ func sharedNibbles(a, b []byte) int {
 // key does not exist, there may be no branch node at the last depth: part is true if all keys that
 // differ from key at that depth continue with the same nibble.
 func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
-	for n := 0; ; { // keys before key
+	for n := 0; ; { // keys that sort before key
 		from, to := nibbleRange(key, n)
 		f, err := t.first(from, to)
 		if err != nil {
@@ -142,7 +142,7 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 		depths = append(depths, d)
 		n = d + 1
 	}
-	for from := append(bytes.Clone(key), 0); from != nil; { // keys after key
+	for from := append(bytes.Clone(key), 0); from != nil; { // keys that sort after key
 		f, err := t.first(from, nil)
 		if err != nil {
 			return nil, false, err

@@ -315,7 +315,7 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 		s.Chunk, err = LoadChunk(rec, s.ID)
 		return err
 	}
-	if raw, err = rec.Incoming(s.ID); err == nil { // the first block of a bootstrapped data folder
+	if raw, err = rec.Incoming(s.ID); err == nil { // in the first block of a bootstrapped data folder
 		s.Chunk = new(primitives.Chunk)
 		s.Chunk.Proofs, err = readBroughtReceipts(raw)
 		return err

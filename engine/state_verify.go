@@ -18,7 +18,7 @@ type Verification struct {
 	path  []byte
 }
 
-// preloadFrom is the minimum memory usage in bytes of the subtrees that Preload loads.
+// preloadFrom is the minimum memory usage, in bytes, of a subtree that Preload loads.
 const preloadFrom = 64 << 10
 
 // Preload loads the upper levels of all tries after a start, on as many goroutines as there are

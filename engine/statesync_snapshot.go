@@ -209,10 +209,10 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 	return point, err
 }
 
-// olderPoint returns the newest sync point if it is older than the epochs whose states are always
-// kept. older are those older epochs. It returns nil if that point's data is not kept. Normally the
-// store has a row of the point. Only a data folder of an older program version has no row; then
-// olderPoint searches older.
+// olderPoint returns the newest sync point if its epoch is in older, the epochs before those whose
+// states are always kept. It returns nil if the data of that point is not kept. Normally the store
+// has a row of the point. If an older version of the program wrote the data folder, there is no
+// row. Then olderPoint searches the epochs in older.
 func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
 	if p := e.stateSnapshots.last.Load(); p != nil {
 		if !p.keep {

@@ -32,7 +32,8 @@ func (e *Engine) Check(
 	return e.checkAt(head, head.trieOf, tx, signature)
 }
 
-// checkAt does the same as Check on the states tries after the block head.
+// checkAt does the same as Check for any block head. tries returns the states after that block, by
+// shard index.
 func (e *Engine) checkAt(
 	head *BlockNode,
 	tries func(primitives.ShardIndex) state.Trie,

@@ -1,7 +1,7 @@
-// Package importer decides what happens to each block that a node receives or produces. A block is
-// kept until its parent and chunk bodies have arrived, imported, dropped or rejected. The package
+// Package importer decides what happens to each block that a node receives or produces. It imports,
+// drops or rejects the block, or keeps the block until its parent and chunk bodies have arrived. It
 // also chooses which block is imported next. The chain actor of a follower and the state machine of
-// a validator (consensus) both use it.
+// a validator (consensus) both use the package.
 //
 //	in      Take, TakeBody, Produced: blocks and chunk bodies; Next: start an import; Done and
 //	        Finish: its jobs have run; Refresh: the node holds other shards; Reset: the chain

@@ -493,7 +493,8 @@ func (g *generator) story() {
 				}}
 				tx.Nonce.Nonce = primitives.Nonce(height-1)*noncesOfABlock + primitives.Nonce(g.n)
 				txs = append(txs, signed(tx, payer))
-				bare = primitives.Nonce(height) * noncesOfABlock // if the next chunk creates the account by it
+				// The nonce that the account gets if the transfer creates it in the next chunk.
+				bare = primitives.Nonce(height) * noncesOfABlock
 				continue
 			case 2, 3: // the account initializes its state
 				bare++

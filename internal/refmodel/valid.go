@@ -112,7 +112,7 @@ func commitments(actions []primitives.Action) (keys, entries uint64) {
 			k, e = commitments(a.Action.Actions)
 		case *primitives.DelegateV2:
 			k, e = commitments(a.Action.Actions)
-		default: // the other actions have neither
+		default: // the other actions have neither keys nor entries
 		}
 		keys, entries = keys+k, entries+e
 	}

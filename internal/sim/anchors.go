@@ -215,7 +215,7 @@ func (a *anchors) produceUnentitled(from *node) {
 }
 
 // anchored checks a chunk message from an honest node. The message must contain an anchor if and
-// only if the version of the epoch requires one, and the anchor must be correct.
+// only if the protocol version of its epoch requires one. The anchor must be correct.
 func (c *checks) anchored(n *node, m consensus.Message) {
 	var key primitives.ChunkKey
 	var at *primitives.ChunkAnchor

@@ -22,7 +22,7 @@ type network struct {
 	secondChunk []chunkparts.Send // parts of the byzantine validator's second chunk; empty: there is none
 
 	createdFor     primitives.Hash // the byzantine validator's last chunk for which create ran
-	misnumberedAll []*misnumbered  // all misnumbered chunks
+	misnumberedAll []*misnumbered
 	chosen         chosen
 	anchors        anchors
 }

@@ -48,7 +48,7 @@ type Scenario struct {
 	Anchors   bool     // the byzantine validator sends chunk messages with wrong anchors, or in the form of another version
 	Away      [2]int64 // time for which the last node is down, once, starting in the first ten seconds; zero: never
 	Joiner    bool     // an additional node becomes a validator by staking
-	Keys      bool     // validators change their keys
+	Keys      bool     // validators change their signing keys
 	Leaver    bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
 	Eager     bool     // blocks are produced as fast as possible (troupe.network.pace eager)
 

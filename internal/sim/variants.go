@@ -67,7 +67,8 @@ var forms = []form{
 		}
 		return true
 	}},
-	{"bits", false, func(w *World, b *primitives.Block) bool { // none for a new chunk, or some for an old one
+	{"bits", false, func(w *World, b *primitives.Block) bool {
+		// No endorsements of a new chunk, or some of an old chunk.
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		if i := w.rng.IntN(len(list)); len(list[i]) > 0 {
 			list[i] = nil
@@ -77,7 +78,8 @@ var forms = []form{
 		b.Header.ChunkEndorsements = list
 		return true
 	}},
-	{"other bits", false, func(w *World, b *primitives.Block) bool { // a byte too many for the chunk validators
+	{"other bits", false, func(w *World, b *primitives.Block) bool {
+		// One byte more than the number of chunk validators requires.
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		i := w.rng.IntN(len(list))
 		if len(list[i]) == 0 {
@@ -87,7 +89,8 @@ var forms = []form{
 		b.Header.ChunkEndorsements = list
 		return true
 	}},
-	{"other body", false, func(_ *World, b *primitives.Block) bool { // does not match the hash in the header
+	{"other body", false, func(_ *World, b *primitives.Block) bool {
+		// The body does not match the hash in the header.
 		hash := b.Header.BlockBodyHash
 		challenged(b, 1, 8)
 		b.Header.BlockBodyHash = hash

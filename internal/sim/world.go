@@ -64,8 +64,8 @@ type Result struct {
 	Tail     []string         // last lines of the trace
 }
 
-// Share counts a validator's endorsements in final blocks (Made), and the expected ones (Due).
-// Expected are also endorsements of chunks that are missing.
+// Share counts the endorsements of a validator in final blocks (Made), and the expected
+// endorsements (Due). Due includes endorsements of chunks that are missing.
 type Share struct{ Made, Due int }
 
 // happening is an event in the heap. Events of equal time run in the order of seq.

@@ -140,8 +140,8 @@ func (g *Generator) Transfer(at Base) *primitives.SignedTransaction {
 	return g.draft(at, g.account(), g.account(), &primitives.Transfer{Deposit: primitives.Yocto(1 + g.rng.Uint64N(1_000_000))}).sign()
 }
 
-// Transaction returns a transaction of a random kind. A tenth of the transactions are usually
-// invalid (spoil). Some of the others fail when they are executed.
+// Transaction returns a transaction of a random kind. A tenth of the transactions are spoiled
+// (spoil). Some of the others fail when they are executed.
 func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 	d := g.any(at)
 	if g.rng.IntN(10) == 0 {
