@@ -99,7 +99,7 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 		s.consoleBody(ctx, s.actors(), nil, jsonType)
 		return
 	}
-	if rest == "/api/history" && s.opts.Included != nil {
+	if rest == "/api/history" { // without counters, as in a world, it has no samples
 		h.Set("Cache-Control", "no-store")
 		s.consoleBody(ctx, s.history.appendJSON(nil), nil, jsonType)
 		return

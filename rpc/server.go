@@ -58,7 +58,7 @@ type Options struct {
 	// nothing is shown.
 	Actors func(b []byte, most int) []byte
 	// Included returns how many transactions are in blocks that became the head since the start. nil:
-	// the console has no history.
+	// the history of the console has no samples.
 	Included func() uint64
 	Log      logrus.FieldLogger // nil: nothing is logged
 }
