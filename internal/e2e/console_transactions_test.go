@@ -21,6 +21,8 @@ func echo() []byte {
 	i := wasmasm.I64
 	two := []wasmasm.ValType{i, i}
 	input := m.Import("env", "input", []wasmasm.ValType{i}, nil)
+	size := m.Import("env", "register_len", []wasmasm.ValType{i}, []wasmasm.ValType{i})
+	read := m.Import("env", "read_register", two, nil)
 	log := m.Import("env", "log_utf8", two, nil)
 	ret := m.Import("env", "value_return", two, nil)
 	fail := m.Import("env", "panic_utf8", two, nil)
@@ -33,11 +35,15 @@ func echo() []byte {
 		m.ExportFunc(name, f)
 	}
 	register := func(f *wasmasm.Func) *wasmasm.Code { return f.I64(-1).I64(0) }
-	logs := func(f *wasmasm.Func) { register(f).Call(log) }
+	memory := func(f *wasmasm.Func) *wasmasm.Code { // the host functions for texts read no registers
+		f.I64(0).I64(0).Call(read)
+		return f.I64(0).Call(size).I64(0)
+	}
+	logs := func(f *wasmasm.Func) { memory(f).Call(log) }
 	method("log", logs)
 	method(hostileName, logs)
 	method("ret", func(f *wasmasm.Func) { register(f).Call(ret) })
-	method("fail", func(f *wasmasm.Func) { register(f).Call(fail) })
+	method("fail", func(f *wasmasm.Func) { memory(f).Call(fail) })
 	method("store", func(f *wasmasm.Func) { register(f); register(f).I64(1).Call(write).Op(wasmasm.Drop) })
 	return m.Encode()
 }
