@@ -30,9 +30,9 @@ await step("overview is live", async () => {
   const before = (await rpc("block", { finality: "optimistic" })).header.height;
   await rpc("sandbox_mine", { blocks: 5 });
   await shown(before + 5);
-  const gas = page.locator("canvas[aria-label^='Gas of a block: now']");
+  const gas = page.locator("canvas[aria-label^='Gas used per block: now']");
   assert.match(await gas.getAttribute("aria-label"), /lowest .*, highest .* blocks/);
-  await page.waitForFunction(() => /now \d/.test(document.querySelector("canvas[aria-label^='Transactions a second']").getAttribute("aria-label")));
+  await page.waitForFunction(() => /now \d/.test(document.querySelector("canvas[aria-label^='Transactions per second']").getAttribute("aria-label")));
   assert.equal(await page.locator("main table caption", { hasText: "Shards" }).count(), 1);
   assert((await text("#node")).includes("sandbox"));
   await page.waitForFunction(() => { // of one moment: the newest row, the head, the shards' chunks, and the first row that is not shaded
@@ -110,7 +110,7 @@ await step("a transaction's tree of receipts, with gas and logs", async () => {
   assert.match(await text("ul.tree summary"), /Tgas|Ggas/);
   const logs = await page.locator("pre.logs").allInnerTexts();
   assert(logs.some((l) => l.includes("<script>hacked=1</script>")), logs.join("\n"));
-  await page.getByText("went on as").first().waitFor();
+  await page.getByText("continues in receipt").first().waitFor();
   await page.locator("ul.tree details").first().evaluate((d) => (d.open = true));
   await page.locator("ul.tree a[href^='#/receipt/']").first().click();
   await page.locator("h1", { hasText: "Receipt" }).waitFor();
@@ -204,7 +204,7 @@ await step("the tree of actors, by keyboard, and one followed", async () => {
   await page.keyboard.press("Enter");
   await page.locator("section[aria-label='Followed actor'] h2", { hasText: "chain" }).waitFor();
   await rpc("sandbox_mine", { blocks: 40 });
-  await page.waitForFunction(() => /highest [1-9]/.test(document.querySelector("canvas[aria-label^='Messages a second']").getAttribute("aria-label")));
+  await page.waitForFunction(() => /highest [1-9]/.test(document.querySelector("canvas[aria-label^='Messages per second']").getAttribute("aria-label")));
   await page.locator("dt", { hasText: "Standstills" }).waitFor();
   await page.locator("[role=columnheader] button", { hasText: "Messages/s" }).click();
   assert.equal(await page.locator("[role=columnheader]", { hasText: "Messages/s" }).getAttribute("aria-sort"), "descending");
@@ -320,6 +320,15 @@ await step("a world's page says that it is one, and its path leads there", async
   await page.waitForFunction((path) => location.pathname === path + "/console/", world.path);
   await page.locator("#node", { hasText: `world ${world.id} of sandbox` }).waitFor();
   await page.waitForFunction((id) => document.title.includes(`world ${id} of sandbox`), world.id);
+  const failed = [];
+  const note = (r) => r.status() >= 400 && failed.push(`HTTP ${r.status()}: ${r.url()}`);
+  page.on("response", note);
+  for (const name of ["overview", "actors", "transactions", "mempool", "validators", "network", "sandbox"]) {
+    await page.click("#nav-" + name);
+    await page.waitForTimeout(300);
+  }
+  page.off("response", note);
+  assert.deepEqual(failed, [], "a world has all that its console asks for");
   await page.locator("#node a", { hasText: "sandbox" }).click();
   await page.waitForFunction(() => location.pathname === "/console/");
   await page.waitForSelector("#link.live");

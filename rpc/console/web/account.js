@@ -33,7 +33,7 @@ export async function accountPage(main, [id], life, feed) {
   const facts = [
     a.state === 'uninitialized' && ['State', 'uninitialized: it was funded, and waits for its state init'],
     a.bootstrap_nonce != null && ['Nonce of the state init', `${count(a.bootstrap_nonce + 1)} (if one of its own keys signs it)`],
-    hasCode && ['Code', copied(a.code_hash, 'hash')],
+    hasCode && ['Code hash', copied(a.code_hash, 'hash')],
     global && ['Global contract', el('code', null, global)],
   ].filter(Boolean);
   fill(main, el('h1', null, 'Account ', id), figures.element, facts.length ? list(facts) : null, form && form.element, has, past, keys, form && stateForm(id, at));
@@ -42,7 +42,7 @@ export async function accountPage(main, [id], life, feed) {
   call('query', { request_type: 'view_access_key_list', limit: 200, ...at }, signal).then((r) => {
     const more = r.last_key ? ', and more' : '';
     figures.set('Keys', count(r.keys.length) + (more && '+'));
-    fill(keys, table(`Keys (${count(r.keys.length)}${more})`, [['Key', 'mono'], ['Nonce', 'num'], ['May']],
+    fill(keys, table(`Keys (${count(r.keys.length)}${more})`, [['Key', 'mono'], ['Nonce', 'num'], ['Permission']],
       r.keys.map((k) => [copied(k.public_key, 'key'), count(k.access_key.nonce), permission(k.access_key.permission)]), 'It has none: no transaction of it can be signed.', { stack: true }));
   }, (e) => fill(keys, el('p', { class: 'bad' }, 'keys: ', e.message)));
   if (hasCode) {

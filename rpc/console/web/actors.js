@@ -9,7 +9,7 @@ import { get } from './rpc.js';
 const columns = [
   { name: 'name', title: 'Actor', width: 'minmax(10em, 2fr)' },
   { name: 'mailbox', title: 'Mailbox', width: '5em', class: 'num', about: 'Messages that wait' },
-  { name: 'rate', title: 'Messages/s', width: '7em', class: 'num', about: 'Messages handled a second' },
+  { name: 'rate', title: 'Messages/s', width: '7em', class: 'num', about: 'Messages handled per second' },
   { name: 'oldest', title: 'Oldest', width: '5em', class: 'num wide extra', about: 'How long the oldest message has waited' },
   { name: 'wait', title: 'Wait p50 / p99', width: '10em', class: 'num wide', about: 'How long messages waited in the mailbox' },
   { name: 'work', title: 'Work p50 / p99', width: '10em', class: 'num wide', about: 'How long the actor worked on a message' },
@@ -130,8 +130,8 @@ class Followed {
   constructor(id, close) {
     this.id = id;
     this.facts = el('div');
-    this.rate = new Chart('Messages a second', { show: rate, every: ' s' });
-    this.mailbox = new Chart('Mailbox', { show: count, every: ' s' });
+    this.rate = new Chart('Messages per second', { show: rate, every: ' s' });
+    this.mailbox = new Chart('Mailbox', { show: count, every: ' s', whole: true });
     this.latency = new Chart('Work', { show: time, names: ['p50', 'p99'], every: ' s' });
     this.spread = el('div');
     this.element = el('div', null, el('div', { class: 'title' }, el('h2', { class: 'mono' }, id), el('button', { type: 'button', class: 'small', on: { click: close } }, 'Close')), this.facts,
@@ -166,7 +166,7 @@ class Followed {
       b.style.width = (5 * v) / most + 'em';
       return [count(v), v ? b : null];
     };
-    fill(this.spread, scroll(el('table', null, el('caption', null, 'Messages by time, of the kind, since the last look'),
+    fill(this.spread, scroll(el('table', null, el('caption', null, 'Messages by duration, of the kind, since the last update'),
       el('thead', null, el('tr', null, ['up to', 'waited', 'worked on'].map((t) => el('th', { scope: 'col' }, t)))),
       el('tbody', null, k.handledNow.map((v, i) => (v || k.waitedNow[i]) ? el('tr', null, el('td', null, k.bounds[i] ? time(k.bounds[i]) : 'more'), el('td', null, bar(k.waitedNow[i])), el('td', null, bar(v))) : null)))));
   }

@@ -1,6 +1,6 @@
 // Blocks and shards: as they come, and each by itself.
-import { cards, el, fill, keeping, link, list, party, row, say, table } from './dom.js';
-import { clock, count, cut, gas, near, rate, short, time } from './format.js';
+import { cards, el, fill, keeping, link, list, party, row, say, table, text } from './dom.js';
+import { ago, bytes, clock, count, cut, gas, near, rate, short, time } from './format.js';
 import { Chart, quantile } from './charts.js';
 import { copied } from './copy.js';
 import { call, get, metrics, sum } from './rpc.js';
@@ -9,6 +9,7 @@ import { actionNames } from './tx.js';
 
 const KEPT = 300;
 const HISTORY = 120; // blocks from before the page was opened
+const MEAN = 60; // blocks in the mean of the block time
 
 const NONE = '11111111111111111111111111111111';
 
@@ -121,7 +122,7 @@ export class Feed {
   }
 }
 
-const columns = [['Height'], ['Hash', 'hash wide'], ['Made at', 'keep wide'], ['Block time', 'num'], ['Transactions', 'num'], ['Gas', 'num'], ['By'], ['Chunks', 'num wide']];
+const columns = [['Height'], ['Hash', 'hash wide'], ['Timestamp', 'keep wide'], ['Block time', 'num'], ['Transactions', 'num'], ['Gas used', 'num'], ['Author', 'wide'], ['Chunks', 'num wide']];
 
 const cells = (b) => [link('block', b.hash, count(b.height)), short(b.hash), clock(b.nanos), b.took == null ? '–' : time(b.took), b.txs === null ? '…' : b.txs === undefined ? '–' : count(b.txs), gas(b.used),
   party(b.author), `${b.included}/${b.of}`];
@@ -157,27 +158,28 @@ const names = ['troupe_transactions_included_total', 'near_transaction_pool_entr
 /** overviewPage: figures, charts, shards, blocks. */
 export function overviewPage(main, feed, life) {
   const figures = cards(['Head', 'Final', 'Transactions/s', 'Block time', 'Waiting transactions', 'Waiting requests', 'Memory', 'Peers']);
-  const put = (k, v) => figures.set(k, v);
-  const tps = new Chart('Transactions a second', { show: rate, every: ' samples' });
+  const put = figures.set;
+  const tps = new Chart('Transactions per second', { show: rate, every: ' samples' });
   const blockTime = new Chart('Block time', { show: time, every: ' blocks', axis: 'block', bars: true });
-  const gasUsed = new Chart('Gas of a block', { show: gas, every: ' blocks', axis: 'block', bars: true });
+  const gasUsed = new Chart('Gas used per block', { show: gas, every: ' blocks', axis: 'block', bars: true });
   const latency = new Chart('RPC latency', { show: time, names: ['p50', 'p99'], every: ' samples' });
   const shards = el('div');
   // Head, final and shards are those of one block.
-  const moment = (height, final, took, chunks) => {
+  const moment = (height, final, chunks) => {
     put('Head', count(height));
     put('Final', count(final));
-    put('Block time', took == null ? '–' : time(took));
+    const last = feed.blocks.slice(-MEAN).filter((b) => b.took != null);
+    put('Block time', last.length ? time(last.reduce((s, b) => s + b.took, 0) / last.length) : '–', last.length > 1 ? `mean of ${last.length} blocks` : '');
     fill(shards, table('Shards', shardColumns, chunks.map((c) => shardCells(c, height))));
   };
   let newest = null;
   const drawn = async (b, final) => {
     newest = b;
     final ??= await finalOf(feed, b.final, life);
-    if (newest === b) moment(b.height, final, b.took, b.chunks);
+    if (newest === b) moment(b.height, final, b.chunks);
   };
   fill(main, el('h1', null, 'Overview'), figures.element, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), shards, latest(feed, life, 10),
-    liveTable(feed, 12, life, 'Blocks as they come', drawn));
+    liveTable(feed, 12, life, 'Latest blocks', drawn));
   const charted = new Set(); // heights
   const history = () => { // blocks from before the page, or from before it was gone to
     for (const b of feed.blocks.slice(-120)) if (!charted.has(b.height)) chart(b);
@@ -202,10 +204,10 @@ export function overviewPage(main, feed, life) {
   if (!newest) { // nothing may come for long
     call('block', { finality: 'optimistic' }, life.over.signal).then(async (b) => {
       const final = await finalOf(feed, b.header.last_final_block, life);
-      if (!newest) moment(b.header.height, final, null, inOrder(b.chunks));
+      if (!newest) moment(b.header.height, final, inOrder(b.chunks));
     }).catch(() => {});
   }
-  // What was before the page is the node's own record, without the look that comes next. A world has none.
+  // What was before the page is the node's own record, without the look that comes next. A world's is empty.
   get('console/api/history').then((h) => {
     for (const [i, [at, txs, ...buckets]] of h.samples.entries()) {
       const [was, had, ...counts] = h.samples[i - 1] ?? [];
@@ -259,19 +261,19 @@ export function histogram(rows) {
 
 const inOrder = (chunks) => [...chunks].sort((a, b) => a.shard_id - b.shard_id);
 
-const shardColumns = [['Shard', 'num'], ['Chunk', 'hash wide'], ['New at', 'num'], ['Gas used'], ['Delayed', 'num'], ['Buffered', 'num wide'], ['Receipts', 'num wide']];
+const shardColumns = [['Shard', 'num'], ['Chunk', 'hash wide'], ['New at', 'num'], ['Gas used', 'keep'], ['Delayed gas', 'num'], ['Buffered gas', 'num wide'], ['Receipts', 'num wide']];
 
 function shardCells(c, height) {
   const g = c.congestion_info ?? {};
   const here = fresh(c, height);
   return [c.shard_id, link('chunk', c.chunk_hash, short(c.chunk_hash)), here ? count(c.height_included) : el('span', { class: 'warn' }, count(c.height_included), ' missed'),
     here ? [el('meter', { min: 0, max: c.gas_limit, value: c.gas_used, 'aria-label': 'gas used' }), ' ', gas(c.gas_used)] : '–',
-    gas(g.delayed_receipts_gas), gas(g.buffered_receipts_gas), count(g.receipt_bytes) + ' B'];
+    gas(g.delayed_receipts_gas), gas(g.buffered_receipts_gas), bytes(g.receipt_bytes)];
 }
 
 /** blocksPage: the last blocks, live. */
 export function blocksPage(main, feed, life) {
-  fill(main, el('h1', null, 'Blocks'), liveTable(feed, 100, life, 'The last 100'));
+  fill(main, el('h1', null, 'Blocks'), liveTable(feed, 100, life, 'Latest 100 blocks'));
 }
 
 /** blockPage: one block with its transactions, its chunks, and what these brought. */
@@ -281,28 +283,39 @@ export async function blockPage(main, [id], life) {
   const all = inOrder(b.chunks);
   const transactions = el('div');
   const receipts = el('div');
+  const sums = { txs: el('span', null, '…'), receipts: el('span', null, '…') };
+  const present = all.filter((c) => fresh(c, h.height));
+  const used = present.reduce((s, c) => s + c.gas_used, 0);
+  const limit = present.reduce((s, c) => s + c.gas_limit, 0);
   const final = el('span', null, link('block', h.last_final_block));
   fill(main, el('h1', null, 'Block ', count(h.height)), list([
     ['Hash', copied(h.hash, 'hash')],
-    ['Made', clock(h.timestamp_nanosec)],
-    ['By', party(b.author)],
-    ['Parent', copied(h.prev_hash, 'hash', link('block', h.prev_hash))],
-    ['Final with it', final],
-    ['Epoch', copied(h.epoch_id, 'epoch id')],
-    ['Gas price', count(Number(h.gas_price)) + ' yocto'],
-    ['Supply', near(h.total_supply)],
-    ['Votes', count(h.approvals.filter(Boolean).length) + ' of ' + count(h.approvals.length)],
-    ['Next', h.height != null && el('a', { href: '#/block/' + (h.height + 1) }, count(h.height + 1))],
+    ['Timestamp', `${clock(h.timestamp_nanosec)} (${ago(h.timestamp_nanosec)})`],
+    ['Author', party(b.author)],
+    ['Transactions', sums.txs],
+    ['Receipts', sums.receipts],
+    ['Gas used', `${gas(used)} of ${gas(limit)}` + (limit ? ` (${(100 * used / limit).toFixed(2)} %)` : '')],
+    ['Gas price', `${count(Number(h.gas_price))} yoctoNEAR per gas (${near(BigInt(h.gas_price) * 10n ** 12n)} per Tgas)`],
+    ['Total supply', near(h.total_supply)],
+    ['Approvals', count(h.approvals.filter(Boolean).length) + ' of ' + count(h.approvals.length)],
+    ['Last final block', final],
+    ['Epoch id', copied(h.epoch_id, 'epoch id')],
+    ['Parent', h.prev_hash === NONE ? '–' : copied(h.prev_hash, 'hash', link('block', h.prev_hash))],
+    ['Next block', el('a', { href: '#/block/' + (h.height + 1) }, count(h.height + 1))],
   ]), transactions, table('Shards', shardColumns, all.map((c) => shardCells(c, h.height))),
-  el('p', { class: 'muted' }, 'Gas used is that of the chunk before. ', el('span', { class: 'warn' }, 'missed'), ': the shard has no new chunk in this block, and keeps that of the height.'), receipts);
+  el('p', { class: 'muted' }, 'A chunk states the gas that its shard used in the block before. ',
+    present.length < all.length ? [el('span', { class: 'warn' }, 'missed'), ': the shard has no new chunk in this block, and keeps the one of that height.'] : null), receipts);
   if (h.last_final_block === NONE) fill(final, '–');
   else {
     call('block', { block_id: h.last_final_block }, life.over.signal).then((f) => fill(final, link('block', f.header.hash, count(f.header.height)), ` (${count(h.height - f.header.height)} heights before: `,
       'two blocks have to follow one to make it final)'), () => {});
   }
-  const chunks = await Promise.all(all.filter((c) => fresh(c, h.height)).map((c) => call('chunk', { chunk_id: c.chunk_hash }, life.over.signal).catch(() => null)));
+  const chunks = await Promise.all(present.map((c) => call('chunk', { chunk_id: c.chunk_hash }, life.over.signal).catch(() => null)));
   const here = chunks.filter(Boolean);
   const of = here.reduce((n, c) => n + c.transactions.length, 0);
+  const known = here.length === present.length; // the node may have collected some
+  text(sums.txs, known ? count(of) : '–');
+  text(sums.receipts, known ? count(here.reduce((n, c) => n + c.receipts.length, 0)) : '–');
   fill(transactions, of ? await blockTransactions(h, of, life).catch(() => null) ?? here.map((c) => transactionsOf(c, `Transactions of shard ${c.header.shard_id}`)) : el('p', { class: 'muted' }, 'No transactions.'));
   const empty = here.filter((c) => !c.receipts.length).map((c) => c.header.shard_id);
   fill(receipts, here.filter((c) => c.receipts.length).map((c) => receiptsOf(c, `Receipts that the chunk of shard ${c.header.shard_id} brings`)),
@@ -315,10 +328,10 @@ export async function chunkPage(main, [hash], life) {
   const h = c.header;
   fill(main, el('h1', null, 'Chunk of shard ', h.shard_id), list([
     ['Hash', copied(h.chunk_hash, 'hash')],
-    ['By', party(c.author)],
-    ['Made for height', el('a', { href: '#/block/' + h.height_included }, count(h.height_included))],
-    ['Gas', gas(h.gas_used) + ' of ' + gas(h.gas_limit)],
-    ['State before it', copied(h.prev_state_root, 'state root')],
+    ['Author', party(c.author)],
+    ['Height', el('a', { href: '#/block/' + h.height_included }, count(h.height_included))],
+    ['Gas used', `${gas(h.gas_used)} of ${gas(h.gas_limit)}, in the block before`],
+    ['Previous state root', copied(h.prev_state_root, 'state root')],
   ]), c.transactions.length ? transactionsOf(c, 'Transactions') : null, c.receipts.length ? receiptsOf(c, 'Receipts that it brings') : null,
   c.transactions.length + c.receipts.length ? null : el('p', { class: 'muted' }, 'It has no transactions and brings no receipts.'));
 }
@@ -327,8 +340,8 @@ const MOST = 500; // rows of a chunk's lists
 
 const numbered = (title, all) => title + (all.length > MOST ? ` (the first ${MOST} of ${count(all.length)})` : ` (${count(all.length)})`);
 
-const transactionsOf = (c, title) => table(numbered(title, c.transactions), [['Hash', 'hash'], ['From'], ['To'], ['Actions']],
+const transactionsOf = (c, title) => table(numbered(title, c.transactions), [['Transaction', 'hash'], ['From'], ['To'], ['Actions']],
   c.transactions.slice(0, MOST).map((t) => [link('tx', [t.hash, t.signer_id], short(t.hash)), party(t.signer_id), party(t.receiver_id), actionNames(t.actions)]));
 
-const receiptsOf = (c, title) => table(numbered(title, c.receipts), [['Id', 'hash'], ['From'], ['To'], ['What']],
+const receiptsOf = (c, title) => table(numbered(title, c.receipts), [['Receipt', 'hash'], ['From'], ['To'], ['Actions']],
   c.receipts.slice(0, MOST).map((r) => [link('receipt', r.receipt_id, short(r.receipt_id)), party(r.predecessor_id), party(r.receiver_id), actionNames(r.receipt.Action?.actions) || cut(Object.keys(r.receipt)[0], 40)]));

@@ -19,6 +19,8 @@ function redrawAll() {
 
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll);
 
+const heightOf = (p) => p.at.toLocaleString('en');
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const KEPT = 10 * MINUTE; // of a time axis
@@ -31,9 +33,9 @@ const ABOVE = 8;
  * back from now; 'block': points stand side by side, and the axis shows heights.
  */
 export class Chart {
-  /** show: a number as text; names: of the series; most: how many points are kept; span: ms that a time axis shows at least; bars: draw bars. */
-  constructor(title, { show = String, names = [''], axis = 'time', most = axis === 'time' ? 600 : 120, every = '', span = MINUTE, bars = false } = {}) {
-    Object.assign(this, { title, show, names, most, every, axis, span, bars, points: [], over: null });
+  /** show: a number as text; names: of the series; most: how many points are kept; span: ms that a time axis shows at least; bars: draw bars; whole: values are whole numbers. */
+  constructor(title, { show = String, names = [''], axis = 'time', most = axis === 'time' ? 600 : 120, every = '', span = MINUTE, bars = false, whole = false } = {}) {
+    Object.assign(this, { title, show, names, most, every, axis, span, bars, whole, points: [], over: null });
     this.canvas = document.createElement('canvas');
     this.canvas.setAttribute('role', 'img');
     this.now = document.createElement('span');
@@ -101,7 +103,7 @@ export class Chart {
     if (this.over != null) {
       const when = document.createElement('span');
       when.className = 'muted';
-      when.textContent = this.axis === 'block' ? 'block ' + p.at.toLocaleString('en') : back(p.at - this.points.at(-1).at);
+      when.textContent = this.axis === 'block' ? 'block ' + heightOf(p) : back(p.at - this.points.at(-1).at);
       parts.push(when);
     }
     this.now.replaceChildren(...parts);
@@ -127,7 +129,7 @@ export class Chart {
     g.font = FONT;
     let top = 0;
     for (const p of points) for (const v of p) if (v > top) top = v;
-    top = nice(top);
+    top = nice(this.whole ? Math.max(2, top) : top);
     const known = points.some((p) => p.some((v) => v != null));
     const marks = [0, top / 2, top].map((v) => [v, v ? (known ? this.show(v) : '') : '0']);
     const left = Math.ceil(Math.max(...marks.map(([, s]) => g.measureText(s).width))) + 10;
@@ -182,8 +184,8 @@ export class Chart {
     if (!points.length) return [];
     if (this.axis === 'block') {
       const first = this.x(0);
-      const out = [[right, points.at(-1).at.toLocaleString('en'), 'right']];
-      if (right - first > 130) out.unshift([first, points[0].at.toLocaleString('en'), 'left']);
+      const out = [[right, '#' + heightOf(points.at(-1)), 'right']];
+      if (right - first > 130) out.unshift([first, '#' + heightOf(points[0]), 'left']);
       return out;
     }
     const step = [10 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE].find((s) => (s / this.shown) * (right - left) > 62) ?? 60 * MINUTE;

@@ -4,18 +4,20 @@ import { bytes, count, gas, near } from './format.js';
 import { Chart } from './charts.js';
 import { call, metrics, sum } from './rpc.js';
 
+const perSecond = (n) => bytes(n) + '/s';
+
 /** networkPage: the peers. */
 export function networkPage(main, args, life) {
   const figures = cards(['Peers', 'Received', 'Sent', 'Known producers']);
-  const received = new Chart('Received a second', { show: bytes, every: ' samples' });
-  const sent = new Chart('Sent a second', { show: bytes, every: ' samples' });
+  const received = new Chart('Received per second', { show: perSecond, every: ' samples', whole: true });
+  const sent = new Chart('Sent per second', { show: perSecond, every: ' samples', whole: true });
   const out = el('div');
   fill(main, el('h1', null, 'Network'), figures.element, el('div', { class: 'charts' }, received.element, sent.element), out);
   life.repeat(async () => {
     const n = await call('network_info', []);
     figures.set('Peers', count(n.num_active_peers), 'at most ' + count(n.peer_max_count));
-    figures.set('Received', bytes(n.received_bytes_per_sec) + '/s');
-    figures.set('Sent', bytes(n.sent_bytes_per_sec) + '/s');
+    figures.set('Received', perSecond(n.received_bytes_per_sec));
+    figures.set('Sent', perSecond(n.sent_bytes_per_sec));
     figures.set('Known producers', count(n.known_producers.length));
     received.add(n.received_bytes_per_sec);
     sent.add(n.sent_bytes_per_sec);
@@ -24,7 +26,7 @@ export function networkPage(main, args, life) {
   }, () => 5000);
 }
 
-/** made shows how many of the expected ones were made, with a warning where some are missing. */
+/** made shows how many of the expected ones were produced, with a warning where some are missing. */
 function made(n, of) {
   if (!of) return '–';
   return n < of ? [el('span', { class: 'warn' }, (100 * n / of).toFixed(1) + ' %'), ` ${count(n)} of ${count(of)}`] : `${count(n)} of ${count(of)}`;
@@ -35,7 +37,7 @@ const inOrder = (shards) => [...shards].sort((a, b) => a - b).join(', ');
 
 /** validatorsPage: those of this epoch and the next, and which were removed. */
 export function validatorsPage(main, args, life) {
-  const figures = cards(['Epoch', 'Validators', 'Total stake', 'Began at block', 'Blocks made']);
+  const figures = cards(['Epoch', 'Validators', 'Total stake', 'First block', 'Blocks produced']);
   const out = el('div');
   fill(main, el('h1', null, 'Validators'), figures.element, out);
   life.repeat(async () => {
@@ -47,13 +49,13 @@ export function validatorsPage(main, args, life) {
     figures.set('Epoch', count(v.epoch_height));
     figures.set('Validators', count(all.length), count(v.next_validators.length) + ' in the next epoch');
     figures.set('Total stake', near(total - total % 10n ** 24n));
-    figures.set('Began at block', count(v.epoch_start_height));
-    figures.set('Blocks made', expected ? (100 * blocks / expected).toFixed(1) + ' %' : '–', `${count(blocks)} of ${count(expected)}`);
+    figures.set('First block', count(v.epoch_start_height));
+    figures.set('Blocks produced', expected ? (100 * blocks / expected).toFixed(1) + ' %' : '–', `${count(blocks)} of ${count(expected)}`);
     fill(out, table('In this epoch', [['Account'], ['Stake', 'num'], ['Share', 'num wide'], ['Blocks', 'num'], ['Chunks', 'num'], ['Endorsements', 'num'], ['Shards', 'keep']],
       all.map((x) => [[link('account', x.account_id), x.is_slashed ? [' ', el('span', { class: 'tag bad' }, 'slashed')] : null], near(x.stake), total ? (Number(BigInt(x.stake) * 10000n / total) / 100).toFixed(1) + ' %' : '–',
         made(x.num_produced_blocks, x.num_expected_blocks), made(x.num_produced_chunks, x.num_expected_chunks), made(x.num_produced_endorsements, x.num_expected_endorsements), inOrder(x.shards)]), 'none', { stack: true }),
     table('In the next epoch', [['Account'], ['Stake', 'num'], ['Shards', 'keep']], v.next_validators.map((x) => [link('account', x.account_id), near(x.stake), inOrder(x.shards)]), 'none', { stack: true }),
-    table('Removed at the end of the last epoch', [['Account'], ['Reason']], v.prev_epoch_kickout.map((k) => [link('account', k.account_id), JSON.stringify(k.reason)])));
+    table('Removed at the end of the last epoch', [['Account'], ['Reason']], v.prev_epoch_kickout.map((k) => [link('account', k.account_id), JSON.stringify(k.reason)]), 'No validator was removed.'));
   }, () => 5000);
 }
 
@@ -70,9 +72,9 @@ const SESSIONS = 'troupe_sessions_open';
 
 /** mempoolPage: what waits in each shard, and how congested it is. */
 export function mempoolPage(main, args, life) {
-  const figures = cards(['In the pools', 'Submitted', 'Refused', 'Dropped unseen', 'Requests that wait', 'Clients']);
-  const waiting = new Chart('Transactions in the pools', { show: count, every: ' samples' });
-  const submitted = new Chart('Submitted a second', { show: (v) => (v >= 100 ? count(Math.round(v)) : v.toFixed(1)), every: ' samples' });
+  const figures = cards(['In the pools', 'Submitted', 'Refused', 'Dropped unchecked', 'Waiting requests', 'Clients']);
+  const waiting = new Chart('Transactions in the pools', { show: count, every: ' samples', whole: true });
+  const submitted = new Chart('Submitted per second', { show: (v) => (v >= 100 ? count(Math.round(v)) : v.toFixed(1)), every: ' samples' });
   const out = el('div');
   fill(main, el('h1', null, 'Mempool and congestion'), figures.element, el('div', { class: 'charts' }, waiting.element, submitted.element), out);
   let before = null;
@@ -85,14 +87,14 @@ export function mempoolPage(main, args, life) {
     figures.set('In the pools', count(all(POOL)), all(QUEUED) ? count(all(QUEUED)) + ' not yet checked' : '');
     figures.set('Submitted', count(all(SUBMITTED)));
     figures.set('Refused', count(all(REFUSED)));
-    figures.set('Dropped unseen', count(all(OVERRUN)));
-    figures.set('Requests that wait', count(all(PARKED)));
+    figures.set('Dropped unchecked', count(all(OVERRUN)));
+    figures.set('Waiting requests', count(all(PARKED)));
     figures.set('Clients', count(all(SESSIONS)));
     const now = { at: performance.now(), n: all(SUBMITTED) };
     waiting.add(all(POOL));
     if (before && now.n >= before.n) submitted.add((1000 * (now.n - before.n)) / (now.at - before.at));
     before = now;
-    fill(out, table('Shards', [['Shard', 'num'], ['Transactions', 'num'], ['Size', 'num'], ['Not yet checked', 'num'], ['Wait for code', 'num'], ['Compiling', 'num'], ['Congestion'], ['Delayed receipts', 'num'], ['Buffered', 'num'], ['Receipt memory', 'num']],
+    fill(out, table('Shards', [['Shard', 'num'], ['Transactions', 'num'], ['Size', 'num'], ['Unchecked', 'num'], ['Wait for code', 'num'], ['Compiling', 'num'], ['Congestion', 'keep'], ['Delayed gas', 'num'], ['Buffered gas', 'num'], ['Receipts', 'num']],
       chunks.map((c, i) => {
         const g = c.congestion_info ?? {};
         const s = c.shard_id;

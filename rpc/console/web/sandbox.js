@@ -110,7 +110,7 @@ const tasks = {
       warning: () => 'All keys, code and data that the accounts in the file have now, and that are not in it, will be removed.' },
   ],
   gas: [
-    { method: 'sandbox_tag', title: 'Open a tag', help: 'Transactions from now on belong to it. An empty name closes the open one.', fields: [text('name', 'Name', { optional: true })], button: 'Open', params: (v) => ({ name: v.name ?? null }) },
+    { method: 'sandbox_tag', title: 'Open a tag', help: 'Transactions submitted from now on belong to it. An empty name closes the open one.', fields: [text('name', 'Name', { optional: true })], button: 'Open', params: (v) => (v.name ? v : null) },
   ],
   fork: [
     { method: 'sandbox_fork', id: 'reset', title: 'Reset accounts', help: 'To what they were when the fork was made.', fields: [accounts('reset', 'Accounts')], button: 'Reset', warning: (v) => `What this chain has changed at ${v.reset.join(', ')} will be lost.` },

@@ -9,7 +9,7 @@ const PAGE = 50;
 const MOST = 1000; // rows of a list
 const FURTHER = 5; // requests in a row that find fewer than are wanted
 
-const columns = [['Transaction', 'hash'], ['Block', 'num'], ['When', 'keep'], ['From', 'keep'], ['To', 'keep to'], ['What', 'what'], ['Gas', 'num'], ['Result']];
+const columns = [['Transaction', 'hash'], ['Block', 'num'], ['When', 'keep'], ['From', 'keep'], ['To', 'keep to'], ['Actions', 'what'], ['Gas', 'num'], ['Result']];
 
 /** actionsOf are the actions of a listed transaction in a few words. */
 export function actionsOf(t) {
@@ -209,7 +209,7 @@ export function transactionsPage(main, [account = '', method = '', failed = ''],
   };
   const filter = () => ({ ...(input.account.value.trim() && { account_id: input.account.value.trim() }), ...(input.method.value.trim() && { method_prefix: input.method.value.trim() }),
     ...(input.failed.checked && { failed_only: true }) });
-  const t = new TxTable('Transactions, the newest first', life, { filter: filter(), feed, each, empty: 'No transaction that fits' });
+  const t = new TxTable('Latest transactions', life, { filter: filter(), feed, each, empty: 'No transaction that fits' });
   const apply = (e) => {
     e?.preventDefault();
     const f = [input.account.value.trim(), input.method.value.trim(), input.failed.checked ? 'failed' : ''].map(encodeURIComponent).join('/').replace(/\/+$/, '');
@@ -218,7 +218,7 @@ export function transactionsPage(main, [account = '', method = '', failed = ''],
   };
   input.failed.addEventListener('change', apply);
   fill(main, el('h1', null, 'Transactions'), el('form', { class: 'row', id: 'filters', on: { submit: apply } }, el('label', null, 'Account', input.account), el('label', null, 'Method begins with', input.method), options,
-    el('label', { class: 'check' }, 'Failed only', input.failed), el('button', null, 'Filter')),
+    el('label', { class: 'check' }, input.failed, 'Failed only'), el('button', null, 'Filter')),
   el('p', { class: 'muted' }, 'An account fits as signer, receiver, executor of a receipt, or where an event of a token names it.'), t.element);
 }
 
@@ -253,7 +253,7 @@ export async function tokens(id, container, life) {
       if (!at || found.size >= TOKENS) break;
     }
     const rows = await Promise.all([...found.values()].slice(0, TOKENS).map((t) => balance(id, t, life.over.signal)));
-    fill(container, rows.length || at ? [table('Tokens', [['Contract'], ['Token'], ['Has', 'num'], ['Standard'], ['Last event', 'num']], rows, 'no token event names the account' + (at ? ` in blocks from ${count(from)} on` : '')),
+    fill(container, rows.length || at ? [table('Tokens', [['Contract'], ['Token'], ['Balance', 'num'], ['Standard', 'wide'], ['Last event in block', 'num']], rows, 'No token event names the account' + (at ? ` in blocks from ${count(from)} on.` : '.')),
       at ? more : null] : null);
   };
   more.addEventListener('click', () => look(5).catch((e) => fill(container, el('p', { class: 'bad' }, e.message))));

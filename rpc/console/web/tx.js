@@ -87,7 +87,7 @@ export function status(s) {
   if ('SuccessValue' in s) {
     return s.SuccessValue ? [el('span', { class: 'good' }, '✓ succeeded with '), el('pre', null, readable(fromBase64(s.SuccessValue)))] : el('span', { class: 'good' }, '✓ succeeded');
   }
-  if ('SuccessReceiptId' in s) return [el('span', { class: 'good' }, '✓ went on as '), link('receipt', s.SuccessReceiptId)];
+  if ('SuccessReceiptId' in s) return [el('span', { class: 'good' }, '✓ continues in receipt '), link('receipt', s.SuccessReceiptId)];
   return [el('span', { class: 'bad' }, '✕ failed: '), el('pre', null, cut(JSON.stringify(s.Failure ?? s, null, 1), 4000))];
 }
 
@@ -150,7 +150,7 @@ export async function txPage(main, [hash, sender], life) {
         ['Receipt', copied(id, 'receipt id', link('receipt', id))],
         from && ['From', party(from)],
         ['In block', place(o.block_hash)],
-        ['Burnt', near(out.tokens_burnt)],
+        ['Fee', near(out.tokens_burnt)],
         ['Result', status(out.status)],
         unlinked(out.status) && ['Missing imports', missingImports(trace, id)],
       ]),
@@ -172,22 +172,22 @@ export async function txPage(main, [hash, sender], life) {
   const inBlock = el('span', null, link('block', at));
   const drawing = el('div', { id: 'timeline' }, el('p', { class: 'muted' }, 'reading the blocks …'));
   const tree = el('ul', { class: 'tree', 'aria-labelledby': 'receipts' },
-    el('li', null, el('p', null, el('strong', null, t.signer_id), ' turned it into receipts for ', gas(r.transaction_outcome.outcome.gas_burnt)),
+    el('li', null, el('p', null, el('strong', null, t.signer_id), ' signed it; its conversion to receipts burnt ', gas(r.transaction_outcome.outcome.gas_burnt)),
       el('ul', null, r.transaction_outcome.outcome.receipt_ids.map(node))));
   fill(main, el('h1', null, 'Transaction'), list([
     ['Hash', copied(t.hash, 'hash')],
     ['From', copied(t.signer_id, 'account', party(t.signer_id))],
     ['To', copied(t.receiver_id, 'account', party(t.receiver_id))],
     ['Actions', some(t.actions, action, 'actions')],
-    ['State', r.final_execution_status],
+    ['Execution status', r.final_execution_status],
     ['Result', status(r.status)],
     ['Gas burnt', gas(burnt)],
-    ['Paid', near(tokens)],
+    ['Fee', near(tokens)],
     ['In block', inBlock],
-    ['Made at', made],
+    ['Timestamp', made],
     ['Nonce', count(t.nonce)],
-    ['Key', copied(t.public_key, 'key')],
-  ]), el('h2', null, 'Timeline'), drawing, inside(trace), again(hash, t), el('h2', { id: 'receipts' }, 'Receipts'), tree);
+    ['Public key', copied(t.public_key, 'key')],
+  ]), el('h2', null, 'Timeline'), drawing, inside(trace), again(hash, t), el('h2', { id: 'receipts' }, 'Receipts'), el('div', { class: 'panel' }, tree));
 
   const blocks = await blocksOf([at, ...r.receipts_outcome.map((o) => o.block_hash)], life.over.signal);
   const first = blocks.get(at);
@@ -197,7 +197,7 @@ export async function txPage(main, [hash, sender], life) {
   } else fill(made, '–'); // its body is collected
   for (const [block, elements] of places) if (blocks.has(block)) for (const e of elements) fill(e, link('block', block, count(blocks.get(block).height)));
   const layout = await call('EXPERIMENTAL_protocol_config', { block_id: at }, life.over.signal).then((c) => c.shard_layout, () => null);
-  fill(drawing, timeline(steps(r, receipts, blocks, layout), new Map([...blocks.values()].map((b) => [b.height, BigInt(b.time)]))));
+  fill(drawing, timeline(steps(r, receipts, blocks, layout), new Map([...blocks.values()].map((b) => [b.height, BigInt(b.time)])), drawing.clientWidth - 34));
 }
 
 const BLOCKS = 60; // that are asked for their heights
