@@ -13,28 +13,6 @@ type ChunkMade struct {
 	Era   Era
 }
 
-// ChunkReceived: net -> producer, no reply: another validator's chunk with a valid header. The
-// block includes it once enough validators have endorsed it; endorsements of this node's validators
-// also arrive as ChunkEndorsed. Losses and duplicates as for ChunkMade.
-type ChunkReceived struct {
-	Shard primitives.ShardIndex
-	Chunk *primitives.Chunk
-}
-
-// ChunkEndorsed: net -> producer, no reply: a validator's endorsement whose signature is not
-// checked yet. The producer keeps it if its chunk has not arrived. A duplicate changes nothing.
-// After a loss the chunk may lack endorsements and miss its block.
-type ChunkEndorsed struct {
-	Endorsement *primitives.ChunkEndorsement
-}
-
-// ApprovalReceived: net -> producer, no reply: an approval whose signature is not checked yet. The
-// producer keeps it if its block is not the head yet. A duplicate changes nothing. A loss is made
-// good by the next approval.
-type ApprovalReceived struct {
-	Approval *primitives.Approval
-}
-
 // TransactionsWaiting: mempool -> producer, no reply. A pool that had no transactions to offer has
 // some now. A duplicate changes nothing. A loss delays the next block until the idle interval is
 // over.
@@ -117,15 +95,3 @@ type StopProducing struct{}
 
 // Stopped answers StopProducing.
 type Stopped struct{}
-
-// ApprovalMade: producer -> net, no reply: an approval by one of this node's validators, for the
-// block producer To.
-type ApprovalMade struct {
-	Approval *primitives.Approval
-	To       primitives.AccountID
-}
-
-// EndorsementMade: producer -> net, no reply: an endorsement by one of this node's validators.
-type EndorsementMade struct {
-	Endorsement *primitives.ChunkEndorsement
-}

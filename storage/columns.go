@@ -83,7 +83,7 @@ var (
 	// EpochSummary: epoch ID -> validators, kickouts and proposals of an epoch that ended, for RPC
 	// validators.
 	EpochSummary = column[primitives.EpochID, Raw](0x43, "EpochSummary", Replace, appendHash)
-	// Misc: name -> bytes: "doomslug_largest_target_height", "latest_known", named snapshots.
+	// Misc: name -> bytes: single values without a column of their own, for example "known_peers".
 	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
 
 	// HeaderRow: block hash -> data of a header that is ahead of the blocks (block_headers.go).

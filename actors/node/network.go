@@ -63,9 +63,8 @@ func (n *Node) connectNetwork() {
 func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 
 // newValidator returns the actor that replaces chain and producer when there are other validators.
-// life is shared with later instances after a failure. floor is the greatest height approved before
-// there was a signing journal.
-func (n *Node) newValidator(life *validatoractor.Life, floor primitives.Height) actor.Actor {
+// life is shared with later instances after a failure.
+func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	o := *n.o.Validator
 	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
 	if o.Verify == nil {
@@ -75,7 +74,7 @@ func (n *Node) newValidator(life *validatoractor.Life, floor primitives.Height) 
 	if o.Eager {
 		o.Holds = n.o.Network.Status.Holds
 	}
-	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	o.Life, o.Workers = life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
 		Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
 		Again: func() {

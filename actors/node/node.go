@@ -24,7 +24,6 @@ import (
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 // Node is a running node. Its methods are safe for concurrent use.
@@ -206,18 +205,14 @@ func (n *Node) spawn() (err error) {
 	if err != nil {
 		return err
 	}
-	target, err := n.largestTarget()
-	if err != nil {
-		return err
-	}
 	switch {
 	case n.o.Replica:
 	case n.o.Validator == nil:
-		spawn("producer", onlyOnce(n.newProducer(target)))
+		spawn("producer", onlyOnce(n.newProducer()))
 	default:
 		life := new(validatoractor.Life)
 		n.validator = life
-		spawn(validatoractor.Name, func(bool) actor.Actor { return n.newValidator(life, target) })
+		spawn(validatoractor.Name, func(bool) actor.Actor { return n.newValidator(life) })
 	}
 	if n.network != nil {
 		spawn(network.Name, func(bool) actor.Actor { return network.New(*n.o.Network) })
@@ -245,15 +240,13 @@ func (n *Node) newChainActor() actor.Actor {
 }
 
 // newProducer returns the producer actor of a node without other validators.
-func (n *Node) newProducer(target primitives.Height) actor.Actor {
+func (n *Node) newProducer() actor.Actor {
 	return producer.New(producer.Options{
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement,
 			Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
-		Final: n.finalHeight, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget, Begin: n.o.Begin,
-		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
+		Final: n.finalHeight, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, Begin: n.o.Begin, Log: n.o.Log, Out: producer.Out{
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
-			Approval: n.o.Approval, Endorsement: n.o.Endorse,
 		},
 	})
 }
@@ -318,32 +311,8 @@ func (n *Node) blockAccepted(m messages.BlockAccepted) {
 	}
 }
 
-// targetKey is the key in the store of the greatest height that this node's validators have
-// approved.
-const targetKey = "doomslug_largest_target_height"
-
-func (n *Node) largestTarget() (primitives.Height, error) {
-	raw, err := storage.Misc.Get(n.engine.Store().Reader(), targetKey)
-	if err != nil {
-		if isNotFound(err) {
-			return 0, nil
-		}
-		return 0, err
-	}
-	return decodeHeight(raw)
-}
-
-// persistTarget stores the greatest approved height before approvals are sent to peers. It is not
-// called for approvals that stay in the node: the node's own block stores those.
-func (n *Node) persistTarget(h primitives.Height) error {
-	var b storage.Batch
-	raw := encodeHeight(h)
-	storage.Misc.Put(&b, targetKey, &raw)
-	return n.engine.Store().Write(&b)
-}
-
-// Receive passes a message of the network to its actor: messages.BlockReceived, ChunkReceivedAlone,
-// ApprovalReceived, ChunkReceived or ChunkEndorsed. It panics on another type.
+// Receive passes a message of the network to the chain actor: messages.BlockReceived or
+// ChunkReceivedAlone. It panics on another type.
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {
 	case messages.BlockReceived, messages.ChunkReceivedAlone:
@@ -354,8 +323,6 @@ func (n *Node) Receive(m any) {
 			return
 		}
 		n.tell(n.chain, m)
-	case messages.ApprovalReceived, messages.ChunkReceived, messages.ChunkEndorsed:
-		n.tell(n.producer, m)
 	default:
 		panic(fmt.Sprintf("node: the net brought a %T", m))
 	}

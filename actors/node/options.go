@@ -112,10 +112,6 @@ type Options struct {
 	// Observe is called for each accepted block, on the chain's goroutine; it delays the chain
 	// while it runs. nil: not called.
 	Observe func(*messages.BlockAccepted)
-	// Approval and Endorse send approvals and endorsements made with Keys to peers. nil: not sent.
-	// They are for tests of networks without package network.
-	Approval messages.Sender[messages.ApprovalMade]
-	Endorse  messages.Sender[messages.EndorsementMade]
 	// Net gets the chain actor's messages for the network, in addition to the network actor.
 	Net Net
 	// Network configures the network actor. The node sets Engine, Log and Out. nil: the node has no

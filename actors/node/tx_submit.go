@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -314,14 +313,3 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 }
 
 func isNotFound(err error) bool { return errors.Is(err, storage.ErrNotFound) }
-
-func encodeHeight(h primitives.Height) storage.Raw {
-	return binary.LittleEndian.AppendUint64(nil, uint64(h))
-}
-
-func decodeHeight(raw storage.Raw) (primitives.Height, error) {
-	if len(raw) != 8 {
-		return 0, fmt.Errorf("node: stored value %s has %d bytes, expected 8", targetKey, len(raw))
-	}
-	return primitives.Height(binary.LittleEndian.Uint64(raw)), nil
-}

@@ -1,29 +1,27 @@
-// Package producer is the actor that makes this node's validators take part in block production. It
-// signs approvals (votes), collects approvals, chunks and endorsements for the child of the head,
-// and requests the next block from the chain actor when this node is the block producer. The rules
-// are in packages chain/doomslug and chain/production.
+// Package producer is the actor that produces the blocks of a chain whose validators are in this
+// node. It signs their approvals (votes), collects chunks for the child of the head, endorses
+// them, and requests the next block from the chain actor when one of its validators is the block
+// producer. The rules are in packages chain/doomslug and chain/production. A validator that
+// exchanges messages with validators of other nodes is package actors/validator instead.
 //
-//	in      BlockImported, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed;
-//	        ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; requests of
-//	        sandboxes: MineBlocks, PatchState, FastForward, MissChunks, Reorganise,
-//	        MockVerification, CaptureClock, SetClock, SetProduction; StandStill, GoOn,
-//	        RolledBack, RestoreClock
-//	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade,
-//	        EndorsementMade to the network
+//	in      BlockImported, BlockAccepted; ChunkMade; TransactionsWaiting, SubmitAgain,
+//	        FinalityWanted; requests of sandboxes: MineBlocks, PatchState, FastForward,
+//	        MissChunks, Reorganise, MockVerification, CaptureClock, SetClock, SetProduction;
+//	        StandStill, GoOn, RolledBack, RestoreClock
+//	out     ProduceChunk to the mempools, MakeBlock to the chain
 //	state   Actor: the head, with the chunks and endorsements for its child; the doomslug
 //	        tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made; timestamps of blocks in ns since 1970
-//	bound   MaxParked approvals and endorsements for unknown blocks; everything else is bounded
-//	        by the validators and shards of an epoch
-//	errors  invalid approvals and endorsements are dropped; if an epoch cannot be looked up,
-//	        the actor panics
+//	bound   the validators and shards of an epoch
+//	errors  if an epoch cannot be looked up, the actor panics
 //	source  nearcore chain/client/src/client.rs:964, chain/client/src/client_actor.rs,
 //	        chain_inclusion_tracker.rs
 //
-// A node that has all validators of the chain (a sole validator) uses the same code with two
-// differences. It requests chunks when the block is due and not when the head arrives, so that they
-// include later transactions. And it builds on blocks that are not on disk yet, because its
-// approvals leave the node only inside its blocks. With other validators it waits for the disk.
+// Usually the node has all validators of the chain (it is the sole validator). Then it requests
+// chunks when the block is due and not when the head arrives, so that they include later
+// transactions, and it builds on blocks that are not on disk yet. If validators are absent, it
+// skips their heights and produces blocks as long as its own validators have more than two thirds
+// of the stake; it then waits for the disk.
 package producer
 
 import (
@@ -40,9 +38,6 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
-
-// MaxParked bounds the approvals and endorsements that are kept for blocks that have not arrived.
-const MaxParked = 4096
 
 // Chain is the part of *engine.Engine that the producer reads. It is called on the actor's
 // goroutine.
@@ -64,8 +59,6 @@ type Chain interface {
 type Out struct {
 	ProduceChunk messages.Sender[messages.ProduceChunk]
 	MakeBlock    messages.Sender[messages.MakeBlock]
-	Approval     messages.Sender[messages.ApprovalMade]    // nil: the node has no network
-	Endorsement  messages.Sender[messages.EndorsementMade] // nil: the node has no network
 }
 
 // Options configure the actor.
@@ -86,13 +79,8 @@ type Options struct {
 	// Mocked is called with the mocked signature verification that view calls shall use. May be
 	// nil.
 	Mocked func(*primitives.Mocks)
-	// LargestTarget is the greatest height that this node has approved, as Persist stored it.
-	// Persist is called before an approval is sent. nil: it is not stored.
-	LargestTarget primitives.Height
-	Persist       func(primitives.Height) error
-	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
-	Log           *logrus.Logger
-	Out           Out
+	Log    *logrus.Logger
+	Out    Out
 }
 
 // Actor approves and makes blocks. Only its own goroutine may use it.
@@ -117,7 +105,6 @@ type Actor struct {
 	era      messages.Era // of the chain; MakeBlock and ProduceChunk carry it
 	paused   bool         // a rollback is in progress, and the chain must not be read
 	deferred []any        // requests that arrived while paused
-	parked   []any        // ApprovalReceived and ChunkEndorsed for blocks after the head
 	timer    *time.Timer
 	self     messages.Sender[tick]
 }
@@ -137,7 +124,7 @@ func New(o Options) *Actor {
 	if o.Begin != nil {
 		a.clock.restore(*o.Begin)
 	}
-	a.tracker = doomslug.New(o.Delays, o.LargestTarget, 0)
+	a.tracker = doomslug.New(o.Delays, 0, 0)
 	a.sched = production.New(o.Rules, 0)
 	a.self = func(tick) {}
 	return a
@@ -204,14 +191,8 @@ func (a *Actor) Handle(msg any) {
 		a.blockAccepted(&m)
 	case messages.ChunkMade:
 		if m.Era == a.era {
-			a.chunk(m.Shard, m.Chunk, true)
+			a.chunk(m.Shard, m.Chunk)
 		}
-	case messages.ChunkReceived:
-		a.chunk(m.Shard, m.Chunk, false)
-	case messages.ChunkEndorsed:
-		a.endorsed(m)
-	case messages.ApprovalReceived:
-		a.approval(m)
 	case messages.TransactionsWaiting:
 		a.step(production.Waiting{Any: true})
 		a.advance()

@@ -35,8 +35,7 @@ type shard struct {
 	assigned []chain.Assigned     // the chunk's validators
 	asked    bool                 // the chunk was requested
 	chunk    *primitives.Chunk
-	signed   []primitives.Signature   // endorsements by index in assigned; "": none
-	early    []messages.ChunkEndorsed // endorsements that came before the chunk, at most one for each validator
+	signed   []primitives.Signature // endorsements by index in assigned; "": none
 }
 
 // isOwn returns whether this node has the validator's key.
@@ -64,7 +63,7 @@ func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole boo
 	return list, true
 }
 
-// setHead makes e the block to build on and handles parked messages again.
+// setHead makes e the block to build on.
 func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers []chain.Approver, sole bool) {
 	h := &head{hash: e.Hash, height: e.Height(), final: final, approvers: approvers, sole: sole}
 	epoch, layout, err := a.o.Chain.ChildEpoch(e.Hash)
@@ -81,11 +80,6 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 	a.tracker.Tip(h.hash, h.height, h.final, a.now())
 	if !h.sole {
 		a.askChunks()
-	}
-	parked := a.parked
-	a.parked = nil
-	for _, m := range parked {
-		a.Handle(m)
 	}
 }
 
@@ -117,90 +111,20 @@ func (a *Actor) askAgain(id primitives.ShardID) {
 	}
 }
 
-// park keeps a message that concerns a block after the head. It drops the message if MaxParked are
-// kept.
-func (a *Actor) park(m any) {
-	if len(a.parked) < MaxParked {
-		a.parked = append(a.parked, m)
-	}
-}
-
-// chunk handles a chunk on the head. If this node made it, this node's validators endorse it.
-func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk, made bool) {
+// chunk takes a chunk on the head, and endorses it for each of this node's validators.
+func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk) {
 	h := a.head
 	if c.Header.PrevBlockHash != h.hash || int(i) >= len(h.shards) || h.shards[i].chunk != nil {
 		return
 	}
 	s := &h.shards[i]
 	s.chunk = c
-	if made {
-		for k := range s.assigned {
-			if v := &s.assigned[k]; a.isOwn(v.AccountID, v.PublicKey) {
-				a.endorse(s, k)
-			}
+	for k := range s.assigned {
+		if v := &s.assigned[k]; a.isOwn(v.AccountID, v.PublicKey) {
+			s.signed[k] = a.o.Keys[v.AccountID].Sign(primitives.ChunkEndorsementBytes(c.Hash))
 		}
-	}
-	early := s.early
-	s.early = nil
-	for _, m := range early {
-		a.endorsed(m)
 	}
 	a.advance()
-}
-
-// endorse signs a shard's chunk with the key of its k-th validator, and sends the endorsement.
-func (a *Actor) endorse(s *shard, k int) {
-	v, hash := &s.assigned[k], s.chunk.Hash
-	key := a.o.Keys[v.AccountID]
-	s.signed[k] = key.Sign(primitives.ChunkEndorsementBytes(hash))
-	if a.o.Out.Endorsement == nil || a.head.sole {
-		return
-	}
-	e := &primitives.ChunkEndorsement{ChunkHash: hash, Signature: s.signed[k],
-		Metadata: primitives.ChunkEndorsementMetadata{
-			AccountID: v.AccountID, ShardID: s.id, EpochID: a.head.epoch, HeightCreated: s.chunk.Header.HeightCreated,
-		}}
-	e.MetadataSignature = key.Sign(e.Metadata.AppendBorsh(nil))
-	a.o.Out.Endorsement(messages.EndorsementMade{Endorsement: e})
-}
-
-// endorsed handles a validator's endorsement. Its signature is checked once the chunk is known.
-func (a *Actor) endorsed(m messages.ChunkEndorsed) {
-	e, h := m.Endorsement, a.head
-	switch created := e.Metadata.HeightCreated; {
-	case created > h.height+1 && created-h.height <= 5: // nearcore keeps endorsements for the same range of heights
-		a.park(m)
-		return
-	case created != h.height+1:
-		return
-	}
-	for i := range h.shards {
-		s := &h.shards[i]
-		if s.id != e.Metadata.ShardID {
-			continue
-		}
-		for k := range s.assigned {
-			v := &s.assigned[k]
-			if v.AccountID != e.Metadata.AccountID || s.signed[k] != "" {
-				continue
-			}
-			if s.chunk == nil {
-				if !slices.ContainsFunc(s.early, func(x messages.ChunkEndorsed) bool {
-					return x.Endorsement.Metadata.AccountID == v.AccountID
-				}) {
-					s.early = append(s.early, m)
-				}
-				return
-			}
-			if s.chunk.Hash != e.ChunkHash || !a.o.Verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash),
-				v.PublicKey) {
-				return
-			}
-			s.signed[k] = e.Signature
-			a.advance()
-			return
-		}
-	}
 }
 
 // complete returns whether the shard has a chunk with enough endorsements.
@@ -259,7 +183,7 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 	}
 	for i := range h.shards {
 		if s := &h.shards[i]; s.complete() && !a.missesChunk(s.id) {
-			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // endorsed may add signatures later
+			m.Chunks[i], m.Endorsements[i] = s.chunk, s.signed
 		}
 	}
 	if h.sole {

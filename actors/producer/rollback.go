@@ -46,8 +46,8 @@ func (a *Actor) handlePaused(msg any) {
 		a.stopped = true
 		a.resume()
 		a.Handle(m)
-	case messages.BlockImported, messages.ChunkMade, messages.ChunkReceived, messages.ChunkEndorsed, messages.ApprovalReceived,
-		messages.TransactionsWaiting, messages.SubmitAgain, messages.FinalityWanted, tick: // resume reads the chain
+	case messages.BlockImported, messages.ChunkMade, messages.TransactionsWaiting, messages.SubmitAgain,
+		messages.FinalityWanted, tick: // resume reads the chain
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default: // requests
 		a.deferred = append(a.deferred, msg)
@@ -57,7 +57,7 @@ func (a *Actor) handlePaused(msg any) {
 // resume ends the pause: the actor begins at the head again, and then handles the deferred
 // requests.
 func (a *Actor) resume() {
-	a.paused, a.followed, a.parked, a.held = false, nil, nil, false
+	a.paused, a.followed, a.held = false, nil, false
 	if a.reorg != nil { // the chain actor dropped the request for its block
 		a.reorg.at = 0
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// ask sends a request to the first node and calls answered with the reply.
-func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
+// ask sends a request to the producer and calls answered with the reply.
+func ask[Q, A any](c *testChain, q Q, answered func(A, error)) {
 	r := system.NewRequest[Q, A](q)
-	c.post(func() { c.tell(0, r) })
+	c.post(func() { c.tell(r) })
 	go func() {
 		a := <-r.Answer()
 		c.post(func() { answered(a.Value, a.Err) })
@@ -28,7 +28,7 @@ func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
 func TestPatchState(t *testing.T) {
 	for _, mode := range []production.Mode{production.Instant, production.Interval, production.Manual} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(t, 1, mode)
+			c := newChain(t, mode)
 			defer c.stop()
 			c.lag = 100 * time.Millisecond
 			c.run(time.Second)
@@ -62,7 +62,7 @@ func TestPatchState(t *testing.T) {
 // answers all requests.
 func TestFastForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 1, production.Manual)
+		c := newChain(t, production.Manual)
 		defer c.stop()
 		c.lag = 10 * time.Millisecond
 		c.run(time.Second)
@@ -95,8 +95,7 @@ func TestFastForward(t *testing.T) {
 			})
 		}
 		c.run(time.Second)
-		c.down = map[int]bool{} // no block reaches the disk from here on
-		c.lag = time.Hour
+		c.lag = time.Hour // no block reaches the disk from here on
 		ask(c, messages.FastForward{Heights: 10}, func(_ messages.Forwarded, err error) {
 			if answers++; !errors.Is(err, ErrStopped) {
 				t.Errorf("stopped: %v", err)
@@ -115,10 +114,10 @@ func TestFastForward(t *testing.T) {
 // final block from before the jump.
 func TestForwardedHeadBecomesFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClusterOf(t, 1, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8,
+		c := newChainOf(t, 1, 0, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8,
 			SkipEmpty: true})
 		defer c.stop()
-		c.nodes[0].o.Wanted = func() bool { return false }
+		c.node.o.Wanted = func() bool { return false }
 		c.run(time.Second)
 		ask(c, messages.FastForward{Heights: 1600}, func(_ messages.Forwarded, err error) {
 			if err != nil {
@@ -140,7 +139,7 @@ func TestForwardedHeadBecomesFinal(t *testing.T) {
 // TestShared: with other validators, all sandbox requests get ErrShared.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 4, production.Interval)
+		c := newChainOf(t, 4, 1, production.Rules{Mode: production.Interval, Interval: 6e8, Validity: 86400})
 		defer c.stop()
 		c.run(time.Second)
 		answers := 0
@@ -180,7 +179,7 @@ func TestShared(t *testing.T) {
 // disconnected. A large patch is accepted if no other one is pending.
 func TestManyPatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 1, production.Manual)
+		c := newChain(t, production.Manual)
 		defer c.stop()
 		c.run(time.Second)
 		c.lag = time.Hour // no block reaches the disk
@@ -221,10 +220,10 @@ func TestManyPatches(t *testing.T) {
 // ErrShared, that block writes no patch, and mocked verification ends.
 func TestSharedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 1, production.Manual)
+		c := newChain(t, production.Manual)
 		defer c.stop()
 		c.run(time.Second)
-		a := c.nodes[0]
+		a := c.node
 		mocks, told := &primitives.Mocks{Ed25519: true}, []*primitives.Mocks{}
 		a.o.Mocked = func(m *primitives.Mocks) { told = append(told, m) }
 		ask(c, messages.MockVerification{Mocks: mocks}, func(_ messages.VerificationMocked, err error) {
@@ -255,7 +254,7 @@ func TestSharedLater(t *testing.T) {
 		e := entry(c.head.Height()+1, c.head.Hash)
 		c.head, c.disk = e, e
 		c.entries[e.Hash] = e
-		c.tell(0, messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true})
+		c.tell(messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true})
 		if c.run(time.Second); refused != 2 || len(a.patches) != 0 || a.forward.target != 0 {
 			t.Errorf("%d refused; %d patches, target %d", refused, len(a.patches), a.forward.target)
 		}
@@ -268,10 +267,10 @@ func TestSharedLater(t *testing.T) {
 // TestForwardTime: fast-forwards cannot bring the clock past maxForwardTime.
 func TestForwardTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 1, production.Manual)
+		c := newChain(t, production.Manual)
 		defer c.stop()
 		c.run(time.Second)
-		a := c.nodes[0]
+		a := c.node
 		for _, shift := range []uint64{maxForwardTime - a.o.Clock(), maxForwardTime, 1<<63 - a.o.Clock() + 5} {
 			a.clock.shift = shift
 			if _, err := a.forwardTarget(1_000_000); !errors.Is(err, ErrForward) {
@@ -300,10 +299,10 @@ func TestStepAtTheEnd(t *testing.T) {
 // written with the next block.
 func TestPatchBehindRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 1, production.Instant)
+		c := newChain(t, production.Instant)
 		defer c.stop()
 		c.run(time.Second)
-		a, before := c.nodes[0], len(c.made)
+		a, before := c.node, len(c.made)
 		var told []messages.StatePatched
 		c.post(func() {
 			a.paused = true
@@ -313,7 +312,7 @@ func TestPatchBehindRefusal(t *testing.T) {
 						t.Error(err)
 					}
 				}}}
-			c.tell(0, messages.GoOn{})
+			c.tell(messages.GoOn{})
 		})
 		c.run(2 * time.Second)
 		n := 0

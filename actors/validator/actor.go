@@ -2,9 +2,9 @@
 // goroutine is the only one that steps consensus, and thereby the only one that changes the
 // engine.
 //
-//	in      Heard: messages of peers; BlockReceived, ApprovalReceived, ChunkEndorsed from the
-//	        network; ChainHalted, StopProducing, DrainChain from the node; messages to self:
-//	        timer, finished jobs, blocks on disk
+//	in      Heard: messages of peers; BlockReceived from the network; ChainHalted,
+//	        StopProducing, DrainChain from the node; messages to self: timer, finished jobs,
+//	        blocks on disk
 //	out     BlockImported, BlockAccepted; messages to peers, sent after the signing journal is
 //	        on disk (outbox); BlockRefused; ChainHalted
 //	state   Actor: the consensus core, its jobs, blocks on their way to disk. Journal: what
@@ -60,12 +60,10 @@ type Options struct {
 	Account primitives.AccountID
 	Key     primitives.SecretKey
 	Journal string // path prefix of the signing journal
-	// Floor is the greatest height that the account approved before it had a journal; 0: none.
-	Floor  primitives.Height
-	Delays doomslug.Delays
-	Eager  bool // make blocks as fast as possible while transactions or receipts wait
-	Vote   primitives.ProtocolVersion
-	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	Delays  doomslug.Delays
+	Eager   bool // make blocks as fast as possible while transactions or receipts wait
+	Vote    primitives.ProtocolVersion
+	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	// Vouched is called with each signature that this validator makes. May be nil.
 	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
 	// Known returns whether the transaction's signature was already verified. nil: never.
@@ -204,10 +202,6 @@ func (a *Actor) open() (err error) {
 		return err
 	}
 	signed := a.journal.Row()
-	if signed == nil && a.o.Floor > 0 {
-		s := consensus.Signatures{Target: a.o.Floor, Block: a.o.Floor}
-		signed = s.AppendBorsh(nil)
-	}
 	if a.o.Life.key != nil {
 		a.o.Key = *a.o.Life.key
 	}
@@ -275,10 +269,6 @@ func (a *Actor) Handle(msg any) {
 			m.Taken()
 		}
 		a.step(consensus.Received{From: consensus.Peer(m.From), Message: m.Block})
-	case messages.ApprovalReceived:
-		a.step(consensus.Received{Message: m.Approval})
-	case messages.ChunkEndorsed:
-		a.step(consensus.Received{Message: m.Endorsement})
 	case tick:
 		if m.of == a {
 			a.step(consensus.Tick{})

@@ -140,11 +140,7 @@ func isMount(list []byte, dir string) bool {
 }
 
 // kept are the rows of the store that belong to the node, not to its chain.
-var kept = []string{knownPeers, largestTarget}
-
-// largestTarget is the row with the largest height that a validator has approved: it never signs
-// another approval up to that height.
-const largestTarget = "doomslug_largest_target_height"
+var kept = []string{knownPeers}
 
 // carryOver copies the kept rows and the signing journal into the incoming folder.
 func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
