@@ -409,8 +409,8 @@ type layerScan struct {
 	found foundChange
 }
 
-// scan returns a walk at the layer's first change. prefix is the column and shard of the lowest
-// layer.
+// scan returns a layerScan at the layer's first change. prefix is the column and shard of the
+// lowest layer.
 func (l *keyLayer) scan(prefix string, ask func() error) (*layerScan, error) {
 	s := &layerScan{keyLayer: l, cur: keyCursor{runs: l.runs}, stop: ask}
 	s.cur.from(l.lo)

@@ -39,9 +39,11 @@ type staleIndex struct {
 
 // Parameters of stale reads.
 const (
-	// Also the largest number of concurrent readers; further ones read the current index.
+	// staleCursors is also the largest number of concurrent readers. Further readers use the
+	// current index.
 	staleCursors = 8
-	// After this many reads, the index is renewed if more than a quarter found outdated data.
+	// After staleSample reads, the index is renewed if more than a quarter of them found outdated
+	// data.
 	staleSample   = 1024
 	staleMinSteps = 64 // least number of steps between two renewals
 )

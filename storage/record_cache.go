@@ -39,8 +39,8 @@ type outcomeTree struct {
 }
 
 const (
-	// 8 MiB. Of a block with a thousand transactions and the block after it, a client reads about
-	// fifty frames.
+	// cachedFrames frames take 8 MiB. A client reads about fifty frames of a block with a thousand
+	// transactions and of the block after it.
 	cachedFrames  = 256
 	maxCached     = 4 * frameSize // a larger frame, which holds a larger item, is read each time
 	cachedEntries = 256

@@ -30,7 +30,7 @@ const (
 	kindIncoming     kind = 14 // proofs of incoming receipts, for a node that receives them from peers
 	kindChanges      kind = 15 // of the state, sorted by key
 	kindOther        kind = 16 // one item: opaque data of the engine for the chunk
-	// 17 was data that the engine kept of a block.
+	// 17 was the kind of data that the engine kept with a block. It must not be reused.
 	kindPatch   kind = 18 // one item: the state patch that a sandbox applied with the block
 	kindDelayed kind = 19 // receipts that the chunk took off the queue and processed; absent in older records
 	kindOrigins kind = 20 // one item: origins, 64 bytes each; absent in older records

@@ -76,8 +76,8 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, e
 type frozenStore struct {
 	s     *Store
 	index snapshot
-	names []string // of segments
-	end   position // of the log
+	names []string // names of the segments
+	end   position // end of the log
 	tip   Tip
 }
 

@@ -300,8 +300,8 @@ type undoScan struct {
 }
 
 // upTo moves to the next change above height, if its key is at or below limit. If bounded is false,
-// every key is. u.ok is set if there is such a change. Further calls stay at the change until pass
-// is called.
+// there is no limit. u.ok is set if there is such a change. Further calls stay at the change until
+// pass is called.
 func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 	if !u.begun {
 		u.begun, u.valid = true, u.cur.next()

@@ -17,7 +17,7 @@ type Stats struct {
 	Delay        time.Duration // total duration of these delays
 	Paused       bool          // a write is waiting for a compaction now
 	Pending      int           // number of blocks above the flat head
-	PendingBytes int           // of their changes in memory
+	PendingBytes int           // bytes of changes above the flat head in memory
 	// Work of reads above the flat head: records read as a whole, single changes read from the log,
 	// and keys visited by scans.
 	PendingRecords, PendingChanges, PendingKeys uint64

@@ -43,7 +43,7 @@ type Config struct {
 	GCStepPeriod, GCMinAge           time.Duration
 	StorePath                        string // empty: <home>/data
 	WriteBuffer, BlockCache          uint64 // bytes; 0: the store's own choice
-	StateMemory                      uint64 // bytes of tries; 0: a share of the machine's
+	StateMemory                      uint64 // bytes of memory for tries; 0: a share of the machine's memory
 	PointEpochs                      uint64 // epochs for which the data of the newest sync point is kept if no newer one follows
 	Proofs                           Proofs
 	ProofBytes                       uint64 // bytes that the proofs may take
@@ -52,10 +52,10 @@ type Config struct {
 	Compilations                     uint64 // concurrent compilations; 0: as many as there are cores, at least two
 	CompilerProcesses                bool   // compile in processes of their own
 	TransactionPoolSize              uint64 // bytes
-	MempoolTransactions, MempoolKeys uint64 // largest number of transactions: in total, of one key
+	MempoolTransactions, MempoolKeys uint64 // largest number of pooled transactions: in total, and of one key
 	StrictNonceBlocks                uint64 // blocks for which a transaction with a strict nonce waits for those before it; 0: the engine's own choice
-	Queued, QueuedBytes              uint64 // bounds for each shard of the submissions that are not checked yet
-	Held, HeldBytes                  uint64 // bounds for each shard of those that wait until their code is compiled
+	Queued, QueuedBytes              uint64 // for each shard: largest number and bytes of submissions that are not checked yet
+	Held, HeldBytes                  uint64 // for each shard: largest number and bytes of submissions that wait until their code is compiled
 	ViewStateSizeLimit               uint64 // bytes
 	ViewAccessKeysLimit              uint32 // access keys in one reply
 	MaxGasBurntView                  primitives.Gas
@@ -97,8 +97,8 @@ type Network struct {
 	// proof and the state of a later block. Zero disables epoch sync.
 	HorizonEpochs uint64
 	ProofWait     time.Duration
-	StateWait     time.Duration // for a part of a state
-	StatePause    time.Duration // before a peer that did not send a part is asked again
+	StateWait     time.Duration // longest wait for a part of a state
+	StatePause    time.Duration // pause before a peer that did not send a part is asked again
 	RouteHorizon  uint64        // blocks
 	NoRouting     bool          // transactions are not forwarded to chunk producers
 	Pace          Pace
@@ -157,10 +157,10 @@ type Fork struct {
 // replicas.
 type JetStream struct {
 	Enabled   bool
-	Listen    string // of the embedded server; empty: it accepts no connections
+	Listen    string // listen address of the embedded server; empty: it accepts no connections
 	URL       string // of an external server; empty: the embedded one
 	Token     string
-	Dir       string // of the embedded server; empty: jetstream in the home
+	Dir       string // folder of the embedded server; empty: jetstream in the home
 	MaxBytes  uint64
 	MaxAge    time.Duration // 0: unlimited
 	Copies    uint64        // copies of the stream on a NATS cluster

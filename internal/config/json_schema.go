@@ -45,7 +45,7 @@ func JSONSchema() ([]byte, error) {
 	}
 	rules := schema()
 	parts := map[string]*jsonSchema{"": root}
-	// a key sorts after the object that contains it
+	// Paths are sorted, so an object comes before its keys.
 	for _, path := range slices.Sorted(maps.Keys(rules)) {
 		r := rules[path]
 		s := r.jsonSchema()
@@ -72,7 +72,7 @@ func JSONSchema() ([]byte, error) {
 		}
 		p := parts[above]
 		if p == nil {
-			continue // below a value of any kind
+			continue // the object above may have any content
 		}
 		if p.Properties == nil {
 			p.Properties = map[string]*jsonSchema{}

@@ -359,7 +359,7 @@ func showValue(v any) string {
 
 // Limits on warnings about unknown keys: the file may be from an untrusted source.
 const (
-	maxGuess    = 100 // characters of a key for which a known one is looked for
+	maxGuess    = 100 // longest unknown key, in characters, for which the nearest known key is searched
 	maxWarnings = 50
 )
 

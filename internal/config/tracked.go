@@ -24,8 +24,8 @@ var trackedKeys = []string{"tracked_shards_config", "tracked_shards", "tracked_a
 const trackedAllowed = `"AllShards", "NoShards", {"Shards": ["s0.v3", ...]}, {"Accounts": [account, ...]}, {"Schedule": [[shard id, ...], ...]} or {"ShadowValidator": account}`
 
 // trackedShards reads tracked_shards_config in all its forms, else the older keys in neard's order
-// of precedence (nearcore client_config.rs from_deprecated_config_values). Without any of them all
-// shards are tracked, as init writes. A neard without any tracks none.
+// of precedence (nearcore client_config.rs from_deprecated_config_values). Without any of these
+// keys, this node tracks all shards, as init writes. neard would track none.
 func trackedShards(file string, d *Document) (TrackedShards, error) {
 	v, ok := d.Get("tracked_shards_config")
 	if !ok || v == nil {

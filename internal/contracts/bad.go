@@ -25,7 +25,7 @@ type Bad struct {
 	Name    string
 	Make    func() []byte
 	Fate    Fate
-	Prepare primitives.PrepareError // for Refused
+	Prepare primitives.PrepareError // the expected error, if Fate is Refused
 }
 
 // BadModules returns modules that are not wasm, broken wasm, disabled features, values at and above

@@ -24,7 +24,7 @@ type Base struct {
 
 	mu      sync.Mutex
 	known   map[place]*answer
-	size    int64 // of known
+	size    int64 // bytes of the answers in known
 	flights map[place]*flight
 	blocks  map[primitives.Hash]*Anchor
 	heights map[primitives.Hash]seen // of blocks that transactions name

@@ -27,8 +27,8 @@ func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// fail adds an error, one entry for each of its lines, and returns true. A nil error notes the file
-// as fine.
+// fail adds an error, one entry for each of its lines, and returns true. If err is nil, it adds
+// path to Files and returns false.
 func (r *Report) fail(path string, err error) bool {
 	if err == nil {
 		r.Files = append(r.Files, path)

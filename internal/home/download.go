@@ -128,7 +128,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Marks at the start of packed files.
+// Magic numbers at the start of packed files.
 var (
 	gzipMark = []byte{0x1f, 0x8b}
 	xzMark   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}

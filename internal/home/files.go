@@ -19,7 +19,7 @@ const (
 	maxEpochConfigs = 1000
 )
 
-// Modes of what is written: keys are for their owner alone.
+// Modes of the files that are written. Only the owner can read keys.
 const (
 	modePublic fs.FileMode = 0o644
 	modeSecret fs.FileMode = 0o600

@@ -49,7 +49,7 @@ type InitOptions struct {
 	Dir       string
 	ChainID   string // empty: test-chain- and five random characters
 	AccountID primitives.AccountID
-	TestSeed  *string // of the validator's key
+	TestSeed  *string // seed of the validator's key; nil: a random key
 	NumShards int     // 0: 1
 	// EpochLength is that of a new genesis, in blocks. 0: the default. Transactions are valid for
 	// at most two epochs.

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ExecutionLevel is how far a transaction has come: the levels of wait_until (nearcore
-// TxExecutionStatus).
+// ExecutionLevel is the stage that a transaction has reached. The levels are those of wait_until
+// (nearcore TxExecutionStatus).
 type ExecutionLevel byte
 
 // The levels, each stricter than the one before.
@@ -52,7 +52,7 @@ type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
 	Transaction *primitives.SignedTransaction
-	Remote      *RemoteTransaction // in place of Transaction, if reported by another node
+	Remote      *RemoteTransaction // instead of Transaction, if another node reported it
 	Outcome     OutcomeProof       // of the transaction
 	Outcomes    []OutcomeProof
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only

@@ -30,7 +30,7 @@ func AppendSplitStorage(b []byte, s *SplitStorage) []byte {
 // Debug asks for the data of a debug page.
 type Debug struct {
 	Page   string
-	Epoch  *primitives.EpochID // of epoch_info; nil: the head's
-	Height *primitives.Height  // of block_status: the highest; nil: the head's
-	Blocks *uint64             // of block_status; nil: 50
+	Epoch  *primitives.EpochID // for epoch_info; nil: the head's epoch
+	Height *primitives.Height  // for block_status: the highest height; nil: the head's height
+	Blocks *uint64             // for block_status: the number of blocks; nil: 50
 }

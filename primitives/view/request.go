@@ -68,12 +68,12 @@ type EpochRefKind byte
 
 // The kinds (nearcore EpochReference).
 const (
-	EpochLatest  EpochRefKind = iota // the head's
+	EpochLatest  EpochRefKind = iota // the epoch of the head
 	EpochByID                        // Hash
 	EpochByBlock                     // Block: the last block of the epoch
 )
 
-// EpochRef names an epoch. The zero value is the head's.
+// EpochRef names an epoch. The zero value is the epoch of the head.
 type EpochRef struct {
 	Kind  EpochRefKind
 	ID    primitives.EpochID

@@ -83,7 +83,7 @@ func (p *Production) AppendJSON(b []byte) []byte {
 type Tag struct {
 	Name         string
 	Transactions int
-	Omitted      uint64 // dropped because there were too many
+	Omitted      uint64 // number of transactions that were dropped because there were too many
 	Open         bool   // new submissions are added to it
 }
 
@@ -200,8 +200,8 @@ type World struct {
 	Parent string // empty: the node's own chain
 	Begin  At     // where it began
 	Head   At
-	Addr   string // of its own port; empty: none
-	Bytes  uint64 // of memory, about
+	Addr   string // address of the world's own port; empty: none
+	Bytes  uint64 // approximate bytes of memory
 }
 
 // AppendJSON appends the object.

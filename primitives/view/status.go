@@ -47,7 +47,7 @@ type Status struct {
 type Replica struct {
 	Connected bool   // connected to the writer
 	Behind    uint64 // records that it has not applied
-	LagMS     uint64 // age of its data compared with the newest it knows of
+	LagMS     uint64 // age of its data in ms, compared with the newest data that it knows of
 }
 
 func appendReplica(b []byte, r *Replica) []byte {
@@ -63,15 +63,15 @@ func appendReplica(b []byte, r *Replica) []byte {
 type Halted struct {
 	Since  uint64 // ns since 1970
 	Reason string
-	Height primitives.Height // of the block that could not be applied; 0: no block was the cause
+	Height primitives.Height // height of the block that could not be applied; 0: no block was the cause
 	File   string            // file with that block, for troupe verify; empty: none
 }
 
 // Progress is how far a syncing node has come.
 type Progress struct {
-	Highest   primitives.Height // reported by peers
-	Headers   primitives.Height // of the validated headers, or of the head
-	Parts     uint64            // of the state that it syncs; 0: it syncs none
+	Highest   primitives.Height // highest height that peers reported
+	Headers   primitives.Height // height of the newest validated header, or of the head
+	Parts     uint64            // number of parts of the state that it syncs; 0: it syncs no state
 	PartsHere uint64
 }
 
@@ -120,7 +120,7 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	b = appendHalted(b, s.Halted)
 	b = appendUint(append(b, `,"latest_protocol_version":`...), s.LatestProtocolVersion)
 	b = appendMocked(b, s.Mocked)
-	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated copy
+	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated; the same as validator_public_key
 	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
 	b = appendProgress(b, s.Progress)
 	b = appendUint(append(b, `,"protocol_version":`...), s.ProtocolVersion)

@@ -16,9 +16,9 @@ type Topic byte
 // The topics.
 const (
 	TopicBlocks       Topic = iota
-	TopicTransactions       // of an account, or by hash: each level as it is reached
-	TopicOutcomes           // of an account as the executor
-	TopicEvents             // NEP-297, of a contract
+	TopicTransactions       // transactions of an account, or by hash: each level as it is reached
+	TopicOutcomes           // outcomes of an account as the executor
+	TopicEvents             // events (NEP-297) of a contract
 	TopicMessages           // everything of each block, as nearcore's indexer framework streams it
 )
 
@@ -33,14 +33,14 @@ type Subscription struct {
 	Finality        RefKind
 	Account         primitives.AccountID
 	Hashes          []primitives.Hash // for TopicTransactions, instead of an account
-	Standard, Event string            // for TopicEvents; empty: all
+	Standard, Event string            // for TopicEvents; empty: all standards and events
 	Of              *ShardFilter      // for TopicMessages; nil: all shards
 	// Inside is set by subscribers of TopicMessages in this process, which make the texts that
 	// they need by Notice.Make.
 	Inside bool
 	Texts  *atomic.Bool // with Inside: set once the subscriber has made a text
-	// After is the place up to which the subscriber has received everything; nil: it begins with
-	// the next notice, or at the height From.
+	// After is the cursor of the last notice that the subscriber has received. If it is nil, the
+	// subscriber begins with the next notice, or at the height From.
 	After *Cursor
 	From  *primitives.Height
 	// Lag is how many blocks a subscriber that has reached the tip may fall behind while its sink

@@ -48,14 +48,15 @@ type TransactionList struct {
 type ListedTransaction struct {
 	Transaction *primitives.SignedTransaction
 	Block       At
-	Timestamp   uint64 // of the block, ns
+	Timestamp   uint64 // ns since 1970, of the block
 	Shard       primitives.ShardID
 	Status      ListedStatus
 	// Failure describes why it failed, in printable characters; empty: it did not fail.
 	Failure string
 	Gas     primitives.Gas     // burnt so far
 	Tokens  primitives.Balance // burnt so far
-	// Receipts have run, Failed of them failed, and Pending others have not run.
+	// Receipts is the number of receipts that have run, Failed that of those that failed, and
+	// Pending that of receipts that have not run.
 	Receipts, Failed, Pending int
 }
 

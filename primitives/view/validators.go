@@ -24,14 +24,14 @@ type CurrentValidator struct {
 	AccountID                      primitives.AccountID
 	PublicKey                      primitives.PublicKey
 	Stake                          primitives.Balance
-	Shards                         []primitives.ShardID // as chunk producer
+	Shards                         []primitives.ShardID // its shards as chunk producer
 	ProducedBlocks, ExpectedBlocks uint64
 	ProducedChunks, ExpectedChunks uint64
-	ProducedChunksPerShard         []uint64 // by Shards
+	ProducedChunksPerShard         []uint64 // in the order of Shards
 	ExpectedChunksPerShard         []uint64
 	ProducedEndorsements           uint64
 	ExpectedEndorsements           uint64
-	ProducedEndorsementsPerShard   []uint64 // by ShardsEndorsed
+	ProducedEndorsementsPerShard   []uint64 // in the order of ShardsEndorsed
 	ExpectedEndorsementsPerShard   []uint64
 	ShardsEndorsed                 []primitives.ShardID
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// builder makes a subtree from pairs in ascending order of keys, in one pass: a branch is made as
-// soon as a key lies beyond it. The first base nibbles are common to all keys and are not part of
-// the subtree.
+// builder makes a subtree from pairs in ascending order of keys, in one pass. It makes a branch as
+// soon as a key arrives that is not below the branch. The first base nibbles are common to all keys
+// and are not part of the subtree.
 type builder struct {
 	mk     *nodeWriter
 	base   int
@@ -20,10 +20,10 @@ type builder struct {
 	data   []byte  // bytes of the last value
 	val    value
 	some   bool
-	branch uint32 // finished branch below the last frame, at depth; 0: the last pair, as a leaf, is there
+	branch uint32 // finished branch below the last frame, at depth; 0: a leaf with the last pair is there
 	depth  int
 
-	emit func(level int, e *FrontierEntry) // receives the frontier, all levels, in no order; nil: not wanted
+	emit func(level int, e *FrontierEntry) // receives the entries of all levels of the frontier, unordered; nil: not called
 	// maxBytes is the number of bytes of nodes from which on finished subtrees become hash nodes. 0
 	// means no bound.
 	maxBytes uint64

@@ -74,8 +74,8 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 // Rejected: a reference count or a clock bit in each node, because readers would have to write to
 // it.
 
-// evictor visits all subtrees of the size of a frontier entry: first to sum up their bytes by age,
-// then to replace the oldest.
+// evictor visits all subtrees of the size of a frontier entry twice: first to sum up their bytes by
+// age, then to replace the oldest ones.
 type evictor struct {
 	want, found uint64
 	least       uint64
@@ -88,7 +88,7 @@ type evictor struct {
 	killed    []dead
 }
 
-// bytesOfUsage estimates the bytes of memory of nodes with some memory usage.
+// bytesOfUsage estimates how many bytes of memory nodes with the given memory usage take.
 func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
 
 // walk processes the node at ref, which lies at path. It returns the node that replaces it, and
@@ -132,7 +132,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		}
 		return e.subtree(mk, ref, n, path)
 	}
-	if !same && b.kind() == kindHash { // base's subtree was loaded before the change below it was made
+	if !same && b.kind() == kindHash { // r's subtree was loaded and then changed; base still has the hash node
 		if base = f.hashNodes.get(b.child()).target.Load(); base == 0 {
 			return ref, false, nil
 		}

@@ -79,7 +79,7 @@ type Forest struct {
 	levels   [Levels]uint64
 	source   atomic.Pointer[Source]
 
-	mu           sync.Mutex // the writer's; guards all below except the atomics
+	mu           sync.Mutex // held by the writer; guards all fields below except the atomics
 	arena        *arena
 	larges       table[large]
 	hashNodes    hashNodeTable
@@ -87,7 +87,7 @@ type Forest struct {
 	newestSource *heldSource       // source of the newest hash node; nil: it is dropped
 	newestAt     uint32            // index of newestSource in sources
 	lastID       uint64
-	clock        atomic.Uint64 // lastID, for readers
+	clock        atomic.Uint64 // copy of lastID for readers
 	lastLoad     atomic.Uint64 // the clock when a subtree was last loaded
 	roots        int           // number of held roots
 	largeBytes   uint64
@@ -139,7 +139,7 @@ type Root struct {
 	forest *Forest
 	refs   atomic.Int64
 
-	id       uint64 // ascending; a node with birth b was made for the oldest ancestor with id >= b, or a version that it absorbed
+	id       uint64 // ascending; a node with birth b belongs to the oldest ancestor with id >= b
 	parent   *Root  // nearest ancestor that still exists; nil: none
 	children []*Root
 	ref      uint32
@@ -191,7 +191,7 @@ func (r *Root) Release() {
 	f.pendingMu.Lock()
 	f.pending = append(f.pending, r)
 	f.pendingMu.Unlock()
-	if f.mu.TryLock() { // else the writer does it
+	if f.mu.TryLock() { // otherwise the writer frees it in unlock
 		f.unlock()
 	}
 }
@@ -255,7 +255,7 @@ func (f *Forest) collapse(v *Root) {
 			f.freeTree(v.ref, floor)
 			f.cut(v)
 			v.ref, v.dead, v.parent = 0, nil, nil
-			v = parent // now possibly without descendants
+			v = parent // v may have no descendants now
 		case 1:
 			// A node that the child replaced is reachable only from v if v made it. Otherwise older
 			// versions may contain it too.
@@ -413,7 +413,7 @@ func (f *Forest) Stats() Stats {
 // large is a value that is stored outside the slabs.
 type large struct {
 	data []byte
-	refs int // number of nodes that have it
+	refs int // number of nodes that refer to the value
 }
 
 func (f *Forest) releaseLarge(slot uint32) {
@@ -454,7 +454,7 @@ func (t *table[T]) slot(i uint32) **T { return &(*t.chunks.Load())[i>>tableBits]
 func (t *table[T]) put(v *T) uint32 {
 	t.used++
 	i := t.n
-	if n := len(t.free); n > 0 { // no reader knows a freed number
+	if n := len(t.free); n > 0 { // no reader uses a freed number any more
 		i, t.free = t.free[n-1], t.free[:n-1]
 	} else if t.n++; i&(1<<tableBits-1) == 0 {
 		var chunks []*tableChunk[T]

@@ -75,7 +75,7 @@ type diffPlace struct {
 type frontierDiff struct {
 	f       *Forest
 	path    []byte
-	paths   []byte // memory for noted paths
+	paths   []byte // memory from which copyPath allocates
 	put     [Levels][]FrontierEntry
 	removed [Levels][][]byte
 }
@@ -395,10 +395,10 @@ type importer struct {
 	nodeWriter
 	src     *Source
 	entries []FrontierEntry
-	data    [][]byte // of the entries that are values
+	data    [][]byte // contents of the entries that are values
 }
 
-// subtree makes the node at depth for entries[lo:hi], whose paths share that many nibbles.
+// subtree makes the node at depth for entries[lo:hi], whose paths share the first depth nibbles.
 func (im *importer) subtree(lo, hi, depth int) (uint32, error) {
 	first, last := im.entries[lo].Path, im.entries[hi-1].Path
 	part := depth

@@ -28,7 +28,7 @@ import (
 // for a load. Rejected: a Go object with a mutex for each.
 type hashNode struct {
 	path []byte       // nibbles, one a byte
-	src  *Source      // as of the version for which the hash node was made
+	src  *Source      // the source when the hash node was made
 	row  *hashNodeRow // nil: it belongs to no forest
 }
 
@@ -81,7 +81,7 @@ func (mk *nodeWriter) newHashNode(path []byte, src *Source) (uint32, node, error
 	return ref, n, nil
 }
 
-// putHashNode assigns a row to a hash node of a source.
+// putHashNode adds a row for a hash node that is made with src, and returns the row's number.
 func (f *Forest) putHashNode(src *Source) uint32 {
 	if f.newestSource == nil || f.newestSource.src != src {
 		f.newestSource = &heldSource{src: src}
@@ -91,7 +91,7 @@ func (f *Forest) putHashNode(src *Source) uint32 {
 	return f.hashNodes.put(f.newestAt)
 }
 
-// dropHashNode frees a row.
+// dropHashNode frees row i.
 func (f *Forest) dropHashNode(i uint32) {
 	at := f.hashNodes.get(i).src
 	held := f.sources.get(at)
@@ -122,7 +122,7 @@ func (t *hashNodeTable) get(i uint32) *hashNodeRow {
 func (t *hashNodeTable) put(src uint32) uint32 {
 	t.used++
 	i := t.n
-	if n := len(t.free); n > 0 { // no reader knows a freed number
+	if n := len(t.free); n > 0 { // no reader uses a freed number any more
 		i, t.free = t.free[n-1], t.free[:n-1]
 	} else if t.n++; i&(1<<tableBits-1) == 0 {
 		var chunks []*hashNodeChunk
@@ -348,7 +348,7 @@ func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32
 func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked bool) (uint32, error) {
 	got := loadBuffers.Get().(*loadBuffer)
 	defer got.done()
-	err := f.fetch(got, from, n, s, rows) // without the lock, if the caller does not hold it: it may take long
+	err := f.fetch(got, from, n, s, rows) // unless locked is set, this slow read runs without the writer's lock
 	if !locked {
 		f.mu.Lock()
 		defer f.unlock()

@@ -18,7 +18,7 @@ const (
 	Extension       Kind = 3
 )
 
-// TRIE_COSTS of nearcore (core/store/src/trie/mod.rs), of which memory_usage consists.
+// TRIE_COSTS of nearcore (core/store/src/trie/mod.rs): the terms of memory_usage.
 const (
 	costNode    = 50 // for a node, and again for its value
 	costKeyByte = 2  // for a byte of a hex-prefix encoded key

@@ -300,8 +300,8 @@ func (g *proofUpdater) remove(n *proofUpdateNode, key nibs) (bool, error) {
 	return true, g.squash(n)
 }
 
-// squash brings n into canonical form: a branch with one child and no value, for example, is no
-// branch.
+// squash brings n into canonical form. For example, it replaces a branch that has one child and no
+// value.
 func (g *proofUpdater) squash(n *proofUpdateNode) error {
 	if n.kind == Extension {
 		return g.extend(n, n.key, n.kid)

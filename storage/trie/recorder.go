@@ -25,7 +25,7 @@ type Recorded struct {
 // read must stay held, because the Recording refers to their nodes.
 type Recording struct {
 	forest  *Forest
-	proof   *Partial // instead of a forest
+	proof   *Partial // bound proof; then forest is nil
 	entries []Recorded
 	table   []recordSlot // open addressing by hash; nil while entries are few
 	size    uint64

@@ -127,7 +127,7 @@ func (re *retainer) decide(path []byte) (all, none bool) {
 	return false, none
 }
 
-// discard notes that the new version lacks everything below ref.
+// discard records that the new version contains nothing of the subtree at ref.
 func (re *retainer) discard(ref uint32) {
 	d := deadOf(ref, re.mem.at(ref))
 	d.flags |= deadDeep
@@ -237,7 +237,7 @@ func (f *Forest) Inherit(r *Root) (*Root, error) {
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// hashNode makes the hash node that stands for n, at a path.
+// hashNode makes a hash node that replaces n, which lies at path.
 func (mk *nodeWriter) hashNode(n node, path []byte) (uint32, error) {
 	ref, c, err := mk.newHashNode(path, mk.forest.source.Load())
 	if err != nil {

@@ -55,7 +55,7 @@ func (r *Root) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 	})
 }
 
-// splitNode is a node as the search sees it. P refers to a node.
+// splitNode is a node as the search sees it. P is the type of references to nodes.
 type splitNode[P comparable] struct {
 	kind  Kind
 	usage uint64
@@ -68,7 +68,7 @@ type splitNode[P comparable] struct {
 // stage is the position of the search in one column (nearcore TrieDescentStage).
 type stage[P comparable] struct {
 	at    stageKind
-	usage uint64 // of the subtree from here on, including the node itself
+	usage uint64 // memory usage of the subtree from here on, including the node itself
 	rest  nibs   // inside: the rest of the key, not empty
 	child P      // inside an extension
 	leaf  bool
@@ -133,7 +133,7 @@ func findSplit[P comparable](root P, get func(P) (splitNode[P], error)) (primiti
 	return s.find()
 }
 
-// children returns the usage of what lies one nibble further, by nibble.
+// children returns, for each next nibble, the memory usage of what follows that nibble.
 func (s *splitter[P]) children(st *stage[P]) (sums [16]uint64, err error) {
 	switch {
 	case st.at == inside && !st.leaf && st.rest.n == 1:
@@ -187,7 +187,7 @@ func sum(v []uint64) (total uint64) {
 	return total
 }
 
-// under returns the memory usage of what is below the nibbles of path.
+// under returns the memory usage of everything whose keys continue with the nibbles of path.
 func (s *splitter[P]) under(st *stage[P], path []byte) (uint64, error) {
 	switch {
 	case len(path) == 0:

@@ -93,7 +93,7 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 	return w.part, nil
 }
 
-// partNode is a node as parts need it. P refers to a node.
+// partNode is a node as parts need it. P is the type of references to nodes.
 type partNode[P comparable] struct {
 	kind       Kind // BranchWithValue counts as Branch
 	hash       primitives.Hash
@@ -297,8 +297,8 @@ func checkWholeKey(path []byte) error {
 // ended returns whether the path is at the end or after it.
 func (w *partWalk[P]) ended() bool { return w.end != nil && bytes.Compare(w.path, w.end) >= 0 }
 
-// below visits the node at and what is below it. If bounded is set, it skips what is before from.
-// The frontier levels below above still need an entry here.
+// below visits the subtree at the node at. If bounded is set, it skips keys before from. Frontier
+// entries are still needed for the subtree on the levels lower than above.
 func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	var n partNode[P]
 	if err := w.src.node(at, &n); err != nil {
