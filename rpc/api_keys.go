@@ -14,14 +14,15 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// rate is a token bucket: perSecond requests a second, with a burst of one second's worth.
+// rate is a token bucket that allows perSecond requests a second. Its burst is the number of
+// requests of one second.
 type rate struct {
 	mu   sync.Mutex
 	left float64
 	at   time.Time
 }
 
-// take counts one request and returns whether it is allowed.
+// take counts one request and returns whether the rate allows it.
 func (r *rate) take(now time.Time, perSecond float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,21 +39,21 @@ func (r *rate) take(now time.Time, perSecond float64) bool {
 	return true
 }
 
-// inDebt returns whether the bucket may not be full again yet, so that it must not be forgotten.
+// inDebt returns whether the bucket may not be full yet. If so, it must be kept.
 func (r *rate) inDebt(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.at.IsZero() && now.Sub(r.at) < time.Second
 }
 
-// apiKey is a key that clients may put as the first part of the path.
+// apiKey is an API key. Clients may send it as the first part of the path.
 type apiKey struct {
 	name      string
-	perSecond float64 // requests; 0: unlimited
+	perSecond float64 // requests a second; 0: unlimited
 	rate      rate
 }
 
-// APIKeyError is the refusal of a text that is not a valid API key.
+// APIKeyError reports a text that is not a valid API key.
 type APIKeyError struct{ Text string }
 
 func (e *APIKeyError) Error() string {
@@ -83,7 +84,7 @@ func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 	return out, nil
 }
 
-// takeKey strips a known API key off the front of a path. key is nil if there is none.
+// takeKey removes a known API key from the front of a path. key is nil if the path has none.
 func (s *Server) takeKey(path []byte) (rest []byte, key *apiKey) {
 	keys := s.limiter.live.Load().keys
 	if len(keys) == 0 || len(path) < 2 {
@@ -100,7 +101,7 @@ func (s *Server) takeKey(path []byte) (rest []byte, key *apiKey) {
 	return path[len(path)-len(more)-1:], key
 }
 
-// unauthorized refuses a request that lacks the API key it needs.
+// unauthorized rejects a request without an API key, if one is required.
 func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	ctx.SetStatusCode(http.StatusUnauthorized)
@@ -108,11 +109,12 @@ func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString("an API key is needed: the first part of the path\n")
 }
 
-// unlimited is the lowest rate that means no limit: at this rate or more, requests are not counted.
+// unlimited is the lowest rate, in requests a second, that means no limit. From it on, requests are
+// not counted.
 const unlimited = 1_000_000
 
 // checkRates counts a request against the rates of its address and its API key. It returns the
-// failure of the exceeded limit, nil if there is none.
+// failure of the exceeded limit; nil if no limit is exceeded.
 func (x *exchange) checkRates() *failure {
 	l := x.limiter.live.Load().AddressRate
 	if most, holds := x.client.most(l); holds && most < unlimited && !x.client.rate.take(time.Now(), float64(most)) {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxConcurrent is how many requests of a batch may wait concurrently.
+	// maxConcurrent is the maximum number of concurrent requests of a batch.
 	maxConcurrent = 16
-	// maxTooLarge is how many replies of a batch may exceed the reply limit before the remaining
-	// requests are refused without being run.
+	// maxTooLarge is the number of replies of a batch that may exceed the reply limit. After that
+	// many, all further requests are rejected without being run.
 	maxTooLarge = 3
 )
 
 var errBatchTime = errors.New("the time of the batch is over (troupe.rpc.batch_timeout)")
 
 // batch answers a list of requests with a list of replies in the same order. Requests run one after
-// the other, except adjacent requests that wait for the chain: these run concurrently. Among them,
-// submissions of one signer keep their order, and so do calls that control a sandbox.
+// the other. Adjacent requests that wait for the chain run concurrently, except that submissions
+// with the same key run in order, and so do calls that control a sandbox.
 func (x *exchange) batch(b []byte, list val) []byte {
 	x.until = time.Now().Add(x.opts.Limits.BatchTimeout)
 	items := make([]batched, 0, list.len())
@@ -58,15 +58,15 @@ func (x *exchange) batch(b []byte, list val) []byte {
 // batched is one request of a batch.
 type batched struct {
 	request
-	why   string // why it is not a request; "": it is one
-	route *route // nil: there is no such method
+	why   string // why it is not a valid request; empty: it is one
+	route *route // nil: the method does not exist
 }
 
 func (it *batched) waits() bool { return it.why == "" && it.route != nil && it.route.waits }
 
-// lane is the key of the requests that must run in order: those with the same lane run one after
-// the other. It is empty for requests whose order does not matter. Sandbox calls share one lane,
-// because each may depend on the one before.
+// lane identifies requests that must run in order, one after the other. It is empty if the order
+// does not matter. Submissions with the same signer and key share a lane. All sandbox calls share a
+// lane, because each may depend on the previous one.
 func (it *batched) lane() string {
 	if it.route.sandbox {
 		return "sandbox"
@@ -100,16 +100,16 @@ func (x *exchange) item(b []byte, it *batched) []byte {
 	return b
 }
 
-// refuse appends the failure of a request that is not run.
+// refuse appends the failure f as the reply to a request that is not run.
 func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 	return x.reply(b, &it.request, func(b []byte) []byte { return f.appendError(append(b, `"error":`...)) })
 }
 
-// runConcurrently runs adjacent requests that wait for the chain, and appends the replies in the
-// order of the requests. Requests of one lane run one after the other. Different lanes run
-// concurrently, at most maxConcurrent at a time.
+// runConcurrently runs adjacent requests that wait for the chain. It appends the replies in the
+// order of the requests. Requests of one lane run one after the other. Lanes run concurrently, at
+// most maxConcurrent at a time.
 func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
-	if x.conn != nil { // open the session once, for all of them
+	if x.conn != nil { // open the session once for all requests
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {
 			x.log.WithError(err).Debug("no session could be opened for a batch")
 		}
@@ -127,11 +127,11 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		}
 		lanes[lane] = append(lanes[lane], i)
 	}
-	x.leaveTurn() // requests that run side by side cannot share a turn
+	x.leaveTurn() // concurrent requests cannot share a turn
 	places := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup
 	var taken atomic.Int64
-	var failed atomic.Pointer[string] // a panic outside of any method
+	var failed atomic.Pointer[string] // text of a panic outside of the methods
 	var once sync.Once
 	kept := false
 	keep := func() {
@@ -169,7 +169,7 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		x.peer.releaseReplies()
 	}
 	if text := failed.Load(); text != nil {
-		panic(*text) // recovered by the caller
+		panic(*text) // the caller recovers from it
 	}
 	x.taken += int(taken.Load())
 	for i := range replies {

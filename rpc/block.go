@@ -12,7 +12,7 @@ var block = Method[view.BlockRef]{
 	Name: "block", Doc: "Returns a block by height, hash, finality or checkpoint.",
 	Faults: []*Fault{UnknownBlock, NotSyncedYet},
 	Parse: func(v val) (view.BlockRef, error) {
-		if id, ok := single(v); ok { // the legacy form, [block_id]
+		if id, ok := single(v); ok { // the old form, [block_id]
 			return readBlockID(id)
 		}
 		return readBlockRef(v)
@@ -48,7 +48,7 @@ var chunk = Method[view.ChunkRef]{
 	},
 }
 
-// chunkKey is the cache key of a chunk: its hash, or its block and shard.
+// chunkKey returns the cache key of a chunk: its hash, or its block and shard.
 func chunkKey(ref *view.ChunkRef) any {
 	if ref.ByHash {
 		return ref.Hash
@@ -118,5 +118,5 @@ var genesisConfig = Method[noParams]{
 	},
 }
 
-// errStopping is the cause with which waits end when the server shuts down.
+// errStopping is the cause of the waits' end when the server shuts down.
 var errStopping = errors.New("the node is stopping")

@@ -8,19 +8,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// cacheBytes bounds the encoded blocks that are cached.
+// cacheBytes is the maximum size of encodedCache in bytes.
 const cacheBytes = 16 << 20
 
-// encodedCache caches the JSON of blocks by hash. It never goes stale, and clients mostly ask for
-// the newest blocks. When the cache is full its older half is dropped.
+// encodedCache caches the JSON of blocks by hash. Entries never become stale. Most clients request
+// the newest blocks, so a full cache drops its older half.
 type encodedCache struct {
 	mu         sync.RWMutex
 	young, old map[primitives.Hash][]byte
 	youngBytes int
 }
 
-// append appends the cached text of a hash. If there is none, it appends the text that encode
-// writes, and caches it.
+// append appends the cached text of a hash. If there is none, it calls encode, which appends the
+// text, and caches that text.
 func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) []byte) []byte {
 	c.mu.RLock()
 	text, ok := c.young[h]
@@ -44,8 +44,8 @@ func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) [
 	return b
 }
 
-// encodedStatus caches the JSON of the last status, one text for each order of keys. The node
-// returns the same *view.Status until something changes, so the pointer is the key.
+// encodedStatus caches the JSON of the last status, once for each order of keys. The node returns
+// the same *view.Status until something changes, so the cache compares pointers.
 type encodedStatus struct{ last [2]atomic.Pointer[statusText] }
 
 type statusText struct {

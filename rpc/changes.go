@@ -65,7 +65,8 @@ func effects(name, doc string, reply func(b []byte, block *primitives.Hash, es [
 	}
 }
 
-// changesFault maps an error to the faults of both methods. Their data repeats the cause.
+// changesFault maps an error to the faults of the two changes methods. The data of these faults
+// repeats the cause.
 func changesFault(err error) error {
 	if e, ok := lookup(err); ok {
 		switch e.Kind {
@@ -113,7 +114,7 @@ func readAccountKey(v val) (k view.AccountKey, err error) {
 	err = readStruct(v, "AccountWithPublicKey", field{"account_id", false, into(&k.AccountID, readAccountID)},
 		field{"public_key", false, into(&k.PublicKey, readKey)})
 	var long tooLong
-	if errors.As(err, &long) { // serde's text for an array in a flattened struct
+	if errors.As(err, &long) { // serde's text for an array in place of a flattened struct
 		err = fmt.Errorf("invalid length %d, expected 2 elements in sequence", int(long))
 	}
 	return k, err

@@ -14,31 +14,32 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// client is the state of one client address: its connections, and the work and memory charged to
-// it. All IPv6 addresses of one /64 network count as one address.
+// client is the state of one client address: its connections, and the work and memory that are
+// charged to it. All IPv6 addresses of one /64 network count as one address.
 type client struct {
 	addr        netip.Addr
 	loopback    bool
-	conns       int // under connLimiter.mu, as refs
-	refs        int // by connections and requests; 0: no longer in connLimiter.clients
+	conns       int // number of connections; guarded by connLimiter.mu, as is refs
+	refs        int // connections and requests that refer to it; at 0 it may leave connLimiter.clients
 	parked      atomic.Int64
 	simulations atomic.Int64
 	sockets     atomic.Int64
-	subs        atomic.Int64 // subscriptions
+	subs        atomic.Int64 // number of subscriptions
 	rate        rate
-	inFlight    atomic.Int64 // bytes
+	inFlight    atomic.Int64 // bytes of bodies and replies in memory
 	quota       workQuota
 }
 
-// noClient is the client of requests that did not come through connLimiter, as in tests.
+// noClient is the client of requests that did not come through connLimiter, for tests.
 var noClient = &client{loopback: true}
 
-// most returns the value of a limit by address, and whether the limit applies to this client.
+// most returns the value of a limit by address, and false if the limit does not apply to this
+// client.
 func (c *client) most(l limits.ByAddress) (int64, bool) {
 	return int64(min(l.Max, 1<<62)), !c.loopback || l.Loopback
 }
 
-// clientAddr returns the address by which a connection is counted, zero if the connection has none.
+// clientAddr returns the address under which a connection counts; zero if the connection has none.
 func clientAddr(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -58,7 +59,7 @@ func canonical(a netip.Addr) netip.Addr {
 	return a
 }
 
-// parseProxies parses addresses and networks, IPv4 or IPv6: a.b.c.d or a.b.c.d/n.
+// parseProxies parses addresses and networks, IPv4 or IPv6, such as a.b.c.d and a.b.c.d/n.
 func parseProxies(list []string) (out []netip.Prefix, err error) {
 	for _, text := range list {
 		p, err := netip.ParsePrefix(text)
@@ -83,8 +84,8 @@ func (d *connLimiter) isProxy(a netip.Addr) bool {
 	return false
 }
 
-// forwarded returns the client of a trusted proxy: the last address of X-Forwarded-For that is not
-// itself a trusted proxy. Any client can forge the entries before it.
+// forwarded returns the address of the client behind a trusted proxy: the last address in
+// X-Forwarded-For that is not a trusted proxy. Any client can forge the addresses before it.
 func (d *connLimiter) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	headers := ctx.Request.Header.PeekAll("X-Forwarded-For")
 	for i := len(headers) - 1; i >= 0; i-- {
@@ -107,8 +108,8 @@ func (d *connLimiter) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// clientOf returns the client of a request. For a proxy's connection it holds a reference to the
-// forwarded client until the reply has been sent.
+// clientOf returns the client of a request. If the request came through a trusted proxy, clientOf
+// holds a reference to the forwarded client until the reply has been sent.
 func (d *connLimiter) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 	if c == nil {
 		return noClient
@@ -129,8 +130,8 @@ func (d *connLimiter) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 	return c.via
 }
 
-// client returns the client of an address, creating it if necessary, and counts a reference. The
-// caller holds mu.
+// client returns the client of an address and adds a reference to it. It creates the client if
+// necessary. The caller holds mu.
 func (d *connLimiter) client(a netip.Addr) *client {
 	c := d.clients[a]
 	if c == nil {
@@ -150,8 +151,8 @@ func (d *connLimiter) forget(c *client) {
 		delete(d.clients, c.addr)
 		return
 	}
-	// A client that reconnects keeps its debts: the address is kept until they are paid off by
-	// time, at most for debtKept.
+	// A client that reconnects keeps its debts. So the client is kept until its debts are paid off
+	// by time, at most for debtKept.
 	c.refs++
 	time.AfterFunc(debtKept, func() {
 		d.mu.Lock()
@@ -163,9 +164,9 @@ func (d *connLimiter) forget(c *client) {
 }
 
 const (
-	maxAddresses = 100_000         // from so many addresses on, debts are not kept
-	debtKept     = 5 * time.Second // after the last connection
+	maxAddresses = 100_000         // number of addresses from which on debts are not kept
+	debtKept     = 5 * time.Second // time after the last connection
 )
 
-// errBusy is the refusal of a request that exceeds a limit now and may succeed later.
+// errBusy is the error of a request that exceeds a limit now. It may succeed later.
 var errBusy = errors.New("too many requests")

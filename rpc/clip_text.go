@@ -2,15 +2,15 @@ package rpc
 
 import "unicode/utf8"
 
-// Bounds on the parts of a request that its refusal repeats. If a reply could grow with the
-// request, it would cost the node more than it costs the client.
+// Bounds on the parts of a request that an error reply repeats. If an error reply could grow with
+// the request, it would cost the node more than the request costs the client.
 const (
-	maxEcho = 256  // bytes of one value
-	maxText = 1024 // bytes of the whole text of a refusal
+	maxEcho = 256  // bytes of one repeated value
+	maxText = 1024 // bytes of the whole error text
 	clipped = "..."
 )
 
-// clipText cuts a value to maxEcho bytes, at a character boundary.
+// clipText cuts a value to at most maxEcho bytes, at a character boundary.
 func clipText(text []byte) []byte {
 	if len(text) <= maxEcho {
 		return text
@@ -18,7 +18,7 @@ func clipText(text []byte) []byte {
 	return append(cut(text, maxEcho), clipped...)
 }
 
-// clipTo cuts a text to n bytes, at a character boundary.
+// clipTo cuts a text to at most n bytes, at a character boundary.
 func clipTo(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -26,7 +26,8 @@ func clipTo(text string, n int) string {
 	return string(cut([]byte(text[:n+1]), n)) + clipped
 }
 
-// cut returns a copy of the first n bytes, or up to three fewer so that no character is split.
+// cut returns a copy of the first n bytes of text. It returns up to three bytes fewer, so that no
+// character is split.
 func cut(text []byte, n int) []byte {
 	for k := n; k > n-utf8.UTFMax; k-- {
 		if utf8.RuneStart(text[k]) {

@@ -11,7 +11,7 @@ import (
 
 // live is the configuration that Reload replaces while the server runs.
 type live struct {
-	limits.Limits // only those by address are read from here
+	limits.Limits // only its limits by address are used
 	keys          map[string]*apiKey
 }
 
@@ -26,8 +26,9 @@ func newLive(o *Options) (*live, error) {
 	return &live{o.Limits, keys}, nil
 }
 
-// Reload replaces the limits by address and the API keys. A key that stays keeps its current rate
-// debt, and its WebSockets stay open. On an error nothing changes. Safe for concurrent use.
+// Reload replaces the limits by address and the API keys. A key that stays keeps its rate's debt,
+// and its WebSockets stay open. If Reload returns an error, nothing has changed. Safe for
+// concurrent use.
 func (s *Server) Reload(l limits.Limits, keys []string) error {
 	o := s.opts
 	o.Limits, o.APIKeys = l, keys
@@ -49,13 +50,13 @@ func (s *Server) Reload(l limits.Limits, keys []string) error {
 	return nil
 }
 
-// keyGone returns whether the API key of a WebSocket has been removed or has another rate.
+// keyGone returns whether the API key of a WebSocket was removed or has a different rate now.
 func (k *socket) keyGone() bool {
 	return k.key != nil && k.limiter.live.Load().keys[k.key.name] != k.key
 }
 
-// endKeyGone closes a WebSocket whose API key was removed. A client that does not close the
-// connection in response is cut off by the ping timeout.
+// endKeyGone closes a WebSocket whose API key was removed. If the client does not close the
+// connection in response, the ping timeout does.
 func (k *socket) endKeyGone() {
 	for _, x := range k.subscriptions() {
 		x.of.Stop()

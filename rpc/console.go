@@ -10,16 +10,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The page at /console, enabled by troupe.rpc.console: its files, GET /console/api/actors and GET
-// /console/api/history. All else that the page shows comes from the RPC.
+// The page at /console, enabled by troupe.rpc.console. It consists of its files, GET
+// /console/api/actors and GET /console/api/history. The page reads everything else through the RPC.
 
-// consolePath is the path of the page. It may follow an API key and a world.
+// consolePath is the path of the page. An API key and a world may precede it.
 const consolePath = "/console"
 
 const (
-	// mostActors bounds the list of actors. If there are more, those with work come first.
+	// mostActors is the maximum length of the list of actors. If there are more, actors with queued
+	// work come first.
 	mostActors = 10_000
-	// liveFor is how long a list is reused, however many clients ask.
+	// liveFor is how long a list is reused, for all clients.
 	liveFor = 250 * time.Millisecond
 )
 
@@ -27,7 +28,7 @@ const (
 type actorList struct {
 	mu   sync.Mutex
 	at   time.Time
-	list []byte // immutable once stored
+	list []byte // must not change once stored
 }
 
 func isConsole(path []byte) bool {
@@ -35,12 +36,13 @@ func isConsole(path []byte) bool {
 	return ok && (len(rest) == 0 || rest[0] == '/')
 }
 
-// consoleOff is the answer for the page where it is switched off.
+// consoleOff is the reply for the page if it is switched off.
 const consoleOff = "the console is off on this node: set troupe.rpc.console to true in config.json and start the node again\n"
 
-// toConsole answers two requests of a browser: for the root, which it redirects to the page, and for
-// the page where it is switched off. It returns false for all others. A client that does not prefer
-// HTML gets nearcore's answer for GET /: 405 (chain/jsonrpc/src/lib.rs, create_jsonrpc_app).
+// toConsole answers two requests of a browser. It redirects a request for the root to the page. It
+// answers a request for the page if the page is switched off. It returns false for all other
+// requests. A client that does not prefer HTML gets nearcore's reply to GET /: 405
+// (chain/jsonrpc/src/lib.rs, create_jsonrpc_app).
 func (s *Server) toConsole(ctx *fasthttp.RequestCtx, path []byte) bool {
 	h := &ctx.Response.Header
 	switch {
@@ -53,7 +55,7 @@ func (s *Server) toConsole(ctx *fasthttp.RequestCtx, path []byte) bool {
 		return true
 	case s.opts.Console && len(path) == 1 && wantsHTML(ctx.Request.Header.Peek("Accept")):
 		to := "." + consolePath + "/"
-		if whole := ctx.Path(); whole[len(whole)-1] != '/' { // an API key or a world without the final slash
+		if whole := ctx.Path(); whole[len(whole)-1] != '/' { // the path of an API key or a world lacks the final slash
 			to = "./" + string(whole[bytes.LastIndexByte(whole, '/')+1:]) + consolePath + "/"
 		}
 		h.Set("Location", to)
@@ -66,8 +68,8 @@ func (s *Server) toConsole(ctx *fasthttp.RequestCtx, path []byte) bool {
 	return false
 }
 
-// wantsHTML returns whether an Accept header names HTML. Browsers send such a header. Other
-// programs send a range such as */* at most, which does not count.
+// wantsHTML returns whether an Accept header names HTML, as that of browsers does. Ranges such as
+// */*, which other programs send, do not count.
 func wantsHTML(accept []byte) bool {
 	for item := range bytes.SplitSeq(accept, []byte{','}) {
 		kind, params, _ := bytes.Cut(item, []byte{';'})
@@ -80,7 +82,7 @@ func wantsHTML(accept []byte) bool {
 	return false
 }
 
-// console serves the page's files. rest is the path after /console.
+// console serves the page's files. rest is the path after consolePath.
 func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	h := &ctx.Response.Header
 	h.Set("Content-Security-Policy", console.Policy)
@@ -89,7 +91,7 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	h.Set("Referrer-Policy", "no-referrer") // the path may contain an API key
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	if rest == "" { // relative names in the page need the final slash
+	if rest == "" { // relative names in the page require the final slash
 		h.Set("Location", "."+consolePath+"/")
 		ctx.SetStatusCode(http.StatusTemporaryRedirect)
 		return
@@ -119,8 +121,8 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	s.consoleBody(ctx, f.Body, f.Packed, f.Type)
 }
 
-// consoleBody sends body, which other requests share, or its compressed form packed. If packed is
-// nil, a large body is compressed for this request, as replies are.
+// consoleBody sends body, which other requests share, or packed, its gzip form. If packed is nil, a
+// large body is compressed for this request, as replies are.
 func (s *Server) consoleBody(ctx *fasthttp.RequestCtx, body, packed []byte, kind string) {
 	ctx.SetContentType(kind)
 	switch {
@@ -134,7 +136,7 @@ func (s *Server) consoleBody(ctx *fasthttp.RequestCtx, body, packed []byte, kind
 	ctx.Response.SetBodyRaw(body)
 }
 
-// actors returns the list of actors, at most liveFor old.
+// actors returns the list of actors, which is at most liveFor old.
 func (s *Server) actors() []byte {
 	s.listed.mu.Lock()
 	defer s.listed.mu.Unlock()

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// The console's charts begin with the last ten minutes. The node keeps them itself: a page that is
-// opened later has no other source for them.
+// The console's charts begin with the last ten minutes. The node records them, because a page that
+// is opened later has no other source for them.
 const (
 	// historyEvery is the time between samples.
 	historyEvery = 5 * time.Second
-	// historyKept bounds the samples: ten minutes, some 30 KiB.
+	// historyKept is the number of samples that are kept: ten minutes, some 30 KiB.
 	historyKept = 120
 )
 
-// historySample has counters at one time. All of them only grow.
+// historySample has the values of counters at one time. The counters only grow.
 type historySample struct {
 	at      int64                   // ms since 1970
-	txs     uint64                  // transactions in blocks that became the head
-	buckets [timeBuckets + 1]uint64 // calls of all methods by duration
+	txs     uint64                  // transactions in blocks that have become the head
+	buckets [timeBuckets + 1]uint64 // calls of all methods, by duration
 }
 
 // consoleHistory is a ring of the last samples. It is safe for concurrent use.
@@ -27,10 +27,11 @@ type consoleHistory struct {
 	begin   sync.Once
 	mu      sync.Mutex
 	samples [historyKept]historySample
-	taken   int // since the start; the next one goes to taken % historyKept
+	taken   int // number of samples since the start; the next one goes to index taken % historyKept
 }
 
-// keepHistory takes samples until the server shuts down, if the page is served.
+// keepHistory records samples until the server shuts down. It does nothing if the page is switched
+// off.
 func (s *Server) keepHistory() {
 	if !s.opts.Console || s.opts.Included == nil {
 		return
@@ -70,8 +71,8 @@ func (h *consoleHistory) add(x historySample) {
 }
 
 // appendJSON appends the samples, the oldest first: [time in ms, transactions, calls by duration].
-// bounds_ns are the upper bounds of the durations; the last number counts the calls that took
-// longer than all of them.
+// bounds_ns has the upper bounds of the durations. The last number counts the calls that took
+// longer than all bounds.
 func (h *consoleHistory) appendJSON(b []byte) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()

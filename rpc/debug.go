@@ -11,7 +11,8 @@ import (
 )
 
 // The data of neard's debug pages, enabled by rpc.enable_debug_rpc: GET /debug/api/NAME and
-// /debug/client_config. An unknown page is 405, as in neard. When disabled, the paths do not exist.
+// /debug/client_config. An unknown page is 405, as in neard. If the pages are switched off, their
+// paths do not exist.
 
 var debugPrefix = []byte("/debug/")
 
@@ -49,7 +50,7 @@ func (s *Server) debugged(ctx *fasthttp.RequestCtx, b []byte, err error) {
 	}
 }
 
-// parseDebug parses NAME, NAME/epoch or NAME/height, and the query that block_status has instead.
+// parseDebug parses NAME, NAME/epoch or NAME/height. block_status has a query instead.
 func parseDebug(name string, args *fasthttp.Args) (*view.Debug, error) {
 	name, rest, more := strings.Cut(name, "/")
 	q := &view.Debug{Page: name}
@@ -87,7 +88,7 @@ func parseDebug(name string, args *fasthttp.Args) (*view.Debug, error) {
 		}
 	default:
 		if more {
-			q.Page = name + "/" + rest // no such page
+			q.Page = name + "/" + rest // a page that does not exist
 		}
 	}
 	return q, nil

@@ -28,8 +28,8 @@ const documentType = "application/json; charset=utf-8"
 // documentPath is the path of the OpenAPI document.
 const documentPath = "/openapi.json"
 
-// serveDocument answers GET /openapi.json. All requests share the same bytes, because it is by far
-// the largest reply to a GET.
+// serveDocument answers GET /openapi.json. All requests share the same bytes, because this is by
+// far the largest reply to a GET.
 func serveDocument(*Server, []byte) ([]byte, string, bool) {
 	text, err := openAPI()
 	return text, documentType, err == nil

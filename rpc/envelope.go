@@ -15,34 +15,34 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// dontCare is the id of replies to requests without one.
+// dontCare is the id of the reply to a request without an id.
 const dontCare = `"dontcare"`
 
-// notRequest is the refusal of JSON that is not a request. Its reply has no id.
+// notRequest is the error text for JSON that is not a request. The reply has no id.
 const notRequest = "JSON RPC Request format was expected"
 
-// documents are reused from request to request.
+// documents has parsed bodies whose memory later requests reuse.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// maxKept is how many nodes a document may have and still be reused.
+// maxKept is the maximum number of nodes of a document that is reused.
 const maxKept = 1 << 14
 
-// maxID bounds the text of an id that is an object or a list, in bytes. Such an id is echoed with
-// sorted keys, which costs the node more than sending it costs the client; no known client uses
-// long ones. A string of any length is echoed.
+// maxID is the maximum length in bytes of an id that is an object or a list. Such an id is echoed
+// with sorted keys, which costs the node more than sending the id costs the client. No known client
+// uses long ids of this kind. A string of any length is echoed.
 const maxID = 4096
 
 // request is one call within a body.
 type request struct {
-	method string // clipped if it is not the name of a method
+	method string // cut off if it is not the name of a method
 	params val
 	id     val
 	hasID  bool
-	echo   []byte // the echoed form of an id for which that is slow to make; nil: it is not
+	echo   []byte // the echoed form of an id longer than maxID; nil: the id is short
 }
 
-// answer appends the reply to a whole body and returns its HTTP status. method is the one in the
-// path, "" for POST /.
+// answer appends the reply to a whole body and returns its HTTP status. method is the method in the
+// path; empty for POST /.
 func (x *exchange) answer(b, body []byte, method string) ([]byte, int) {
 	b, status := x.answerBody(b, body, method)
 	return b, x.httpStatus(byName[method], status)
@@ -74,7 +74,7 @@ func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 	return x.parsed(b, val{doc, 0}, method)
 }
 
-// appendBad appends the reply to a body that is not JSON, or exceeds a bound of JSON.
+// appendBad appends the reply to a body that is not JSON or exceeds a bound of JSON.
 func (s *Server) appendBad(b []byte, bad *syntaxError, body []byte) []byte {
 	b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", s.syntaxText(bad, body), -32700, "Parse error")
 	return append(b, `,"id":null}`...)
@@ -107,7 +107,7 @@ func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	return doc.parse(body), nil
 }
 
-// syntaxText is the text of the refusal of a body that is not JSON, or exceeds a bound of JSON.
+// syntaxText returns the error text for a body that is not JSON or exceeds a bound of JSON.
 func (s *Server) syntaxText(bad *syntaxError, body []byte) string {
 	switch bad.over {
 	case overNodes:
@@ -130,7 +130,7 @@ func appendNotRequest(b []byte, why string) []byte {
 	return append(b, `,"id":null}`...)
 }
 
-// appendInvalid appends the error object of a request that is refused before its method runs.
+// appendInvalid appends the error object for a request that is rejected before its method runs.
 func appendInvalid(b []byte, cause, member, text string, code int, message string) []byte {
 	b = append(append(b, `{"name":"REQUEST_VALIDATION_ERROR","cause":{"name":"`...), cause...)
 	b = append(append(append(b, `","info":{"`...), member...), `":`...)
@@ -139,8 +139,8 @@ func appendInvalid(b []byte, cause, member, text string, code int, message strin
 	return append(view.AppendString(b, text), '}')
 }
 
-// read fills r from an envelope, or returns why it is not one. jsonrpc and id may be missing,
-// unknown keys are ignored, and no key may occur twice.
+// read fills r from an envelope. If v is not an envelope, it returns the reason. jsonrpc and id may
+// be missing, unknown keys are ignored, and no key may occur twice.
 func (r *request) read(v val) (why string) {
 	if v.kind() != kObject {
 		return notRequest
@@ -178,7 +178,7 @@ func (r *request) read(v val) (why string) {
 }
 
 // prepareID makes the echoed form of an id that is longer than maxID, because making it takes long.
-// It overwrites the text that the client sent, so the id must not be read afterwards.
+// It overwrites the id's text, so the id must not be read afterwards.
 func (r *request) prepareID() {
 	if !r.hasID || len(r.id.raw()) <= maxID {
 		return
@@ -219,14 +219,14 @@ func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 	return x.one(b, &r)
 }
 
-// onlyMethodMissing returns whether v is an envelope that lacks only the method.
+// onlyMethodMissing returns whether v is an envelope that lacks nothing but the method.
 func onlyMethodMissing(v val) bool {
 	version, has := v.get("jsonrpc")
 	_, method := v.get("method")
 	return !method && (!has || version.kind() == kString && string(version.str()) == "2.0")
 }
 
-// reply appends an envelope around what member appends: "result":... or "error":....
+// reply appends an envelope around the text that member appends: "result":... or "error":....
 func (s *Server) reply(b []byte, r *request, member func([]byte) []byte) []byte {
 	return appendID(member(append(b, `{"jsonrpc":"2.0",`...)), r)
 }
@@ -248,7 +248,7 @@ func appendID(b []byte, r *request) []byte {
 func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	route := byName[r.method]
 	start := time.Now()
-	if len(b) > smallReply { // in a batch: a small reply is appended without growing the buffer
+	if len(b) > smallReply { // in a batch: a small reply is appended to b without growing it
 		b = growPieces(b, smallReply)
 	}
 	if route == nil || x.disabled(route) {
@@ -302,7 +302,8 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	return appendID(b, r), x.httpStatus(route, httpStatus)
 }
 
-// disabled returns whether a method is switched off. It then behaves as if it did not exist.
+// disabled returns whether a method is switched off. A method that is switched off behaves as if it
+// did not exist.
 func (s *Server) disabled(r *route) bool {
 	if r.name == indexerBlock.Name {
 		return s.opts.IndexerRequests == 0
@@ -310,15 +311,16 @@ func (s *Server) disabled(r *route) bool {
 	return r.sandbox && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 
-// belowHead returns whether an object of parameters names a height below the head. A block missing
-// there will not appear later (nearcore chain/jsonrpc/src/lib.rs:2685).
+// belowHead returns whether an object of parameters names a height below the head. If that height
+// has no block now, it will never have one (nearcore chain/jsonrpc/src/lib.rs:2685).
 func (s *Server) belowHead(params val) bool {
 	id, _ := params.get("block_id")
 	height, ok := id.uint64()
 	return ok && primitives.Height(height) < s.node.Head().Height
 }
 
-// httpStatus applies rpc.http_status. r is nil if the request is not a call of one method.
+// httpStatus applies rpc.http_status to the HTTP status of a reply. r is nil if the request is not
+// a call of a single method.
 func (s *Server) httpStatus(r *route, status int) int {
 	if s.opts.HTTPStatus == HTTPStatusAlways200 || s.opts.HTTPStatus == HTTPStatusSpec && r != nil && r.specStatus {
 		return http.StatusOK
@@ -326,7 +328,7 @@ func (s *Server) httpStatus(r *route, status int) int {
 	return status
 }
 
-// run calls a method. It applies the limits of simulations, waits and heavy work. A panic becomes
+// run calls a method, within the limits of simulations, waits and heavy work. A panic becomes
 // INTERNAL_ERROR.
 func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label string, err error) {
 	c := call{Server: x.Server, ctx: x.ctx, conn: x.conn, x: x}
@@ -340,7 +342,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 		c.leaveTurn()
 		x.leaveTurn()
 	}()
-	if x.gone() { // while a batch or a WebSocket is being answered
+	if x.gone() { // the world was dropped during a batch or a WebSocket's message
 		return b, "", internal("", errWorldGone)
 	}
 	if route.simulates {
@@ -385,8 +387,8 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 	return route.run(&c, b, r.params)
 }
 
-// countSimulation counts a simulation or trace against the total and against its client's share.
-// done gives both back.
+// countSimulation counts a simulation or trace against the limit of all clients and against the
+// limit of its address. done subtracts it again.
 func (x *exchange) countSimulation() (done func(), err error) {
 	most, holds := x.client.most(x.limiter.live.Load().AddressSimulations)
 	switch {

@@ -10,21 +10,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// errorLog logs requests that are answered with HTTP 500, at most maxLoggedErrors a minute, since a
-// client that can cause one can cause many.
+// errorLog logs requests that are answered with HTTP 500. It logs at most maxLoggedErrors a minute,
+// because a client that can cause one such reply can cause many.
 type errorLog struct {
 	mu         sync.Mutex
 	since      time.Time
 	logged     int
-	suppressed int // since the last one that was logged
+	suppressed int // number of requests that were not logged since the last one that was
 }
 
 const (
 	maxLoggedErrors = 20
-	maxParams       = 300 // bytes of parameters in a log line
+	maxParams       = 300 // bytes of the parameters in a log line
 )
 
-// admit returns whether one more may be logged, and how many were suppressed since the last.
+// admit returns whether another request may be logged, and how many were not logged since the last
+// one.
 func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,8 +40,8 @@ func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 	return unsaid, true
 }
 
-// logError logs an INTERNAL_ERROR with what is needed to reproduce it. Failures caused by the
-// client or by the node's own shutdown are not logged.
+// logError logs an INTERNAL_ERROR with the data to reproduce it. It does not log failures that the
+// client or the node's own shutdown caused.
 func (x *exchange) logError(r *request, f *failure) {
 	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) || x.ctx.Err() != nil {
 		return

@@ -16,20 +16,20 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// exchange is one body and its reply, with the connection and the client that they are charged to.
+// exchange is one body and its reply, with the connection and the client that are charged for them.
 type exchange struct {
 	*Server
 	conn   net.Conn  // nil: there is none
-	peer   *conn     // conn, if connLimiter admitted it; else nil
-	client *client   // the address that is charged
-	max    int       // bytes of the whole reply
-	taken  int       // of these, the bytes counted as in flight
-	until  time.Time // the deadline of a batch; zero: it is not one
-	large  int       // requests of a batch whose replies were too large
-	key    *apiKey   // nil: none
-	socket *socket   // the WebSocket of the request; nil: none
+	peer   *conn     // conn, if connLimiter has admitted it; else nil
+	client *client   // the client that is charged
+	max    int       // maximum number of bytes of the whole reply
+	taken  int       // bytes of the reply that are counted as in flight
+	until  time.Time // deadline of a batch; zero: not a batch
+	large  int       // number of requests of a batch whose replies were too large
+	key    *apiKey   // API key of the request; nil: none
+	socket *socket   // WebSocket of the request; nil: none
 	after  []func()  // called when the reply is being sent
-	leave  func()    // gives back the turn of a large body; nil: it has none
+	leave  func()    // gives back the turn for a large body; nil: no turn is held
 }
 
 // newExchange returns the exchange of a request.
@@ -40,11 +40,11 @@ func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
 	return x
 }
 
-// fairClient returns the client in the form in which fair.Queue orders it.
+// fairClient returns the client as fair.Queue distinguishes clients.
 func (x *exchange) fairClient() fair.Client { return x.peer.fairClient(x.client) }
 
-// fairClient returns a connection of a client in the form in which fair.Queue orders it. c may be
-// nil.
+// fairClient returns the client `of`, with its connection c, as fair.Queue distinguishes clients. c
+// may be nil.
 func (c *conn) fairClient(of *client) fair.Client {
 	w := fair.Client{}
 	if of.addr.IsValid() {
@@ -56,8 +56,9 @@ func (c *conn) fairClient(of *client) fair.Client {
 	return w
 }
 
-// enter waits for a turn of the heavy limit, at most as long as a request may wait. full is the
-// refusal if it gets none. done gives the turn back and charges the client for its time.
+// enter waits for a turn of the heavy limit, at most as long as a request may wait. If it gets
+// none, full is the failure to reply with. done gives the turn back and charges the client for its
+// time.
 func (x *exchange) enter() (done func(), full *failure) {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
@@ -65,7 +66,7 @@ func (x *exchange) enter() (done func(), full *failure) {
 		return nil, busy(limits.MaxAddressWork)
 	}
 	leave, err := x.limiter.heavy.enter(ctx, x.fairClient())
-	if err != nil { // too many wait, or it took too long
+	if err != nil { // the queue is full, or the wait took too long
 		x.limiter.refused[limits.MaxHeavyWaiting].Add(1)
 		return nil, busy(limits.MaxHeavyWaiting)
 	}
@@ -94,16 +95,16 @@ func (x *exchange) leaveTurn() {
 	}
 }
 
-// reserve makes room for n more bytes of a reply: it counts them as in flight and, if the reply is
-// large, takes a turn to write it. On an error nothing may be appended. It does not wait for
-// memory.
+// reserve reserves n more bytes for a reply: it counts them as in flight and, if the reply is
+// large, takes a turn to write it. After an error, nothing may be appended. reserve does not wait
+// for memory.
 func (c *call) reserve(b []byte, n int) ([]byte, error) {
 	return c.reserveShared(b, n, nil)
 }
 
 // reserveShared is reserve for a reply that may wait for memory. One block may end thousands of
-// waits, and all their replies are then made at the same moment. shown identifies the text that
-// several of these replies show. If it is nil, reserveShared does not wait.
+// waits whose replies are all made at the same moment. shown identifies the text that several of
+// these replies show. If shown is nil, reserveShared does not wait.
 func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
 		c.limiter.sizes.set(c.key, n)
@@ -116,10 +117,10 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 	}
 	size := cap(b)
 	if len(b)+n > size {
-		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // grow in steps, more may follow
+		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // grow in steps, because more may follow
 		full := limits.Count
 		if n := int64(size - cap(b)); shown != nil {
-			c.giveBack() // the source of the reply is in memory already, and counted once for all
+			c.giveBack() // the data of the reply is in memory, and counts once for all replies
 			full = c.awaitMemory(n, shown)
 		} else {
 			full = c.x.peer.take(c.x.client, n)
@@ -140,23 +141,24 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 	return b, nil
 }
 
-// awaitMemory counts the bytes of a large reply, or of the data that it is made from. If there is
-// no room it waits, at most as long as a request may take and only while the client is connected.
-// While it waits, it holds no turn of the heavy limit and no memory except that of shown. A batch
-// that already holds replies is refused at once instead of waiting.
+// awaitMemory counts n bytes of a large reply, or of the data that the reply is made from. If
+// memory is full, it waits, at most as long as a request may take and only while the client is
+// connected. During the wait it holds no turn of the heavy limit and no memory except that of
+// shown. It does not wait for a batch that already holds replies. The result is the limit that is
+// full, or limits.Count.
 func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	if c.x.peer == nil || !c.x.until.IsZero() && c.x.peer.holds() {
 		return c.x.peer.take(c.x.client, n)
 	}
 	ctx, cancel := context.WithTimeout(c.x.ctx, c.opts.PollingTimeout)
 	defer cancel()
-	if !c.x.until.IsZero() { // as long as the batch
+	if !c.x.until.IsZero() { // at most until the batch's deadline
 		limited, cancel := context.WithDeadline(ctx, c.x.until)
 		defer cancel()
 		ctx = limited
 	}
 	stop := context.AfterFunc(c.ctx, func() {
-		if errors.Is(context.Cause(c.ctx), errGone) { // the wait's own deadline does not count: it has its answer
+		if errors.Is(context.Cause(c.ctx), errGone) { // the deadline of c.ctx was for the chain and does not end this wait
 			cancel()
 		}
 	})
@@ -165,7 +167,7 @@ func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	return c.limiter.awaitMemory(ctx, c.x.peer, c.x.client, n, shown)
 }
 
-// leaveTurn gives the turn of the heavy limit back.
+// leaveTurn gives the turn of the heavy limit back, if the call has one.
 func (c *call) leaveTurn() {
 	if c.leave != nil {
 		c.leave()
@@ -187,8 +189,8 @@ func (c *call) turn() error {
 	return nil
 }
 
-// settle counts the bytes that a reply has grown by without reserve. It returns the failure of the
-// limit if there is no room.
+// settle counts the bytes by which a reply has grown without reserve. It returns the failure of the
+// limit that is full.
 func (x *exchange) settle(b []byte) error {
 	if grown := len(b) - x.taken; grown > smallReply {
 		if full := x.peer.take(x.client, int64(grown)); full != limits.Count {
@@ -199,29 +201,29 @@ func (x *exchange) settle(b []byte) error {
 	return nil
 }
 
-// left is how many more bytes the reply may have.
+// left returns how many more bytes the reply may have.
 func (c *call) left(b []byte) int { return max(0, c.x.max-len(b)) }
 
-// mayRead waits until the client's share of work allows it to send more of a large body. Until then
-// the body is not read from the connection.
+// mayRead waits until the client's share of work allows more of a large body. During the wait the
+// body is not read from the connection.
 func (x *exchange) mayRead() error {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
 	return x.mayWork(ctx)
 }
 
-// bodies are buffers for request bodies.
+// bodies has buffers for request bodies.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
-// readStep is how much of a body is read at a time, in bytes.
+// readStep is the number of bytes of a body that are read at a time.
 const readStep = 256 << 10
 
-// errBodyLarge is the error of method body for a body that exceeds its limit. The other errors of
-// method body are failures by a limit, or errors of the connection.
+// errBodyLarge is the error of method body for a body that exceeds MaxBody. Other errors of method
+// body are failures of limits, or errors of the connection.
 var errBodyLarge = errors.New("length limit exceeded")
 
-// body reads the request's body, within what may be in memory. free must be called when the body is
-// no longer needed; it may be nil on an error.
+// body reads the request's body, within the limits of memory. The caller must call free when the
+// body is no longer needed. free may be nil if err is not.
 func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err error) {
 	if !ctx.Request.IsBodyStream() {
 		return ctx.PostBody(), func() {}, nil
@@ -229,7 +231,7 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 	return x.read(ctx.RequestBodyStream(), ctx.Request.Header.ContentLength())
 }
 
-// read reads a body from a stream of length bytes; a negative length is unknown.
+// read reads a body of length bytes from a stream; a negative length is unknown.
 func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(), err error) {
 	most := x.opts.MaxBody
 	if length > most {
@@ -246,9 +248,10 @@ func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(),
 		if len(b) == cap(b) {
 			n := max(1024, 4*cap(b))
 			if length >= 0 {
-				n = max(1024, min(n, length+1)) // one more, to see the end
+				n = max(1024, min(n, length+1)) // one more byte, to reach the end of the stream
 				if cap(b) >= smallReply {
-					// the client has sent so much already, so it does not just claim a length
+					// The client has already sent smallReply bytes, so the length in its header is
+					// credible.
 					n = min(length+1, 8*cap(b))
 				}
 			}

@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Fault is a failure that a method declares: on the wire a HANDLER_ERROR with this name.
+// Fault is a failure that a method declares. The error object of the reply is a HANDLER_ERROR with
+// this name.
 type Fault struct {
 	Name   string
-	Fields bool // a variant with fields has "info", even if it is {}; one without has none
+	Fields bool // whether the cause has "info", which may be {}
 	Status int  // HTTP status; 0: 200
 }
 
@@ -37,7 +38,7 @@ var (
 	RequestRouted        = &Fault{Name: "REQUEST_ROUTED", Fields: true}
 	UnknownTransaction   = &Fault{Name: "UNKNOWN_TRANSACTION", Fields: true}
 	Timeout              = &Fault{Name: "TIMEOUT_ERROR", Status: http.StatusRequestTimeout}
-	TxTimeout            = &Fault{Name: "TIMEOUT_ERROR", Fields: true, Status: http.StatusRequestTimeout} // of the tx family
+	TxTimeout            = &Fault{Name: "TIMEOUT_ERROR", Fields: true, Status: http.StatusRequestTimeout} // of the tx methods
 	NodeIsSyncing        = &Fault{Name: "NODE_IS_SYNCING"}
 	NoNewBlocks          = &Fault{Name: "NO_NEW_BLOCKS", Fields: true}
 	EpochOutOfBounds     = &Fault{Name: "EPOCH_OUT_OF_BOUNDS", Fields: true}
@@ -61,16 +62,16 @@ var (
 	TooFarAhead          = &Fault{Name: "TOO_FAR_AHEAD", Fields: true}
 )
 
-// failure is an occurrence of a fault. With a nil fault it is INTERNAL_ERROR with text as its
+// failure is an occurrence of a fault. If fault is nil, it is an INTERNAL_ERROR with text as its
 // message.
 type failure struct {
 	fault *Fault
 	info  []byte              // JSON object without braces; empty: {}
-	more  func([]byte) []byte // appends the rest of info; nil: there is none
+	more  func([]byte) []byte // appends the rest of info; nil: nothing to append
 	data  []byte              // JSON of the data member
 	text  string              // for logs
-	cause error               // of INTERNAL_ERROR; nil: unknown
-	// refusal is the HTTP status if the failure is a refusal by a limit; 0: it is another failure.
+	cause error               // of an INTERNAL_ERROR; nil: unknown
+	// refusal is the HTTP status if a limit rejected the request; 0: another failure.
 	refusal int
 }
 
@@ -81,30 +82,31 @@ func (f *failure) Error() string {
 	return f.fault.Name + ": " + f.text
 }
 
-// because makes a failure whose data is a text. info holds the members of its info object as JSON.
+// because makes a failure whose data is text. info has the members of its info object as JSON.
 func (f *Fault) because(text string, info []byte) error {
 	return &failure{fault: f, info: info, data: view.AppendString(nil, text), text: text}
 }
 
-// asCause makes a failure whose data repeats the cause, as some methods' does.
+// asCause makes a failure whose data repeats the cause, as that of some methods does.
 func (f *Fault) asCause(info []byte) error {
 	e := &failure{fault: f, info: info, text: string(info)}
 	e.data = e.appendCause(nil)
 	return e
 }
 
-// The two texts that precede an internal error, by family of methods (nearcore chain/jsonrpc/src).
+// The texts that precede an internal error. Which one depends on the method (nearcore
+// chain/jsonrpc/src).
 const (
 	reachedLimits = "The node reached its limits. Try again later. More details: "
 	internalError = "Internal error: "
 )
 
-// maxInternal bounds the text of an INTERNAL_ERROR, in bytes. It is larger than any panic message
-// of a contract.
+// maxInternal is the maximum length of the text of an INTERNAL_ERROR, in bytes. It is larger than
+// any panic message of a contract.
 const maxInternal = 64 << 10
 
-// internal makes an INTERNAL_ERROR. prefix is in data only. An error that is a failure already is
-// returned as it is.
+// internal makes an INTERNAL_ERROR from err. prefix is only in its data. If err is a failure
+// already, internal returns it unchanged.
 func internal(prefix string, err error) error {
 	var f *failure
 	if errors.As(err, &f) {
@@ -174,8 +176,8 @@ func lookup(err error) (*view.LookupError, bool) {
 	return e, ok
 }
 
-// missingBlock describes an unknown block as nearcore's database does: "BLOCK HEIGHT: 7", or kind
-// with the hash.
+// missingBlock describes an unknown block as nearcore's database does: "BLOCK HEIGHT: 7" for a
+// height, or kind followed by the hash.
 func missingBlock(e *view.LookupError, kind string) string {
 	if e.Kind == view.ErrUnknownHeight {
 		return "BLOCK HEIGHT: " + strconv.FormatUint(uint64(e.Height), 10)
@@ -188,8 +190,8 @@ const (
 	causeUnknown = " \n Cause: Unknown"
 )
 
-// blockFault turns an error about a block into the error that RPC methods such as block, chunk and
-// gas_price reply with; ok is false for other errors.
+// blockFault maps an error about a block to the fault of methods such as block, chunk and
+// gas_price. ok is false for other errors.
 func blockFault(err error, kind string) (fault error, ok bool) {
 	e, ok := lookup(err)
 	if !ok {
@@ -204,7 +206,7 @@ func blockFault(err error, kind string) (fault error, ok bool) {
 	return nil, false
 }
 
-// member appends a member of an info object; value is JSON.
+// member appends a member to an info object. value is JSON.
 func member(info []byte, name string, value []byte) []byte {
 	if len(info) > 0 {
 		info = append(info, ',')

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openFiles returns how many files this process may have open. The Go runtime has raised the soft
-// limit to the hard limit.
+// openFiles returns the maximum number of open files of this process. The Go runtime has raised the
+// soft limit to the hard limit.
 func openFiles() uint64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
@@ -17,8 +17,8 @@ func openFiles() uint64 {
 	return uint64(l.Cur)
 }
 
-// isClosed returns whether err means that the listener is closed. Other errors concern one
-// connection, or a temporary shortage.
+// isClosed returns whether err means that the listener is closed. Other errors concern a single
+// connection or a temporary shortage.
 func isClosed(err error) bool {
 	return errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSOCK)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// packers are reused: each has some hundred KiB of tables.
+// packers has gzip writers to be reused, because each has tables of some hundred KiB.
 var packers = sync.Pool{New: func() any {
 	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	return w
@@ -25,9 +25,9 @@ func (p *packed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pack compresses a reply if the client accepts that and it is worth it. It never waits: if the
-// heavy limit has no turn, the client has used its share of work, or there is no memory for both
-// forms, it returns the reply as it is.
+// pack compresses a reply if the client accepts gzip and the reply is large enough. It never waits.
+// It returns the reply unchanged if the heavy limit has no free turn, the client has used its share
+// of work, or there is no memory for both forms.
 func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	least := x.opts.Limits.GzipMin
 	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {
@@ -41,7 +41,7 @@ func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 		return b
 	}
 	defer leave()
-	room := len(b) / 4 // most JSON takes less
+	room := len(b) / 4 // initial capacity; most JSON compresses to less
 	if full := x.peer.take(x.client, int64(room)); full != limits.Count {
 		return b
 	}

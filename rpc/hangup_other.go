@@ -4,10 +4,10 @@ package rpc
 
 import "net"
 
-// hungUp is not supported on this system: a wait ends by its timeout.
+// hungUp is not supported on this system. A wait whose client has gone ends by its timeout.
 func hungUp(net.Conn) bool { return false }
 
-// wasReset is not supported on this system: writing the reply fails.
+// wasReset is not supported on this system. Writing the reply to a reset connection fails.
 func wasReset(net.Conn) bool { return false }
 
 func fdOf(net.Conn) int { return -1 }

@@ -4,8 +4,8 @@ package rpc
 
 import "syscall"
 
-// closed returns whether the peer has closed a socket. Data that was sent before and has not been
-// read hides it.
+// closed returns whether the peer has closed a socket. It returns false while the socket has unread
+// data.
 func closed(fd int) bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
@@ -18,7 +18,8 @@ func closed(fd int) bool {
 	return true
 }
 
-// broken returns whether the peer has reset a socket. Data that has not been read hides it.
+// broken returns whether the peer has reset a socket. It returns false while the socket has unread
+// data.
 func broken(fd int) bool {
 	var b [1]byte
 	_, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

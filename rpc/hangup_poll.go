@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// pollInterval is how often the connections of waiting requests are polled, and so how long a wait
-// may outlive its client.
+// pollInterval is the interval at which the connections of waiting requests are polled. A wait may
+// last that much longer than its client's connection.
 const pollInterval = 250 * time.Millisecond
 
-// maxFastPolled is how many waits are polled at pollInterval. With more waits the interval grows in
-// proportion, so that the cost stays the same.
+// maxFastPolled is the number of waits up to which all are polled at pollInterval. With more waits
+// the interval grows in proportion, so that the cost stays the same.
 const maxFastPolled = 8000
 
-// pollDelay is the time until the next poll with so many waits.
+// pollDelay returns the time until the next poll.
 func pollDelay(waiting int) time.Duration {
 	return pollInterval * time.Duration(max(waiting, maxFastPolled)) / maxFastPolled
 }
 
 // hangupPoller detects clients that hang up while their requests wait. One goroutine polls all
-// connections, thousands with one system call. Rejected: a timer and a system call for each wait,
-// which cost as much as all the other work that the node does for waits.
+// connections, pollsAtOnce with one system call. Rejected: a timer and a system call for each wait.
+// They cost as much as all the other work that the node does for waits.
 type hangupPoller struct {
 	mu      sync.Mutex
 	list    []*polledConn
 	running bool // the goroutine runs
 }
 
-// polledConn is one connection that is polled.
+// polledConn is a connection that hangupPoller polls.
 type polledConn struct {
 	conn net.Conn
-	// The number may be another connection's by now, so a positive poll is checked through conn.
+	// Another connection may have this number by now, so run checks a positive poll through conn.
 	fd       int
 	onHangup func()
-	index    int // in hangupPoller.list; -1: removed
+	index    int // index in hangupPoller.list; -1: removed
 }
 
-// add starts polling a connection. onHangup is called once if the client hangs up, or at once if
-// the connection is closed already.
+// add starts polling a connection. It calls gone once: when the client hangs up, or at once if the
+// connection is already closed.
 func (l *hangupPoller) add(conn net.Conn, gone func()) *polledConn {
 	x := &polledConn{conn: conn, fd: fdOf(conn), onHangup: gone, index: -1}
-	if x.fd < 0 { // no file descriptor, or closed by us
+	if x.fd < 0 { // no file descriptor, or closed by this server
 		if hungUp(conn) {
 			gone()
 		}
@@ -70,7 +70,7 @@ func (l *hangupPoller) remove(x *polledConn) {
 	l.list, x.index = l.list[:len(l.list)-1], -1
 }
 
-// run polls until no wait is left.
+// run polls until the list is empty.
 func (l *hangupPoller) run() {
 	var fds []int
 	var all []*polledConn

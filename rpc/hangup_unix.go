@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// rawOf returns the system's handle of a connection. It is nil if the connection is closed. is is
-// false if the connection has no file descriptor.
+// rawOf returns the system's handle of a connection; nil if the connection is closed. is is false
+// if the connection has no file descriptor.
 func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	if ours, ok := c.(*conn); ok {
 		c = ours.Conn
@@ -27,8 +27,8 @@ func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	return raw, true
 }
 
-// hungUp returns whether the peer has closed or reset a connection, without reading from it. It is
-// false for a connection without a file descriptor.
+// hungUp returns whether the peer has closed or reset a connection. It does not read from the
+// connection. It returns false for a connection without a file descriptor.
 func hungUp(c net.Conn) bool {
 	raw, is := rawOf(c)
 	if !is || raw == nil {
@@ -39,8 +39,8 @@ func hungUp(c net.Conn) bool {
 	return err != nil || gone
 }
 
-// wasReset returns whether the peer has reset a connection, so that no reply can be sent. It is false
-// for a connection without a file descriptor.
+// wasReset returns whether the peer has reset a connection, so that no reply can be sent. It
+// returns false for a connection without a file descriptor.
 func wasReset(c net.Conn) bool {
 	raw, _ := rawOf(c)
 	if raw == nil {
@@ -51,7 +51,7 @@ func wasReset(c net.Conn) bool {
 	return err != nil || gone
 }
 
-// fdOf returns a connection's file descriptor, -1 if it has none.
+// fdOf returns a connection's file descriptor; -1 if it has none.
 func fdOf(c net.Conn) (n int) {
 	n = -1
 	if raw, _ := rawOf(c); raw != nil {

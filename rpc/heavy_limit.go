@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// heavyLimiter runs heavy work (parsing large bodies, writing large replies, heavy methods) on half
-// of the cores; clients take turns (fair.Queue). Small requests bypass it, so the other half of the
-// cores is free for them. A turn covers computing only: its holder must not wait for its client,
-// for the chain or for memory.
+// heavyLimiter runs heavy work on half of the cores: parsing large bodies, writing large replies,
+// heavy methods. Clients take turns (fair.Queue). Small requests bypass it, so the other half of
+// the cores is free for them. A request holds its turn only while it computes: it must not wait for
+// its client, for the chain or for memory.
 type heavyLimiter struct {
 	mu    sync.Mutex
 	free  int
@@ -26,8 +26,8 @@ func (g *heavyLimiter) init(waiting uint64) {
 	g.queue.Limit = int(waiting)
 }
 
-// enter waits for a turn. done gives the turn back and charges the client for its time. The error
-// is errBusy if the queue is full, or the context's error if the context ends first. Safe for
+// enter waits for a turn. done gives the turn back and charges the client for its time. err is
+// errBusy if the queue is full, or the context's error if the context ends first. Safe for
 // concurrent use.
 func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(), err error) {
 	g.mu.Lock()
@@ -46,7 +46,7 @@ func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(),
 	case <-t.turn:
 		return g.leaver(who), nil
 	case <-ctx.Done():
-		go func() { // the queue cannot drop the ticket: take its turn and pass it on
+		go func() { // a ticket cannot be removed from the queue, so the goroutine takes its turn and passes it on
 			<-t.turn
 			g.leave()
 		}()
@@ -54,7 +54,7 @@ func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(),
 	}
 }
 
-// try is enter for optional work: ok is false if no turn is free at once.
+// try is enter for optional work. ok is false if no turn is free at once.
 func (g *heavyLimiter) try(who fair.Client) (done func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

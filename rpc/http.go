@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// endpoint answers GET and HEAD of a path. ok is false for HTTP 503 without a body.
+// endpoint returns the reply to GET and HEAD of a path. If ok is false, the reply is HTTP 503
+// without a body.
 type endpoint func(s *Server, b []byte) (body []byte, contentType string, ok bool)
 
 const (
@@ -20,8 +21,8 @@ const (
 	textType = "text/plain"
 )
 
-// endpoints are the paths for GET and HEAD that are not method calls. Their objects have the order
-// of nearcore's structs.
+// endpoints are the paths of GET and HEAD that are not calls of a method. The members of their
+// objects have the order of nearcore's structs.
 var endpoints = map[string]endpoint{
 	"/status": func(s *Server, b []byte) ([]byte, string, bool) {
 		s.metrics.status.Add(1)
@@ -45,17 +46,17 @@ var endpoints = map[string]endpoint{
 	"/metrics":   func(s *Server, b []byte) ([]byte, string, bool) { return s.AppendMetrics(b), textType, true },
 }
 
-// Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the
-// endpoints, any OPTIONS is a CORS preflight. It is exported for tests and for servers with their
-// own listeners.
+// Handle answers one HTTP request. POST / and POST /<method> are calls, GET and HEAD read the
+// endpoints, and any OPTIONS is a CORS preflight. Handle is exported for tests and for servers with
+// their own listeners.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	s.handle(ctx, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, ctx.Path()) })
 }
 
-// handle does what every request needs before its path is looked at.
+// handle makes the checks that all requests need, then calls serve.
 func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCtx)) {
 	defer func() {
-		if p := recover(); p != nil { // methods recover from their own panics; this is for everything else
+		if p := recover(); p != nil { // for panics outside of methods; methods recover from their own
 			s.metrics.panics.Add(1)
 			s.log.Errorf("panic in %s %s: %v", ctx.Method(), ctx.Path(), p)
 			ctx.ResetBody()
@@ -63,15 +64,15 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 		}
 	}()
 	if c, ok := ctx.Conn().(*conn); ok && !c.pace.request(c) {
-		ctx.SetConnectionClose() // it was reset: nothing can be answered
+		ctx.SetConnectionClose() // the client has reset the connection, so no reply can be sent
 		return
 	}
 	if !ctx.IsPost() && ctx.Request.Header.ContentLength() != 0 && ctx.Request.IsBodyStream() {
-		ctx.SetConnectionClose() // the unread body must not be taken for the next request
+		ctx.SetConnectionClose() // otherwise the unread body would be parsed as the next request
 	}
 	if ctx.Request.Header.ContentLength() < 0 && headerOf(ctx.Request.Header.RawHeaders(), "content-length") != nil {
-		// The request states two lengths. A proxy in front of this server may have used the other
-		// length, and would then take the rest of the body for another request.
+		// The request has two lengths. A proxy in front of this server may have used the other one.
+		// It would then take the rest of the body for another request.
 		ctx.SetConnectionClose()
 	}
 	if ctx.IsOptions() {
@@ -83,7 +84,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 	serve(ctx)
 }
 
-// serve answers a request for a path, from which it strips the API key and the world.
+// serve answers a request for a path. It first removes the API key and the world from the path.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
 	path, key := s.takeKey(path)
 	w, rest, found := s.worldOf(path)
@@ -148,7 +149,7 @@ func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	}
 }
 
-// allowed returns the Allow header of a path.
+// allowed returns the value of the Allow header for a path.
 func allowed(path string) string {
 	if strings.HasPrefix(path, documents0) {
 		return "GET,HEAD"
@@ -165,8 +166,8 @@ func allowed(path string) string {
 	return "GET,HEAD"
 }
 
-// call answers a call. A small reply is written into the response's own buffer, which later
-// responses reuse.
+// call answers a call of a method. A small reply is written into the response's own buffer, which
+// later responses reuse.
 func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	x := s.newExchange(ctx)
 	x.key = key
@@ -201,7 +202,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	ctx.SetStatusCode(status)
 }
 
-// unread answers a request whose body was not read to its end, and closes the connection.
+// unread answers a request whose body was not read to its end. It closes the connection.
 func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetConnectionClose()
 	var f *failure
@@ -229,13 +230,13 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	})
 }
 
-// probes are endpoints that monitoring polls and that cost next to nothing. They are answered at
-// once, without limits.
+// probes are the endpoints that monitoring polls. They cost next to nothing, so no limits apply to
+// them.
 var probes = map[string]bool{"/health": true, "/status": true}
 
-// serveGet answers a GET that is not a call, within the same limits as a call: rates, a turn of the
-// heavy limit, and bytes in flight. If shared is true, the bytes are not counted, because all
-// requests then send the same memory.
+// serveGet answers a GET that is not a call. The limits of a call apply: rates, a turn of the heavy
+// limit, and bytes in flight. If shared is set, the bytes are not counted, because all requests
+// send the same memory.
 func (s *Server) serveGet(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, answer func()) {
 	x := s.newExchange(ctx)
 	x.key = key
@@ -244,7 +245,7 @@ func (s *Server) serveGet(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, an
 		var leave func()
 		if leave, full = x.enter(); full == nil {
 			func() {
-				defer leave() // also after a panic
+				defer leave() // even after a panic
 				answer()
 			}()
 			if n := len(ctx.Response.Body()); n > smallReply && !shared {
@@ -273,7 +274,7 @@ func (s *Server) probe(ctx *fasthttp.RequestCtx, read endpoint) {
 	ctx.SetBody(b)
 }
 
-// cors sets the headers that allow browsers in (nearcore chain/jsonrpc/src/lib.rs:2907).
+// cors makes the CORS headers (nearcore chain/jsonrpc/src/lib.rs:2907).
 type cors struct {
 	any     bool
 	origins map[string]bool
@@ -288,7 +289,7 @@ func newCORS(origins []string) cors {
 	return c
 }
 
-// The headers of every reply, prepared once.
+// Names and values of headers, converted once.
 var (
 	varyName         = []byte("Vary")
 	varyValue        = []byte("origin, access-control-request-method, access-control-request-headers")
@@ -297,8 +298,8 @@ var (
 	star             = []byte("*")
 )
 
-// origin sets the headers that all replies have. It returns false for an origin that is not
-// allowed.
+// origin sets the CORS headers that all replies have. It returns false if the request's origin is
+// not allowed.
 func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Response.Header
 	h.SetCanonical(varyName, varyValue)
@@ -314,7 +315,8 @@ func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
 	return true
 }
 
-// allows returns the value of Access-Control-Allow-Origin for an origin.
+// allows returns the value of Access-Control-Allow-Origin for an origin, and false if the origin is
+// not allowed.
 func (c *cors) allows(origin []byte) ([]byte, bool) {
 	if c.any {
 		return star, true
@@ -322,7 +324,7 @@ func (c *cors) allows(origin []byte) ([]byte, bool) {
 	return origin, c.origins[string(origin)]
 }
 
-// set adds the headers of a reply.
+// set sets the CORS headers of a reply.
 func (c *cors) set(ctx *fasthttp.RequestCtx) {
 	if c.origin(ctx) && c.any {
 		ctx.Response.Header.SetCanonical(exposeHeaderName, star)

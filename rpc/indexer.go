@@ -9,8 +9,8 @@ import (
 )
 
 // The faults of EXPERIMENTAL_indexer_block (near-jsonrpc-primitives 0.38.0 src/types/indexer.rs).
-// UNSUPPORTED, which neard returns if it does not store outcomes or state changes, is not among
-// them: here both are always stored.
+// neard returns UNSUPPORTED if it does not store outcomes or state changes. This node always stores
+// both, so it never returns UNSUPPORTED.
 var (
 	DataUnavailable = &Fault{Name: "DATA_UNAVAILABLE", Fields: true}
 	IncompleteData  = &Fault{Name: "INCOMPLETE_DATA", Fields: true}
@@ -18,8 +18,8 @@ var (
 	IndexerBusy     = &Fault{Name: "BUSY"}
 )
 
-// maxIndexerBlock bounds a reply of EXPERIMENTAL_indexer_block, in bytes (nearcore 2.14
-// chain/jsonrpc/src/indexer.rs, MAX_MESSAGE_BYTES).
+// maxIndexerBlock is the maximum size of a reply of EXPERIMENTAL_indexer_block, in bytes (nearcore
+// 2.14 chain/jsonrpc/src/indexer.rs, MAX_MESSAGE_BYTES).
 const maxIndexerBlock = 32 << 20
 
 // indexerBlock is served if Options.IndexerRequests is not 0.
@@ -53,7 +53,7 @@ executed. It is available if rpc.enable_indexer_rpc is set.`,
 // indexerKey is the key of a reply in replySizes.
 type indexerKey primitives.Hash
 
-// parseIndexerBlock parses {"block_hash"} or [hash]. nearcore refuses other members.
+// parseIndexerBlock parses {"block_hash"} or [hash]. As in nearcore, other members are errors.
 func parseIndexerBlock(v val) (hash primitives.Hash, err error) {
 	const name = "block_hash"
 	unknown, found := "", false
@@ -65,7 +65,7 @@ func parseIndexerBlock(v val) (hash primitives.Hash, err error) {
 		}
 	}
 	refused := fmt.Errorf("unknown field `%s`, expected `%s`", clipText([]byte(unknown)), name)
-	if found && unknown < name { // serde reads the members in the order of their names
+	if found && unknown < name { // serde reads members in the order of their names
 		return hash, refused
 	}
 	err = readStruct(v, "RpcIndexerBlockRequest", field{name, false, into(&hash, readHash)})

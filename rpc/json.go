@@ -23,29 +23,29 @@ const (
 	kObject
 )
 
-// node is a JSON value. Members of an object are key nodes, linked by next, with the value as
-// child.
+// node is a JSON value. The members of an object are key nodes, linked by next. The child of a key
+// node is the member's value.
 type node struct {
-	start, end  uint32 // of its text; of strings without the quotes
-	child, next uint32 // indices of nodes; 0: none, since the root is never a child
-	count       uint32 // of items or members
+	start, end  uint32 // position of its text; without the quotes of a string
+	child, next uint32 // indices of nodes; 0: none, because the root is never a child
+	count       uint32 // number of items or members
 	kind        kind
-	escaped     bool // a string with escapes
+	escaped     bool // the string has escapes
 }
 
-// document is a parsed JSON text. It is reused: the next parse invalidates its values, which all
-// alias the text.
+// document is a parsed JSON text. All values alias the text. The next parse reuses the document and
+// invalidates its values.
 type document struct {
 	text  []byte
 	nodes []node
 	limit bounds
 
-	asks  bool     // record the names that get asks the root for
+	asks  bool     // record the names with which get is called on the root
 	asked []string // the recorded names, for unknownMember
 	root  uint32
 }
 
-// val is a value of a document; the zero val is null.
+// val is a value of a document. The zero val is null.
 type val struct {
 	doc *document
 	at  uint32
@@ -64,7 +64,7 @@ func (v val) kind() kind { return v.node().kind }
 
 func (v val) isNull() bool { return v.kind() == kNull }
 
-// raw returns the text of a value, of a string without quotes.
+// raw returns the text of a value, without the quotes of a string.
 func (v val) raw() []byte {
 	if v.doc == nil {
 		return []byte("null")
@@ -73,7 +73,7 @@ func (v val) raw() []byte {
 	return v.doc.text[n.start:n.end]
 }
 
-// str returns a string's value. It aliases the text unless there are escapes.
+// str returns the value of a string. It aliases the text if the string has no escapes.
 func (v val) str() []byte {
 	if v.node().escaped {
 		return unescape(v.raw(), math.MaxInt)
@@ -81,8 +81,9 @@ func (v val) str() []byte {
 	return v.raw()
 }
 
-// start returns a string's value if it has at most n bytes, else more than n bytes of its
-// beginning. That is enough to clip or refuse the string, at a cost that does not grow with it.
+// start returns the value of a string if it has at most n bytes, else a prefix of more than n
+// bytes. That is enough to cut off or reject the string, and its cost does not grow with the
+// string.
 func (v val) start(n int) []byte {
 	raw := v.raw()
 	if v.node().escaped {
@@ -94,7 +95,7 @@ func (v val) start(n int) []byte {
 // len returns the number of items or members.
 func (v val) len() int { return int(v.node().count) }
 
-// item returns the i-th item of an array, null past its end.
+// item returns the i-th item of an array; null after the last item.
 func (v val) item(i int) val {
 	at := v.node().child
 	for ; at != 0 && i > 0; i-- {
@@ -106,7 +107,7 @@ func (v val) item(i int) val {
 	return val{v.doc, at}
 }
 
-// each calls f for the items of an array until f returns false.
+// each calls f for each item of an array until f returns false.
 func (v val) each(f func(val) bool) {
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
 		if !f(val{v.doc, at}) {
@@ -115,7 +116,7 @@ func (v val) each(f func(val) bool) {
 	}
 }
 
-// get returns a member of an object: the last of duplicates, as serde_json's maps keep it.
+// get returns a member of an object. Of duplicates it returns the last, as serde_json's maps do.
 func (v val) get(name string) (out val, ok bool) {
 	if v.kind() != kObject {
 		return val{}, false
@@ -131,8 +132,8 @@ func (v val) get(name string) (out val, ok bool) {
 	return out, ok
 }
 
-// distinct counts the distinct keys of an object, up to 2: serde_json's maps keep one member of
-// each.
+// distinct returns the number of distinct keys of an object, but at most 2. serde_json's maps keep
+// one member of each key.
 func (v val) distinct() int {
 	if v.len() == 0 {
 		return 0
@@ -177,7 +178,7 @@ func (v val) uint64() (uint64, bool) {
 	return n, true
 }
 
-// isFloat returns whether serde_json would read a number as a float. That is so for every number
+// isFloat returns whether serde_json would read a number as a float. It does so for every number
 // that is not an integer in the range of i64 or u64.
 func (v val) isFloat() bool {
 	if _, ok := v.uint64(); ok {
@@ -191,7 +192,8 @@ func (v val) isFloat() bool {
 	return err != nil || string(raw) == "-0"
 }
 
-// unescape decodes the escapes of a valid JSON string, until it has more than n bytes.
+// unescape decodes the escapes of a valid JSON string. It stops when the result has more than n
+// bytes.
 func unescape(raw []byte, n int) []byte {
 	out := make([]byte, 0, min(len(raw), n))
 	for i := 0; i < len(raw) && len(out) <= n; {
@@ -207,7 +209,7 @@ func unescape(raw []byte, n int) []byte {
 	return out
 }
 
-// escape decodes the escape with which a text begins, and returns its length.
+// escape decodes the escape at the beginning of a text and returns its length.
 func escape(text []byte) (r rune, width int) {
 	switch c := text[1]; c {
 	case 'b':
@@ -222,11 +224,11 @@ func escape(text []byte) (r rune, width int) {
 		return '\t', 2
 	case 'u':
 		r := rune(hex4(text[2:]))
-		if utf16.IsSurrogate(r) { // the scanner has checked the other half
+		if utf16.IsSurrogate(r) { // the scanner has checked that the other half follows
 			return utf16.DecodeRune(r, rune(hex4(text[8:]))), 12
 		}
 		return r, 6
-	default: // a quote or a slash
+	default: // a quote, a backslash or a slash
 		return rune(c), 2
 	}
 }
@@ -253,8 +255,8 @@ func hex4(b []byte) int32 {
 	return v
 }
 
-// appendCompact appends a value as serde_json writes it after reading it: without blanks, keys of
-// objects sorted, floats in their shortest form.
+// appendCompact appends a value as serde_json writes it after having read it: without blanks, with
+// the keys of objects sorted, and with floats in their shortest form.
 func (v val) appendCompact(b []byte) []byte {
 	switch v.kind() {
 	case kNumber:
@@ -263,7 +265,7 @@ func (v val) appendCompact(b []byte) []byte {
 		}
 		return append(b, v.raw()...)
 	case kString:
-		if !v.node().escaped { // then it needs none in the output either
+		if !v.node().escaped { // such a string needs no escapes in the output either
 			return append(appendPieces(append(b, '"'), v.raw()), '"')
 		}
 		return appendJSONString(b, v.str())
@@ -292,8 +294,8 @@ func (v val) appendCompact(b []byte) []byte {
 	return append(b, v.raw()...)
 }
 
-// members returns the members of an object as serde_json's map has them: sorted by key, and of
-// duplicates only the last.
+// members returns the members of an object as serde_json's map has them: sorted by key, and only
+// the last of duplicates.
 func (v val) members() []pair {
 	out := make([]pair, 0, v.len())
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
@@ -317,8 +319,8 @@ type pair struct {
 	value val
 }
 
-// appendFloat appends a float as the ryu crate does: shortest digits, ".0" after integers, an
-// exponent below 1e-5 and from 1e16 on.
+// appendFloat appends a float as the ryu crate does: with the fewest digits, with ".0" after
+// integers, and with an exponent below 1e-5 and from 1e16 on.
 func appendFloat(b, raw []byte) []byte {
 	f, err := parseFloat(raw)
 	if err != nil {
@@ -364,8 +366,8 @@ func appendEscaped(b, text []byte) []byte {
 	return append(b, text[from:]...)
 }
 
-// normalizeEscapes rewrites the escapes of a valid JSON string as serde_json writes them, in place,
-// and returns the result. No escape gets longer.
+// normalizeEscapes rewrites, in place, the escapes of a valid JSON string as serde_json writes
+// them. It returns the result. No escape becomes longer.
 func normalizeEscapes(raw []byte) []byte {
 	out := raw[:0]
 	var one [utf8.UTFMax]byte

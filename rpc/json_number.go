@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// floatDigits is how many digits of a number are kept. At most 767 digits decide the rounding of a
-// float. shortNumber may add one digit, and with it the number still has no more than the 800
+// floatDigits is the number of digits of a number that shortNumber keeps. At most 767 digits decide
+// the rounding of a float. shortNumber may add one digit; the number then has at most the 800
 // digits that strconv handles exactly.
 const floatDigits = 799
 
-// parseFloat is strconv.ParseFloat for a valid JSON number that may be as long as a body. strconv
-// would run for tens of milliseconds without a preemption point, and stop-the-world phases would
-// wait for it.
+// parseFloat is strconv.ParseFloat for a valid JSON number, which may be as long as a body. strconv
+// alone would run for tens of milliseconds without a preemption point, and stop-the-world phases
+// would wait for it.
 func parseFloat(raw []byte) (float64, error) {
 	if len(raw) > floatDigits {
 		raw = shortNumber(raw)
@@ -22,7 +22,7 @@ func parseFloat(raw []byte) (float64, error) {
 }
 
 // shortNumber returns a shorter number that rounds to the same float. If any dropped digit is not
-// 0, it puts a 1 in place of them all (a sticky digit), so that ties are rounded as with all
+// 0, it puts a single 1 in their place (a sticky digit), so that ties are rounded as with all
 // digits.
 func shortNumber(raw []byte) []byte {
 	mantissa, exponent := raw, int64(0)
@@ -46,7 +46,7 @@ func shortNumber(raw []byte) []byte {
 		case digits < floatDigits:
 			out = append(out, c)
 			if digits++; !point {
-				continue // it counts
+				continue // a digit before the point leaves the exponent unchanged
 			}
 		default:
 			rest = rest || c != '0'
@@ -69,7 +69,7 @@ func shortNumber(raw []byte) []byte {
 	return strconv.AppendInt(append(out, 'e'), exponent, 10)
 }
 
-// indexE returns the index of a number's exponent mark, -1 if there is none.
+// indexE returns the index of a number's exponent mark; -1 if it has none.
 func indexE(raw []byte) int {
 	if at := bytes.IndexByte(raw, 'e'); at >= 0 {
 		return at
@@ -77,7 +77,7 @@ func indexE(raw []byte) int {
 	return bytes.IndexByte(raw, 'E')
 }
 
-// shortExponent parses an exponent. It saturates at 2^40, since no body has as many digits.
+// shortExponent parses an exponent. The result saturates at 2^40; no body has as many digits.
 func shortExponent(text []byte) int64 {
 	sign, n := int64(1), int64(0)
 	switch text[0] {

@@ -7,22 +7,23 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is serde_json's recursion limit: containers nested deeper are refused.
+// maxDepth is serde_json's recursion limit. Containers that are nested deeper are rejected.
 const maxDepth = 127
 
-// syntaxError is the refusal of a JSON text. Its words, its position and its path prefix are those
-// of serde_json and serde_path_to_error, as neard shows them to clients.
+// syntaxError is the error of an invalid JSON text. Its text, position and path are those of
+// serde_json and serde_path_to_error, which neard shows to clients.
 type syntaxError struct {
 	text string
-	at   int    // the offset that the position is computed from
-	path []byte // segments from the inside out, each before the one added earlier
-	over int    // the exceeded bound, overNodes or overItems; 0: the syntax is wrong
+	at   int    // offset from which the position is computed
+	path []byte // path segments, the outermost first
+	over int    // exceeded bound: overNodes or overItems; 0: invalid syntax
 }
 
-// maxPath bounds the path that a refusal shows, in bytes. Deeper segments are left out.
+// maxPath is the maximum length of the path in the error text, in bytes. Inner segments beyond it
+// are left out.
 const maxPath = 512
 
-// in puts a segment before the path.
+// in adds the next outer segment to the path.
 func (e *syntaxError) in(segment string) {
 	if len(e.path) > maxPath {
 		e.path = append(e.path[:maxPath-len(clipped)], clipped...)
@@ -56,21 +57,21 @@ type scanner struct {
 	depth int
 }
 
-// bounds are checked while a text is read. So a text that exceeds them costs no more than one that
-// does not. Zero is no bound.
+// bounds are checked while a text is read. So a text that exceeds them costs no more than a text
+// that does not. Zero means no bound.
 type bounds struct {
-	nodes int // values and keys together
-	items int // of an array that is the whole text
+	nodes int // maximum number of values and keys together
+	items int // maximum number of items of an array that is the whole text
 }
 
-// The bounds that a text may exceed.
+// The bounds that a text can exceed, for syntaxError.over.
 const (
 	overNodes = 1 + iota
 	overItems
 )
 
-// parse reads the first JSON value of text. What follows it is ignored, as in neard. The document
-// aliases text.
+// parse reads the first JSON value of text. It ignores the text after that value, as neard does.
+// The document aliases text.
 func (d *document) parse(text []byte) *syntaxError {
 	d.text, d.nodes = text, d.nodes[:0]
 	s := scanner{document: d}
@@ -78,18 +79,18 @@ func (d *document) parse(text []byte) *syntaxError {
 	return err
 }
 
-// tooMuch refuses the text for exceeding a bound.
+// tooMuch returns the error of a text that exceeds a bound.
 func (s *scanner) tooMuch(over int) *syntaxError { return &syntaxError{over: over, at: s.pos} }
 
 // fail reports an error at the current position, as serde_json's Deserializer::error does. peekFail
-// reports it one position further, as Deserializer::peek_error does: serde_json has then only
-// peeked at the character, and counts it.
+// reports it one position later, as Deserializer::peek_error does: there serde_json has peeked at
+// the next character and counts it.
 func (s *scanner) fail(text string) *syntaxError { return &syntaxError{text: text, at: s.pos} }
 func (s *scanner) peekFail(text string) *syntaxError {
 	return &syntaxError{text: text, at: min(s.pos+1, len(s.text))}
 }
 
-// space skips blanks and returns false at the end of the text.
+// space skips blanks. It returns false at the end of the text.
 func (s *scanner) space() bool {
 	if s.pos < len(s.text) && s.text[s.pos] > ' ' {
 		return true
@@ -111,8 +112,8 @@ func (s *scanner) blanks() bool {
 	return false
 }
 
-// How much is read before other goroutines may run, some 100 µs each: nodes, and bytes of one
-// value.
+// How much is read until other goroutines may run. yieldEvery is a number of nodes, yieldBytes a
+// number of bytes of one value. Each takes some 100 µs.
 const (
 	yieldEvery = 1 << 12
 	yieldBytes = 1 << 16
@@ -234,13 +235,13 @@ func (s *scanner) number() *syntaxError {
 	return nil
 }
 
-// string parses what follows an opening quote and returns its node.
+// string parses the part of a string after its opening quote and returns its node.
 func (s *scanner) string() (uint32, *syntaxError) {
 	start, escaped, high := s.pos, false, byte(0)
 	text := s.text[:min(len(s.text), start+yieldBytes)]
 	for {
 		i := s.pos
-		for i < len(text) { // the hot loop: most bytes stand for themselves
+		for i < len(text) { // the hot loop: most bytes are not special
 			c := text[i]
 			if c < 0x20 || c == '"' || c == '\\' {
 				break
@@ -274,7 +275,7 @@ func (s *scanner) string() (uint32, *syntaxError) {
 	}
 }
 
-// validUTF8 is utf8.Valid in pieces, with preemption points between them.
+// validUTF8 is utf8.Valid in pieces, with preemption points between the pieces.
 func validUTF8(text []byte) bool {
 	for len(text) > yieldBytes {
 		n := yieldBytes
@@ -290,7 +291,7 @@ func validUTF8(text []byte) bool {
 	return utf8.Valid(text)
 }
 
-// escape parses what follows a backslash.
+// escape parses the part of an escape after its backslash.
 func (s *scanner) escape() *syntaxError {
 	if s.pos >= len(s.text) {
 		return s.fail("EOF while parsing a string")
@@ -342,7 +343,7 @@ func (s *scanner) hex() (int32, *syntaxError) {
 	return v, nil
 }
 
-// container parses an object or array within the depth limit.
+// container parses an object or array. It fails beyond maxDepth.
 func (s *scanner) container(k kind, body func(at uint32) *syntaxError) (uint32, *syntaxError) {
 	if s.depth >= maxDepth {
 		return 0, s.peekFail("recursion limit exceeded")
@@ -393,7 +394,7 @@ func (s *scanner) array(at uint32) *syntaxError {
 	}
 }
 
-// link appends child to the children of at.
+// link appends child to the children of node at. last is the last child; 0: none.
 func (s *scanner) link(at, last, child uint32) uint32 {
 	if last == 0 {
 		s.nodes[at].child = child
@@ -445,7 +446,7 @@ func (s *scanner) object(at uint32) *syntaxError {
 	}
 }
 
-// member parses what follows a key.
+// member parses the part of a member after its key.
 func (s *scanner) member() (uint32, *syntaxError) {
 	if !s.space() {
 		return 0, s.peekFail("EOF while parsing an object")

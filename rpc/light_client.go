@@ -22,7 +22,7 @@ var lightClientProof = Method[view.OutcomeRef]{
 	},
 }
 
-// blockProofParams are the block to prove and the light client's head.
+// blockProofParams are the hash of the block to prove and the hash of the light client's head.
 type blockProofParams struct{ block, head primitives.Hash }
 
 var lightClientBlockProof = Method[blockProofParams]{
@@ -72,7 +72,7 @@ var nextLightClientBlock = Method[primitives.Hash]{
 	},
 }
 
-// proofFault maps an error to the faults of both proofs (nearcore
+// proofFault maps an error to the faults of the two proof methods (nearcore
 // chain/jsonrpc-primitives/src/types/light_client.rs).
 func proofFault(err error) error {
 	e, ok := lookup(err)
@@ -100,8 +100,8 @@ func proofFault(err error) error {
 	return internal(internalError, err)
 }
 
-// parseOutcomeRef parses {"type": "transaction" | "receipt", ...}: the head first, then the type
-// and its members.
+// parseOutcomeRef parses {"type": "transaction" | "receipt", ...}. It reads the head first, then
+// the type and its members.
 func parseOutcomeRef(v val) (ref view.OutcomeRef, err error) {
 	if err = needObject(v, "RpcLightClientExecutionProofRequest"); err != nil {
 		return ref, err

@@ -22,45 +22,45 @@ import (
 
 // The limits of the RPC.
 //
-// Problem: nearcore bounds only the size of a body. A client may be slow, may be many, or may send
-// short requests whose answers are long or expensive. No such client may use up the memory of the
-// node, or delay the requests of other clients.
+// Problem: nearcore bounds only the size of a body. Clients may be slow or many, or may send short
+// requests whose replies are long or expensive. No client may use up the memory of the node or delay
+// the requests of other clients.
 //
-// Invariants: bodies and replies together take at most max_bytes_in_flight, plus smallReply for
-// each connection. Memory is counted before it is allocated. Requests and replies of at most
-// smallReply bytes are never counted as work. A request holds a turn of the heavy limit only while
-// it computes. Limits by address refuse; turns only order.
+// Invariants: bodies and replies together take at most max_bytes_in_flight, plus smallReply for each
+// connection. Memory is counted before it is allocated. Requests and replies of at most smallReply
+// bytes never count as work. A request holds a turn of the heavy limit only while it computes. A
+// limit by address rejects requests; a turn only delays them.
 //
-// Outline, in the order in which a request meets the limits:
+// Outline, in the order in which the limits apply to a request:
 //
-//	limit                bounds                                  beyond it
-//	connLimiter.admit    connections, in all and by address      the idlest one is closed, or 503
-//	pacer                cores of connections without pauses     the read or request waits
+//	limit                bounds                                  if it is exceeded
+//	connLimiter.admit    connections, in all and by address      an idle one is closed, or 503
+//	pacer                cores for connections without pauses    the read or request waits
 //	exchange.read        size of a body and time to send it      413, or closed
 //	connLimiter.lacks    memory of bodies and replies, in all    slow transfers are closed, then
 //	                     and by address                          503
 //	exchange.mayWork     heavy work of an address                the body is not read
 //	heavyLimiter         cores that parse large bodies           waits for a turn
-//	document.parse       values of a body, requests of a batch   refused
+//	document.parse       values of a body, requests of a batch   error reply
 //	exchange.checkRates  requests a second, by address and key   429
 //	countSimulation      simulations and traces                  503
-//	parking              requests that wait for the chain        the latest wait of the client
-//	                                                             with most is refused
+//	parking              requests that wait for the chain        503 for the latest wait of the
+//	                                                             client with most waits
 //	wakeTurns            replies made at once after a block      waits for a turn
 //	call.reserve         size of a reply, memory of replies      413, or 503; after a wait for
-//	                                                             the chain the replyQueue
+//	                                                             the chain: waits in replyQueue
 //	heavyLimiter         cores that write or pack large replies  waits for a turn
 //	conn.Write           time to read a reply                    closed
 //
-// WebSockets are connections of the same listener. In place of the last row they have a queue with
-// bounds of its own (ws_outbox.go). The memory of a reply is given back when it has been sent.
+// WebSockets are connections of the same listener. In place of the last row they have a bounded
+// queue (ws_outbox.go). The memory of a reply is released when the reply has been sent.
 //
 // Rejected: one limit of requests a second. It slows down clients that send many small requests,
 // and does not stop one request that was made to be expensive.
 
-// connLimiter admits connections and accounts for what they hold. When max_connections are open, a
-// new connection evicts an idle one: of the address that has most connections, the one that has
-// been idle longest.
+// connLimiter admits connections and accounts for what they hold. If max_connections are open, a
+// new connection evicts an idle one: of the address with most connections, the one that has been
+// idle longest.
 type connLimiter struct {
 	limits  limits.Limits
 	live    atomic.Pointer[live]
@@ -73,15 +73,15 @@ type connLimiter struct {
 	conns   map[*conn]struct{}
 	clients map[netip.Addr]*client
 	nextID  uint64
-	most    int // most connections at a time, since there were last few
+	most    int // largest number of connections since their memory was last released
 
 	inFlight atomic.Int64 // bytes of bodies and replies
 	opened   atomic.Uint64
 	evicted  atomic.Uint64
 	refused  [limits.Count]atomic.Uint64
 	refusing atomic.Int64
-	failed   atomic.Uint64 // connections that the system failed to accept
-	loggedAt time.Time     // when that was last logged
+	failed   atomic.Uint64 // accepts that failed in the system
+	loggedAt time.Time     // when a failed accept was last logged
 	log      logrus.FieldLogger
 	stopping atomic.Bool
 	large    atomic.Int64 // bytes of large bodies and replies since memory was last released
@@ -89,11 +89,11 @@ type connLimiter struct {
 	sizes    replySizes
 	parking  parking
 	replies  replyQueue
-	tls      *tls.Config // nil: none
+	tls      *tls.Config // nil: no TLS
 }
 
-// The states of a connection: it is idle, it receives a request, or its request is being answered
-// and the reply sent.
+// The states of a connection: it is idle, it receives a request, or the reply to its request is
+// made and sent.
 const (
 	connWaits = int32(iota)
 	connServed
@@ -119,36 +119,36 @@ func newConnLimiter(o *Options, cors *cors) (*connLimiter, error) {
 	return d, nil
 }
 
-// conn is an admitted connection. Fields that are not atomic and have no lock named here belong to
-// its goroutine.
+// conn is an admitted connection. Fields that are neither atomic nor guarded by a lock named here
+// belong to the connection's goroutine.
 type conn struct {
 	net.Conn
 	limiter       *connLimiter
 	id            uint64
-	client        *client // of its address
+	client        *client // client of its address
 	proxy         bool
-	via           *client // the client of a proxy's request; nil: client itself
+	via           *client // client behind a proxy, during its request; nil: client itself
 	state         atomic.Int32
-	since         atomic.Int64 // when it became idle, by clock
+	since         atomic.Int64 // by clock: when the connection became idle
 	received      bool         // bytes have arrived since the last request
-	reused        bool         // it has had a request
+	reused        bool         // at least one request was served
 	deadlineSetAt time.Time    // when the write deadline was last set
-	gone          bool         // removed from connLimiter.conns; under limiter.mu
-	closed        func()       // called once on Close; nil: nothing to call; under limiter.mu
+	gone          bool         // removed from connLimiter.conns; guarded by limiter.mu
+	closed        func()       // called once by Close; nil: nothing to call; guarded by limiter.mu
 	pace          pace
 	cork          cork
 	*transfer
 
-	mu     sync.Mutex // concurrent requests of a batch share the fields below
-	held   int64      // bytes in flight
-	holder *client    // the client that is charged for held
+	mu     sync.Mutex // guards the fields below, which concurrent requests of a batch share
+	held   int64      // bytes in flight of this connection
+	holder *client    // client that is charged for held
 }
 
-// started is when the process began. Durations since it are monotonic, so a change of the wall
-// clock does not affect them.
+// started is when the process began. Durations since then are monotonic: a change of the wall clock
+// does not affect them.
 var started = time.Now()
 
-// clock returns the time since started in ns; it is never 0.
+// clock returns the time since started in ns. It is never 0.
 func clock() int64 { return int64(time.Since(started)) + 1 }
 
 // listener admits the connections of another listener.
@@ -157,8 +157,8 @@ type listener struct {
 	limiter *connLimiter
 }
 
-// Accept returns the next admitted connection. It fails only once the listener is closed. Other
-// errors, such as too many open files or a connection reset before it was accepted, are retried.
+// Accept returns the next admitted connection. It fails only if the listener is closed. After other
+// errors, such as too many open files, it tries again.
 func (l *listener) Accept() (net.Conn, error) {
 	for pause := time.Duration(0); ; {
 		l.limiter.pacer.accept()
@@ -181,15 +181,15 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// maxPause bounds the pause after a failed accept.
+// maxPause is the longest pause after a failed accept.
 const maxPause = 100 * time.Millisecond
 
-// onAcceptError closes an idle connection when the system could not open another one, and logs that
-// once a minute.
+// onAcceptError closes an idle connection if the system failed to open another one. It logs the
+// error at most once a minute.
 func (d *connLimiter) onAcceptError(err error) {
 	d.failed.Add(1)
 	d.mu.Lock()
-	d.evict(time.Second) // a newer one may be about to send its request
+	d.evict(time.Second) // connections that became idle later may be about to send a request
 	say := time.Since(d.loggedAt) > time.Minute
 	if say {
 		d.loggedAt = time.Now()
@@ -200,14 +200,14 @@ func (d *connLimiter) onAcceptError(err error) {
 	}
 }
 
-// reservedFiles is how many of the process's files connections may not use. They are for the store,
-// the compilers, the second listener and connections that are being refused.
+// reservedFiles is the number of the process's files that connections must not use. The store, the
+// compiler processes, the second listener and rejected connections need them.
 const reservedFiles = 512
 
-// maxConns returns how many connections fit beside the node's own files.
+// maxConns returns the number of connections for which files are left.
 func maxConns(files uint64) uint64 { return max(1, files-min(reservedFiles, files/2)) }
 
-// admit returns the admitted connection. If all places are taken, it sends a refusal and returns
+// admit returns the admitted connection. If no place is free, it sends an error reply and returns
 // nil.
 func (d *connLimiter) admit(c net.Conn) *conn {
 	addr := clientAddr(c.RemoteAddr())
@@ -239,8 +239,8 @@ func (d *connLimiter) admit(c net.Conn) *conn {
 	return in
 }
 
-// evict closes the connection that gives way to a new one. It returns false if no connection has
-// been idle for at least the given time. The caller holds mu.
+// evict closes the idle connection that a new one replaces. It returns false if no connection has
+// been idle for at least idle. The caller holds mu.
 func (d *connLimiter) evict(idle time.Duration) bool {
 	var out *conn
 	latest := clock() - int64(idle)
@@ -262,7 +262,7 @@ func (d *connLimiter) evict(idle time.Duration) bool {
 	return true
 }
 
-// remove removes a connection from the table. The caller holds mu.
+// remove removes a connection from conns. The caller holds mu.
 func (d *connLimiter) remove(c *conn) {
 	if c.gone {
 		return
@@ -280,7 +280,7 @@ func (d *connLimiter) remove(c *conn) {
 
 // Close closes the connection and releases what it holds.
 func (c *conn) Close() error {
-	if !c.limiter.stopping.Load() { // then fasthttp closes connections that others serve
+	if !c.limiter.stopping.Load() { // fasthttp then closes connections that other goroutines serve
 		c.pace.end(c)
 	}
 	c.drop()
@@ -302,8 +302,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// hangUp closes a connection without a TLS close message, which would wait for a client that does
-// not read. So it may be called under a lock.
+// hangUp closes a connection without TLS's close message, so it does not wait for a client that
+// does not read. It may be called under a lock.
 func hangUp(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -311,7 +311,7 @@ func hangUp(c net.Conn) {
 	_ = c.Close()
 }
 
-// leaveProxied releases the client on whose behalf a proxy sent the request.
+// leaveProxied releases the client behind the proxy that sent the request.
 func (c *conn) leaveProxied() {
 	if c.via != nil {
 		c.limiter.mu.Lock()
@@ -331,10 +331,10 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 
 var errNoSystem = fmt.Errorf("rpc: the connection has no system socket")
 
-// writeStep is how long a write deadline is reused: setting one costs a tenth of a reply.
+// writeStep is how long a write deadline is kept. Setting one takes a tenth of the time of a reply.
 const writeStep = time.Second
 
-// Write sends b. It fails if the client does not read it within write_timeout.
+// Write sends b. It fails if the client does not read b within write_timeout.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.cork.more || c.cork.waits != nil {
 		return c.cork.write(b, c.write)
@@ -367,12 +367,12 @@ func (c *conn) write(b []byte) (int, error) {
 	}
 }
 
-// writeChunk is how many bytes are sent in one call. Progress of a slow client is noticed only
-// between calls, so smaller chunks let it be noticed earlier.
+// writeChunk is the number of bytes that one system call sends. The progress of a slow client is
+// visible only between calls, so smaller chunks show it earlier.
 const writeChunk = 256 << 10
 
-// Read counts connections that end by a timeout, and passes the pacer: a client that sends without
-// waiting for replies is read at its pace.
+// Read reads from the connection and counts timeouts. It passes the pacer: a client that sends
+// without waiting for its replies is read more slowly.
 func (c *conn) Read(b []byte) (int, error) {
 	start := c.pace.before(c)
 	n, err := c.Conn.Read(b)
@@ -387,7 +387,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline is called by fasthttp. During shutdown every read times out at once.
+// SetReadDeadline is called by fasthttp. During shutdown it makes every read time out at once.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.limiter.stopping.Load() {
 		t = time.Now()
@@ -400,10 +400,10 @@ func timedOut(err error) bool {
 	return ok && t.Timeout()
 }
 
-// take counts bytes that a connection is about to hold until its reply has been sent. full is the
-// limit that has no room, or limits.Count if there was room. If memory is short, take first closes
-// slow transfers. Up to smallReply bytes always fit, because the number of connections bounds their
-// sum. c may be nil.
+// take counts n bytes that a connection will hold until its reply has been sent. full is the limit
+// that has no space, or limits.Count if the bytes were counted. If memory is short, take first
+// closes slow transfers. Up to smallReply bytes always succeed, because the number of connections
+// bounds their sum. c may be nil.
 func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
 		return limits.Count
@@ -419,7 +419,7 @@ func (c *conn) take(of *client, n int64) (full limits.ID) {
 	return limits.Count
 }
 
-// lacks returns the limit that has no room now for n more bytes, limits.Count if there is room.
+// lacks returns the limit that has no space for n more bytes; limits.Count if there is space.
 func (d *connLimiter) lacks(of *client, n int64) limits.ID {
 	if n <= smallReply {
 		return limits.Count
@@ -434,12 +434,12 @@ func (d *connLimiter) lacks(of *client, n int64) limits.ID {
 	return limits.Count
 }
 
-// full returns whether there is no room for anything large.
+// full returns whether there is no memory for anything large.
 func (d *connLimiter) full() bool {
 	return d.inFlight.Load()+smallReply >= int64(min(d.limits.InFlight, 1<<62))
 }
 
-// book counts bytes without a check.
+// book counts n bytes without checking a limit.
 func (c *conn) book(of *client, n int64) {
 	d := c.limiter
 	if n > smallReply {
@@ -463,10 +463,11 @@ func (c *conn) holds() bool {
 	return c.held > 0
 }
 
-// smallReply is the size up to which a body or a reply is not limited by memory, in bytes.
+// smallReply is the size in bytes up to which the limits of memory do not apply to a body or a
+// reply.
 const smallReply = 64 << 10
 
-// drop gives back all bytes that the connection holds.
+// drop releases all bytes that the connection holds.
 func (c *conn) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -487,16 +488,17 @@ func (c *conn) give() {
 	c.holder = nil
 }
 
-// Memory of large requests is released to the system once there are none. The collector alone would
-// keep it until the heap has grown again, which takes minutes on a quiet node.
+// Memory of large requests is released to the system when there are no more such requests. The
+// garbage collector alone would keep it until the heap has grown again, which takes minutes on a
+// quiet node.
 const (
-	idleBytes    = 1 << 20         // so few bytes in flight count as none
-	releaseDelay = 5 * time.Second // how long there must be none
-	largeBytes   = 64 << 20        // bytes of large bodies and replies that are worth a release
-	manyConns    = 1000            // as are so many connections, once they have gone: each had buffers and a stack
+	idleBytes    = 1 << 20         // at most so many bytes in flight count as none
+	releaseDelay = 5 * time.Second // time without bytes in flight until the release
+	largeBytes   = 64 << 20        // bytes of large bodies and replies for which a release is worthwhile
+	manyConns    = 1000            // so many closed connections are worth it too: each had buffers and a stack
 )
 
-// releaseMemory schedules a release to the system if there has been enough to release.
+// releaseMemory schedules a release to the system, if one is worthwhile.
 func (d *connLimiter) releaseMemory() {
 	if d.large.Load() < largeBytes || !d.tidying.CompareAndSwap(false, true) {
 		return
@@ -523,11 +525,11 @@ func (d *connLimiter) follow(nc net.Conn, state fasthttp.ConnState) {
 	c.state.Store(connWaits)
 }
 
-// maxRefusing bounds the connections that are sent a refusal at a time. Beyond it they are just
-// closed.
+// maxRefusing is the maximum number of connections that get an error reply at a time. Further
+// connections are closed without a reply.
 const maxRefusing = 64
 
-// refuseConn tells a client why its connection is refused.
+// refuseConn sends an error reply to a connection that is not admitted, and closes it.
 func (d *connLimiter) refuseConn(c net.Conn, why limits.ID) {
 	d.refused[why].Add(1)
 	if d.refusing.Add(1) > maxRefusing {
@@ -538,8 +540,7 @@ func (d *connLimiter) refuseConn(c net.Conn, why limits.ID) {
 	go func() {
 		defer d.refusing.Add(-1)
 		defer c.Close()
-		// What was sent has to be read first: closing a connection with unread data discards the
-		// reply.
+		// The request must be read first: closing a connection with unread data discards the reply.
 		_ = c.SetDeadline(time.Now().Add(time.Second))
 		head := make([]byte, 4<<10)
 		n, _ := c.Read(head)
@@ -554,7 +555,7 @@ func (d *connLimiter) refuseConn(c net.Conn, why limits.ID) {
 	}()
 }
 
-// refusal is the HTTP reply to a connection that is not admitted.
+// refusal returns the HTTP reply to a connection that is not admitted.
 func (d *connLimiter) refusal(head []byte, why limits.ID) []byte {
 	f := busy(why)
 	body := append(f.appendError([]byte(`{"jsonrpc":"2.0","error":`)), `,"id":null}`...)
@@ -567,7 +568,7 @@ func (d *connLimiter) refusal(head []byte, why limits.ID) []byte {
 	return append(out, body...)
 }
 
-// headerOf finds a header in the beginning of a request, nil if it is not there.
+// headerOf returns the value of a header in the beginning of a request; nil if it is not there.
 func headerOf(head []byte, name string) []byte {
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		key, value, ok := bytes.Cut(line, []byte(":"))
@@ -578,14 +579,14 @@ func headerOf(head []byte, name string) []byte {
 	return nil
 }
 
-// busy is the refusal by a limit that may have room later.
+// busy returns the failure of a limit that may have space later.
 func busy(why limits.ID) *failure {
 	f := internal(reachedLimits, fmt.Errorf("%w: troupe.rpc.%s", errBusy, limits.Table[why].Key)).(*failure)
 	f.refusal = http.StatusServiceUnavailable
 	return f
 }
 
-// tooLarge is the refusal of a reply that exceeds max_reply_bytes.
+// tooLarge returns the failure of a reply that exceeds max_reply_bytes.
 func (d *connLimiter) tooLarge() *failure {
 	d.refused[limits.MaxReply].Add(1)
 	f := internal(reachedLimits, fmt.Errorf("the reply would have more than %d bytes (troupe.rpc.max_reply_bytes)", d.limits.Reply)).(*failure)
@@ -593,8 +594,8 @@ func (d *connLimiter) tooLarge() *failure {
 	return f
 }
 
-// stop makes clients unable to delay shutdown: requests that have not arrived are dropped, and
-// replies that are not read within grace are cut off.
+// stop prevents clients from delaying the shutdown. It drops requests that have not arrived
+// completely, and cuts off replies that are not read within grace.
 func (d *connLimiter) stop(grace time.Duration) {
 	d.stopping.Store(true)
 	d.pacer.stop()

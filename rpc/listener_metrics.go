@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// fill returns how much of each limit is used now. For a limit by address it is the use of the
-// address that uses most. known is false for limits of a single request.
+// fill returns the current use of each limit. For a limit by address, it is the use of the address
+// with the highest use. known is false for limits of a single request.
 func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	d := s.limiter
 	d.mu.Lock()
@@ -38,7 +38,8 @@ func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	return fill, known
 }
 
-// appendLimits appends each limit with its use and its refusals.
+// appendLimits appends, for each limit, its value, its use and the number of requests that it
+// rejected.
 func (s *Server) appendLimits(b []byte) []byte {
 	fill, known := s.fill()
 	b = appendHead(b, "troupe_rpc_limit", "gauge", "Limits of the RPC: numbers, bytes, seconds")

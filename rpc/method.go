@@ -12,35 +12,37 @@ import (
 // Method declares one method. Its routes, metrics and table-driven tests follow from it.
 type Method[P any] struct {
 	Name, Doc string
-	Aliases   []string // older spellings, EXPERIMENTAL_...
-	Faults    []*Fault // all that it may return; any other failure is INTERNAL_ERROR
-	// Waits marks methods that may wait for the chain. They count against max_parked_requests.
+	Aliases   []string // older names, mostly EXPERIMENTAL_...
+	Faults    []*Fault // all faults that the method may return; any other error is INTERNAL_ERROR
+	// Waits marks methods that may wait for the chain. Their calls count against
+	// max_parked_requests.
 	Waits bool
 	// SpecStatus marks the method whose replies are always HTTP 200 under rpc.http_status "spec".
 	SpecStatus bool
-	// Heavy marks methods whose cost grows with the size of blocks. They take turns of the heavy
-	// limit.
+	// Heavy marks methods whose cost grows with the size of blocks. Their calls take turns of the
+	// heavy limit.
 	Heavy bool
-	// Simulates marks methods that execute transactions. They count against max_simulations.
+	// Simulates marks methods that execute transactions. Their calls count against max_simulations.
 	Simulates bool
-	// Sandbox marks methods that control a sandbox chain. troupe.rpc.sandbox switches them off.
+	// Sandbox marks methods that control a sandbox. They are switched off if troupe.rpc.sandbox is
+	// false.
 	Sandbox bool
 	// Own marks methods that nearcore does not have. Unknown members of their parameters are
-	// refused; for nearcore's methods they are ignored, as in nearcore.
+	// errors. For nearcore's methods, unknown members are ignored, as in nearcore.
 	Own bool
-	// Ignores names members that are accepted and not read.
+	// Ignores has the names of members that are accepted but not read.
 	Ignores []string
-	// Patience is how long a wait may last, 0: PollingTimeout.
+	// Patience is the longest wait of the method; 0: PollingTimeout.
 	Patience time.Duration
-	// Submits marks methods that submit a signed transaction and wait for it. In a batch, the calls
-	// of such methods for one signer run in order.
+	// Submits marks methods that submit a signed transaction and wait for it. In a batch, their
+	// calls for one signer and key run in order.
 	Submits bool
 	// Parse reads the parameters.
 	Parse func(val) (P, error)
 	// Handle appends the result's JSON to b.
 	Handle func(c *call, b []byte, p *P) ([]byte, error)
-	// Label returns the method's name in metrics, which must be one of Labels. nil: the name does
-	// not depend on the parameters.
+	// Label returns the name of a call in metrics, which must be one of Labels. nil: the name is
+	// that of the method.
 	Label  func(p *P) string
 	Labels []string
 }
@@ -48,13 +50,13 @@ type Method[P any] struct {
 // call is the context of one run of a handler.
 type call struct {
 	*Server
-	ctx   context.Context // ends with the wait or the server
-	conn  net.Conn        // of the request; nil: none
+	ctx   context.Context // ends with the wait or with the server
+	conn  net.Conn        // connection of the request; nil: none
 	x     *exchange
-	leave func() // gives back the turn of the heavy limit; nil: it has none
+	leave func() // gives back the turn of the heavy limit; nil: no turn is held
 
-	key      any   // what is asked for, as a key of replySizes; nil: the reply is small
-	borrowed int64 // bytes counted for the data that the reply is made of
+	key      any   // key of the request in replySizes; nil: the reply is small
+	borrowed int64 // bytes counted for the data that the reply is made from
 }
 
 // route is a Method without its type parameter.
@@ -69,14 +71,15 @@ type route struct {
 	submits    bool
 	sandbox    bool
 	patience   time.Duration
-	labels     []string // of metrics; empty: the name under which it was called
+	labels     []string // names in metrics; empty: the name under which the method was called
 	own        bool
 	parse      func(params val) error
-	// run appends the result. label is what Label returned, "" before the parameters are read.
+	// run appends the result. label is the result of Label; empty if the parameters could not be
+	// read.
 	run func(c *call, b []byte, params val) (out []byte, label string, err error)
 }
 
-// route erases the type of the parameters.
+// route returns the method without its type parameter.
 func (m Method[P]) route() route {
 	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus,
 		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, sandbox: m.Sandbox, own: m.Own, patience: m.Patience, labels: m.Labels}
@@ -103,18 +106,18 @@ func (m Method[P]) route() route {
 	return r
 }
 
-// read parses the parameters. For a method of our own it refuses members that Parse has not asked
-// for.
+// read parses the parameters. For a method of our own, it returns an error if a member was not
+// requested by Parse.
 func (m *Method[P]) read(params val) (p P, err error) {
 	if !m.Own || params.kind() != kObject {
 		return m.Parse(params)
 	}
-	d := *params.doc // concurrent requests of a batch share the document
+	d := *params.doc // a copy, because concurrent requests of a batch share the document
 	d.asks, d.root = true, params.at
 	params.doc = &d
 	p, err = m.Parse(params)
 	var missing missingField
-	if err == nil || errors.As(err, &missing) { // a missing member may be a misspelt one
+	if err == nil || errors.As(err, &missing) { // if a member is missing, a misspelt one may be present
 		if unknown := unknownMember(params, slices.Concat(d.asked, m.Ignores)); unknown != nil {
 			return p, unknown
 		}
@@ -122,7 +125,7 @@ func (m *Method[P]) read(params val) (p P, err error) {
 	return p, err
 }
 
-// declared turns errors that the method does not declare into INTERNAL_ERROR.
+// declared converts errors that the method does not declare into INTERNAL_ERROR.
 func (r *route) declared(err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -134,12 +137,13 @@ func (r *route) declared(err error) error {
 	return f
 }
 
-// noParams are the parameters of methods that take none. Whatever is sent is ignored.
+// noParams are the parameters of methods that take none. Parameters in the request are ignored.
 type noParams struct{}
 
 func parseNone(val) (noParams, error) { return noParams{}, nil }
 
-// parseNothing is parseNone for methods of our own: anything that is not empty is refused.
+// parseNothing is parseNone for methods of our own. It returns an error for parameters that are not
+// empty.
 func parseNothing(v val) (p struct{}, err error) {
 	switch k := v.kind(); {
 	case k == kArray && v.len() > 0:
@@ -150,7 +154,7 @@ func parseNothing(v val) (p struct{}, err error) {
 	return p, nil
 }
 
-// parseFailure is a refusal of parameters or of the envelope: PARSE_ERROR.
+// parseFailure is the error of invalid parameters or an invalid envelope: PARSE_ERROR.
 type parseFailure struct{ text string }
 
 func (e *parseFailure) Error() string { return e.text }

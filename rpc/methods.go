@@ -1,6 +1,6 @@
 package rpc
 
-// methods is the whole API of this server, in the order of its documentation.
+// methods are all methods of this server, in the order of the documentation.
 var methods = []route{
 	block.route(), chunk.route(), congestionLevel.route(), gasPrice.route(),
 	query.route(), viewAccount.route(), viewCode.route(), viewState.route(), viewAccessKey.route(), viewAccessKeyList.route(),
@@ -19,7 +19,7 @@ var methods = []route{
 	sandboxSetBalance.route(), sandboxSetCode.route(), sandboxSetKey.route(), sandboxSetStorage.route(), sandboxDeal.route(), sandboxImpersonate.route(), sandboxFork.route(),
 }
 
-// byName finds a route by name or alias.
+// byName has the routes by name and alias.
 var byName = func() map[string]*route {
 	m := map[string]*route{}
 	for i := range methods {

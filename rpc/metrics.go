@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Metrics of the RPC, by nearcore's names (chain/jsonrpc/src/metrics.rs). A series is absent until
-// its first event, as there.
+// Metrics of the RPC, under nearcore's names (chain/jsonrpc/src/metrics.rs). As in nearcore, a
+// series is absent until its first event.
 const (
-	timeBuckets = 16 // 1 ms doubled
+	timeBuckets = 16 // bounds from 1 ms on, each twice the previous one
 )
 
 // The methods of near_rpc_wait_until_count, by index.
@@ -26,30 +26,30 @@ const (
 
 var waitNames = [...]string{waitTx: "tx", waitTxStatus: "tx_status", waitExperimentalTxStatus: "EXPERIMENTAL_tx_status", waitSendTx: "send_tx"}
 
-// errorCodes are the JSON-RPC codes that are counted.
+// errorCodes are the JSON-RPC error codes that have a counter.
 var errorCodes = [...]int{-32000, -32601, -32700}
 
 // series are the counters of one method.
 type series struct {
 	calls   atomic.Uint64
 	errors  [len(errorCodes)]atomic.Uint64
-	buckets [timeBuckets + 1]atomic.Uint64 // of calls, not cumulative; the last one is the rest
-	nanos   atomic.Uint64                  // spent in calls
+	buckets [timeBuckets + 1]atomic.Uint64 // calls by duration; the last one counts those above all bounds
+	nanos   atomic.Uint64                  // total duration of calls
 }
 
 type metrics struct {
-	methods  map[string]*series // by label; immutable once made
-	unknown  series             // methods that do not exist
+	methods  map[string]*series // by label; must not change once made
+	unknown  series             // calls of methods that do not exist
 	timeouts atomic.Uint64
 	waits    [len(waitNames)][len(view.LevelNames)]atomic.Uint64
-	status   atomic.Uint64 // GET /status
-	scrapes  atomic.Uint64 // GET /metrics
-	waiting  atomic.Int64  // requests that wait now
-	refused  atomic.Uint64 // requests refused because too many wait
-	gone     atomic.Uint64 // waits that ended because the client hung up
-	// simulating counts simulations and traces that run or wait now.
+	status   atomic.Uint64 // number of GET /status
+	scrapes  atomic.Uint64 // number of GET /metrics
+	waiting  atomic.Int64  // number of requests that wait now
+	refused  atomic.Uint64 // number of requests rejected because too many wait
+	gone     atomic.Uint64 // number of waits that ended because the client hung up
+	// simulating is the number of simulations and traces that run or wait now.
 	simulating atomic.Int64
-	indexing   atomic.Int64 // calls of EXPERIMENTAL_indexer_block that run now
+	indexing   atomic.Int64 // number of calls of EXPERIMENTAL_indexer_block that run now
 	panics     atomic.Uint64
 }
 
@@ -70,7 +70,7 @@ func newMetrics() *metrics {
 
 func (m *metrics) wait(which int, level view.ExecutionLevel) { m.waits[which][level].Add(1) }
 
-// observe counts a call of a method; code 0 is success.
+// observe counts a call of a method. code is its JSON-RPC error code; 0: success.
 func (m *metrics) observe(label string, took time.Duration, code int) {
 	s := m.methods[label]
 	if s == nil {
@@ -94,7 +94,7 @@ func appendHead(b []byte, name, kind, help string) []byte {
 	return fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// counter appends a counter without labels unless it is 0.
+// counter appends a counter without labels. It appends nothing if v is 0.
 func counter(b []byte, name, help string, v uint64) []byte {
 	if v == 0 {
 		return b

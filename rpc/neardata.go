@@ -14,16 +14,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// The layout of neardata (github.com/fastnear/neardata-server): one document per height, fetched by
-// GET under /v0/. A request for a height that is about to be produced waits for it, so that an
+// The layout of neardata (github.com/fastnear/neardata-server): one document per height, read by
+// GET under /v0/. A request for a height that will soon be produced waits for it, so that an
 // indexer can walk from one height to the next. Each GET is a call of troupe_block_document, so all
 // limits of calls apply.
 
 const (
 	documents0 = "/v0/"
-	// farAhead is how many heights above the last block a request may wait for, as in neardata.
+	// farAhead is the maximum number of heights above the last block for which a request may wait,
+	// as in neardata.
 	farAhead = 10
-	// highest is the greatest height that neardata accepts.
+	// highest is the largest height that neardata accepts.
 	highest = 1_000_000_000_000_000
 )
 
@@ -77,7 +78,7 @@ For a height up to 10 above the head, the request waits for the block. The same 
 	},
 }
 
-// expired is an ended context, for requests that must not wait.
+// expired is a context that has ended, for requests that must not wait.
 var expired = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -126,21 +127,21 @@ func parseDocument(v val) (q documentQuery, err error) {
 	return q, nil
 }
 
-// The names of finalities and of parts. The first of each list is the default. The parts are
-// indexed by view.DocumentKind.
+// The names of finalities and of parts. The first of each list is the default. view.DocumentKind is
+// the index into documentParts.
 var (
 	documentFinalities = []string{"final", "optimistic"}
 	documentParts      = []string{"block", "headers", "chunk", "shard", "code"}
 )
 
-// document answers GET and HEAD below /v0/. path is without the API key.
+// document answers GET and HEAD below /v0/. path does not contain the API key.
 func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	if s.opts.RequireAPIKey && key == nil {
 		s.unauthorized(ctx)
 		return
 	}
 	call, ok := documentCall(path[len(documents0):])
-	if !ok || call.height > highest || s.beforeGenesis(call.height) { // nothing is called, but the request counts
+	if !ok || call.height > highest || s.beforeGenesis(call.height) { // no method is called, but the rates count the request
 		s.serveGet(ctx, key, false, func() { s.noDocument(ctx, path, ok, call.height) })
 		return
 	}
@@ -157,7 +158,7 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	}
 	result = bytes.TrimSuffix(result, []byte(`,"id":0}`))
 	ctx.SetContentType(jsonType)
-	if call.final { // immutable, so cacheable
+	if call.final { // final blocks never change, so clients may cache them
 		ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
 	}
 	ctx.Response.SetBodyRaw(x.pack(ctx, result))
@@ -168,8 +169,8 @@ func (s *Server) beforeGenesis(height primitives.Height) bool {
 	return err == nil && height < genesis.Header.Height
 }
 
-// noDocument answers a request for a path at which there is no document: it redirects or refuses.
-// ok means that the path names a height.
+// noDocument answers a request for a path without a document: with a redirect or an error. ok is
+// whether the path names a height.
 func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, height primitives.Height) {
 	switch to, leads := s.redirectOf(path[len(documents0):]); {
 	case ok && height > highest:
@@ -191,7 +192,7 @@ func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, heig
 	}
 }
 
-// documentFault answers a failed call in neardata's form.
+// documentFault converts the error reply of a call to neardata's form.
 func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status int) {
 	switch {
 	case bytes.Contains(reply, []byte(`"name":"TOO_FAR_AHEAD"`)):
@@ -208,8 +209,8 @@ func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status in
 	}
 }
 
-// refuseDocument answers in neardata's form what is wrong with a path. why is the error's text and
-// its type. If why is nil, the answer is that an argument is invalid.
+// refuseDocument answers with an error in neardata's form. why has the error's text and type. If
+// why is nil, the error is that an argument is invalid.
 func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []string) {
 	ctx.SetContentType(jsonType)
 	ctx.SetStatusCode(status)
@@ -221,8 +222,8 @@ func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []stri
 	ctx.SetBody(append(view.AppendString(append(b, `,"type":`...), why[1]), '}'))
 }
 
-// redirectOf returns the path to which an alias leads, or "" if there is no such block at present.
-// ok is false if the path is not an alias.
+// redirectOf returns the path to which an alias leads; empty if that block does not exist now. ok
+// is false if the path is not an alias.
 func (s *Server) redirectOf(path string) (to string, ok bool) {
 	what, more, _ := strings.Cut(path, "/")
 	ref, tree := view.BlockRef{Kind: view.RefEarliest}, "block/"
@@ -289,7 +290,7 @@ func documentCall(path string) (q documentQuery, ok bool) {
 	return q, err == nil
 }
 
-// body is the call of troupe_block_document that asks for the document.
+// body returns the JSON-RPC request that reads the document.
 func (q *documentQuery) body() []byte {
 	b := append([]byte(nil), `{"jsonrpc":"2.0","id":0,"method":"troupe_block_document","params":{"height":`...)
 	b = strconv.AppendUint(b, uint64(q.height), 10)

@@ -75,7 +75,8 @@ var splitStorageInfo = Method[noParams]{
 	},
 }
 
-// parseMaybeBlock parses {"block_id"}, in which null counts as missing, or the same as an array.
+// parseMaybeBlock returns a parser of {"block_id"}, in which null counts as missing. The parser
+// also reads the same as an array.
 func parseMaybeBlock(name string) func(val) (*view.BlockRef, error) {
 	return func(v val) (ref *view.BlockRef, err error) {
 		err = readStruct(v, name, field{"block_id", v.kind() == kObject, func(x val) error {
@@ -90,7 +91,8 @@ func parseMaybeBlock(name string) func(val) (*view.BlockRef, error) {
 	}
 }
 
-// validatorsFault maps an error to the faults of both methods about validators.
+// validatorsFault maps an error to the faults of the methods validators and
+// EXPERIMENTAL_validators_ordered.
 func validatorsFault(err error) error {
 	switch {
 	case errors.Is(err, view.ErrUnknownEpoch), errors.Is(err, view.ErrUnknownBlock), errors.Is(err, view.ErrUnknownHeight):

@@ -10,98 +10,100 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// pacer bounds the combined cost of connections that do not wait for their replies, or not for long:
+// pacer bounds the total work of connections that wait little or not at all for their replies:
 // pipelined requests, floods by WebSocket, large bodies, and connections that end after a request.
 //
-// Problem: a goroutine whose reads never block runs until the scheduler preempts it after 10 ms,
-// and while any goroutine is runnable the scheduler rarely polls the network. With 64 such
-// connections a request on another one waits for hundreds of milliseconds. Connections that end
-// after one request do the same together.
+// Problem: a goroutine whose reads never block runs until the scheduler preempts it after 10 ms.
+// While any goroutine is runnable, the scheduler rarely polls the network. With 64 such
+// connections, a request on another connection waits for hundreds of milliseconds. Many connections
+// that end after one request have the same effect.
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
-// paceQuantum without waiting for its client has to pay for that time. It pays when its next read
-// does not block either, before it serves another request that it has read already, or when the
-// client sends a request before it has the replies to earlier ones. If more has been paid lately
-// than half of the cores can do, the connection waits, and clients take turns (fair.Queue). A
-// connection that has paid holds nothing of the pacer's while it works, so a client that does not
-// read its replies delays no other.
+// paceQuantum without waiting for its client must pay for that time. It pays if its next read does
+// not block either, before it serves another request that it has already read, or if the client
+// sends a request before it has the replies to earlier ones. If the connections have lately paid
+// for more work than half of the cores can do, the paying connection waits; clients take turns
+// (fair.Queue). While a connection works after it has paid, it holds nothing of the pacer's. So a
+// client that does not read its replies does not delay others.
 //
-// A new connection pays paceQuantum before its first request, and the difference to its work when it
-// ends. Since clients may open connections faster than their requests are answered, few such requests
-// are served at a time (lease): otherwise a node that gets less of the machine than it counts on
-// would let them pile up.
+// A new connection pays paceQuantum before its first request. When it ends, it pays the difference
+// to its actual work. Clients may open connections faster than the node answers their requests, so
+// only few first requests are served at a time (lease). Otherwise they would accumulate on a node
+// that gets less processor time than it has cores.
 //
 // A connection whose client waits for each reply is never delayed after its first request, because
 // its reads block.
 type pacer struct {
 	cores    int64
-	stopping *atomic.Bool // end all waits
+	stopping *atomic.Bool // set at shutdown: nothing waits any more
 	delays   atomic.Uint64
 
 	mu       sync.Mutex
-	due      int64 // by clock: when all admitted work is done, on so many cores
+	due      int64 // by clock: when all admitted work is done, if cores do it
 	queue    fair.Queue[*paced]
-	runs     bool          // the goroutine runs
-	first    []*lease      // new connections that serve their first request, in the order of until
-	wake     chan struct{} // due or a lease has changed
-	accepted int           // new connections that have not begun their first read
-	fresh    int           // new connections that wait for their turn
-	room     chan struct{} // closed when another one may be accepted; nil: nothing waits for that
+	runs     bool          // the goroutine of run is running
+	first    []*lease      // leases of new connections, ordered by until
+	wake     chan struct{} // signals that due or a lease has changed
+	accepted int           // number of new connections that have not begun their first read
+	fresh    int           // number of new connections that wait for their turn
+	room     chan struct{} // closed when another connection may be accepted; nil: Accept does not wait
 }
 
-// paced is a connection that waits.
+// paced is a connection that waits for its turn.
 type paced struct {
 	cost  int64
 	turn  chan struct{}
-	lease *lease // to be counted from its turn on; nil: the connection is not new
+	lease *lease // begins with the turn; nil: the connection is not new
 }
 
-// lease is the turn of a new connection. It is over when the first request is served or waits, or
-// when it has expired, as for a request that waits for something unknown to the pacer.
+// lease is the right of a new connection to serve its first request. It ends when that request has
+// been served or waits. It also expires, in case the request waits for something that the pacer
+// does not know of.
 type lease struct {
-	until int64 // by clock
+	until int64 // by clock: when the lease expires
 	over  bool
 }
 
 const (
-	// paceQuantum is how much work a connection does between two payments.
+	// paceQuantum is the work that a connection does between two payments.
 	paceQuantum = 200 * time.Microsecond
-	// paceSlack is how much unused time is kept, so that a late timer costs no throughput.
+	// paceSlack is the unused time that is kept for later, so that a late timer costs no
+	// throughput.
 	paceSlack = time.Millisecond
-	// paceMost plus pacePerByte for each byte of a request is the most that is counted as the
-	// request's work. The bound exists because some of the measured time may have been spent
+	// paceMost plus pacePerByte for each byte of a request is the maximum that counts as the
+	// request's work. There is a maximum because part of the measured time may have been spent
 	// waiting.
 	paceMost    = time.Millisecond
 	pacePerByte = 10 * time.Nanosecond
-	// leaseTime bounds how long a new connection counts as serving its first request.
+	// leaseTime is the time after which a lease expires.
 	leaseTime = 5 * time.Millisecond
-	// paceFresh is how many new connections may wait for their turn. Beyond it no more are
-	// accepted: they wait in the system's queue, where they cost nothing. paceAccepted is how many
-	// accepted connections may not have run yet, since each is a goroutine that others have to wait
-	// for.
+	// paceFresh is the number of new connections that may wait for their turn. If that many wait,
+	// no more are accepted: they wait in the system's queue, where they cost nothing. paceAccepted
+	// is the number of accepted connections that may not have run yet. Each of them is a goroutine
+	// for which others have to wait.
 	paceFresh    = 256
 	paceAccepted = 16
-	// paceConn is the least work of a connection: to accept it and to end it.
+	// paceConn is the least work of a connection: accepting it and ending it.
 	paceConn = 50 * time.Microsecond
-	// A read that takes longer than this, plus a nanosecond for each byte, has waited for its
+	// paceRead is the time above which a read, minus a nanosecond per byte, has waited for its
 	// client.
 	paceRead = 20 * time.Microsecond
 )
 
-// init sets how many connections there may be at a time.
+// init prepares the pacer for at most that many connections.
 func (p *pacer) init(connections uint64, stopping *atomic.Bool) {
 	p.cores, p.stopping = int64(max(1, runtime.GOMAXPROCS(0)/2)), stopping
 	p.queue.Limit, p.due, p.wake = int(connections), clock(), make(chan struct{}, 1)
 }
 
-// pass pays for a client's work and blocks until the client may continue. waited is whether it had
+// pass pays for a client's work. It blocks until the client may continue. waited is whether it had
 // to wait.
 func (p *pacer) pass(who fair.Client, work int64) (waited bool) {
 	return p.await(who, &paced{cost: work})
 }
 
-// begin pays for the first work of a new connection and blocks until it may serve its first
-// request. The caller calls end when that request has been served.
+// begin pays for the first work of a new connection. It blocks until the connection may serve its
+// first request. When that request has been served, the caller calls end.
 func (p *pacer) begin(who fair.Client, work int64) (l *lease, waited bool) {
 	p.mu.Lock()
 	p.fresh++
@@ -115,7 +117,7 @@ func (p *pacer) begin(who fair.Client, work int64) (l *lease, waited bool) {
 	return l, waited
 }
 
-// started is called when a new connection begins its first read, or when it ends without one.
+// started must be called when a new connection begins its first read, or when it ends without one.
 func (p *pacer) started() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +125,7 @@ func (p *pacer) started() {
 	p.makeRoom()
 }
 
-// makeRoom lets Accept go on if another connection may be accepted. The caller holds mu.
+// makeRoom lets accept continue if another connection may be accepted. The caller holds mu.
 func (p *pacer) makeRoom() {
 	if p.room != nil && p.fresh < paceFresh && p.accepted < paceAccepted {
 		close(p.room)
@@ -147,7 +149,7 @@ func (p *pacer) look() {
 	}
 }
 
-// await blocks until it is a connection's turn. waited is whether it had to wait.
+// await blocks until the connection gets its turn. waited is whether it had to wait.
 func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 	if p.stopping.Load() {
 		return false
@@ -160,7 +162,7 @@ func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 		return false
 	}
 	t.turn = make(chan struct{})
-	if !p.queue.Push(who, t) { // the queue is full
+	if !p.queue.Push(who, t) { // the queue is full, so the connection does not wait
 		p.mu.Unlock()
 		return false
 	}
@@ -174,7 +176,7 @@ func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 	return true
 }
 
-// admit counts an admitted connection.
+// admit counts the cost of a connection that gets its turn, and begins its lease.
 func (p *pacer) admit(now int64, t *paced) {
 	p.add(now, t.cost)
 	if t.lease != nil {
@@ -183,8 +185,8 @@ func (p *pacer) admit(now int64, t *paced) {
 	}
 }
 
-// leased returns from when on the leases allow another connection to be admitted, as a time of
-// clock. It returns now if they allow it at once.
+// leased returns when, by clock, the leases allow another new connection. It returns now if they
+// allow one at once.
 func (p *pacer) leased(now int64) (until int64) {
 	p.first = slices.DeleteFunc(p.first, func(l *lease) bool { return l.over || l.until <= now })
 	if most := 2 * int(p.cores); len(p.first) >= most {
@@ -193,8 +195,8 @@ func (p *pacer) leased(now int64) (until int64) {
 	return now
 }
 
-// accept blocks until another new connection may be accepted, and counts it. The caller then calls
-// started for that connection, or at once if there is none.
+// accept blocks until another new connection may be accepted, and counts it. The caller must then
+// call started for that connection, or at once if there is none.
 func (p *pacer) accept() {
 	for {
 		p.mu.Lock()
@@ -212,7 +214,7 @@ func (p *pacer) accept() {
 	}
 }
 
-// stop is called after stopping was set. It ends all waits.
+// stop ends all waits. The caller has set stopping.
 func (p *pacer) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +225,7 @@ func (p *pacer) stop() {
 	p.look()
 }
 
-// settle counts, without a wait, work that was done but not paid for. Negative work was paid for
+// settle counts, without waiting, work that was done but not paid for. Negative work was paid for
 // but not done.
 func (p *pacer) settle(who fair.Client, work int64) {
 	p.mu.Lock()
@@ -234,12 +236,12 @@ func (p *pacer) settle(who fair.Client, work int64) {
 	}
 }
 
-// add counts admitted work. The time in which the work was done counts as unused capacity. So a
-// client that keeps at most one core busy, on one connection, waits only if other clients do the
-// same.
+// add counts work. The time in which the work was done counts as unused capacity of the other
+// cores. So a client that keeps at most one core busy, on one connection, waits only if other
+// clients do the same.
 func (p *pacer) add(now, work int64) { p.due = max(p.due+work/p.cores, now-int64(paceSlack)) }
 
-// run admits waiting connections as time passes, until none is left.
+// run admits waiting connections as time passes. It returns when none is left.
 func (p *pacer) run() {
 	for {
 		p.mu.Lock()
@@ -275,29 +277,29 @@ func (p *pacer) waiting() int {
 	return p.queue.Len()
 }
 
-// pace accounts for one connection's work. It belongs to the goroutine that reads.
+// pace accounts for the work of one connection. It belongs to the goroutine that reads.
 //
-// Work is paid for after it was done: after a read that did not block, before a request that was read
-// together with the one before it, or at the end of the connection. Only then is it known that the
-// client does not wait for replies. The first request is there when the connection is accepted, and
-// its reply may take long, for example because a contract is compiled.
+// Work is paid for after it was done: after a read that did not block, before a request that was
+// read together with the previous one, or at the end of the connection. Only then is it known that
+// the client does not wait for replies. The first request usually arrives together with the
+// connection, and its reply may take long, for example because a contract is compiled.
 type pace struct {
-	from   int64  // by clock: when the last read returned, or had paid
-	flows  bool   // the client does not wait for its replies, as far as the last read tells
-	served int    // requests since the last read
-	work   int64  // unpaid, ns
-	bytes  int64  // read with that work
-	fresh  bool   // it is new and has read nothing
-	unread bool   // it has not begun to read
-	lease  *lease // of the first request; nil: it is over
+	from   int64  // by clock: when the last read returned, or when work was last counted
+	flows  bool   // as far as the last read shows, the client does not wait for its replies
+	served int    // number of requests served since the last read
+	work   int64  // ns of work that is not paid for
+	bytes  int64  // bytes that were read with that work
+	fresh  bool   // the connection is new and has read nothing
+	unread bool   // the connection has not begun to read
+	lease  *lease // of the first request; nil: ended
 	ended  bool
-	ahead  int64        // paid before the first read and not worked for yet, ns
-	sent   atomic.Int64 // unpaid work of another goroutine, which sends the replies, ns
+	ahead  int64        // ns that were paid before the first read and not used yet
+	sent   atomic.Int64 // ns of unpaid work of the goroutine that sends the replies
 	unsent func() bool  // returns whether a reply is queued; nil: the reader sends the replies itself
 }
 
-// enter is called after the first read of a new connection. It returns false if the peer has reset
-// the connection meanwhile.
+// enter must be called after the first read of a new connection. It returns false if the peer has
+// reset the connection meanwhile.
 func (p *pace) enter(c *conn) (ok bool) {
 	p.fresh, p.ahead = false, int64(paceQuantum)
 	var waited bool
@@ -305,7 +307,8 @@ func (p *pace) enter(c *conn) (ok bool) {
 	return !waited || !wasReset(c)
 }
 
-// start is called before the first read, or at the end.
+// start must be called before each read and at the end. The first call reports to the pacer that
+// the connection runs.
 func (p *pace) start(c *conn) {
 	if p.unread {
 		p.unread = false
@@ -321,14 +324,14 @@ func (p *pace) leave(c *conn) {
 	}
 }
 
-// count adds the work since the last read or request.
+// count adds the work since the last read or request to work.
 func (p *pace) count(now int64) {
 	p.work += min(now-p.from, int64(paceMost)+p.bytes*int64(pacePerByte))
 	p.from, p.bytes = now, 0
 }
 
-// pay pays for the unpaid work if it is much. It returns false if the peer has reset the connection
-// meanwhile.
+// pay pays for the unpaid work if it is at least paceQuantum. It returns false if the peer has
+// reset the connection meanwhile.
 func (p *pace) pay(c *conn) (ok bool) {
 	paid := min(p.work, p.ahead)
 	p.work, p.ahead = p.work-paid, p.ahead-paid
@@ -340,7 +343,7 @@ func (p *pace) pay(c *conn) (ok bool) {
 	return true
 }
 
-// before is called before the connection reads.
+// before must be called before the connection reads.
 func (p *pace) before(c *conn) (now int64) {
 	p.start(c)
 	p.leave(c)
@@ -352,10 +355,10 @@ func (p *pace) before(c *conn) (now int64) {
 	return now
 }
 
-// after is called after n bytes have been read, since start. It pays for the work before them. It
-// returns false if the peer has reset the connection meanwhile.
+// after must be called after n bytes have been read; start is the result of before. It pays for the
+// work before the read. It returns false if the peer has reset the connection meanwhile.
 func (p *pace) after(c *conn, start int64, n int) (ok bool) {
-	early := p.unsent != nil && (p.served > 1 || p.unsent()) // a WebSocket
+	early := p.unsent != nil && (p.served > 1 || p.unsent()) // on a WebSocket: the client has not waited for its replies
 	p.from, p.served = clock(), 0
 	took := p.from - start
 	if p.fresh && n > 0 {
@@ -376,8 +379,9 @@ func (p *pace) after(c *conn, start int64, n int) (ok bool) {
 	return p.pay(c)
 }
 
-// request is called before a request is served. It pays for the one before it if both were read
-// together. It returns false if the peer has reset the connection meanwhile.
+// request must be called before a request is served. If the request was read together with the
+// previous one, it pays for the previous one. It returns false if the peer has reset the connection
+// meanwhile.
 func (p *pace) request(c *conn) (ok bool) {
 	ok = true
 	if p.served > 0 {
@@ -389,10 +393,10 @@ func (p *pace) request(c *conn) (ok bool) {
 	return ok
 }
 
-// waited subtracts a wait for the chain from the connection's work.
+// waited excludes a wait for the chain of d ns from the connection's work.
 func (p *pace) waited(d int64) { p.from = min(p.from+d, clock()) }
 
-// end is called when the connection ends. It settles the work that has not been paid for.
+// end must be called when the connection ends. It settles the work that has not been paid for.
 func (p *pace) end(c *conn) {
 	p.start(c)
 	if p.ended || p.fresh {

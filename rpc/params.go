@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// The texts of wrong parameters are those of serde and serde_json, which clients match. The readers
-// return the bare text; parsing puts "Failed parsing args: " before all but plainError.
+// The error texts for wrong parameters are those of serde and serde_json, which clients compare.
+// The readers return the plain text. Parsing adds the prefix "Failed parsing args: " to all but
+// plainError.
 
-// plainError is a refusal without that prefix.
+// plainError is an error without that prefix.
 type plainError struct{ text string }
 
 func (e *plainError) Error() string { return e.text }
@@ -28,7 +29,7 @@ func parseErrorText(err error) string {
 	return "Failed parsing args: " + clipTo(err.Error(), maxText)
 }
 
-// found describes a value as serde's Unexpected.
+// found describes a value as serde's Unexpected does.
 func found(v val) string {
 	switch v.kind() {
 	case kFalse, kTrue:
@@ -93,7 +94,7 @@ func readAccountID(v val) (primitives.AccountID, error) {
 	if v.kind() != kString {
 		return "", typeError(v, "a string")
 	}
-	text := v.start(maxEcho) // a valid id is shorter
+	text := v.start(maxEcho) // longer than any valid account id
 	id, err := primitives.ParseAccountID(string(text))
 	if err != nil {
 		return "", fmt.Errorf(`invalid value: "%s", %w`, clipText(text), err)
@@ -118,8 +119,8 @@ func readHash(v val) (h primitives.Hash, err error) {
 	return primitives.Hash(raw), nil
 }
 
-// maxKeyText is how many bytes of a key's text are looked at: more than any key has. Later bytes
-// can only change which of two faults is named.
+// maxKeyText is the number of bytes of a public key's text that are read. It is more than any key
+// has. Later bytes only affect which of two faults is returned.
 const maxKeyText = 8 << 10
 
 func readKey(v val) (primitives.PublicKey, error) {
@@ -129,7 +130,7 @@ func readKey(v val) (primitives.PublicKey, error) {
 	return primitives.ParsePublicKey(string(v.start(maxKeyText)))
 }
 
-// readHandle reads a key handle as lists of keys show it.
+// readHandle reads a key handle in the form in which lists of keys show it.
 func readHandle(v val) (primitives.PublicKeyHandle, error) {
 	if v.kind() != kString {
 		return "", typeError(v, "a string")
@@ -137,7 +138,7 @@ func readHandle(v val) (primitives.PublicKeyHandle, error) {
 	return primitives.ParsePublicKeyHandle(string(v.start(maxKeyText)))
 }
 
-// readBase64 reads bytes, with or without padding.
+// readBase64 reads base64, with or without padding.
 func readBase64(v val) ([]byte, error) {
 	if v.kind() != kString {
 		return nil, typeError(v, "a base64 encoded string")
@@ -145,7 +146,7 @@ func readBase64(v val) ([]byte, error) {
 	return primitives.DecodeBase64AnyPadding(v.str())
 }
 
-// readList reads a sequence.
+// readList reads a sequence. one reads each item.
 func readList[T any](v val, one func(val) (T, error)) (out []T, err error) {
 	if v.kind() != kArray {
 		return nil, typeError(v, "a sequence")
@@ -161,7 +162,7 @@ func readList[T any](v val, one func(val) (T, error)) (out []T, err error) {
 	return out, err
 }
 
-// unknownVariant is the refusal of a name that is not one of names.
+// unknownVariant returns the error for a name that is not one of names.
 func unknownVariant(name []byte, names []string) error {
 	return fmt.Errorf("unknown variant `%s`, expected %s", clipText(name), choice(names))
 }
@@ -178,11 +179,11 @@ func choice(names []string) string {
 	return "one of " + strings.Join(quoted, ", ")
 }
 
-// readName reads one of a set of names and returns its index.
+// readName reads one of names and returns its index.
 func readName(v val, names []string) (int, error) { return readUnit(v, names, false) }
 
-// readUnit is readName. flat means that the value is a member of an object that nearcore flattens,
-// where serde also accepts an empty object for null.
+// readUnit is readName. flat means that the value is a member of an object that nearcore flattens.
+// There serde also accepts an object with the name as its key and an empty object as its value.
 func readUnit(v val, names []string, flat bool) (i int, err error) {
 	if flat && v.kind() == kObject && v.distinct() == 1 {
 		if key, inner := v.onlyKey(); inner.kind() == kObject && inner.len() == 0 {
@@ -200,7 +201,7 @@ func readUnit(v val, names []string, flat bool) (i int, err error) {
 	return i, err
 }
 
-// readTag reads the variant of a tagged enum: its name, or its index.
+// readTag reads the variant of a tagged enum: its name or its index.
 func readTag(v val, names []string) (int, error) {
 	if n, ok := v.uint64(); ok {
 		if n >= uint64(len(names)) {
@@ -218,8 +219,7 @@ func allUnits(int) bool { return true }
 func noUnits(int) bool  { return false }
 
 // oneKey reads an enum: a name for a variant without a value, or an object with one key. names are
-// all its variants, unit returns which of them have no value, and value reads the value of variant
-// i.
+// all variants. unit returns whether variant i has no value. value reads the value of variant i.
 func oneKey(v val, names []string, unit func(i int) bool, value func(i int, v val) error) error {
 	var key []byte
 	var inner val
@@ -258,11 +258,11 @@ func readLevel(v val) (view.ExecutionLevel, error) {
 // field is a member of a struct of parameters.
 type field struct {
 	name     string
-	optional bool // may be missing or null
+	optional bool // the member may be missing or null
 	read     func(val) error
 }
 
-// into returns a reader that stores what one reads.
+// into returns a reader that stores the result of one in dst.
 func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 	return func(v val) (err error) {
 		*dst, err = one(v)
@@ -270,9 +270,9 @@ func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 	}
 }
 
-// readFields fills fields from an object. It reports wrong values in the order of the keys, as
-// serde_json's maps are walked, and then missing members in the order of fields, which is the
-// struct's.
+// readFields reads fields from an object. It reports wrong values in the order of the keys, as
+// serde_json's maps are sorted. Then it reports missing members in the order of fields, which is
+// that of nearcore's struct.
 func readFields(v val, fields []field) error {
 	for done := ""; ; {
 		next := -1
@@ -302,13 +302,13 @@ func readFields(v val, fields []field) error {
 	return nil
 }
 
-// missingField is the name of a missing member.
+// missingField is the error of a missing member: its name.
 type missingField string
 
 func (name missingField) Error() string { return "missing field `" + string(name) + "`" }
 
-// unknownMember refuses the first member of an object whose name is not one of known, and suggests
-// the nearest name.
+// unknownMember returns an error for the first member of an object whose name is not in known. The
+// error suggests the nearest name.
 func unknownMember(v val, known []string) error {
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
 		key := string(val{v.doc, at}.str())
@@ -328,11 +328,11 @@ func unknownMember(v val, known []string) error {
 	return nil
 }
 
-// maxNear bounds the names that are compared, in bytes.
+// maxNear is the maximum length of names that are compared, in bytes.
 const maxNear = 64
 
-// nearest returns the name with the smallest edit distance. It returns "" if that distance is more
-// than 1 and more than a third of the name's length.
+// nearest returns the name with the smallest edit distance. It returns "" if that distance is both
+// more than 1 and more than a third of the name's length.
 func nearest(name string, names []string) string {
 	if len(name) > maxNear {
 		return ""
@@ -350,7 +350,7 @@ func nearest(name string, names []string) string {
 	return at
 }
 
-// editDistance is the Levenshtein distance.
+// editDistance returns the Levenshtein distance of a and b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -398,7 +398,7 @@ func readStruct(v val, name string, fields ...field) error {
 	return typeError(v, "struct "+name)
 }
 
-// tooLong is an array with more items than a struct has fields.
+// tooLong is the error of an array with more items than the struct has fields.
 type tooLong int
 
 func (n tooLong) Error() string {
@@ -412,7 +412,8 @@ func elements(n int) string {
 	return strconv.Itoa(n) + " elements"
 }
 
-// needObject refuses everything but objects, as structs with flattened members do.
+// needObject returns an error unless v is an object, as nearcore does for structs with flattened
+// members.
 func needObject(v val, name string) error {
 	if v.kind() != kObject {
 		return typeError(v, "struct "+name)
@@ -420,7 +421,7 @@ func needObject(v val, name string) error {
 	return nil
 }
 
-// single returns the item of an array of one.
+// single returns the item of an array of length 1. It returns false for any other value.
 func single(v val) (val, bool) {
 	if v.kind() == kArray && v.len() == 1 {
 		return v.item(0), true

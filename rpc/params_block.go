@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// If a method takes only a block reference (block, protocol config), the reference is an enum with
-// one key. If a method takes more parameters, the reference is a member beside them (nearcore
+// If a method takes only a block reference (block, protocol config), the parameters are an enum
+// with one key. If it takes more parameters, the reference is a member of the same object (nearcore
 // core/primitives/src/types.rs BlockReference).
 
 var (
@@ -49,7 +49,7 @@ func readReference(key string, v val, flat bool) (view.BlockRef, error) {
 	}
 }
 
-// readBlockRef reads a reference that stands alone.
+// readBlockRef reads a reference that is all of the parameters.
 func readBlockRef(v val) (ref view.BlockRef, err error) {
 	err = oneKey(v, referenceNames, noUnits, func(i int, inner val) (err error) {
 		ref, err = readReference(referenceNames[i], inner, false)
@@ -58,8 +58,8 @@ func readBlockRef(v val) (ref view.BlockRef, err error) {
 	return ref, err
 }
 
-// readFlatRef reads the reference among the members of an object. nearcore takes the first of
-// several; here more than one is refused.
+// readFlatRef reads the reference among the members of an object. If there are several, nearcore
+// takes the first; here that is an error.
 func readFlatRef(v val) (ref view.BlockRef, err error) {
 	name := ""
 	var value val

@@ -9,9 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// parking holds the requests that wait for a transaction, by client. When max_parked_requests wait,
-// a request of a client with fewer waits takes the place of the latest wait of the client with
-// most.
+// parking holds the requests that wait for a transaction, by client. If max_parked_requests wait, a
+// request of a client with fewer waits replaces the latest wait of the client with most waits.
 type parking struct {
 	mu sync.Mutex
 	of map[*client]*list.List // of *parked, oldest first
@@ -20,16 +19,16 @@ type parking struct {
 // parked is one waiting request.
 type parked struct {
 	x      *exchange
-	at     *list.Element // nil: it has left, or given way
-	gave   bool          // given way
+	at     *list.Element // element in parking.of; nil: the wait has ended
+	gave   bool          // another client's request replaced the wait
 	cancel context.CancelCauseFunc
 }
 
-// errGaveWay is the cause with which a wait that gives way ends.
+// errGaveWay is the cause with which a wait ends if another client's request replaces it.
 var errGaveWay = errors.New("the wait was ended to make room for another client")
 
-// park counts a waiting request, in total and for its client. If all places are taken it ends a
-// wait of a client that has more.
+// park counts a waiting request, in total and for its client. If no place is free, it ends a wait
+// of a client that has more waits.
 func (x *exchange) park() (*parked, error) {
 	l := &x.limiter.parking
 	l.mu.Lock()
@@ -56,15 +55,15 @@ func (x *exchange) park() (*parked, error) {
 	return p, nil
 }
 
-// unparked is the refusal of a wait.
+// unparked returns the failure of a request that cannot wait, or whose wait was replaced.
 func (x *exchange) unparked(why limits.ID) *failure {
 	x.metrics.refused.Add(1)
 	x.limiter.refused[why].Add(1)
 	return busy(why)
 }
 
-// giveWay ends the latest wait of the client that has most waits, if that client has more than n.
-// The caller holds mu.
+// giveWay ends the latest wait of the client with most waits, if that client has more than n. The
+// caller holds mu.
 func (l *parking) giveWay(n int64) bool {
 	var last *list.Element
 	for c, waits := range l.of {
@@ -98,7 +97,7 @@ func (l *parking) remove(p *parked) {
 	p.x.metrics.waiting.Add(-1)
 }
 
-// ends sets how the wait is ended when it gives way.
+// ends sets cancel, which ends the wait if another request replaces it.
 func (p *parked) ends(cancel context.CancelCauseFunc) {
 	l := &p.x.limiter.parking
 	l.mu.Lock()
@@ -108,7 +107,7 @@ func (p *parked) ends(cancel context.CancelCauseFunc) {
 	}
 }
 
-// leave ends the wait and returns whether it gave way.
+// leave ends the wait. It returns whether another request has replaced it.
 func (p *parked) leave() bool {
 	l := &p.x.limiter.parking
 	l.mu.Lock()

@@ -2,12 +2,12 @@ package rpc
 
 import "unsafe"
 
-// Copying megabytes is one run of the processor that the scheduler cannot preempt. With freshly
-// mapped pages it takes tens of milliseconds, and every stop-the-world phase, such as those of each
-// garbage collection, waits for it. So text that a client can make as long as a body is copied in
-// pieces. If a parser only reads the text, it is not copied at all.
+// The scheduler cannot preempt the copying of megabytes. With freshly mapped pages it takes tens of
+// milliseconds, and every stop-the-world phase, for example of a garbage collection, waits for it.
+// So text that a client can make as long as a body is copied in pieces. If a parser only reads the
+// text, the text is not copied at all.
 
-// copyStep is how many bytes are copied at once.
+// copyStep is the number of bytes that are copied at once.
 const copyStep = 64 << 10
 
 func copyPieces(dst, src []byte) {
@@ -17,7 +17,7 @@ func copyPieces(dst, src []byte) {
 	}
 }
 
-// appendPieces is append(b, text...).
+// appendPieces returns append(b, text...), copied in pieces.
 func appendPieces(b, text []byte) []byte {
 	if len(b)+len(text) <= copyStep {
 		return append(b, text...)
@@ -28,7 +28,7 @@ func appendPieces(b, text []byte) []byte {
 	return b
 }
 
-// growPieces makes room for n more bytes, and for the few that usually follow.
+// growPieces returns b with capacity for n more bytes, and for the few that usually follow.
 func growPieces(b []byte, n int) []byte {
 	if cap(b)-len(b) >= n {
 		return b
@@ -39,7 +39,7 @@ func growPieces(b []byte, n int) []byte {
 	return out
 }
 
-// cloneString is string(text).
+// cloneString returns string(text), copied in pieces.
 func cloneString(text []byte) string {
 	if len(text) <= copyStep {
 		return string(text)
@@ -47,5 +47,5 @@ func cloneString(text []byte) string {
 	return borrowString(appendPieces(nil, text))
 }
 
-// borrowString is string(text) without a copy, for a parser that keeps nothing of it.
+// borrowString returns text as a string without a copy. It is for parsers that keep no part of it.
 func borrowString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

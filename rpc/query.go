@@ -44,7 +44,7 @@ var queryLabels = func() (labels []string) {
 	return labels
 }()
 
-// viewMethod declares an EXPERIMENTAL_ method for one request type. All its errors are structured.
+// viewMethod declares the EXPERIMENTAL_ method of one request type. All its errors are structured.
 func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Method[queryParams] {
 	return Method[queryParams]{
 		Name: name, Doc: doc, Faults: append([]*Fault{UnknownBlock, UnknownAccount, NoSyncedBlocks, UnavailableShard, GarbageCollected}, faults...),
@@ -119,14 +119,14 @@ func collected(e *view.LookupError) string {
 		" is garbage collected on this node, use an archival node to fetch historical data"
 }
 
-// textError is an error that is only a text.
+// textError is an error that consists of its text.
 type textError string
 
 func (e textError) Error() string { return string(e) }
 
-// viewBlockFault is queryBlockFault with the texts that the EXPERIMENTAL_ methods have for an
-// unknown block. For other errors of these methods neard returns INTERNAL_ERROR, this node the
-// faults of method query.
+// viewBlockFault is queryBlockFault with the EXPERIMENTAL_ methods' texts for an unknown block. For
+// other errors, neard returns INTERNAL_ERROR from these methods; this node returns the faults of
+// method query.
 func viewBlockFault(err error, ref *view.BlockRef) error {
 	if e, ok := lookup(err); ok && (e.Kind == view.ErrUnknownHeight || e.Kind == view.ErrUnknownBlock) {
 		return UnknownBlock.because(unknownReference(ref), member(nil, "block_reference", ref.AppendJSON(nil)))
@@ -134,7 +134,8 @@ func viewBlockFault(err error, ref *view.BlockRef) error {
 	return queryBlockFault(err, ref)
 }
 
-// atInfo appends the block to an info object. The block's keys come before the object's other keys.
+// atInfo appends hash and height of the block to an info object. The caller appends the object's
+// other keys after them.
 func atInfo(info []byte, at *view.At) []byte {
 	info = member(info, "block_hash", view.AppendHash(nil, &at.Hash))
 	return member(info, "block_height", strconv.AppendUint(nil, uint64(at.Height), 10))
@@ -142,8 +143,7 @@ func atInfo(info []byte, at *view.At) []byte {
 
 func quoted(text string) []byte { return view.AppendString(nil, text) }
 
-// answerQuery appends the answer to a request about a state. Its errors are failures, or
-// *callFault.
+// answerQuery appends the answer to a query about a state. Its errors are failures or a *callFault.
 func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	at := s.At()
 	switch q.kind {
@@ -188,7 +188,8 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	}
 }
 
-// noProofFault maps the error of a state that is not available as a trie to a fault.
+// noProofFault maps an error to a fault if the state cannot be read as a trie, so that it has no
+// proofs.
 func noProofFault(err error, at *view.At) error {
 	e, ok := lookup(err)
 	if !ok || e.Kind != view.ErrNoProof {
@@ -199,7 +200,7 @@ func noProofFault(err error, at *view.At) error {
 		member(atInfo(nil, at), "earliest_provable_height", []byte(height)))
 }
 
-// answerProof adds the proof of a key to an answer.
+// answerProof appends the proof of a key to an answer.
 func answerProof(c *call, b []byte, s State, key []byte, at *view.At) ([]byte, error) {
 	proof, err := s.KeyProof(key)
 	if err != nil {
@@ -215,7 +216,7 @@ func answerProof(c *call, b []byte, s State, key []byte, at *view.At) ([]byte, e
 	return view.AppendProof(b, proof), nil
 }
 
-// needAccount reads an account or fails with UNKNOWN_ACCOUNT.
+// needAccount returns an account, or fails with UNKNOWN_ACCOUNT.
 func needAccount(s State, id primitives.AccountID, at *view.At) (*primitives.Account, error) {
 	account := new(primitives.Account)
 	ok, err := s.Account(id, account)
@@ -229,7 +230,8 @@ func needAccount(s State, id primitives.AccountID, at *view.At) (*primitives.Acc
 	return account, nil
 }
 
-// contractCode returns the code that an account runs, its own or global; nil if it has none.
+// contractCode returns the code that an account runs, its own or a global contract's; nil if it has
+// none.
 func contractCode(s State, id primitives.AccountID, account *primitives.Account) ([]byte, error) {
 	if account.Contract.Kind == primitives.ContractLocal {
 		return s.Code(id)
@@ -272,7 +274,7 @@ func answerGlobalCode(c *call, b []byte, s State, id *primitives.GlobalContractI
 	return appendCode(c, b, code, at)
 }
 
-// appendCode appends code, if there is room for it.
+// appendCode appends code, within the limits of the reply.
 func appendCode(c *call, b, code []byte, at *view.At) ([]byte, error) {
 	b, err := c.reserve(b, 300+len(code)/3*4)
 	if err != nil {
@@ -282,7 +284,7 @@ func appendCode(c *call, b, code []byte, at *view.At) ([]byte, error) {
 	return view.AppendQueryCode(b, code, &hash, at), nil
 }
 
-// Bounds of a page of state. The bound in bytes counts trie keys and values (nearcore
+// Bounds of a page of state. maxPageBytes counts the bytes of trie keys and values (nearcore
 // state_viewer/mod.rs).
 const (
 	maxPageItems = 10_000
@@ -311,11 +313,11 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	if q.limit > 0 {
 		items = min(items, int(q.limit))
 	}
-	most := c.left(b) // bytes of the reply
+	most := c.left(b) // bytes that the reply may still have
 	prefixLen := len(primitives.AppendContractDataKey(nil, q.account, nil))
 	err = s.Data(q.account, q.prefix, q.after, func(key, value []byte) bool {
 		if q.paged() && (len(page.Items) >= items || used >= maxPageBytes) {
-			page.LastKey = page.Items[len(page.Items)-1].Key // there is more
+			page.LastKey = page.Items[len(page.Items)-1].Key // there are more items
 			return false
 		}
 		used += prefixLen + len(key) + len(value)
@@ -341,16 +343,16 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	return view.AppendQueryState(b, &page, at), nil
 }
 
-// answerAccessKeys appends an account's keys. A page, which a request asks for with after_key or
-// limit, has at most Options.ViewKeysLimit keys; a request for all of them fails if there are more
-// (nearcore 2.14.0-rc.1 runtime/runtime/src/state_viewer/mod.rs:185). An account that does not
+// answerAccessKeys appends an account's keys. A request asks for a page with after_key or limit; a
+// page has at most Options.ViewKeysLimit keys. A request for all keys fails if there are more than
+// that (nearcore 2.14.0-rc.1 runtime/runtime/src/state_viewer/mod.rs:185). An account that does not
 // exist has no keys.
 func answerAccessKeys(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
 	most := c.opts.ViewKeysLimit
 	if q.limit > 0 {
 		most = min(most, q.limit)
 	}
-	if most > fewKeys { // reading many keys takes a turn
+	if most > fewKeys { // reading many keys needs a turn
 		var account primitives.Account
 		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply {
 			if err := c.turn(); err != nil {
@@ -374,7 +376,7 @@ func answerAccessKeys(c *call, b []byte, s State, q *queryParams, at *view.At) (
 	return view.AppendQueryAccessKeyList(b, keys, more, at), nil
 }
 
-// fewKeys is how many keys are read without a turn of the heavy limit.
+// fewKeys is the number of keys that may be read without a turn of the heavy limit.
 const fewKeys = 100
 
 func answerGasKey(b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// callFault is a call that failed in the contract. Method query shows it as a success with an error
-// member, the others as CONTRACT_EXECUTION_ERROR.
+// callFault is the failure of a call in the contract. Method query shows it as a success with an
+// error member. Other methods show it as CONTRACT_EXECUTION_ERROR.
 type callFault struct {
 	*failure
 	result *view.CallResult
@@ -17,7 +17,7 @@ type callFault struct {
 // Unwrap returns the failure, for errors.As.
 func (e *callFault) Unwrap() error { return e.failure }
 
-// answerCall runs a method as a read.
+// answerCall appends the result of a view call.
 func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
 	out, err := c.node.CallFunction(at.Hash, &view.Call{
 		Account: q.account, Method: q.method, Args: q.args, Client: c.x.fairClient(), Gone: func() bool { return hungUp(c.conn) },
@@ -25,14 +25,14 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 	switch {
 	case err != nil:
 		return b, err
-	case out == nil: // the account does not exist; looked up again for the fault
+	case out == nil: // the account does not exist; needAccount returns the fault
 		if _, err = needAccount(s, q.account, at); err == nil {
 			err = textError("account " + string(q.account) + " is gone")
 		}
 		return b, err
 	case out.Err != nil:
 		info := member(atInfo(nil, at), "vm_error", out.Err.AppendJSON(nil))
-		if len(out.Missing) > 0 { // our own; nearcore's error does not name them
+		if len(out.Missing) > 0 { // an addition of our own: nearcore's error does not name the imports
 			info = member(info, "missing_imports", view.AppendMissingImports(nil, out.Missing))
 		}
 		return b, &callFault{result: out, failure: ContractExecution.because("Function call returned an error: "+callDebug(out, true),
@@ -44,8 +44,8 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 	return view.AppendQueryCall(b, out.Result, out.Logs, at), nil
 }
 
-// legacyQueryError replaces the two errors that method query shows as successes, for clients older
-// than structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
+// legacyQueryError replaces the two errors that method query shows as successes. It does so for
+// clients older than structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
 func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte, error) {
 	if err == nil {
 		return out, nil
@@ -63,10 +63,10 @@ func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte
 	return b, internal(reachedLimits, err)
 }
 
-// callDebug writes a call's error as Rust's {:?} does. protocol selects the form of protocol
-// errors, in which an account id is AccountId("x"). The other form is that of VM errors, which
-// method query shows: an account id is "x", and host errors, traps and other kinds are
-// distinguished.
+// callDebug returns a call's error as Rust's {:?} writes it. If protocol is set, it has the form of
+// protocol errors, in which an account id is AccountId("x"). Otherwise it has the form of VM
+// errors, which method query shows: an account id is "x", and host errors, traps and other kinds
+// are distinguished.
 func callDebug(out *view.CallResult, protocol bool) string {
 	e, text := out.Err, primitives.RustDebug
 	switch e.Tag {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// queryKind is a request_type.
+// queryKind is the request_type of a query.
 type queryKind int
 
 const (
@@ -29,29 +29,29 @@ var queryNames = []string{
 	"view_global_contract_code", "view_global_contract_code_by_account_id",
 }
 
-// queryParams are the parameters of all requests about state.
+// queryParams are the parameters of all queries about state.
 type queryParams struct {
 	kind     queryKind
 	block    view.BlockRef
 	account  primitives.AccountID
 	key      primitives.PublicKey       // of qAccessKey, qGasKeyNonces
 	prefix   []byte                     // of qState
-	after    []byte                     // of qState; nil: from the start
-	afterKey primitives.PublicKeyHandle // of qAccessKeyList; empty: from the start
-	limit    uint32                     // of qState and qAccessKeyList; 0: none
+	after    []byte                     // of qState; nil: from the first key
+	afterKey primitives.PublicKeyHandle // of qAccessKeyList; empty: from the first key
+	limit    uint32                     // of qState and qAccessKeyList; 0: no limit
 	proof    bool                       // of qState, qAccount, qAccessKey
 	method   string                     // of qCall
 	args     []byte                     // of qCall
 	codeHash primitives.Hash            // of qGlobalCode
 }
 
-// paged returns whether a page of state was asked for.
+// paged returns whether the request asks for a page of state.
 func (q *queryParams) paged() bool { return q.limit > 0 || q.after != nil }
 
-// pagedKeys returns whether a page of keys was asked for.
+// pagedKeys returns whether the request asks for a page of keys.
 func (q *queryParams) pagedKeys() bool { return q.limit > 0 || q.afterKey != "" }
 
-// fields reads what the kind needs, in the order of nearcore's QueryRequest
+// fields returns the members that the kind has, in the order of nearcore's QueryRequest
 // (core/primitives/src/views.rs:387).
 func (q *queryParams) fields() []field {
 	account := field{"account_id", false, into(&q.account, readAccountID)}
@@ -78,7 +78,7 @@ func (q *queryParams) fields() []field {
 
 // read fills q from the members of an object.
 func (q *queryParams) read(v val) error {
-	if q.kind == qAccount { // the most frequent kind, without a list of fields
+	if q.kind == qAccount { // the most frequent kind has its own code, without a list of fields
 		x, ok := v.get("account_id")
 		if !ok {
 			return missingField("account_id")
@@ -87,14 +87,14 @@ func (q *queryParams) read(v val) error {
 		q.account, err = readAccountID(x)
 		return err
 	}
-	if q.kind == qCall { // the second most frequent
+	if q.kind == qCall { // the second most frequent kind
 		if done, err := q.readCall(v); done {
 			return err
 		}
 	}
 	fields := q.fields()
 	if q.kind == qState {
-		if _, ok := v.get("include_proof"); !ok { // has a default, but null is refused
+		if _, ok := v.get("include_proof"); !ok { // it has a default, but null is an error
 			fields = fields[:len(fields)-1]
 		}
 	}
@@ -110,7 +110,8 @@ func (q *queryParams) read(v val) error {
 	return nil
 }
 
-// readCall reads the members of a call in readFields' order, if they are all there.
+// readCall reads the members of a call in the order of readFields. done is false if a member is
+// missing.
 func (q *queryParams) readCall(v val) (done bool, err error) {
 	account, ok1 := v.get("account_id")
 	args, ok2 := v.get("args_base64")
@@ -130,7 +131,7 @@ func (q *queryParams) readCall(v val) (done bool, err error) {
 }
 
 // parseQuery parses the parameters of method query: first the block, then the request's type, then
-// its members.
+// the members of that type.
 func parseQuery(v val) (q queryParams, err error) {
 	if v.kind() == kArray && v.len() == 2 {
 		return parseQueryPath(v)
@@ -153,15 +154,15 @@ func parseQuery(v val) (q queryParams, err error) {
 	if err := q.read(v); err != nil {
 		return q, err
 	}
-	// nearcore only proves contract data
+	// nearcore returns proofs only for contract data; here accounts and access keys have them too.
 	if x, ok := v.get("include_proof"); ok && (q.kind == qAccount || q.kind == qAccessKey) {
 		q.proof, err = readBool(x)
 	}
 	return q, err
 }
 
-// parseView returns the parser of an EXPERIMENTAL_ method of one kind: first the members, then the
-// block.
+// parseView returns the parser of one EXPERIMENTAL_ method. The parser reads first the members of
+// kind, then the block.
 func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 	return func(v val) (q queryParams, err error) {
 		q.kind = kind
@@ -170,7 +171,7 @@ func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 		}
 		err = q.read(v)
 		var plain *plainError
-		if err != nil && !errors.As(err, &plain) { // errors about the block come last
+		if err != nil && !errors.As(err, &plain) { // an error about the block has lower precedence
 			return q, err
 		}
 		if ref, refErr := readFlatRef(v); refErr == nil {
@@ -182,11 +183,11 @@ func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 	}
 }
 
-// maxPathData bounds path and data of the old form of queries together, in bytes.
+// maxPathData is the maximum length of path and data in the old form of queries together, in bytes.
 const maxPathData = 10 * 1024
 
-// parseQueryPath parses the oldest form, ["path", "data"], which asks for the head (nearcore
-// chain/jsonrpc/src/api/query.rs:52).
+// parseQueryPath parses the oldest form of queries, ["path", "data"], which reads the head
+// (nearcore chain/jsonrpc/src/api/query.rs:52).
 func parseQueryPath(v val) (q queryParams, err error) {
 	pathText, err := readString(v.item(0))
 	if err != nil {

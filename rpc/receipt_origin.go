@@ -35,7 +35,7 @@ var receiptToTx = Method[view.OriginQuery]{
 		}); err != nil {
 			return q, err
 		}
-		// nearcore flattens the reference to the receipt, and serde reads flattened members last.
+		// nearcore flattens the reference to the receipt. serde reads flattened members last.
 		return q, readFields(v, []field{{"receipt_id", false, into(&q.Receipt, readHash)}})
 	},
 	Handle: func(c *call, b []byte, q *view.OriginQuery) ([]byte, error) {
@@ -47,7 +47,8 @@ var receiptToTx = Method[view.OriginQuery]{
 	},
 }
 
-// originFault maps an error to the faults of receipt_to_tx. Their data repeats the cause.
+// originFault maps an error to the faults of receipt_to_tx. The data of these faults repeats the
+// cause.
 func originFault(err error) error {
 	var e *view.OriginError
 	if !errors.As(err, &e) {

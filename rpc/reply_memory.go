@@ -13,35 +13,34 @@ import (
 // replyQueue is the queue of large replies that wait for memory.
 //
 // Problem: one block may end thousands of waits for the same transaction. All their replies are due
-// at once, and each would be refused or would exceed max_bytes_in_flight, although all are made
-// from one text.
+// at once. They are made from one text, but together they would exceed max_bytes_in_flight.
 //
-// Invariants: a queued reply holds no turn and no buffer, only its view.Shown, which all replies of
-// the same transaction share. The texts of all queued replies are at most maxTexts. A reply of
-// smallReply bytes or less is never queued.
+// Invariants: a queued reply holds no turn and no buffer. It holds only its view.Shown, which all
+// replies about the same transaction share. The texts of all queued replies have at most maxTexts
+// bytes. A reply of at most smallReply bytes is never queued.
 //
 // Outline: connLimiter.awaitMemory enqueues the reply. One goroutine (admitReplies) runs while the
-// queue is not empty; it is notified when a large reply has left (conn.give), and polls for slow
-// transfers to close. Replies are admitted first come, first served, but one for which there is no
-// room, or whose address has none, is passed over, so that a client that wants most of the memory
-// does not block the others.
+// queue is not empty. It is notified when a large reply has been sent (conn.give), and polls for
+// slow transfers to close. It admits replies first come, first served. If there is no memory for a
+// reply, or its address has reached its limit, the goroutine skips the reply. So a client that
+// needs most of the memory does not block the others.
 //
-// Rejected: refusing replies when memory is full. Clients would retry at once, and the transaction
-// they wait for has been executed.
+// Rejected: rejecting replies while memory is full. Clients would retry at once, although the
+// transaction that they wait for has been executed.
 type replyQueue struct {
 	mu    sync.Mutex
 	list  list.List             // of *queuedReply, oldest first
 	texts map[*view.Shown]*text // the texts that queued replies show
-	bytes int64                 // of texts, with what they are made of
-	freed chan struct{}         // notified when a large reply has left
-	runs  bool                  // the goroutine runs
+	bytes int64                 // bytes of texts, with the data that they are made from
+	freed chan struct{}         // signals that a large reply has been sent
+	runs  bool                  // the goroutine of admitReplies is running
 }
 
-// maxTexts bounds the bytes of the data from which the queued replies are made. A reply that
-// exceeds it is not queued, and is refused if there is no memory for it.
+// maxTexts is the maximum size of the data from which the queued replies are made, in bytes. A
+// reply that would exceed it is not queued. It is rejected if there is no memory for it.
 const maxTexts = 32 << 20
 
-// slowTransferPoll is how long no reply may leave before slow transfers are looked for.
+// slowTransferPoll is the time without a sent reply after which admitReplies closes slow transfers.
 const slowTransferPoll = 100 * time.Millisecond
 
 type text struct {
@@ -57,11 +56,11 @@ type queuedReply struct {
 	ready chan struct{}
 }
 
-// awaitMemory waits until n more bytes may be in memory, at most until the context ends, and counts
-// them. full is the limit that did not allow it, or limits.Count if there was room. shown
-// identifies the text that the reply shows, nil if it shares none. While the reply waits, that text
-// and its source stay in memory and count as 2n bytes of maxTexts. A reply that can never fit, or
-// that exceeds maxTexts, does not wait.
+// awaitMemory waits until n more bytes may be in memory, and counts them. It waits at most until
+// the context ends. full is the limit that has no space, or limits.Count if the bytes were counted.
+// shown identifies the text that the reply shows; nil if no other reply shows it. While the reply
+// waits, that text and the data behind it stay in memory and count as 2n bytes of maxTexts.
+// awaitMemory does not wait if the reply can never fit or would exceed maxTexts.
 func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
 	r := &d.replies
 	r.mu.Lock()
@@ -71,7 +70,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		return full
 	}
 	if most, holds := of.most(d.live.Load().AddressInFlight); holds && n > most || n > int64(min(d.limits.InFlight, 1<<62)) || !r.hold(shown, 2*n) {
-		r.mu.Unlock() // it can never fit, or too much is queued
+		r.mu.Unlock() // the reply can never fit, or too much is queued
 		return c.take(of, n)
 	}
 	g := &queuedReply{c, of, n, make(chan struct{})}
@@ -81,7 +80,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		go d.admitReplies()
 	}
 	r.mu.Unlock()
-	r.notify() // there may be room while earlier ones wait for their address's limit
+	r.notify() // there may be memory even if earlier replies wait for their address's limit
 	select {
 	case <-g.ready:
 	case <-ctx.Done():
@@ -96,13 +95,14 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 	}
 	r.list.Remove(at)
 	if full = d.lacks(of, n); full == limits.Count {
-		full = limits.MaxInFlight // freed since the wait ended
+		full = limits.MaxInFlight // memory was freed after the wait had ended
 	}
 	d.refused[full].Add(1)
 	return full
 }
 
-// hold counts the text that a queued reply shows. It returns false if maxTexts would be exceeded.
+// hold counts n bytes for the text that a queued reply shows. It returns false if that would exceed
+// maxTexts.
 func (r *replyQueue) hold(shown *view.Shown, n int64) bool {
 	if shown == nil {
 		return true
@@ -134,15 +134,15 @@ func (r *replyQueue) release(shown *view.Shown) {
 	}
 }
 
-// notify wakes the goroutine: there may be room.
+// notify makes admitReplies check the queue, because there may be memory now.
 func (r *replyQueue) notify() {
 	select {
 	case r.freed <- struct{}{}:
-	default: // it is notified already, or does not run
+	default: // it is notified already, or is not running
 	}
 }
 
-// waiting returns how many replies wait, and how many bytes the data has from which they are made.
+// waiting returns the number of queued replies, and the bytes of the data from which they are made.
 func (r *replyQueue) waiting() (n int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +172,7 @@ func (d *connLimiter) admitReplies() {
 				g.conn.book(g.of, g.n)
 				close(g.ready)
 			case limits.MaxInFlight:
-				passed = true // by later replies
+				passed = true // later replies may be admitted first
 			}
 			at = next
 		}

@@ -7,14 +7,14 @@ import (
 )
 
 // replySizes records which requests had large replies. The data for such a reply is in memory
-// before the first byte of the reply is written. So when the same request comes again, memory for
-// the data is reserved before the data is read.
+// before the reply is written. So when the same request comes again, memory is reserved before the
+// data is read.
 type replySizes struct {
 	mu         sync.Mutex
 	young, old map[any]int
 }
 
-// maxSizes is half of the number of replies whose sizes are kept.
+// maxSizes is the capacity of young; old has at most as many sizes.
 const maxSizes = 4096
 
 func (s *replySizes) get(key any) int {
@@ -35,8 +35,8 @@ func (s *replySizes) set(key any, n int) {
 	s.young[key] = n
 }
 
-// expect reserves memory for the data of a reply if the reply to the same request was large the
-// last time. key identifies the request: it is comparable, and equal only for equal requests.
+// expect reserves memory for the data of a reply, if the last reply to the same request was large.
+// key identifies the request. It must be comparable, and equal only for equal requests.
 func (c *call) expect(key any) error {
 	c.key = key
 	if n := c.limiter.sizes.get(key); n > 0 {
@@ -48,9 +48,9 @@ func (c *call) expect(key any) error {
 	return nil
 }
 
-// awaitExpected is expect for a reply of which no data is in memory yet. It first waits until the
-// client's share of work allows more work, so that no memory is held during that wait. Then it
-// waits for memory.
+// awaitExpected is expect for a reply whose data is not in memory yet. First it waits until the
+// client's share of work allows more work; it holds no memory during that wait. Then it waits for
+// memory.
 func (c *call) awaitExpected() error {
 	n := c.limiter.sizes.get(c.key)
 	if n == 0 || c.borrowed != 0 {
@@ -66,7 +66,7 @@ func (c *call) awaitExpected() error {
 	return nil
 }
 
-// giveBack releases what expect has reserved.
+// giveBack releases the memory that expect has reserved.
 func (c *call) giveBack() {
 	if c.borrowed == 0 || c.x.peer == nil {
 		return

@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Methods that control a sandbox. They are switched off on chains whose state has value.
+// Methods that control a sandbox. They are switched off on chains whose tokens have value.
 
-// MaxMine bounds the blocks of one request.
+// MaxMine is the maximum number of blocks of one request.
 const MaxMine = 10_000
 
 // sandboxMine is the method sandbox_mine, which nearcore does not have. Parameters are {"blocks":
-// n} or [n], or {"until": hash}; without them one block is produced. Blocks are produced as fast as
-// possible, even empty ones, and the reply follows when the last one is on disk. If the wait ends
-// earlier, the remaining blocks are produced nevertheless.
+// n} or [n], or {"until": hash}. Without parameters, one block is produced. Blocks are produced as
+// fast as possible, even empty ones. The reply follows when the last block is on disk. If the wait
+// ends earlier, the remaining blocks are still produced.
 var sandboxMine = Method[view.Mine]{
 	Name: "sandbox_mine", Doc: `Produces blocks at once, in every production mode: a given number, or until a transaction and all its receipts
 have been executed. It returns height and hash of the last block.`,
@@ -51,8 +51,8 @@ func sandboxFailure(err error, refused *Fault, late string) error {
 // patchState are the parameters of sandbox_patch_state.
 type patchState struct{ records []genesis.Record }
 
-// sandboxPatchState is nearcore's method sandbox_patch_state (chain/jsonrpc/src/lib.rs), extended
-// to records of all kinds and to removals.
+// sandboxPatchState is nearcore's method sandbox_patch_state (chain/jsonrpc/src/lib.rs). It also
+// accepts records of all other kinds, and removals.
 var sandboxPatchState = Method[patchState]{
 	Name: "sandbox_patch_state", Doc: `Writes records into the state, in the format of genesis.json: accounts, keys, code, data, receipts. A null in
 place of account, value, code, access_key or nonce removes the entry. The reply is sent when the block with the
@@ -88,7 +88,8 @@ func readRecords(v val) ([]genesis.Record, error) {
 // fastForward are the parameters of sandbox_fast_forward.
 type fastForward struct{ delta uint64 }
 
-// forwardPatience is how long neard waits (chain/jsonrpc/src/lib.rs sandbox_fast_forward).
+// forwardPatience is the longest wait, which is neard's (chain/jsonrpc/src/lib.rs
+// sandbox_fast_forward).
 const forwardPatience = time.Hour
 
 // sandboxFastForward is nearcore's method sandbox_fast_forward.
@@ -130,36 +131,38 @@ func readMine(v val) (uint64, error) {
 	return n, err
 }
 
-// SandboxControl controls a sandbox. Each of its methods returns *view.SandboxError if the node
-// refuses or fails, and ErrTimeout if the context ends before the method has finished.
+// SandboxControl controls a sandbox. A method returns a *view.SandboxError if the node rejects the
+// request or fails, and ErrTimeout if the context ends before the method has finished.
 type SandboxControl interface {
-	// Mine makes blocks and returns the last one.
+	// Mine produces blocks and returns the last one.
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
 	// PatchState writes records into the state with the next block.
 	PatchState(ctx context.Context, records []genesis.Record) error
-	// FastForward advances the chain by that many heights.
+	// FastForward advances the chain by heights.
 	FastForward(ctx context.Context, heights uint64) error
 	// NextEpoch advances to the first block of the next epoch.
 	NextEpoch(ctx context.Context) (view.At, error)
-	// TakeSnapshot keeps the head as a snapshot to revert to. If name is empty, the snapshot gets a
-	// number as its name.
+	// TakeSnapshot takes a snapshot of the head under a name. If name is empty, the name is a
+	// number.
 	TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error)
-	// Revert rolls back to a snapshot, DropSnapshot deletes it, and Snapshots lists all.
+	// Revert rolls the chain back to a snapshot. DropSnapshot deletes one. Snapshots lists all.
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
-	// NewWorld makes a world that continues from this chain. DropWorld ends a world and those made
-	// from it. Worlds lists all worlds of the process.
+	// NewWorld makes a world that continues from this chain. DropWorld ends a world and the worlds
+	// that continue from it. Worlds lists all worlds of the process.
 	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
 	DropWorld(ctx context.Context, id string) error
 	Worlds() ([]view.World, error)
-	// DumpState calls each for the records of accounts (nil: of all accounts) after the block at a
-	// height (nil: the head). It ends with the first error of each, or when the context ends.
+	// DumpState calls each for the records of accounts (nil: of all accounts) in the state after a
+	// block. height is that of the block; nil: the head. DumpState stops when each returns an error
+	// or the context ends.
 	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
-	// LoadState sets accounts to what the records contain.
+	// LoadState sets accounts to the state in the records.
 	LoadState(ctx context.Context, records []genesis.Record) error
-	// Tag keeps the transactions that are submitted from now on under a name; an empty name ends
-	// that. If hashes is not nil, it tags these transactions instead.
+	// Tag opens a tag: transactions that are submitted from now on belong to it, until another tag
+	// is opened. An empty name closes the open tag. If hashes is not nil, Tag instead adds these
+	// transactions to the tag.
 	Tag(name string, hashes []primitives.Hash) (view.Tag, error)
 	Tags() ([]view.Tag, error)
 	DropTag(name string) error
@@ -167,24 +170,26 @@ type SandboxControl interface {
 	ProfileTag(ctx context.Context, name string, r *view.Simulate) ([]byte, error)
 	// MockVerification sets the results of signature checks in contracts from the next block on.
 	MockVerification(ctx context.Context, m *primitives.Mocks) error
-	// MissChunks makes the next blocks lack new chunks of shards.
+	// MissChunks makes the next blocks have no new chunks for some shards.
 	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
-	// Reorganise replaces the head and blocks below it, none of which is final, by another branch.
+	// Reorganise replaces the head and blocks below it by another branch. None of these blocks may
+	// be final.
 	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
-	// DumpTransaction returns what a transaction in a block touches. Errors: ErrUnknownTx,
-	// ErrGarbageCollected.
+	// DumpTransaction returns the state that a transaction in a block reads and writes. Errors:
+	// ErrUnknownTx, ErrGarbageCollected.
 	DumpTransaction(context.Context, *view.Trace) (*view.Case, error)
-	// ReplayTransaction writes the state that a transaction needs, runs it, and compares the
-	// outcome.
+	// ReplayTransaction writes the state that a transaction reads, executes the transaction, and
+	// compares the outcomes.
 	ReplayTransaction(context.Context, *view.Case) (view.Replayed, error)
 	// Deal sets an account's balance of a token.
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
 	// Impersonate sets the accounts whose transactions need no signature.
 	Impersonate(accounts []primitives.AccountID, all bool) error
-	// Fork carries out f on the accounts of a fork, and then returns a description of the fork.
+	// Fork applies f to the accounts of a fork of another chain. It returns a description of the
+	// fork.
 	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
-	// SetClock sets the clock of blocks. SetProduction sets when blocks are made. Both return the
-	// state after the change.
+	// SetClock sets the clock for block timestamps. SetProduction sets when blocks are produced.
+	// Both return the setting after the change.
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 }

@@ -78,11 +78,11 @@ that have an Account record. Afterwards these accounts are as sandbox_dump_state
 // setAccount are the parameters of the methods that write one part of an account.
 type setAccount struct {
 	account primitives.AccountID
-	record  genesis.Record // of all but sandbox_set_balance
+	record  genesis.Record // unused by sandbox_set_balance
 	amount  primitives.Balance
 }
 
-// write writes records and appends the reply.
+// write writes records into the state and appends the reply.
 func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 	if err := c.node.PatchState(c.ctx, records); err != nil {
 		return b, sandboxFailure(err, SandboxRefused, "it was not written in time; it still may be")
@@ -179,7 +179,8 @@ func removedIf(gone bool, r genesis.Record) genesis.Record {
 	return r
 }
 
-// orNull reads a value that may be null, and sets null if it is.
+// orNull returns a reader that sets null to true for a null value, and reads any other value with
+// read.
 func orNull(null *bool, read func(val) error) func(val) error {
 	return func(v val) error {
 		if *null = v.isNull(); *null {
@@ -189,7 +190,7 @@ func orNull(null *bool, read func(val) error) func(val) error {
 	}
 }
 
-// readYocto reads an amount: a decimal string, as in NEAR's JSON.
+// readYocto reads an amount of yoctoNEAR: a decimal string.
 func readYocto(v val) (primitives.Balance, error) {
 	text, err := readString(v)
 	if err != nil {

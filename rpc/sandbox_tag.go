@@ -12,11 +12,11 @@ import (
 
 // tagTransactions are the parameters of sandbox_tag.
 type tagTransactions struct {
-	name   string            // empty: none
-	hashes []primitives.Hash // nil: transactions submitted from now on
+	name   string            // empty: null was given
+	hashes []primitives.Hash // nil: transactions that are submitted from now on
 }
 
-// maxTagged bounds the transactions of one request.
+// maxTagged is the maximum number of transactions in one request.
 const maxTagged = 10_000
 
 // sandboxTag is the method sandbox_tag, which nearcore does not have.

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// sandboxFaults are the faults of methods that only report a reason.
+// sandboxFaults are the faults of methods whose only own failure is a refusal with a reason.
 var sandboxFaults = []*Fault{SandboxRefused, Timeout}
 
-// maxSnapshotName bounds a name, in bytes.
+// maxSnapshotName is the maximum length of a snapshot's name, in bytes.
 const maxSnapshotName = 128
 
 // takeSnapshot are the parameters of sandbox_snapshot.
@@ -174,7 +174,7 @@ var sandboxNextEpoch = Method[struct{}]{
 	},
 }
 
-// pointer returns a reader of an optional value.
+// pointer returns a reader that stores the value behind a pointer, for optional members.
 func pointer[T any](one func(val) (T, error)) func(val) (*T, error) {
 	return func(v val) (*T, error) {
 		x, err := one(v)
@@ -190,7 +190,8 @@ func readMode(v val) (string, error) {
 	return string(text), err
 }
 
-// readNanos reads a number of nanoseconds. Clients without 64-bit numbers write it as a string.
+// readNanos reads a number of nanoseconds. It accepts a string too, for clients without 64-bit
+// numbers.
 func readNanos(v val) (uint64, error) {
 	if v.kind() != kString {
 		return readUint64(v)

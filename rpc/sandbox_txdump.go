@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// maxDeeds bounds the outcomes in a transaction dump.
+// maxDeeds is the maximum number of outcomes in a transaction dump.
 const maxDeeds = 10_000
 
 // sandboxDumpTransaction is the method sandbox_dump_transaction, which nearcore does not have.
-// Parameters are {"tx_hash"} or [hash]; other members that identify a transaction are accepted and
+// Parameters are {"tx_hash"} or [hash]. Other members that identify a transaction are accepted and
 // ignored.
 var sandboxDumpTransaction = Method[view.Trace]{
 	Name: "sandbox_dump_transaction", Doc: `Returns everything that a transaction and its receipts read and write, as records of the state before it, with

@@ -17,48 +17,49 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// The values of rpc.http_status. They say which replies have an HTTP status other than 200.
+// The values of rpc.http_status, which sets the HTTP status of error replies.
 const (
-	// HTTPStatusSpec is neard's statuses, except that EXPERIMENTAL_tx_status is always 200.
+	// HTTPStatusSpec uses neard's statuses, except that replies of EXPERIMENTAL_tx_status are
+	// always 200.
 	HTTPStatusSpec = "spec"
-	// HTTPStatusNearcore is exactly neard's statuses.
+	// HTTPStatusNearcore uses exactly neard's statuses.
 	HTTPStatusNearcore = "nearcore"
-	// HTTPStatusAlways200 makes every reply to a call 200.
+	// HTTPStatusAlways200 uses status 200 for every reply to a call.
 	HTTPStatusAlways200 = "always_200"
 )
 
-// Options are the limits and switches of a server. A zero value stands for the default in its
-// comment.
+// Options are the limits and switches of a server. The comment of a field has its name in
+// config.json and the default that a zero value stands for.
 type Options struct {
 	Addr           string        // host:port; port 0: any free port
 	CORSOrigins    []string      // rpc.cors_allowed_origins; ["*"]
 	HTTPStatus     string        // rpc.http_status; "spec"
 	MaxBody        int           // rpc.limits_config.json_payload_max_size, bytes; 10 MiB
 	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long a request may wait; 10 s
-	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: none
+	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: no limit
 	ViewKeysLimit  uint32        // view_access_keys_limit; 100
 	Limits         limits.Limits // troupe.rpc.*; limits.Default()
-	TrustedProxies []string      // troupe.rpc.trusted_proxies: whose X-Forwarded-For is used
-	// IndexerRequests is how many calls of EXPERIMENTAL_indexer_block may run at a time:
-	// rpc.indexer_max_concurrent_requests, 0 unless rpc.enable_indexer_rpc is true. 0: the method is
-	// switched off.
+	TrustedProxies []string      // troupe.rpc.trusted_proxies: proxies whose X-Forwarded-For is used
+	// IndexerRequests is the number of calls of EXPERIMENTAL_indexer_block that may run at a time;
+	// 0: the method is switched off. It is rpc.indexer_max_concurrent_requests if
+	// rpc.enable_indexer_rpc is true, else 0.
 	IndexerRequests int
 	NoSimulate      bool     // troupe.rpc.simulate is false
 	NoTrace         bool     // troupe.rpc.trace is false
 	NoSandbox       bool     // troupe.rpc.sandbox is false
 	Debug           bool     // rpc.enable_debug_rpc
-	Console         bool     // serve the page at /console
+	Console         bool     // troupe.rpc.console: serve the page at /console
 	APIKeys         []string // troupe.rpc.api_keys
 	RequireAPIKey   bool     // troupe.rpc.require_api_key
 	TLSCert         string   // troupe.rpc.tls_cert, a file; empty: no TLS
 	TLSKey          string   // troupe.rpc.tls_key, a file
-	// Metrics appends the node's other metrics in Prometheus text to those of the RPC. nil: none.
+	// Metrics appends the node's other metrics to those of the RPC, in Prometheus text. nil: none.
 	Metrics func([]byte) []byte
-	// Actors appends what the console shows of the actors as JSON, of at most most actors. nil:
-	// nothing is shown.
+	// Actors appends, as JSON, what the console shows about at most most actors. nil: it shows
+	// nothing.
 	Actors func(b []byte, most int) []byte
-	// Included returns how many transactions are in blocks that became the head since the start. nil:
-	// the history of the console has no samples.
+	// Included returns the number of transactions in blocks that have become the head since the
+	// start. nil: the console's history has no samples.
 	Included func() uint64
 	Log      logrus.FieldLogger // nil: nothing is logged
 }
@@ -112,11 +113,11 @@ type Server struct {
 	worlds   worlds
 	listed   actorList
 	history  consoleHistory
-	root     *Server                       // of a world: the server it belongs to; nil: this is not a world
-	asked    func() (done func(), ok bool) // of a world, see WorldOptions.Asked
+	root     *Server                       // the server that a world belongs to; nil: this is not a world
+	asked    func() (done func(), ok bool) // of a world: WorldOptions.Asked
 }
 
-// New makes a server. It does not listen yet.
+// New returns a server that does not listen yet.
 func New(node Node, opts Options) (*Server, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func New(node Node, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// newHTTP makes an HTTP server for listeners of connLimiter.
+// newHTTP returns an HTTP server for listeners of connLimiter.
 func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:               handle,
@@ -151,7 +152,7 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 		IdleTimeout:           s.opts.Limits.IdleTimeout,
 		ReadTimeout:           s.opts.Limits.ReadTimeout,
 		ReadBufferSize:        8 << 10, // also bounds the headers
-		// Bodies are read by exchange.body, within what may be in memory. Forms are not parsed.
+		// exchange.body reads bodies, within the limits of memory. Forms are not parsed.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		CloseOnShutdown:              true,
@@ -172,15 +173,15 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.http.Serve(&listener{l, s.limiter})
 }
 
-// Bounds of a shutdown: how long clients may take to read what is being sent, and how long
-// connections may take to end by themselves.
+// Bounds of a shutdown. lastWords is the time that clients may take to read what is being sent.
+// lastWait is the time that connections may take to end by themselves.
 const (
 	lastWords = 300 * time.Millisecond
 	lastWait  = 600 * time.Millisecond
 )
 
 // Shutdown ends the waits, lets running requests finish and closes the connections. Clients cannot
-// delay it: incomplete requests are dropped, clients that do not read are cut off, and after
+// delay it. Incomplete requests are dropped, clients that do not read are cut off, and after
 // lastWait all remaining connections are closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.sockets.stop()
@@ -200,7 +201,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Waiting returns how many requests wait for the chain now.
 func (s *Server) Waiting() int { return int(s.metrics.waiting.Load()) }
 
-// AppendMetrics appends what GET /metrics shows, for a second listener (rpc.prometheus_addr).
+// AppendMetrics appends the text of GET /metrics, for a second listener (rpc.prometheus_addr).
 func (s *Server) AppendMetrics(b []byte) []byte {
 	s.metrics.scrapes.Add(1)
 	b = s.metrics.appendOwn(s.metrics.appendText(b))
@@ -211,8 +212,8 @@ func (s *Server) AppendMetrics(b []byte) []byte {
 	return b
 }
 
-// badRequest answers requests that are not valid HTTP. If the body is too large, it reads a little
-// more of it, so that the client receives the reason before the connection is closed.
+// badRequest answers requests that are not valid HTTP. If the body is too large, badRequest reads a
+// little more of it, so that the client receives the reply before the connection is closed.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	s.cors.set(ctx)
 	code, text := http.StatusBadRequest, "the request is no valid HTTP: "+err.Error()
@@ -233,10 +234,10 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetBodyString(text)
 }
 
-// drain reads what a client still sends, for at most a second.
+// drain reads at most limit bytes that a client still sends, for at most a second.
 func drain(c net.Conn, limit int64) {
 	if c.SetReadDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = io.CopyN(io.Discard, c, limit) // the reply follows whatever ended it
+		_, _ = io.CopyN(io.Discard, c, limit) // the reply is sent even if reading fails
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 var errGone = errors.New("the client has disconnected")
 
-// session is the node's session of one connection, opened by its first request that submits or
-// waits.
+// session is the node's session of one connection. The connection's first request that submits or
+// waits opens it.
 type session struct {
 	ctx  context.Context // for submissions and waits; ends with the server
 	done func()
@@ -23,7 +23,7 @@ type session struct {
 
 // sessions holds the open sessions by connection.
 type sessions struct {
-	of sync.Map // net.Conn -> session; requests of one WebSocket look up concurrently
+	of sync.Map // net.Conn -> session; requests of one WebSocket look it up concurrently
 }
 
 // open returns the context for a connection's submissions and waits.
@@ -38,13 +38,13 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	if err != nil {
 		return nil, err
 	}
-	if first, ok := s.of.LoadOrStore(conn, session{ctx, done}); ok { // requests of one WebSocket may get here together
+	if first, ok := s.of.LoadOrStore(conn, session{ctx, done}); ok { // a concurrent request of the WebSocket has opened one
 		done()
 		return first.(session).ctx, nil
 	}
 	if server.root != nil {
 		server.root.worlds.addSession(conn, server)
-		if server.ctx.Err() != nil { // the world ends, and its sessions may have been closed already
+		if server.ctx.Err() != nil { // the world is ending, and may have closed its sessions already
 			s.end(conn)
 			server.root.worlds.forget(server)
 		}
@@ -52,9 +52,9 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	return ctx, nil
 }
 
-// session returns the context for a request's submission or wait. The context names the client by
-// its address. All clients on this machine have the same address, so they are named by their
-// connection.
+// session returns the context for a request's submission or wait. The context identifies the client
+// by its address. Clients on this machine share one address, so the context identifies them by
+// their connection.
 func (x *exchange) session() (context.Context, error) {
 	ctx, err := x.sessions.open(x.Server, x.conn)
 	if err == nil && !x.client.loopback {
@@ -65,7 +65,7 @@ func (x *exchange) session() (context.Context, error) {
 
 // follow is fasthttp's hook for changes of a connection's state.
 func (s *Server) follow(conn net.Conn, state fasthttp.ConnState) {
-	if state != fasthttp.StateClosed { // a WebSocket ends its session itself
+	if state != fasthttp.StateClosed { // a WebSocket ends its own session
 		return
 	}
 	if s.root != nil {
@@ -90,8 +90,9 @@ func (s *sessions) endAll() {
 	})
 }
 
-// wait returns the context of one wait. It ends after patience (0: PollingTimeout), with the
-// server, when the client hangs up, or by cancel. release must be called when the wait is over.
+// wait returns the context of one wait. The context ends after patience (0: PollingTimeout), with
+// the server, when the client hangs up, or by cancel. The caller must call release when the wait is
+// over.
 func (x *exchange) wait(patience time.Duration) (ctx context.Context, cancel context.CancelCauseFunc, release func(), err error) {
 	parent, err := x.session()
 	if err != nil {

@@ -41,10 +41,10 @@ tx_status would return.`,
 	},
 }
 
-// traceTx is the method EXPERIMENTAL_trace_tx, which nearcore does not have. For a transaction in a
-// block the parameters are [hash, sender] or {"tx_hash", "sender_account_id"}. For a transaction to
-// simulate they are those of EXPERIMENTAL_simulate_tx. With "profile": true the reply has a profile
-// by function.
+// traceTx is the method EXPERIMENTAL_trace_tx, which nearcore does not have. For a transaction on
+// the chain, the parameters are [hash, sender] or {"tx_hash", "sender_account_id"}. For a
+// transaction to simulate, they are those of EXPERIMENTAL_simulate_tx. With "profile": true, the
+// reply has a profile by function.
 var traceTx = Method[view.Trace]{
 	Name: "EXPERIMENTAL_trace_tx", Doc: `Returns a trace of an executed or simulated transaction: its receipts, with the host functions and storage
 accesses of each contract call.`,
@@ -73,13 +73,13 @@ accesses of each contract call.`,
 	},
 }
 
-// wasStopped returns whether work was stopped because it took longer than a request may.
+// wasStopped returns whether work was stopped because it exceeded the time of a request.
 func wasStopped(err error) bool {
 	return errors.Is(err, view.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// tooLong describes the work that was stopped, where it was stopped, and what to do next. Clients
-// match the first word.
+// tooLong returns an error that describes what was stopped, where it stopped, and what to do next.
+// Clients compare the first word.
 func (c *call) tooLong(what string, err error) error {
 	c.metrics.timeouts.Add(1)
 	text := fmt.Sprintf("Timeout: %s was stopped after %v", what, c.opts.PollingTimeout)

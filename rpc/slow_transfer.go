@@ -9,29 +9,29 @@ import (
 )
 
 // transfer measures a large body that is being received, or a large reply that is being sent. Its
-// memory is unavailable to others until it ends.
+// memory is unavailable to other requests until the transfer ends.
 //
-// Problem: max_bytes_in_flight bounds the memory of all bodies and replies. A few clients that
-// announce a large body and do not send it, or do not read a large reply, could hold all of it.
+// Problem: max_bytes_in_flight bounds the memory of all bodies and replies. A few clients could
+// hold all of it: they announce a large body and do not send it, or do not read a large reply.
 //
-// Invariant: memory that another request needs is never held for longer than SlowAfter by a
-// transfer that is slower than SlowRate.
+// Invariant: a transfer that is slower than SlowRate never holds memory that another request needs
+// for longer than SlowAfter.
 //
 // Outline: a connection counts the bytes that it moves. When memory is short (makeRoom),
-// closeSlowest closes the connection of a slow transfer; nothing is closed while memory suffices. A
-// batch that waits for the chain with replies in memory counts as a transfer that does not move
-// (holdReplies). A WebSocket may have several transfers: replies queued for a client that does not
-// read take as much memory as the one being sent.
+// closeSlowest closes the connection of a slow transfer. Nothing is closed while there is enough
+// memory. A batch that waits for the chain with replies in memory counts as a transfer without
+// progress (holdReplies). A WebSocket may have several transfers: replies that are queued for a
+// client that does not read take as much memory as the reply that is being sent.
 //
-// Rejected: a minimum rate for all transfers, which would cut off clients on slow links that harm
-// no other.
+// Rejected: a minimum rate for all transfers. It would cut off clients on slow links that harm no
+// other client.
 type transfer struct {
-	began atomic.Int64 // by clock: when the transfer, or the oldest part of several, began; 0: none
+	began atomic.Int64 // by clock: start of the transfer, or of the oldest of several; 0: no transfer
 	last  atomic.Int64 // by clock: when bytes last moved
-	moved atomic.Int64 // bytes since it began
+	moved atomic.Int64 // bytes moved since began
 
 	mu   sync.Mutex
-	open int // transfers under way
+	open int // number of transfers under way
 }
 
 func (t *transfer) begin() {
@@ -62,34 +62,34 @@ func (t *transfer) end() {
 	if t.open--; t.open == 0 {
 		t.began.Store(0)
 	} else {
-		t.restart() // its client has read one of them
+		t.restart() // the client has read one of the replies
 	}
 }
 
-// holdReplies marks a batch that waits for the chain with large replies in memory: it counts as a
-// transfer that does not move. c may be nil.
+// holdReplies marks a batch that waits for the chain with large replies in memory. It counts as a
+// transfer without progress. c may be nil.
 func (c *conn) holdReplies() {
 	if c != nil {
 		c.transfer.begin()
 	}
 }
 
-// releaseReplies ends what holdReplies began.
+// releaseReplies ends the transfer that holdReplies began.
 func (c *conn) releaseReplies() {
 	if c != nil {
 		c.transfer.end()
 	}
 }
 
-// How long a request that needs memory waits until a closed transfer has released its memory, and
-// how often it checks.
+// slowGiveWayWait is how long a request that needs memory waits until a closed transfer has
+// released its memory. slowGiveWayPoll is how often the request checks.
 const (
 	slowGiveWayWait = 200 * time.Millisecond
 	slowGiveWayPoll = time.Millisecond
 )
 
-// makeRoom returns whether n more bytes may be in memory. It closes slow transfers until they fit,
-// and returns false if none is left.
+// makeRoom returns whether n more bytes may be in memory. It closes slow transfers until the bytes
+// fit. It returns false if no slow transfer is left.
 func (d *connLimiter) makeRoom(n int64) bool {
 	most := int64(min(d.limits.InFlight, 1<<62))
 	for d.inFlight.Load()+n > most {
@@ -103,8 +103,9 @@ func (d *connLimiter) makeRoom(n int64) bool {
 	return true
 }
 
-// closeSlowest closes the connection of a slow transfer. Among these it chooses the address that
-// holds most, and then the slowest transfer. It returns false if no transfer is slow.
+// closeSlowest closes the connection of a slow transfer. Among the slow transfers, it chooses the
+// address that holds most memory, and of that address the slowest transfer. It returns false if no
+// transfer is slow.
 func (d *connLimiter) closeSlowest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -31,7 +31,8 @@ var health = Method[noParams]{
 	},
 }
 
-// statusFault maps an error to the faults of status and health. Their data repeats the cause.
+// statusFault maps an error to the faults of status and health. The data of these faults repeats
+// the cause.
 func statusFault(err error) error {
 	if e, ok := lookup(err); ok {
 		switch e.Kind {

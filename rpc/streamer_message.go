@@ -34,7 +34,7 @@ changes.`,
 	},
 }
 
-// streamerKey is the key of a message in replySizes.
+// streamerKey is the key of a reply in replySizes.
 type streamerKey struct {
 	kind   view.RefKind
 	height primitives.Height

@@ -24,8 +24,8 @@ var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: conne
 // account searches some hundred blocks for transactions that are not final.
 const subscribeCost = 5 * time.Millisecond
 
-// maxHashes is how many transactions a subscription may name. The same bound holds for its shards
-// and its accounts.
+// maxHashes is the maximum number of transactions that a subscription may name. The same maximum
+// applies to its shards and to its accounts.
 const maxHashes = 256
 
 var subscribe = Method[view.Subscription]{
@@ -95,7 +95,7 @@ var unsubscribe = Method[string]{
 		k.mu.Lock()
 		sub := k.subs[*id]
 		k.mu.Unlock()
-		if sub == nil { // sub.of is set before its id becomes visible
+		if sub == nil { // sub.of needs no check: it is set before the id becomes visible
 			return b, UnknownSubscription.because("this WebSocket has no subscription "+clipTo(*id, maxEcho), nil)
 		}
 		k.forget(sub)
@@ -201,7 +201,7 @@ func parseSubscription(v val) (q view.Subscription, err error) {
 	return q, err
 }
 
-// readCursor reads what AppendCursor writes.
+// readCursor reads a cursor that AppendCursor wrote.
 func readCursor(v val, c *view.Cursor) error {
 	c.Index = view.WholeBlock
 	return readStruct(v, "Cursor", field{"block_hash", false, into(&c.Hash, readHash)},
@@ -224,16 +224,16 @@ func readCursor(v val, c *view.Cursor) error {
 		}})
 }
 
-// subscription is a subscription of a WebSocket, and the sink of its view.Subscriber.
+// subscription is a subscription of a WebSocket. It is the sink of its view.Subscriber.
 type subscription struct {
 	k    *socket
 	id   string
-	head []byte // of each message
+	head []byte // beginning of each message
 	of   view.Subscriber
 }
 
-// newSubscription takes a place. If none is free, it returns nil and the exceeded limit, otherwise
-// the subscription and limits.Count.
+// newSubscription counts and returns a new subscription, and limits.Count. If a limit is reached,
+// it returns nil and that limit.
 func (k *socket) newSubscription() (*subscription, limits.ID) {
 	most, holds := k.client.most(k.limiter.live.Load().AddressSubs)
 	k.mu.Lock()
@@ -260,7 +260,7 @@ func (k *socket) newSubscription() (*subscription, limits.ID) {
 	return s, why
 }
 
-// forget gives a place back. It returns false if that was done before.
+// forget removes a subscription. It returns false if the subscription was removed before.
 func (k *socket) forget(s *subscription) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -285,7 +285,7 @@ func (k *socket) subscriptions() (all []*subscription) {
 	return all
 }
 
-// unsubscribeAll cancels all subscriptions and lets no more begin.
+// unsubscribeAll cancels all subscriptions and prevents new ones.
 func (k *socket) unsubscribeAll() {
 	k.mu.Lock()
 	k.ended = true
@@ -298,15 +298,15 @@ func (k *socket) unsubscribeAll() {
 
 var closing = []byte("}}")
 
-// Offer is part of view.Sink. Notices after the end are dropped.
+// Offer implements view.Sink. It drops notices after the end.
 func (s *subscription) Offer(n *view.Notice) bool {
 	return s.k.out.offer(frame{head: s.head, body: n.Body, tail: closing})
 }
 
-// WhenRoom is part of view.Sink.
+// WhenRoom implements view.Sink.
 func (s *subscription) WhenRoom(f func()) { s.k.out.whenRoom(f) }
 
-// End is part of view.Sink.
+// End implements view.Sink.
 func (s *subscription) End(why view.EndReason, at *view.Cursor) {
 	if !s.k.forget(s) {
 		return

@@ -2,14 +2,14 @@ package rpc
 
 import "sync"
 
-// cork combines consecutive small writes of a connection, so that a queue of small messages costs
-// few system calls. It belongs to the goroutine that writes.
+// cork combines consecutive small writes of a connection, so that many small messages need few
+// system calls. It belongs to the goroutine that writes.
 type cork struct {
 	more  bool    // another write follows at once
-	waits *[]byte // bytes that have not been written; nil: none
+	waits *[]byte // buffered bytes; nil: none
 }
 
-// corkBytes is how many bytes are combined.
+// corkBytes is the maximum number of bytes that are combined.
 const corkBytes = 16 << 10
 
 var corks = sync.Pool{New: func() any {
@@ -17,7 +17,8 @@ var corks = sync.Pool{New: func() any {
 	return &b
 }}
 
-// write buffers b if more follows and it fits, and otherwise writes everything buffered and b.
+// write buffers b if another write follows and b fits. Otherwise it writes everything buffered and
+// b.
 func (c *cork) write(b []byte, write func([]byte) (int, error)) (int, error) {
 	if c.waits == nil {
 		c.waits = corks.Get().(*[]byte)

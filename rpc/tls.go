@@ -11,19 +11,20 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// certificate is a certificate and key from two files, which are read again when they change.
+// certificate is a certificate with its key. Both are read from files, and read again when the
+// files change.
 type certificate struct {
 	cert, key string
 	log       logrus.FieldLogger
 
 	mu     sync.Mutex
 	pair   *tls.Certificate
-	stamps [2]time.Time // modification times of the files when they were last read or tried
+	stamps [2]time.Time // modification times of the files at the last attempt to read them
 	looked time.Time
 }
 
-// certCheckInterval is how long the files are not checked again, so that not every handshake
-// accesses the disk.
+// certCheckInterval is the time between checks of the files, so that not every handshake accesses
+// the disk.
 const certCheckInterval = time.Second
 
 // newCertificate reads both files.
@@ -46,8 +47,8 @@ func (c *certificate) changed() (out [2]time.Time) {
 	return out
 }
 
-// get returns the current certificate. While the two files do not match, as during a replacement,
-// the previous one stays in use.
+// get returns the current certificate. While the two files do not match, for example during a
+// replacement, get returns the previous certificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +71,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// secured wraps a connection in TLS if the server has a certificate. The handshake happens with the
-// first read, within read_timeout.
+// secured wraps a connection in TLS if the server has a certificate. The first read makes the
+// handshake, within read_timeout.
 func (d *connLimiter) secured(c net.Conn) net.Conn {
 	if d.tls == nil {
 		return c

@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxMethodPrefix bounds the filter by method: no method has a longer name.
+// maxMethodPrefix is the maximum length of the filter by method name, in bytes. No method has a
+// longer name.
 const maxMethodPrefix = 256
 
-// defaultListed is how many transactions are listed if the request does not say.
+// defaultListed is the number of listed transactions if the request has no limit.
 const defaultListed = 50
 
 var transactionList = Method[view.ListQuery]{
@@ -75,7 +76,8 @@ type accountQuery struct {
 	limit         uint64
 }
 
-// maxAccounts bounds a list of accounts, and defaultAccounts is its size if the request does not say.
+// maxAccounts is the maximum number of listed accounts. defaultAccounts is their number if the
+// request has no limit.
 const (
 	maxAccounts     = 200
 	defaultAccounts = 20
@@ -117,8 +119,8 @@ written.`,
 	},
 }
 
-// headFault maps an error of a method that reads only the head's chain. Its request names no block,
-// so no block can be unknown.
+// headFault maps an error of a method that reads only the head's chain. Such a request names no
+// block, so ErrUnknownBlock cannot occur.
 func headFault(err error) error {
 	if e, ok := lookup(err); ok && e.Kind == view.ErrNotSynced {
 		fault, _ := blockFault(err, "BLOCK")

@@ -33,7 +33,8 @@ var txStatus = Method[view.GetTx]{
 	},
 }
 
-// experimentalTxStatus is the older name of tx_status, whose replies may all be HTTP 200.
+// experimentalTxStatus is the older name of tx_status. With HTTPStatusSpec, its replies are always
+// HTTP 200.
 var experimentalTxStatus = Method[view.GetTx]{
 	Name: "EXPERIMENTAL_tx_status", Doc: "Older name of tx_status, with the same result.",
 	Faults: txFaults, Waits: true, SpecStatus: true,
@@ -79,7 +80,7 @@ var broadcastTxAsync = Method[view.SendTx]{
 	},
 }
 
-// getTx answers tx and tx_status. which is the method in near_rpc_wait_until_count.
+// getTx answers tx and tx_status. which is the method's index in near_rpc_wait_until_count.
 func getTx(c *call, b []byte, p *view.GetTx, which int) ([]byte, error) {
 	c.metrics.wait(which, p.WaitUntil)
 	key := p.Hash
@@ -92,14 +93,14 @@ func getTx(c *call, b []byte, p *view.GetTx, which int) ([]byte, error) {
 	return c.appendOutcome(b, o, p.Receipts, leave, err)
 }
 
-// appendOutcome appends the outcome or the fault for the answer of a node. It first waits for
-// memory.
+// appendOutcome appends the outcome that a node has returned, or the fault for err. It first waits
+// for memory.
 func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func(), err error) ([]byte, error) {
 	if err != nil {
 		fault := c.txFault(err)
 		if f, e := new(failure), new(view.LookupError); errors.As(fault, &f) && f.fault == TxTimeout && errors.As(err, &e) && e.Status != nil {
 			if b, err = c.reserveOutcome(b, e.Status, receipts, leave); err == nil {
-				// the status with its outcomes, in place of the level alone
+				// info has the status with its outcomes instead of only the level.
 				f.info, f.more = []byte(`"cause":"PENDING","status":`), func(b []byte) []byte { return view.AppendFinalOutcome(b, e.Status, receipts) }
 			}
 		}
@@ -111,13 +112,13 @@ func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leav
 	return view.AppendFinalOutcome(b, o, receipts), nil
 }
 
-// reserveOutcome makes room for what view.AppendFinalOutcome appends.
+// reserveOutcome reserves space in b for the text of view.AppendFinalOutcome.
 func (c *call) reserveOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func()) ([]byte, error) {
 	n, shown := o.Size(receipts), o.Shown
 	if n > smallReply {
 		leave()
 		if shown == nil {
-			shown = new(view.Shown) // not shared with another reply
+			shown = new(view.Shown) // no other reply shows this text
 		}
 	}
 	return c.reserveShared(b, n, shown)
@@ -141,7 +142,7 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 // chain/jsonrpc-primitives/src/types/transactions.rs).
 func (s *Server) txFault(err error) error {
 	var full *failure
-	if errors.As(err, &full) { // no memory, or no turn
+	if errors.As(err, &full) { // no memory or no turn
 		return full
 	}
 	var invalid *primitives.InvalidTxError
@@ -154,7 +155,7 @@ func (s *Server) txFault(err error) error {
 		case view.ErrUnknownTx:
 			h := e.Hash.String()
 			text := "Transaction " + h + " doesn't exist"
-			if e.Reason != "" { // a reason that neard does not give
+			if e.Reason != "" { // a reason that neard does not return
 				text += ": the node has dropped it: " + e.Reason
 			}
 			return UnknownTransaction.because(text, member(nil, "requested_transaction_hash", quoted(h)))
@@ -177,14 +178,14 @@ func (s *Server) txFault(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return s.txFault(&view.LookupError{Kind: view.ErrTimeout})
-	case errors.Is(err, context.Canceled): // the client has disconnected, so this is not sent
+	case errors.Is(err, context.Canceled): // the client has disconnected, so the reply is not sent
 		err = errStopping
 	}
 	return internal(reachedLimits, err)
 }
 
 // timeoutInfo returns the members of TIMEOUT_ERROR's info: nearcore's TimeoutErrorCause. For a
-// pending transaction it shows only the level that was reached.
+// pending transaction, it has only the level that was reached.
 func timeoutInfo(e *view.LookupError) []byte {
 	cause := func(name string) []byte { return member(nil, "cause", quoted(name)) }
 	switch {
@@ -198,8 +199,8 @@ func timeoutInfo(e *view.LookupError) []byte {
 	return member(cause("ERROR"), "debug_info", quoted("the node timed out before returning a transaction status"))
 }
 
-// noRoom is the refusal of a transaction that does not fit a limit of the node. The client may send
-// it again later.
+// noRoom returns the failure of a transaction that exceeds a limit of the node. The client may send
+// the transaction again later.
 func noRoom(err error) error {
 	f := internal(reachedLimits, err).(*failure)
 	f.refusal = http.StatusServiceUnavailable
@@ -246,7 +247,7 @@ func parseGetTx(v val) (p view.GetTx, err error) {
 	return p, noMatch("TransactionInfo")
 }
 
-// withTx sets hash and sender from the transaction.
+// withTx sets hash and sender if the request has the whole transaction.
 func withTx(p view.GetTx) view.GetTx {
 	if p.Tx != nil {
 		p.Hash, p.Sender = p.Tx.Hash(), p.Tx.SignerID
@@ -272,15 +273,15 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 	level := field{"wait_until", false, into(&p.WaitUntil, readLevel)}
 	fields := []field{{"signed_tx_base64", false, into(&p.Tx, readObjectTx)}, level}
 	if _, given := v.get("wait_until"); v.kind() == kObject && !given {
-		fields = fields[:1] // it has a default, but null is refused
+		fields = fields[:1] // wait_until has a default, but null is an error
 	}
 	return p, readStruct(v, "RpcSendTransactionRequest", fields...)
 }
 
-// decodeTx decodes a transaction as nearcore does, with nearcore's errors. Trailing bytes are
-// refused. It allocates at most six times len(raw). The worst case is a state init, each entry of
+// decodeTx decodes a transaction as nearcore does, with nearcore's errors. Trailing bytes are an
+// error. It allocates at most six times len(raw). The worst case is a state init, each entry of
 // which takes at least 8 bytes of raw and 48 bytes of memory. A list of actions would be worse (7
-// million take 112 MiB), but only the first primitives.MaxActionsKept are kept.
+// million take 112 MiB), but only the first primitives.MaxActionsKept are stored.
 func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	t, r := new(primitives.SignedTransaction), borsh.NewClientReader(raw)
 	t.DecodeBorsh(r)
@@ -290,7 +291,7 @@ func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	return t, nil
 }
 
-// borshText is nearcore's text of a borsh error, without our prefix.
+// borshText returns nearcore's text for a borsh error.
 func borshText(err error) string {
 	var tag *borsh.TagError
 	if errors.As(err, &tag) {

@@ -8,30 +8,30 @@ import (
 )
 
 // wakeTurns limits how many of the requests that waited for a block make their replies at the same
-// time.
+// time. Its capacity is that number.
 //
 // Problem: hundreds or thousands of waits end with the same block. If all their goroutines became
-// runnable at once, they would take the processors just when the next block is made.
+// runnable at once, they would take the processors at the moment when the next block is made.
 //
 // Invariants: at most two replies per core are made at a time, which keeps the cores busy. All
-// others are blocked on the channel and not runnable. A holder never waits for the chain, for
-// memory or for a turn of the heavy limit.
+// other goroutines are blocked on the channel, so they are not runnable. A holder of a turn never
+// waits for the chain, for memory or for a turn of the heavy limit.
 //
 // Outline: the node calls Take before it makes a reply, and Leave if it continues to wait for the
-// chain. A reply that turns out to be large calls Large: it leaves, waits for memory (replyQueue),
-// and then for a turn of the heavy limit.
+// chain. For a reply that turns out to be large it calls Large, which leaves the turn and waits for
+// memory (replyQueue) and then for a turn of the heavy limit.
 type wakeTurns chan struct{}
 
 func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) }
 
-// inTurn returns a context that makes a wait take a turn before its reply is made, see wakeTurns.
+// inTurn returns a context that makes a wait take a turn before its reply is made (see wakeTurns).
 // key identifies the request, so that memory can be reserved before the data of a large reply is
-// read (replySizes). If key is nil, the reply is small. leave gives the turn back and may be called
-// more than once.
+// read (replySizes). A nil key means that the reply is small. leave gives the turn back. It may be
+// called more than once.
 func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 	c.key = key
 	taken := false
-	waits := int64(0) // since when, by clock
+	waits := int64(0) // by clock: since when the call waits for its turn
 	leave = func() {
 		if taken {
 			taken = false

@@ -10,29 +10,29 @@ import (
 
 // workQuota is the heavy work of one address.
 //
-// Problem: a body of 10 MiB costs a hundred times more to answer than to send; a batch of 11 KB can
-// make 187 MB of replies. A limit of requests per second would slow honest clients down and not
-// stop one prepared request.
+// Problem: a body of 10 MiB costs a hundred times more to answer than to send, and a batch of 11 KB
+// can make 187 MB of replies. A limit of requests per second would slow down honest clients, and
+// would not stop one expensive request.
 //
-// Invariants: an address gets max_work_per_address of work a second, with a burst of one second's
-// worth. Small requests are neither counted nor delayed, so a client that is held back can still
-// look at the chain. Work is charged after it was done, so its debt may exceed the quota once.
+// Invariants: an address gets max_work_per_address of work a second. Its burst is the work of one
+// second. Small requests are neither counted nor delayed, so a client in debt can still read the
+// chain. Work is charged after it was done, so a single request may exceed the quota.
 //
-// Outline: time in the heavy limit, simulations and each byte of a large body are charged. Before
-// its next heavy work a request waits until the debt is paid off by time. Meanwhile its body is not
-// read, so the backlog stays at the client. If the debt outlasts the request's deadline, the
-// request is refused at once.
+// Outline: time in the heavy limit, simulations and each byte of a large body are charged as debt,
+// which decreases with time. Before heavy work, a request waits until the debt is paid off.
+// Meanwhile its body is not read, so the data stays at the client. If the debt lasts longer than
+// the request's deadline, the request is rejected at once.
 type workQuota struct {
 	mu   sync.Mutex
-	debt time.Duration // work that time has not paid off
+	debt time.Duration // work that is not yet paid off by time
 	at   time.Time     // when debt was last updated
 }
 
-// perByte is the cost of a byte of a large body: some 2 ms for a MiB. It covers reading the byte,
-// including the kernel's part.
+// perByte is the cost of a byte of a large body: some 2 ms for a MiB. It includes the kernel's work
+// to receive the byte.
 const perByte = 2 * time.Nanosecond
 
-// charge counts work.
+// charge adds work to the debt.
 func (w *workQuota) charge(now time.Time, took time.Duration, perSecond time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +40,7 @@ func (w *workQuota) charge(now time.Time, took time.Duration, perSecond time.Dur
 	w.debt += took
 }
 
-// wait returns how long the client has to wait before it may have more work done.
+// wait returns how long the client must wait until it may do more work.
 func (w *workQuota) wait(now time.Time, perSecond time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *workQuota) wait(now time.Time, perSecond time.Duration) time.Duration {
 	return time.Duration(float64(w.debt-perSecond) / perSecond.Seconds())
 }
 
-// inDebt returns whether there is debt that should be remembered.
+// inDebt returns whether there is debt, so that the quota must be kept.
 func (w *workQuota) inDebt(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,21 +64,21 @@ func (w *workQuota) pay(now time.Time, perSecond time.Duration) {
 	}
 }
 
-// share returns how much work the client may have a second; false: it is not limited.
+// share returns how much work the client may do a second, and false if there is no limit.
 func (x *exchange) share() (time.Duration, bool) {
 	most, holds := x.client.most(x.limiter.live.Load().AddressWork)
 	return time.Duration(most) * time.Millisecond, holds
 }
 
-// worked charges the client.
+// worked charges the client for work.
 func (x *exchange) worked(took time.Duration) {
 	if perSecond, holds := x.share(); holds {
 		x.client.quota.charge(time.Now(), took, perSecond)
 	}
 }
 
-// mayWork waits until the client may have heavy work done. If that is after ctx's deadline, it
-// returns errBusy at once.
+// mayWork waits until the client may do heavy work. If that is after ctx's deadline, it returns
+// errBusy at once.
 func (x *exchange) mayWork(ctx context.Context) error {
 	perSecond, holds := x.share()
 	if !holds {

@@ -16,26 +16,27 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// worldPath precedes the paths of a world; its id follows. No method or endpoint has that name.
+// worldPath precedes the paths of a world; the world's id follows it. No method or endpoint has
+// that name.
 const worldPath = "/world/"
 
-// errWorldGone is the cause with which waits in a world end when it is dropped.
+// errWorldGone is the cause with which waits in a world end when the world is dropped.
 var errWorldGone = errors.New("the world has been dropped")
 
-// WorldOptions are a world's own options, beside its node.
+// WorldOptions are the options of a world, in addition to its node.
 type WorldOptions struct {
-	// Asked is called when a request begins, and done when the request has ended. For a WebSocket,
-	// done is called when it is closed. ok is false if the world is about to end and takes no
+	// Asked is called when a request begins, and done when it has ended. For a WebSocket, done is
+	// called when the WebSocket is closed. ok is false if the world is about to end and accepts no
 	// requests.
 	Asked func() (done func(), ok bool)
-	// Metrics appends the metrics of the world's node. Actors appends its actors, as Options.Actors
+	// Metrics appends the metrics of the world's node. Actors appends its actors as Options.Actors
 	// does.
 	Metrics func([]byte) []byte
 	Actors  func(b []byte, most int) []byte
 }
 
-// worlds are the worlds that the server serves beside its own chain. Each has a Server for its
-// node, which shares connLimiter, limits, API keys and counters.
+// worlds are the worlds that the server serves in addition to its own chain. Each world has a
+// Server for its node. That Server shares connLimiter, limits, API keys and counters.
 type worlds struct {
 	mu   sync.RWMutex
 	byID map[string]*world
@@ -47,7 +48,7 @@ type worlds struct {
 
 type world struct {
 	*Server
-	port net.Listener     // the world's own listener; nil: it has none
+	port net.Listener     // the world's own listener; nil: none
 	http *fasthttp.Server // serves port
 }
 
@@ -66,7 +67,7 @@ func (s *Server) AddWorld(id string, node Node, o WorldOptions) {
 	g.byID[id] = &world{Server: w}
 }
 
-// ServeWorld serves a world on a listener of its own, until RemoveWorld.
+// ServeWorld serves a world on its own listener, until RemoveWorld.
 func (s *Server) ServeWorld(id string, l net.Listener) error {
 	g := &s.worlds
 	g.mu.Lock()
@@ -99,7 +100,7 @@ func (s *Server) RemoveWorld(id string) {
 		for _, x := range k.subscriptions() {
 			x.of.Stop()
 		}
-		if !k.droppingWorld.Load() { // else after the reply that reports the drop
+		if !k.droppingWorld.Load() { // otherwise the WebSocket ends after the reply that reports the drop
 			k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 		}
 	})
@@ -108,21 +109,21 @@ func (s *Server) RemoveWorld(id string) {
 	if w.port == nil {
 		return
 	}
-	_ = w.port.Close() // no more connections
+	_ = w.port.Close() // no new connections
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	go func() {
 		defer cancel()
-		_ = w.http.ShutdownWithContext(ctx) // idle connections belong to connLimiter and end by their timeout
+		_ = w.http.ShutdownWithContext(ctx) // connLimiter owns idle connections; their timeout ends them
 	}()
 }
 
-// gone returns whether the server's world has been dropped.
+// gone returns whether the server is that of a world that has been dropped.
 func (s *Server) gone() bool {
 	return s.root != nil && errors.Is(context.Cause(s.ctx), errWorldGone)
 }
 
-// worldOf strips a world off the front of a path. found means that the path is of a world; w is nil
-// if it does not exist.
+// worldOf removes a world from the front of a path. found is whether the path names a world. w is
+// nil if that world does not exist.
 func (s *Server) worldOf(path []byte) (w *Server, rest []byte, found bool) {
 	if s.root != nil || !bytes.HasPrefix(path, []byte(worldPath)) {
 		return nil, path, false
@@ -136,13 +137,13 @@ func (s *Server) worldOf(path []byte) (w *Server, rest []byte, found bool) {
 	return w, slices.Concat([]byte{'/'}, rest), true
 }
 
-// enterPort answers a request at a world's own port.
+// enterPort answers a request at a world's own listener.
 func (s *Server) enterPort(ctx *fasthttp.RequestCtx) {
 	path, key := s.takeKey(ctx.Path())
 	s.enter(ctx, path, key)
 }
 
-// enter answers a request within a world.
+// enter answers a request in a world, unless the world is ending.
 func (s *Server) enter(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	done, ok := s.asked()
 	if !ok {
@@ -171,11 +172,11 @@ func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
 // unknownWorld is the fault of requests for a world that does not exist.
 var unknownWorld = &Fault{Name: "UNKNOWN_WORLD", Fields: true}
 
-// maxIDBody bounds the body of a request to an unknown world, in bytes. Only the id of the request
-// is read from it.
+// maxIDBody is the maximum length of the body of a request to an unknown world, in bytes. Only the
+// request's id is read from the body.
 const maxIDBody = 4 << 10
 
-// idOf reads the id of a request. It is null for a body that is too large, or a batch.
+// idOf returns a request that has only the id. The id is null if the body is too large or a batch.
 func idOf(ctx *fasthttp.RequestCtx) *request {
 	r := &request{hasID: true}
 	n := ctx.Request.Header.ContentLength()
@@ -217,7 +218,7 @@ func (g *worlds) addSession(conn net.Conn, w *Server) {
 	}
 }
 
-// forget drops the records of a world that has ended, since connections may stay open for long.
+// forget drops the records of a world that has ended, because connections may stay open for long.
 func (g *worlds) forget(w *Server) {
 	g.sessionsMu.Lock()
 	defer g.sessionsMu.Unlock()

@@ -16,19 +16,19 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// socketPath is where WebSockets are opened.
+// socketPath is the path at which clients open WebSockets.
 const socketPath = "/ws"
 
 // sockets are the open WebSockets of a server.
 type sockets struct {
 	upgrader websocket.FastHTTPUpgrader
-	queued   atomic.Int64 // bytes that clients have not read
+	queued   atomic.Int64 // bytes of messages that clients have not read
 	subs     atomic.Int64
 
 	mu      sync.Mutex
 	open    map[*socket]struct{}
 	stopped bool
-	pinging chan struct{} // closed to end the pings; nil: they do not run
+	pinging chan struct{} // closing it ends the pings; nil: no pings are sent
 }
 
 func (s *Server) newSockets() *sockets {
@@ -36,7 +36,7 @@ func (s *Server) newSockets() *sockets {
 		open: map[*socket]struct{}{},
 		upgrader: websocket.FastHTTPUpgrader{
 			ReadBufferSize: 2 << 10, WriteBufferSize: 4 << 10, WriteBufferPool: new(sync.Pool),
-			CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // it has been checked before
+			CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // upgrade has checked the origin
 			Error: func(ctx *fasthttp.RequestCtx, status int, reason error) {
 				ctx.SetConnectionClose()
 				ctx.SetStatusCode(status)
@@ -48,20 +48,20 @@ func (s *Server) newSockets() *sockets {
 	}
 }
 
-// socket is one WebSocket. Each message that it receives is handled as a body of POST /, and each
-// reply is sent as a message. Requests that wait for the chain run concurrently with later ones, so
-// replies may arrive in another order than the requests.
+// socket is one WebSocket. Each message that it receives is handled like the body of POST /, and
+// each reply is sent as a message. Requests that wait for the chain run concurrently with later
+// ones, so replies may have another order than the requests.
 type socket struct {
 	*Server
 	ws            *websocket.Conn
-	conn          *conn   // nil: not admitted by connLimiter, as in tests
-	client        *client // the address that is charged
-	key           *apiKey // nil: none
+	conn          *conn   // nil: connLimiter did not admit it, as in tests
+	client        *client // the client that is charged
+	key           *apiKey // API key of the connection; nil: none
 	out           *outbox
-	lastReceived  atomic.Int64 // by clock: when something last arrived
+	lastReceived  atomic.Int64 // by clock: when the client last sent something
 	droppingWorld atomic.Bool  // one of its requests is dropping a world, perhaps its own
 	waits         chan struct{}
-	all           sync.WaitGroup // of requests that wait
+	all           sync.WaitGroup // requests that wait
 
 	mu      sync.Mutex
 	subs    map[string]*subscription
@@ -109,7 +109,7 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 	}
 }
 
-// countSocket takes a place and returns the limit that has none, else limits.Count.
+// countSocket counts a new WebSocket. It returns limits.Count, or the limit that has no free place.
 func (s *Server) countSocket(k *socket) limits.ID {
 	g := s.sockets
 	g.mu.Lock()
@@ -163,7 +163,8 @@ func (g *sockets) each(f func(*socket)) {
 	}
 }
 
-// pings sends pings to all clients and closes the WebSockets that stay silent.
+// pings sends pings to all clients. It closes the WebSockets from which nothing was received for
+// two intervals.
 func (s *Server) pings(done chan struct{}) {
 	every := s.opts.Limits.SocketPing
 	tick := time.NewTicker(every)
@@ -177,8 +178,8 @@ func (s *Server) pings(done chan struct{}) {
 		s.sockets.each(func(k *socket) {
 			out := k.ready()
 			switch {
-			case out == nil: // it is being set up
-			case !out.idle(): // replies are being sent, under the write timeout
+			case out == nil: // the WebSocket is being set up
+			case !out.idle(): // replies are being sent; write_timeout bounds that
 				k.lastReceived.Store(clock())
 			case clock()-k.lastReceived.Load() > 2*int64(every):
 				s.limiter.refused[limits.SocketPing].Add(1)
@@ -190,17 +191,17 @@ func (s *Server) pings(done chan struct{}) {
 	}
 }
 
-// ready returns the queue of a WebSocket, nil before there is one.
+// ready returns the queue of a WebSocket; nil if it does not exist yet.
 func (k *socket) ready() *outbox {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.out
 }
 
-// abort closes the connection without a close message: reading and writing fail.
+// abort closes the connection without a close message. Reading and writing then fail.
 func (k *socket) abort() {
 	if k.conn != nil {
-		hangUp(k.conn.Conn) // connLimiter removes it when fasthttp closes it
+		hangUp(k.conn.Conn) // connLimiter removes the connection when fasthttp closes it
 		return
 	}
 	_ = k.ws.NetConn().SetDeadline(time.Now())
@@ -222,7 +223,7 @@ func (k *socket) run() {
 	k.mu.Lock()
 	k.out = out
 	k.mu.Unlock()
-	if k.gone() { // dropped during setup, when there was no queue to notify
+	if k.gone() { // the world was dropped when k had no queue yet
 		k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 	} else if k.keyGone() {
 		k.endKeyGone()
@@ -234,11 +235,11 @@ func (k *socket) run() {
 		}
 		k.unsubscribeAll()
 		out.end()
-		k.abort() // before the waits end: waits that begin now see that the client has disconnected
+		k.abort() // before endWaits, so that waits that begin later see a closed connection
 		k.endWaits()
 		k.all.Wait()
 		out.settle()
-		k.endWaits() // a session that a request has opened in the meantime
+		k.endWaits() // ends a session that a request has opened meanwhile
 		k.dropSocket(k)
 	}()
 	alive := func(string) error {
@@ -267,7 +268,8 @@ func (k *socket) run() {
 	out.flush(lastWords)
 }
 
-// closeCode returns the code to answer a close code with: the same, unless it must not be sent.
+// closeCode returns the code of the reply to a close message: the same code, unless it must not be
+// sent.
 func closeCode(code int) int {
 	switch code {
 	case websocket.CloseNoStatusReceived, websocket.CloseAbnormalClosure, websocket.CloseTLSHandshake:
@@ -276,7 +278,7 @@ func closeCode(code int) int {
 	return code
 }
 
-// send writes a message, within write_timeout. Consecutive small ones are combined.
+// send sends a message, within write_timeout. It combines consecutive small messages.
 func (k *socket) send(f *frame, more bool) error {
 	if k.conn != nil {
 		k.conn.cork.more = more
@@ -309,13 +311,13 @@ func (k *socket) send(f *frame, more bool) error {
 func (k *socket) exchange() *exchange {
 	x := &exchange{Server: k.Server, client: k.client, max: int(k.opts.Limits.Reply), socket: k, key: k.key}
 	if c := k.conn; c != nil {
-		// It accounts for its own bytes, since several messages may be answered at a time.
+		// The message has its own byte count, because several messages may be answered at a time.
 		x.conn, x.peer = c, &conn{Conn: c.Conn, limiter: c.limiter, id: c.id, client: c.client, transfer: c.transfer}
 	}
 	return x
 }
 
-// release gives back the bytes that a message holds.
+// release releases the bytes that a message holds.
 func (x *exchange) release() {
 	if x.peer != nil {
 		x.peer.drop()
@@ -329,7 +331,7 @@ func (k *socket) endWaits() {
 	}
 }
 
-// message reads and answers one message. It returns false after the last one.
+// message reads and answers one message. It returns false if no further message can be read.
 func (k *socket) message() bool {
 	k.markIdle()
 	if !k.awaitRead() {
@@ -380,7 +382,7 @@ func (k *socket) message() bool {
 	root := val{doc, 0}
 	answer := func() {
 		defer func() {
-			if p := recover(); p != nil { // methods recover from their own panics; this is for everything else
+			if p := recover(); p != nil { // for panics outside of methods; methods recover from their own
 				k.metrics.panics.Add(1)
 				k.log.Errorf("panic in a WebSocket: %v\n%s", p, debug.Stack())
 				x.release()
@@ -398,7 +400,7 @@ func (k *socket) message() bool {
 	select {
 	case k.waits <- struct{}{}:
 	default:
-		x.leaveTurn() // a place may take long, and its holders may need the turn
+		x.leaveTurn() // acquiring a place may take long, and holders of places may need the turn
 		k.limiter.refused[limits.MaxSocketWaits].Add(1)
 		k.waits <- struct{}{}
 	}
@@ -427,8 +429,8 @@ func waits(root val) bool {
 	return found
 }
 
-// reply queues the reply to a message, and then what follows it. A large one counts as a transfer
-// from now on, also while it is queued.
+// reply queues the reply to a message, then calls the exchange's after functions. A large reply
+// counts as a transfer from now on, even while it is queued.
 func (k *socket) reply(x *exchange, b []byte) {
 	sent := x.release
 	if x.peer != nil && len(b) > smallReply {
@@ -450,9 +452,9 @@ func (k *socket) reply(x *exchange, b []byte) {
 }
 
 // The cost of a client's frames in addition to their content. It matters for fragments that are
-// hardly larger than their headers, and for pings, which are answered. The cost is charged for
-// groups of frames. If a client has used its share of work, nothing more is read from it until it
-// has more.
+// hardly larger than their headers, and for pings, which must be answered. Groups of frames are
+// charged together. If a client has used its share of work, nothing is read from it until it has
+// more.
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
@@ -462,14 +464,14 @@ const (
 	manyBytes  = 256 << 10
 )
 
-// spend charges the client for work, and waits until it may have more.
+// spend charges the client for work. It then waits until the client may do more.
 func (k *socket) spend(took time.Duration) {
 	x := exchange{Server: k.Server, client: k.client}
 	x.worked(took)
-	_ = x.mayWork(k.Server.ctx) // ends with the server
+	_ = x.mayWork(k.Server.ctx) // the error is that the server ends
 }
 
-// metered is the stream of a message. It charges the client for the cost of reading it, even if the
+// metered is the stream of a message. It charges the client for reading the message, even if the
 // message is skipped.
 type metered struct {
 	k             *socket
@@ -477,7 +479,7 @@ type metered struct {
 	pieces, bytes int
 }
 
-// Read is part of io.Reader.
+// Read implements io.Reader.
 func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.in.Read(b)
 	if m.bytes += n; m.bytes >= manyBytes {
@@ -493,7 +495,7 @@ func (m *metered) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// markIdle marks a WebSocket as idle if nothing waits on it, so that it may be evicted for a new
+// markIdle marks a WebSocket as idle if no request waits on it. It may then be evicted for a new
 // connection.
 func (k *socket) markIdle() {
 	if k.conn == nil {
@@ -522,7 +524,7 @@ func (k *socket) awaitRead() bool {
 
 var errBinary = errors.New("a message must be text")
 
-// unread answers a message that was not read to its end, or is not valid.
+// unread answers a message that is not valid or was not read to its end.
 func (k *socket) unread(x *exchange, stream io.Reader, err error) bool {
 	var f *failure
 	switch {
@@ -543,7 +545,8 @@ func (k *socket) unread(x *exchange, stream io.Reader, err error) bool {
 	return false
 }
 
-// closeBad closes a WebSocket after a read error: its client has gone, or broke the protocol.
+// closeBad closes a WebSocket after a read error: the client has disconnected or violated the
+// protocol.
 func (k *socket) closeBad(err error) {
 	switch {
 	case timedOut(err):
@@ -559,8 +562,8 @@ func (k *socket) closeWith(code int, why string) {
 	k.out.must(frame{kind: closeFrame, head: websocket.FormatCloseMessage(code, why)})
 }
 
-// stop ends all WebSockets of a server that shuts down. Subscribers get the cursor to resume from,
-// and clients a close message.
+// stop ends all WebSockets of a server that shuts down. It sends subscribers the cursor from which
+// they can resume, and all clients a close message.
 func (g *sockets) stop() {
 	g.mu.Lock()
 	g.stopped = true
@@ -575,7 +578,7 @@ func (g *sockets) stop() {
 	})
 }
 
-// drain waits until all WebSockets have ended; when the context ends it cuts off the rest.
+// drain waits until all WebSockets have ended. When the context ends, it aborts the rest.
 func (g *sockets) drain(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// frame is an outgoing message in pieces. Other clients may share the middle piece.
+// frame is an outgoing message: head, body and tail. Several clients may share the memory of body.
 type frame struct {
 	head, body, tail []byte
 	kind             frameKind
-	sent             func() // called when it has been sent, or will not be; nil: nothing to call
+	sent             func() // called when the frame has been sent or dropped; nil: nothing to call
 }
 
 type frameKind byte
@@ -20,36 +20,36 @@ type frameKind byte
 const (
 	textFrame frameKind = iota
 	pingFrame
-	pongFrame  // head is its payload
-	closeFrame // the last frame; head is its payload
+	pongFrame  // head is the payload
+	closeFrame // the last frame; head is the payload
 )
 
 func (f *frame) size() int { return len(f.head) + len(f.body) + len(f.tail) }
 
-// outbox is the send queue of one WebSocket. One goroutine sends; it runs while the queue is not
-// empty. Safe for concurrent use.
+// outbox is the send queue of one WebSocket. One goroutine sends while the queue is not empty. Safe
+// for concurrent use.
 type outbox struct {
 	send        func(f *frame, more bool) error // more: another frame follows at once
 	broken      func()                          // called once, when a write has failed
 	refused     func(limits.ID)
-	pay         func(work int64) // charges for many messages in a row, in ns; nil: free
-	spent       func(work int64) // counts work that was not paid, in ns; nil: it is not counted
-	queued      *atomic.Int64    // bytes, of all outboxes
+	pay         func(work int64) // charges for ns of work of many messages in a row; nil: not charged
+	spent       func(work int64) // counts ns of work that was not paid; nil: not counted
+	queued      *atomic.Int64    // bytes in the queues of all WebSockets
 	maxMessages int
 	maxBytes    int
 	maxQueued   int64
 
 	mu      sync.Mutex
 	frames  []frame
-	bytes   int // of queued frames and the one being sent
-	count   int // the same
+	bytes   int // bytes of queued frames, including the one being sent
+	count   int // number of these frames
 	writing bool
-	ended   bool // nothing more is accepted
+	ended   bool // no more messages are accepted
 	waiting []func()
-	room    sync.Cond // of replies that wait
+	room    sync.Cond // replies wait for it in put
 }
 
-// payFrames is how many messages are sent in a row before their work is charged.
+// payFrames is the number of consecutive messages that are charged together.
 const payFrames = 64
 
 func newOutbox(send func(f *frame, more bool) error, broken func(), queued *atomic.Int64) *outbox {
@@ -58,9 +58,9 @@ func newOutbox(send func(f *frame, more bool) error, broken func(), queued *atom
 	return o
 }
 
-// lacks returns the limit that has no room for a message of n bytes, limits.Count if there is room.
-// An empty queue takes any message. If all queues together are full, each still takes as much as a
-// small reply. The caller holds mu.
+// lacks returns the limit that has no space for a message of n bytes; limits.Count if there is
+// space. An empty queue takes any message. If the queues of all WebSockets together are full, each
+// queue still takes as much as a small reply. The caller holds mu.
 func (o *outbox) lacks(n int) limits.ID {
 	switch {
 	case o.count == 0:
@@ -76,7 +76,7 @@ func (o *outbox) lacks(n int) limits.ID {
 
 func (o *outbox) makeRoom(n int) bool { return o.lacks(n) == limits.Count }
 
-// offer queues a message if there is room, and returns whether there was. It never waits.
+// offer queues a message if there is space, and returns whether there was. It never waits.
 func (o *outbox) offer(f frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +91,7 @@ func (o *outbox) offer(f frame) bool {
 	return true
 }
 
-// put waits until there is room for a message. It returns false if the connection is gone.
+// put waits for space and queues a message. It returns false if the connection is closed.
 func (o *outbox) put(f frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,8 +105,8 @@ func (o *outbox) put(f frame) bool {
 	return true
 }
 
-// must queues a small message regardless of room. It is for pings, and for the ends of
-// subscriptions, whose number the limits on subscriptions bound.
+// must queues a small message even if there is no space. It is for pings and for the ends of
+// subscriptions; the limits on subscriptions bound their number.
 func (o *outbox) must(f frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,11 +129,11 @@ func (o *outbox) push(f frame) {
 	}
 }
 
-// whenRoom calls f once, when a frame has been sent and half of the queue is free again. If the
-// queue is empty, it calls f at once, since an empty queue takes any message. If the queue is not
-// empty, it waits for a frame to be sent even if half is free already, because the message that was
-// refused may be larger than that half. After end it never calls f, because the subscriber would be
-// refused and notified in a loop. f must not wait.
+// whenRoom calls f once, when a frame has been sent and half of the queue is free. If the queue is
+// empty, it calls f at once, because an empty queue takes any message. If half of the queue is
+// already free, it still waits for a frame to be sent: the rejected message may be larger than the
+// free half. After end it never calls f, because each call would lead to another rejection. f must
+// not wait.
 func (o *outbox) whenRoom(f func()) {
 	o.mu.Lock()
 	switch {
@@ -152,7 +152,7 @@ func (o *outbox) roomy() bool {
 	return o.count == 0 || o.count <= o.maxMessages/2 && o.bytes <= o.maxBytes/2 && (o.bytes <= smallReply/2 || o.queued.Load() <= o.maxQueued/2)
 }
 
-// flush waits until all has been sent, at most that long.
+// flush waits until everything has been sent, at most for most.
 func (o *outbox) flush(most time.Duration) {
 	late := false
 	timer := time.AfterFunc(most, func() {
@@ -169,18 +169,18 @@ func (o *outbox) flush(most time.Duration) {
 	}
 }
 
-// idle returns whether all has been sent.
+// idle returns whether everything has been sent.
 func (o *outbox) idle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count == 0
 }
 
-// write sends until the queue is empty.
+// write sends frames until the queue is empty.
 func (o *outbox) write() {
 	began := clock()
 	for n := 1; ; n++ {
-		if n%payFrames == 0 && o.pay != nil { // with room in the socket's buffer, one writer would run for long
+		if n%payFrames == 0 && o.pay != nil { // while the socket's buffer has space, one writer would run for long
 			o.pay(clock() - began)
 			began = clock()
 		}
@@ -226,7 +226,7 @@ func (o *outbox) left(f *frame) {
 	}
 }
 
-// fail drops what can no longer be sent. No writer starts after it.
+// fail drops all frames, after a write has failed. No writer starts after it.
 func (o *outbox) fail() {
 	o.mu.Lock()
 	o.ended = true
@@ -246,8 +246,8 @@ func (o *outbox) fail() {
 	o.mu.Unlock()
 }
 
-// settle waits until the writer has stopped: the connection is cut, and its buffers are about to be
-// reused.
+// settle waits until the writer has stopped. The connection is closed, and its buffers are about to
+// be reused.
 func (o *outbox) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -263,8 +263,8 @@ func (f *frame) done() {
 	}
 }
 
-// end makes the queue refuse further messages and releases the replies that wait in put. Callbacks
-// of whenRoom are dropped, since there will be no room again.
+// end makes the queue reject further messages and releases the replies that wait in put. It drops
+// the callbacks of whenRoom, because there will be no space again.
 func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

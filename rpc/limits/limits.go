@@ -2,8 +2,8 @@
 // its range.
 //
 //	in      nothing
-//	out     Limits, and Table, from which config.json is read and checked, and
-//	        docs/operate/config.md is written
+//	out     Limits, and Table. Table serves to read and check config.json, and to write
+//	        docs/operate/config.md
 //	state   none
 //	units   counts, bytes, durations
 //	bound   each row's Min and Max
@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Limits are the limits of one server. Limits by address do not apply to loopback addresses unless
-// config.json names them (see ByAddress).
+// Limits are the limits of one server. A limit by address applies to loopback addresses only if
+// config.json names it (see ByAddress).
 type Limits struct {
 	Connections  uint64
-	Parked       uint64        // requests that wait for a transaction
-	Outcomes     uint64        // outcomes known for all waits together
-	WaitDelay    time.Duration // until a wait is first looked at; beyond it new waits are refused
+	Parked       uint64        // requests that wait for a transaction, of all clients
+	Outcomes     uint64        // outcomes that all waits together know
+	WaitDelay    time.Duration // time until a wait is first checked; if it would be longer, new waits are rejected
 	Batch        uint64        // requests in one body
 	BatchTimeout time.Duration // for all requests of a body together
 	ReadTimeout  time.Duration // for a request to arrive
-	WriteTimeout time.Duration // for a reply to leave
+	WriteTimeout time.Duration // for a reply to be sent
 	IdleTimeout  time.Duration // between the requests of a connection
 	JSONNodes    uint64        // values and keys in a body
 	Reply        uint64        // bytes of one reply; of a batch, of all its replies
@@ -35,18 +35,18 @@ type Limits struct {
 
 	HeavyWaiting uint64        // requests that wait for a turn of the heavy limit
 	Views        uint64        // contract calls that wait for a turn, in each lane
-	SlowAfter    time.Duration // a transfer that moves nothing for this long is slow
-	SlowRate     uint64        // bytes a second, below which a transfer is slow
+	SlowAfter    time.Duration // time without progress after which a transfer is slow
+	SlowRate     uint64        // bytes a second below which a transfer is slow
 
 	Sockets         uint64        // WebSockets
 	SocketWaits     uint64        // requests of one WebSocket that wait for a transaction
-	SocketPing      time.Duration // between pings; a WebSocket that sends nothing for two of them is closed
+	SocketPing      time.Duration // between pings; a WebSocket that sends nothing for two intervals is closed
 	QueueMessages   uint64        // unread messages of one WebSocket
 	QueueBytes      uint64        // unread bytes of one WebSocket
 	QueuedBytes     uint64        // unread bytes of all WebSockets
 	Subscriptions   uint64        // of all WebSockets
 	SocketSubs      uint64        // subscriptions of one WebSocket
-	SubscriptionLag uint64        // blocks
+	SubscriptionLag uint64        // blocks by which a subscription may be behind
 	AddressSockets  ByAddress
 	AddressRate     ByAddress // requests in a second
 	GzipMin         uint64    // bytes of a reply; 0: none is compressed
@@ -56,13 +56,13 @@ type Limits struct {
 	AddressParked      ByAddress
 	AddressInFlight    ByAddress
 	AddressSimulations ByAddress
-	AddressWork        ByAddress // ms of heavy work in a second
+	AddressWork        ByAddress // ms of heavy work a second
 }
 
 // ByAddress is the limit of one client address.
 type ByAddress struct {
 	Max      uint64
-	Loopback bool // it also applies to loopback addresses
+	Loopback bool // the limit also applies to loopback addresses
 }
 
 // ID is a limit's index in Table.
@@ -105,18 +105,17 @@ const (
 	MaxSubscriptionLag
 	MaxAddressRate
 	MinGzip
-	Count // the number of limits; as a result: no limit
+	Count // number of limits; as a result: no limit is exceeded
 )
 
 // Row describes one limit. Exactly one of Number, Time and Address is set.
 type Row struct {
-	Key     string // below troupe.rpc
-	Default uint64 // of durations in ns
-	// The default is at least one part in Share of the machine's memory. 0: the default does not
-	// depend on memory.
+	Key     string // name in config.json, below troupe.rpc
+	Default uint64 // durations in ns
+	// If Share is not 0, the default is at least 1/Share of the machine's memory.
 	Share    uint64
 	Min, Max uint64
-	Doc      string // for docs/operate/config.md
+	Doc      string // text in docs/operate/config.md
 	Number   func(*Limits) *uint64
 	Time     func(*Limits) *time.Duration
 	Address  func(*Limits) *ByAddress
@@ -250,8 +249,8 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.GzipMin }},
 }
 
-// Set sets a limit. named means that config.json names it, which makes a limit by address apply to
-// loopback addresses too.
+// Set sets a limit to v. named means that config.json names the limit. A limit by address then also
+// applies to loopback addresses.
 func (r *Row) Set(l *Limits, v uint64, named bool) {
 	switch {
 	case r.Number != nil:
@@ -263,7 +262,7 @@ func (r *Row) Set(l *Limits, v uint64, named bool) {
 	}
 }
 
-// Get returns a limit, of durations in ns.
+// Get returns the value of a limit; durations in ns.
 func (r *Row) Get(l *Limits) uint64 {
 	switch {
 	case r.Number != nil:
@@ -274,7 +273,7 @@ func (r *Row) Get(l *Limits) uint64 {
 	return r.Address(l).Max
 }
 
-// DefaultFor returns the default on a machine with that many bytes of memory.
+// DefaultFor returns the default on a machine with memory bytes of memory.
 func (r *Row) DefaultFor(memory uint64) uint64 {
 	if r.Share == 0 {
 		return r.Default
@@ -282,7 +281,7 @@ func (r *Row) DefaultFor(memory uint64) uint64 {
 	return min(max(r.Default, memory/r.Share), r.Max)
 }
 
-// Shown returns the default in human-readable form.
+// Shown returns the default as a text for people.
 func (r *Row) Shown() string {
 	switch {
 	case r.Share != 0:
@@ -298,8 +297,8 @@ func (r *Row) Shown() string {
 // Named marks the limits that config.json names.
 type Named [Count]bool
 
-// FitMemory raises the defaults that depend on memory, for a machine with memory bytes of memory.
-// Limits that config.json names keep their values.
+// FitMemory raises the defaults that depend on memory, for a machine with memory bytes. Limits that
+// config.json names keep their values.
 func (l *Limits) FitMemory(memory uint64, named *Named) {
 	for i := range Table {
 		if r := &Table[i]; r.Share != 0 && !named[i] {
@@ -308,7 +307,7 @@ func (l *Limits) FitMemory(memory uint64, named *Named) {
 	}
 }
 
-// Default returns the limits of a node whose config.json names none, on a machine with little
+// Default returns the limits of a node whose config.json names no limit, on a machine with little
 // memory.
 func Default() Limits {
 	var l Limits

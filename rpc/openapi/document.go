@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Method is what the document needs of a method.
+// Method is the part of an RPC method that the document describes.
 type Method struct {
 	Name, Doc string
 	Aliases   []string
@@ -18,15 +18,15 @@ type Method struct {
 // Fault is a cause that a method declares.
 type Fault struct {
 	Name   string
-	Fields bool // it has an info
+	Fields bool // the cause has an info object
 }
 
-// object is a JSON object; encoding/json writes its keys ascending.
+// object is a JSON object. encoding/json writes its keys in ascending order.
 type object = map[string]any
 
 const (
 	title   = "Troupe JSON-RPC"
-	version = "1.2.11" // of nearcore's document, all of whose paths exist here
+	version = "1.2.11" // version of nearcore's document; all of its paths exist here
 	license = "MIT OR Apache-2.0"
 	refTo   = "#/components/schemas/"
 )
@@ -74,7 +74,7 @@ func Document(methods []Method) ([]byte, error) {
 	return out, missing(components, out)
 }
 
-// servers are the addresses at which the paths are, relative to that of the document.
+// servers returns the addresses of the paths, relative to that of the document.
 func servers() []any {
 	return []any{
 		object{"url": "/", "description": "The node that serves this document"},
@@ -85,7 +85,7 @@ func servers() []any {
 	}
 }
 
-// missing finds references to types that are not defined.
+// missing returns an error for references to types that are not defined.
 func missing(components object, document []byte) error {
 	for _, rest := range strings.Split(string(document), `"`+refTo)[1:] {
 		name, _, _ := strings.Cut(rest, `"`)
@@ -96,15 +96,15 @@ func missing(components object, document []byte) error {
 	return nil
 }
 
-// request returns the envelope of a call, with one of the method's names.
+// request returns the schema of a call's envelope. name is one of the method's names.
 func (s *shapes) request(name, method string) object {
 	return object{"type": "object", "required": []string{"jsonrpc", "id", "params", "method"}, "properties": object{
 		"jsonrpc": object{"type": "string"}, "id": object{"type": "string"}, "method": object{"type": "string", "enum": []string{name}},
-		"params": s.params[method].schema(), // not in shapes.txt: anything
+		"params": s.params[method].schema(), // any value, if shapes.txt does not have the method
 	}}
 }
 
-// method adds the replies of a method.
+// method adds the replies of a method to components.
 func (s *shapes) method(m *Method, components object) {
 	causes := []any{ref("InternalError")}
 	for _, f := range m.Faults {
@@ -129,7 +129,7 @@ func (s *shapes) method(m *Method, components object) {
 	}
 }
 
-// info is the shape of a fault's info; nil: it has none.
+// info returns the shape of a fault's info object; nil if it has none.
 func (s *shapes) info(method string, f Fault) *shape {
 	if info, ok := s.faults[method+"/"+f.Name]; ok {
 		return info
@@ -138,12 +138,12 @@ func (s *shapes) info(method string, f Fault) *shape {
 		return info
 	}
 	if f.Fields {
-		return new(shape) // anything
+		return new(shape) // any value
 	}
 	return nil
 }
 
-// Lacks returns what shapes.txt does not describe: names of methods, and of faults with fields.
+// Lacks returns the names of methods, and of faults with fields, that shapes.txt does not describe.
 func Lacks(methods []Method) (names []string, err error) {
 	s, err := readShapes()
 	if err != nil {
@@ -163,12 +163,12 @@ func Lacks(methods []Method) (names []string, err error) {
 	return names, nil
 }
 
-// textMember is an object with one string member.
+// textMember returns the shape of an object with one string member.
 func textMember(name string) *shape {
 	return &shape{form: isObject, members: []shapeMember{{name: name, shape: shape{form: isScalar, name: "string"}}}}
 }
 
-// cause is the schema of one cause; a nil info means it has none.
+// cause returns the schema of one cause. A nil info means that it has no info object.
 func cause(name string, info *shape) object {
 	properties, required := object{"name": object{"type": "string", "enum": []string{name}}}, []string{"name"}
 	if info != nil {
@@ -184,7 +184,7 @@ var integers = map[string]object{
 	"uint": {"format": "uint"}, "i32": {"format": "int32"}, "i64": {"format": "int64"},
 }
 
-// schema is a shape as JSON Schema of draft 2020-12.
+// schema returns the shape as JSON Schema of draft 2020-12.
 func (s shape) schema() object {
 	switch s.form {
 	case isNull:
@@ -232,7 +232,7 @@ func (s shape) each(list []shape) (out []any) {
 	return out
 }
 
-// union merges the literals among the choices into one.
+// union returns the schema of a choice. It merges the literals among the items into one enum.
 func (s shape) union(word string) object {
 	var texts []string
 	var others []shape

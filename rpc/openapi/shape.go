@@ -34,19 +34,19 @@ type shape struct {
 	items   []shape
 	members []shapeMember
 	closed  bool
-	size    int // of a list; 0: any
+	size    int // length of a list; 0: any
 }
 
 type shapeMember struct {
 	name     string
 	optional bool
 	shape    shape
-	standing string // JSON of the default when it is missing; empty: not stated
+	standing string // default value as JSON, if the member is missing; empty: not stated
 }
 
 var scalars = []string{"u8", "u16", "u32", "u64", "uint", "i32", "i64", "double", "bool", "string", "base64", "time"}
 
-// parser parses shapes.
+// parser parses the notation of shapes.
 type parser struct {
 	in string
 	at int
@@ -62,7 +62,7 @@ func (p *parser) space() {
 	}
 }
 
-// next consumes a token if it is next, and returns whether it was.
+// next consumes token if it comes next, and returns whether it did.
 func (p *parser) next(token string) bool {
 	p.space()
 	if !strings.HasPrefix(p.in[p.at:], token) {
@@ -90,13 +90,13 @@ func (p *parser) word() string {
 	return p.in[from:p.at]
 }
 
-// shape parses shapes joined by operators; & binds closest.
+// shape parses shapes joined by operators. The operator & binds closest, then ||, then |.
 func (p *parser) shape() shape {
 	all := func() shape { return p.joined(isAllOf, "&", p.single) }
 	return p.joined(isOneOf, "|", func() shape { return p.joined(isAnyOf, "||", all) })
 }
 
-// joined parses one shape, or several with an operator between them.
+// joined parses one part, or several joined by operator.
 func (p *parser) joined(form form, operator string, part func() shape) shape {
 	items := []shape{part()}
 	for p.next(operator) {
@@ -108,7 +108,7 @@ func (p *parser) joined(form form, operator string, part func() shape) shape {
 	return shape{form: form, items: items}
 }
 
-// single parses one shape with its question marks.
+// single parses one shape, with any question marks after it.
 func (p *parser) single() shape {
 	s := p.bare()
 	for p.next("?") {
@@ -188,7 +188,7 @@ func (p *parser) object() shape {
 	return s
 }
 
-// json parses a JSON value.
+// json parses a JSON value and returns its text.
 func (p *parser) json() string {
 	p.space()
 	d := json.NewDecoder(strings.NewReader(p.in[p.at:]))
@@ -200,7 +200,7 @@ func (p *parser) json() string {
 	return string(v)
 }
 
-// parseShape parses a text that is one shape.
+// parseShape parses a text that is exactly one shape.
 func parseShape(text string) (s shape, err error) {
 	defer func() {
 		if e, ok := recover().(error); ok {

@@ -10,18 +10,18 @@ import (
 //go:embed shapes.txt
 var shapesText string
 
-// shapes is the parsed shapes.txt.
+// shapes is the parsed content of shapes.txt.
 type shapes struct {
 	params, results map[string]shape // by method
 	faults          map[string]*shape
 	types           map[string]shape
-	order           []string          // of the types
-	texts           map[string]string // of types, and of methods as "method NAME"
+	order           []string          // names of the types, in the order of shapes.txt
+	texts           map[string]string // text of each type, and of each method under "method NAME"
 }
 
 var readShapes = sync.OnceValues(func() (*shapes, error) { return parseShapes(shapesText) })
 
-// parseShapes parses shapes.txt. A line that begins with a space continues the one before.
+// parseShapes parses shapes.txt. A line that begins with four spaces continues the previous line.
 func parseShapes(text string) (*shapes, error) {
 	s := &shapes{params: map[string]shape{}, results: map[string]shape{}, faults: map[string]*shape{}, types: map[string]shape{}, texts: map[string]string{}}
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\n    ", " "), "\n") {
@@ -72,8 +72,8 @@ func (s *shapes) line(kind, name, of string) (err error) {
 	return fmt.Errorf("no such kind of line")
 }
 
-// Text returns the text in shapes.txt of a type, or of a method: "PARAMS -> RESULT". Empty: there
-// is none.
+// Text returns the text in shapes.txt of a type or, if method is set, of a method: "PARAMS ->
+// RESULT". It is empty if there is none.
 func Text(name string, method bool) string {
 	s, err := readShapes()
 	if err != nil {
