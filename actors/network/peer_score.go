@@ -7,17 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of blocks that are invalid by themselves (engine.ErrGossipCheck) and that an honest peer
-// may nevertheless relay. An honest peer relays by gossip, before it checks them, the first block
-// of each height up to relayWindow above its tip, and one more of a height after a restart.
+// Limits of invalid blocks (engine.ErrGossipCheck) of one peer. An honest peer relays blocks by
+// gossip before it checks them: the first block of each height up to relayWindow above its tip, and
+// one more of a height after a restart. So an honest peer may relay a few invalid blocks.
 const (
 	maxBadOfHeight = 2  // of one height
-	maxBadBlocks   = 32 // of all heights, plus two for each height by which the chain has advanced
+	maxBadBlocks   = 32 // of all heights, plus two for each height that the chain has grown by
 	maxBadPeers    = 256
 )
 
-// badBlocks counts the invalid blocks of each peer. The producer of its height has signed each of
-// them, so a peer with many of them has that key or helps its owner. neard bans for the first one.
+// badBlocks counts the invalid blocks of each peer. Each is signed by the producer of its height.
+// So a peer that sends many of them has a producer's key or helps its owner. neard bans a peer for
+// the first one.
 type badBlocks struct {
 	of    map[wire.PeerID]*peerBadBlocks
 	order []wire.PeerID // by the time of their first bad block, oldest first
@@ -25,7 +26,7 @@ type badBlocks struct {
 
 // peerBadBlocks are the invalid blocks of one peer.
 type peerBadBlocks struct {
-	since  primitives.Height // height of the tip at its first bad block
+	since  primitives.Height // height of the tip when the peer sent its first bad block
 	n      uint64
 	lately []badBlock // the last maxBadBlocks of them
 }
@@ -37,8 +38,8 @@ type badBlock struct {
 
 func newBadBlocks() badBlocks { return badBlocks{of: map[wire.PeerID]*peerBadBlocks{}} }
 
-// tooMany counts an invalid block and returns whether the peer has sent more than an honest one
-// relays. A peer is remembered after it disconnects, because it may reconnect.
+// tooMany counts an invalid block and returns whether the peer has sent more than an honest peer
+// relays. A peer's count is kept after it disconnects, because it may reconnect.
 func (w *badBlocks) tooMany(from wire.PeerID, height primitives.Height, hash primitives.Hash,
 	tip primitives.Height) bool {
 	x := w.of[from]

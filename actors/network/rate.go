@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockLimits bounds the unrequested blocks of a peer: their rate, the bytes of long ones, and
-// their number for each recent height.
+// blockLimits bounds the unrequested blocks of a peer: their rate, the bytes of long blocks, and
+// the number of blocks of each recent height.
 type blockLimits struct {
 	blocks *rate.Limiter
 	paid   int64 // ms: time before which no further long block is accepted
-	// heights are the most recent heights, with the blocks accepted of each.
+	// heights are the most recent heights, with the accepted blocks of each.
 	heights [16]struct {
 		height primitives.Height
 		taken  []primitives.Hash
@@ -31,9 +31,9 @@ func (r *blockLimits) allow(now int64, height primitives.Height, hash primitives
 		(size <= longBlock || r.admitLong(now, size))
 }
 
-// admitHeight returns whether a block of a height is accepted: it is already known, or one of the
-// first maxOfHeight of its height. An honest peer relays the blocks that it imports and a few more,
-// so further blocks are dropped.
+// admitHeight returns whether a block of a height is accepted. It accepts known blocks and the
+// first maxOfHeight blocks of a height. An honest peer relays only the blocks that it imports and a
+// few more.
 func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash) bool {
 	for i := range r.heights {
 		x := &r.heights[i]
@@ -53,8 +53,8 @@ func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash
 	return true
 }
 
-// admitLong returns whether a long block is accepted: it is if the earlier long blocks are within
-// longRate. The size of this block counts only for later ones.
+// admitLong returns whether a long block is accepted. It is accepted if the earlier long blocks are
+// within longRate. Its own size counts only for later blocks.
 func (r *blockLimits) admitLong(now int64, size int) bool {
 	if r.paid > now {
 		return false

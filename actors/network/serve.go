@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// Requests that need the store are answered outside the mailbox, fairly between peers by the time
-// that their requests took. The limits are neard's.
+// Requests that need the store are answered outside the mailbox. They are scheduled fairly between
+// peers, by the time that a peer's requests took. The limits are neard's.
 const (
 	serverWorkers = 2
 	maxRequests   = 2048 // queued requests of all peers
@@ -89,8 +89,8 @@ func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 }
 
 func (s *server) run(ctx context.Context) {
-	// A coder of its own: the actor's pool holds current chunks, this one encodes stored chunks
-	// again.
+	// The server has its own pool, because it only encodes stored chunks again. The actor's pool
+	// holds current chunks.
 	coder := chunkparts.New("", s.e.ChunkPartsView(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify,
 		func(int) int { return 0 })
 	for {
@@ -106,8 +106,9 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// serve answers a request. If the store has no answer none is sent, except that a chunk request is
-// passed to the actor. A panic fails only that request.
+// serve answers a request from the store. If the store has no response to a chunk request, serve
+// passes the request to the actor. Other such requests get no response. A panic fails only the
+// request.
 func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	defer s.front.recovered("a request")
 	switch m := d.Msg.(type) {

@@ -66,9 +66,9 @@ func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 			delete(p.headers, key)
 		}
 	}
-	// The first epoch of a chain has the same height as the second, and peers do not propagate a
-	// second announcement for a height. The first epoch's state is not needed, because both epochs
-	// have the same producers.
+	// Do not announce the first epoch's state. The second epoch has the same epoch height, and
+	// peers do not propagate a second announcement for an epoch height. The first epoch's state is
+	// not needed, because both epochs have the same producers.
 	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) &&
 		(last == nil || last.Sync != x.Sync || len(x.Shards) > len(last.Shards)) {
 		p.host.Post(near.Snapshot{SyncHash: x.Announced, EpochHeight: x.EpochHeight, Shards: x.Shards})
@@ -85,8 +85,8 @@ func (p *stateServer) of(sync primitives.Hash) *engine.ServedSnapshot {
 	return nil
 }
 
-// epochProof returns the packed epoch sync proof, or nil if there is none. It is made once an
-// epoch.
+// epochProof returns the packed epoch sync proof, or nil if there is none. The proof is built once
+// for each epoch.
 func (p *stateServer) epochProof() []byte {
 	p.proofMu.Lock()
 	defer p.proofMu.Unlock()
@@ -145,8 +145,8 @@ func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*p
 	return h, nil
 }
 
-// answer returns the answer to a request for a state header or part. If it cannot be made, the
-// answer has neither. Error: errNoSnapshot.
+// answer returns the response to a request for a state header or part. If the data is not
+// available, the response has neither. Error: errNoSnapshot.
 func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) (*wire.StateResponse, error) {
 	out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
@@ -216,16 +216,16 @@ func (p *stateServer) serve(d *near.Deliver) {
 	}
 }
 
-// direct answers a request on its connection. neard accepts such answers, though it never sends
-// such requests.
+// direct answers a request on its connection. neard accepts such responses, but never sends such
+// requests.
 func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) {
 	p.host.Post(near.ToPeer{Peer: from, Msg: p.directAnswer(time.Now(), sync, shard, header, part)})
 }
 
 // directAnswer returns the reply to a direct state request. A reply with neither header nor part
-// means "not available now". If a peer got no reply at all, it would assume a slow connection and
-// wait longer each time, until the epoch is over.
+// means "not available now". Without a reply, the peer would assume a slow connection and wait
+// longer each time, until the epoch is over.
 func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) *wire.StateResponse {
 	if p.serves(sync) && p.admit(now) {
@@ -253,9 +253,9 @@ func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	}
 }
 
-// acknowledge sets ack.Body and returns the answer, or nil. A request for a block that is not
-// served does not count toward the limit: otherwise one such request a second would block all
-// others.
+// acknowledge sets ack.Body and returns the response, or nil. A request for a sync block that is
+// not served does not count toward the limit. Otherwise one such request a second would block all
+// other requests.
 func (p *stateServer) acknowledge(now time.Time, ack *primitives.StateRequestAck) *wire.StateResponse {
 	switch {
 	case !p.serves(ack.SyncHash):

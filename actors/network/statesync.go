@@ -26,11 +26,12 @@ type StateSyncs interface {
 
 // Limits and times of state sync at start.
 const (
-	// headersHorizon is how far headers may be below the best peer (block_header_fetch_horizon).
+	// headersHorizon is the maximum gap between the headers and the best peer at which a sync block
+	// is searched (block_header_fetch_horizon).
 	headersHorizon = primitives.Height(50)
 	maxVerifying   = 4 // state parts and headers that are verified at once
-	// staleAfter is how many heights after the next epoch's end another sync block is chosen
-	// (nearcore sync/handler.rs).
+	// staleAfter is a number of heights after the next epoch's end. From then on another sync block
+	// is chosen (nearcore sync/handler.rs).
 	staleAfter     = primitives.Height(100)
 	findSyncPeriod = 1000   // ms between searches for a sync block
 	blockRequests  = 32     // blocks requested in one tick
@@ -45,25 +46,25 @@ type bootstrap struct {
 	at       *engine.SyncBlock
 	proof    *headerchain.EpochProof
 	blocks   map[primitives.Hash]*primitives.Block
-	wanted   map[primitives.Hash]int64 // time of the last request, ms; 0: not requested yet
+	wanted   map[primitives.Hash]int64 // time of the last request in ms; 0: not requested yet
 	hosts    stateHosts
 	machine  *statesync.Machine // nil: blocks are missing
 	headers  map[primitives.ShardID]*primitives.StateHeader
 	parts    *engine.BootstrapSync // nil: state headers are missing
-	busy     bool                  // a step runs outside the mailbox
+	busy     bool                  // a step is running outside the mailbox
 	finished bool                  // all parts are stored
 	logAt    int64
 }
 
-// bootstrapDone is a message to self: a background step has ended. The actor runs then, unless the
-// bootstrap was abandoned.
+// bootstrapDone is a message to self: a background step has ended. The actor then calls then,
+// unless the bootstrap was abandoned.
 type bootstrapDone struct {
 	of   *bootstrap
 	then func()
 }
 
-// inBackground runs do outside the mailbox. The function that do returns runs on the actor's
-// goroutine unless the bootstrap was abandoned. A panic in do abandons it.
+// inBackground runs do outside the mailbox. do returns a function, which then runs on the actor's
+// goroutine unless the bootstrap was abandoned. A panic in do abandons the bootstrap.
 func (a *Actor) inBackground(x *bootstrap, what string, do func() (then func())) {
 	self := a.self
 	go func() {
@@ -108,7 +109,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 			a.findSync(x)
 		}
 		return
-	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // verified headers decide, not claims of peers
+	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // verified headers, not claims
 		a.o.Log.Info("state sync starts over with another epoch: hosts no longer serve the previous one")
 		a.bootstrap = nil
 		return
@@ -135,8 +136,8 @@ func (x *bootstrap) length() primitives.Height {
 	return x.at.Length
 }
 
-// findSync looks for the sync block. It does so once the headers are near the best peer, or no peer
-// sends more.
+// findSync looks for the sync block once the headers are near the best peer, or once no peer sends
+// more headers.
 func (a *Actor) findSync(x *bootstrap) {
 	at, err := a.o.Engine.HeaderHead()
 	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersHorizon < best && !a.sync.Still(a.now()) {
@@ -160,7 +161,7 @@ func (a *Actor) findSync(x *bootstrap) {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: look up the sync block")
 			case point == nil || proof == nil:
-			case !point.Complete: // the shards' states would be those after different blocks
+			case !point.Complete: // the shards' states belong to different blocks
 				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block; waiting for the next epoch")
 			default:
 				x.at, x.proof = point, proof
@@ -171,9 +172,9 @@ func (a *Actor) findSync(x *bootstrap) {
 	})
 }
 
-// wantBlocks requests the blocks that are needed in full: the two before the sync block, and all
-// blocks from the oldest last chunk of a shard on. When all are present, it starts the requests for
-// state.
+// wantBlocks requests the full blocks that are needed: the two before the sync block, and all
+// blocks from the oldest block with a shard's last chunk on. When all are present, it starts the
+// requests for state.
 func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	before := x.blocks[x.at.Before.Hash]
 	if before != nil && x.blocks[x.at.Point.Hash] != nil {
@@ -325,8 +326,8 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 		}()
 		ev.Bad, ev.Own = isPeersFault(err), err != nil && !isPeersFault(err)
 		then = func() {
-			// For example a full disk. What is stored remains, and a later bootstrap continues from
-			// it.
+			// The disk is full, for example. The stored data remains, and a later bootstrap
+			// continues from it.
 			if ev.Own {
 				a.o.Log.WithError(err).Error("network: a state part cannot be stored; state sync continues later")
 				a.abandonBootstrap()

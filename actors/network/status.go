@@ -20,7 +20,7 @@ import (
 // Safe for concurrent use.
 type Status struct {
 	MaxPeers uint32
-	Awaits   bool   // boot nodes are configured: until a peer has reported its head, the chain's head is unknown
+	Awaits   bool   // boot nodes are configured, so Syncing is true until a peer has reported its head
 	FirstMet func() // called when the first peer connects; may be nil
 	Log      *logrus.Logger
 
@@ -34,7 +34,7 @@ type Status struct {
 	best                       atomic.Uint64
 	headers                    atomic.Uint64 // height of the highest verified header
 	stuckAgain                 atomic.Int64
-	sent, received             atomic.Uint64 // bytes of the current host
+	sent, received             atomic.Uint64 // bytes of the current host since its start
 	sentRate, receivedRate     atomic.Uint64 // bytes a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
@@ -50,9 +50,8 @@ func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) b
 	return i != nil && slices.Contains(i.Holders[account], shard)
 }
 
-// Exclude makes the host have no connection with these peers until the next call, which replaces
-// the list. It returns whether the list has changed. The list stays in force when the actor
-// restarts.
+// Exclude makes the host close and refuse connections with these peers. The next call replaces the
+// list. It returns whether the list has changed. The list remains in force when the actor restarts.
 func (f *Status) Exclude(peers []wire.PeerID) bool {
 	f.excludeMu.Lock()
 	defer f.excludeMu.Unlock()
@@ -127,8 +126,8 @@ func (f *Status) note(what string, reason any) {
 	}
 }
 
-// Syncing returns whether the node is behind its peers or cannot know that, and the height of the
-// highest peer.
+// Syncing returns whether the node is behind its peers. It also returns true if the node cannot
+// know whether it is behind. The height is that of the highest peer.
 func (f *Status) Syncing() (bool, primitives.Height) {
 	return f.syncing.Load() || f.Awaits && (!f.knows.Load() || f.stuck.Load()), primitives.Height(f.best.Load())
 }
@@ -144,8 +143,8 @@ func (f *Status) Peers() int {
 // Met returns whether any peer was connected since the process began.
 func (f *Status) Met() bool { return f.met.Load() }
 
-// Info returns the reply of the RPC method network_info. As in neard a known producer has no
-// address; it is found among the active peers by its id.
+// Info returns the reply of the RPC method network_info. As in neard, a known producer has no
+// address. Clients find it by its id among the active peers.
 func (f *Status) Info() *view.NetworkInfo {
 	out := &view.NetworkInfo{PeerMaxCount: f.MaxPeers, SentBytesPerSec: f.sentRate.Load(),
 		ReceivedBytesPerSec: f.receivedRate.Load()}
@@ -167,8 +166,8 @@ func (f *Status) Info() *view.NetworkInfo {
 	return out
 }
 
-// Metrics appends the metrics in Prometheus' text format to b. If neard has a metric, its name is
-// used.
+// Metrics appends the metrics in Prometheus' text format to b. A metric that neard has too has
+// neard's name.
 func (f *Status) Metrics(b []byte) []byte {
 	var peers, producers, reachable int
 	if i := f.info.Load(); i != nil {

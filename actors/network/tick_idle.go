@@ -8,18 +8,18 @@ import (
 )
 
 // idlePeriod is the time between ticks of a node without peers. It is a multiple of the periods of
-// the tasks of a tick.
+// all tasks of a tick.
 const idlePeriod = 5 * time.Second
 
 // idleTicker makes ticks rare while the node has no peers. A new connection causes a tick at once.
 // Sandboxes never have peers, and hundreds of them may run on one machine.
 type idleTicker struct {
-	on   atomic.Bool // ticks are rare; the goroutine that clears it calls wake
+	on   atomic.Bool // true: ticks are rare. The goroutine that clears it calls wake
 	wake func()
 }
 
-// begin makes ticks rare. It is called before the peers are read, so that a connection that opens
-// after the read causes a tick.
+// begin makes ticks rare. It must be called before the peers are read, so that a connection that
+// opens after the read causes a tick.
 func (r *idleTicker) begin() { r.on.Store(true) }
 
 // end makes ticks frequent again.
@@ -40,8 +40,8 @@ func (r *idleTicker) period() time.Duration {
 	return tickPeriod
 }
 
-// isIdle returns whether ticks have no work: there are no peers and none to dial, and nothing waits
-// for one.
+// isIdle returns whether ticks have no work: there are no peers, there is no peer to dial, and no
+// task waits for a peer.
 func (a *Actor) isIdle(info *near.Info) bool {
 	return info.Alone && !a.o.Status.Awaits && a.o.Receive == nil && a.o.Shards == nil && !a.headersApart &&
 		a.bootstrap == nil &&

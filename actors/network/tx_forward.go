@@ -13,13 +13,13 @@ import (
 
 // Limits of transactions that are forwarded to and received from peers.
 const (
-	maxOut      = 20_000 // forwarded transactions kept for another send
+	maxOut      = 20_000 // maximum number of forwarded transactions kept for another send
 	maxOutBytes = 64 << 20
 	maxIn       = 4096   // received, unchecked, of all peers
 	maxInEach   = 1024   // received, unchecked, of one peer
 	batch       = 256    // transactions checked together
 	resendAfter = 4_000  // ms after which a transaction that no block includes is sent again
-	maxSends    = 3      // of one transaction
+	maxSends    = 3      // maximum number of sends of one transaction
 	maxForeign  = 16_384 // remembered hashes of transactions that must not be forwarded
 )
 
@@ -27,7 +27,7 @@ const (
 type Route struct {
 	Off     bool              // forward nothing but routed transactions
 	Horizon primitives.Height // heights ahead whose chunk producers get transactions; 0: 4
-	All     bool              // also to all block producers: in eager mode each makes chunks whenever there is work
+	All     bool              // send to all block producers too: in eager mode each makes chunks whenever there is work
 }
 
 // txForwarder holds forwarded and received transactions.
@@ -39,7 +39,7 @@ type txForwarder struct {
 	busy    bool                     // a batch of in is being checked
 	foreign map[primitives.Hash]bool // hashes of received transactions that must not be forwarded
 	order   []primitives.Hash        // of foreign, oldest first
-	next    int64                    // when resend looks for overdue transactions next, ms
+	next    int64                    // time of the next check for overdue transactions, ms
 }
 
 type outgoing struct {
@@ -61,8 +61,8 @@ func newTxForwarder() txForwarder {
 		foreign: map[primitives.Hash]bool{}}
 }
 
-// received queues a transaction of a peer. If forward is false, the peer forwarded it to this node
-// as chunk producer, and this node must not forward it again.
+// received queues a transaction of a peer. forward is false if the peer forwarded the transaction
+// to this node as chunk producer. In that case this node must not forward it again.
 func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, forward bool) {
 	t := &a.txs
 	if len(t.in) >= maxIn || t.each[from] >= maxInEach {
@@ -82,7 +82,7 @@ func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, for
 	a.submit()
 }
 
-// submit passes the next batch to the mempools if no batch is being checked. A batch has
+// submit passes the next batch to the mempools if no batch is being checked. A batch contains
 // transactions of one peer.
 func (a *Actor) submit() {
 	t := &a.txs
@@ -138,11 +138,11 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 	}
 }
 
-// pooled forwards a transaction of this node's client. A routed transaction is always forwarded,
-// but only once, because its client has been told that the node forwards it.
+// pooled forwards a transaction of a client of this node. A routed transaction is sent only once.
+// It is sent even if forwarding is off, because the client was informed that the node forwards it.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Receive != nil {
-		a.o.Receive(consensus.Received{Message: tx}, func() {}) // done does nothing: the transaction has no inbox slot
+		a.o.Receive(consensus.Received{Message: tx}, func() {}) // done is empty: the transaction has no inbox slot
 	}
 	x, keep := a.txs.toForward(tx, routed, a.o.Route.Off, a.now())
 	if x != nil && a.send(tx) && keep {
@@ -150,9 +150,9 @@ func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	}
 }
 
-// toForward returns the record of a transaction to send, or nil if it must not be sent. keep is
-// whether the record is kept for another send. If there is no room to keep it, the transaction is
-// still sent once, because its client has been told that it is accepted.
+// toForward returns the record of a transaction to send, or nil if it must not be sent. keep says
+// whether the record is kept for another send. If there is no space to keep it, it is still sent
+// once, because the client was informed that it is accepted.
 func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing,
 	keep bool) {
 	hash := tx.Hash()
@@ -166,8 +166,8 @@ func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bo
 	return x, t.hasRoom(tx)
 }
 
-// resend sends transactions again that no block has included for resendAfter, because a chunk
-// producer may have been offline. After maxSends they are dropped.
+// resend sends a transaction again if no block has included it for resendAfter, because a chunk
+// producer may have been offline. It drops the transaction after maxSends.
 func (t *txForwarder) resend(now int64, send func(*primitives.SignedTransaction) bool) {
 	if now < t.next {
 		return
@@ -200,9 +200,9 @@ func (t *txForwarder) included(m *messages.BlockAccepted) {
 	}
 }
 
-// send sends a transaction to the next chunk producers of its signer's shard, and near the end of
-// an epoch also to those of the next epoch (nearcore chain/client/src/rpc_handler.rs:325). It
-// returns false if there are none besides this node.
+// send sends a transaction to the next chunk producers of its signer's shard. Near the end of an
+// epoch it also sends it to those of the next epoch (nearcore chain/client/src/rpc_handler.rs:325).
+// It returns false if there are no such producers besides this node.
 func (a *Actor) send(tx *primitives.SignedTransaction) bool {
 	to, own := a.chunkProducers(tx.SignerID)
 	if own && a.o.Receive == nil || len(to) == 0 {

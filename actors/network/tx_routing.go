@@ -20,7 +20,7 @@ type txRoute struct {
 }
 
 // chunkProducers returns the producers of the next chunks that may include an account's
-// transactions, without this node. own is whether this node is a chunk producer of the shard in
+// transactions, excluding this node. own says whether this node is a chunk producer of the shard in
 // this epoch.
 func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.AccountID, bool) {
 	head := a.o.Engine.Head()
@@ -38,15 +38,15 @@ func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.Accou
 	return w.to, w.own
 }
 
-// chunkProducersAt computes chunkProducers for a head. within means that all heights are in the
-// head's epoch, so that the result holds for every account of the shard.
+// chunkProducersAt computes chunkProducers for a head. within means that all these heights are in
+// the head's epoch. In that case the result holds for every account of the shard.
 func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID,
 	own, within bool) {
 	horizon := a.o.Route.Horizon
 	if horizon == 0 {
 		horizon = 4
 	}
-	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error { // an unknown epoch has no producers
+	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error { // no error: an unknown epoch has no producers
 		id, err := m.EpochIDFromPrev(head.Hash)
 		if err != nil {
 			return err

@@ -18,18 +18,18 @@ import (
 // chain/client/src/view_client_actor.rs:78).
 const (
 	maxStatuses     = 500              // open questions
-	statusRetry     = time.Second      // until a question is sent again
+	statusRetry     = time.Second      // time until a question is sent again
 	statusKept      = 2 * time.Second  // how long an answer is reused
-	maxStatus       = 16 << 20         // bytes of one answer, and of one peer's unverified answers
-	maxPendingBytes = 64 << 20         // bytes of all unverified answers; one peer may use at most half of what is free
-	minStatusCost   = maxStatus / 128  // bytes that an answer counts at least
-	statusOld       = 30 * time.Second // after which a question is removed
+	maxStatus       = 16 << 20         // maximum bytes of one answer, and of one peer's unverified answers
+	maxPendingBytes = 64 << 20         // maximum bytes of all unverified answers; one peer may use half of the rest
+	minStatusCost   = maxStatus / 128  // minimum number of bytes that an answer counts
+	statusOld       = 30 * time.Second // age at which a question is removed
 	maxAnswers      = 64 << 20         // bytes of all stored answers
 )
 
-// TxStatuses asks other nodes about transactions whose signers' shards this node does not track:
-// the chunk producers of the shard, as neard does. The engine verifies the answers. It survives
-// restarts of the actor. Safe for concurrent use.
+// TxStatuses requests the status of transactions from other nodes, if this node does not track the
+// signer's shard. As in neard, the requests go to chunk producers of that shard. The engine
+// verifies the answers. TxStatuses survives restarts of the actor. Safe for concurrent use.
 type TxStatuses struct {
 	e       *engine.Engine
 	front   *Status
@@ -40,14 +40,14 @@ type TxStatuses struct {
 	asked     map[question]*openQuestion
 	since     time.Time               // start of the period in which sent counts
 	sent      int                     // questions sent in this period
-	of        map[messages.Client]int // of these, by client
+	of        map[messages.Client]int // of sent, by client
 	waiting   fair.Queue[answer]
 	bytes     map[wire.PeerID]int // bytes of unverified answers, by peer
 	all       int                 // sum of bytes
 	verifying bool                // a goroutine runs verifyAll
 }
 
-// question is what a client asks. The shard to ask follows from the signer that the client names.
+// question is a client's question. The client names the signer, which determines the shard to ask.
 type question struct {
 	hash   primitives.Hash
 	signer primitives.AccountID
@@ -80,15 +80,15 @@ func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, ho
 		of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxPendingBytes / minStatusCost}}
 }
 
-// Foreign returns whether this node does not track the shard of an account, so that other nodes
-// know more about its transactions.
+// Foreign returns whether this node does not track the shard of an account. In that case other
+// nodes know more about the account's transactions.
 func (s *TxStatuses) Foreign(signer primitives.AccountID) bool {
 	return !s.e.Holds(s.e.Head().Layout.ShardOf(signer))
 }
 
-// Ask returns the known status of a transaction, and asks a node if needed. A nil outcome means
-// that no answer is known yet. The channel is closed when the next answer is stored. A nil channel
-// means that no node could be asked.
+// Ask returns the known status of a transaction. If needed, it also asks a node. A nil outcome
+// means that no answer is known yet. The channel is closed when the next answer is stored. A nil
+// channel means that no node could be asked.
 func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 	signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
 	s.mu.Lock()
@@ -102,7 +102,7 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 		a = &openQuestion{news: make(chan struct{})}
 		s.asked[q] = a
 	}
-	if a == nil { // too many questions; it must not replace one that waits for its answer
+	if a == nil { // too many questions: this one must not replace one that waits
 		return nil, nil
 	}
 	out := a.answer
@@ -116,9 +116,9 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 	return out, a.news
 }
 
-// mayAsk returns whether a question of a client may be sent now, and counts it. At most maxStatuses
-// questions are sent in statusRetry, and a client may use at most half of those that are left. The
-// caller holds mu.
+// mayAsk returns whether a client's question may be sent now, and counts it. At most maxStatuses
+// questions are sent in statusRetry. A client may use at most half of the questions that are left.
+// The caller holds mu.
 func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	if now.Sub(s.since) >= statusRetry {
 		s.since, s.sent = now, 0
@@ -132,8 +132,8 @@ func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	return true
 }
 
-// makeRoom removes old questions, or else the oldest one, if there are maxStatuses. The caller
-// holds mu.
+// makeRoom ensures that there are fewer than maxStatuses questions. It removes old questions, or
+// else the oldest one. The caller holds mu.
 func (s *TxStatuses) makeRoom(now time.Time) {
 	if len(s.asked) < maxStatuses {
 		return
@@ -152,8 +152,8 @@ func (s *TxStatuses) makeRoom(now time.Time) {
 	}
 }
 
-// send asks the producer of a future chunk of the signer's shard. Over time, different producers
-// are asked. The caller holds mu.
+// send sends a question to the producer of a future chunk of the signer's shard. Repeated sends go
+// to different producers. The caller holds mu.
 func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 	host := s.front.host.Load()
 	if host == nil {
@@ -166,14 +166,14 @@ func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 
 func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.AccountID) {
 	head := s.e.Head()
-	_ = s.e.Epochs(func(m *epoch.Manager) error { // an unknown epoch has no producers
+	_ = s.e.Epochs(func(m *epoch.Manager) error { // no error: an unknown epoch has no producers
 		id := head.Header().EpochID
 		layout, err := m.ShardLayout(id)
 		if err != nil {
 			return err
 		}
-		// This node is skipped: it does not know the answer, even if it produces the shard's next
-		// chunk.
+		// This node is skipped, even if it produces the shard's next chunk, because it does not
+		// know the answer.
 		for d := range s.horizon {
 			v, err := m.ForecastChunkProducer(head.Hash, id, layout.ShardOf(signer), head.Height()+s.horizon-1+d)
 			if err != nil {
@@ -189,9 +189,9 @@ func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.A
 	return to
 }
 
-// addAnswer queues an answer of a peer, if there are open questions. Answers are verified on
-// another goroutine, one at a time and fairly between peers, so that a flood delays only its own
-// peer. Excess answers are dropped; the questions are sent again.
+// addAnswer queues a peer's answer if there are open questions. Another goroutine verifies answers
+// one at a time and fairly between peers. So a flood of answers delays only its own peer. Excess
+// answers are dropped, and their questions are sent again.
 func (s *TxStatuses) addAnswer(from wire.PeerID, raw []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +236,8 @@ func (s *TxStatuses) verifyAll() {
 	}
 }
 
-// fits removes expired answers, and returns whether an answer of the given size can replace the one
-// in a. The caller holds mu.
+// fits removes expired answers. It then returns whether an answer of the given size can replace the
+// one in a. The caller holds mu.
 func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	for _, x := range s.asked {
 		if now.Sub(x.came) > statusKept {
@@ -274,8 +274,8 @@ func (s *TxStatuses) verify(raw []byte) {
 	}
 }
 
-// asking returns the open questions about a transaction. There is one for each signer that clients
-// have named.
+// asking returns the open questions about a transaction. Each has another signer, because clients
+// may have named different signers.
 func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,7 +287,7 @@ func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	return out
 }
 
-// keep stores a verified answer for a question, unless a recent one has a higher level.
+// keep stores a verified answer for a question, unless a recent answer has a higher level.
 func (s *TxStatuses) keep(a *openQuestion, o *view.FinalOutcome, size int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

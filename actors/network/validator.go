@@ -15,18 +15,20 @@ import (
 // the message's inbox slot. It does not block. Safe for concurrent use.
 type ReceiveFunc func(m consensus.Received, done func())
 
-// routeBackPrefix is the prefix of a consensus.Peer that stands for the sender of a routed chunk
-// request. The rest is the hash by which the answer is routed back.
+// routeBackPrefix is the prefix of a consensus.Peer that identifies the sender of a routed chunk
+// request. The rest is the hash by which the response is routed back.
 const routeBackPrefix = "back:"
 
-// gossipWindow is how far below the highest verified header a block may be to be broadcast.
+// gossipWindow is the maximum number of heights below the highest verified header at which a block
+// is broadcast.
 const gossipWindow = primitives.Height(8)
 
-// partsRequest is a request for chunk parts. The actor chooses the receiver, because it knows the
-// peers.
+// partsRequest is a request for chunk parts. The actor chooses the receiver, because it has the
+// list of peers.
 type partsRequest struct{ *chunkparts.Ask }
 
-// fromWire converts a peer's message for the consensus core. nil: the core does not handle it.
+// fromWire converts a peer's message for the consensus core. It returns nil if the core does not
+// handle the message.
 func fromWire(m wire.Message) consensus.Message {
 	r, ok := m.(*wire.Routed)
 	if !ok {
@@ -65,7 +67,8 @@ func fromWire(m wire.Message) consensus.Message {
 	return nil
 }
 
-// toWire converts a message of the core to another validator. nil: it is not sent this way.
+// toWire converts a message of the core to another validator. It returns nil for messages that are
+// not sent in this form.
 func toWire(m consensus.Message) wire.Body {
 	switch m := m.(type) {
 	case *primitives.Approval:
@@ -111,9 +114,9 @@ func (f *Status) isRecent(h primitives.Height) bool {
 	return h+gossipWindow >= primitives.Height(f.headers.Load())
 }
 
-// Send sends messages of the core through the current host. Without a host they are lost. tell
-// passes messages to the actor, which chooses their receivers. It blocks while the host is busy.
-// Safe for concurrent use.
+// Send sends messages of the core through the current host. If no host is running, the messages are
+// lost. tell passes messages to the actor, which chooses their receivers. Send blocks while the
+// host is busy. Safe for concurrent use.
 func (f *Status) Send(list []consensus.Send, tell func(any)) {
 	host := f.host.Load()
 	if host == nil {

@@ -13,9 +13,9 @@ const (
 	messageCost      = 1024 // bytes added to a message's size for the fair share
 )
 
-// validatorInbox passes messages to the validator actor, fairly between the sources that inbox
-// distinguishes. A peer that sends too much delays only its own messages. inbox bounds the queue.
-// Safe for concurrent use.
+// validatorInbox passes messages to the validator actor, fairly between sources (see source). A
+// peer that sends too much delays only its own messages. inbox bounds the queue. Safe for
+// concurrent use.
 type validatorInbox struct {
 	mu    sync.Mutex
 	queue fair.Queue[validatorMessage]

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// kindView is what the console shows of the actors of one kind and shard. Times are in ns.
-// Histograms count by bucket; the last bucket is above all bounds.
+// kindView is the console's view of the actors of one kind and shard. Times are in ns. Histograms
+// have one count for each bucket; the last bucket has no upper bound.
 type kindView struct {
 	Kind     string   `json:"kind"`
 	Shard    *string  `json:"shard"`
@@ -27,10 +27,10 @@ type kindView struct {
 	Handled  []uint64 `json:"handled"`
 }
 
-// AppendActors appends a JSON report on the actors to b, for the console. It has the bounds of the
-// histograms, the kinds, and at most most actors. Each actor is an array: path, index of its kind,
-// waiting messages, handled messages, age of the oldest waiting message in µs, time that the
-// running handler has taken in µs.
+// AppendActors appends a JSON report on the actors to b, for the console. It contains the bounds of
+// the histograms, the kinds, and at most `most` actors. Each actor is an array: path, index of its
+// kind, number of waiting messages, number of handled messages, age of the oldest waiting message
+// in µs, running time of the current handler in µs.
 func (n *Node) AppendActors(b []byte, most int) []byte {
 	samples := n.Meter()
 	list, all := n.spawner.meter.List(most)
@@ -53,14 +53,14 @@ func (n *Node) AppendActors(b []byte, most int) []byte {
 		Kinds  []kindView      `json:"kinds"`
 	}{int64(time.Since(n.stats.begun)), all, system.Bounds[:], kinds})
 	if err != nil {
-		panic(err) // cannot fail: numbers and names
+		panic(err) // cannot fail: only numbers and names
 	}
 	b = append(append(b, head[:len(head)-1]...), `,"actors":[`...)
 	first := true
 	for i := range list {
 		x := &list[i]
 		kind, ok := index[[2]string{x.Name, x.Shard}]
-		if !ok { // this kind's first actor started after Meter was read
+		if !ok { // the first actor of this kind started after Meter was read
 			continue
 		}
 		if !first {

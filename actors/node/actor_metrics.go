@@ -11,8 +11,8 @@ import (
 // Meter returns the measurements of all actors, by kind and shard.
 func (n *Node) Meter() []system.Sample { return n.spawner.meter.Samples() }
 
-// actorMetrics appends the metrics troupe_actor_* to b: one row for each kind and shard, or for the
-// kind alone if the actors belong to clients.
+// actorMetrics appends the metrics troupe_actor_* to b. There is one row for each kind and shard.
+// Kinds of actors that belong to clients have one row.
 func (n *Node) actorMetrics(b []byte) []byte {
 	samples := n.Meter()
 	labels := make([]string, len(samples))

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// asyncMetrics appends the data of troupe_actor_* under nearcore's names (near_async_*) to b, for
-// dashboards made for neard. Rows are by actor kind, with the message type "any" and all shards
-// together. The shard actors appear as the thread pool apply_chunks.
+// asyncMetrics appends the data of troupe_actor_* to b under nearcore's names (near_async_*), for
+// dashboards made for neard. Each row sums all shards of an actor kind and has the message type
+// "any". The shard actors appear as the thread pool apply_chunks.
 func (n *Node) asyncMetrics(b []byte) []byte {
 	var kinds []system.Sample
 	for _, s := range n.Meter() {

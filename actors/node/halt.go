@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Halted is why a node takes no more blocks. It still serves reads up to its head.
+// Halted describes why a node accepts no more blocks. The node still serves reads up to its head.
 type Halted struct {
 	Since  time.Time
 	Actor  string // the actor that failed or found the failure; "": none
@@ -25,18 +25,18 @@ type Halted struct {
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
-	// Full: a full disk is the reason. The halt ends by itself once there is room, unless Actor is
-	// set.
+	// Full means that a full disk is the reason. If Actor is empty, the halt ends by itself once
+	// there is disk space.
 	Full bool
-	// patched: the chain has one validator, and its outcome differs from this node's. Most likely
-	// that validator has patched the state.
+	// patched means that the chain has one validator, and its outcome differs from this node's.
+	// Most likely that validator has patched the state.
 	patched bool
-	// File is the path of the file with the chunk that could not be applied, for troupe verify. It
-	// is set some time after the halt. Empty: none was written.
+	// File is the path of the file with the chunk that could not be applied, for troupe verify. The
+	// node sets it some time after the halt. It is empty if no file was written.
 	File string
 }
 
-// HaltedError is the error of requests that need new blocks while the node is halted.
+// HaltedError is the error of requests that need new blocks, while the node is halted.
 type HaltedError struct {
 	Halted
 	view *view.Halted
@@ -86,8 +86,8 @@ func (n *Node) haltReason() *HaltedError {
 	return n.full.Load()
 }
 
-// The store calls diskRoom when the disk is full, and with nil when there is room again. While the
-// disk is full, writes wait, and requests that depend on them fail.
+// The store calls diskRoom with the details when the disk is full, and with nil when there is space
+// again. While the disk is full, writes wait, and requests that depend on them fail.
 func (n *Node) diskRoom(f *storage.Full) {
 	n.haltMu.Lock()
 	defer n.haltMu.Unlock()
@@ -117,8 +117,8 @@ func (n *Node) haltedCh() <-chan struct{} {
 	return n.haltedNow
 }
 
-// haltedErr returns the reason why the channel of haltedCh was closed, even if the disk has room
-// again.
+// haltedErr returns why the channel of haltedCh was closed. It returns that reason even if the disk
+// has space again.
 func (n *Node) haltedErr() error {
 	if err := n.refuseRequests(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (n *Node) haltedErr() error {
 	return n.wasFull.Load()
 }
 
-// EndWaits makes writes fail that wait for disk space. Call it before Stop.
+// EndWaits makes writes fail that wait for disk space. The caller must call it before Stop.
 func (n *Node) EndWaits() {
 	n.stopping.Store(true)
 	n.engine.Store().CancelSpaceWaits()
@@ -139,7 +139,7 @@ func haltedError(h Halted) *HaltedError {
 	return e
 }
 
-// refuseRequests returns why the node takes no new requests, or nil.
+// refuseRequests returns why the node accepts no new requests, or nil if it does.
 func (n *Node) refuseRequests() error {
 	select {
 	case <-n.ended:
@@ -152,8 +152,8 @@ func (n *Node) refuseRequests() error {
 	return nil
 }
 
-// refuseBlocks returns why the node takes no blocks, or nil. On a full disk blocks are taken, and
-// wait.
+// refuseBlocks returns why the node accepts no blocks, or nil if it does. On a full disk, blocks
+// are accepted and wait.
 func (n *Node) refuseBlocks() error {
 	if err := n.refuseRequests(); err != nil && (n.halted.Load() != nil || errors.Is(err, ErrStopped)) {
 		return err
@@ -200,7 +200,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 		m.Drop()
 		return
 	}
-	n.goBackground("keeping the chunk", func() { // this may take as long as applying the chunk
+	n.goBackground("keeping the chunk", func() { // takes as long as applying the chunk
 		defer m.Drop()
 		defer n.logHalted()
 		if f == nil || !f.HasInput() || n.o.Failed == "" {
@@ -231,7 +231,8 @@ func (n *Node) hasOneValidator() (one bool) {
 	return err == nil && one
 }
 
-// writeBadChunk writes the file of a chunk that could not be applied to dir, and returns its path.
+// writeBadChunk writes a chunk that could not be applied to a file in dir. It returns the file's
+// path.
 func writeBadChunk(f *engine.ApplyFailure, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
 		file, err := badchunk.Capture(f)
@@ -265,8 +266,8 @@ func (n *Node) logHalted() {
 	e.Errorf("%v. %s.", h, next)
 }
 
-// failed handles the failure of an actor that the chain needs. It halts the node, or ends the
-// process if the disk failed.
+// failed handles the failure of an actor that the chain needs. It halts the node. If the disk
+// failed, it ends the process instead.
 func (n *Node) failed(who string, reason any, stack []byte) {
 	if err, ok := reason.(error); ok && n.haltIfFull(who, err) {
 		return
@@ -280,9 +281,9 @@ func (n *Node) failed(who string, reason any, stack []byte) {
 	}
 }
 
-// haltIfFull halts the node if err means that an actor failed because the disk is full, and returns
-// whether err means that. The actor's state is lost. The caller of Start restarts the node once
-// there is room. While the node stops, nothing is logged.
+// haltIfFull returns whether err means that an actor failed because the disk is full. If so, it
+// halts the node, because the actor's state is lost. The caller of Start restarts the node once
+// there is disk space. While the node stops, nothing is logged.
 func (n *Node) haltIfFull(who string, err error) bool {
 	if !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) {
 		return false
@@ -293,8 +294,8 @@ func (n *Node) haltIfFull(who string, err error) bool {
 	return true
 }
 
-// isDiskFailure returns whether an error comes from the disk. After such an error reads fail too,
-// and only a restart finds out what is on disk.
+// isDiskFailure returns whether an error comes from the disk. After such an error reads fail too.
+// Only a restart determines what is on disk.
 func isDiskFailure(err error) bool {
 	var errno syscall.Errno
 	return errors.Is(err, storage.ErrFailed) || errors.As(err, &errno)

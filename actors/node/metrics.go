@@ -16,7 +16,7 @@ type stats struct {
 	begun                     time.Time
 	blocks, transactions, gas atomic.Uint64 // of canonical blocks
 	outcomes                  atomic.Uint64
-	chunks, converted         atomic.Uint64 // new chunks; transactions with an outcome
+	chunks, converted         atomic.Uint64 // new chunks; their transactions that have an outcome
 	delayed                   atomic.Pointer[[]Delayed]
 }
 
@@ -48,8 +48,8 @@ type Delayed struct {
 	Receipts uint64
 }
 
-// converted returns how many transactions of a chunk have an outcome, that is, have become
-// receipts. The outcomes of transactions are the first in the chunk, in order.
+// converted returns how many transactions of a chunk have an outcome, which means that they were
+// converted to receipts. In the chunk's outcomes, those of the transactions come first, in order.
 func converted(x *messages.ShardAccepted) (n uint64) {
 	for _, t := range x.Chunk.Transactions {
 		if int(n) < len(x.Outcomes) && x.Outcomes[n].ID == t.Hash() {
@@ -62,15 +62,15 @@ func converted(x *messages.ShardAccepted) (n uint64) {
 // Stats are counters since the node started, and current values.
 type Stats struct {
 	Uptime                      time.Duration
-	Blocks, Transactions        uint64 // in blocks that became the head
+	Blocks, Transactions        uint64 // of blocks that became the head
 	Outcomes, Gas               uint64
-	Submitted, Refused, Overrun uint64 // Overrun: evicted before they were checked
+	Submitted, Refused, Overrun uint64 // Overrun: evicted from the queue before their check
 	Pooled                      int    // transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
 	Chunks, Converted           uint64    // new chunks; transactions with an outcome
-	Delayed                     []Delayed // of the head block
-	Subscribed, Streamed        int64     // open subscriptions; also those that ended but whose actor has not
+	Delayed                     []Delayed // of the head block, by shard
+	Subscribed, Streamed        int64     // open subscriptions; subscriptions whose actor is alive, including ended ones
 }
 
 // Stats returns the counts.

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// connectNetwork completes the options of the network actor, if there is one, and adds the actor as
-// a receiver of the messages in Options.Net.
+// connectNetwork completes the options of the network actor and registers it as a receiver of the
+// messages in Options.Net. It does nothing if the node has no network.
 func (n *Node) connectNetwork() {
 	if n.o.Network == nil {
 		return
@@ -58,8 +58,8 @@ func (n *Node) connectNetwork() {
 	net.ChunksWanted = alsoNetwork(n, net.ChunksWanted)
 }
 
-// ShardMoves returns which shards this validator tracks and is catching up, or nil if its shards do
-// not change.
+// ShardMoves returns the shards that this validator tracks and those that it is catching up. It
+// returns nil if its shards do not change.
 func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 
 // newValidator returns the actor that replaces chain and producer when there are other validators.
@@ -93,8 +93,8 @@ func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 }
 
 // Rekey makes the validator sign with another key, or with none if key is zero. It returns false if
-// this node is not a validator among others. The signing journal belongs to the account, so
-// signatures of different keys do not contradict each other.
+// this node does not share the chain with other validators. The signing journal belongs to the
+// account, so signatures of different keys do not contradict each other.
 func (n *Node) Rekey(key primitives.SecretKey) bool {
 	if n.network == nil || n.o.Validator == nil {
 		return false
@@ -105,7 +105,8 @@ func (n *Node) Rekey(key primitives.SecretKey) bool {
 	return true
 }
 
-// alsoNetwork returns a Sender that calls other, if it is not nil, and then the network actor.
+// alsoNetwork returns a Sender that sends to other, unless it is nil, and then to the network
+// actor.
 func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 	return func(m M) {
 		if other != nil {
@@ -141,7 +142,7 @@ func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransacti
 		t := set.of(tx.SignerID)
 		of[t] = append(of[t], tx)
 	}
-	for t, list := range of { // independent of each other, so the order does not matter
+	for t, list := range of { // any order will do: the shards are independent
 		r := mempool.NewRequest(c, list)
 		n.tell(t.mempool, r)
 		out = append(out, r)

@@ -44,7 +44,7 @@ type Node struct {
 
 	heightCache    heightCache
 	rollbacks      rollbackState
-	mode           atomic.Int32 // the current production.Mode
+	mode           atomic.Int32 // the current mode, a production.Mode
 	tally          mempool.Tally
 	drops          dropRecord
 	sessionHandles sessionHandles
@@ -54,19 +54,19 @@ type Node struct {
 	statusGroup    statusGroup
 	finalityWaits  finalityWaits
 	sessions       atomic.Int64
-	// subscribed counts subscriptions that have not ended.
+	// subscribed counts open subscriptions.
 	subscribed atomic.Int64
-	// followed counts open subscriptions and other readers of new blocks.
+	// followed counts open subscriptions plus other readers of new blocks.
 	followed   atomic.Int64
 	moves      moves
 	patches    patches
 	shardMoves validatoractor.Moves
-	validator  *validatoractor.Life // nil: this node is not a validator among others
+	validator  *validatoractor.Life // nil: this node does not share the chain with other validators
 	statuses   *network.TxStatuses  // nil: peers are not asked
-	// streamed counts subscriptions that have not ended or whose actor has not ended.
+	// streamed counts subscriptions that are open or whose actor is alive.
 	streamed      atomic.Int64
 	ids           atomic.Uint64 // last id of a session, waiter or subscription
-	ended         chan struct{} // closed when Stop begins
+	ended         chan struct{} // closed when Stop is called
 	halted        atomic.Pointer[HaltedError]
 	full          atomic.Pointer[HaltedError] // nil: the disk has room
 	wasFull       atomic.Pointer[HaltedError] // the last non-nil value of full
@@ -95,7 +95,7 @@ func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, la
 	return id, layout, err
 }
 
-// Epoch returns where in its epoch a block is.
+// Epoch returns the position of a block in its epoch.
 func (c chainView) Epoch(block primitives.Hash) (at production.Epoch, err error) {
 	err = c.Epochs(func(m *epoch.Manager) error {
 		first, length, last, err := m.EpochSpan(block)
@@ -120,8 +120,8 @@ func Start(o Options) (*Node, error) {
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), haltedForGood: make(chan struct{}), haltedNow: make(chan struct{}),
 		spawner: &spawner{root: sys.Root, meter: system.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
 			waitDispatcher: system.NewBoundedDispatcher(2*runtime.GOMAXPROCS(0), time.Millisecond),
-			// Subscribers that read old blocks get half of the cores; one goroutine is for those at
-			// the head.
+			// Subscribers that read old blocks get half of the cores. One more goroutine serves
+			// subscribers at the head.
 			subscriberDispatcher: system.NewBoundedDispatcher(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)},
 		signatures: o.Signatures,
 	}
@@ -136,7 +136,8 @@ func Start(o Options) (*Node, error) {
 	n.rollbacks.turn = make(chan struct{}, 1)
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
-	// The actors send each other messages as soon as they start, so all PIDs are set before.
+	// Actors send messages to each other as soon as they start. So all PIDs are set before the
+	// first start.
 	for name, pid := range map[string]**actor.PID{
 		"chain": &n.chain, "producer": &n.producer, "milestones": &n.tracker, "rpc": &n.rpc, subscriptions.Name: &n.subscriptions,
 	} {
@@ -260,8 +261,8 @@ func (n *Node) position() messages.Position {
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
 
 // blockImported reports a block that was imported and is not on disk yet. It runs on the chain's
-// goroutine. Shards get the message before the producer, so that requests of the producer reach
-// them after it.
+// goroutine. It sends the message to the shards before it sends it to the producer. So the
+// producer's requests reach the shards after this message.
 func (n *Node) blockImported(m messages.BlockImported) {
 	n.tracer.block(m.BlockAccepted, imported)
 	if m.IsHead && m.Reorganised {

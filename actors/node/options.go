@@ -27,19 +27,19 @@ import (
 type Limits struct {
 	Sessions int // clients with an open session; 0: DefaultSessions
 	Parked   int // requests that wait for a transaction; 0: DefaultParked
-	// Outcomes bounds the known outcomes of awaited transactions and their receipts; 0:
-	// DefaultOutcomes. At the limit, a wait that would read more than 64 outcomes fails.
+	// Outcomes bounds the known outcomes of awaited transactions and their receipts; 0 means
+	// DefaultOutcomes. Above the bound, a wait that would read more than 64 outcomes fails.
 	Outcomes   int
 	Queue      int // unchecked submissions of one shard; 0: DefaultQueue
 	QueueBytes int // sum of their sizes; 0: DefaultQueueBytes
 	Held       int // transactions of one shard that wait for compilation; 0: DefaultHeld
-	// HeldBytes bounds the sum of the sizes of held transactions; 0: DefaultHeldBytes. It is at
-	// most a quarter of Options.Mempool.Bytes, but always enough for two of the largest
+	// HeldBytes bounds the sum of the sizes of held transactions; 0 means DefaultHeldBytes. It is
+	// at most a quarter of Options.Mempool.Bytes, but at least the size of the two largest possible
 	// transactions.
 	HeldBytes int
-	Wait      time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout); 0: DefaultWait
-	// BeginWait: while it takes longer than this until a wait begins, new waits are refused
-	// (troupe.rpc.max_wait_delay); 0: never.
+	Wait      time.Duration // maximum wait for a transaction (rpc.polling_config.polling_timeout); 0: DefaultWait
+	// BeginWait is a time (troupe.rpc.max_wait_delay). While waits take longer than this to begin,
+	// new waits are refused. 0: never.
 	BeginWait time.Duration
 }
 
@@ -52,25 +52,26 @@ const (
 	DefaultQueueBytes = 64 << 20
 	DefaultHeld       = 4096
 	DefaultHeldBytes  = 24 << 20
-	leastHeldBytes    = 4 << 20 // two of the largest transactions
+	leastHeldBytes    = 4 << 20 // two of the largest possible transactions
 	DefaultWait       = 10 * time.Second
 )
 
-// DefaultLinger is shorter than neard's block time. A client that has waited for execution and
-// reads its transaction immediately afterwards finds it executed and not final, as with neard.
+// DefaultLinger is shorter than neard's block time. A client that waits for execution and reads its
+// transaction immediately afterwards finds it executed but not final, as with neard.
 const DefaultLinger = 200 * time.Millisecond
 
-// Options configure a node. Engine is required. One of Keys, Validator and Replica decides where
-// blocks come from: with Keys this node makes them alone, with Validator together with other
-// validators, and with Replica it gets executed blocks from another node. With none of them it
-// follows the network. Functions are called on any goroutine and must not block, unless their
-// comment says otherwise.
+// Options configure a node. Engine is required. Keys, Validator and Replica determine where blocks
+// come from; at most one of them is set. With Keys this node makes blocks alone. With Validator it
+// makes them together with other validators. With Replica it gets executed blocks from another
+// node. With none of them it follows the network. Functions are called on any goroutine and must
+// not block, unless their comment says otherwise.
 type Options struct {
-	// Engine is open, and only the node changes it from now on. The node does not close it.
+	// Engine must be open. Once the node is started, only the node changes the engine. The node
+	// does not close it.
 	Engine *engine.Engine
 	// Signatures caches verified transaction signatures. Its Check should be the engine's
 	// Options.Signature, so that a signature checked at submission is not checked again in the
-	// chunk. nil: the node uses a new one. The node closes it.
+	// chunk. nil: the node creates one. The node closes it.
 	Signatures *signature.Checker
 	// Keys are the signing keys of this node's validators by account, for a chain without other
 	// validators. Empty: the node makes no blocks.
@@ -78,13 +79,14 @@ type Options struct {
 	// Vote is the protocol version that this node's blocks announce (latest_protocol_version). 0:
 	// by the engine's upgrade schedule.
 	Vote primitives.ProtocolVersion
-	// Mode is when blocks are made; a sandbox may change it. The zero value is production.Instant.
+	// Mode says when blocks are made. A sandbox may change it. The zero value is
+	// production.Instant.
 	Mode production.Mode
 	// SkipEmpty: make no blocks while there is nothing to do (consensus.produce_empty_blocks =
 	// false).
 	SkipEmpty bool
-	// Linger is production.Rules.Linger: how long blocks that are only needed for finality are
-	// delayed, unless a client waits for finality. 0: DefaultLinger; negative: not delayed.
+	// Linger is production.Rules.Linger: the delay of blocks that are only needed for finality,
+	// unless a client waits for finality. 0: DefaultLinger; negative: no delay.
 	Linger time.Duration
 	// Delays are those of doomslug (consensus.* in config.json). They have no default.
 	Delays doomslug.Delays
@@ -94,7 +96,8 @@ type Options struct {
 	Limits Limits
 	// Clock returns the time for timestamps of blocks, in ns since 1970. nil: the system clock.
 	Clock func() uint64
-	// Small: the process runs many such nodes (sandbox worlds). A small actor system is used.
+	// Small means that the process runs many such nodes (sandbox worlds). The node then uses a
+	// small actor system.
 	Small bool
 	// Begin is the initial state of the sandbox clock. nil: it follows Clock.
 	Begin *messages.Clock
@@ -102,7 +105,8 @@ type Options struct {
 	Seed primitives.Hash
 	// Summary is the time between summary lines in the log. 0: none.
 	Summary time.Duration
-	// OneIn: one in OneIn transactions is traced, if Traced is set. 0 means 1.
+	// OneIn is the sampling rate of traces: one in OneIn transactions is traced, if Traced is set.
+	// 0 means 1.
 	OneIn uint64
 	// Traced gets the trace of each sampled transaction when it is done. nil: tracing is off.
 	Traced func(*Trace)
@@ -126,24 +130,24 @@ type Options struct {
 	// actor. nil: not called.
 	Pooled messages.Sender[messages.TransactionPooled]
 	Log    *logrus.Logger // nil: nothing is logged
-	// Failed is the folder for chunks that could not be applied and for stack dumps of the
-	// watchdog. Empty: none are written. FailedBuild is the program version that these files name.
+	// Failed is the folder for chunks that could not be applied and for the watchdog's stack dumps.
+	// Empty: none are written. FailedBuild is the program version in these files.
 	Failed, FailedBuild string
 	// Exit ends the process after the disk has failed under an actor. nil: the reason is logged and
 	// the process exits with ExitCode.
 	Exit func(who string, reason any, stack []byte)
 
-	// Room is called when the disk is full; with nil when it has room again; and with Reopen set
-	// when the store must be reopened first. nil: not called.
+	// Room is called with the details when the disk is full, and with nil when it has space again.
+	// It is called with Reopen set if the store must be reopened first. nil: not called.
 	Room func(*storage.Full)
 
-	// Standstill is how long a handler may run, or a message may wait, before the watchdog reports
-	// the actor. 0: DefaultStandstill.
+	// Standstill is the time after which the watchdog reports a running handler or a waiting
+	// message. 0: DefaultStandstill.
 	Standstill time.Duration
 
 	// For tests; nil: not used. dispatcher replaces all dispatchers. trip is called before and
-	// after each message. onSend gets the messages of a validator before they are sent. wrapSource
-	// wraps the source of shards that a validator catches up.
+	// after each message is handled. onSend gets a validator's messages before they are sent.
+	// wrapSource wraps the source of shards that a validator catches up.
 	dispatcher actor.Dispatcher
 	trip       tripHook
 	onSend     func([]consensus.Send)
@@ -172,7 +176,7 @@ func (o *Options) complete() error {
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
 	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
 	l.Held, l.HeldBytes = cmp.Or(l.Held, DefaultHeld), cmp.Or(l.HeldBytes, DefaultHeldBytes)
-	if most := o.Mempool.Bytes / 4; most > 0 { // held transactions take room in the pool
+	if most := o.Mempool.Bytes / 4; most > 0 { // held transactions are part of the pool
 		l.HeldBytes = min(l.HeldBytes, max(int(most), leastHeldBytes))
 	}
 	l.Wait, l.Outcomes = cmp.Or(l.Wait, DefaultWait), cmp.Or(l.Outcomes, DefaultOutcomes)

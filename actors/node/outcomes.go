@@ -20,7 +20,7 @@ func (l outcomeLedger) Outcome(id primitives.Hash, upto primitives.Height) (m me
 		return m, false, err
 	}
 	for _, p := range places {
-		// The store may be ahead of the head that readers see.
+		// The store may contain blocks above the head that readers see.
 		if p.Block.Ref().Height > upto || !l.e.Canonical(p.Block.Ref()) {
 			continue
 		}

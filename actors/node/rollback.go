@@ -23,14 +23,14 @@ type RevertPoint struct {
 	pools  map[primitives.ShardID]messages.PoolCaptured
 }
 
-// rollbackState makes snapshots and rollbacks exclusive, and holds the data that they exchange with
-// the chain's goroutine.
+// rollbackState makes snapshots and rollbacks exclusive. It also holds the data that they exchange
+// with the chain's goroutine.
 type rollbackState struct {
-	turn   chan struct{} // held by the snapshot or rollback that runs
+	turn   chan struct{} // held by the running snapshot or rollback
 	count  atomic.Uint64 // rollbacks since the start
 	clock  system.Request[messages.CaptureClock, messages.Clock]
 	pools  map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
-	target *RevertPoint // of the rollback that runs
+	target *RevertPoint // target of the running rollback
 	// restores are the requests that rolledBack sent to the pools.
 	restores []system.Request[messages.RestorePool, messages.PoolRestored]
 }
@@ -48,8 +48,8 @@ func (n *Node) capture() {
 	}
 }
 
-// rolledBack informs all actors of a rollback, on the chain's goroutine. The producer is last, so
-// that its requests reach the other actors after the rollback.
+// rolledBack informs all actors of a rollback, on the chain's goroutine. The producer comes last,
+// so that its requests reach the other actors after the rollback.
 func (n *Node) rolledBack(m messages.RolledBack) {
 	s := n.rollbacks.target
 	n.rollbacks.count.Add(1)
@@ -58,7 +58,7 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	n.tell(n.tracker, m)
 	head := n.engine.Head()
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
-	// The pooled transactions belong to removed blocks, so they are dropped and not forwarded.
+	// The pooled transactions belong to removed blocks. So they are dropped, not forwarded.
 	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) {
 		for _, t := range set.list {
 			n.tell(t.pid, system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
@@ -106,7 +106,7 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
 	}, n.EndSnapshot)
 }
 
-// ShareSnapshot returns another RevertPoint of the same block, with the same clock and without
+// ShareSnapshot returns another RevertPoint of the same block with the same clock, but without
 // pooled transactions. It ends independently of the first. Error: engine.ErrEnded.
 func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint, error) {
 	return exclusively(ctx, n, func() (*RevertPoint, error) {
@@ -137,8 +137,8 @@ func (n *Node) EndSnapshot(s *RevertPoint) { n.tell(n.chain, messages.EndSnapsho
 // # Rollback
 //
 // Problem: a sandbox makes an earlier block the head again within milliseconds. Meanwhile clients
-// submit and wait, blocks are on their way to disk, and mailboxes hold messages about blocks that
-// will be removed.
+// submit and wait, blocks are being written to disk, and mailboxes contain messages about blocks
+// that will be removed.
 //
 // Invariants:
 //   - After Rollback returns, every actor has the state of the snapshot, and readers see its
@@ -161,9 +161,9 @@ func (n *Node) EndSnapshot(s *RevertPoint) { n.tell(n.chain, messages.EndSnapsho
 //
 // Only one snapshot or rollback runs at a time (exclusively).
 //
-// Rejected: restarting the node on a copy of the store, which takes hundreds of milliseconds and
-// closes all connections; undoing blocks one by one, since the engine keeps the states of snapshots
-// anyway.
+// Rejected: restarting the node on a copy of the store. That takes hundreds of milliseconds and
+// closes all connections. Rejected: undoing blocks one by one. The engine keeps the states of
+// snapshots in any case.
 func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 	_, err := exclusively(ctx, n, func() (none struct{}, err error) {
 		if _, err := await(n, n.producer,
@@ -172,7 +172,7 @@ func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 		}
 		n.rollbacks.target = s
 		if _, err = await(n, n.chain, system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: s.state})); err != nil {
-			n.tell(n.producer, messages.GoOn{}) // it did not get RolledBack
+			n.tell(n.producer, messages.GoOn{}) // the producer did not get RolledBack
 			return none, err
 		}
 		for _, r := range n.rollbacks.restores {
@@ -223,7 +223,7 @@ func exclusively[T any](ctx context.Context, n *Node, f func() (T, error), lost 
 }
 
 // await sends a request and waits for the reply until the node halts or stops. If to is nil, the
-// request was sent before.
+// caller has already sent the request.
 func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, err error) {
 	if to != nil {
 		n.tell(to, r)

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// settleTime is how long requested blocks wait for submissions that are being checked. settleStep
-// is the time between two looks.
+// settleTime is the maximum time for which requested blocks wait for submissions that are being
+// checked. settleStep is the polling interval of that wait.
 const (
 	settleTime = time.Second
 	settleStep = 100 * time.Microsecond
@@ -38,8 +38,8 @@ func (n *Node) awaitChecked(ctx context.Context) {
 	var all []pending
 	n.sessionHandles.m.Range(func(_, v any) bool {
 		h := v.(*sessionHandle)
-		// Read before the number of permits: the wait may then include a later submission, but
-		// misses none.
+		// Read this before the number of permits. The wait may then cover a later submission, but
+		// it covers all earlier ones.
 		looked := h.returned.Load()
 		if k := len(h.slots); k > 0 {
 			all = append(all, pending{h, looked + uint64(k)})
@@ -69,11 +69,11 @@ func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primit
 	return a.Height, a.Hash, err
 }
 
-// patches holds the accounts that pending patches create. If another patch is sent at the same
-// time, it may contain records of these accounts.
+// patches holds the accounts that pending patches create. A concurrent patch may contain records of
+// these accounts.
 type patches struct {
 	mu     sync.Mutex
-	making map[primitives.AccountID]int // number of pending patches that create it; never 0
+	making map[primitives.AccountID]int // number of pending patches that create each account; never 0
 }
 
 // begin adds the accounts that records create. The returned function removes them.
@@ -123,8 +123,8 @@ func (n *Node) MockVerification(ctx context.Context, m *primitives.Mocks) error 
 	return err
 }
 
-// MissChunks leaves out the new chunks of shards (nil: of all) in the next blocks blocks. It
-// returns, for each shard, how many of the next blocks have no new chunk. Errors:
+// MissChunks makes the next `blocks` blocks contain no new chunks of the given shards (nil: of all
+// shards). It returns, for each shard, how many of the next blocks have no new chunk. Errors:
 // producer.ErrShared, producer.ErrMiss.
 func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID,
 	blocks uint64) (map[primitives.ShardID]uint64, error) {
@@ -133,7 +133,7 @@ func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID,
 	return a.Left, err
 }
 
-// Reorganise replaces the last blocks blocks by another branch, and returns the new head and the
+// Reorganise replaces the last `blocks` blocks by another branch. It returns the new head and the
 // replaced blocks. Errors: producer.ErrShared, producer.ErrFork.
 func (n *Node) Reorganise(ctx context.Context, blocks uint64) (messages.Reorganised, error) {
 	return askProducer[messages.Reorganise, messages.Reorganised](ctx, n, messages.Reorganise{Blocks: blocks})

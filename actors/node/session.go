@@ -13,15 +13,15 @@ import (
 // runs.
 const DefaultSession messages.SessionID = 0
 
-// sessionQueue is how many unchecked submissions a session may have; further ones wait.
-// defaultQueue is that of the default session, which serves many callers.
+// sessionQueue is the maximum number of unchecked submissions of a session; further submissions
+// wait. defaultQueue is the maximum for the default session, which serves many callers.
 const (
 	sessionQueue = 64
 	defaultQueue = 4096
 )
 
-// sessionHandle is what the requests of a session share: the permits that they take before anything
-// is sent, and the signal that the session's actor has failed. Safe for concurrent use.
+// sessionHandle is shared by the requests of a session. It holds the permits that they take before
+// they send a message, and the signal that the session's actor has failed. Safe for concurrent use.
 type sessionHandle struct {
 	id       messages.SessionID
 	slots    chan struct{}                 // one element for each unchecked submission
@@ -42,13 +42,13 @@ func (h *sessionHandle) done(n int) {
 		select {
 		case <-h.slots:
 			h.returned.Add(1)
-		default: // fail has returned it
+		default: // fail has returned this permit
 		}
 	}
 }
 
-// fail ends the waits of the session's actor, which has failed, and returns all permits. Later
-// requests go to a new actor.
+// fail is called after the session's actor has failed. It ends the actor's waits and returns all
+// permits. Later requests go to a new actor.
 func (h *sessionHandle) fail() {
 	next := make(chan struct{})
 	close(*h.failed.Swap(&next))

@@ -35,8 +35,8 @@ type trackedShard struct {
 	pid  *actor.PID
 	// mempool and producer are the children of pid.
 	mempool, producer *actor.PID
-	// gone is the lowest height at which the head's branch lacks the shard; 0: it has the shard.
-	// Only the chain's goroutine uses it.
+	// gone is the lowest height at which the head's branch lacks the shard. It is 0 if the branch
+	// has the shard. Only the chain's goroutine uses it.
 	gone primitives.Height
 }
 
@@ -57,10 +57,10 @@ func (s *shardSet) of(account primitives.AccountID) *trackedShard {
 // layoutChanged is the request that makes a mempool forward transactions.
 type layoutChanged = system.Request[messages.LayoutChanged, messages.PoolMoved]
 
-// setLayout switches to the shard layout after a block. New shards get actors. Mempools whose
-// accounts have changed forward transactions before any chunk is requested. Otherwise a transaction
-// that arrives at the new pool could be included before transactions with lower nonces, which would
-// then be invalid. If the layout is unchanged, it does nothing.
+// setLayout switches to the shard layout after a block. New shards get actors. Mempools forward the
+// transactions of accounts that moved to another shard, before any chunk is requested. Otherwise a
+// transaction that arrives at the new pool could be included before transactions with lower nonces,
+// and that would make these invalid. If the layout is unchanged, setLayout does nothing.
 func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
 	if old != nil && layout.Equal(old.layout) {
@@ -71,7 +71,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		set.list = slices.Clone(old.list)
 	}
 	for _, id := range layout.ShardIDs() {
-		if t := set.find(id); t != nil { // a shard of another branch had this id
+		if t := set.find(id); t != nil { // the shard exists on another branch and has actors
 			t.gone = 0
 			continue
 		}
@@ -90,7 +90,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		if !layout.Has(t.id) && t.gone == 0 {
 			t.gone = m.Height() + 1
 		}
-		if old.find(t.id) == nil { // Returned may contain transactions of this shard
+		if old.find(t.id) == nil { // m.Returned may contain transactions of this new shard
 			s.n.tell(t.pid, messages.BlockImported{BlockAccepted: m})
 			continue
 		}
@@ -106,8 +106,8 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 	return nil
 }
 
-// awaitMoved waits until the mempools have forwarded transactions. It ends early if a mempool needs
-// longer than endLimit. A mempool that has failed has no transactions left.
+// awaitMoved waits until the mempools have forwarded their transactions, at most endLimit for each.
+// A mempool that failed has no transactions left.
 func (s *shards) awaitMoved(leaving []layoutChanged) {
 	limit := time.NewTimer(endLimit)
 	defer limit.Stop()
@@ -122,7 +122,7 @@ func (s *shards) awaitMoved(leaving []layoutChanged) {
 	}
 }
 
-// publish makes a set visible to readers.
+// publish makes a set the current one for readers.
 func (s *shards) publish(set *shardSet) {
 	s.set.Store(set)
 	fronts := make([]*mempool.Status, len(set.list))
@@ -133,8 +133,8 @@ func (s *shards) publish(set *shardSet) {
 }
 
 // retire ends the actors of shards that no branch can contain any more, because a block whose
-// layout lacks them is final. An actor first handles the messages in its mailbox, and its mempool
-// those in its own.
+// layout lacks them is final. The shard actor first handles the messages in its mailbox. So does
+// its mempool.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
 	past := func(t *trackedShard) bool { return t.gone != 0 && t.gone <= final }
@@ -185,16 +185,16 @@ func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 		n.tracer.applying(t.id, m.Block, true)
 		n.tell(n.chain, m)
 	}, producer, pool))); err == nil {
-		<-ready // from now on, submissions are sent to the mempool directly
+		<-ready // from now on, submissions go to the mempool directly
 	}
 	return t, err
 }
 
-// endLimit is how long to wait for an actor to end before its name is used again.
+// endLimit is the maximum wait for an actor to end before its name is used again.
 const endLimit = 10 * time.Second
 
-// awaitEnded waits until an actor with this name has ended: a shard may exist again, on another
-// branch or after a rollback. Only the chain's goroutine spawns shard actors.
+// awaitEnded waits until no actor has this name. A shard may exist again on another branch or after
+// a rollback, and its actors get the same names. Only the chain's goroutine spawns shard actors.
 func (s *shards) awaitEnded(name string) error {
 	registry := s.n.root.ActorSystem().ProcessRegistry
 	for limit := time.Now().Add(endLimit); ; time.Sleep(time.Millisecond) {
@@ -224,9 +224,9 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	s.n.tell(t.pid, m)
 }
 
-// produce requests a chunk. If no transactions need to be chosen, the chain actor is asked
-// directly. A request for a shard that no longer exists is dropped: its producer is behind the
-// chain and would drop the chunk.
+// produce requests a chunk from its shard's actor. If there are no transactions to choose from, it
+// requests an empty chunk from the chain actor directly. It drops a request for a shard that no
+// longer exists: the producer is behind the chain and would drop the chunk.
 func (s *shards) produce(m messages.ProduceChunk) {
 	t := s.set.Load().find(m.ShardID)
 	switch {
@@ -239,7 +239,7 @@ func (s *shards) produce(m messages.ProduceChunk) {
 	}
 }
 
-// PoolBytes returns the sum of the sizes of the transactions in all pools; transactions that wait
+// PoolBytes returns the sum of the sizes of the transactions in all pools. Transactions that wait
 // for compilation count twice.
 func (n *Node) PoolBytes() (sum uint64) {
 	for _, t := range n.shards.set.Load().list {

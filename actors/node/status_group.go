@@ -14,9 +14,10 @@ import (
 )
 
 // statusGroup lets concurrent requests for the same transaction status share one read of the store
-// and one JSON text. A transaction may have a thousand outcomes and thousands of waiting clients, and
-// each request would otherwise read all outcomes. A status depends on the transaction, the position
-// of the chain, and whether receipts are included (statusKey). Safe for concurrent use.
+// and one JSON text. A transaction may have a thousand outcomes and thousands of waiting clients,
+// and each request would otherwise read all outcomes. statusKey identifies a status: the
+// transaction, the position of the chain, and whether receipts are included. Safe for concurrent
+// use.
 type statusGroup struct {
 	mu     sync.Mutex
 	m      map[statusKey]*statusRead
@@ -25,9 +26,9 @@ type statusGroup struct {
 	shared atomic.Uint64 // number of requests answered without such a read
 }
 
-// maxSharedBytes is the maximum size of all kept statuses. Each counts twice, because its JSON text is
-// kept too. A status that would exceed it is not kept: each request for it reads the store, one after
-// another.
+// maxSharedBytes is the maximum size of all kept statuses. Each counts twice, because its JSON text
+// is kept too. A status that does not fit is not kept: each request for it reads the store, one
+// after another.
 const maxSharedBytes = 32 << 20
 
 // statusKey identifies a status.
@@ -78,8 +79,8 @@ func (s *statusGroup) leave(x *statusRead) {
 	}
 }
 
-// keep returns whether a status of n bytes is kept for other requests, and counts it if so. It is not
-// kept if there is no other request, or if maxSharedBytes would be exceeded.
+// keep returns whether a status of n bytes is kept for other requests, and counts the bytes if so.
+// It is not kept if no other request waits for it, or if it would exceed maxSharedBytes.
 func (s *statusGroup) keep(x *statusRead, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +100,8 @@ func (s *statusGroup) stats() (bytes int64, reads, spared uint64) {
 	return s.bytes, s.reads.Load(), s.shared.Load()
 }
 
-// smallStatus is the size in bytes up to which a status is read without reserving memory for it. The
-// RPC server uses the same bound for small replies.
+// smallStatus is the maximum size in bytes of a status that is read without reserving memory for
+// it. The RPC server uses the same bound for small replies.
 const smallStatus = 64 << 10
 
 // readStatus returns the status of a transaction at a position of the canonical chain. Other requests
@@ -121,12 +122,13 @@ func (n *Node) readStatus(ctx context.Context, x *statusRead) (*view.FinalOutcom
 	return n.readStatusWithin(x, 0)
 }
 
-// readStatusWithin is readStatus without the reservation of memory. It returns engine.ErrLarge if the
-// status has more than most bytes (0: no limit).
+// readStatusWithin does the same as readStatus, but reserves no memory. It returns engine.ErrLarge
+// if the status has more than `most` bytes (0: no limit).
 func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// If the head of the read is still canonical, the chain has only grown and the result is valid.
+	// If the head of that read is still canonical, the chain has only grown since, and the result
+	// is valid.
 	if (x.out != nil || x.err != nil) && n.engine.Canonical(x.head) {
 		n.statusGroup.shared.Add(1)
 		return x.out, x.err

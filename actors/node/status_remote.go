@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// remoteRetry is how often other nodes are asked again (nearcore asks after a second).
+// remoteRetry is the time after which other nodes are asked again (nearcore: a second).
 const remoteRetry = time.Second
 
-// waitRemote waits until a transaction has reached the wanted level. This node does not hold the
-// transaction's shard, so it relies on the answers of other nodes. A transaction that no node knows
-// counts as NONE and the wait goes on, as with neard.
+// waitRemote waits until a transaction has reached the wanted level. This node does not track the
+// transaction's shard, so it relies on the answers of other nodes. As with neard, a transaction
+// that no node knows counts as NONE, and the wait continues.
 func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.AccountID) (*view.FinalOutcome, error) {
 	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
 		n.parked.Add(-1)
@@ -36,7 +36,7 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 		} else if r.WaitUntil == view.LevelNone {
 			return &view.FinalOutcome{Level: view.LevelNone}, nil
 		}
-		if !n.statuses.Foreign(sender) { // the shard is held by now
+		if !n.statuses.Foreign(sender) { // this node tracks the shard now
 			return n.Tx(ctx, r)
 		}
 		select {
@@ -54,8 +54,8 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 	}
 }
 
-// remoteTimeout is the error of a wait that has timed out. last is the last answer of another node,
-// nil if there was none.
+// remoteTimeout is the error of a wait that timed out. last is the last answer of another node, or
+// nil.
 func (n *Node) remoteTimeout(last *view.FinalOutcome, sender primitives.AccountID) error {
 	e := &view.LookupError{Kind: view.ErrTimeout, Status: last}
 	if last != nil {
@@ -67,9 +67,8 @@ func (n *Node) remoteTimeout(last *view.FinalOutcome, sender primitives.AccountI
 	return e
 }
 
-// withTransaction returns a remote status in which the client's own transaction, if the client has
-// sent it, replaces the one from the other node. The other node's view of the transaction is not
-// fully proven.
+// withTransaction returns a remote status with the client's own transaction, if the client sent it.
+// It replaces the other node's view of the transaction, which is not fully proven.
 func withTransaction(remote *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
 	if r.Tx == nil {
 		return remote

@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// drainLimit bounds each step of Stop. A step takes one block at most.
+// drainLimit bounds each step of Stop. A step lasts at most as long as a block.
 const drainLimit = 5 * time.Second
 
-// Stop ends the node: it takes no more transactions, ends waits with ErrStopped, finishes the block
-// that is being made or imported, and ends the actors. Accepted blocks are then on disk. Engine and
-// store stay open. A second call returns the result of the first.
+// Stop ends the node. It accepts no more transactions, ends waits with ErrStopped, finishes the
+// block that is being made or imported, and ends the actors. Accepted blocks are then on disk.
+// Engine and store stay open. A second call returns the result of the first.
 func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() { n.stopErr = n.stop(ctx) })
 	return n.stopErr

@@ -15,11 +15,12 @@ import (
 type subscriber struct {
 	n       *Node
 	r       *subscriptions.Request
-	started atomic.Bool // also set if it ended before it was started
+	started atomic.Bool // also set if the subscription ended before Start
 }
 
-// maxLingering bounds the ended subscriptions whose actors have not ended. While it is reached, new
-// subscriptions are refused, so that a client cannot create actors faster than they end.
+// maxLingering is the maximum number of ended subscriptions whose actors are still alive. At this
+// number, new subscriptions are refused, so that a client cannot create actors faster than they
+// end.
 const maxLingering = 1024
 
 // Subscribe admits a subscription to chain that begins at a cursor. Notices begin with Start.
@@ -83,8 +84,8 @@ func (s *subscriber) stop(why view.EndReason) {
 	}
 }
 
-// wantFinal counts subscriptions that need final blocks. yes is true when a subscription begins to
-// need them, and false when it no longer does.
+// wantFinal counts subscriptions that need final blocks. A subscription calls it with true when it
+// begins to need them, and with false when it stops.
 func (n *Node) wantFinal(yes bool) {
 	if !yes {
 		n.finalityWaits.done()
@@ -114,8 +115,8 @@ type moves struct {
 	next chan struct{} // nil: no reader waits
 }
 
-// flatHeadPause is how long an advance of the flat head waits while clients follow blocks: the time
-// to deliver a block with its text on a busy machine.
+// flatHeadPause is the pause before an advance of the flat head while clients follow blocks. In
+// this time, a block with its text can be delivered even on a busy machine.
 const flatHeadPause = 10 * time.Millisecond
 
 func (n *Node) pauseBeforeFlatHead() time.Duration {
@@ -125,7 +126,7 @@ func (n *Node) pauseBeforeFlatHead() time.Duration {
 	return 0
 }
 
-// Followed records that a client follows blocks, until done is called. Meanwhile each advance of
+// Followed records that a client follows blocks, until done is called. In between, each advance of
 // the flat head waits for flatHeadPause, and the thread of Options.Thread runs.
 func (n *Node) Followed() (done func()) {
 	n.followed.Add(1)

@@ -13,56 +13,58 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// failure is the rule for actors that panic.
+// failure says what happens after an actor of a kind has panicked.
 //
 // # Supervision
 //
-// Problem: an actor that panics leaves its state in doubt and its senders waiting. If the chain
-// actor were restarted silently, the node might continue with a wrong state. If each panic ended
-// the process, one request could stop the node for all clients.
+// Problem: the state of an actor that panicked is in doubt, and its senders still wait. If the
+// chain actor were restarted silently, the node might continue with a wrong state. If each panic
+// ended the process, one request could stop the node for all clients.
 //
 //   - A node never continues with a wrong state: an actor restarts only if its state can be
 //     rebuilt.
-//   - Each client that waits for a failed actor gets an answer: the mailbox calls Failed on
-//     messages it drops, and the handle of a failed session ends its requests.
+//   - Each client that waits for a failed actor gets an answer. The mailbox calls Failed on the
+//     messages that it drops, and the handle of a failed session ends its requests.
 //   - Reads never depend on a failed actor.
 //
 // Outline: actors panic at impossible errors instead of handling them. The mailbox passes the panic
 // with its stack to supervisor.HandleFailure, which looks up the actor's kind in failures. With
 // halts, the actor stops and Node.halt ends block production for good; reads still work. With
-// restarts, protoactor makes a new actor; the sixth failure within restartSpan halts the node
-// instead. With stopsAlone, the actor ends and its parent answers for it. Failures of actors that
-// serve a single client are not counted, so that a client cannot halt the node.
+// restarts, protoactor creates a new actor. The sixth failure of that actor within restartSpan
+// halts the node instead. With stopsAlone, the actor ends and its parent answers its requests.
+// These failures are not counted, so that a client cannot halt the node.
 //
-// Rejected: ending the process at each failure, because the bad block is still there after a
-// restart and the node would not even serve reads; restarting every actor, which could continue
+// Rejected: ending the process at each failure. A bad block would still be there after a restart,
+// and the node would not even serve reads. Rejected: restarting every actor, which could continue
 // with a wrong state.
 //
 // TestEachFailure makes an actor of each kind fail.
 type failure byte
 
 const (
-	// halts: blocks need the actor and its state. The node takes no more blocks. Submissions and
-	// waits get the reason, and reads still work. Only a disk failure ends the process.
+	// halts is for actors whose state blocks depend on. The node accepts no more blocks.
+	// Submissions and waits get the reason as error, and reads still work. Only a disk failure ends
+	// the process.
 	halts failure = iota
-	// stopsAlone: the actor serves one client. That client's waits get an error, and its next
+	// stopsAlone is for actors that serve one client. The client's waits get an error, and its next
 	// request starts a new actor.
 	stopsAlone
-	// restarts: the actor's state can be rebuilt or is not needed. Requests that it was handling
-	// may get an error; later ones succeed. The sixth failure of one actor within a minute halts
-	// the node.
+	// restarts is for actors whose state can be rebuilt or is not needed. Requests that the actor
+	// was handling may get an error; later requests succeed. The sixth failure of one actor within
+	// a minute halts the node.
 	restarts
 )
 
 // failures maps each kind of actor to its rule.
 var failures = map[string]failure{
-	"chain":          halts,      // the engine may be half changed
-	"producer":       halts,      // an approval may be lost or made twice
-	"validator":      restarts,   // signatures and chain are on disk; halts in calls that change the engine
+	"chain": halts, // the engine may be half changed
+	// signatures and chain are on disk; halts after a panic in a call that changes the engine
+	"producer":       halts,
+	"validator":      restarts,   // signatures and chain are on disk; a panic in a call that changes the engine halts the node
 	"shard":          halts,      // the chain waits for its reply
 	"chunk-producer": halts,      // the block waits for its chunk
 	"mempool":        restarts,   // the pool is lost; waiters submit again
-	"milestones":     restarts,   // waiters watch again and read what they missed
+	"milestones":     restarts,   // waiters watch again, and read missed outcomes from the store
 	"rpc":            restarts,   // all sessions and waits end with an error
 	"streams":        restarts,   // all subscriptions end; clients resume at their cursors
 	"subscriber":     stopsAlone, // one subscription ends; its client resumes at the cursor
@@ -84,8 +86,8 @@ type supervisor struct {
 	onHalt   func(who string, reason any, stack []byte) // called when an actor halts the node
 	log      *logrus.Logger
 	mu       sync.Mutex
-	halted   map[string]bool        // ids of the actors that have halted the node
-	restarts map[string][]time.Time // recent restarts by id; only for kinds with the rule restarts, so there are few
+	halted   map[string]bool        // recent restarts by id; only for kinds with the rule restarts
+	restarts map[string][]time.Time // recent restarts by id; few, because only kinds with the rule restarts are counted
 }
 
 // HandleFailure implements actor.SupervisorStrategy.
@@ -134,14 +136,14 @@ func (s *supervisor) hasHalted(pid *actor.PID) bool {
 	return s.halted[pid.GetId()]
 }
 
-// spawner holds what is needed to spawn actors.
+// spawner contains the parameters for spawning actors.
 type spawner struct {
-	root                 *actor.RootContext // its guardian is the supervisor
+	root                 *actor.RootContext // root context; its guardian is the supervisor
 	meter                *system.Meter
 	dispatcher           actor.Dispatcher // for tests: used for all actors; nil: the normal dispatchers
 	subscriberDispatcher actor.Dispatcher // for subscribers, of which there may be thousands
-	// waitDispatcher runs sessions and waiters. A block wakes hundreds of them at once, and the
-	// next block must not wait for them.
+	// waitDispatcher runs sessions and waiters. A block wakes hundreds of them at once. The actors
+	// that make the next block use another dispatcher, so they need not wait.
 	waitDispatcher actor.Dispatcher
 	supervisor     *supervisor
 	trip           tripHook // for tests; nil: none
@@ -161,7 +163,8 @@ func kindOf(id string) string {
 	return kind
 }
 
-// props returns the Props of an actor of a kind in failures. The kind is also its name in metrics.
+// props returns the Props of an actor. kind must be in failures. The kind is also the actor's name
+// in metrics.
 func (k *spawner) props(kind string, producer func() actor.Actor) *actor.Props {
 	if _, ok := failures[kind]; !ok {
 		panic(fmt.Sprintf("node: no rule for how a %s fails", kind))

@@ -15,14 +15,14 @@ type Span struct {
 	Name       string
 	Begin, End time.Time
 	Attributes [][2]string
-	Failed     string // why it failed; "": it did not
+	Failed     string // error text; empty: the span succeeded
 }
 
-// Trace shows where the time of one transaction was spent. The first span is the whole, followed by
-// its parts in the order of their begins.
+// Trace shows where the time of one transaction was spent. The first span covers the whole. The
+// spans of its parts follow, ordered by their begin.
 //
-// One in OneIn transactions is traced. Its hash decides whether a transaction is traced, so each
-// stage can tell without additional data in messages.
+// One in OneIn transactions is traced, as determined by its hash. So each stage decides this alone,
+// without additional data in messages.
 type Trace struct {
 	ID    primitives.Hash // of the transaction
 	Spans []Span
@@ -42,7 +42,8 @@ const (
 	numStages
 )
 
-// parts are the spans between two stages. A span exists if the transaction passed both.
+// parts are the spans between two stages. A trace contains a span if the transaction passed both
+// stages.
 var parts = []struct {
 	name     string
 	from, to stage
@@ -55,10 +56,11 @@ var parts = []struct {
 const (
 	maxOpen    = 4096
 	maxOpenAge = 5 * time.Minute
-	// maxIdleAge applies if no client waits and no chunk has the transaction. Most likely it was
+	// maxIdleAge is the maximum age if no client waits and no chunk has the transaction. Most
+	// likely it was
 	// rejected, which the tracer does not see.
 	maxIdleAge  = 10 * time.Second
-	sweepPeriod = time.Second // time between two removals of old traces
+	sweepPeriod = time.Second // time between two sweeps, which remove old traces
 	maxApplied  = 256
 )
 
@@ -121,7 +123,7 @@ func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 			}
 		}
 	}
-	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission continues the first trace
+	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission continues the trace of the first
 		p = &txTrace{signer: tx.SignerID, wait: wait}
 		p.at[submitted] = now
 		s.open[tx.Hash()] = p
@@ -153,7 +155,7 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.applied) >= maxApplied {
-		clear(s.applied) // most entries are of blocks that were dropped
+		clear(s.applied) // most entries belong to blocks that were dropped
 	}
 	key := shardOfBlock{block, id}
 	x := s.applied[key]
@@ -165,8 +167,8 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.applied[key] = x
 }
 
-// block records that a block was imported or persisted. When it is persisted, traces end whose
-// transaction no client waits for.
+// block records that a block was imported or persisted. When a block is persisted, it ends the
+// traces of its transactions for which no client waits.
 func (s *tracer) block(m *messages.BlockAccepted, at stage) {
 	if s == nil {
 		return

@@ -15,16 +15,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxDropped is how many dropped transactions a node remembers. Each takes some 300 bytes.
+// maxDropped is the maximum number of dropped transactions in the record. Each takes some 300
+// bytes.
 const maxDropped = 8192
 
-// droppedLogged is the time between two log lines about transactions that were dropped because of
-// the node.
+// droppedLogged is the minimum time between two log lines about transactions that were dropped for
+// a reason of the node.
 const droppedLogged = time.Minute
 
-// dropRecord records why transactions were dropped, so that a client that did not wait can ask by
-// hash. It keeps the newest maxDropped. When it is full, the sources with most entries lose their
-// oldest ones, so that one client cannot evict the entries of another. Safe for concurrent use.
+// dropRecord records why transactions were dropped. A client that did not wait can query the reason
+// by hash. The record keeps the newest maxDropped entries. When it is full, the oldest entries of
+// the sources with most entries are evicted, so that one client cannot evict the entries of
+// another. Safe for concurrent use.
 type dropRecord struct {
 	count atomic.Int64 // len(why)
 	mu    sync.Mutex
@@ -32,20 +34,20 @@ type dropRecord struct {
 	order []place // entries of why, oldest first; some are stale
 	next  uint64
 
-	// Counters since the node started: dropped as invalid, by a limit, and for a reason of the
-	// node.
+	// Counters since the node started, by reason: the transaction was invalid, a limit rejected it,
+	// or the node caused the drop.
 	invalid, room, node atomic.Uint64
 	logged              time.Time // time of the last log line; guarded by mu
 	unlogged            uint64    // drops since then; guarded by mu
 }
 
-// reason is why a transaction was dropped.
+// reason is the reason for which a transaction was dropped.
 type reason struct {
 	err    error
-	tip    primitives.Height // height of the in-memory head at that time
+	tip    primitives.Height // height of the in-memory head at the drop
 	source string
 	nth    uint64 // the nth of its entry in order
-	again  int    // copies submitted since then that no mempool has checked yet
+	again  int    // number of copies submitted since the drop that no mempool has checked yet
 }
 
 type place struct {
@@ -78,8 +80,8 @@ func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger
 	}
 }
 
-// trim removes stale entries from order, and evicts the oldest entries of the sources with most. It
-// leaves an eighth free, so that it runs rarely.
+// trim removes stale entries from order. It evicts the oldest entries of the sources with most
+// entries. It leaves an eighth of the capacity free, so that it runs rarely.
 func (d *dropRecord) trim() {
 	d.order = slices.DeleteFunc(d.order, func(p place) bool { return d.why[p.hash].nth != p.nth })
 	const keep = maxDropped - maxDropped/8
@@ -101,8 +103,8 @@ func (d *dropRecord) trim() {
 	})
 }
 
-// share returns how many entries each source may keep, so that all together keep at most keep.
-// counts are the sources' numbers of entries in ascending order.
+// share returns how many entries each source may keep so that all sources together have at most
+// keep entries. counts are the sources' numbers of entries in ascending order.
 func share(counts []int, keep int) int {
 	for i, n := range counts {
 		if each := keep / (len(counts) - i); n > each {
@@ -128,8 +130,8 @@ func (d *dropRecord) counted(why error) bool {
 	return false
 }
 
-// sent records that a copy of a transaction was submitted. of does not report an earlier drop until
-// the copy is checked.
+// sent records that a copy of a transaction was submitted. Until the copy is checked, `of` does not
+// report an earlier drop.
 func (d *dropRecord) sent(hash primitives.Hash) {
 	if d.count.Load() == 0 {
 		return
@@ -142,8 +144,8 @@ func (d *dropRecord) sent(hash primitives.Hash) {
 	}
 }
 
-// settled records the result of a submitted copy. If the copy is pooled, an earlier drop is
-// removed. If it was the last unchecked copy and was rejected, the earlier drop counts again and is
+// settled records the result of a submitted copy. If the copy is in the pool, an earlier drop is
+// deleted. If the last unchecked copy was rejected, the earlier drop is valid again and is
 // returned.
 func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	if d.count.Load() == 0 {
@@ -165,13 +167,13 @@ func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	return why
 }
 
-// reorganised adapts the record to another branch with the head height tip. A transaction that was
-// invalid on the previous branch may be valid on this one.
+// reorganised adapts the record to another branch, whose head has the height tip. A transaction
+// that was invalid on the previous branch may be valid on this one.
 func (d *dropRecord) reorganised(tip primitives.Height) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var invalid *primitives.InvalidTxError
-	for hash, r := range d.why { // independent of each other, so the order does not matter
+	for hash, r := range d.why { // any order will do: the entries are independent
 		if errors.As(r.err, &invalid) {
 			r.err = fmt.Errorf("%w: %v", errOtherChain, invalid)
 		}
@@ -180,12 +182,12 @@ func (d *dropRecord) reorganised(tip primitives.Height) {
 	}
 }
 
-// errOtherChain replaces the reason of a transaction that was invalid on another branch.
+// errOtherChain replaces the reason of a transaction that was invalid on an abandoned branch.
 var errOtherChain = errors.New("node: the transaction was invalid on a branch that this node has left")
 
-// of returns why a transaction was dropped. Its err is nil if no drop is recorded, or a copy was
-// submitted since. The reason is valid for a reader that sees the chain up to reason.tip without
-// the transaction.
+// of returns why a transaction was dropped. err is nil if no drop is recorded, or if a copy was
+// submitted since the drop. A reader may use the reason only if it has read the chain up to
+// reason.tip and found no such transaction.
 func (d *dropRecord) of(hash primitives.Hash) reason {
 	if d.count.Load() == 0 {
 		return reason{}
@@ -205,8 +207,8 @@ func (n *Node) dropped(m messages.TransactionsDropped) {
 	n.tell(n.tracker, m)
 }
 
-// settled handles the result of a submission. If an earlier drop of the transaction counts again,
-// its waiters are informed.
+// settled handles the result of a submission. If an earlier drop of the transaction is valid again,
+// the waiters are informed.
 func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	if why := n.drops.settled(hash, pooled); why.err != nil {
 		n.tell(n.tracker, messages.TransactionsDropped{Tip: why.tip,
@@ -214,8 +216,8 @@ func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	}
 }
 
-// lost records the pool of a mempool that failed. These drops have the number 0, so waiters that
-// submit ignore them; they submit again.
+// lost records the pool of a failed mempool as dropped. These drops have the number 0. Waiters that
+// submitted ignore this number, because they submit again.
 func (n *Node) lost(m messages.TransactionsDropped) { n.dropped(m) }
 
 // Refused handles the rejection of a forwarded transaction by another node: the transaction leaves

@@ -22,9 +22,9 @@ import (
 // ErrStopped is the error of requests when the node stops.
 var ErrStopped = errors.New("node: the node is stopping")
 
-// Submit has a transaction checked against the head and added to its signer's pool. pooled is true
-// if and only if err is nil. Errors: *primitives.InvalidTxError, view.ErrNoRoom, ErrStopped,
-// *HaltedError.
+// Submit sends a transaction to the mempool, which checks it against the head and adds it to its
+// signer's pool. pooled is true if and only if err is nil. Errors: *primitives.InvalidTxError,
+// view.ErrNoRoom, ErrStopped, *HaltedError.
 func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
 	out, err := n.submitAll([]*primitives.SignedTransaction{tx})
 	if err != nil {
@@ -96,9 +96,9 @@ next:
 	return out, nil
 }
 
-// SendTxAsync submits a transaction without waiting for its check. If the session has too many
+// SendTxAsync submits a transaction without waiting for its check. While the session has too many
 // unchecked submissions, it waits until ctx ends or for Limits.Wait. An error means that the
-// transaction was not taken: view.ErrNoRoom, ErrStopped, *HaltedError or session.ErrNoSession.
+// transaction was not accepted: view.ErrNoRoom, ErrStopped, *HaltedError or session.ErrNoSession.
 // Otherwise Tx returns the result later.
 func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := n.refuseRequests(); err != nil {
@@ -150,8 +150,8 @@ func (n *Node) route(m messages.SubmitTransactions) {
 
 // mempool returns the options of a shard's mempool.
 func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Options {
-	// Only in instant mode may a block be made before smaller nonces arrive. In the other modes the
-	// pool sorts them before the next block.
+	// Only in instant mode may a block be made before transactions with smaller nonces arrive. In
+	// the other modes, the pool sorts them before the next block.
 	overtook := func(tx *primitives.SignedTransaction) bool {
 		return n.Mode() == production.Instant && n.nonceAhead(tx)
 	}
@@ -192,14 +192,14 @@ func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Opti
 // checksPerGoroutine is how many transactions one goroutine of checkAll checks.
 const checksPerGoroutine = 16
 
-// checkAll checks transactions against the state of the head, on several goroutines because
-// accounts may have to be read from disk. Signatures are checked on all cores. If a check panics,
-// it panics.
+// checkAll checks transactions against the state of the head. It uses several goroutines, because
+// accounts may have to be read from disk. It checks signatures on all cores. If a check panics,
+// checkAll panics too.
 func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
 	n.tracer.mark(txs, checkBegun)
 	defer n.tracer.mark(txs, checkEnded)
-	n.signatures.CheckAll(txs) // valid ones are cached
+	n.signatures.CheckAll(txs) // valid signatures are cached
 	out := make([]mempool.Verdict, len(txs))
 	failed := make([]any, (len(txs)+checksPerGoroutine-1)/checksPerGoroutine)
 	var wg sync.WaitGroup
@@ -219,7 +219,7 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	wg.Wait()
 	for _, p := range failed {
 		if p != nil {
-			panic(p) // on the caller's goroutine, where mempool.check finds the transaction that causes it
+			panic(p) // panic on the caller's goroutine: mempool.check then finds the transaction that causes it
 		}
 	}
 	return out
@@ -242,9 +242,9 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	v.Ahead = overtook(tx)
 	switch u := n.engine.PendingCompilation(tx); {
 	case u == nil:
-	// In manual mode the client that requests blocks decides when to wait. With other validators,
-	// chunks are not made from this pool: the transaction is forwarded at once, and another node
-	// may include it even if it could not be held here.
+	// In manual mode the client decides when to request blocks, so do not hold the transaction. If
+	// there are other validators, chunks are not made from this pool. The transaction is forwarded
+	// at once, and another node may include it even if this node held it.
 	case n.Mode() == production.Manual,
 		n.producer == n.chain: // chunks are not made from this pool
 		u.Warm()
@@ -255,15 +255,15 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	return v
 }
 
-// nonceAhead returns whether a transaction's nonce is above its key's next one, but so little that
-// the nonces in between are probably on their way.
+// nonceAhead returns whether a transaction's nonce exceeds its key's next nonce by so little that
+// the nonces in between are probably on their way to this node.
 func (n *Node) nonceAhead(tx *primitives.SignedTransaction) bool {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
 }
 
-// nonceUsed returns the current nonce of a transaction's key, and whether the transaction's nonce
-// is not above it, so that no block can include the transaction.
+// nonceUsed returns the current nonce of a transaction's key. used is true if the transaction's
+// nonce is not above it, so that no block can include the transaction.
 func (n *Node) nonceUsed(tx *primitives.SignedTransaction) (primitives.Nonce, bool) {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return nonce, err == nil && ok && tx.Nonce.Nonce <= nonce
@@ -275,7 +275,7 @@ type heightCache struct {
 	m  map[primitives.Hash]primitives.Height
 }
 
-// maxHeights bounds the cache. When full, it is emptied.
+// maxHeights is the maximum number of entries. A full cache is emptied.
 const maxHeights = 8192
 
 // forget empties the cache after a rollback, which may have removed blocks.
@@ -294,7 +294,7 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 		return h, true
 	}
 	ref, err := n.engine.Ref(hash)
-	if base := n.engine.Fork(); err != nil && base != nil { // it may be a block of the forked chain
+	if base := n.engine.Fork(); err != nil && base != nil { // the base block may be a block of the forked chain
 		var known bool
 		if ref.Height, known, err = base.Height(hash); !known && err == nil {
 			return 0, false

@@ -50,12 +50,12 @@ import (
 //   - The node halts or the disk is full: *HaltedError.
 //   - The node stops: ErrStopped.
 //
-// The levels of wait_until are described at waiter.Actor. As in neard, the answer for INCLUDED has
-// no outcomes.
+// waiter.Actor documents the levels of wait_until. As in neard, the answer for INCLUDED has no
+// outcomes.
 //
 // Rejected: answering with the status at the time of the reply. Blocks may be a millisecond apart
-// here. A client that waits for EXECUTED_OPTIMISTIC would see FINAL, which neard with its slower
-// blocks never shows.
+// here. So a client that waits for EXECUTED_OPTIMISTIC would see FINAL. With neard's slower blocks
+// it never does.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := n.refuseRequests(); err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 	return n.waitFor(ctx, m, n.see(), false)
 }
 
-// signerOf returns the signer of the transaction that a request asks about; the nodes of its shard
-// know the transaction's status.
+// signerOf returns the signer of the transaction that a request names. The signer determines the
+// shard, whose nodes know the transaction's status.
 func signerOf(r *view.GetTx) primitives.AccountID {
 	if r.Tx != nil {
 		return r.Tx.Transaction.SignerID
@@ -86,7 +86,7 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // has dropped the transaction, the error is the reason: *primitives.InvalidTxError, or
 // view.ErrUnknownTx with the reason.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	why := n.drops.of(r.Hash) // before the read: a copy submitted after it may be in a block by then
+	why := n.drops.of(r.Hash) // read first: a copy submitted after this may be in a block by the next read
 	seen := n.see()
 	out, err := n.status(ctx, r.Hash, seen.at, r.Receipts)
 	seen.included = err == nil
@@ -109,7 +109,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	if err != nil {
 		return nil, err
 	}
-	// A block may have included it since the first read.
+	// A block may have included the transaction since the first read.
 	if out, err = n.status(ctx, r.Hash, n.visiblePosition(), r.Receipts); !errors.Is(err, engine.ErrUnknown) {
 		return out, err
 	}
@@ -130,18 +130,17 @@ func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Pos
 
 // seen is the position that readers saw when a request arrived.
 //
-// Problem: txtracker learns of a block after readers see it. A wait that begins between the two
-// ends at an older position, and its answer would contradict what the client has read before.
+// Problem: readers see a block before txtracker gets it. A wait that begins in between ends at an
+// older position. Its answer would contradict what the client has read before.
 //
-// Invariant: the position of an answer is a position that readers saw at some time between the
-// arrival of the request and the answer. So an answer is never behind one that any client got
-// before the request.
+// Invariant: readers saw the position of an answer at some time between the arrival of the request
+// and the answer. So an answer is never behind an answer that any client got before the request.
 //
-// Rejected: waiting until txtracker has the block, which delays the answer; sending blocks to
-// txtracker before readers see them, after which an answer could be ahead of a later read.
+// Rejected: waiting until txtracker has the block. That delays the answer. Rejected: sending blocks
+// to txtracker before readers see them. An answer could then be ahead of a later read.
 type seen struct {
 	at        messages.Position
-	included  bool   // a block included the transaction; false: none did, or it is not known
+	included  bool   // a block included the transaction; false: none did, or this is unknown
 	rollbacks uint64 // rollbackState.count before at was read
 }
 
@@ -151,8 +150,8 @@ func (n *Node) see() seen {
 	return seen{at: n.visiblePosition(), rollbacks: count}
 }
 
-// notBefore returns the later one of s.at and the position at which a wait has ended. After a
-// rollback s.at is void, and notBefore returns the position of the wait.
+// notBefore returns the later of two positions: s.at and the position at, where a wait ended. After
+// a rollback s.at is void, and notBefore returns at.
 func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
 	if s.rollbacks != n.rollbacks.count.Load() {
 		return at
@@ -164,7 +163,7 @@ func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
 // ended the wait, or that of s if s is later.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
-		messages.LeaveTurn(ctx) // while it waits, a request holds neither memory nor a turn
+		messages.LeaveTurn(ctx) // a waiting request holds neither memory nor a turn
 		a, err := n.wait(ctx, m)
 		at := n.notBefore(&s, a.At)
 		if err != nil {
@@ -172,8 +171,8 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen,
 		}
 		if a.Level == view.LevelIncluded && at == a.At {
 			messages.TakeTurn(ctx)
-			// At inclusion, neard has no outcome yet and answers with the level only. Clients such
-			// as near-kit cannot parse the status "Started".
+			// When a block includes a transaction, neard has no outcome yet, so it answers with the
+			// level only. Clients such as near-kit cannot parse the status "Started".
 			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 		}
 		out, err := n.statusInTurn(ctx, statusKey{m.Hash, at, receipts})
@@ -181,22 +180,22 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen,
 		case err != nil && !errors.Is(err, engine.ErrUnknown):
 			return nil, err
 		case err == nil && (txstatus.Meets(out.Level, m.Until) || m.Again == maxForked):
-			if out.Level == view.LevelIncluded { // see above
+			if out.Level == view.LevelIncluded { // see above: neard has no outcome yet
 				return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 			}
 			return out, nil
 		case m.Again == maxForked:
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Cause: view.TimeoutNotObserved}
 		}
-		// A reorganisation has removed the transaction or moved it to another block: as in neard,
+		// A reorganisation has removed the transaction or moved it to another block. As in neard,
 		// the wait continues.
 	}
 }
 
-// timedOut adds the transaction's status to the error of a wait that has timed out. If the status
-// satisfies the wait by now, it is the result. Nothing is read if no block includes the transaction
-// or the client has disconnected: with many waits that end in vain, these reads would be most of
-// the node's work. behind is true if the waiter looked at a position before s.
+// timedOut adds the transaction's status to the error of a wait that timed out. If the status now
+// satisfies the wait, it is the result. If no block includes the transaction or the client has
+// disconnected, nothing is read: such reads could be most of the node's work if many waits time
+// out. behind means that the waiter looked at a position before s.
 func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *seen, behind, receipts bool,
 	err error) (*view.FinalOutcome, error) {
 	var e *view.LookupError
@@ -207,7 +206,7 @@ func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *see
 	known := over.Level != view.LevelNone || s.included
 	if m.Submit {
 		known = known || behind && over.Cause == view.TimeoutNotObserved
-	} else { // Tx has looked for it before the wait
+	} else { // Tx has looked for the transaction before the wait
 		over.Cause = view.TimeoutNotObserved
 	}
 	if !known || errors.Is(ctx.Err(), context.Canceled) {
@@ -227,7 +226,7 @@ func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *see
 }
 
 // statusInTurn waits for the request's turn and reads a status. Requests that wait for their turn
-// share the read of an earlier one.
+// share the result of an earlier request.
 func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcome, error) {
 	x := n.statusGroup.join(k)
 	defer n.statusGroup.leave(x)
@@ -235,12 +234,12 @@ func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcom
 	return n.readStatus(ctx, x)
 }
 
-// maxForked is how many reorganisations between a waiter's answer and the reply lead to another
-// wait.
+// maxForked is the maximum number of repeated waits because a reorganisation came between the
+// waiter's answer and the reply.
 const maxForked = 8
 
-// wait blocks until the waiter answers or ask ends in another way. It takes the permits and counts
-// the wait.
+// wait blocks until the waiter answers or ask ends in another way. It takes and returns the permits
+// and counts the wait.
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
 	h := n.sessionHandles.of(messages.SessionOf(ctx))
 	if h == nil {
@@ -282,17 +281,18 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		if a, err = n.ask(ctx, h, m, until, spare); !errors.Is(err, session.ErrUnhandled) {
 			return a, err
 		}
-		// The session has failed, and its parent does not know that yet.
+		// The session has failed, and its parent has not noticed that yet.
 		time.Sleep(time.Duration(again) * time.Millisecond)
 	}
 	return a, err
 }
 
-// maxUnhandled is how often a request is sent again because its session had failed on another
-// request.
+// maxUnhandled is the maximum number of times a request is sent again because its session had
+// failed on another request.
 const maxUnhandled = 16
 
-// lostAfter is how long after its timeout a waiter may answer before it counts as lost.
+// lostAfter is the time after its timeout in which a waiter must answer. After that it counts as
+// lost.
 const lostAfter = 2 * time.Second
 
 // ask sends a request once and waits for one of the ends listed at SendTx.
@@ -317,20 +317,20 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 		select {
 		case a = <-r.Answer():
 			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
-				return timeout(r) // the waiter ended with its client, which is not a failure
+				return timeout(r) // the waiter ended with its client; this is no failure
 			}
 			return a, a.Err
 		case <-ctx.Done():
 			forget()
 			return timeout(r)
 		case <-failed:
-			failed = *h.failed.Load() // the session's next actor gets the request, or it is returned
+			failed = *h.failed.Load() // the session's next actor gets the request, unless it returns the request
 			if r.Ended() {            // several actors may have failed before this goroutine ran
 				return a, session.ErrFailed
 			}
 		case <-lost.C:
 			forget()
-			if ctx.Err() != nil { // both have ended before this goroutine ran
+			if ctx.Err() != nil { // both ended before this goroutine ran
 				return timeout(r)
 			}
 			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
@@ -394,7 +394,7 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 	})
 }
 
-// use returns what the validity of a transaction depends on while no block includes it.
+// use returns the data on which the validity of a transaction depends while no block includes it.
 func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
 	u := messages.Use{Key: string(n.engine.NonceKey(tx)), Nonce: tx.Nonce.Nonce}
 	if base, ok := n.baseHeight(tx.BlockHash); ok {

@@ -7,17 +7,17 @@ import (
 	"github.com/troupe-chain/troupe/actors/session"
 )
 
-// minPending is how many waits may be beginning, however long that takes.
+// minPending is the number of beginning waits up to which no wait is refused.
 const minPending = 64
 
-// waitAdmission measures how long waits take to begin: the time from the client's request until
-// txtracker knows the waiter. All waits pass through the same actors in order, so the next one
-// takes about as long as the last. On an overloaded node this time grows first; the node then
-// refuses further waits (isSlow). Safe for concurrent use.
+// waitAdmission measures how long waits take to begin: from the client's request until txtracker
+// knows the waiter. All waits pass through the same actors in order, so the next one takes about as
+// long as the last. On an overloaded node this time grows first. The node then refuses further
+// waits (isSlow). Safe for concurrent use.
 type waitAdmission struct {
 	pending  atomic.Int64 // requests whose waits have not begun
 	last     atomic.Int64 // smoothed time that waits take to begin, ns
-	lastMove atomic.Int64 // when a wait last began, or pending became 1; ns since admissionStart
+	lastMove atomic.Int64 // ns since admissionStart at which a wait last began, or pending became 1
 	refused  atomic.Uint64
 }
 
@@ -44,7 +44,7 @@ func (b *waitAdmission) began(r session.Request) {
 	b.last.Store(int64(took))
 }
 
-// end records that a request is over, whether its wait has begun or not.
+// end records that a request has ended, whether or not its wait has begun.
 func (b *waitAdmission) end(r session.Request) {
 	if _, first := r.BeginTime(); first {
 		b.pending.Add(-1)

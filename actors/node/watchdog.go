@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/engine/badchunk"
 )
 
-// Limits of the watchdog. The longest message that is legitimate is a chunk: a second of gas, plus
-// the compilation of the contracts that it calls.
+// Limits of the watchdog. The longest legitimate message applies a chunk: a second of gas, plus the
+// compilation of the called contracts.
 const (
 	DefaultStandstill = 10 * time.Second
 	stackFiles        = 4       // dump files kept in the folder
@@ -26,7 +26,7 @@ const (
 func (n *Node) watch() {
 	tick := time.NewTicker(n.o.Standstill / 4)
 	defer tick.Stop()
-	var last time.Time // of the last dump
+	var last time.Time // time of the last dump
 	for {
 		select {
 		case <-n.ended:

@@ -51,7 +51,7 @@ type Chain interface {
 	ChunkValidators(parent *engine.BlockNode, shard primitives.ShardID) ([]chain.Assigned, error)
 	// ChildEpoch returns the epoch of a block's children, and its shard layout.
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
-	// Epoch returns where in its epoch a block is.
+	// Epoch returns the position of a block in its epoch.
 	Epoch(block primitives.Hash) (production.Epoch, error)
 }
 
@@ -68,16 +68,15 @@ type Options struct {
 	Delays doomslug.Delays
 	Rules  production.Rules
 	Final  func() primitives.Height // height of the last final block
-	// Waiting returns whether a pool has transactions for a chunk. After the call, the next pool
-	// that gets some sends TransactionsWaiting.
+	// Waiting returns whether a pool has transactions for a chunk. If it returns false, the next
+	// pool that gets some sends TransactionsWaiting.
 	Waiting func() bool
-	// Wanted returns whether a client waits for finality. After it returned false, the first such
-	// client causes FinalityWanted. nil: always true.
+	// Wanted returns whether a client waits for finality. If it returns false, the next such client
+	// causes FinalityWanted. nil: always true.
 	Wanted func() bool
 	Clock  func() uint64   // ns since 1970, for timestamps of blocks
 	Begin  *messages.Clock // initial state of the sandbox clock; nil: it follows Clock
-	// Mocked is called with the mocked signature verification that view calls shall use. May be
-	// nil.
+	// Mocked is called with the mocked signature verification for view calls. It may be nil.
 	Mocked func(*primitives.Mocks)
 	Log    *logrus.Logger
 	Out    Out
@@ -90,10 +89,10 @@ type Actor struct {
 	tracker *doomslug.Tracker
 	sched   *production.Scheduler
 	head    *head
-	// followed has one entry for each block that was imported as the tip and has not been accepted
-	// yet. The entry is true if the producer already builds on that block.
+	// followed has one entry for each block that was imported as the tip but is not accepted yet.
+	// The entry is true if the producer already builds on this block.
 	followed []bool
-	held     bool // the scheduler makes no blocks, so the tracker's timers are stopped
+	held     bool // the scheduler makes no blocks for now, so the tracker's timers are stopped
 	stopped  bool
 	goals    []goal // pending MineBlocks
 	patches  []patch
@@ -103,7 +102,7 @@ type Actor struct {
 	mocks    *primitives.Mocks             // mocked signature verification of contracts; nil: none
 	clock    clock
 	era      messages.Era // of the chain; MakeBlock and ProduceChunk carry it
-	paused   bool         // a rollback is in progress, and the chain must not be read
+	paused   bool         // a rollback is in progress, so the actor must not read the chain
 	deferred []any        // requests that arrived while paused
 	timer    *time.Timer
 	self     messages.Sender[tick]
@@ -150,8 +149,7 @@ func (a *Actor) Receive(c actor.Context) {
 
 // Start starts at the chain's head.
 func (a *Actor) Start() {
-	// The chain's time is ahead of the clock if it was fast-forwarded before the node was
-	// restarted.
+	// If the chain was fast-forwarded before a restart, its time is ahead of the clock.
 	if e := a.o.Chain.Head(); e.Header().Timestamp > a.clock.now() {
 		if _, sole := a.approvers(e.Hash); sole {
 			a.clock.set(e.Header().Timestamp)
@@ -278,7 +276,7 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	}
 	left := a.sched.Left()
 	for _, followed := range a.followed {
-		if followed { // counted by the scheduler, but not accepted yet
+		if followed { // counted by the scheduler already, but not accepted yet
 			left++
 		}
 	}
@@ -299,8 +297,8 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	}
 }
 
-// blockAccepted answers requests that waited for a block on disk, and makes it the head unless
-// blockImported did.
+// blockAccepted answers the requests that waited for this block to be on disk. It makes the block
+// the head unless blockImported did.
 func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -331,12 +329,12 @@ func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 	a.answerAccepted(m)
 }
 
-// follow makes a block the head, unless top, the newest block of the chain, is higher. The message
-// about top then follows.
+// follow makes a block the head, unless top, the newest block of the chain, is higher. In that case
+// a message about top will follow.
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.updateWanted()
-	forwarded := a.forward.target > 0 // after skipped heights finality lags, so a block must follow the head
+	forwarded := a.forward.target > 0 // skipped heights delay finality, so a block must follow the head
 	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,
 		Fresh: m.Fresh() || forwarded, Pressing: m.Pressing()})
 	e := a.o.Chain.Imported(m.Hash)
@@ -365,7 +363,7 @@ func (a *Actor) advance() {
 		a.arm(now, out.At, wait)
 		return
 	}
-	if a.held { // the time on hold must not count as a skipped block producer's
+	if a.held { // heights must not be skipped for time that was spent on hold
 		a.held = false
 		a.tracker.Tip(a.head.hash, a.head.height, a.head.final, now)
 	}
@@ -386,10 +384,11 @@ func (a *Actor) advance() {
 	a.arm(now, out.At, wait, a.tracker.Next())
 }
 
-// never is the skip delay of a sole validator, in ns: it has no other producer to skip.
+// never is the skip delay of a sole validator in ns. A sole validator has no other producer to
+// skip.
 const never = 1 << 48
 
-// delays sets doomslug's delays. An interval above 0 is the delay of the endorsement of a new tip.
+// delays sets doomslug's delays. If interval is above 0, it is the endorsement delay of a new tip.
 // The skip delay is at least four times the endorsement delay.
 func (a *Actor) delays(interval int64) {
 	d := a.o.Delays
@@ -404,7 +403,7 @@ func (a *Actor) delays(interval int64) {
 	a.tracker.SetDelays(d)
 }
 
-// arm sets the timer to the earliest of times, ignoring zeros. Without any it stops the timer.
+// arm sets the timer to the earliest of times, ignoring zeros. If all are zero, it stops the timer.
 func (a *Actor) arm(now int64, times ...int64) {
 	var first int64
 	for _, t := range times {

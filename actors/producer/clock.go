@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrClock rejects a time that no later block can have.
+// ErrClock rejects a time that a later block cannot have.
 var ErrClock = errors.New("producer: invalid clock setting")
 
 // clock gives blocks their timestamps. It follows the system's clock unless a sandbox changes it.
@@ -36,9 +36,9 @@ func (c *clock) set(t uint64) { c.frozenAt, c.shift = t, t-c.wall() }
 // advance adds ns to the current time.
 func (c *clock) advance(ns uint64) { c.set(c.now() + ns) }
 
-// blockTime returns the timestamp of the next block. If c.next is set, it returns and clears it.
-// parent is the timestamp of the parent block; passed is the time that the skipped heights take.
-// Both are in ns. The engine raises a result that is not above parent.
+// blockTime returns the timestamp of the next block. If c.next is set, it returns and clears that.
+// parent is the timestamp of the parent block. passed is the time that skipped heights take. Both
+// are in ns. The result may be at or below parent; the engine then raises it.
 func (c *clock) blockTime(parent, passed uint64) uint64 {
 	t := c.now() + passed
 	switch {
@@ -71,7 +71,7 @@ func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Cl
 	m.Reply(a.clock.state(), nil)
 }
 
-// setClock applies all changes of a request. If one is not allowed, it applies none.
+// setClock applies all changes of a request. If one change is not allowed, it applies none.
 func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	q, c := &m.Question, a.clock
 	err := a.requireSole()
@@ -113,7 +113,7 @@ func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 // maxStep is the longest time between two blocks, ns: a year.
 const maxStep = 365 * 24 * 3_600_000_000_000
 
-// checkTime returns ErrClock if t cannot be the time of the next block: it must be above the head's
+// checkTime returns ErrClock if t cannot be the next block's time. t must be above the head's
 // timestamp.
 func (a *Actor) checkTime(t uint64) error {
 	switch head := a.o.Chain.Imported(a.head.hash).Header().Timestamp; {
@@ -128,14 +128,14 @@ func (a *Actor) checkTime(t uint64) error {
 	return nil
 }
 
-// unitOf guesses the unit of a time that should be in nanoseconds but is too small: the unit in
-// which t is between half and twice head. n is t in ns. An empty unit means that none fits.
+// unitOf guesses the unit of a time t that should be in ns but is too small. It returns the unit in
+// which t is between half and twice head, and t in ns. An empty unit means that no unit fits.
 func unitOf(t, head uint64) (unit string, n uint64) {
 	for _, u := range []struct {
 		name string
 		ns   uint64
 	}{{"microseconds", 1_000}, {"milliseconds", 1_000_000}, {"seconds", 1_000_000_000}} {
-		if t > math.MaxUint64/u.ns { // then larger units overflow too
+		if t > math.MaxUint64/u.ns { // larger units would overflow too
 			break
 		}
 		if n := t * u.ns; n/2 <= head && head/2 <= n {

@@ -14,24 +14,25 @@ import (
 // ErrStopped rejects requests after block production has stopped.
 var ErrStopped = errors.New("producer: the node is stopping")
 
-// head is the block to build on, with what has arrived for its child.
+// head is the block to build on, with the collected approvals, chunks and endorsements for its
+// child.
 type head struct {
 	hash      primitives.Hash
 	height    primitives.Height
 	final     primitives.Height
-	epoch     primitives.EpochID // of the child block
+	epoch     primitives.EpochID // epoch of the child block
 	approvers []chain.Approver
 	sole      bool // all approvers are this node's validators
 	shards    []shard
 	making    primitives.Height // height of the child that was requested from the chain actor; 0: none
-	next      primitives.Height // height of the child after skipped heights; 0: it is not chosen by this node
+	next      primitives.Height // height of the child after skipped heights; 0: this node does not choose it
 	empty     bool              // the child's chunks must have no transactions
 }
 
-// shard is what has arrived for the chunk of one shard in the head's child.
+// shard is the collected data for one shard's chunk in the head's child.
 type shard struct {
 	id       primitives.ShardID
-	producer primitives.AccountID // of the chunk, if it is one of this node's validators; else empty
+	producer primitives.AccountID // the chunk's producer if it is this node's validator; else empty
 	assigned []chain.Assigned     // the chunk's validators
 	asked    bool                 // the chunk was requested
 	chunk    *primitives.Chunk
@@ -133,8 +134,7 @@ func (s *shard) complete() bool {
 }
 
 // make requests the next block if this node is its producer and enough approvals and chunks have
-// arrived. It returns the time at which to try again, or 0 if another try has to wait for a
-// message.
+// arrived. It returns the time at which to try again, or 0 if another try must wait for a message.
 func (a *Actor) make(now int64) (wait int64) {
 	h := a.head
 	if h.making != 0 || a.reorg.isPending() {

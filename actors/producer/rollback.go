@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// ErrRolledBack answers requests whose blocks are not made because of a rollback.
+// ErrRolledBack rejects requests whose blocks are not made because of a rollback.
 var ErrRolledBack = errors.New("producer: the chain was reverted to a snapshot")
 
 // pause stops reading the chain until the rollback is done, because blocks that messages name may
@@ -34,7 +34,7 @@ func (a *Actor) handlePaused(msg any) {
 	case messages.RolledBack:
 		a.rolledBack(&m)
 	case messages.GoOn:
-		for i := range a.patches { // the chain actor dropped the requests for these blocks
+		for i := range a.patches { // the chain actor dropped the requests for these patches' blocks
 			if p := &a.patches[i]; p.at > a.o.Chain.Head().Height() {
 				p.at = 0
 			}

@@ -32,8 +32,9 @@ const (
 	maxForwardTime = 8_000_000_000_000_000_000
 )
 
-// Bounds of pending requests, which outlive their clients' connections: bytes of patches that are
-// not on disk (a single patch may be larger), and FastForward requests that wait.
+// Bounds of pending requests, which outlive their clients' connections. maxPatchBytes bounds the
+// patches that are not on disk; a single patch may be larger. maxForwardWaits bounds the waiting
+// FastForward requests.
 const (
 	maxPatchBytes   = 64 << 20
 	maxForwardWaits = 10_000
@@ -44,7 +45,7 @@ type patch struct {
 	records []genesis.Record
 	bytes   int
 	reply   func(messages.StatePatched, error)
-	at      primitives.Height // height of the block that writes it; 0: not requested yet
+	at      primitives.Height // height of the block that writes the patch; 0: no block is requested yet
 }
 
 // forward is the target of the pending FastForward requests.
@@ -89,7 +90,7 @@ func patchBytes(records []genesis.Record) int {
 			sum += len(r.Receipt.AppendBorsh(nil))
 		case *genesis.DelayedReceiptRecord:
 			sum += len(r.Receipt.AppendBorsh(nil))
-		// the 512 bytes above cover these
+		// The 512 bytes above cover these records.
 		case *genesis.AccountRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.Removal, *genesis.ForkRecord:
 		}
 	}
@@ -119,8 +120,8 @@ func (a *Actor) otherValidators() {
 	}
 }
 
-// mock sets the mocked signature verification; nil restores the normal one. When other validators
-// take part, otherValidators calls mock(nil), because they do not mock and would compute other
+// mock sets the mocked signature verification. nil restores the normal verification. If other
+// validators take part, otherValidators calls mock(nil): they do not mock, and would compute other
 // results.
 func (a *Actor) mock(m *primitives.Mocks) {
 	if a.mocks = m; a.o.Mocked != nil {
@@ -164,8 +165,9 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	return out
 }
 
-// fastForward advances to a height. If a fast-forward is running already, the request gets its
-// result, even if it names another number of heights (nearcore chain/jsonrpc/src/lib.rs:2543).
+// fastForward advances to a height. If a fast-forward is already running, the request gets its
+// result, even if the request names another number of heights (nearcore
+// chain/jsonrpc/src/lib.rs:2543).
 func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
 	err := a.requireSole()

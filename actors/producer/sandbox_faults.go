@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Faults that a sandbox injects: missing chunks and reorganisations. They let a sole validator
-// produce what failures of other validators cause on a real chain.
+// This file injects faults into a sandbox: missing chunks and reorganisations. On a real chain,
+// failures of other validators cause them.
 
 // Errors of injected faults.
 var (
@@ -26,12 +26,12 @@ var (
 // reorg is a pending Reorganise.
 type reorg struct {
 	blocks   uint64
-	at       primitives.Height // height of the block that makes the others non-canonical; 0: not requested yet
+	at       primitives.Height // height of the first block that makes the branch canonical; 0: not requested yet
 	replaced []messages.BlockAt
 	reply    func(messages.Reorganised, error)
 }
 
-// isPending returns whether the reorganisation waits to begin. Until then no block is made.
+// isPending returns whether the reorganisation has not begun. Until it begins, no block is made.
 func (f *reorg) isPending() bool { return f != nil && f.at == 0 }
 
 // missChunks sets for how many blocks which shards get no new chunks.
@@ -65,7 +65,7 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 			delete(left, id)
 		}
 	}
-	a.missLeft = left // replaced, not changed: the reply shares it
+	a.missLeft = left // replaced, not modified: the reply shares the map
 	m.Reply(messages.ChunksMissed{Left: left}, nil)
 	a.advance()
 }
@@ -73,7 +73,7 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 // missesChunk returns whether the next block must have no new chunk in the shard.
 func (a *Actor) missesChunk(id primitives.ShardID) bool { return a.missLeft[id] > 0 && a.head.sole }
 
-// countMissed counts the block that was requested toward missLeft.
+// countMissed updates missLeft for the block that was just requested.
 func (a *Actor) countMissed() {
 	if len(a.missLeft) == 0 || !a.head.sole {
 		return
@@ -87,7 +87,7 @@ func (a *Actor) countMissed() {
 	a.missLeft = left
 }
 
-// reorganise starts a branch that replaces the head and its ancestors, as many as requested.
+// reorganise starts a branch that replaces the head and as many of its ancestors as requested.
 func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorganised]) {
 	err := a.requireSole()
 	switch {
@@ -115,9 +115,9 @@ func (a *Actor) refuseReorg(why error) {
 }
 
 // startBranch begins a requested reorganisation once no block is being made or written. It makes
-// the branch's base the head and approves a child of it that is higher than the previous head. The
-// chunks of that child are empty: the transactions of the replaced blocks return to the pools when
-// it is imported, and later chunks include them first.
+// the branch's base the head and approves a child of it that is higher than the previous head. That
+// child's chunks are empty. When it is imported, the transactions of the replaced blocks return to
+// the pools, and later chunks include them first.
 func (a *Actor) startBranch() {
 	f := a.reorg
 	if a.stopped || !f.isPending() || a.head == nil || a.head.making != 0 || len(a.followed) > 0 {

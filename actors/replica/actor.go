@@ -1,6 +1,6 @@
 // Package replica is the actor of a node that imports another node's executed blocks and executes
-// nothing itself. It takes the place of the chain and producer actors; its goroutine is the only
-// one that changes the engine.
+// nothing itself. It takes the place of the chain and producer actors. Only its goroutine changes
+// the engine.
 //
 //	in      Block from the follower of the other node (the writer); ChainHalted,
 //	        StopProducing, DrainChain from the node
@@ -46,8 +46,8 @@ type Engine interface {
 	Ref(hash primitives.Hash) (storage.BlockRef, error)
 }
 
-// Block is an executed block of the writer. Done is called once, on the actor's goroutine: with nil
-// when the block is on disk or is skipped as known or stale, else with the error.
+// Block is an executed block of the writer. Done is called once, on the actor's goroutine. Its
+// argument is nil when the block is on disk or is skipped as known or stale, else the error.
 type Block struct {
 	*engine.ExecutedBlock
 	Done func(error)
@@ -71,7 +71,7 @@ type Options struct {
 type Actor struct {
 	o        Options
 	queue    []Block
-	inFlight []imported // imported, not yet known to be on disk; oldest first
+	inFlight []imported // imported blocks that may not be on disk yet, oldest first
 	drains   []func(messages.Drained, error)
 	closed   bool // no further block is imported
 	disk     messages.Sender[stored]
@@ -82,8 +82,8 @@ type imported struct {
 	done    func(error)
 }
 
-// stored is a message to self, sent from any goroutine: imported blocks are on disk, or writing
-// them failed.
+// stored is a message to self, sent from any goroutine. It means that imported blocks are on disk,
+// or that writing them failed.
 type stored struct{}
 
 // New returns the actor.
@@ -121,8 +121,8 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// next imports waiting blocks, but pauses while engine.MaxAhead imported blocks are not on disk
-// yet. Once the actor is closed, next rejects the waiting blocks with ErrClosed.
+// next imports waiting blocks, and pauses while engine.MaxAhead imported blocks are not on disk.
+// Once the actor is closed, next rejects the waiting blocks with ErrClosed.
 func (a *Actor) next() {
 	for len(a.queue) > 0 && (a.closed || len(a.inFlight) < engine.MaxAhead) {
 		g := a.queue[0]
@@ -143,7 +143,8 @@ func (a *Actor) importBlock(g Block) {
 		g.Done(nil)
 		return
 	case errors.Is(err, engine.ErrOrphan):
-		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil { // the block is imported, and its parent is no longer in memory
+		// the block is known, but its parent is no longer in memory
+		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil {
 			err = nil
 		}
 		g.Done(err)
@@ -179,7 +180,7 @@ func (a *Actor) importBlock(g Block) {
 	a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 }
 
-// fail halts the node because of a block. The engine is unchanged.
+// fail halts the node because a block cannot be imported. The engine is unchanged.
 func (a *Actor) fail(g Block, err error) {
 	a.halt()
 	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash,

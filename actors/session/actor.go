@@ -1,6 +1,6 @@
-// Package session holds the actors that serve clients of the RPC: the actor "rpc"; below it one
-// session for each client that submits or waits; below each session its waiters. When a client
-// disconnects, its session ends with all its waits.
+// Package session contains the actors that serve clients of the RPC: the actor "rpc", below it one
+// session for each client that submits or waits, and below each session its waiters. When a client
+// disconnects, its session and all its waits end.
 //
 //	in      OpenSession, CloseSession, Request, SubmitTransactions, ForgetTransaction from the
 //	        node; SubmissionsDone and SubmitAgain from the mempools; WatchAgain from txtracker
@@ -32,8 +32,8 @@ import (
 var (
 	ErrNoSession = errors.New("session: the session is not open")
 	ErrFailed    = errors.New("session: the actor that waits for the transaction failed")
-	// ErrUnhandled wraps ErrFailed. It answers a request that reached a session after the session
-	// had failed on another request. Sending it again is safe.
+	// ErrUnhandled wraps ErrFailed. It is the answer to a request that reached a session after the
+	// session had failed on another request. The caller may send the request again.
 	ErrUnhandled = fmt.Errorf("%w, but not because of this request", ErrFailed)
 )
 
@@ -61,16 +61,17 @@ func appendWaiter(b []byte, id messages.WaiterID) []byte {
 // Options configure the Supervisor.
 type Options struct {
 	Session func(messages.SessionID) *actor.Props
-	// Failed is called after a session actor has failed; all messages on their way to it are lost.
-	// May be nil.
+	// Failed is called after a session actor has failed. All messages that were on their way to the
+	// actor are lost. May be nil.
 	Failed func(messages.SessionID)
-	Open   []messages.SessionID // open sessions of the Supervisor that this one replaces; their clients were informed
+	// open sessions of the failed Supervisor that this one replaces; their clients were informed
+	Open []messages.SessionID
 }
 
 // Supervisor is the actor "rpc", the parent of all sessions.
 type Supervisor struct {
 	o     Options
-	open  map[messages.SessionID]*actor.PID // nil: the session is open, and its actor is not started yet
+	open  map[messages.SessionID]*actor.PID // value nil: the session is open, but its actor is not started
 	byPID map[string]messages.SessionID
 }
 
@@ -93,7 +94,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
 			delete(a.byPID, pid.GetId())
-			c.Poison(pid) // after its waiting messages: submissions are checked even if the client has disconnected
+			c.Poison(pid) // after the queued messages: submissions are checked even if the client has disconnected
 		}
 		delete(a.open, m.Session)
 	case Request:
@@ -112,7 +113,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 			c.Send(pid, m)
 		}
 	case messages.WatchAgain, messages.SubmitAgain:
-		for _, pid := range a.open { // independent of each other, so the order does not matter
+		for _, pid := range a.open { // any order will do: the sessions are independent
 			if pid != nil {
 				c.Send(pid, m)
 			}
@@ -120,7 +121,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 	case *actor.Restarting: // all sessions end; the constructor of the next Supervisor informs their clients
 		clear(a.byPID)
 	case *actor.Terminated:
-		if id, ok := a.byPID[m.Who.GetId()]; ok { // it was not closed, so it has failed
+		if id, ok := a.byPID[m.Who.GetId()]; ok { // the session was not closed, so it has failed
 			delete(a.byPID, m.Who.GetId())
 			a.open[id] = nil
 			if a.o.Failed != nil {
@@ -152,7 +153,7 @@ func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID 
 type SessionOptions struct {
 	Waiter func(Request) *actor.Props
 	Submit messages.Sender[messages.SubmitTransactions]
-	// Done is called with the number of further submissions that have been checked.
+	// Done is called with the number of submissions that have been checked since the last call.
 	Done func(int)
 	// Ended is closed when the session is known to have failed.
 	Ended chan struct{}
@@ -200,7 +201,7 @@ func (a *Session) Receive(c actor.Context) {
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.waits, r.Waiter.Waiter)
 			delete(a.byPID, m.Who.GetId())
-			r.Reply(messages.Awaited{Err: ErrFailed}) // has no effect if the waiter has answered
+			r.Reply(messages.Awaited{Err: ErrFailed}) // without effect if the waiter has answered
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Request is an AwaitTransaction with the channel of its answer. Its methods are safe for
-// concurrent use.
+// Request is an AwaitTransaction with a channel for the answer. Its methods are safe for concurrent
+// use.
 type Request struct {
 	messages.AwaitTransaction
 	*pending
@@ -34,11 +34,11 @@ type pending struct {
 const (
 	onItsWay int32 = iota
 	waiting        // the session has started a waiter for it
-	givenUp        // the caller left before that: no waiter starts
+	givenUp        // the caller gave up before that, so no waiter starts
 )
 
-// NewRequest returns a request whose wait ends at until. spare is added to the time that the waiter
-// waits, so that a caller with its own timer times out first.
+// NewRequest returns a request whose wait ends at until. The waiter waits longer by spare, so that
+// a caller with its own timer times out first.
 func NewRequest(m messages.AwaitTransaction, until time.Time, spare time.Duration) Request {
 	return Request{m, &pending{answer: make(chan messages.Awaited, 1), begun: time.Now(), until: until, spare: spare}}
 }
@@ -46,7 +46,7 @@ func NewRequest(m messages.AwaitTransaction, until time.Time, spare time.Duratio
 // Answer returns the channel that receives the answer.
 func (w *pending) Answer() <-chan messages.Awaited { return w.answer }
 
-// Patience returns how long a waiter that starts now may wait.
+// Patience returns the maximum wait of a waiter that starts now.
 func (w *pending) Patience() time.Duration { return max(time.Until(w.until), 0) + w.spare }
 
 // Reply sends the answer. Only the first call has an effect.
@@ -57,7 +57,8 @@ func (w *pending) Reply(a messages.Awaited) {
 	}
 }
 
-// Failed answers in place of an actor that failed or ended. It implements system.Answerable.
+// Failed sends the answer in place of an actor that failed or ended. It implements
+// system.Answerable.
 func (w *pending) Failed(why error) {
 	if errors.Is(why, system.ErrUnhandled) {
 		w.Reply(messages.Awaited{Err: ErrUnhandled})
@@ -66,7 +67,7 @@ func (w *pending) Failed(why error) {
 	w.Reply(messages.Awaited{Err: ErrFailed})
 }
 
-// Ended returns whether the session that took the request has failed since.
+// Ended returns whether the session that received the request has failed since.
 func (w *pending) Ended() bool {
 	by := w.takenBy.Load()
 	if by == nil {
@@ -80,15 +81,16 @@ func (w *pending) Ended() bool {
 	}
 }
 
-// GiveUp is called by a caller that no longer waits. It returns true if no waiter was started, and
-// then none will be. If it returns false, the caller sends ForgetTransaction.
+// GiveUp is called by a caller that no longer waits. It returns true if no waiter was started; in
+// that case none will be. If it returns false, the caller must send ForgetTransaction.
 func (w *pending) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
 
-// begin returns whether the session shall start a waiter: the caller has not given up.
+// begin returns whether the session must start a waiter. It returns false if the caller has given
+// up.
 func (w *pending) begin() bool { return w.stage.CompareAndSwap(onItsWay, waiting) }
 
-// expired returns whether the caller has given up or its time is over, so that no waiter is needed.
-// In the second case it answers with view.ErrTimeout.
+// expired returns whether no waiter is needed, because the caller has given up or its time is over.
+// If the time is over, it also answers with view.ErrTimeout.
 func (w *pending) expired() bool {
 	if w.stage.Load() == givenUp {
 		return true
@@ -106,8 +108,8 @@ type reached struct {
 	head  primitives.Height
 }
 
-// Reached records the level that the transaction has reached with the block at height head, for a
-// caller that gives up.
+// Reached records the level that the transaction has reached with the block at height head. A
+// caller that gives up reads it with Level.
 func (w *pending) Reached(l view.ExecutionLevel, head primitives.Height) {
 	w.reached.Store(&reached{l, head})
 }
@@ -120,8 +122,8 @@ func (w *pending) Level() (l view.ExecutionLevel, head primitives.Height, looked
 	return view.LevelNone, 0, false
 }
 
-// BeginTime returns the time from NewRequest to its first call, which is made when the wait begins
-// or ends. first is false on later calls.
+// BeginTime returns the time from NewRequest to the first call of BeginTime. That call is made when
+// the wait begins or ends. first is false on later calls.
 func (w *pending) BeginTime() (took time.Duration, first bool) {
 	if !w.timed.CompareAndSwap(false, true) {
 		return 0, false

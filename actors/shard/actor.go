@@ -1,5 +1,5 @@
-// Package shard holds two actors of each shard: the shard actor, which applies chunks, and its
-// child, the chunk-producer. Its other child, the mempool, is in package mempool.
+// Package shard contains two actors of each shard: the shard actor, which applies chunks, and its
+// child chunk-producer. The shard actor's other child, the mempool, is in package mempool.
 //
 //	in      ApplyChunk, BlockImported, LayoutChanged, CapturePool and RestorePool from the
 //	        chain, ProduceChunk from the producer; Candidates from the mempool
@@ -30,16 +30,16 @@ const (
 // later messages must see the result.
 type Actor struct {
 	applied messages.Sender[messages.ChunkApplied]
-	// producer and mempool are the Props of the children, which find each other by name.
+	// producer and mempool are the Props of the children. The children find each other by name.
 	producer, mempool *actor.Props
 
 	toMempool func(any)
 	pool      *actor.PID
 }
 
-// Retire: node -> shard, no reply. No branch can contain the shard any more. The actor ends after
-// the messages in its mailbox and in that of its mempool, which forwards its transactions to other
-// shards.
+// Retire is sent by the node to a shard, without a reply. It means that no branch can contain the
+// shard any more. The actor first handles the messages in its mailbox, and so does its mempool,
+// which forwards its transactions to other shards. Then the actor ends.
 type Retire struct{}
 
 // New returns a shard's actor. It spawns its children when it starts.
@@ -53,7 +53,9 @@ func (a *Actor) Receive(c actor.Context) {
 	case *actor.Started:
 		a.spawn(c)
 	case Retire:
-		c.Poison(a.pool) // queues after the mempool's messages; stopping this actor would skip those in its own mailbox
+		// arrives after the mempool's other messages; stopping this actor instead would skip the
+		// rest of its own mailbox
+		c.Poison(a.pool)
 	case *actor.Terminated:
 		if m.Who.Equal(a.pool) {
 			c.Stop(c.Self())

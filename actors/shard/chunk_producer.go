@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// ChooseLimit is how long the choice of a chunk's transactions may take (nearcore
+// ChooseLimit is the maximum time for choosing a chunk's transactions (nearcore
 // produce_chunk_add_transactions_time_limit).
 const ChooseLimit = 200 * time.Millisecond
 
@@ -26,7 +26,8 @@ type Chooser interface {
 }
 
 // ChunkProducer chooses the transactions of the shard's next chunk from the mempool's candidates.
-// It does so in Receive, on the actor's goroutine: chunks of a shard are made one after the other.
+// It does so in Receive, on the actor's goroutine. So the shard's chunks are made one after
+// another.
 type ChunkProducer struct {
 	chooser Chooser
 	out     Out

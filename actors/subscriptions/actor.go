@@ -16,8 +16,8 @@ import (
 // Name is the name of the parent of all subscribers.
 const Name = "streams"
 
-// Request is a subscription. The part above next describes it; the rest is its state, which its
-// actor, its client and the supervisor share.
+// Request is a subscription. The fields above next describe it. The other fields are its state,
+// which its actor, its client and the supervisor share.
 type Request struct {
 	ID     messages.SubscriberID
 	Query  *view.Subscription
@@ -25,10 +25,12 @@ type Request struct {
 	Chain  Chain
 	Ledger waiter.Ledger
 	Sink   view.Sink
-	Wants  func(bool) // called with true when the subscription needs final blocks, and false when no longer
-	Gone   func()     // called once when its actor has ended or will not start; may be nil
+	// called with true when the subscription begins to need final blocks, and with false when it
+	// stops
+	Wants func(bool)
+	Gone  func() // called once when its actor has ended or will not start; may be nil
 
-	next atomic.Bool // it has sent all blocks, and wants the message text of the next block early
+	next atomic.Bool // true: all blocks were sent, and the subscription wants the next block's message text early
 
 	mu    sync.Mutex
 	at    *view.Cursor // cursor after the last notice; nil: none was sent
@@ -48,7 +50,7 @@ func (r *Request) Offer(n *view.Notice) bool {
 	return true
 }
 
-// passed records the cursor up to which the actor has read. After End it has no effect.
+// passed records the cursor up to which the actor has read the chain. After End it has no effect.
 func (r *Request) passed(at view.Cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +75,7 @@ func (r *Request) setWants(yes bool) {
 	}
 }
 
-// End informs the client why no more notices come. Only the first call has an effect.
+// End informs the client why no more notices will come. Only the first call has an effect.
 func (r *Request) End(why view.EndReason) {
 	r.mu.Lock()
 	if r.ended {
@@ -90,8 +92,7 @@ func (r *Request) End(why view.EndReason) {
 	r.Sink.End(why, &at)
 }
 
-// Failed ends the subscription in place of an actor that failed or ended. It implements
-// system.Answerable.
+// Failed ends the subscription if its actor failed or ended. It implements system.Answerable.
 func (r *Request) Failed(error) {
 	r.End(view.EndFailed)
 	r.Leave()
@@ -136,7 +137,7 @@ func New(o Options) *Supervisor {
 func (a *Supervisor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *Request:
-		if m.hasEnded() { // the client ended it before it had an actor
+		if m.hasEnded() { // the client ended the subscription before its actor was started
 			m.Leave()
 			return
 		}
@@ -151,11 +152,11 @@ func (a *Supervisor) Receive(c actor.Context) {
 			c.Stop(pid)
 		}
 	case messages.ChainMoved:
-		for _, pid := range a.open { // independent of each other, so the order does not matter
+		for _, pid := range a.open { // any order will do: the subscriptions are independent
 			c.Send(pid, m)
 		}
 	case messages.BlockImported:
-		for _, r := range a.byPID { // all subscriptions read the same chain, so one hint is enough
+		for _, r := range a.byPID { // all subscriptions read the same chain, so one Ahead call is enough
 			if m.IsHead && r.next.Load() {
 				r.Chain.Soon(m.Hash)
 				break
@@ -167,11 +168,11 @@ func (a *Supervisor) Receive(c actor.Context) {
 		}
 		clear(a.byPID)
 		clear(a.open)
-	case *actor.Terminated: // it has ended, was stopped, or failed
+	case *actor.Terminated: // the subscriber ended, was stopped, or failed
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.byPID, m.Who.GetId())
 			delete(a.open, r.ID)
-			r.Failed(nil) // has no effect if it has ended for another reason
+			r.Failed(nil) // without effect if it has ended for another reason
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
@@ -184,7 +185,7 @@ type (
 	room struct{} // message to self: the sink may take notices again
 )
 
-// offers makes a Request the sink of its reader.
+// offers implements view.Sink for a Request. It is the sink of the Request's reader.
 type offers struct{ r *Request }
 
 func (o offers) Offer(n *view.Notice) bool              { return o.r.Offer(n) }
@@ -197,7 +198,7 @@ type Subscriber struct {
 	w     chainReader
 	log   *logrus.Logger
 	state readState
-	poked bool // a goOn or room message is in the mailbox, or WhenRoom will send one
+	poked bool // a goOn or room message is in the mailbox, or WhenRoom will send one later
 }
 
 // NewSubscriber returns the actor.
@@ -215,7 +216,8 @@ func (a *Subscriber) Receive(c actor.Context) {
 		a.w.wake = func() { root.Send(self, goOn{}) }
 		a.run(c)
 	case messages.ChainMoved:
-		if a.state == rests || a.state == full && a.w.live { // full and not live: it still reads old blocks and only waits for the sink
+		// full and not live: the reader still reads old blocks and waits only for the sink
+		if a.state == rests || a.state == full && a.w.live {
 			a.run(c)
 		}
 	case goOn, room: // the state that the reader waits for may have changed
@@ -226,7 +228,7 @@ func (a *Subscriber) Receive(c actor.Context) {
 	}
 }
 
-// run lets the reader read, and arranges for the message that makes it continue.
+// run lets the reader read. It also arranges for the message that continues the reading later.
 func (a *Subscriber) run(c actor.Context) {
 	if a.state == over {
 		return

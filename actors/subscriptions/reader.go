@@ -1,5 +1,6 @@
 // Package subscriptions sends clients a stream of notices about the chain. Each subscription has an
-// actor that reads the chain from the subscription's cursor on; a supervisor is the parent of all.
+// actor that reads the chain from the subscription's cursor on. A supervisor is the parent of these
+// actors.
 //
 //	in      Request from the node; ChainMoved at a new head, room when a sink has room,
 //	        Unsubscribe
@@ -14,9 +15,9 @@
 //	source  our own
 //
 // Each notice is sent exactly once, in the order of blocks. If reported blocks are no longer
-// canonical, that is reported, followed by the blocks that replace them. Notices depend only on
-// chain and cursor, so a client that resumes at a cursor gets the same notices as without the
-// interruption.
+// canonical, a notice reports that, and notices about the replacing blocks follow. Notices depend
+// only on chain and cursor. So a client that resumes at a cursor gets the same notices as without
+// the interruption.
 package subscriptions
 
 import (
@@ -34,36 +35,39 @@ type Chain interface {
 	// Tip returns the newest block of the given finality.
 	Tip(view.RefKind) (view.At, error)
 	// Step returns how the chain of a finality continues after a block. Error: *view.CursorError if
-	// the block is unknown. Recently removed blocks are known even if they are no longer stored.
+	// the block is unknown. Recently removed blocks are still known, even if they are not stored
+	// any more.
 	Step(after view.At, finality view.RefKind) (Step, error)
-	// Past asks for permission to read from a height on. It does not block. If ok is true, the
-	// reader calls back when it is done. If ok is false there are too many readers of old blocks;
-	// wake is called once when another try is worthwhile, unless back is called first.
+	// Past requests permission to read old blocks from a height on. It does not block. If ok is
+	// true, the reader must call back when it is done. If ok is false, there are too many readers
+	// of old blocks. In that case wake is called once when another try is worthwhile, unless back
+	// is called first.
 	Past(from primitives.Height, wake func()) (back func(), ok bool)
-	// Ahead is a hint: a reader will need the message text of the current head once that is final.
-	// It does not block.
+	// Ahead is a hint that a reader will need the message text of the current head once the head is
+	// final. It does not block.
 	Ahead()
-	// Soon is a hint: a reader will need the message text of a block that is not on disk yet, as
-	// soon as the block is the head. It does not block.
+	// Soon is a hint about a block that is not on disk yet: a reader will need the block's message
+	// text as soon as the block is the head. It does not block.
 	Soon(primitives.Hash)
 	// Digest returns the content of a block. Error: *view.LookupError if the block is not stored.
 	Digest(view.At) (*stream.Digest, error)
 }
 
-// Step is how a chain continues after a block.
+// Step describes how a chain continues after a block.
 type Step struct {
 	Next view.At // the next block; zero: none yet
-	// Lost is set if the block is no longer canonical. It holds the block and those of its
-	// ancestors that are not canonical either, newest first.
+	// Lost is set if the block is no longer canonical. It contains the block and its ancestors that
+	// are not canonical either, newest first.
 	Lost []view.At
 	Fork view.At // if Lost is set: the newest canonical ancestor
 }
 
 // Bounds of one subscription.
 const (
-	blocksPerRun = 16     // read for each message to the actor
-	resumeReach  = 256    // before a cursor, searched for transactions that were not final at the cursor
-	maxTracked   = 20_000 // not final, in one subscription
+	blocksPerRun = 16 // blocks read for each message to the actor
+	// blocks before a cursor that are searched for transactions that were not final at the cursor
+	resumeReach = 256
+	maxTracked  = 20_000 // transactions of one subscription that are not final
 )
 
 // errTracked ends a subscription in which more than maxTracked transactions are not final.
@@ -73,11 +77,11 @@ var errTracked = fmt.Errorf("more than %d transactions of the account are not fi
 type readState byte
 
 const (
-	rests readState = iota // the next head
-	again                  // nothing: it has more to read
-	full                   // room in the sink
-	later                  // permission to read old blocks
-	over                   // nothing: the subscription has ended
+	rests readState = iota // waits for the next head
+	again                  // waits for nothing: there is more to read
+	full                   // waits for space in the sink
+	later                  // waits for permission to read old blocks
+	over                   // the subscription has ended
 )
 
 // chainReader reads the chain for one subscription. Not safe for concurrent use.
@@ -88,18 +92,18 @@ type chainReader struct {
 	sink   view.Sink
 	wants  func(bool) // called when it begins and stops needing final blocks
 	wake   func()     // runs the reader again; called from any goroutine
-	leave  func()     // cancels its request to Chain.Past; nil: none is open
+	leave  func()     // cancels the open request to Chain.Past; nil: none is open
 
 	at      view.Cursor
 	ready   bool // tracks holds the transactions that are not final at the cursor
-	live    bool // it has reached the tip once
+	live    bool // the reader has reached the tip at least once
 	pending *stream.Digest
 	tracks  openTxs
 	waits   bool // the argument of the last call of wants
 }
 
-// run reads blocks until it must wait, or blocksPerRun blocks are read. end and err are set only
-// with over.
+// run reads blocks until the reader must wait or blocksPerRun blocks are read. end and err are set
+// only if the result is over.
 func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	from := w.at.Height
 	if !w.ready && w.q.Topic == view.TopicTransactions {
@@ -153,7 +157,7 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 				return w.noRoom()
 			}
 			w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
-			if w.q.Topic == view.TopicTransactions { // it must search old blocks again, for which it needs permission
+			if w.q.Topic == view.TopicTransactions { // old blocks must be searched again, which needs permission
 				w.ready = false
 				return again, "", nil
 			}
@@ -175,9 +179,9 @@ func wantsTexts(q *view.Subscription) bool {
 	return q.Topic == view.TopicMessages && (!q.Inside || q.Texts.Load())
 }
 
-// dropped handles a block at the cursor that is not stored: it returns whether the block has been
-// removed from the chain. If nothing of the block was reported, the cursor moves to the block
-// before it.
+// dropped handles a block at the cursor that is not stored. It returns whether the block was
+// removed from the chain. If nothing of the block was reported, it moves the cursor to the block
+// before.
 func (w *chainReader) dropped() bool {
 	s, err := w.chain.Step(w.at.At, w.q.Finality)
 	if err != nil || len(s.Lost) == 0 {
@@ -187,16 +191,16 @@ func (w *chainReader) dropped() bool {
 		w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
 		if len(s.Lost) > 1 {
 			w.at.At = s.Lost[1]
-		} else if w.q.Topic == view.TopicTransactions { // the known transactions may be of that block
+		} else if w.q.Topic == view.TopicTransactions { // some known transactions may be of the removed block
 			w.ready = false
 		}
 	}
 	return true
 }
 
-// noRoom decides what happens when the sink is full. A reader that has reached the tip and is now
-// more than the allowed lag behind ends. A reader of old blocks releases its block while it waits,
-// since there may be many such readers.
+// noRoom decides what happens when the sink is full. A reader that has reached the tip before ends
+// if it is now more than the allowed lag behind. A reader of old blocks releases its block while it
+// waits, because there may be many such readers.
 func (w *chainReader) noRoom() (readState, view.EndReason, error) {
 	if w.live {
 		tip, err := w.chain.Tip(w.q.Finality)
@@ -220,8 +224,8 @@ func (w *chainReader) failed(err error) (readState, view.EndReason, error) {
 	return over, view.EndFailed, err
 }
 
-// tell offers the notices of the block at the cursor that were not sent yet. It returns false if
-// the sink has no room for all of them.
+// tell offers the unsent notices of the block at the cursor. It returns false if the sink has no
+// space for all of them.
 func (w *chainReader) tell() (done bool, err error) {
 	d := w.pending
 	if d == nil || d.Hash != w.at.Hash {
@@ -256,8 +260,8 @@ func (w *chainReader) tell() (done bool, err error) {
 	return done, nil
 }
 
-// tellTransactions offers the levels that transactions have reached with a block. The cursor's
-// index counts them within the block.
+// tellTransactions offers notices about the levels that transactions have reached with a block. The
+// cursor's index counts these notices within the block.
 func (w *chainReader) tellTransactions(d *stream.Digest) (bool, error) {
 	t := &w.tracks
 	if t.at != d.At() {
@@ -286,7 +290,7 @@ func (w *chainReader) want() {
 	}
 }
 
-// end releases what the reader holds, and cancels its request to Chain.Past.
+// end releases the reader's data and cancels its request to Chain.Past.
 func (w *chainReader) end() {
 	if w.leave != nil {
 		w.leave()
@@ -295,8 +299,8 @@ func (w *chainReader) end() {
 	w.want()
 }
 
-// resume finds the transactions that were not final at the cursor. If the cursor's block was not
-// reported completely, it finds the transactions that were not final at the block before.
+// resume finds the transactions that were not final at the cursor. If the cursor's block was only
+// partly reported, it finds those that were not final at the block before.
 func (w *chainReader) resume() error {
 	if w.q.Topic != view.TopicTransactions {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// openTxs are the transactions of a subscription that are not final, as of the block at.
+// openTxs contains a subscription's transactions that are not final as of block at.
 type openTxs struct {
 	at    view.At
 	open  []*openTx // in the order of inclusion
@@ -27,7 +27,7 @@ type openTx struct {
 	told    [view.LevelFinal + 1]bool
 }
 
-// milestone is a level that a transaction has reached.
+// milestone is a level that a transaction reached.
 type milestone struct {
 	hash   primitives.Hash
 	level  view.ExecutionLevel
@@ -35,8 +35,8 @@ type milestone struct {
 	at     view.Cursor
 }
 
-// milestones are the levels that are reported, in order. Each is reported once, even if one block
-// reaches several.
+// milestones are the reported levels, in order. Each is reported once for a transaction, even if
+// one block reaches several levels.
 var milestones = [...]view.ExecutionLevel{
 	view.LevelIncluded, view.LevelExecutedOptimistic, view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal,
 }
@@ -120,7 +120,7 @@ func (t *openTxs) notice(i int) *view.Notice {
 	return &view.Notice{Cursor: m.at, Body: append(b, '}')}
 }
 
-// resume sets t to the state after block d: the transactions that were not final after d, and the
+// resume sets t to its state after block d: the transactions that were not final after d, and their
 // levels that were reported up to d.
 func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
 	t.at = d.At()
@@ -165,7 +165,7 @@ func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger
 			t.await = append(t.await, hash)
 		}
 	}
-	// In the order of inclusion, in which levels that one block reaches are numbered.
+	// Sort by inclusion: levels reached with the same block are numbered in this order.
 	slices.SortStableFunc(t.open, func(a, b *openTx) int { return cmp.Compare(a.machine.Since(), b.machine.Since()) })
 	return nil
 }

@@ -7,20 +7,20 @@ import (
 )
 
 // BoundedDispatcher runs mailboxes on a bounded number of goroutines, in the order in which they
-// were scheduled, and yields the processor between them. A block wakes thousands of waiters or
-// subscribers. On the process-wide Dispatcher all of them would run before a request that arrives
+// were scheduled. It yields the processor between them. A block wakes thousands of waiters or
+// subscribers; on the process-wide Dispatcher, all of them would run before a request that arrives
 // later. Actors on one BoundedDispatcher must not wait for each other. Safe for concurrent use.
 type BoundedDispatcher struct {
 	maxGoroutines int
-	yieldEvery    time.Duration // how long a goroutine works before it yields; 0: after each mailbox
+	yieldEvery    time.Duration // time for which a goroutine works before it yields; 0: one mailbox
 
 	mu      sync.Mutex
 	ready   []func()
 	running int
 }
 
-// NewBoundedDispatcher returns a dispatcher with at most most goroutines. Each goroutine yields the
-// processor when it has worked for every; 0: after each mailbox.
+// NewBoundedDispatcher returns a dispatcher with at most `most` goroutines. Each goroutine yields
+// the processor after it has worked for the time every, or after each mailbox if every is 0.
 func NewBoundedDispatcher(most int, every time.Duration) *BoundedDispatcher {
 	return &BoundedDispatcher{maxGoroutines: most, yieldEvery: every}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of a histogram's buckets: 4 µs to 17 s, each four times the
-// previous one. One more bucket counts what exceeds the last bound.
+// Bounds are the upper bounds of a histogram's buckets, from 4 µs to 17 s. Each is four times the
+// previous one. One more bucket counts durations above the last bound.
 var Bounds = func() (out [buckets]time.Duration) {
 	for i := range out {
 		out[i] = 1 << (firstBoundLog2 + 2*i)
@@ -39,7 +39,7 @@ func (h *histogram) add(ns int64) {
 
 // Histogram is a snapshot of a histogram.
 type Histogram struct {
-	Counts [buckets + 1]uint64 // by bucket; the last counts what exceeds all bounds
+	Counts [buckets + 1]uint64 // by bucket; the last one counts durations above all bounds
 	Sum    time.Duration
 }
 
@@ -51,9 +51,9 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Within returns the smallest bound that at least this share of the durations does not exceed. It
-// returns 0 for an empty histogram, and four times the last bound if more durations exceed that
-// bound.
+// Within returns the smallest bound that at least the given share of the durations does not exceed.
+// It returns 0 for an empty histogram. It returns four times the last bound if too many durations
+// exceed the last bound.
 func (h *Histogram) Within(share float64) time.Duration {
 	all, sum := h.Count(), uint64(0)
 	if all == 0 {

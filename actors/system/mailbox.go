@@ -10,11 +10,11 @@ import (
 )
 
 // Answerable is a message whose sender waits for a reply. The mailbox calls Failed if no reply will
-// come: the handler panicked, or the receiver has ended.
+// come, because the handler panicked or the receiver has ended.
 type Answerable interface{ Failed(error) }
 
-// Crash is a panic of an actor with the stack at its origin. The supervisor gets it as the reason
-// of the failure.
+// Crash is an actor's panic with the stack at its origin. The supervisor gets it as the failure's
+// reason.
 type Crash struct {
 	Kind   string // of the actor
 	Reason any
@@ -36,10 +36,11 @@ type item struct {
 }
 
 // queue is a linked list with many writers and one reader. A writer first swaps its item in as the
-// end, then links the previous end to it. Between the two steps the reader does not see the item.
+// end, and then links the previous end to the item. Between the two steps the reader does not see
+// the item.
 type queue struct {
 	end   atomic.Pointer[item]
-	first *item // the item that the reader took last; only the reader uses it
+	first *item // item that the reader took last; only the reader uses this field
 }
 
 func (q *queue) init() {
@@ -81,14 +82,14 @@ func (q *queue) take() *item {
 //	panic: Failed to the sender, Crash to the supervisor, which suspends the mailbox and decides
 //	end: mark dead, unregister from the meter, answer for what is left
 //
-// After timeSlice a reader lets other actors run. A time is used instead of a number of messages,
-// because with thousands of runnable goroutines a hundred small messages would be too small a
-// share. On the process-wide Dispatcher the reader yields the processor; on a BoundedDispatcher it
-// goes to the end of the queue of ready mailboxes.
+// After timeSlice a reader lets other actors run. timeSlice is a time and not a number of messages,
+// because a hundred small messages would be too small a share among thousands of runnable
+// goroutines. On the process-wide Dispatcher the reader yields the processor. On a
+// BoundedDispatcher the mailbox goes to the end of the queue of ready mailboxes.
 //
-// Rejected: bounded mailboxes, which spin when full and can deadlock actors that send to each
-// other; channels, which allocate their full capacity for each of thousands of waiters and show
-// neither age nor order of what they hold.
+// Rejected: bounded mailboxes. They spin when full, and can deadlock actors that send to each
+// other. Rejected: channels. Each of thousands of waiters would allocate its channel's full
+// capacity, and a channel shows neither age nor order of its contents.
 type mailbox struct {
 	kind  string
 	id    string // of its actor; set when it starts, under the meter's mu
@@ -98,7 +99,7 @@ type mailbox struct {
 
 	users, system queue
 	waiting, sys  atomic.Int64
-	started       atomic.Bool // Start was called: the actor has its name, and Started is queued
+	started       atomic.Bool // Start was called: the actor has its name, and the message Started is queued
 	scheduled     atomic.Bool
 	suspended     bool        // the actor failed, and its supervisor has not decided what to do
 	ending        bool        // the actor is stopping: it may wait for its children, and handles no user message
@@ -106,7 +107,7 @@ type mailbox struct {
 
 	oldest   atomic.Int64 // clock() when the oldest waiting message was posted; 0: none waits
 	busy     atomic.Int64 // clock() when the handler began its message; 0: no message is being handled
-	reported int64        // start of the last stall that Stalls returned; used only by its caller
+	reported int64        // start of the last stall that Stalls returned; only Stalls uses this field
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
@@ -169,8 +170,8 @@ func (b *mailbox) schedule() {
 	}
 }
 
-// process handles queued messages until there are none. A writer that posts after its last check
-// schedules it again.
+// process handles queued messages until there are none. A writer that posts after the last check
+// schedules process again.
 func (b *mailbox) process() {
 	for {
 		some, over := b.run()
@@ -178,8 +179,8 @@ func (b *mailbox) process() {
 			b.dispatcher.Schedule(b.work)
 			return
 		}
-		// If run found nothing although a message was counted, a writer has not linked its item
-		// yet. It needs the processor to do so.
+		// If run found no message although one was counted, a writer has not linked its item yet.
+		// Yield, so that the writer can link it.
 		if !some {
 			runtime.Gosched()
 		}
@@ -194,8 +195,8 @@ func (b *mailbox) process() {
 // systemOnly returns whether only system messages are handled.
 func (b *mailbox) systemOnly() bool { return b.suspended || b.ending }
 
-// run handles messages until none is left or a handler panics, and returns whether there were
-// any. over means that the time slice on a bounded dispatcher is used up.
+// run handles messages until none is left or a handler panics. some says whether there were any.
+// over means that the time slice on a bounded dispatcher is used up.
 func (b *mailbox) run() (some, over bool) {
 	var m any
 	defer func() {
@@ -212,7 +213,7 @@ func (b *mailbox) run() (some, over bool) {
 			b.invoker.EscalateFailure(c, m)
 		}
 	}()
-	now, from := int64(0), clock() // 0: read the clock again
+	now, from := int64(0), clock() // 0: read the clock again before the next message
 	for i := 0; ; i++ {
 		if i > b.dispatcher.Throughput() {
 			if i = 0; clock()-from >= int64(timeSlice) {
@@ -292,7 +293,7 @@ func (s *meteredActor) Receive(c actor.Context) {
 	case *actor.Restarting:
 		s.box.count.restarts.Add(1)
 		defer s.recoverLifecycle(c, nil)
-	case *actor.Stopping: // a child spawned after this would not be stopped
+	case *actor.Stopping: // a child that is spawned later would not be stopped
 		s.box.ending = true
 		defer s.recoverLifecycle(c, nil)
 	case *actor.Stopped:
@@ -309,10 +310,10 @@ func (s *meteredActor) Receive(c actor.Context) {
 // deferredCrash is a message to self: the actor panicked while it handled a Terminated message.
 type deferredCrash struct{ crash *Crash }
 
-// recoverLifecycle recovers a panic in the handler of a lifecycle message. Without it protoactor
-// would skip the rest of its own handling, and an ending actor and its parent would never end. If
-// the actor is not ending and then is not nil, recoverLifecycle calls then with the crash;
-// otherwise it calls Meter.Crashed.
+// recoverLifecycle recovers a panic in the handler of a lifecycle message. Otherwise protoactor
+// would skip the rest of its own handling, and an ending actor and its parent would never end.
+// recoverLifecycle passes the crash to then, if then is not nil and the actor is not ending.
+// Otherwise it passes the crash to Meter.Crashed.
 func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	r := recover()
 	if r == nil {
@@ -331,7 +332,7 @@ func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 // retire removes an ended actor's mailbox from the meter and drops its messages.
 func (b *mailbox) retire() {
 	b.dead.Store(true)
-	b.suspended, b.ending = false, false // so that run drops later messages instead of keeping them
+	b.suspended, b.ending = false, false // run now drops later messages instead of keeping them
 	b.meter.unregister(b)
 	for x := b.users.take(); x != nil; x = b.users.take() {
 		b.waiting.Add(-1)

@@ -11,16 +11,16 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Meter measures all actors of a node. It groups them by kind and shard; actors of clients only by
-// kind. Safe for concurrent use, except where noted.
+// Meter measures all actors of a node, grouped by kind and shard. Actors that belong to clients are
+// grouped by kind only. Safe for concurrent use, except where noted.
 type Meter struct {
-	// Crashed is called with the panic of an actor that was ending. May be nil. Set it before the
-	// first actor is spawned.
+	// Crashed is called with the panic of an actor that was ending. It may be nil. Set it before
+	// the first actor is spawned.
 	Crashed func(id string, c *Crash)
 
 	mu        sync.Mutex
 	counters  map[name]*Counter
-	mailboxes map[*mailbox]struct{} // of live actors
+	mailboxes map[*mailbox]struct{} // mailboxes of live actors
 }
 
 type name struct{ kind, shard string }
@@ -30,7 +30,7 @@ func NewMeter() *Meter {
 	return &Meter{counters: map[name]*Counter{}, mailboxes: map[*mailbox]struct{}{}}
 }
 
-// Counter counts what the actors of one kind and shard do.
+// Counter counts messages and their times for the actors of one kind and shard.
 type Counter struct {
 	name            name
 	waited, handled histogram
@@ -44,15 +44,15 @@ type Sample struct {
 	Shard    string        // "": the actors belong to no shard
 	Alive    int64         // live actors
 	Mailbox  int64         // waiting messages
-	Messages int64         // handled since the process began
+	Messages int64         // messages handled since the process began
 	Busy     time.Duration // time spent in handlers, including those that are running
 	Oldest   time.Duration // age of the oldest waiting message
 	Since    time.Duration // longest time that a running handler has taken so far
 	Waited   Histogram     // time that messages waited in mailboxes
 	Handled  Histogram     // time that handlers took
 	Restarts int64
-	Dead     int64 // messages that no actor handled, because the receiver had ended
-	Stalls   int64 // actors that Stalls returned
+	Dead     int64 // messages that no actor handled because the receiver had ended
+	Stalls   int64 // number of stalls that Stalls returned
 }
 
 // Title returns the kind, followed by "/" and the shard if there is one.
@@ -148,7 +148,7 @@ type Stall struct {
 }
 
 // Stalls returns the actors whose handler has run for more than limit, or whose oldest message has
-// waited for longer. It returns each stall once. Only one goroutine may call it.
+// waited for more than limit. It returns each stall once. Only one goroutine may call it.
 func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
 	now := clock()
 	m.mu.Lock()
@@ -185,7 +185,7 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 			return
 		}
 		switch d.Message.(type) {
-		case actor.SystemMessage, actor.AutoReceiveMessage: // protoactor's own
+		case actor.SystemMessage, actor.AutoReceiveMessage: // messages of protoactor itself
 		default:
 			id := ""
 			if d.PID != nil {
@@ -202,7 +202,7 @@ type Instance struct {
 	Name     string // the kind
 	Shard    string // "": the actor belongs to no shard
 	Mailbox  int64
-	Messages int64         // handled since the actor started
+	Messages int64         // messages handled since the actor started
 	Since    time.Duration // time that the running handler has taken so far; 0: none runs
 	Oldest   time.Duration // age of the oldest waiting message; 0: none waits
 }
@@ -236,6 +236,6 @@ func (m *Meter) List(limit int) (out []Instance, all int) {
 	}
 	m.mu.Unlock()
 	slices.SortFunc(out, func(a, b Instance) int { return strings.Compare(a.ID, b.ID) })
-	// an actor that became idle between the two passes is listed twice
+	// An actor that became idle between the two passes is listed twice, so remove duplicates.
 	return slices.CompactFunc(out, func(a, b Instance) bool { return a.ID == b.ID }), all
 }

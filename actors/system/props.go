@@ -1,5 +1,5 @@
-// Package system wraps protoactor for this node: it defines how actors are spawned, asked, measured
-// and ended.
+// Package system wraps protoactor for this node. It defines how actors are spawned, asked, measured
+// and stopped.
 //
 //	in      PIDs and Props of protoactor
 //	out     messages.Sender and messages.Asker, which do not mention PIDs
@@ -41,7 +41,8 @@ type Dispatcher struct{ work chan func() }
 // NewDispatcher returns a dispatcher. The process uses one (shared); tests create their own.
 func NewDispatcher() *Dispatcher { return &Dispatcher{work: make(chan func())} }
 
-// idle is how long a goroutine without work is kept at least. It is kept at most twice as long.
+// idle is the minimum time for which a goroutine without work is kept. The maximum is twice as
+// long.
 const idle = time.Minute
 
 // Schedule runs fn on an idle goroutine, or on a new one. It does not block.
@@ -53,8 +54,8 @@ func (d *Dispatcher) Schedule(fn func()) {
 	}
 }
 
-// run runs functions until it has had no work for a period of idle. It does not reset its timer for
-// each function, since that costs as much as a small message.
+// run runs functions until it has had no work for one period of idle. It does not reset its timer
+// for each function, because a reset costs as much as a small message.
 func (d *Dispatcher) run(fn func()) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -80,9 +81,9 @@ func (d *Dispatcher) Throughput() int { return 300 }
 
 var shared = NewDispatcher()
 
-// Props returns the protoactor properties of one actor: a mailbox that reports to meter under kind,
-// and the process-wide dispatcher, unless more overrides it. Use the result for one actor only,
-// because it contains that actor's mailbox.
+// Props returns the protoactor properties of one actor. The actor gets a mailbox that reports to
+// meter under kind, and the process-wide dispatcher unless more overrides it. The result contains
+// the mailbox, so it must be used for one actor only.
 func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor.PropsOption) *actor.Props {
 	b := newBox(kind, meter)
 	opts := append([]actor.PropsOption{
@@ -91,8 +92,8 @@ func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor
 	return actor.PropsFromProducer(func() actor.Actor { return &meteredActor{producer(), b} }, opts...)
 }
 
-// Request is a question to an actor that carries the channel of its reply. Reply may be called from
-// any goroutine; only the first call has an effect.
+// Request is a question to an actor with a channel for the reply. Reply may be called from any
+// goroutine. Only the first call has an effect.
 type Request[Q, R any] struct {
 	Question Q
 	answer   chan Answer[R]

@@ -11,13 +11,12 @@ import (
 
 var registryOnce sync.Once
 
-// NewSystem returns an actor system that logs nothing. Failures of actors are logged by their
-// supervisor.
+// NewSystem returns an actor system that logs nothing. Supervisors log failures of actors.
 //
-// The first call also shrinks protoactor's process registry for the whole process. The registry has
-// 1024 maps, and each map has SHARD_COUNT parts with a lock of their own. The default of 32 parts
-// has no benefit with few actors; it costs 14 MB and several ms at every start. SHARD_COUNT is a
-// global variable that each map reads once, so create no other actor system before this call.
+// The first call also shrinks protoactor's process registries for the whole process. A registry has
+// 1024 maps, and each map has SHARD_COUNT parts, each with a lock. With few actors the default of
+// 32 parts has no benefit. It costs 14 MB and several ms at every start. SHARD_COUNT is a global
+// variable that each map reads once. So create no other actor system before this call.
 func NewSystem() *actor.ActorSystem {
 	registryOnce.Do(func() { cmap.SHARD_COUNT = 1 })
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
@@ -30,8 +29,8 @@ var template = sync.OnceValue(NewSystem)
 
 // NewSmallSystem returns a system for few actors. A process may have thousands of them, one for
 // each sandbox world. Its registry has 16 maps instead of 1024, which saves 150 kB and 0.2 ms of
-// CPU time. It shares stateless parts with a template system: the logger and disabled extensions.
-// Do not call Shutdown on it.
+// CPU time. It shares the logger and disabled extensions of a template system. Do not call Shutdown
+// on it.
 func NewSmallSystem() *actor.ActorSystem {
 	s := *template()
 	maps := make([]cmap.ConcurrentMap, smallRegistryMaps)

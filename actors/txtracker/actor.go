@@ -1,5 +1,5 @@
-// Package txtracker is the actor that informs waiters about their transactions. Each waiter gets
-// only the news that concerns it.
+// Package txtracker is the actor that informs waiters about their transactions. Each waiter is
+// informed only about its own transaction.
 //
 //	in      Watch, Unwatch from waiters; BlockAccepted, RolledBack from the chain;
 //	        TransactionsDropped from the mempools
@@ -15,8 +15,8 @@
 //	errors  none
 //	source  our own; nearcore polls instead (chain/jsonrpc/src/lib.rs tx_status_fetch)
 //
-// The state can be rebuilt. After a failure the actor starts at the head and sends WatchAgain; the
-// waiters repeat their watches and read from the store what they missed.
+// The state can be rebuilt. After a failure the actor starts at the head and sends WatchAgain. The
+// waiters then repeat their watches, and read missed outcomes from the store.
 package txtracker
 
 import (
@@ -50,23 +50,24 @@ type Actor struct {
 	branch  messages.Branch
 	waiters map[messages.Address]*waiter
 	groups  map[primitives.Hash]*group
-	// An id has mostly one group. It has several if a client waits for a receipt id as if it were a
-	// transaction.
-	byID    map[primitives.Hash][]*group
-	byFinal map[primitives.Height]map[*group]struct{} // groups with outcomes in the block of a height that is not final
-	byKey   map[string]*useHeap                       // waiters by access key, lowest nonce first
-	expires useHeap                                   // waiters with the lowest expiry height first
-	touched []*group                                  // groups to inform about the current block
-	doubts  []*waiter                                 // waiters whose Use the current block changed
-	dropped []messages.TransactionsDropped            // reported once the head has reached their Tip
+	// byID contains the groups by watched id. Most ids have one group. An id has several if a
+	// client waits for a receipt id as if it were a transaction.
+	byID map[primitives.Hash][]*group
+	// groups with outcomes in a block that is not final, by the block's height
+	byFinal map[primitives.Height]map[*group]struct{}
+	byKey   map[string]*useHeap            // waiters by access key, lowest nonce first
+	expires useHeap                        // all waiters with a Use, lowest expiry height first
+	touched []*group                       // groups to inform about the current block
+	doubts  []*waiter                      // waiters whose Use the current block changed (see markDoubt)
+	dropped []messages.TransactionsDropped // drops to report once the head has reached their Tip
 }
 
-// group holds the waiters of one transaction. They share the ids of its receipts.
+// group contains the waiters of one transaction. They share the ids of the transaction's receipts.
 type group struct {
 	hash    primitives.Hash
 	waiters []*waiter
 	ids     []primitives.Hash
-	finals  []primitives.Height // its keys in byFinal
+	finals  []primitives.Height // keys in byFinal under which the group is stored
 	news    []messages.Executed // outcomes in the current block
 	touched bool                // it is in Actor.touched
 }
@@ -82,7 +83,7 @@ type waiter struct {
 
 // New returns an actor that knows the chain up to at. Later blocks must be sent to it.
 func New(at messages.Position, out Out) *Actor {
-	// Outcomes of earlier blocks are not needed: waiters read them from the store.
+	// Outcomes of earlier blocks are not needed, because waiters read them from the store.
 	return &Actor{
 		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{}, byID: map[primitives.Hash][]*group{},
 		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*useHeap{}, expires: useHeap{which: byExpiry},
@@ -182,7 +183,7 @@ func (a *Actor) watch(m *messages.Watch) {
 		a.removeUse(w)
 		a.addUse(w, m.Use)
 	}
-	if fresh { // other waiters of the group must also read outcomes of the new ids from the store
+	if fresh { // other waiters of the group must read outcomes of the new ids from the store too
 		a.sendAll(g, messages.Progress{Watched: true})
 	} else {
 		a.send(w, messages.Progress{Watched: true})
@@ -280,13 +281,13 @@ var ErrRolledBack = errors.New("the chain was rolled back to a snapshot before t
 // rolledBack moves the actor to an earlier position of the chain and ends all waits.
 func (a *Actor) rolledBack(at messages.Position) {
 	a.at, a.branch, a.dropped = at, nextBranch(), nil
-	for address, w := range a.waiters { // independent of each other, so the order does not matter
+	for address, w := range a.waiters { // any order will do: the waiters are independent
 		a.send(w, messages.Progress{Lost: ErrRolledBack})
 		a.unwatch(address)
 	}
 }
 
-// touch adds a group to those that the current block concerns.
+// touch marks a group as concerned by the current block.
 func (a *Actor) touch(g *group) {
 	if !g.touched {
 		g.touched = true
@@ -294,8 +295,8 @@ func (a *Actor) touch(g *group) {
 	}
 }
 
-// markDoubt records that the current block changed what a waiter's transaction depends on. The
-// waiter leaves both heaps, so it is informed once.
+// markDoubt records that the current block changed the key or expiry on which a waiter's
+// transaction depends. The waiter leaves both heaps, so it is informed once.
 func (a *Actor) markDoubt(w *waiter) {
 	a.removeUse(w)
 	if !w.doubt {
@@ -306,8 +307,8 @@ func (a *Actor) markDoubt(w *waiter) {
 
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	if !m.IsHead || m.Height() <= a.at.Head {
-		// A block of a side branch: if the branch becomes canonical, waiters read its outcomes
-		// again. Or a block that was in the mailbox when the actor started at a later head.
+		// Either the block is of a side branch: if that branch becomes canonical, waiters read its
+		// outcomes again. Or the block was in the mailbox when the actor started at a later head.
 		return
 	}
 	before := a.at.Final
@@ -326,7 +327,7 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 		a.markDoubt(a.expires.list[0])
 	}
 	if m.Reorganised {
-		for _, g := range a.groups { // independent of each other, so the order does not matter
+		for _, g := range a.groups { // any order will do: the groups are independent
 			a.touch(g)
 		}
 	}
@@ -349,7 +350,7 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	a.touched, a.doubts = a.touched[:0], a.doubts[:0]
 }
 
-// noteOutcomes collects the outcomes of a block whose ids are watched.
+// noteOutcomes collects the block's outcomes whose ids are watched.
 func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	var refunds map[primitives.Hash]bool
 	for s := range m.Shards {
@@ -384,8 +385,8 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	}
 }
 
-// noteKeyChanges marks the waiters whose transaction's nonce is used up by the block. It also marks
-// those whose Use.Key has no nonce any more (see storedNonce).
+// noteKeyChanges marks the waiters whose transaction's nonce the block has used up. It also marks
+// waiters whose Use.Key no longer has a nonce (see storedNonce).
 func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	for s := range m.Shards {
 		changes := m.Shards[s].Changes
@@ -413,8 +414,8 @@ func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	}
 }
 
-// storedNonce returns the nonce in the value of a Use.Key. It returns false if the value has none:
-// the access key was deleted, or the account of a Use without an access key was deleted or
+// storedNonce returns the nonce in the value of a Use.Key. It returns false if there is no nonce:
+// the access key was deleted or, for a Use without an access key, the account was deleted or
 // initialized.
 func storedNonce(key, value []byte) (primitives.Nonce, bool) {
 	if primitives.TrieColumn(key[0]) != primitives.ColAccount {
@@ -433,13 +434,14 @@ func storedNonce(key, value []byte) (primitives.Nonce, bool) {
 // noteFinal marks the groups with outcomes in blocks that have become final since height before.
 func (a *Actor) noteFinal(before primitives.Height) {
 	each := func(h primitives.Height) {
-		for g := range a.byFinal[h] { // independent of each other, so the order does not matter
+		for g := range a.byFinal[h] { // any order will do: the groups are independent
 			g.finals = slices.DeleteFunc(g.finals, func(x primitives.Height) bool { return x == h })
 			a.touch(g)
 		}
 		delete(a.byFinal, h)
 	}
-	if a.at.Final-before > primitives.Height(len(a.byFinal)) { // many heights at once: iterate over the map instead
+	// many new final heights: iterate over the map instead
+	if a.at.Final-before > primitives.Height(len(a.byFinal)) {
 		for h := range a.byFinal {
 			if h <= a.at.Final {
 				each(h)

@@ -1,13 +1,13 @@
 package txtracker
 
-// Indices into waiter.place: a waiter whose Use is watched is in two heaps.
+// Indices into waiter.place. A waiter whose Use is watched is in both heaps.
 const (
 	byNonce  = iota // the heap of its access key
 	byExpiry        // the heap of all waiters
 )
 
-// useHeap is a min-heap of waiters by nonce or by expiry. Each waiter stores its position, so that
-// it can be removed.
+// useHeap is a min-heap of waiters by nonce or by expiry. Each waiter stores its position in the
+// heap, for removal.
 type useHeap struct {
 	which int
 	list  []*waiter

@@ -1,6 +1,5 @@
-// Package validator is the actor of a validator that shares the chain with other validators. Its
-// goroutine is the only one that steps consensus, and thereby the only one that changes the
-// engine.
+// Package validator is the actor of a validator that shares the chain with other validators. Only
+// its goroutine steps engine/consensus, so only its goroutine changes the engine.
 //
 //	in      Heard: messages of peers; BlockReceived from the network; ChainHalted,
 //	        StopProducing, DrainChain from the node; messages to self: timer, finished jobs,
@@ -50,8 +49,8 @@ type Out struct {
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
-	Again    func()                 // asks the mempools to send their transactions again
-	Send     func([]consensus.Send) // sends to peers; called on the outbox's goroutine, after the journal is on disk
+	Again    func()                 // makes the mempools send their transactions again
+	Send     func([]consensus.Send) // sends to peers; called on the outbox's goroutine once the journal is on disk
 }
 
 // Options configure the actor.
@@ -68,7 +67,7 @@ type Options struct {
 	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
 	// Known returns whether the transaction's signature was already verified. nil: never.
 	Known func(*primitives.SignedTransaction) bool
-	// Holds returns whether an account is known to have a shard's state, so that it needs no
+	// Holds returns whether an account is known to have a shard's state, and therefore needs no
 	// witness. nil: never.
 	Holds   func(primitives.AccountID, primitives.ShardID) bool
 	Seed    primitives.Hash      // seed of the order of transaction groups in the pools
@@ -76,16 +75,16 @@ type Options struct {
 	Elapsed func() time.Duration // monotonic time for timers; nil: time since the actor started
 	Workers int                  // number of concurrent jobs
 	Life    *Life
-	// Source supplies the state of shards that this node must catch up, if the engine is scheduled
-	// (engine.Schedule). nil: the tracked shards do not change.
+	// Source supplies the state of shards that this node must catch up, if the tracked shards
+	// follow an engine.Schedule. nil: the tracked shards do not change.
 	Source engine.PartSource
 	Moves  *Moves // where changes of the tracked shards are published; may be nil
 	Log    *logrus.Logger
 	Out    Out
 }
 
-// Life is what survives a failure of the actor. The next actor gets the same Life. The zero value
-// is for the first actor.
+// Life is the state that survives a failure of the actor. The next actor gets the same Life. The
+// first actor gets the zero value.
 type Life struct {
 	begun        bool
 	key          *primitives.SecretKey // set by Rekeyed; nil: the key in Options
@@ -97,12 +96,12 @@ type Life struct {
 	Counters consensus.Counters
 }
 
-// Rekeyed changes the key with which the account signs. With a zero Key it signs nothing. The
-// journal is kept.
+// Rekeyed changes the account's signing key. With a zero Key the account signs nothing. The journal
+// is kept.
 type Rekeyed struct{ Key primitives.SecretKey }
 
-// Heard is a message of a peer. Done is called when the actor has read it, so that the peer may
-// send another.
+// Heard is a message of a peer. The actor calls Done when it has read the message, so that the peer
+// may send another.
 type Heard struct {
 	consensus.Received
 	Done func()
@@ -123,7 +122,7 @@ type (
 	}
 )
 
-// importAbandoner is the part of the core that releases a block whose import has begun.
+// importAbandoner is the part of the core that releases a block whose import is unfinished.
 type importAbandoner interface{ Abandon() }
 
 type jobPanic struct {
@@ -134,8 +133,8 @@ type jobPanic struct {
 // Actor steps the consensus core and carries out its effects. Only its own goroutine may use it.
 type Actor struct {
 	o       Options
-	core    *consensus.Node // nil: it has stopped or is not started
-	retired importAbandoner // the core after it was stopped; its unfinished import is released by end
+	core    *consensus.Node // nil: not started, or stopped
+	retired importAbandoner // the stopped core; end releases its unfinished import
 	journal *Journal
 	outbox  *outbox
 	base    int64 // value of now when Elapsed() is 0
@@ -145,13 +144,13 @@ type Actor struct {
 
 	jobs     []consensus.Job // jobs that wait for a worker
 	running  int
-	ended    chan struct{} // gets an element for each finished job
+	ended    chan struct{} // receives an element for each finished job
 	inFlight []*messages.BlockAccepted
 	drains   []func(messages.Drained, error)
 
 	schedule *engine.Schedule     // nil: the tracked shards do not change
 	movesDue bool                 // schedule.Step may have work
-	held     []primitives.ShardID // shards that the core knows to be tracked
+	held     []primitives.ShardID // tracked shards as reported to the core
 }
 
 // New returns the actor.
@@ -173,8 +172,8 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start makes the core at the engine's head. If this actor replaces one that may have left the
-// engine half changed, the node is halted instead.
+// start creates the core at the engine's head. If the previous actor may have left the engine half
+// changed, start halts the node instead.
 func (a *Actor) start() {
 	l, e := a.o.Life, a.o.Engine
 	again := l.begun
@@ -190,7 +189,7 @@ func (a *Actor) start() {
 		a.halt(err)
 		return
 	}
-	if again { // messages to the failed actor are lost, so its effects are caught up
+	if again { // messages to the failed actor are lost, so repeat their effects
 		a.stored()
 		a.o.Out.Again()
 	}
@@ -298,7 +297,7 @@ func (a *Actor) Handle(msg any) {
 		a.stopCore()
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
-	case system.Answerable: // requests that only a sole validator can serve
+	case system.Answerable: // requests that only a sole validator serves
 		m.Failed(producer.ErrShared)
 	default: // lifecycle; messages for a sole validator's actors
 	}
@@ -390,7 +389,7 @@ func (a *Actor) jobDone(m *jobDone) {
 	a.drained()
 }
 
-// stored handles the engine's callback: blocks have reached the disk, or writing them failed.
+// stored handles the engine's callback: blocks are on disk, or writing them failed.
 func (a *Actor) stored() {
 	if a.core != nil {
 		a.step(consensus.Persisted{})
@@ -402,7 +401,7 @@ func (a *Actor) stored() {
 	}
 	if err != nil {
 		a.halt(err)
-		if errors.Is(err, storage.ErrFull) { // the node is stopping, and writers no longer wait for disk space
+		if errors.Is(err, storage.ErrFull) { // the node is stopping, so writers no longer wait for disk space
 			a.o.Engine.Abandon()
 			a.inFlight = nil
 		}
@@ -413,7 +412,7 @@ func (a *Actor) stored() {
 // blockAccepted sends BlockAccepted for a block that is on disk.
 func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	i := slices.IndexFunc(a.inFlight, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
-	if i < 0 { // imported by an actor that failed
+	if i < 0 { // an actor that has failed imported this block
 		a.o.Out.Accepted(chain.Accepted(acc))
 		return
 	}
@@ -422,8 +421,8 @@ func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	a.o.Out.Accepted(*m)
 }
 
-// stopCore stops the core and drops waiting jobs. Running jobs are awaited by end; blocks on their
-// way to disk are still reported.
+// stopCore stops the core and drops waiting jobs. end waits for running jobs. Blocks that are being
+// written to disk are still reported.
 func (a *Actor) stopCore() {
 	if a.core == nil {
 		return

@@ -34,7 +34,7 @@ func (l *Life) Metrics(b []byte) []byte {
 	}
 	b = fmt.Appendf(b, "# HELP %s Lookups of a chunk's producer by the anchor in a message\n# TYPE %s counter\n", lookups, lookups)
 	all := map[anchor.Lookup]uint64{}
-	for _, k := range kinds { // each kind of message is in one of them
+	for _, k := range kinds { // each kind of message is in one of these counters
 		maps.Copy(all, k.c.Lookups())
 	}
 	for _, of := range anchor.SortLookups(all) {

@@ -11,8 +11,8 @@ import (
 // outbox sends the core's messages once the signatures in them are recorded in the journal on disk.
 //
 // Problem: if a validator sends a signature and crashes before the signature is recorded, it may
-// sign a contradictory message after the restart. That can be slashed and can break safety. An
-// fsync for each message would delay every approval.
+// sign a contradictory message after the restart. It can be slashed for that, and safety can break.
+// But an fsync for each message would delay every approval.
 //
 // Invariants:
 //   - Messages are sent in the order of the core's steps.
@@ -26,24 +26,25 @@ import (
 //	run (goroutine): take row and messages at once; write the row with one fsync; send the messages
 //
 // A row contains everything that was signed so far. So the newest row suffices, and one write
-// serves all steps since the last one.
+// covers all steps since the last write.
 //
-// While the disk is full nothing is sent: a validator that cannot store blocks must not sign
-// messages about them. Its messages are dropped, as if the network had lost them. The row is kept
-// and written once there is room. Any other write error ends the outbox and halts the node.
+// While the disk is full, nothing is sent: a validator that cannot store blocks must not sign
+// messages about them. Its messages are dropped, as if the network had lost them. The row is kept,
+// and is written once there is disk space. Any other write error ends the outbox and halts the
+// node.
 //
-// Rejected: one journal write for each signature; storing the messages too, since peers request
-// lost ones again.
+// Rejected: one journal write for each signature. Rejected: storing the messages too. Peers request
+// lost messages again.
 type outbox struct {
 	disk diskStatus
 	save func([]byte) error
 	send func([]consensus.Send)
-	fail func(error) // called if the journal cannot be written; nothing is sent afterwards
+	fail func(error) // called if the journal cannot be written; after that nothing is sent
 
 	mu     sync.Mutex
 	wake   *sync.Cond
 	queue  []consensus.Send
-	row    []byte // newer than the row on disk; nil: none
+	row    []byte // a row that is not on disk yet; nil: none
 	closed bool
 	over   chan struct{}
 }
@@ -99,7 +100,7 @@ func (w *outbox) run() {
 		}
 		if row != nil {
 			err := w.save(row)
-			if storage.IsFull(err) { // the row is written again, or a newer one
+			if storage.IsFull(err) { // the row, or a newer one, is written again later
 				w.postpone(row)
 				continue
 			}
@@ -117,8 +118,8 @@ func (w *outbox) run() {
 // fullPause is the time between two writes of a row while the disk is full.
 const fullPause = 100 * time.Millisecond
 
-// postpone keeps the row unless put has brought a newer one. It returns after fullPause, or at
-// close.
+// postpone keeps the row for the next write, unless put has brought a newer row. It returns after
+// fullPause or when the outbox is closed.
 func (w *outbox) postpone(row []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 )
 
 // guardedEngine is the engine that the core uses. It sets Life.mutating during calls that change
-// the engine. After a panic in such a call the chain may be half changed, and Actor.start halts the
-// node; otherwise the actor restarts.
+// the engine. A panic in such a call may leave the chain half changed, so Actor.start halts the
+// node. After any other panic, the actor restarts.
 type guardedEngine struct {
 	*engine.Engine
 	life *Life

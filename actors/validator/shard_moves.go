@@ -9,25 +9,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of one step of catchup: concurrent requests for state parts and blocks, and blocks applied
-// before the actor handles other messages.
+// Limits of catchup: concurrent requests for state parts and blocks, and blocks applied in one
+// step. Between steps the actor handles other messages.
 const (
 	parallelRequests = 4
 	blocksPerStep    = 1
 )
 
-// continueMoves is a message to self: a request was answered, or the schedule has more to do.
+// continueMoves is a message to self: a request was answered, or the schedule has more work.
 type continueMoves struct{ of *Actor }
 
 // Moves publishes the newest Moved. Safe for concurrent use. A nil *Moves means that the tracked
 // shards do not change.
 type Moves struct{ now atomic.Pointer[Moved] }
 
-// Moved is which shards are tracked and which are being caught up.
+// Moved lists the tracked shards and the shards that are being caught up.
 type Moved struct {
 	Held     []primitives.ShardID
 	Incoming []engine.CatchupProgress
-	In, Out  uint64 // since the start: how often a shard was added, and removed
+	In, Out  uint64 // since the start: number of added and of removed shards
 }
 
 // Now returns the newest state. nil: the tracked shards do not change, or Begin was not called.
@@ -38,7 +38,7 @@ func (m *Moves) Now() *Moved {
 	return m.now.Load()
 }
 
-// Begin publishes the shards tracked at a block, before any change.
+// Begin publishes the tracked shards at a block, before any change.
 func (m *Moves) Begin(at *engine.BlockNode) { m.now.CompareAndSwap(nil, &Moved{Held: held(at)}) }
 
 // startSchedule starts the schedule that changes the tracked shards, if there is a Source.
@@ -68,8 +68,8 @@ func held(at *engine.BlockNode) (out []primitives.ShardID) {
 	return out
 }
 
-// moveShards lets the schedule catch up and remove shards. It does nothing unless the schedule may
-// have work, no block is being imported or written, and the flat head is not advancing.
+// moveShards lets the schedule catch up and remove shards. It does so only if the schedule may have
+// work, no block is being imported or written, and the flat head is not advancing.
 func (a *Actor) moveShards() {
 	if a.core == nil || a.schedule == nil || !a.movesDue || !a.core.Idle() || len(a.inFlight) > 0 {
 		return
@@ -91,7 +91,7 @@ func (a *Actor) moveShards() {
 	}
 	now := held(a.o.Engine.Tip())
 	a.publishMoves(now)
-	if a.schedule.More() { // other messages in the mailbox go first
+	if a.schedule.More() { // other messages in the mailbox are handled first
 		a.self(continueMoves{a})
 	}
 	if !slices.Equal(now, a.held) {

@@ -12,31 +12,30 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Journal stores what a validator has signed, so that it signs nothing contradictory after a
-// restart (double signing).
+// Journal stores what a validator has signed, so that the validator signs nothing contradictory
+// after a restart (double signing).
 //
-// Problem: the record must survive a crash in the middle of a write, and the time of each write
-// delays approvals.
+// Problem: the record must survive a crash in the middle of a write. Each write delays approvals.
 //
 // Invariants:
 //   - At any time at least one of the two slots holds a whole row.
 //   - When Write returns, the row is on disk.
 //   - A journal that has data but no readable row is an error. It is never treated as empty.
 //
-// Outline: there are two files, the slots, which are written alternately. A slot is a sequence
-// number, the length of the row, a SHA-256 of these and the row, the row, and zeros up to a
-// multiple of slotGrain. The slot with the highest sequence number and a matching hash is valid.
-// Because the file's length rarely changes, a write syncs only data. The first write goes to slot
-// 1. So an empty slot 0 means that at most the first write was begun: nothing was sent before it
-// was on disk.
+// Outline: two files, the slots, are written alternately. A slot contains a sequence number, the
+// length of the row, a SHA-256 of these two and the row, the row, and zeros up to a multiple of
+// slotGrain. The valid slot with the highest sequence number counts; a slot is valid if its hash
+// matches. The file's length rarely changes, so a write syncs only data. The first write goes to
+// slot 1. So an empty slot 0 means that at most the first write was begun. In that case nothing
+// unrecorded was sent, because messages are sent after the write.
 //
-// Rejected: appending to one file, which grows and must be truncated; renaming a new file over the
-// old one, which needs a sync of the folder for each write.
+// Rejected: appending to one file. It grows and must be truncated. Rejected: renaming a new file
+// over the old one. Each write would need a sync of the folder.
 //
 // Not safe for concurrent use.
 type Journal struct {
 	slots [2]*os.File
-	seq   uint64 // of the newest row
+	seq   uint64 // sequence number of the newest row
 	row   []byte
 }
 
@@ -44,11 +43,11 @@ type Journal struct {
 const (
 	slotHead = 8 + 8 + 32
 	maxRow   = 1 << 24
-	// slotGrain: the length of a slot file is a multiple of it, in bytes.
+	// slotGrain is a size in bytes. The length of a slot file is a multiple of it.
 	slotGrain = 4096
 )
 
-// OpenJournal opens or creates the files path.0 and path.1. It fails if they hold data but no
+// OpenJournal opens or creates the files path.0 and path.1. It fails if they contain data but no
 // readable row.
 func OpenJournal(path string) (_ *Journal, err error) {
 	f := new(Journal)
@@ -62,7 +61,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 		name := fmt.Sprintf("%s.%d", path, i)
 		if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			made = true
-			// An empty slot 0 is valid: only the second write goes there.
+			// An empty slot 0 is valid, because only the second write goes to it.
 		} else if err == nil && i == 0 {
 			first = info.Size() == 0
 		}
@@ -81,7 +80,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 	if held && f.seq == 0 && !first {
 		return nil, errUnreadable(path)
 	}
-	if made { // the names of new files must be on disk before their content matters
+	if made { // the names of new files must be on disk before their contents
 		dir, err := os.Open(filepath.Dir(path))
 		if err != nil {
 			return nil, err
@@ -99,8 +98,8 @@ func errUnreadable(path string) error {
 		"remove them when the chain is some epochs on", path, path)
 }
 
-// readSlot reads a slot. A seq of 0 means that it holds no whole row. size is the file's size in
-// bytes.
+// readSlot reads a slot. A seq of 0 means that the slot contains no complete row. size is the
+// file's size in bytes.
 func readSlot(f *os.File) (seq uint64, row []byte, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -169,8 +168,9 @@ func Signed(path string) (seq uint64, err error) {
 	return seq, err
 }
 
-// ReadRow returns the newest row in the journal files at path, or nil if nothing was signed. Files
-// that hold data but no readable row are an error. It opens the files for reading only.
+// ReadRow returns the newest row in the journal files at path, or nil if nothing was signed. It
+// returns an error if the files contain data but no readable row. It opens the files for reading
+// only.
 func ReadRow(path string) ([]byte, error) {
 	seq, row, lost, err := newest(path)
 	if err == nil && seq == 0 && lost {
@@ -179,8 +179,8 @@ func ReadRow(path string) ([]byte, error) {
 	return row, err
 }
 
-// newest returns the newest row. lost is true if the files hold data of rows. If then seq is 0,
-// these rows are unreadable.
+// newest returns the newest row. lost means that the files contain data of rows. If lost is true
+// and seq is 0, these rows are unreadable.
 func newest(path string) (seq uint64, row []byte, lost bool, err error) {
 	first := false
 	for i := range 2 {
@@ -196,7 +196,7 @@ func newest(path string) (seq uint64, row []byte, lost bool, err error) {
 			return 0, nil, false, err
 		}
 		lost = lost || size > 0
-		first = first || i == 0 && size == 0 // only the first write can have begun, as in OpenJournal
+		first = first || i == 0 && size == 0 // only the first write can have begun (see OpenJournal)
 		if n > seq {
 			seq, row = n, r
 		}

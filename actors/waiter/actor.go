@@ -19,31 +19,31 @@ type Options struct {
 	Ledger  Ledger
 	// Records are shared by all waiters. nil: this waiter has its own.
 	Records *Records
-	// Check returns why the transaction can no longer be included in the state of the head, nil if
-	// it can. The error is a failure of this node.
+	// Check returns why no block on the head can include the transaction, or nil if one can. The
+	// error means a failure of this node.
 	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
 	// Unused returns whether the transaction's nonce is above its key's nonce in the state of the
-	// in-memory head. Then no block that txtracker may have seen includes the transaction. nil or
+	// in-memory head. If it returns true, no block up to this head includes the transaction. nil or
 	// false: unknown.
 	Unused func(*primitives.SignedTransaction) bool
-	// UnusedAtHead is Unused for the state of the persisted head, which readers see. If Unused is
-	// false and UnusedAtHead is true, a block that is not on disk yet has used the nonce, for this
-	// transaction or another one. nil or false: unknown.
+	// UnusedAtHead does the same as Unused for the state of the persisted head, which readers see.
+	// If Unused returns false and UnusedAtHead returns true, a block that is not on disk yet has
+	// used the nonce, for this or another transaction. nil or false: unknown.
 	UnusedAtHead func(*primitives.SignedTransaction) bool
-	// Use returns what the validity of the transaction depends on, for Watch.Use.
+	// Use returns the data on which the transaction's validity depends, for Watch.Use.
 	Use func(*primitives.SignedTransaction) messages.Use
 	// Dropped returns whether the node has dropped the transaction and no copy was submitted since.
-	// May be nil.
+	// It may be nil.
 	Dropped func(primitives.Hash) bool
 	// Known returns whether the persisted chain includes the transaction. txtracker may not have
-	// processed that block yet.
+	// processed the including block yet.
 	Known   func(primitives.Hash) (bool, error)
 	Watch   messages.Sender[messages.Watch]
 	Unwatch messages.Sender[messages.Unwatch]
 	Submit  messages.Sender[messages.SubmitTransactions]
 	Reply   messages.Sender[messages.Awaited]
-	// Begun is called when txtracker has confirmed the first watch, Reached with the level and the
-	// height of the head after each Progress. Both may be nil.
+	// Begun is called when txtracker has confirmed the first watch. Reached is called after each
+	// Progress with the level and the height of the head. Both may be nil.
 	Begun   func()
 	Reached func(level view.ExecutionLevel, head primitives.Height)
 }
@@ -88,12 +88,12 @@ type Options struct {
 //	WatchAgain, SubmitAgain: repeat the watch or the submission after a restart
 //	timeout: the reason if the transaction has become invalid, else ErrTimeout with the level reached
 //
-// The reply of a waiter that submits also waits for the mempool's answer: neard checks a
-// transaction before it looks for it, so a transaction that was executed long ago is rejected as
-// expired.
+// The reply of a waiter that submits also waits for the mempool's answer. neard checks a
+// transaction before it looks for its outcome. So a transaction that was executed long ago is
+// rejected as expired.
 //
-// Rejected: polling the store, as nearcore does, which costs a read for each waiter and block and
-// may skip levels; letting the chain wait until all waiters have replied.
+// Rejected: polling the store, as nearcore does. It costs a read for each waiter and block, and may
+// skip levels. Rejected: letting the chain wait until all waiters have replied.
 type Actor struct {
 	o               Options
 	core            *Machine
@@ -102,11 +102,11 @@ type Actor struct {
 	mempoolAnswered bool                // the mempool has answered, or nothing was submitted
 	done            bool                // the level is reached, but the mempool has not answered
 	finalWatched    []primitives.Height // heights of blocks whose finality txtracker reports
-	branch          messages.Branch     // for which finalWatched holds
+	branch          messages.Branch     // the branch for which finalWatched is valid
 	asked           int                 // submissions that the mempool has not answered
-	drops           uint64              // number of the node's last drop before a pool took the transaction
-	dropped         error               // why a pool dropped it last; nil: it did not, or it was submitted again
-	maybeIncluded   bool                // it was in a block before txtracker restarted
+	drops           uint64              // number of the node's last drop before a pool accepted the transaction
+	dropped         error               // reason of the pool's last drop; nil: not dropped, or submitted again since
+	maybeIncluded   bool                // a block included the transaction before txtracker restarted
 	answered        bool
 	stop            func()
 }
@@ -152,8 +152,8 @@ func (a *Actor) submit() {
 		Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
-// resubmit submits the transaction again after a restart of the mempool, unless a block includes or
-// may include it. If a pool holds it already, the mempool answers that it is pooled.
+// resubmit submits the transaction again after a restart of the mempool, unless a block may include
+// it. If a pool already has it, the mempool answers that it is pooled.
 func (a *Actor) resubmit() {
 	if a.pooled && a.o.Wait.Submit && !a.core.Included() && !a.maybeIncluded {
 		a.submit()
@@ -168,20 +168,20 @@ func (a *Actor) watch(ids []primitives.Hash) {
 	a.o.Watch(w)
 }
 
-// end stops the timer and the watch. If the wait is not answered, its client has disconnected and
-// gets no answer.
+// end stops the timer and the watch. If the wait has no answer yet, the client has disconnected and
+// gets none.
 func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	a.core.Leave() // first: ids in the record are watched only while this waiter watches
+	a.core.Leave() // first: txtracker watches the record's ids only while this waiter watches
 	a.o.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
 }
 
 // Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	if a.answered {
-		return // the wait is over; the remaining messages do not matter
+		return // the wait is over
 	}
 	switch m := msg.(type) {
 	case messages.Progress:
@@ -201,10 +201,10 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// rewatch watches again after a restart of txtracker. A reorganisation may have gone unreported, so
-// all outcomes are read again.
+// rewatch watches again after a restart of txtracker. A reorganisation may have been missed, so all
+// outcomes are read again.
 func (a *Actor) rewatch() {
-	a.resubmit() // the drop may have been reported while txtracker did not know the waiter
+	a.resubmit() // a drop may have been reported while txtracker did not know this waiter
 	a.maybeIncluded = a.maybeIncluded || a.core.Included()
 	a.done = false
 	a.core.Forget()
@@ -218,7 +218,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		return
 	}
 	if a.done && !m.Reorganised {
-		return // the reply must be that of the first block that satisfies the wait
+		return // the reply must be for the first block that satisfies the wait
 	}
 	a.done = false
 	if m.Dropped != nil && !a.dropApplies(m) {
@@ -233,7 +233,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		m.Dropped, a.o.Wait.Dropped = a.o.Wait.Dropped, nil
 	}
 	if m.Dropped != nil {
-		a.pooled, a.dropped = false, m.Dropped // no pool has it, so no further drop will be reported
+		a.pooled, a.dropped = false, m.Dropped // no pool has the transaction, so no further drop will be reported
 		if !a.o.Wait.Submit {
 			a.dropped = view.UnknownTx(a.o.Wait.Hash, m.Dropped)
 		}
@@ -258,12 +258,12 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 	if read {
 		more := a.noteUnwatched()
-		// Other waiters of the transaction rely on this watch, even if this one is done.
+		// Other waiters of the transaction rely on this watch, even if this wait is done.
 		if len(ids) > 0 || more && !d.Done {
 			a.watch(ids)
 		}
 		if !d.Done && (len(ids) > 0 || more) {
-			return // it reads again after the watch is confirmed
+			return // read again after the watch is confirmed
 		}
 	}
 	if a.o.Reached != nil {
@@ -271,14 +271,14 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 	switch {
 	case d.Done && !a.mempoolAnswered:
-		a.done = true // a transaction that was executed long ago is rejected as expired, as by neard
+		a.done = true // as in neard, a transaction that was executed long ago is rejected as expired
 	case d.Done:
 		a.answer(nil)
 	case a.o.Wait.Tx == nil && a.dropped != nil && !a.core.Included():
 		a.refuse(a.dropped)
 	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
-	// The watch is renewed, also if the transaction's block is no longer canonical. check is called
-	// when the new watch is confirmed.
+	// Renew the watch. This is also needed if the transaction's block is no longer canonical. check
+	// is called when the new watch is confirmed.
 	case d.Check || m.Reorganised:
 		a.watch(nil)
 	case m.Watched:
@@ -286,9 +286,9 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 }
 
-// dropApplies returns whether a reported drop ends this wait. The drop of another copy does not: a
+// dropApplies returns whether a reported drop ends this wait. The drop of another copy does not. A
 // waiter that submits ignores drops while the mempool checks its copy, and drops from before a pool
-// took that copy. A waiter that does not submit ignores a drop if a copy was submitted since.
+// accepted its copy. A waiter that does not submit ignores a drop if a copy was submitted since.
 func (a *Actor) dropApplies(m *messages.Progress) bool {
 	if a.o.Wait.Submit {
 		return a.asked == 0 && m.Nth > a.drops
@@ -297,22 +297,22 @@ func (a *Actor) dropApplies(m *messages.Progress) bool {
 }
 
 // isUnused returns whether the transaction's nonce is unused, so that no outcome can be stored.
-// This costs one lookup of the key, while a search for outcomes covers the whole chain. It returns
-// false for a waiter that does not submit: the transaction may have been executed before its key
-// was reset to a lower nonce.
+// This costs one lookup of the key; a search for outcomes covers the whole chain. For a waiter that
+// does not submit it returns false: its transaction may have been executed before its key was reset
+// to a lower nonce.
 func (a *Actor) isUnused() bool {
 	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
-// usedAboveHead returns whether a block that is not on disk yet has used the nonce. As isUnused, it
-// returns false for a waiter that does not submit.
+// usedAboveHead returns whether a block that is not on disk yet has used the nonce. Like isUnused,
+// it returns false for a waiter that does not submit.
 func (a *Actor) usedAboveHead() bool {
 	return a.o.Wait.Submit && a.o.UnusedAtHead != nil && !a.isUnused() && a.o.UnusedAtHead(a.o.Wait.Tx)
 }
 
-// noteUnwatched adds the heights of blocks with outcomes that are not final to finalWatched. It
-// returns whether it added one. Comparing the number of heights would not do, because one block may
-// become final while another one is added.
+// noteUnwatched adds to finalWatched the heights of blocks that have outcomes and are not final. It
+// returns whether it added one. Comparing the numbers of heights would miss an added height if
+// another block becomes final at the same time.
 func (a *Actor) noteUnwatched() (more bool) {
 	for _, h := range a.core.Executed() {
 		if !slices.Contains(a.finalWatched, h) {
@@ -323,8 +323,8 @@ func (a *Actor) noteUnwatched() (more bool) {
 }
 
 // check ends the wait if the transaction can no longer be included. It also ends the wait for a
-// dropped transaction that is still valid, because a dropped transaction is included only if it is
-// submitted again.
+// dropped transaction that is still valid, because only another submission could bring it into a
+// block.
 func (a *Actor) check() {
 	invalid, err := a.o.Check(a.o.Wait.Tx)
 	switch {
@@ -337,14 +337,14 @@ func (a *Actor) check() {
 	}
 }
 
-// refuse ends the wait with the error why, unless a block includes the transaction; txtracker then
-// reports that block.
+// refuse ends the wait with the error why. If a block includes the transaction, it does nothing,
+// because txtracker reports that block.
 func (a *Actor) refuse(why error) {
-	if a.isUnused() { // then no block includes it, and no search is needed
+	if a.isUnused() { // no block includes the transaction, so no search is needed
 		a.answer(why)
 		return
 	}
-	if a.usedAboveHead() { // txtracker will report the block that used it
+	if a.usedAboveHead() { // txtracker will report the block that used the nonce
 		return
 	}
 	known, err := a.o.Known(a.o.Wait.Hash)
@@ -371,9 +371,9 @@ func (a *Actor) submitted(m *messages.Submitted) {
 		case invalid.Tag != primitives.TxInvalidNonce:
 			a.answer(m.Err)
 		case a.usedAboveHead():
-			a.watch(nil) // a change of its nonce or key then causes a Doubt
+			a.watch(nil) // from now on a change of its nonce or key causes a Doubt
 		default:
-			a.refuse(m.Err) // an earlier copy may have used the nonce; this wait then continues
+			a.refuse(m.Err) // an earlier copy may have used the nonce; in that case the wait continues
 		}
 	default:
 		a.answer(m.Err)
@@ -384,7 +384,7 @@ func (a *Actor) submitted(m *messages.Submitted) {
 }
 
 // expire ends the wait at its timeout. If the transaction can no longer be included, the reply is
-// that error even if no message reported it.
+// that error, even if no message reported it before.
 func (a *Actor) expire() {
 	if a.o.Wait.Tx != nil && !a.core.Included() {
 		if a.check(); a.answered {

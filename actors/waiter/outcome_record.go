@@ -11,33 +11,34 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Records holds the known outcomes of awaited transactions: one record for each transaction and
-// branch, shared by all its waiters and deleted with the last of them. Thousands may wait for a
-// transaction with a thousand receipts. Safe for concurrent use.
+// Records contains the known outcomes of awaited transactions. There is one record for each
+// transaction and branch. All waiters of the transaction share it, and it is deleted with the last
+// of them. Thousands of clients may wait for a transaction with a thousand receipts. Safe for
+// concurrent use.
 type Records struct {
-	maxOutcomes int64 // limit of outcomes
+	maxOutcomes int64 // maximum number of outcomes
 	mu          sync.Mutex
 	m           map[key]*record
 	outcomes    atomic.Int64
 	lookups     atomic.Uint64
 }
 
-// key identifies a record. attempt separates waits that started after a reorganisation made an
-// earlier answer invalid: until txtracker reports the reorganisation, the earlier record may hold
-// outcomes of the replaced branch.
+// key identifies a record. attempt separates waits that began after a reorganisation made an
+// earlier answer invalid. Until txtracker reports the reorganisation, the earlier record may
+// contain outcomes of the replaced branch.
 type key struct {
 	tx      primitives.Hash
 	branch  messages.Branch
 	attempt int
 }
 
-// fewOutcomes is how many outcomes of a transaction are read even if Records is full.
+// fewOutcomes is the number of outcomes of a transaction that are read even if Records is full.
 const fewOutcomes = 64
 
-// NewRecords returns an empty Records. outcomes limits the known outcomes. Each takes some 300
-// bytes with txtracker's share, and as much again for watched ids without an outcome. At the limit,
-// a wait that would read more than fewOutcomes from the store fails. Outcomes that txtracker
-// reports are always added.
+// NewRecords returns an empty Records. outcomes is the maximum number of known outcomes. Each takes
+// some 300 bytes, including txtracker's share. Watched ids without an outcome take as much again.
+// At the maximum, a wait that would read more than fewOutcomes from the store fails. Outcomes that
+// txtracker reports are always added.
 func NewRecords(outcomes int) *Records {
 	return &Records{maxOutcomes: int64(outcomes), m: map[key]*record{}}
 }
@@ -81,25 +82,26 @@ func (s *Records) release(r *record) {
 	}
 }
 
-// record holds the known outcomes of one transaction. Its waiters may be at different blocks; each
-// sees the outcomes up to its own position.
+// record contains the known outcomes of one transaction. Its waiters may be at different blocks.
+// Each sees only the outcomes up to its own position.
 type record struct {
 	key     key
-	of      *Records // nil: one machine owns it alone
+	of      *Records // nil: the record belongs to one machine alone
 	waiters int      // guarded by Records.mu
 
-	mu           sync.Mutex
-	outcomes     table[knownOutcome]
-	watched      table[struct{}]     // ids that txtracker watches
-	heights      []primitives.Height // of blocks with outcomes, without duplicates
-	lastProgress primitives.Height   // last block that txtracker reported; all waiters get the same reports
-	read         bool                // the stored outcomes up to height upto are in outcomes
+	mu       sync.Mutex
+	outcomes table[knownOutcome]
+	watched  table[struct{}]     // ids that txtracker watches
+	heights  []primitives.Height // of blocks with outcomes, without duplicates
+	// height of the last block that txtracker reported; all waiters get the same reports
+	lastProgress primitives.Height
+	read         bool // outcomes contains the stored outcomes up to height upto
 	upto         primitives.Height
 	levels       []reached // recently computed levels of a large transaction
 }
 
-// knownOutcome is the part of an outcome that levels depend on. Logs, result and profile may be
-// large and are not needed.
+// knownOutcome is the part of an outcome that determines levels. It leaves out logs, result and
+// profile, which may be large.
 type knownOutcome struct {
 	status  primitives.StatusKind
 	sends   []primitives.Hash
@@ -115,7 +117,8 @@ type reached struct {
 	level view.ExecutionLevel
 }
 
-// maxReached is how many levels are cached. Waiters are only a few blocks apart.
+// maxReached is the maximum number of cached levels. It can be small, because waiters are only a
+// few blocks apart.
 const maxReached = 8
 
 func newRecord(k key) *record {
@@ -124,7 +127,7 @@ func newRecord(k key) *record {
 	return r
 }
 
-// clear deletes the outcomes, because they may not be canonical.
+// clear deletes the outcomes. It is called when they may not be canonical.
 func (r *record) clear() {
 	r.outcomes.clear()
 	r.heights, r.levels, r.lastProgress, r.read, r.upto = nil, nil, 0, false, 0
@@ -163,7 +166,7 @@ func (r *record) put(e *messages.Executed) {
 	r.levels = slices.DeleteFunc(r.levels, func(x reached) bool { return x.at.Head >= from })
 }
 
-// addProgress adds what txtracker reports of a block.
+// addProgress adds the outcomes in a report of txtracker.
 func (r *record) addProgress(m *messages.Progress) {
 	if len(m.Executed) == 0 || r.of != nil && m.At.Head <= r.lastProgress {
 		return
@@ -172,15 +175,14 @@ func (r *record) addProgress(m *messages.Progress) {
 		e := &m.Executed[i]
 		r.put(e)
 		for _, id := range e.Outcome.Outcome.ReceiptIDs {
-			r.watched.put(id, struct{}{}) // txtracker watches them by itself
+			r.watched.put(id, struct{}{}) // txtracker watches these ids without a request
 		}
 	}
 	r.lastProgress = m.At.Head
 }
 
-// readStored reads stored outcomes up to height head. It returns the ids without an outcome
-// that the caller must watch; no other waiter will. Outcomes that another waiter has read are
-// not read again.
+// readStored reads stored outcomes up to height head. It returns the ids without an outcome that
+// the caller must watch, because no other waiter will. It does not repeat reads of other waiters.
 func (r *record) readStored(l Ledger, head primitives.Height) (watch []primitives.Hash, err error) {
 	if r.of != nil && r.read && head <= r.upto {
 		return nil, nil
@@ -213,14 +215,14 @@ func (r *record) readStored(l Ledger, head primitives.Height) (watch []primitive
 			stack = append(stack, e.sends...)
 		}
 	}
-	for _, id := range watch { // after the last possible error: a caller that gets an error watches nothing
+	for _, id := range watch { // after the last possible error, because a caller that gets an error watches nothing
 		r.watched.put(id, struct{}{})
 	}
 	r.read, r.upto = true, max(r.upto, head)
 	return watch, nil
 }
 
-// level returns how far the transaction had come as of a position.
+// level returns the level of the transaction as of a position.
 func (r *record) level(at messages.Position) view.ExecutionLevel {
 	few := len(r.outcomes.rows) <= unindexedRows
 	if !few {

@@ -31,7 +31,7 @@ type Machine struct {
 	records *Records // nil: the machine has a record of its own
 	branch  messages.Branch
 	rec     *record           // nil: no outcome is known
-	at      messages.Position // position of the last Progress; answers are as of it
+	at      messages.Position // position of the last Progress; results are as of this position
 }
 
 // NewMachine returns a machine that waits for tx to reach until, with a record of its own.
@@ -39,7 +39,7 @@ func NewMachine(tx primitives.Hash, until view.ExecutionLevel) *Machine {
 	return &Machine{tx: tx, until: until}
 }
 
-// Leave releases the record. Afterwards no outcome is known.
+// Leave releases the record. After that no outcome is known.
 func (c *Machine) Leave() {
 	if c.records != nil && c.rec != nil {
 		c.records.release(c.rec)
@@ -61,7 +61,7 @@ func (c *Machine) switchRecord(m *messages.Progress) {
 	}
 }
 
-// Decision is what the actor does next, in the order of the fields.
+// Decision says what the actor must do next, in the order of the fields.
 type Decision struct {
 	Read  bool // call Machine.Read
 	Check bool // if the transaction is not included, check whether it still can be
@@ -69,8 +69,8 @@ type Decision struct {
 	Level view.ExecutionLevel
 }
 
-// Step applies a Progress. They must come in the order of blocks, so that Done is set by the first
-// block that satisfies the wait.
+// Step applies a Progress. The caller must apply them in the order of blocks, so that the first
+// block that satisfies the wait sets Done.
 func (c *Machine) Step(m *messages.Progress) Decision {
 	c.at = m.At
 	c.switchRecord(m)
@@ -88,7 +88,7 @@ func (c *Machine) Step(m *messages.Progress) Decision {
 // Forget drops all outcomes after a restart of txtracker, because they may not be canonical.
 func (c *Machine) Forget() { c.Leave() }
 
-// At returns the position of the last Progress, as of which the machine answers.
+// At returns the position of the last Progress. All results of the machine are as of this position.
 func (c *Machine) At() messages.Position { return c.at }
 
 // executed returns the known outcome of id as of the position, or nil.
@@ -124,8 +124,8 @@ type Ledger interface {
 }
 
 // Read reads stored outcomes up to the position. It returns the ids without an outcome that
-// txtracker does not watch yet. Their outcomes may be added at any time, so the caller watches them
-// and reads again once that watch is confirmed.
+// txtracker does not watch yet. Their outcomes may be stored at any time. So the caller must watch
+// these ids, and must call Read again once the watch is confirmed.
 func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
@@ -192,8 +192,8 @@ func (c *Machine) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 	return e != nil && e.refund == id
 }
 
-// IsFinal implements txstatus.Source. All known outcomes are canonical, so the block's height
-// decides.
+// IsFinal implements txstatus.Source. All known outcomes are canonical, so it only compares the
+// block's height with the final height.
 func (c *Machine) IsFinal(block primitives.Hash) bool {
 	if c.rec == nil {
 		return false

@@ -2,11 +2,11 @@ package waiter
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// table is a small map that keeps the order of insertion. Most transactions have two or three
-// outcomes and thousands of waiters exist, so it has an index only when it is large.
+// table is a small map that keeps the order of insertion. It has an index only when it is large:
+// most transactions have two or three outcomes, and there are thousands of waiters.
 type table[T any] struct {
 	rows  []row[T]
-	index map[primitives.Hash]int // nil: at most unindexedRows rows
+	index map[primitives.Hash]int // nil: there are at most unindexedRows rows
 }
 
 type row[T any] struct {
@@ -14,7 +14,7 @@ type row[T any] struct {
 	value T
 }
 
-// unindexedRows is how many rows are searched without an index.
+// unindexedRows is the maximum number of rows that are searched without an index.
 const unindexedRows = 8
 
 // get returns a pointer to the value of an id, or nil. The pointer is valid until the next put.
