@@ -17,9 +17,22 @@ import (
 // (the current chain has no block at that height), ErrUnknownBlock (the hash is unknown, or the
 // height's block was garbage collected; the error then has its hash) or ErrNotSynced.
 type Node interface {
+	BlockReader
+	StateReader
+	EpochReader
+	TransactionService
+	ReceiptReader
+	LightClientSource
+	IndexerSource
+	Explorer
+	NodeInfo
+	SandboxControl
+}
+
+// BlockReader reads the current chain: blocks, chunks and gas prices.
+type BlockReader interface {
 	// Head returns the head of the current chain.
 	Head() view.At
-
 	// Block returns a block with its author.
 	Block(view.BlockRef) (primitives.AccountID, *primitives.Block, error)
 	// Chunk returns a chunk with its author. HeightIncluded is set in its header. Errors:
@@ -30,45 +43,27 @@ type Node interface {
 	CongestionLevel(view.ChunkRef) (float64, error)
 	// GasPrice returns the gas price in the block's header. A nil ref is the head.
 	GasPrice(*view.BlockRef) (primitives.Balance, error)
+}
 
+// StateReader reads states and what blocks changed in them.
+type StateReader interface {
 	// State returns the state of a shard after a block. The shard is that of the account or,
 	// without an account, any shard (for global contracts). ErrGarbageCollected takes precedence
 	// over all other errors. ErrUnavailableShard means that the block is known but its state is not
 	// available. The caller must call Release.
 	State(view.BlockRef, primitives.AccountID) (State, error)
-
 	// CallFunction calls a method on the state after a block, which must be the block of an earlier
 	// State. It changes nothing. The result is nil if the account does not exist. It waits for a
 	// turn, at most as long as a request may. Errors: ErrTooManyRequests, ErrTimeout.
 	CallFunction(block primitives.Hash, c *view.Call) (*view.CallResult, error)
-
 	// Changes returns a block's hash and the requested changes (see view.ChangesRequest).
 	Changes(view.BlockRef, *view.ChangesRequest) (primitives.Hash, []view.Change, error)
 	// Effects returns a block's hash, and for each account that it wrote the kinds of changes.
 	Effects(view.BlockRef) (primitives.Hash, []view.Effect, error)
+}
 
-	// StreamerMessage returns the JSON of a block's message of nearcore's indexer framework.
-	StreamerMessage(view.BlockRef) ([]byte, error)
-	// IndexerBlock returns the JSON of a block's message of nearcore's indexer framework, with the
-	// shards that the node has executed. The keys are ascending. most is the maximum length in
-	// bytes. Errors: ErrUnknownBlock, ErrIncompleteData, ErrMessageLarge.
-	IndexerBlock(hash primitives.Hash, most int) ([]byte, error)
-	// AwaitHeight waits until the optimistic or the final chain has reached a height, and returns
-	// the height of that chain. If the context ends first, the error is the context's cause.
-	AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error)
-	// BlockDocument returns the JSON of a part of StreamerMessage for a height that the chain has
-	// reached, with the transactions that receipts come from. The JSON is null if the height has no
-	// block. If the block is no longer stored, the error is one of a BlockRef.
-	BlockDocument(ctx context.Context, height primitives.Height, part view.DocumentPart) ([]byte, error)
-
-	// Transactions lists transactions of the current chain. It ends when the list is full or the
-	// context ends. Errors: ErrNotSynced.
-	Transactions(context.Context, *view.ListQuery) (*view.TransactionList, error)
-
-	// Accounts lists, in order, at most limit accounts whose ids begin with prefix and come after
-	// the id after. more is whether there are further accounts. Errors: ErrNotSynced.
-	Accounts(ctx context.Context, prefix, after string, limit int) (ids []primitives.AccountID, more bool, err error)
-
+// EpochReader reads validators and configurations of epochs.
+type EpochReader interface {
 	// Validators describes an epoch. Errors: ErrUnknownEpoch, ErrNoValidatorInfo.
 	Validators(view.EpochRef) (*view.Validators, error)
 	// ValidatorsOrdered lists the block producers of a block's epoch. A nil ref is the head.
@@ -77,38 +72,12 @@ type Node interface {
 	// MaintenanceWindows lists the ranges of heights, from the head to the end of the epoch, in
 	// which an account produces neither blocks nor chunks.
 	MaintenanceWindows(primitives.AccountID) ([]view.Window, error)
-	// ClientConfig returns the JSON of client_config, with ascending keys.
-	ClientConfig() ([]byte, error)
-	// SplitStorage returns the reply of EXPERIMENTAL_split_storage_info about the store.
-	SplitStorage() (*view.SplitStorage, error)
-	// Status describes node and chain. Errors: ErrEpochOutOfBounds. The result is immutable. As
-	// long as nothing changes, Status returns the same pointer, so callers can cache the encoding.
-	Status() (*view.Status, error)
-	// Health returns nil if the node keeps up with the chain, else ErrSyncing or ErrNoNewBlocks.
-	Health() error
-	// NetworkInfo lists peers.
-	NetworkInfo() (*view.NetworkInfo, error)
-	// GenesisConfig returns the JSON of genesis_config: genesis.json without records, with
-	// ascending keys.
-	GenesisConfig() ([]byte, error)
 	// ProtocolConfig returns the protocol configuration of a block.
 	ProtocolConfig(view.BlockRef) (*view.ProtocolConfig, error)
+}
 
-	// Receipt returns a stored receipt. Errors: ErrUnknownReceipt.
-	Receipt(primitives.Hash) (*primitives.Receipt, error)
-	// ReceiptToTx returns the transaction that a receipt comes from. Errors: *view.OriginError. It
-	// may read many outcomes; it stops when the context ends.
-	ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error)
-	// NextLightClientBlock returns the light client block that follows a block; nil if there is
-	// none yet. Errors: ErrUnknownBlock, ErrEpochOutOfBounds.
-	NextLightClientBlock(primitives.Hash) (*primitives.LightClientBlock, error)
-	// LightClientProof returns the proof of an outcome. Errors: ErrUnknownOutcome, ErrNotConfirmed,
-	// ErrOutcomeShard, ErrInconsistentState, and with the lowest precedence ErrUnknownBlock: the
-	// light client's head is unknown.
-	LightClientProof(*view.OutcomeRef) (*view.LightClientProof, error)
-	// LightClientBlockProof proves that a block is an ancestor of head. Errors: ErrUnknownBlock.
-	LightClientBlockProof(block, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error)
-
+// TransactionService takes transactions, waits for them, and runs them without including them.
+type TransactionService interface {
 	// OpenSession opens the session of a connection whose requests submit or wait. They use the
 	// context that it returns. The caller may add the client to that context with
 	// messages.WithClient. done must be called once, when the connection is closed. It ends the
@@ -135,15 +104,78 @@ type Node interface {
 	// Trace returns as JSON what a transaction on the chain did. For a whole transaction, it
 	// returns what it would do. Errors: ErrUnknownTx, and those of Simulate.
 	Trace(context.Context, *view.Trace) ([]byte, error)
+}
 
+// ReceiptReader finds receipts.
+type ReceiptReader interface {
+	// Receipt returns a stored receipt. Errors: ErrUnknownReceipt.
+	Receipt(primitives.Hash) (*primitives.Receipt, error)
+	// ReceiptToTx returns the transaction that a receipt comes from. Errors: *view.OriginError. It
+	// may read many outcomes; it stops when the context ends.
+	ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error)
+}
+
+// LightClientSource gives light clients what they verify.
+type LightClientSource interface {
+	// NextLightClientBlock returns the light client block that follows a block; nil if there is
+	// none yet. Errors: ErrUnknownBlock, ErrEpochOutOfBounds.
+	NextLightClientBlock(primitives.Hash) (*primitives.LightClientBlock, error)
+	// LightClientProof returns the proof of an outcome. Errors: ErrUnknownOutcome, ErrNotConfirmed,
+	// ErrOutcomeShard, ErrInconsistentState, and with the lowest precedence ErrUnknownBlock: the
+	// light client's head is unknown.
+	LightClientProof(*view.OutcomeRef) (*view.LightClientProof, error)
+	// LightClientBlockProof proves that a block is an ancestor of head. Errors: ErrUnknownBlock.
+	LightClientBlockProof(block, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error)
+}
+
+// IndexerSource gives indexers whole blocks.
+type IndexerSource interface {
+	// StreamerMessage returns the JSON of a block's message of nearcore's indexer framework.
+	StreamerMessage(view.BlockRef) ([]byte, error)
+	// IndexerBlock returns the JSON of a block's message of nearcore's indexer framework, with the
+	// shards that the node has executed. The keys are ascending. most is the maximum length in
+	// bytes. Errors: ErrUnknownBlock, ErrIncompleteData, ErrMessageLarge.
+	IndexerBlock(hash primitives.Hash, most int) ([]byte, error)
+	// AwaitHeight waits until the optimistic or the final chain has reached a height, and returns
+	// the height of that chain. If the context ends first, the error is the context's cause.
+	AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error)
+	// BlockDocument returns the JSON of a part of StreamerMessage for a height that the chain has
+	// reached, with the transactions that receipts come from. The JSON is null if the height has no
+	// block. If the block is no longer stored, the error is one of a BlockRef.
+	BlockDocument(ctx context.Context, height primitives.Height, part view.DocumentPart) ([]byte, error)
 	// Subscribe admits a subscription. The subscription calls its sink after Subscriber.Start.
 	// Errors: those of the block at which the subscription begins, *view.CursorError.
 	Subscribe(*view.Subscription, view.Sink) (view.Subscriber, error)
+}
 
+// Explorer lists what the current chain has, for block explorers.
+type Explorer interface {
+	// Transactions lists transactions of the current chain. It ends when the list is full or the
+	// context ends. Errors: ErrNotSynced.
+	Transactions(context.Context, *view.ListQuery) (*view.TransactionList, error)
+	// Accounts lists, in order, at most limit accounts whose ids begin with prefix and come after
+	// the id after. more is whether there are further accounts. Errors: ErrNotSynced.
+	Accounts(ctx context.Context, prefix, after string, limit int) (ids []primitives.AccountID, more bool, err error)
+}
+
+// NodeInfo describes the node itself.
+type NodeInfo interface {
+	// Status describes node and chain. Errors: ErrEpochOutOfBounds. The result is immutable. As
+	// long as nothing changes, Status returns the same pointer, so callers can cache the encoding.
+	Status() (*view.Status, error)
+	// Health returns nil if the node keeps up with the chain, else ErrSyncing or ErrNoNewBlocks.
+	Health() error
+	// NetworkInfo lists peers.
+	NetworkInfo() (*view.NetworkInfo, error)
+	// ClientConfig returns the JSON of client_config, with ascending keys.
+	ClientConfig() ([]byte, error)
+	// GenesisConfig returns the JSON of genesis_config: genesis.json without records, with
+	// ascending keys.
+	GenesisConfig() ([]byte, error)
+	// SplitStorage returns the reply of EXPERIMENTAL_split_storage_info about the store.
+	SplitStorage() (*view.SplitStorage, error)
 	// Debug returns the data of one of neard's debug pages as JSON; nil if no page has that name.
 	Debug(*view.Debug) ([]byte, error)
-
-	SandboxControl
 }
 
 // State is what Node.State returns. It is declared in package view so that a Node need not import
