@@ -8,37 +8,37 @@ type ActionErrorTag byte
 // The variants, by their borsh discriminants (near-primitives 0.38.0 src/errors.rs
 // ActionErrorKind).
 const (
-	ActionAccountAlreadyExists               ActionErrorTag = iota // AccountID
-	ActionAccountDoesNotExist                                      // AccountID
-	ActionCreateAccountOnlyByRegistrar                             // AccountID, RegistrarID, PredecessorID
-	ActionCreateAccountNotAllowed                                  // AccountID, PredecessorID
-	ActionActorNoPermission                                        // AccountID, ActorID
-	ActionDeleteKeyDoesNotExist                                    // AccountID, PublicKey
-	ActionAddKeyAlreadyExists                                      // AccountID, PublicKey
-	ActionDeleteAccountStaking                                     // AccountID
-	ActionLackBalanceForState                                      // AccountID, Amount
-	ActionTriesToUnstake                                           // AccountID
-	ActionTriesToStake                                             // AccountID, Stake, Locked, Balance
-	ActionInsufficientStake                                        // AccountID, Stake, MinimumStake
-	ActionFunctionCallError                                        // FunctionCall
-	ActionNewReceiptValidationError                                // Receipt
-	ActionOnlyImplicitAccountCreationAllowed                       // AccountID
-	ActionDeleteAccountWithLargeState                              // AccountID
+	ActionAccountAlreadyExists               ActionErrorTag = iota // field AccountID
+	ActionAccountDoesNotExist                                      // field AccountID
+	ActionCreateAccountOnlyByRegistrar                             // fields AccountID, RegistrarID, PredecessorID
+	ActionCreateAccountNotAllowed                                  // fields AccountID, PredecessorID
+	ActionActorNoPermission                                        // fields AccountID, ActorID
+	ActionDeleteKeyDoesNotExist                                    // fields AccountID, PublicKey
+	ActionAddKeyAlreadyExists                                      // fields AccountID, PublicKey
+	ActionDeleteAccountStaking                                     // field AccountID
+	ActionLackBalanceForState                                      // fields AccountID, Amount
+	ActionTriesToUnstake                                           // field AccountID
+	ActionTriesToStake                                             // fields AccountID, Stake, Locked, Balance
+	ActionInsufficientStake                                        // fields AccountID, Stake, MinimumStake
+	ActionFunctionCallError                                        // field FunctionCall
+	ActionNewReceiptValidationError                                // field Receipt
+	ActionOnlyImplicitAccountCreationAllowed                       // field AccountID
+	ActionDeleteAccountWithLargeState                              // field AccountID
 	ActionDelegateInvalidSignature                                 //
-	ActionDelegateSenderDoesNotMatchReceiver                       // SenderID, ReceiverID
+	ActionDelegateSenderDoesNotMatchReceiver                       // fields SenderID, ReceiverID
 	ActionDelegateExpired                                          //
-	ActionDelegateAccessKeyError                                   // AccessKey
-	ActionDelegateInvalidNonce                                     // DelegateNonce, KeyNonce
-	ActionDelegateNonceTooLarge                                    // DelegateNonce, UpperBound
-	ActionGlobalContractDoesNotExist                               // Identifier
-	ActionGasKeyDoesNotExist                                       // AccountID, PublicKey
-	ActionInsufficientGasKeyBalance                                // AccountID, PublicKey, Balance, Required
-	ActionGasKeyBalanceTooHigh                                     // AccountID, PublicKey (may be none), Balance
-	ActionDelegateInvalidNonceIndex                                // NonceIndex, NumNonces
-	ActionTotalPromiseInputSizeExceeded                            // Size, Limit; nightly
-	ActionReceiptStorageProofSizeExceeded                          // Limit; since 87
-	ActionMalformedUniversalStateInit                              // since 88
-	ActionAccountNotInitialized                                    // AccountID; since 88
+	ActionDelegateAccessKeyError                                   // field AccessKey
+	ActionDelegateInvalidNonce                                     // fields DelegateNonce, KeyNonce
+	ActionDelegateNonceTooLarge                                    // fields DelegateNonce, UpperBound
+	ActionGlobalContractDoesNotExist                               // field Identifier
+	ActionGasKeyDoesNotExist                                       // fields AccountID, PublicKey
+	ActionInsufficientGasKeyBalance                                // fields AccountID, PublicKey, Balance, Required
+	ActionGasKeyBalanceTooHigh                                     // fields AccountID, PublicKey (may be none), Balance
+	ActionDelegateInvalidNonceIndex                                // fields NonceIndex, NumNonces
+	ActionTotalPromiseInputSizeExceeded                            // fields Size, Limit; only in nightly builds
+	ActionReceiptStorageProofSizeExceeded                          // field Limit; since protocol version 87
+	ActionMalformedUniversalStateInit                              // since protocol version 88
+	ActionAccountNotInitialized                                    // field AccountID; since protocol version 88
 )
 
 // ActionErrorKind is why an action failed. The comments of the tags list the fields that apply.

@@ -8,38 +8,38 @@ type ActionsValidationTag byte
 // ActionsValidationError).
 const (
 	ActionsDeleteMustBeFinal                     ActionsValidationTag = iota //
-	ActionsTotalPrepaidGasExceeded                                           // PrepaidGas, GasLimit
-	ActionsTotalNumberExceeded                                               // Count, Limit
-	ActionsAddKeyMethodNamesBytesExceeded                                    // Count, Limit
-	ActionsAddKeyMethodNameLengthExceeded                                    // Length, Limit
+	ActionsTotalPrepaidGasExceeded                                           // fields PrepaidGas, GasLimit
+	ActionsTotalNumberExceeded                                               // fields Count, Limit
+	ActionsAddKeyMethodNamesBytesExceeded                                    // fields Count, Limit
+	ActionsAddKeyMethodNameLengthExceeded                                    // fields Length, Limit
 	ActionsIntegerOverflow                                                   //
-	ActionsInvalidAccountID                                                  // AccountID
-	ActionsContractSizeExceeded                                              // Size, Limit
-	ActionsFunctionCallMethodNameLengthExceeded                              // Length, Limit
-	ActionsFunctionCallArgumentsLengthExceeded                               // Length, Limit
-	ActionsUnsuitableStakingKey                                              // PublicKey
+	ActionsInvalidAccountID                                                  // field AccountID
+	ActionsContractSizeExceeded                                              // fields Size, Limit
+	ActionsFunctionCallMethodNameLengthExceeded                              // fields Length, Limit
+	ActionsFunctionCallArgumentsLengthExceeded                               // fields Length, Limit
+	ActionsUnsuitableStakingKey                                              // field PublicKey
 	ActionsFunctionCallZeroAttachedGas                                       //
 	ActionsDelegateMustBeOnlyOne                                             //
-	ActionsUnsupportedProtocolFeature                                        // Feature, Version
-	ActionsInvalidDeterministicStateInitReceiver                             // ReceiverID, DerivedID
-	ActionsDeterministicStateInitKeyLength                                   // Length, Limit
-	ActionsDeterministicStateInitValueLength                                 // Length, Limit
-	ActionsGasKeyInvalidNumNonces                                            // RequestedNonces, NonceLimit
-	ActionsAddGasKeyWithNonZeroBalance                                       // Balance
+	ActionsUnsupportedProtocolFeature                                        // fields Feature, Version
+	ActionsInvalidDeterministicStateInitReceiver                             // fields ReceiverID, DerivedID
+	ActionsDeterministicStateInitKeyLength                                   // fields Length, Limit
+	ActionsDeterministicStateInitValueLength                                 // fields Length, Limit
+	ActionsGasKeyInvalidNumNonces                                            // fields RequestedNonces, NonceLimit
+	ActionsAddGasKeyWithNonZeroBalance                                       // field Balance
 	ActionsGasKeyFunctionCallAllowanceNotAllowed                             //
-	ActionsTotalNumberOfDeploysExceeded                                      // Count, Limit
+	ActionsTotalNumberOfDeploysExceeded                                      // fields Count, Limit
 
-	// Since 87.
+	// The variants from here on exist since protocol version 87.
 	ActionsFunctionCallEmptyMethodName       //
-	ActionsInvalidUniversalStateInitReceiver // ReceiverID, DerivedID
-	ActionsUniversalStateInitKeyLength       // Length, Limit
-	ActionsUniversalStateInitValueLength     // Length, Limit
+	ActionsInvalidUniversalStateInitReceiver // fields ReceiverID, DerivedID
+	ActionsUniversalStateInitKeyLength       // fields Length, Limit
+	ActionsUniversalStateInitValueLength     // fields Length, Limit
 	ActionsMalformedUniversalStateInit       //
-	ActionsRemovedProtocolFeature            // Feature, Version
+	ActionsRemovedProtocolFeature            // fields Feature, Version
 	ActionsWithdrawFromGasKeyInDelegate      //
-	ActionsTotalNumberOfStateInitKeys        // Count, Limit
-	ActionsTotalNumberOfStateInitEntries     // Count, Limit
-	ActionsTransferToUniversalAccount        // AccountID
+	ActionsTotalNumberOfStateInitKeys        // fields Count, Limit
+	ActionsTotalNumberOfStateInitEntries     // fields Count, Limit
+	ActionsTransferToUniversalAccount        // field AccountID
 )
 
 // ActionsValidationError is why a list of actions is refused before any of them runs. The comments

@@ -7,14 +7,14 @@ type FunctionCallTag byte
 // FunctionCallError). New executions only make CallCompilation, CallMethodResolve and
 // CallExecution. The others are in outcomes of old blocks.
 const (
-	CallCompilation   FunctionCallTag = iota // Compilation
-	CallLink                                 // Message
-	CallMethodResolve                        // Method
-	CallWasmTrap                             // Trap
+	CallCompilation   FunctionCallTag = iota // field Compilation
+	CallLink                                 // field Message
+	CallMethodResolve                        // field Method
+	CallWasmTrap                             // field Trap
 	CallWasmUnknown                          //
-	CallHost                                 // Host
+	CallHost                                 // field Host
 	CallEVM                                  //
-	CallExecution                            // Message: the text of a host error, trap or panic
+	CallExecution                            // field Message: the text of a host error, trap or panic
 )
 
 // FunctionCallError is why a contract call failed. The comments of the tags list the fields that
@@ -73,9 +73,9 @@ type CompilationTag byte
 
 // The variants.
 const (
-	CompilationCodeDoesNotExist CompilationTag = iota // AccountID
-	CompilationPrepare                                // Prepare
-	CompilationWasm                                   // Message; the name is Wasmer for every engine
+	CompilationCodeDoesNotExist CompilationTag = iota // field AccountID
+	CompilationPrepare                                // field Prepare
+	CompilationWasm                                   // field Message; the name is Wasmer for every engine
 )
 
 // CompilationError is why there is no module to run.
@@ -146,7 +146,7 @@ const (
 	PrepareTooManyParamsPerFunction
 	PrepareTooManyParamsPerContract
 	PrepareOperandStackTooLarge
-	PrepareTooManyGlobals // nightly
+	PrepareTooManyGlobals // only in nightly builds
 )
 
 // WasmTrap is why a module was stopped.

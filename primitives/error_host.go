@@ -13,35 +13,35 @@ const (
 	HostGasLimitExceeded                                        //
 	HostBalanceExceeded                                         //
 	HostEmptyMethodName                                         //
-	HostGuestPanic                                              // Text
+	HostGuestPanic                                              // field Text
 	HostIntegerOverflow                                         //
-	HostInvalidPromiseIndex                                     // Number
+	HostInvalidPromiseIndex                                     // field Number
 	HostCannotAppendActionToJointPromise                        //
 	HostCannotReturnJointPromise                                //
-	HostInvalidPromiseResultIndex                               // Number
-	HostInvalidRegisterID                                       // Number
-	HostIteratorWasInvalidated                                  // Number
+	HostInvalidPromiseResultIndex                               // field Number
+	HostInvalidRegisterID                                       // field Number
+	HostIteratorWasInvalidated                                  // field Number
 	HostMemoryAccessViolation                                   //
-	HostInvalidReceiptIndex                                     // Number
-	HostInvalidIteratorIndex                                    // Number
+	HostInvalidReceiptIndex                                     // field Number
+	HostInvalidIteratorIndex                                    // field Number
 	HostInvalidAccountID                                        //
 	HostInvalidMethodName                                       //
 	HostInvalidPublicKey                                        //
-	HostProhibitedInView                                        // Text
-	HostNumberOfLogsExceeded                                    // Limit
-	HostKeyLengthExceeded                                       // Number, Limit
-	HostValueLengthExceeded                                     // Number, Limit
-	HostTotalLogLengthExceeded                                  // Number, Limit
-	HostNumberPromisesExceeded                                  // Number, Limit
-	HostNumberInputDataDependenciesExceeded                     // Number, Limit
-	HostReturnedValueLengthExceeded                             // Number, Limit
-	HostContractSizeExceeded                                    // Number, Limit
-	HostDeprecated                                              // Text
-	HostECRecoverError                                          // Text
-	HostAltBn128InvalidInput                                    // Text
-	HostEd25519VerifyInvalidInput                               // Text
-	HostP256VerifyInvalidInput                                  // Text
-	HostMLDSAVerifyInvalidInput                                 // Text
+	HostProhibitedInView                                        // field Text
+	HostNumberOfLogsExceeded                                    // field Limit
+	HostKeyLengthExceeded                                       // fields Number, Limit
+	HostValueLengthExceeded                                     // fields Number, Limit
+	HostTotalLogLengthExceeded                                  // fields Number, Limit
+	HostNumberPromisesExceeded                                  // fields Number, Limit
+	HostNumberInputDataDependenciesExceeded                     // fields Number, Limit
+	HostReturnedValueLengthExceeded                             // fields Number, Limit
+	HostContractSizeExceeded                                    // fields Number, Limit
+	HostDeprecated                                              // field Text
+	HostECRecoverError                                          // field Text
+	HostAltBn128InvalidInput                                    // field Text
+	HostEd25519VerifyInvalidInput                               // field Text
+	HostP256VerifyInvalidInput                                  // field Text
+	HostMLDSAVerifyInvalidInput                                 // field Text
 )
 
 // HostError is the error of a host function in FunctionCallError. Executions report its text in

@@ -6,11 +6,11 @@ type InvalidAccessKeyTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:341).
 const (
-	KeyNotFound                  InvalidAccessKeyTag = iota // AccountID, PublicKey
-	KeyReceiverMismatch                                     // TxReceiver, KeyReceiver
-	KeyMethodNameMismatch                                   // MethodName
+	KeyNotFound                  InvalidAccessKeyTag = iota // fields AccountID, PublicKey
+	KeyReceiverMismatch                                     // fields TxReceiver, KeyReceiver
+	KeyMethodNameMismatch                                   // field MethodName
 	KeyRequiresFullAccess                                   //
-	KeyNotEnoughAllowance                                   // AccountID, PublicKey, Allowance, Cost
+	KeyNotEnoughAllowance                                   // fields AccountID, PublicKey, Allowance, Cost
 	KeyDepositWithFunctionCall                              //
 	KeyDelegateRequiresNonGasKey                            //
 	KeyDelegateRequiresGasKey                               //

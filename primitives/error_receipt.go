@@ -6,15 +6,15 @@ type ReceiptValidationTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:488).
 const (
-	ReceiptInvalidPredecessorID          ReceiptValidationTag = iota // AccountID
-	ReceiptInvalidReceiverID                                         // AccountID
-	ReceiptInvalidSignerID                                           // AccountID
-	ReceiptInvalidDataReceiverID                                     // AccountID
-	ReceiptReturnedValueLengthExceeded                               // Length, Limit
-	ReceiptInputDataDependenciesExceeded                             // Count, Limit
-	ReceiptActionsValidation                                         // Actions
-	ReceiptSizeExceeded                                              // Size, Limit
-	ReceiptInvalidRefundTo                                           // AccountID
+	ReceiptInvalidPredecessorID          ReceiptValidationTag = iota // field AccountID
+	ReceiptInvalidReceiverID                                         // field AccountID
+	ReceiptInvalidSignerID                                           // field AccountID
+	ReceiptInvalidDataReceiverID                                     // field AccountID
+	ReceiptReturnedValueLengthExceeded                               // fields Length, Limit
+	ReceiptInputDataDependenciesExceeded                             // fields Count, Limit
+	ReceiptActionsValidation                                         // field Actions
+	ReceiptSizeExceeded                                              // fields Size, Limit
+	ReceiptInvalidRefundTo                                           // field AccountID
 )
 
 // ReceiptValidationError is why a receipt is invalid. The comments of the tags list the fields that

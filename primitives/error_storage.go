@@ -6,11 +6,11 @@ type StorageTag byte
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:128).
 const (
 	StorageInternalError         StorageTag = iota //
-	StorageMissingTrieValue                        // Context, Hash
+	StorageMissingTrieValue                        // fields Context, Hash
 	StorageUnexpectedTrieValue                     //
-	StorageInconsistentState                       // Text
-	StorageFlatBlockNotSupported                   // Text
-	StorageMemTrieLoading                          // Text
+	StorageInconsistentState                       // field Text
+	StorageFlatBlockNotSupported                   // field Text
+	StorageMemTrieLoading                          // field Text
 )
 
 // StorageError is state that cannot be read, or that is inconsistent. It is a fault of the node,

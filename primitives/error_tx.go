@@ -8,27 +8,27 @@ type InvalidTxTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:221).
 const (
-	TxInvalidAccessKey           InvalidTxTag = iota // AccessKey
-	TxInvalidSignerID                                // SignerID
-	TxSignerDoesNotExist                             // SignerID
-	TxInvalidNonce                                   // TxNonce, KeyNonce
-	TxNonceTooLarge                                  // TxNonce, UpperBound
-	TxInvalidReceiverID                              // ReceiverID
+	TxInvalidAccessKey           InvalidTxTag = iota // field AccessKey
+	TxInvalidSignerID                                // field SignerID
+	TxSignerDoesNotExist                             // field SignerID
+	TxInvalidNonce                                   // fields TxNonce, KeyNonce
+	TxNonceTooLarge                                  // fields TxNonce, UpperBound
+	TxInvalidReceiverID                              // field ReceiverID
 	TxInvalidSignature                               //
-	TxNotEnoughBalance                               // SignerID, Balance, Cost
-	TxLackBalanceForState                            // SignerID, Amount
+	TxNotEnoughBalance                               // fields SignerID, Balance, Cost
+	TxLackBalanceForState                            // fields SignerID, Amount
 	TxCostOverflow                                   //
 	TxInvalidChain                                   //
 	TxExpired                                        //
-	TxActionsValidation                              // Actions
-	TxSizeExceeded                                   // Size, Limit
+	TxActionsValidation                              // field Actions
+	TxSizeExceeded                                   // fields Size, Limit
 	TxInvalidVersion                                 //
-	TxStorageError                                   // Storage
-	TxShardCongested                                 // ShardID, CongestionLevel
-	TxShardStuck                                     // ShardID, MissedChunks
-	TxInvalidNonceIndex                              // NonceIndex, NumNonces
-	TxNotEnoughGasKeyBalance                         // SignerID, Balance, Cost
-	TxNotEnoughBalanceForDeposit                     // SignerID, Balance, Cost, Reason
+	TxStorageError                                   // field Storage
+	TxShardCongested                                 // fields ShardID, CongestionLevel
+	TxShardStuck                                     // fields ShardID, MissedChunks
+	TxInvalidNonceIndex                              // fields NonceIndex, NumNonces
+	TxNotEnoughGasKeyBalance                         // fields SignerID, Balance, Cost
+	TxNotEnoughBalanceForDeposit                     // fields SignerID, Balance, Cost, Reason
 )
 
 // InvalidTxError is why a transaction cannot be converted to a receipt. The comments of the tags

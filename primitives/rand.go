@@ -11,7 +11,7 @@ import (
 // concurrent use.
 type ChaChaRng struct {
 	key     [8]uint32
-	counter uint64 // of the next block
+	counter uint64 // number of the next block
 	rounds  int
 	next    int // first unread word of block; 16: none is left
 	block   [16]uint32

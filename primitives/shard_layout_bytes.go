@@ -57,7 +57,7 @@ func (l *ShardLayout) DecodeBorsh(r *borsh.Reader) {
 			IDToIndexMap:   readMap(r, readShardID, readShardIndex),
 			ShardsSplitMap: readMap(r, readShardID, readShardIDs), LastSplit: readShardID(r),
 		}
-		readMap(r, readShardID, readShardIDs) // the ancestors, compared below
+		readMap(r, readShardID, readShardIDs) // skips the ancestors; they are compared below
 	default:
 		if r.Err() == nil {
 			r.BadTag("ShardLayout", tag)

@@ -80,7 +80,7 @@ func (j *shardLayoutV0JSON) form() (shardLayoutForm, error) {
 type shardLayoutV1 struct {
 	boundaryAccounts []AccountID
 	split            [][]ShardID // children by parent id; nil: no previous layout
-	parents          []ShardID   // by id, derived from split
+	parents          []ShardID   // parent by shard id, derived from split
 	vers             uint32
 }
 

@@ -124,7 +124,7 @@ type SignedTransaction struct {
 	Transaction
 	Signature Signature
 	hash      Hash
-	size      int // of the encoding, signature included
+	size      int // bytes of the encoding, signature included
 }
 
 // NewSignedTransaction returns t with a signature.

@@ -30,7 +30,7 @@ type RawStateInit []byte
 type UniversalStateInitV1 struct {
 	Code       *GlobalContractID // nil: no code
 	Data       []StateEntry
-	AccessKeys []PublicKeyHandle // of full access keys
+	AccessKeys []PublicKeyHandle // keys with full access
 }
 
 // Errors of Decode (near-primitives-core 0.38.0 src/universal_state_init.rs StateInitError).
@@ -149,7 +149,7 @@ func (raw RawStateInit) DerivedAccount() AccountID { return UniversalID(sha3.Sum
 // StateInitCounts is what a state init is charged for.
 type StateInitCounts struct {
 	Bytes   uint64 // length of the encoding
-	Entries uint64 // of the data
+	Entries uint64 // number of entries of the data
 	Keys    uint64
 }
 

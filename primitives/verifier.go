@@ -73,7 +73,7 @@ func (v *Verifier) Verify(s Signature, data []byte, key PublicKey) bool {
 	case expanded != nil:
 		return ed25519.VerifyExpandedWithOptions(expanded, data, []byte(s[1:]), ed25519Rules)
 	}
-	return false // not a point
+	return false // the key is not a point
 }
 
 // known returns the cached data of a key and adds the key to the cache. Both results are nil for a
@@ -93,7 +93,7 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 		if due {
 			table = tableOf(key)
 			v.mu.Lock()
-			if slices.Contains(v.tables, k) { // not displaced in the meantime
+			if slices.Contains(v.tables, k) { // k was not displaced in the meantime
 				k.table = table
 			}
 			v.mu.Unlock()
@@ -147,7 +147,7 @@ func (v *Verifier) came(k *knownKey) int {
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {
-		return false // its table is being built
+		return false // the table of k is being built
 	}
 	if len(v.tables) < maxTables {
 		v.tables = append(v.tables, k)

@@ -66,13 +66,13 @@ type SourceProof struct {
 // claims.
 type ChunkStateWitness struct {
 	EpochID         EpochID              // of the block that may include the chunk
-	Header          ChunkHeader          // of the chunk to validate
+	Header          ChunkHeader          // header of the chunk to validate
 	Main            StateTransition      // executes the shard's previous chunk
 	Sources         []SourceProof        // the incoming receipts of Main, sorted by chunk hash
 	AppliedReceipts Hash                 // SHA-256 of the borsh list of these receipts, in execution order
-	Transactions    []*SignedTransaction // of the previous chunk
+	Transactions    []*SignedTransaction // transactions of the previous chunk
 	Implicit        []StateTransition    // blocks without a chunk and shard splits since then, oldest first
-	NewTransactions []*SignedTransaction // of the chunk to validate
+	NewTransactions []*SignedTransaction // transactions of the chunk to validate
 }
 
 // Key returns the key of the chunk.

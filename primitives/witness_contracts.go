@@ -100,7 +100,7 @@ func (a *ContractAccesses) DecodeBorsh(r *borsh.Reader) {
 type ContractCodeRequest struct {
 	Requester  AccountID
 	Key        ChunkKey
-	Contracts  []Hash // in any order
+	Contracts  []Hash // hashes of the code, in any order
 	Transition TransitionKey
 	Signature  Signature // of the requester over SignedBytes
 }

@@ -46,7 +46,7 @@ type evictedIndex struct {
 	seed   maphash.Seed
 	blocks map[uint32]*pendingBlock
 	next   uint32
-	runs   []evictedRun // the largest first
+	runs   []evictedRun // the largest run first
 }
 
 type evictedRun struct {

@@ -57,7 +57,7 @@ type keyRun struct {
 	keys     []byte       // concatenated, ascending
 	ends     []uint32     // end of each key in keys
 	first    []uint32     // index into versions of each key's first version; the last element is len(versions)
-	versions []keyVersion // by key, newest first
+	versions []keyVersion // grouped by key, newest first
 }
 
 // keyVersion is one change of a key. block and shard are indices into lists of the run, item is the

@@ -24,7 +24,7 @@ type tree struct {
 	slots   []idSlot
 	free    int32 // head of the free list, linked by next; noSlot: empty
 	puts    map[string][]putVersion
-	bytes   int // of the changes in memory
+	bytes   int // bytes of the changes in memory
 	evicted evictedIndex
 	keys    pendingKeys
 	catchup map[primitives.Hash][]*entry // records of shards that were caught up after the block, by block hash

@@ -39,7 +39,7 @@ func (memIndex) Close() error { return nil }
 type memFile struct {
 	disk  *MemDisk
 	mu    sync.RWMutex
-	pages [][]byte // of pageSize each
+	pages [][]byte // pages of pageSize bytes each
 	size  int64
 }
 

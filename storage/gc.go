@@ -151,7 +151,7 @@ func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, er
 			stop = min(stop, c.At.Height)
 		}
 	}
-	err = stateSnapshots.Scan(s.db, nil, nil, func(key []byte, _ snapshotCell) bool { // the lowest comes first
+	err = stateSnapshots.Scan(s.db, nil, nil, func(key []byte, _ snapshotCell) bool { // the lowest height comes first
 		stop = min(stop, heightOf(key))
 		return false
 	})

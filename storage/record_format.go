@@ -20,7 +20,7 @@ const (
 	kindMerkleTree   kind = 4  // one item: PartialMerkleTree of the blocks before this one
 	kindPuts         kind = 5  // writes to columns of the index: key, value
 	kindChunk        kind = 6  // one item: Chunk.Header
-	kindTransactions kind = 7  // of a chunk
+	kindTransactions kind = 7  // transactions of a chunk
 	kindReceipts     kind = 8  // of a chunk (prev_outgoing_receipts), unless they are another block's outgoing ones
 	kindExtra        kind = 9  // one item: ChunkExtra
 	kindOutcomeIDs   kind = 10 // one item: 32 bytes each
@@ -88,7 +88,7 @@ type section struct {
 type frame struct {
 	Items, Stored, Raw int
 	Method             byte
-	CRC                uint32 // of the stored bytes
+	CRC                uint32 // CRC of the stored bytes
 	RawCRC             uint32 // of the unpacked bytes; equal to CRC for method plain
 }
 
@@ -252,7 +252,7 @@ func isCatchup(payload []byte) bool {
 type recordWriter struct {
 	head          head
 	data          []byte // frames
-	raw           []byte // the frame being filled
+	raw           []byte // items of the frame being filled
 	noCompression bool   // no frame is compressed
 	n             int    // items in raw
 	cur           section

@@ -397,7 +397,7 @@ func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map
 	next := maps.Clone(v.shards)
 	for id, c := range next {
 		if slices.ContainsFunc(split, func(p splitParent) bool { return p.id == id }) {
-			continue // no later block has it
+			continue // the shard was split, so later blocks do not have it
 		}
 		at := v.flatHead
 		for _, p := range chain {

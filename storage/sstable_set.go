@@ -95,7 +95,7 @@ func (s *tableSet) done() {
 	for _, run := range s.runs {
 		for _, t := range run {
 			if t.file != nil {
-				_ = t.file.Close() // it was read only
+				_ = t.file.Close() // it was only opened for reading
 			}
 		}
 	}

@@ -11,7 +11,7 @@ type Stats struct {
 	// LevelSizes and LevelTables are by level of the index.
 	LevelSizes   []int64
 	LevelTables  []int
-	CacheBytes   int           // of the index's block cache
+	CacheBytes   int           // bytes in the index's block cache
 	OpenTables   int           // number of open tables
 	DelayCount   int           // writes that the index delayed
 	Delay        time.Duration // total duration of these delays

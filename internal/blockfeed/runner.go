@@ -20,14 +20,14 @@ import (
 type Options struct {
 	Sources []Source
 	Tip     func() primitives.Height   // height of the in-memory head
-	Final   func() primitives.Height   // of the last final block
+	Final   func() primitives.Height   // height of the last final block
 	Has     func(primitives.Hash) bool // returns whether a recent block was imported
 	// Moved returns a channel that is closed when the head changes after the call.
 	Moved func() <-chan struct{}
 	// Admit checks whether a header may be the chain's. It returns ErrPassed, ErrNotYet or a
 	// follow.Lie if not.
 	Admit   func(*primitives.Block) error
-	Deliver func(messages.BlockReceived) // to the chain; never waits
+	Deliver func(messages.BlockReceived) // passes a block to the chain; never waits
 	Older   blockdoc.Ancestors           // hashes of stored blocks, the newest first
 	// Wanted returns the shards that the node tracks in an epoch. An error means that the epoch is
 	// not known yet.
@@ -72,7 +72,7 @@ type Status struct {
 	Given   uint64 // blocks delivered to the chain
 	Refused uint64 // blocks rejected by the chain or by their own hashes
 	Failed  uint64 // failed requests
-	Last    error  // the last failure
+	Last    error  // error of the last failure
 	LagNS   uint64 // from the last block's timestamp to its delivery
 }
 
@@ -91,7 +91,7 @@ type state struct {
 	strikes int
 	again   bool            // restart above the tip
 	last    primitives.Hash // the last block that it delivered
-	linked  bool            // last connects to the chain
+	linked  bool            // block last connects to the chain
 	strange int             // blocks in a row that did not connect
 	local   bool            // on this machine: polled without a rate limit
 	cost    time.Duration   // processing time of the last document

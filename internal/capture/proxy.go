@@ -23,7 +23,7 @@ const (
 
 // Proxy forwards connections to a node and records their frames.
 type Proxy struct {
-	To       string // the node's address
+	To       string // address of the node
 	Recorder *Recorder
 }
 

@@ -17,7 +17,7 @@ import (
 // Filter selects lines of a recording. The zero value selects all.
 type Filter struct {
 	Kinds []string // kinds of messages, or of the bodies of routed ones
-	Node  string   // at either end
+	Node  string   // a node at either end of the connection
 	Conn  int      // -1: all
 	From  float64  // seconds
 	Until float64  // 0: to the end

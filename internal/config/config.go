@@ -70,7 +70,7 @@ type Config struct {
 	Fork                             Fork
 	JetStream                        JetStream
 	Replica                          Replica
-	Document                         *Document // the whole file, completed
+	Document                         *Document // the whole file, with missing keys added
 }
 
 // Network holds network.*, other keys about peers, and troupe.network.*.
@@ -81,7 +81,7 @@ type Network struct {
 	Libp2p              Libp2p
 	Addr                string // listen address for peers; empty: this machine only, any port
 	BootNodes           string // in the form that CheckBootNodes accepts
-	Whitelist           string // in the same form
+	Whitelist           string // in the form of BootNodes
 	Blacklist           []string
 	MaxPeers            uint64
 	MinOutbound         uint64

@@ -14,7 +14,7 @@ const (
 	mostTableElements = 10_000
 	mostBody          = 196_608
 	mostLocals        = 1_000_000
-	mostLocalsHere    = 50_000 // of one function, parameters included
+	mostLocalsHere    = 50_000 // locals of one function, parameters included
 	mostParamsHere    = 64
 	mostParams        = 50_000
 	mostStack         = 8192 // bytes of operands

@@ -94,7 +94,7 @@ type probe struct {
 	host      map[string]uint32
 	pc, n     uint32 // globals: the program counter, the number of results
 	arg, push uint32 // functions that read the next argument and store a result
-	run       uint32 // the interpreter function
+	run       uint32 // index of the interpreter function
 }
 
 func repeat(t wasmasm.ValType, n int) []wasmasm.ValType {

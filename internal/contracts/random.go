@@ -130,8 +130,8 @@ func (w *writer) context() {
 	w.Call([...]string{"sha256", "keccak256", "ripemd160"}[w.Rand.IntN(3)], ^uint64(0), 4, 5)
 }
 
-// answer reads the first promise result if there is one. Whether there is one changes the numbers
-// of later results, so this call comes last.
+// answer reads the first promise result if there is one. Without it, later results would have other
+// numbers, so this call comes last.
 func (w *writer) answer() {
 	count := w.Call("promise_results_count")
 	then := w.Branch()

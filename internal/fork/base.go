@@ -27,7 +27,7 @@ type Base struct {
 	size    int64 // bytes of the answers in known
 	flights map[place]*flight
 	blocks  map[primitives.Hash]*Anchor
-	heights map[primitives.Hash]seen // of blocks that transactions name
+	heights map[primitives.Hash]seen // heights of blocks that transactions name
 	stats   Stats
 	warned  map[string]bool
 }

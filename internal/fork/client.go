@@ -16,8 +16,8 @@ import (
 // Options configure how the remote node is queried.
 type Options struct {
 	URL       string
-	Timeout   time.Duration // of one request; 0: DefaultTimeout
-	Tries     int           // of one question; 0: DefaultTries
+	Timeout   time.Duration // time limit of one request; 0: DefaultTimeout
+	Tries     int           // largest number of tries of one question; 0: DefaultTries
 	Pause     time.Duration // before the second try, twice as long before each further one; 0: DefaultPause
 	PerSecond float64       // requests; 0: no bound
 	AtOnce    int           // requests; 0: DefaultAtOnce
@@ -64,7 +64,7 @@ type Client struct {
 // Counts count questions by outcome since the client was made.
 type Counts struct {
 	Questions, Requests, Batches, Retries, Failures, Refused uint64
-	Bytes                                                    uint64 // of replies
+	Bytes                                                    uint64 // bytes of replies
 }
 
 // question is one call that waits for its answer.

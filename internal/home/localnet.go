@@ -57,7 +57,7 @@ const (
 // LocalnetOptions are the options of localnet.
 type LocalnetOptions struct {
 	Dir                                      string
-	Prefix                                   string // of folders and accounts
+	Prefix                                   string // prefix of folder and account names
 	Shards                                   int
 	Validators, Archival, RPC, NonValidators int
 	TrackedShards                            string // all, none, or ids separated by commas

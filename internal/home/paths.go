@@ -27,7 +27,7 @@ type Paths struct {
 	Records      string // empty: the records are in the genesis
 	ValidatorKey string
 	NodeKey      string
-	Data         string // the store
+	Data         string // folder of the store
 	Contracts    string // compiled contracts; may be lost
 	EpochConfigs string
 }

@@ -14,7 +14,7 @@ import (
 // cursor decodes one value that a scanner has extracted: its syntax is valid, and it has no blanks.
 // The first error sticks.
 type cursor struct {
-	b    []byte // the unread rest
+	b    []byte // the part that is not read yet
 	path []step
 	err  error
 	at   string // path of the value that caused the error
@@ -136,7 +136,7 @@ func (c *cursor) object(f func(key []byte) bool) {
 		if c.err != nil {
 			return
 		}
-		c.b = c.b[1:] // the colon
+		c.b = c.b[1:] // skips the colon
 		c.path = append(c.path, step{name: "?"})
 		if !f(key) {
 			c.skip()

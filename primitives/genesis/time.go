@@ -16,7 +16,7 @@ const (
 	daysTo1970     = 719_468 // from 0000-03-01, where calendar arithmetic is simplest
 )
 
-// errTime is wrapped by refusals of a time.
+// errTime is wrapped by the errors of ParseTime.
 var errTime = errors.New("invalid RFC 3339 time")
 
 // ParseTime reads RFC 3339 with any offset; digits below a nanosecond are dropped. Times before

@@ -48,7 +48,7 @@ func sums(of func(*curve.EdwardsPoint) *Table) string {
 		0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05}
 	var torsion, mixed curve.EdwardsPoint
 	if _, err := torsion.SetCompressedY(&small); err != nil {
-		panic("multiples: " + err.Error()) // it is a valid point
+		panic("multiples: " + err.Error()) // cannot happen: it is a valid point
 	}
 	mixed.Add(&torsion, curve.ED25519_BASEPOINT_POINT)
 	one := scalar.One()

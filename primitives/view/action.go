@@ -104,7 +104,7 @@ func appendPlainAction(b []byte, a primitives.Action) []byte {
 	case *primitives.WithdrawFromGasKey:
 		b = AppendBalance(append(b, `{"WithdrawFromGasKey":{"amount":`...), a.Amount)
 		return append(AppendKey(append(b, `,"public_key":`...), a.PublicKey), "}}"...)
-	default: // the others have two forms
+	default: // actions whose view and raw form differ
 		return noForm(a)
 	}
 }

@@ -118,7 +118,7 @@ func appendCause(b []byte, c *primitives.StateChangeCause) []byte {
 // is one for each key of the trie, so an account may occur several times. Nonces of gas keys have
 // none.
 type Effect struct {
-	Kind      ChangeKind // not GasKeyNonceChange
+	Kind      ChangeKind // any kind but GasKeyNonceChange
 	AccountID primitives.AccountID
 }
 

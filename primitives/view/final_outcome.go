@@ -53,7 +53,7 @@ type FinalOutcome struct {
 	Status      FinalStatus
 	Transaction *primitives.SignedTransaction
 	Remote      *RemoteTransaction // instead of Transaction, if another node reported it
-	Outcome     OutcomeProof       // of the transaction
+	Outcome     OutcomeProof       // outcome of the transaction itself
 	Outcomes    []OutcomeProof
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
 	Shown       *Shown                // nil: the reply is not shared

@@ -10,37 +10,37 @@ import (
 // LookupKind is why a node cannot answer. A kind is itself an error, for errors.Is.
 type LookupKind byte
 
-// The kinds, with the fields of LookupError that apply.
+// The kinds, with the fields of LookupError that each of them sets.
 const (
-	ErrUnknownHeight     LookupKind = iota // Height: the current chain has no block there
-	ErrUnknownBlock                        // Hash: unknown, or collected
+	ErrUnknownHeight     LookupKind = iota // field Height: the current chain has no block there
+	ErrUnknownBlock                        // field Hash: the block is unknown, or was collected
 	ErrNotSynced                           // no full block is known yet
-	ErrGarbageCollected                    // Height, Hash: a state below the tail was asked for
-	ErrUnavailableShard                    // ShardID: its state at the block is not kept, or not tracked
-	ErrUnknownChunk                        // Hash
-	ErrInvalidShard                        // ShardID: not in the block's layout
+	ErrGarbageCollected                    // fields Height, Hash: a state below the tail was requested
+	ErrUnavailableShard                    // field ShardID: its state at the block is not kept, or the shard is not tracked
+	ErrUnknownChunk                        // field Hash
+	ErrInvalidShard                        // field ShardID: the shard is not in the block's layout
 	ErrUnknownEpoch                        //
 	ErrNoValidatorInfo                     // the block is not the last of its epoch
-	ErrEpochOutOfBounds                    // Hash: of the epoch
-	ErrUnknownReceipt                      // Hash
-	ErrInconsistentState                   // Shards, ShardID: an outcome's shard is not among the chunks
-	ErrNotConfirmed                        // Hash: no block covers the outcome yet
-	ErrUnknownOutcome                      // Hash: of a transaction or receipt
-	ErrOutcomeShard                        // Hash, ShardID: the outcome's shard is not tracked
-	ErrUnknownTx                           // Hash; Reason, if it is known why no block has it
-	ErrShardNotTracked                     // the transaction can't be checked here
-	ErrTimeout                             // the wait is over; Level, Status, Cause, ShardID
-	ErrSyncing                             // health: the chain is not caught up
-	ErrNoNewBlocks                         // health; Elapsed
+	ErrEpochOutOfBounds                    // field Hash of the epoch
+	ErrUnknownReceipt                      // field Hash
+	ErrInconsistentState                   // fields Shards, ShardID: an outcome's shard is not among the chunks
+	ErrNotConfirmed                        // field Hash: no block covers the outcome yet
+	ErrUnknownOutcome                      // field Hash of the transaction or receipt
+	ErrOutcomeShard                        // fields Hash, ShardID: the outcome's shard is not tracked
+	ErrUnknownTx                           // field Hash; also Reason, if it is known why no block has the transaction
+	ErrShardNotTracked                     // the transaction cannot be checked here
+	ErrTimeout                             // fields Level, Status, Cause, ShardID: the wait has ended
+	ErrSyncing                             // for health: the chain is not caught up
+	ErrNoNewBlocks                         // for health: field Elapsed
 	ErrTooManyRequests                     // the limit of requests that wait is reached
-	ErrNoProof                             // Height: the earliest at which the state can be proven
+	ErrNoProof                             // field Height: the earliest height at which the state can be proven
 	// ErrBehind: requests wait too long before they begin, because the node cannot keep up with
 	// them.
 	ErrBehind
-	ErrRouted               // Hash: the transaction can't be checked here, and was forwarded
+	ErrRouted               // field Hash: the transaction cannot be checked here, and was forwarded
 	ErrContractsUnsupported // the call would execute wasm
-	ErrNoRoom               // Reason: the limit of the node that the transaction does not fit
-	ErrIncompleteData       // Reason: what the node lacks of a block
+	ErrNoRoom               // field Reason: the limit of the node that the transaction exceeds
+	ErrIncompleteData       // field Reason: what the node lacks of a block
 	ErrMessageLarge         // a block's message exceeds its limit
 )
 

@@ -31,13 +31,13 @@ type OriginKind byte
 
 // The kinds, with the fields of OriginError that apply.
 const (
-	OriginUnknown     OriginKind = iota // Receipt: not known here
-	OriginDepth                         // Receipt, Limit: too many receipts in between
-	OriginUnsupported                   // Text
+	OriginUnknown     OriginKind = iota // field Receipt: not known here
+	OriginDepth                         // fields Receipt, Limit: too many receipts in between
+	OriginUnsupported                   // field Text
 	OriginNoOutcomes                    // config.json disables outcomes
-	OriginWindow                        // Got, Limit: the requested window, and the largest
-	OriginHint                          // Text: the hint is invalid
-	OriginBudget                        // Got, Limit: outcomes searched
+	OriginWindow                        // fields Got, Limit: the requested window, and the largest
+	OriginHint                          // field Text: the hint is invalid
+	OriginBudget                        // fields Got, Limit: outcomes searched
 )
 
 var originTexts = [...]string{"unknown receipt", "too deep", "unsupported", "outcomes not stored", "window too large", "malformed hint", "budget exceeded"}

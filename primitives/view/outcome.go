@@ -11,7 +11,7 @@ import (
 type OutcomeProof struct {
 	primitives.OutcomeWithID
 	BlockHash primitives.Hash
-	Proof     primitives.MerklePath // to the chunk's outcome root
+	Proof     primitives.MerklePath // path to the chunk's outcome root
 }
 
 // AppendOutcomeProof appends ExecutionOutcomeWithIdView.

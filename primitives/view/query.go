@@ -37,7 +37,7 @@ func appendAccountRest(b []byte, a *primitives.Account) []byte {
 		b = AppendAccountID(append(b, `,"global_contract_account_id":`...), a.Contract.Account)
 	case primitives.ContractGlobalHash:
 		b = AppendHash(append(b, `,"global_contract_hash":`...), &a.Contract.Hash)
-	case primitives.ContractNone, primitives.ContractLocal: // in code_hash
+	case primitives.ContractNone, primitives.ContractLocal: // shown in code_hash
 	default:
 		panic(fmt.Sprintf("view: no JSON form of contract kind %d", a.Contract.Kind))
 	}
@@ -87,7 +87,7 @@ type StateItem struct{ Key, Value []byte }
 // StatePage is a contract's state, or a page of it. LastKey is not nil if more follows a page. An
 // empty Proof is left out.
 type StatePage struct {
-	Items   []StateItem // by key
+	Items   []StateItem // ascending by key
 	Proof   [][]byte    // trie nodes
 	LastKey []byte
 }

@@ -69,8 +69,8 @@ type EpochRefKind byte
 // The kinds (nearcore EpochReference).
 const (
 	EpochLatest  EpochRefKind = iota // the epoch of the head
-	EpochByID                        // Hash
-	EpochByBlock                     // Block: the last block of the epoch
+	EpochByID                        // field ID
+	EpochByBlock                     // field Block: the last block of the epoch
 )
 
 // EpochRef names an epoch. The zero value is the epoch of the head.

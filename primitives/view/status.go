@@ -24,10 +24,10 @@ type Version struct{ Version, Build, Commit, Compiler string }
 type Status struct {
 	Version               Version
 	ChainID               string
-	ProtocolVersion       primitives.ProtocolVersion // of the head's epoch
+	ProtocolVersion       primitives.ProtocolVersion // version of the head's epoch
 	LatestProtocolVersion primitives.ProtocolVersion // the newest that this node supports
-	RPCAddr               string                     // from config.json; empty: no RPC
-	Validators            []primitives.AccountID     // of the head's epoch
+	RPCAddr               string                     // address in config.json; empty: no RPC
+	Validators            []primitives.AccountID     // validators of the head's epoch
 	Sync                  SyncInfo
 	ValidatorAccountID    primitives.AccountID // empty: not a validator
 	ValidatorPublicKey    primitives.PublicKey // empty: not a validator

@@ -142,8 +142,9 @@ type Subscriber interface {
 // removed.
 var ErrLingering = errors.New("too many subscriptions are being ended; retry later")
 
-// CursorError is the error of a cursor after which blocks are no longer stored.
-type CursorError struct{ Earliest primitives.Height } // of the oldest stored block
+// CursorError means that blocks after a cursor are no longer stored. Earliest is the height of the
+// oldest stored block.
+type CursorError struct{ Earliest primitives.Height }
 
 func (e *CursorError) Error() string {
 	return "what comes behind the cursor is not stored any more; the oldest block that is has height " + strconv.FormatUint(uint64(e.Earliest), 10)

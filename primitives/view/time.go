@@ -47,7 +47,7 @@ func civil(days uint64) (year, month, dayOfMonth uint64) {
 	era, doe := days/146_097, days%146_097
 	yoe := (doe - doe/1460 + doe/36_524 - doe/146_096) / 365
 	doy := doe - (365*yoe + yoe/4 - yoe/100)
-	m := (5*doy + 2) / 153 // from March
+	m := (5*doy + 2) / 153 // month, counted from March
 	year, month, dayOfMonth = era*400+yoe, m+3, doy-(153*m+2)/5+1
 	if month > 12 {
 		year, month = year+1, month-12

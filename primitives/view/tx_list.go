@@ -36,8 +36,8 @@ type TransactionList struct {
 	Head primitives.Height
 	// From is the lowest height that was read; above Head if none was.
 	From primitives.Height
-	// Next is where older transactions follow. nil: the query's After, or the oldest block that the
-	// node has, is reached.
+	// Next is where older transactions follow. It is nil if the list has reached the query's After
+	// or the oldest block that the node has.
 	Next         *ListPosition
 	Transactions []ListedTransaction
 	Blocks       []ListedBlock   // the newest first
@@ -78,20 +78,20 @@ type ListedBlock struct {
 	Gas          primitives.Gas // used by the previous chunks, as the chunk headers state
 	Chunks       int            // number of new chunks
 	Shards       int
-	Transactions int // in its new chunks
+	Transactions int // number of transactions in its new chunks
 }
 
 // TokenContract is a contract with events about an account.
 type TokenContract struct {
 	Contract primitives.AccountID
 	Standard string            // "nep141", "nep171" or "nep245"
-	Height   primitives.Height // of the last event
+	Height   primitives.Height // height of the last event
 }
 
 // Bounds of a list.
 const (
 	MaxListed        = 200 // transactions, and blocks
-	MaxListedActions = 8   // of a transaction
+	MaxListedActions = 8   // largest number of actions shown of a transaction
 	MaxTokens        = 100
 )
 

@@ -15,7 +15,7 @@ type Validators struct {
 	Next             []NextValidator
 	Proposals        []primitives.ValidatorStake
 	PrevKickouts     []Kickout
-	PrevRewards      []Reward // by ascending account
+	PrevRewards      []Reward // ascending by account
 }
 
 // CurrentValidator is a validator of the epoch with its record (nearcore
@@ -57,13 +57,13 @@ type KickoutKind byte
 // The reasons.
 const (
 	KickoutSlashed                    KickoutKind = 0
-	KickoutNotEnoughBlocks            KickoutKind = 1 // Produced, Expected
-	KickoutNotEnoughChunks            KickoutKind = 2 // Produced, Expected
+	KickoutNotEnoughBlocks            KickoutKind = 1 // fields Produced, Expected
+	KickoutNotEnoughChunks            KickoutKind = 2 // fields Produced, Expected
 	KickoutUnstaked                   KickoutKind = 3
-	KickoutNotEnoughStake             KickoutKind = 4 // Stake, Threshold
+	KickoutNotEnoughStake             KickoutKind = 4 // fields Stake, Threshold
 	KickoutDidNotGetASeat             KickoutKind = 5
-	KickoutNotEnoughChunkEndorsements KickoutKind = 6 // Produced, Expected
-	KickoutProtocolVersionTooOld      KickoutKind = 7 // Version, NetworkVersion
+	KickoutNotEnoughChunkEndorsements KickoutKind = 6 // fields Produced, Expected
+	KickoutProtocolVersionTooOld      KickoutKind = 7 // fields Version, NetworkVersion
 )
 
 // Kickout is why an account lost its seat.

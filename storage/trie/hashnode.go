@@ -187,7 +187,7 @@ func (p *flatPairs) each(yield func(key, value []byte) bool) {
 // entries that are values, or pairs.
 type loadBuffer struct {
 	entries []FrontierEntry
-	paths   []byte // of the entries, concatenated
+	paths   []byte // paths of the entries, concatenated
 	data    [][]byte
 	pairs   flatPairs
 }
@@ -302,8 +302,8 @@ func (f *Forest) loadHashNode(n node, s *hashNode, locked bool) (uint32, error) 
 }
 
 // needsOriginal returns whether a subtree that was not found in src must be searched in the source
-// with which the hash node was made. This is so if src is not that source and had other data: src
-// may be on another branch, or may at the moment have another version of the subtree.
+// with which the hash node was made. This is so if src is another source and had other data. For
+// example, src may be on another branch.
 func (s *hashNode) needsOriginal(src *Source, err error) bool {
 	return errors.Is(err, ErrCorrupt) && s.src != nil && s.src != src
 }

@@ -121,8 +121,8 @@ var nibbleBytes = []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 func hexPrefixLen(n int) int { return 1 + n/2 }
 
 // putHexPrefix writes the hex-prefix encoding of x, hexPrefixLen(x.n) bytes. In the first byte,
-// 0x20 marks a leaf and 0x10 an odd length; if the length is odd, its low half is the first nibble
-// (nearcore nibble_slice.rs:127).
+// 0x20 marks a leaf and 0x10 an odd length. If the length is odd, the low half of that byte is the
+// first nibble (nearcore nibble_slice.rs:127).
 func putHexPrefix(dst []byte, x nibs, leaf bool) {
 	var head byte
 	if leaf {
@@ -157,7 +157,7 @@ func matchLeaf(key []byte, pos int, enc []byte) bool {
 // matchExt returns the number of nibbles of the encoded extension enc, and whether these are the
 // nibbles of key from pos on.
 func matchExt(key []byte, pos int, enc []byte) (int, bool) {
-	if len(enc) == 1 { // the most frequent length
+	if len(enc) == 1 { // one byte is the most frequent length
 		return 1, pos < 2*len(key) && nibbleAt(key, pos) == enc[0]&0xf
 	}
 	e := extNibs(enc)

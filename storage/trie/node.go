@@ -33,7 +33,7 @@ const (
 
 	offHash  = 12
 	bodyAt   = offHash + 32
-	tailSize = 8 // birth
+	tailSize = 8 // bytes of the birth
 	rawExt   = 5 // offset of the key in the encoding of a leaf or an extension
 	rawUsage = 8 // bytes at the end of an encoding
 

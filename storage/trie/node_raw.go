@@ -37,12 +37,12 @@ type ValueID struct {
 // RawNode is a node in the form that is hashed and used in proofs (nearcore RawTrieNodeWithSize).
 type RawNode struct {
 	Kind        Kind
-	Key         []byte              // hex-prefix encoded; Leaf and Extension
-	Value       ValueID             // Leaf and BranchWithValue
-	Mask        uint16              // which children exist; both branches
-	Children    [16]primitives.Hash // by nibble; both branches
-	Child       primitives.Hash     // Extension
-	MemoryUsage uint64              // of the whole subtree
+	Key         []byte              // hex-prefix encoded; for Leaf and Extension
+	Value       ValueID             // for Leaf and BranchWithValue
+	Mask        uint16              // bit i is set if child i exists; for both kinds of branches
+	Children    [16]primitives.Hash // indexed by nibble; for both kinds of branches
+	Child       primitives.Hash     // for Extension
+	MemoryUsage uint64              // memory usage of the whole subtree
 }
 
 // AppendBorsh appends the encoding. Its sha256 is the node's hash.

@@ -12,7 +12,7 @@ import (
 // extension, or noNode for an empty place.
 type proofUpdateNode struct {
 	kind Kind
-	has  bool // it has a value
+	has  bool // the node has a value
 	val  ValueID
 	rest uint64    // memory usage of the children
 	key  nibs      // leaf, extension

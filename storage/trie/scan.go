@@ -18,7 +18,7 @@ type Scanner struct {
 	ref    ValueRef
 	err    error
 	proven bool
-	nodes  []uint32 // if proven: all nodes entered
+	nodes  []uint32 // nodes that were entered; filled only by ScanProven
 }
 
 // trailNode is a node on the way down, and the next step at it.

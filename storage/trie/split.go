@@ -80,9 +80,9 @@ type stageKind uint8
 
 const (
 	cutOff   stageKind = iota // the path does not exist in this column
-	atLeaf                    // at the end of a leaf's key
-	inside                    // before or within the key of an extension or a leaf
-	atBranch                  // at a branch
+	atLeaf                    // the search is at the end of a leaf's key
+	inside                    // the search is before or within the key of an extension or a leaf
+	atBranch                  // the search is at a branch
 )
 
 func stageOf[P comparable](n splitNode[P]) stage[P] {
@@ -172,7 +172,8 @@ func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 	return 0, nil
 }
 
-// less returns a-b. If that is negative, a node claims a wrong usage, and less returns ErrCorrupt.
+// less returns a-b. A negative result means that a node claims a wrong usage, and less returns
+// ErrCorrupt.
 func less(a, b uint64, err error) (uint64, error) {
 	if err == nil && b > a {
 		err = fmt.Errorf("%w: a node has memory usage %d, less than its children's %d", ErrCorrupt, a, b)

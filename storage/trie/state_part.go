@@ -200,7 +200,7 @@ func (s *proofNodes) data(n *partNode[primitives.Hash]) ([]byte, error) {
 // visit_nodes_interval). The nodes and values that it visits are the part.
 type partWalk[P comparable] struct {
 	src    partNodes[P]
-	levels [Levels]uint64 // of the frontier
+	levels [Levels]uint64 // limits of the frontier's levels
 	part   *Part          // the content found; nil: not wanted
 	end    []byte         // where the walk ends, nibbles, one a byte; nil: at the end of the trie
 	path   []byte         // nibbles down to the current node

@@ -473,9 +473,9 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	return u.join(b.ref, &b.kids, &res, done, b.val, count, emptied)
 }
 
-// restOf returns the sum of the memory usages of a branch's new children. It computes it from the
-// old branch where possible, so that it visits only children that changed: the others are likely
-// not in the processor's cache.
+// restOf returns the sum of the memory usages of a branch's new children. If n is the old branch,
+// it starts with the sum of the old children and visits only the children that changed, because the
+// others are likely not in the processor's cache.
 func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	if n == nil {
 		return u.usageOf(refs)

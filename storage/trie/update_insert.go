@@ -54,7 +54,7 @@ func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	return made, nil
 }
 
-// setLeaf sets a leaf's value, if that is the only change.
+// setLeaf sets the value of a leaf. If ops set other keys, it builds a new subtree.
 func (u *updater) setLeaf(ref uint32, n node, depth int, ops []Change) (uint32, error) {
 	if len(ops) > 1 || !matchLeaf(ops[0].Key, depth, n.ext()) {
 		s, err := u.applyLeaf(cursor{ref: ref}, n, depth, ops)
@@ -78,7 +78,8 @@ func (u *updater) setLeaf(ref uint32, n node, depth int, ops []Change) (uint32, 
 	return made, nil
 }
 
-// setExtension changes what is below an extension, if no key diverges from it.
+// setExtension applies ops to what is below an extension. If a key diverges from the extension, it
+// builds a new subtree.
 func (u *updater) setExtension(ref uint32, n node, depth int, ops []Change) (uint32, error) {
 	l, first := matchExt(ops[0].Key, depth, n.ext())
 	_, last := matchExt(ops[len(ops)-1].Key, depth, n.ext())

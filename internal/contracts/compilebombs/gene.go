@@ -7,7 +7,7 @@ import (
 // The protocol's limits within which a shape can be compiled (config 86).
 const (
 	maxBody     = 196_608 // bytes of a function
-	maxBlocks   = 5_000   // of a function
+	maxBlocks   = 5_000   // blocks of a function
 	allBlocks   = 50_000
 	maxParams   = 64
 	allParams   = 50_000

@@ -31,7 +31,7 @@ type Func struct {
 	Index  uint32
 	kind   uint32
 	locals []run
-	names  []named // of parameters and locals
+	names  []named // names of parameters and locals
 }
 
 // run is a group of locals of one type.

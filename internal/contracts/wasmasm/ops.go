@@ -44,11 +44,11 @@ const (
 	F32Sqrt     = 0x91
 	F64Sqrt     = 0x9f
 	I32WrapI64  = 0xa7
-	I32TruncF64 = 0xaa // signed
-	I64ExtendI  = 0xac // i32, signed
-	I64ExtendU  = 0xad // i32, unsigned
-	I32Bits     = 0xbc // reinterpret f32
-	I64Bits     = 0xbd // reinterpret f64
+	I32TruncF64 = 0xaa // i32.trunc_f64_s
+	I64ExtendI  = 0xac // i64.extend_i32_s
+	I64ExtendU  = 0xad // i64.extend_i32_u
+	I32Bits     = 0xbc // i32.reinterpret_f32
+	I64Bits     = 0xbd // i64.reinterpret_f64
 	I32Extend8  = 0xc0
 )
 
