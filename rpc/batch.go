@@ -22,8 +22,8 @@ const (
 var errBatchTime = errors.New("the time of the batch is over (troupe.rpc.batch_timeout)")
 
 // batch answers a list of requests with a list of replies in the same order. Requests run one after
-// the other. Adjacent requests that wait for the chain run concurrently, except that submissions
-// with the same key run in order, and so do calls that control a sandbox.
+// the other. Adjacent requests that wait for the chain run concurrently, unless their order matters
+// (see batched.lane).
 func (x *exchange) batch(b []byte, list val) []byte {
 	x.until = time.Now().Add(x.opts.Limits.BatchTimeout)
 	items := make([]batched, 0, list.len())

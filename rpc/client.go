@@ -164,7 +164,7 @@ func (d *connLimiter) forget(c *client) {
 }
 
 const (
-	maxAddresses = 100_000         // number of addresses from which on debts are not kept
+	maxAddresses = 100_000         // with so many addresses, debts are no longer kept
 	debtKept     = 5 * time.Second // time after the last connection
 )
 

@@ -68,8 +68,8 @@ func (s *Server) toConsole(ctx *fasthttp.RequestCtx, path []byte) bool {
 	return false
 }
 
-// wantsHTML returns whether an Accept header names HTML, as that of browsers does. Ranges such as
-// */*, which other programs send, do not count.
+// wantsHTML returns whether an Accept header names HTML, as the header of a browser does. Ranges
+// such as */*, which other programs send, do not count.
 func wantsHTML(accept []byte) bool {
 	for item := range bytes.SplitSeq(accept, []byte{','}) {
 		kind, params, _ := bytes.Cut(item, []byte{';'})
@@ -101,7 +101,7 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 		s.consoleBody(ctx, s.actors(), nil, jsonType)
 		return
 	}
-	if rest == "/api/history" { // without counters, as in a world, it has no samples
+	if rest == "/api/history" { // a world has no counters, so its history has no samples
 		h.Set("Cache-Control", "no-store")
 		s.consoleBody(ctx, s.history.appendJSON(nil), nil, jsonType)
 		return

@@ -31,7 +31,7 @@ type consoleHistory struct {
 }
 
 // keepHistory records samples until the server shuts down. It does nothing if the page is switched
-// off.
+// off or Options.Included is nil.
 func (s *Server) keepHistory() {
 	if !s.opts.Console || s.opts.Included == nil {
 		return

@@ -276,7 +276,7 @@ func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(),
 			*buffer = b
 		}
 		if len(b) > smallReply {
-			runtime.Gosched() // let small requests run
+			runtime.Gosched() // lets other goroutines run, such as those of small requests
 		}
 		n, err := stream.Read(b[len(b):min(cap(b), len(b)+readStep)])
 		b = b[:len(b)+n]

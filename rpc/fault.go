@@ -13,7 +13,7 @@ import (
 type Fault struct {
 	Name   string
 	Fields bool // whether the cause has "info", which may be {}
-	Status int  // HTTP status; 0: 200
+	Status int  // HTTP status of the reply; 0: 200
 }
 
 // The faults of all methods (nearcore chain/jsonrpc-primitives/src/types).
@@ -38,7 +38,7 @@ var (
 	RequestRouted        = &Fault{Name: "REQUEST_ROUTED", Fields: true}
 	UnknownTransaction   = &Fault{Name: "UNKNOWN_TRANSACTION", Fields: true}
 	Timeout              = &Fault{Name: "TIMEOUT_ERROR", Status: http.StatusRequestTimeout}
-	TxTimeout            = &Fault{Name: "TIMEOUT_ERROR", Fields: true, Status: http.StatusRequestTimeout} // of the tx methods
+	TxTimeout            = &Fault{Name: "TIMEOUT_ERROR", Fields: true, Status: http.StatusRequestTimeout} // tx methods
 	NodeIsSyncing        = &Fault{Name: "NODE_IS_SYNCING"}
 	NoNewBlocks          = &Fault{Name: "NO_NEW_BLOCKS", Fields: true}
 	EpochOutOfBounds     = &Fault{Name: "EPOCH_OUT_OF_BOUNDS", Fields: true}
@@ -69,8 +69,8 @@ type failure struct {
 	info  []byte              // JSON object without braces; empty: {}
 	more  func([]byte) []byte // appends the rest of info; nil: nothing to append
 	data  []byte              // JSON of the data member
-	text  string              // for logs
-	cause error               // of an INTERNAL_ERROR; nil: unknown
+	text  string              // text for logs; of an INTERNAL_ERROR also for the client
+	cause error               // cause of an INTERNAL_ERROR; nil: unknown
 	// refusal is the HTTP status if a limit rejected the request; 0: another failure.
 	refusal int
 }

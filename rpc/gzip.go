@@ -13,7 +13,7 @@ import (
 
 // packers has gzip writers to be reused, because each has tables of some hundred KiB.
 var packers = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // cannot fail: the level is valid
 	return w
 }}
 
@@ -26,8 +26,8 @@ func (p *packed) Write(b []byte) (int, error) {
 }
 
 // pack compresses a reply if the client accepts gzip and the reply is large enough. It never waits.
-// It returns the reply unchanged if the heavy limit has no free turn, the client has used its share
-// of work, or there is no memory for both forms.
+// It returns the reply unchanged if it would have to wait: for a turn of the heavy limit, for the
+// client's share of work, or for memory for both forms.
 func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	least := x.opts.Limits.GzipMin
 	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {

@@ -25,7 +25,7 @@ func pollDelay(waiting int) time.Duration {
 type hangupPoller struct {
 	mu      sync.Mutex
 	list    []*polledConn
-	running bool // the goroutine runs
+	running bool // the goroutine of run is running
 }
 
 // polledConn is a connection that hangupPoller polls.

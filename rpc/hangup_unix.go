@@ -13,7 +13,7 @@ func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	if ours, ok := c.(*conn); ok {
 		c = ours.Conn
 	}
-	if sealed, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+	if sealed, ok := c.(interface{ NetConn() net.Conn }); ok { // a TLS connection
 		c = sealed.NetConn()
 	}
 	system, ok := c.(syscall.Conn)

@@ -328,7 +328,7 @@ func appendFloat(b, raw []byte) []byte {
 	}
 	abs := max(f, -f)
 	if abs != 0 && (abs < 1e-5 || abs >= 1e16) {
-		text := strconv.AppendFloat(nil, f, 'e', -1, 64) // 1e+16, 1.5e-07
+		text := strconv.AppendFloat(nil, f, 'e', -1, 64) // e.g. 1e+16 or 1.5e-07
 		mantissa, exponent, _ := bytes.Cut(text, []byte("e"))
 		sign := ""
 		if exponent[0] == '-' {

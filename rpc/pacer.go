@@ -19,12 +19,12 @@ import (
 // that end after one request have the same effect.
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
-// paceQuantum without waiting for its client must pay for that time. It pays if its next read does
-// not block either, before it serves another request that it has already read, or if the client
-// sends a request before it has the replies to earlier ones. If the connections have lately paid
-// for more work than half of the cores can do, the paying connection waits; clients take turns
-// (fair.Queue). While a connection works after it has paid, it holds nothing of the pacer's. So a
-// client that does not read its replies does not delay others.
+// paceQuantum without waiting for its client must pay for that time. It pays in three cases: its
+// next read does not block either; it is about to serve another request that it has already read;
+// its client sends a request before it has the replies to earlier ones. If the connections have
+// lately paid for more work than half of the cores can do, the paying connection waits; clients
+// take turns (fair.Queue). While a connection works after it has paid, it holds nothing of the
+// pacer's. So a client that does not read its replies does not delay others.
 //
 // A new connection pays paceQuantum before its first request. When it ends, it pays the difference
 // to its actual work. Clients may open connections faster than the node answers their requests, so

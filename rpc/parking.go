@@ -13,7 +13,7 @@ import (
 // request of a client with fewer waits replaces the latest wait of the client with most waits.
 type parking struct {
 	mu sync.Mutex
-	of map[*client]*list.List // of *parked, oldest first
+	of map[*client]*list.List // waits (*parked) of each client, the oldest first
 }
 
 // parked is one waiting request.

@@ -29,7 +29,8 @@ var queryNames = []string{
 	"view_global_contract_code", "view_global_contract_code_by_account_id",
 }
 
-// queryParams are the parameters of all queries about state.
+// queryParams are the parameters of all queries about state. The comment of a field names the kinds
+// that use it.
 type queryParams struct {
 	kind     queryKind
 	block    view.BlockRef

@@ -30,11 +30,11 @@ var packages = map[string]bool{
 	"wire": true, "workload": true,
 }
 
-// reason returns the text of an error for clients, without the names of packages at the beginning
-// of the error and of the errors that it wraps. It removes only leading "name: " parts: a later
-// "state: " may be part of a contract's own text. It finds wrapped errors by errors.Unwrap while
-// the text of the outer error ends with the text of the wrapped one. If it does not, the prefixes
-// of the wrapped error stay.
+// reason returns the text of an error for clients. It removes the package names with which the
+// error and the errors that it wraps begin. It removes only leading "name: " parts: a later "state:
+// " may be part of a contract's own text. It finds wrapped errors by errors.Unwrap while the text
+// of the outer error ends with the text of the wrapped one. If it does not, the prefixes of the
+// wrapped error stay.
 func reason(err error) string {
 	text := err.Error()
 	inner := errors.Unwrap(err)

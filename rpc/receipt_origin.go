@@ -35,7 +35,8 @@ var receiptToTx = Method[view.OriginQuery]{
 		}); err != nil {
 			return q, err
 		}
-		// nearcore flattens the reference to the receipt. serde reads flattened members last.
+		// nearcore flattens the reference to the receipt, and serde reads flattened members last. So
+		// receipt_id is read after all other members.
 		return q, readFields(v, []field{{"receipt_id", false, into(&q.Receipt, readHash)}})
 	},
 	Handle: func(c *call, b []byte, q *view.OriginQuery) ([]byte, error) {

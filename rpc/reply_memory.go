@@ -29,7 +29,7 @@ import (
 // transaction that they wait for has been executed.
 type replyQueue struct {
 	mu    sync.Mutex
-	list  list.List             // of *queuedReply, oldest first
+	list  list.List             // elements are *queuedReply, the oldest first
 	texts map[*view.Shown]*text // the texts that queued replies show
 	bytes int64                 // bytes of texts, with the data that they are made from
 	freed chan struct{}         // signals that a large reply has been sent
@@ -95,7 +95,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 	}
 	r.list.Remove(at)
 	if full = d.lacks(of, n); full == limits.Count {
-		full = limits.MaxInFlight // memory was freed after the wait had ended
+		full = limits.MaxInFlight // memory was freed too late for this reply
 	}
 	d.refused[full].Add(1)
 	return full

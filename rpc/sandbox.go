@@ -88,7 +88,7 @@ func readRecords(v val) ([]genesis.Record, error) {
 // fastForward are the parameters of sandbox_fast_forward.
 type fastForward struct{ delta uint64 }
 
-// forwardPatience is the longest wait, which is neard's (chain/jsonrpc/src/lib.rs
+// forwardPatience is the longest time that a call waits, as in neard (chain/jsonrpc/src/lib.rs
 // sandbox_fast_forward).
 const forwardPatience = time.Hour
 

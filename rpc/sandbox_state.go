@@ -10,7 +10,7 @@ import (
 
 // dumpState are the parameters of sandbox_dump_state.
 type dumpState struct {
-	accounts []primitives.AccountID // nil: all
+	accounts []primitives.AccountID // nil: all accounts
 	height   *uint64                // nil: the head
 }
 

@@ -114,7 +114,7 @@ type Server struct {
 	listed   actorList
 	history  consoleHistory
 	root     *Server                       // the server that a world belongs to; nil: this is not a world
-	asked    func() (done func(), ok bool) // of a world: WorldOptions.Asked
+	asked    func() (done func(), ok bool) // WorldOptions.Asked of a world
 }
 
 // New returns a server that does not listen yet.
@@ -151,7 +151,7 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 		Concurrency:           math.MaxInt32, // connLimiter limits connections
 		IdleTimeout:           s.opts.Limits.IdleTimeout,
 		ReadTimeout:           s.opts.Limits.ReadTimeout,
-		ReadBufferSize:        8 << 10, // also bounds the headers
+		ReadBufferSize:        8 << 10, // the headers must fit into it
 		// exchange.body reads bodies, within the limits of memory. Forms are not parsed.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,

@@ -17,7 +17,7 @@ var errGone = errors.New("the client has disconnected")
 // session is the node's session of one connection. The connection's first request that submits or
 // waits opens it.
 type session struct {
-	ctx  context.Context // for submissions and waits; ends with the server
+	ctx  context.Context // context of submissions and waits; ends with the server
 	done func()
 }
 

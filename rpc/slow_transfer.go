@@ -110,7 +110,7 @@ func (d *connLimiter) closeSlowest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out *conn
-	var worst int64 // bytes a second
+	var worst int64 // rate of the slowest transfer, in bytes a second
 	now, after := clock(), int64(d.limits.SlowAfter)
 	for c := range d.conns {
 		began := c.transfer.began.Load()

@@ -18,8 +18,8 @@ import (
 // waits for the chain, for memory or for a turn of the heavy limit.
 //
 // Outline: the node calls Take before it makes a reply, and Leave if it continues to wait for the
-// chain. For a reply that turns out to be large it calls Large, which leaves the turn and waits for
-// memory (replyQueue) and then for a turn of the heavy limit.
+// chain. If a reply turns out to be large, the node calls Large. Large gives the turn back, waits
+// for memory (replyQueue), and then waits for a turn of the heavy limit.
 type wakeTurns chan struct{}
 
 func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) }
@@ -31,7 +31,7 @@ func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) 
 func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 	c.key = key
 	taken := false
-	waits := int64(0) // by clock: since when the call waits for its turn
+	waits := int64(0) // by clock: when the call began to wait for the chain
 	leave = func() {
 		if taken {
 			taken = false

@@ -49,7 +49,7 @@ type worlds struct {
 type world struct {
 	*Server
 	port net.Listener     // the world's own listener; nil: none
-	http *fasthttp.Server // serves port
+	http *fasthttp.Server // server of port
 }
 
 // AddWorld serves a node below /world/ID until RemoveWorld.

@@ -292,7 +292,7 @@ func (k *socket) send(f *frame, more bool) error {
 	case closeFrame:
 		return k.ws.WriteControl(websocket.CloseMessage, f.head, until)
 	}
-	_ = k.ws.SetWriteDeadline(until) // cannot fail
+	_ = k.ws.SetWriteDeadline(until) // the error is always nil
 	w, err := k.ws.NextWriter(websocket.TextMessage)
 	if err != nil {
 		return err
@@ -458,7 +458,7 @@ func (k *socket) reply(x *exchange, b []byte) {
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
-	smallPiece = 64 // bytes
+	smallPiece = 64 // bytes of a small fragment
 	perPing    = 5 * time.Microsecond
 	manyPings  = 64
 	manyBytes  = 256 << 10

@@ -42,7 +42,7 @@ type outbox struct {
 	mu      sync.Mutex
 	frames  []frame
 	bytes   int // bytes of queued frames, including the one being sent
-	count   int // number of these frames
+	count   int // number of queued frames, including the one being sent
 	writing bool
 	ended   bool // no more messages are accepted
 	waiting []func()

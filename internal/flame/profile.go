@@ -76,7 +76,7 @@ func (p *Profile) Depth() int { return len(p.stack) + p.skipped }
 
 // sample is the gas that the innermost function of a stack burnt itself.
 type sample struct {
-	stack []int // outermost first
+	stack []int // indices of frames, the outermost first
 	gas   uint64
 	calls int64
 }

@@ -9,7 +9,7 @@ import (
 
 // Difference is a value that differs from neard's.
 type Difference struct {
-	Where string // block, chunk, transaction ...
+	Where string // the compared item, e.g. a block, chunk or transaction
 	Path  string // inside the view, e.g. .header.hash
 	Got   string
 	Want  string

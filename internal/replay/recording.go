@@ -88,7 +88,7 @@ type EpochLine struct {
 type LightLine struct {
 	After  primitives.Hash
 	Light  json.RawMessage
-	Height primitives.Height // of the returned block; 0: none was returned
+	Height primitives.Height // height of the returned block; 0: no block was returned
 }
 
 // TxLine is a submitted transaction with its final status.
@@ -97,7 +97,7 @@ type TxLine struct {
 	Label  string
 	Tx     *primitives.SignedTransaction // nil: the bytes do not decode
 	Wait   string
-	Status json.RawMessage // nil: not compared
+	Status json.RawMessage // nil: the status is not compared
 }
 
 // Recording is a whole chain.

@@ -28,10 +28,10 @@ type Options struct {
 	VM          action.VM         // nil: a new VM for this replay
 	StateBytes  uint64            // bytes of memory for the tries; 0: no bound
 	Tries       trie.Options      // options of the engine's tries
-	EpochConfig map[string][]byte // files of <home>/epoch_configs
+	EpochConfig map[string][]byte // files of <home>/epoch_configs, by name
 	Open        func(storage.Options) (*storage.Store, error)
 	RestartAt   primitives.Height            // close and reopen the store after the block of this height; 0: never
-	Restart     func(primitives.Height) bool // the same after each block for which it returns true; nil: never
+	Restart     func(primitives.Height) bool // close and reopen after each block for which it returns true; nil: never
 	Progress    func(done, all int)          // called after each block; nil: not called
 	MaxFindings int                          // number of differences after which the replay stops; 0: 20
 	BlockEnd    func(h primitives.Height)    // called after each block, for tests; nil: not called

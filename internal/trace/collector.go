@@ -15,7 +15,7 @@ type collector struct {
 	wanted   func(receipt primitives.Hash) bool
 	profiled bool
 
-	calls    map[primitives.Hash][]*Call // by receipt
+	calls    map[primitives.Hash][]*Call // recorded calls by receipt id
 	profiles []*flame.Profile
 	kept     int // number of recorded host calls
 

@@ -95,6 +95,6 @@ type Entry struct {
 
 // Bounds of a Report.
 const (
-	MaxHostCalls = 20_000 // of all calls together
-	MaxShown     = 512    // bytes of a value
+	MaxHostCalls = 20_000 // maximum number of host calls of all calls together
+	MaxShown     = 512    // maximum number of bytes of a value
 )

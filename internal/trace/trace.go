@@ -214,7 +214,7 @@ func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.
 func names(actions []primitives.Action) []string {
 	out := make([]string, 0, len(actions))
 	for _, a := range actions {
-		text := view.AppendAction(nil, a) // "Name", or {"Name":...
+		text := view.AppendAction(nil, a) // "Name" or {"Name":...}
 		if _, text, _ = bytes.Cut(text, []byte{'"'}); text != nil {
 			text, _, _ = bytes.Cut(text, []byte{'"'})
 		}

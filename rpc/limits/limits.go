@@ -21,12 +21,12 @@ import (
 type Limits struct {
 	Connections  uint64
 	Parked       uint64        // requests that wait for a transaction, of all clients
-	Outcomes     uint64        // outcomes that all waits together know
+	Outcomes     uint64        // outcomes that the node remembers for all waits together
 	WaitDelay    time.Duration // time until a wait is first checked; if it would be longer, new waits are rejected
-	Batch        uint64        // requests in one body
-	BatchTimeout time.Duration // for all requests of a body together
-	ReadTimeout  time.Duration // for a request to arrive
-	WriteTimeout time.Duration // for a reply to be sent
+	Batch        uint64        // maximum number of requests in one body
+	BatchTimeout time.Duration // time limit for all requests of a body together
+	ReadTimeout  time.Duration // time limit for a request to arrive
+	WriteTimeout time.Duration // time limit for a reply to be sent
 	IdleTimeout  time.Duration // between the requests of a connection
 	JSONNodes    uint64        // values and keys in a body
 	Reply        uint64        // bytes of one reply; of a batch, of all its replies
@@ -38,25 +38,25 @@ type Limits struct {
 	SlowAfter    time.Duration // time without progress after which a transfer is slow
 	SlowRate     uint64        // bytes a second below which a transfer is slow
 
-	Sockets         uint64        // WebSockets
+	Sockets         uint64        // number of WebSockets
 	SocketWaits     uint64        // requests of one WebSocket that wait for a transaction
 	SocketPing      time.Duration // between pings; a WebSocket that sends nothing for two intervals is closed
 	QueueMessages   uint64        // unread messages of one WebSocket
 	QueueBytes      uint64        // unread bytes of one WebSocket
 	QueuedBytes     uint64        // unread bytes of all WebSockets
-	Subscriptions   uint64        // of all WebSockets
+	Subscriptions   uint64        // subscriptions of all WebSockets
 	SocketSubs      uint64        // subscriptions of one WebSocket
 	SubscriptionLag uint64        // blocks by which a subscription may be behind
 	AddressSockets  ByAddress
-	AddressRate     ByAddress // requests in a second
+	AddressRate     ByAddress // requests a second of one address
 	GzipMin         uint64    // bytes of a reply; 0: none is compressed
-	AddressSubs     ByAddress // subscriptions
+	AddressSubs     ByAddress // subscriptions of one address
 
 	AddressConnections ByAddress
 	AddressParked      ByAddress
 	AddressInFlight    ByAddress
 	AddressSimulations ByAddress
-	AddressWork        ByAddress // ms of heavy work a second
+	AddressWork        ByAddress // ms of heavy work a second of one address
 }
 
 // ByAddress is the limit of one client address.
@@ -111,11 +111,11 @@ const (
 // Row describes one limit. Exactly one of Number, Time and Address is set.
 type Row struct {
 	Key     string // name in config.json, below troupe.rpc
-	Default uint64 // durations in ns
+	Default uint64 // default value; durations in ns
 	// If Share is not 0, the default is at least 1/Share of the machine's memory.
 	Share    uint64
 	Min, Max uint64
-	Doc      string // text in docs/operate/config.md
+	Doc      string // description in docs/operate/config.md
 	Number   func(*Limits) *uint64
 	Time     func(*Limits) *time.Duration
 	Address  func(*Limits) *ByAddress

@@ -14,17 +14,17 @@ type form byte
 const (
 	isAny form = iota
 	isNull
-	isScalar  // name
-	isRef     // name
-	isLiteral // text, with its quotes
-	isObject  // members, closed
-	isMap     // items[0]
-	isList    // items[0], size
-	isTuple   // items
-	isNullOr  // items[0]
-	isOneOf   // items
-	isAnyOf   // items
-	isAllOf   // items
+	isScalar  // fields in use: name
+	isRef     // fields in use: name
+	isLiteral // fields in use: text, with its quotes
+	isObject  // fields in use: members, closed
+	isMap     // fields in use: items[0]
+	isList    // fields in use: items[0], size
+	isTuple   // fields in use: items
+	isNullOr  // fields in use: items[0]
+	isOneOf   // fields in use: items
+	isAnyOf   // fields in use: items
+	isAllOf   // fields in use: items
 )
 
 // shape describes a JSON value.

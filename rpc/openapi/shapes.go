@@ -12,7 +12,7 @@ var shapesText string
 
 // shapes is the parsed content of shapes.txt.
 type shapes struct {
-	params, results map[string]shape // by method
+	params, results map[string]shape // shapes by name of the method
 	faults          map[string]*shape
 	types           map[string]shape
 	order           []string          // names of the types, in the order of shapes.txt

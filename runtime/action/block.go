@@ -7,7 +7,7 @@ import (
 
 // Block is the context that all receipts of a chunk share.
 type Block struct {
-	Config      *parameters.RuntimeConfig // of the epoch's protocol version
+	Config      *parameters.RuntimeConfig // config of the epoch's protocol version
 	ChainID     string
 	ShardID     primitives.ShardID
 	Height      primitives.Height // of the block in which the chunk is applied
@@ -57,7 +57,7 @@ type PromiseResult struct {
 type ReturnKind byte
 
 const (
-	ReturnNone    ReturnKind = iota // an empty value
+	ReturnNone    ReturnKind = iota // the result is an empty value
 	ReturnValue                     // the result is Return.Value
 	ReturnReceipt                   // the result is that of the new receipt Return.Receipt
 )

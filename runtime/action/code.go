@@ -163,9 +163,9 @@ func (x *Execution) installData(data []primitives.StateEntry) error {
 	return nil
 }
 
-// settleDeposit pays for the storage of a state init. It adds to the account's balance the part of
-// the deposit that the balance lacks for the storage stake, and returns the rest of the deposit to
-// the sender. It fails if the deposit is too small.
+// settleDeposit pays for the storage of a state init. If the account's balance is too small for its
+// storage, settleDeposit adds the missing part from the deposit. It returns the rest of the deposit
+// to the sender. It fails if the deposit is too small.
 func (x *Execution) settleDeposit(deposit primitives.Balance) (*failure, error) {
 	lack, err := verify.StorageStake(x.Block.Config, &x.Account, x.Account.Amount)
 	if err != nil {

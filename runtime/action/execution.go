@@ -19,11 +19,11 @@ type Result struct {
 	Return       Return
 	Err          *primitives.ActionError // nil: success
 	Logs         []string
-	NewReceipts  []*primitives.Receipt // without ids
+	NewReceipts  []*primitives.Receipt // their ids are not set
 	Proposals    []primitives.ValidatorStake
 	Profile      []primitives.CostEntry
 	Contracts    []primitives.AccountContract // the account's contract before each action that was reached
-	TokensBurnt  primitives.Balance           // by actions
+	TokensBurnt  primitives.Balance           // burnt by actions
 	Subsidized   primitives.Balance
 }
 
@@ -40,10 +40,10 @@ type Execution struct {
 	Block   *Block
 	State   *state.TrieUpdate
 	Receipt *primitives.Receipt
-	Body    *primitives.ActionReceipt // of Receipt
+	Body    *primitives.ActionReceipt // body of Receipt
 	Inputs  []PromiseResult
 
-	Account primitives.Account // of the receiver; meaningful if Exists
+	Account primitives.Account // the receiver's account; not set unless Exists
 	Exists  bool
 	Existed bool // whether the account existed before the first action
 	// Actor is the account that the actions act for: the predecessor, or an account that the
@@ -52,7 +52,7 @@ type Execution struct {
 	Actor primitives.AccountID
 
 	Result Result
-	index  int // of the running action
+	index  int // index of the running action
 
 	recordedBefore uint64 // upper bound of the recorded size before the first action
 }
@@ -238,8 +238,8 @@ func (x *Execution) addUsage(n uint64) error {
 // subUsage subtracts from the account's storage usage, which never falls below 0.
 func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Account.StorageUsage) }
 
-// checkExistence fails if the action needs an account that does not exist or is not initialized,
-// or if the action would create an account that already exists (nearcore 2.14.0-rc.1
+// checkExistence fails if the action needs an initialized account and there is none. It also fails
+// if the action would create an account that already exists (nearcore 2.14.0-rc.1
 // runtime/runtime/src/actions.rs:814 check_account_existence).
 func (x *Execution) checkExistence(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID

@@ -34,7 +34,7 @@ type weighted struct {
 // also gets the remainder. It returns the gas that was distributed: all of it, or 0 if no call
 // asked.
 func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
-	var sum primitives.Balance // u128
+	var sum primitives.Balance // 128 bits: the sum of all weights
 	for i := range x.weights {
 		sum, _ = sum.Add(primitives.Yocto(x.weights[i].weight))
 	}

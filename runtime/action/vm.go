@@ -55,7 +55,7 @@ type Call struct {
 	Predecessor     primitives.AccountID
 	RefundTo        primitives.AccountID
 	Results         []PromiseResult
-	Balance         primitives.Balance // of the account, without Deposit
+	Balance         primitives.Balance // balance of the account, without Deposit
 	Locked          primitives.Balance
 	StorageUsage    uint64
 	Contract        primitives.AccountContract

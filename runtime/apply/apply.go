@@ -26,7 +26,7 @@ type chunk struct {
 	localOf   []primitives.Hash // for each receipt in local: the hash of its transaction
 	instant   []*primitives.Receipt
 	delayed   delayedQueue
-	proposals []primitives.ValidatorStake // in order of creation
+	proposals []primitives.ValidatorStake // in the order in which the receipts made them
 	burnt     balances
 	work      worker
 	spec      speculation
@@ -165,7 +165,7 @@ func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded()
 // receipts runs local, delayed and incoming receipts, in this order, until the chunk is full. It
 // delays the rest.
 func (c *chunk) receipts() error {
-	for i, r := range c.local { // validated with their transactions
+	for i, r := range c.local { // these receipts were validated with their transactions
 		if i%c.window.most == 0 {
 			c.runAhead(c.local[i:])
 		}

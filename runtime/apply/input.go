@@ -21,14 +21,14 @@ type Par func(n int, do func(i int))
 type Input struct {
 	Trie   state.Trie // the shard's state before the chunk
 	Block  action.Block
-	Layout primitives.ShardLayout // of the block's epoch
+	Layout primitives.ShardLayout // layout of the block's epoch
 
 	// NewChunk is false if the chunk is missing in this block. Then only the validators' accounts
 	// and the bandwidth scheduler change the state. GasLimit is that of the chunk header.
 	NewChunk bool
 	GasLimit primitives.Gas
 
-	Congestion []ShardCongestion // of all shards, from the chunk headers in this block
+	Congestion []ShardCongestion // congestion info of all shards, from the chunk headers in this block
 	// Requests are the requests in the headers of all chunks in this block. For a missing chunk,
 	// they are those in its old header.
 	Requests []bandwidth.SenderRequests
@@ -76,7 +76,7 @@ type ValidatorUpdate struct {
 	// previous block, the next one and the one after that. Only accounts whose stake changes are
 	// listed.
 	Stakes  []AccountAmount
-	Rewards []AccountAmount // of the finished epoch; the epoch info of the epoch after the next records them
+	Rewards []AccountAmount // rewards of the finished epoch, from the epoch info of the epoch after the next
 	// LastProposals are prev_validator_proposals of the chunk header, or, for a missing chunk,
 	// those of its last chunk extra.
 	LastProposals []primitives.ValidatorStake
@@ -104,7 +104,7 @@ type Source byte
 // The sources. Incoming receipts that are executed at once have no source, because they are part
 // of the input.
 const (
-	SourceLocal   Source = iota // of a transaction with the signer as receiver
+	SourceLocal   Source = iota // made by a transaction whose receiver is its signer
 	SourceDelayed               // from the delayed queue
 	SourceInstant               // an instant receipt, created by the receipt processed before it
 )
@@ -149,7 +149,7 @@ type Result struct {
 	ProposedSplit     *primitives.TrieSplit
 	Changes           []primitives.KeyChanges // sorted by key
 	Olds              []state.OldValue        // old values of these keys, if the chunk read them; with Par fewer are known
-	RecordedSize      uint64                  // of the state proof, in bytes
+	RecordedSize      uint64                  // size of the state proof in bytes
 	Recording         state.Recording
 	Accesses          []state.CodeAccess // code that was called; recordings do not include it
 	Processed         []Processed

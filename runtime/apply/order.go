@@ -7,8 +7,9 @@ import "github.com/troupe-chain/troupe/primitives"
 // receipts that its chunk sends to the shard. The entries are shuffled with the block's prev_hash
 // as seed, then joined (nearcore chain/chain/src/chain.rs:3493). lists is not changed.
 //
-// A shard that applies a chunk takes the receipts of this block first, then those of older blocks
-// back to the block of its previous chunk, which is excluded. Each block is ordered by itself.
+// A shard that applies a chunk takes the receipts of this block first, then those of its ancestors,
+// the youngest first. It stops at the block that has the shard's previous chunk. Each block is
+// ordered by itself.
 func OrderIncoming(prevHash primitives.Hash, lists [][]*primitives.Receipt) []*primitives.Receipt {
 	order := make([]int, len(lists))
 	n := 0

@@ -11,8 +11,8 @@ import (
 
 // Parallel execution of receipts.
 //
-// The problem: a chunk's receipts run in an order that is consensus, but most of them touch a
-// single account, and contract calls take nearly all of the time. Run one by one they use one
+// The problem: the order in which a chunk's receipts run is consensus. But most receipts touch a
+// single account, and contract calls take nearly all of the time. Run one by one, they use one
 // core.
 //
 // Invariants:
@@ -31,10 +31,10 @@ import (
 // turn comes, adopt checks that no value in the span's reads has changed. If none has, adopt
 // commits the span's writes and settles the outcome. Otherwise the receipt runs again.
 //
-// A call pays for each touch of a trie node. In the gas profile, the first touch of a node in a
-// chunk and later touches are two different costs, so a speculative run may assign a touch to the
-// wrong cost. canRunAhead checks that both costs have the same price. correctProfile moves the
-// touches between the costs.
+// A call pays for each touch of a trie node. The gas profile has separate costs for the first touch
+// of a node in a chunk and for later touches. A speculative run may assign a touch to the wrong
+// cost. canRunAhead checks that both costs have the same price. correctProfile moves the touches
+// between the costs.
 //
 // Rejected: locking accounts by a dependency analysis up front. Contracts can read and write any
 // key of their account, and promises and refunds are known only after a run. Also rejected:
@@ -194,7 +194,7 @@ func independent(r *primitives.Receipt) bool {
 		return !slices.ContainsFunc(body.Actions, func(a primitives.Action) bool {
 			return a.Tag() == primitives.TagDeleteAccount || a.Tag() == primitives.TagDeployGlobalContract
 		})
-	default: // a distribution
+	default: // a global contract distribution
 		return false
 	}
 }

@@ -163,7 +163,7 @@ func patchPostponed(u *state.TrieUpdate, r *primitives.Receipt) error {
 	if may, err := MayWait(u, r); !may || err != nil {
 		return err
 	}
-	a := r.Body.(*primitives.ActionReceipt) // checked by MayWait
+	a := r.Body.(*primitives.ActionReceipt) // MayWait has checked the type
 	if a.Yield {
 		u.SetYieldReceipt(r, a.InputDataIDs[0])
 		return nil

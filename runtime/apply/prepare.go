@@ -11,7 +11,7 @@ import (
 // Group holds the waiting transactions of one signer, key and nonce index, by ascending nonce. All
 // have passed verify.Transaction.
 type Group interface {
-	Peek() *primitives.SignedTransaction // nil: none left
+	Peek() *primitives.SignedTransaction // nil: no transaction is left
 	Pop()
 }
 
@@ -21,13 +21,13 @@ type Candidates interface{ NextGroup() Group }
 
 // PrepareInput is everything that the choice of a new chunk's transactions depends on.
 type PrepareInput struct {
-	Trie       state.Trie // after the previous chunk of the shard
+	Trie       state.Trie // state after the previous chunk of the shard
 	Config     *parameters.RuntimeConfig
-	Layout     primitives.ShardLayout // of the new block's epoch
+	Layout     primitives.ShardLayout // layout of the new block's epoch
 	ShardID    primitives.ShardID
-	PrevHeight primitives.Height  // of the block that the chunk builds on
+	PrevHeight primitives.Height  // height of the block that the chunk builds on
 	GasPrice   primitives.Balance // next_gas_price of that block
-	Congestion []ShardCongestion  // from that block's chunk headers
+	Congestion []ShardCongestion  // congestion info from that block's chunk headers
 	Candidates Candidates
 
 	// Valid returns whether the block that a transaction refers to is an ancestor and recent
@@ -60,14 +60,14 @@ const (
 	DropExpired   DropReason = iota // a strict nonce with a gap, and too old to wait longer
 	DropCongested                   // the receiver's shard accepts no transactions
 	DropChain                       // the transaction's block hash is unknown, too old or on another branch
-	DropInvalid                     // Err has the reason
+	DropInvalid                     // the transaction is invalid; Err has the reason
 )
 
 // Dropped is a candidate that was removed and not chosen.
 type Dropped struct {
 	*primitives.SignedTransaction
 	Reason DropReason
-	Err    *primitives.InvalidTxError // of DropInvalid
+	Err    *primitives.InvalidTxError // set if Reason is DropInvalid
 }
 
 // Prepared is the result of Prepare.

@@ -255,7 +255,7 @@ func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 	out := make([]Outgoing, len(ids))
 	for i := range s.links {
 		l := &s.links[i]
-		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // into the reserved space
+		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // into the space that was reserved for the number
 		out[i] = Outgoing{Shard: ids[i], Receipts: l.receipts, Hash: primitives.HashBytes(l.bytes)}
 	}
 	return out

@@ -30,7 +30,7 @@ type executed struct {
 	sends     []*primitives.Receipt
 	instant   []*primitives.Receipt
 	proposals []primitives.ValidatorStake
-	compute   parameters.Compute // of work without an outcome
+	compute   parameters.Compute // compute of work without an outcome
 }
 
 // reset clears the result of the last receipt and keeps its memory.
@@ -41,8 +41,9 @@ func (w *worker) reset() {
 	w.out = executed{sends: sends, instant: instant}
 }
 
-// run processes a receipt: it executes the receipt, stores it until its inputs arrive, or, if the
-// receipt brings the last input of a stored one, executes that one (nearcore lib.rs:1288).
+// run processes a receipt (nearcore lib.rs:1288). It executes the receipt if all of its inputs have
+// arrived, and otherwise stores it. If the receipt brings the last input of a stored receipt, run
+// executes the stored one.
 func (w *worker) run(b *action.Block, l primitives.ShardLayout, u *state.TrieUpdate, r *primitives.Receipt) error {
 	w.block, w.layout, w.u = b, l, u
 	switch body := r.Body.(type) {

@@ -17,7 +17,7 @@ var ErrParams = errors.New("bandwidth: invalid parameters")
 
 // Params are the parameters of a schedule, in bytes (nearcore BandwidthSchedulerParams).
 type Params struct {
-	Base           uint64 // granted on every link
+	Base           uint64 // bytes granted on every open link
 	MaxShard       uint64 // maximum that a shard sends in total, and receives in total
 	MaxSingleGrant uint64 // maximum that can be requested on one link
 	MaxReceiptSize uint64
@@ -51,9 +51,9 @@ func (p *Params) Values() (values [NumValues]uint64) {
 // receipts, or of their groups, in queue order. ok is false if the base grant suffices. A size
 // above MaxReceiptSize counts as MaxReceiptSize.
 //
-// The request is a bitmap over Values. For each position in the queue it sets the bit of the
-// smallest value that covers the receipts up to this position, unless the base grant covers them
-// (core/primitives/src/bandwidth_scheduler.rs:84).
+// The request is a bitmap over Values (core/primitives/src/bandwidth_scheduler.rs:84). For each
+// position in the queue, consider the receipts up to this position. If the base grant does not
+// cover them, the bit of the smallest value that covers them is set.
 func (p *Params) Request(to primitives.ShardID, sizes []uint64) (request primitives.BandwidthRequest, ok bool) {
 	request.ToShard = uint16(to) // ids in requests are u16; no shard has a larger id
 	values := p.Values()

@@ -37,7 +37,7 @@ type SenderRequests struct {
 // shards outside of the layout are ignored.
 type Input struct {
 	Params   Params
-	Shards   []primitives.ShardID // of the layout, in its order; at least one
+	Shards   []primitives.ShardID // all shards of the layout, in its order; at least one
 	Statuses []Status             // a shard without a Status receives nothing
 	// Requests are the requests in the headers of all chunks in the block, including the old
 	// headers of missing chunks. They may be in any order. Each sender has at most one entry.
@@ -65,10 +65,10 @@ type scheduler struct {
 	params        Params
 	n             int
 	open          []bool   // links that may get grants
-	allowances    []uint64 // by link
-	granted       []uint64 // by link
-	sendBudget    []uint64 // by sender
-	receiveBudget []uint64 // by receiver
+	allowances    []uint64 // unused allowance in bytes, by link
+	granted       []uint64 // bytes granted so far, by link
+	sendBudget    []uint64 // remaining bytes by sender
+	receiveBudget []uint64 // remaining bytes by receiver
 	values        [NumValues]uint64
 	queue         []request // a heap in the order of request.before
 	queued        uint64
@@ -157,7 +157,7 @@ func (s *scheduler) tryGrant(link int, bytes uint64) bool {
 	*send -= bytes
 	*receive -= bytes
 	s.allowances[link] -= min(bytes, s.allowances[link])
-	s.granted[link] += bytes // at most MaxShard
+	s.granted[link] += bytes // cannot overflow: at most MaxShard
 	return true
 }
 

@@ -11,7 +11,7 @@ import (
 // CongestionControl with ExtendedCongestionInfo).
 type Control struct {
 	Config *parameters.CongestionControl
-	Info   primitives.CongestionInfo // of the shard's chunk header in the block
+	Info   primitives.CongestionInfo // from the shard's chunk header in the block
 	Missed uint64                    // chunks missed since that chunk: block height - height_included
 }
 
@@ -116,7 +116,7 @@ func mix(left, right uint64, ratio float64) uint64 {
 	rightPart := float64(float64(right) * ratio)
 	total := math.Round(leftPart + rightPart)
 	if total >= 1<<64 {
-		return math.MaxUint64 // as in Rust's saturating `as u64`; in Go the conversion is undefined
+		return math.MaxUint64 // Rust's `as u64` saturates; Go's conversion would be undefined
 	}
 	return uint64(total)
 }

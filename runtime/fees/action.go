@@ -109,9 +109,9 @@ func linear(fees *parameters.Fees, p part, base, perUnit parameters.ActionCost, 
 	return p.of(fees.Fee(base)).Add(units)
 }
 
-// transfer returns the fee of a transfer. A transfer to an implicit id also pays for creating the
-// account, and for its key if the id is NEAR-implicit, whether or not the account exists
-// (core/parameters/src/cost.rs:722).
+// transfer returns the fee of a transfer (core/parameters/src/cost.rs:722). A transfer to an
+// implicit id also pays for creating the account, even if the account exists. If the id is
+// NEAR-implicit, it also pays for adding the key.
 func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID) (parameters.Cost, error) {
 	cost := p.of(c.Fees.Fee(parameters.ActionTransfer))
 	kind := receiver.Kind(c.Version.Has(parameters.UniversalAccounts))

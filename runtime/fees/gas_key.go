@@ -8,9 +8,9 @@ import (
 // Lengths that the fees of gas keys are computed from, in bytes (nearcore
 // core/primitives-core/src/account.rs:481, trie_key.rs:13).
 const (
-	gasKeyInfoBytes = 16 + 2     // balance, number of nonces
+	gasKeyInfoBytes = 16 + 2     // length of the balance, plus that of the number of nonces
 	minGasKeyBytes  = 8 + 1 + 18 // nonce, tag, info: a full-access gas key
-	nonceValueBytes = 8          // value of a nonce
+	nonceValueBytes = 8          // length of a nonce
 )
 
 // GasKeyFee is a fee in two parts, which are separate entries of a gas profile. Base is

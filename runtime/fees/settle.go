@@ -18,8 +18,8 @@ type Executed struct {
 // Settlement is what an executed action receipt burns and refunds.
 type Settlement struct {
 	BurnPrice     primitives.Balance // the lower of the price paid and the current one
-	GasRefund     primitives.Balance // to the signer, if not 0
-	DepositRefund primitives.Balance // to refund_to or the predecessor, if not 0
+	GasRefund     primitives.Balance // yoctoNEAR to the signer; 0: no refund
+	DepositRefund primitives.Balance // yoctoNEAR to refund_to or the predecessor; 0: no refund
 	// CreationCharge is the part of the gas refund that is burnt instead, so that a new account
 	// costs at least AccountCreationCharge. GasRefund does not include it.
 	CreationCharge primitives.Balance
@@ -99,7 +99,7 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 // refundPenalty returns the part of refunded gas that is burnt (NEP-536). In the versions from 85
 // to 88 the penalty is 0.
 func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
-	relative, _ := primitives.Yocto(uint64(gross)).Mul64(uint64(f.GasRefundPenalty.Num)) // below 2^96
+	relative, _ := primitives.Yocto(uint64(gross)).Mul64(uint64(f.GasRefundPenalty.Num)) // cannot overflow: below 2^96
 	relative, _ = relative.DivMod64(uint64(f.GasRefundPenalty.Den))
 	if relative.Hi != 0 {
 		return gross

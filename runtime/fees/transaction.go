@@ -8,9 +8,9 @@ import (
 // TransactionCost is the cost of converting a transaction into a receipt (nearcore
 // TransactionCost).
 type TransactionCost struct {
-	GasBurnt     primitives.Gas // by the conversion; GasBurnt of the outcome
+	GasBurnt     primitives.Gas // gas of the conversion; GasBurnt of the outcome
 	ComputeBurnt parameters.Compute
-	GasRemaining primitives.Gas // attached to the receipt
+	GasRemaining primitives.Gas // gas attached to the receipt
 
 	ReceiptGasPrice primitives.Balance // the price at which GasRemaining is bought
 	BurntAmount     primitives.Balance // price of GasBurnt at the current gas price; TokensBurnt of the outcome

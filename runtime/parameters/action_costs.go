@@ -52,7 +52,7 @@ const (
 // equals its gas.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
-	sendSIR, sendNot     uint64 // gas
+	sendSIR, sendNot     uint64 // gas; SIR: the sender is the receiver
 	exec, execComputeAlt uint64 // gas; compute, 0: equal to the gas
 }{
 	ActionCreateAccount:               {"create_account", 500_000_000_000, 500_000_000_000, 7_200_000_000_000, 0},

@@ -34,7 +34,7 @@ type Fees struct {
 
 	StorageAmountPerByte               primitives.Balance // yoctoNEAR of balance required per byte of storage usage
 	NumBytesAccount                    uint64             // bytes of storage usage of an account record
-	NumExtraBytesRecord                uint64             // bytes of storage usage of any other record, besides its key and value
+	NumExtraBytesRecord                uint64             // bytes of storage usage of any other record, plus key and value
 	GlobalContractStorageAmountPerByte primitives.Balance // yoctoNEAR burnt per byte of a deployed global contract
 
 	BurntGasReward               Ratio // the contract's share of the gas burnt in the VM
@@ -55,13 +55,13 @@ type Fees struct {
 type Wasm struct {
 	Ext [NumExtCosts]Cost
 
-	GrowMemCost      primitives.Gas // per page of 64 KiB
-	RegularOpCost    primitives.Gas // per instruction
-	LinearOpBaseCost primitives.Gas // of bulk memory and table instructions
+	GrowMemCost      primitives.Gas // gas per page of 64 KiB
+	RegularOpCost    primitives.Gas // gas per instruction
+	LinearOpBaseCost primitives.Gas // gas of a bulk memory or table instruction, without its units
 	LinearOpUnitCost primitives.Gas
 
-	VMKind                string // "Wasmtime"
-	StorageGetMode        string // "FlatStorage"
+	VMKind                string // always "Wasmtime"
+	StorageGetMode        string // always "FlatStorage"
 	DiscardCustomSections bool
 	ReftypesBulkMemory    bool
 	EthImplicitAccounts   bool
@@ -94,8 +94,8 @@ type Wasm struct {
 // Lengths are in bytes. A limit that a version does not have is the largest value of its type.
 type Limits struct {
 	MaxGasBurnt                      primitives.Gas // of one function call, and of a view call
-	MaxStackHeight                   uint32         // in finite-wasm units
-	InitialMemoryPages               uint32         // of 64 KiB
+	MaxStackHeight                   uint32         // bytes, as finite-wasm counts them
+	InitialMemoryPages               uint32         // pages of 64 KiB
 	MaxMemoryPages                   uint32
 	RegistersMemoryLimit             uint64
 	MaxRegisterSize                  uint64
@@ -135,7 +135,7 @@ type Limits struct {
 	AccountIDValidityRulesVersion    uint64
 	YieldTimeoutLengthInBlocks       uint64
 	MaxYieldPayloadSize              uint64
-	PerReceiptStorageProofSizeLimit  uint64 // hard: the receipt fails
+	PerReceiptStorageProofSizeLimit  uint64 // bytes; a receipt that exceeds it fails
 }
 
 // AccountCreation restricts the creation of top-level accounts.

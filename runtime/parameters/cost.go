@@ -65,7 +65,7 @@ func (f *Fee) Send(senderIsReceiver bool) Cost {
 // MinSendAndExecGas returns the least gas that sending and executing takes: the smaller send cost
 // plus the execution cost.
 func (f *Fee) MinSendAndExecGas() primitives.Gas {
-	return min(f.SendSIR.Gas, f.SendNotSIR.Gas) + f.Exec.Gas // table values, far below 2^64
+	return min(f.SendSIR.Gas, f.SendNotSIR.Gas) + f.Exec.Gas // cannot overflow: table values are far below 2^64
 }
 
 // Ratio is the fraction Num/Den; Den is not 0.

@@ -15,8 +15,8 @@ func values(v Version) RuntimeConfig {
 	c := RuntimeConfig{
 		Version: v,
 		Fees: Fees{
-			StorageAmountPerByte:               primitives.Yocto(10_000_000_000_000_000_000),         // 10^19
-			GlobalContractStorageAmountPerByte: primitives.MustParseBalance("100000000000000000000"), // 10^20, 0.0001 N
+			StorageAmountPerByte:               primitives.Yocto(10_000_000_000_000_000_000),         // 10^19 yoctoNEAR
+			GlobalContractStorageAmountPerByte: primitives.MustParseBalance("100000000000000000000"), // 10^20 yoctoNEAR
 			NumBytesAccount:                    100,
 			NumExtraBytesRecord:                40,
 
@@ -87,7 +87,7 @@ func values(v Version) RuntimeConfig {
 		},
 		UseStateStoredReceipt: true,
 		MinGasPurchasePrice:   primitives.Yocto(1_000_000_000),
-		AccountCreationCharge: primitives.MustParseBalance("7000000000000000000000"), // 0.007 N
+		AccountCreationCharge: primitives.MustParseBalance("7000000000000000000000"), // 0.007 NEAR
 	}
 	c.Fees.SignatureVerification[primitives.MLDSA65] = GasCost(100_000_000_000)
 	for i, row := range actionCosts {

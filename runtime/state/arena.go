@@ -17,7 +17,7 @@ type arena struct {
 const (
 	slabFirst = 1 << 12
 	slabSize  = 1 << 16
-	forkSlab  = 1 << 13 // forks write little
+	forkSlab  = 1 << 13 // slabs of forks are small, because forks write little
 	slabRoom  = 1 << 10 // a slab with less free space is replaced
 )
 

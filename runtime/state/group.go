@@ -13,17 +13,17 @@ const GroupSizeLimit = 100_000
 // (nearcore core/store/src/trie/outgoing_metadata.rs). The sums are checked; they overflow only in
 // a corrupt state.
 type Groups struct {
-	Shard primitives.ShardID // the receiving shard
+	Shard primitives.ShardID // receiving shard
 	QueueIndices
 	TotalSize uint64
-	TotalGas  primitives.Balance // u128 of gas
+	TotalGas  primitives.Balance // gas; 128 bits, as in nearcore
 	Receipts  uint64
 }
 
 // Group is one group of consecutive receipts.
 type Group struct {
 	Size uint64
-	Gas  primitives.Balance // u128 of gas
+	Gas  primitives.Balance // gas; 128 bits, as in nearcore
 }
 
 // Groups reads the groups of the buffer towards a shard; nil if there are none.

@@ -19,7 +19,7 @@ func Inconsistent(format string, args ...any) error {
 // ValueRef has the length and hash of a value in the trie. The value itself is not read.
 type ValueRef struct {
 	Hash primitives.Hash
-	Len  uint32 // bytes
+	Len  uint32 // length of the value in bytes
 }
 
 // Visit is a trie node on the path to a key.

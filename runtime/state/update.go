@@ -32,7 +32,7 @@ type TrieUpdate struct {
 
 	codes        map[primitives.Hash][]byte // code that committed receipts of this chunk deployed or distributed
 	pendingCodes []pendingCode
-	accesses     []CodeAccess             // without duplicates, except on a fork
+	accesses     []CodeAccess             // code that calls looked up; no duplicates, except on a fork
 	accessed     map[primitives.Hash]bool // the hashes in accesses; nil while there are at most fewAccesses
 
 	touched map[primitives.Hash]bool // nodes and values that contracts touched in this chunk
@@ -246,7 +246,7 @@ func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 // Ref refers to a value in an overlay or in the trie. Its length and hash are known without reading
 // the value.
 type Ref struct {
-	overlay []byte // nil: in the trie
+	overlay []byte // nil: the value is in the trie
 	trie    ValueRef
 }
 

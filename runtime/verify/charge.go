@@ -23,7 +23,7 @@ const AnyHeight = ^primitives.Height(0)
 type Verdict struct {
 	Err     *primitives.InvalidTxError
 	Charged bool
-	Charges Charges // if Charged
+	Charges Charges // set if Charged
 }
 
 // Charges are the new values of the signer's account and key, and the gas attached to the receipt
@@ -35,11 +35,11 @@ type Charges struct {
 	ReceiptGasPrice primitives.Balance
 	BurntAmount     primitives.Balance
 
-	Amount     primitives.Balance  // of the account
+	Amount     primitives.Balance  // balance of the account after the charges
 	Nonce      primitives.Nonce    // of the access key; with GasKey, of the gas key's nonce at NonceIndex
-	Allowance  *primitives.Balance // of the key; nil: unlimited
+	Allowance  *primitives.Balance // allowance of the key after the charges; nil: unlimited
 	GasKey     bool                // NonceIndex and KeyBalance are valid; the nonce of the key itself stays
-	KeyBalance primitives.Balance  // of the gas key
+	KeyBalance primitives.Balance  // balance of the gas key after the charges
 	NonceIndex uint16
 	Bootstrap  bool // a self-signed state init: there is no key, and Nonce is Account.BootstrapNonce
 }

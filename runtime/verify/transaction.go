@@ -79,7 +79,7 @@ type Place byte
 
 const (
 	InChunk      Place = iota // applying or building a chunk
-	AtSubmission              // RPC and pool
+	AtSubmission              // submitting by RPC, or checking in the pool
 )
 
 // Signer is the state of a transaction's signer. A nil field means that the state does not have the

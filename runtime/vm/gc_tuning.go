@@ -19,7 +19,7 @@ type gcTuner struct {
 	mu    sync.Mutex
 	count int
 	was   int                 // GC percent before the first task
-	set   func(int) (was int) // nil: debug.SetGCPercent
+	set   func(int) (was int) // sets the GC percent; nil: debug.SetGCPercent
 }
 
 // begin starts a task. The caller must call end once.

@@ -60,7 +60,7 @@ type VM struct {
 	large       atomic.Bool // a large artifact was made since the last collection, and is now garbage
 	collector   collector
 	alarms      atomic.Uint64
-	whole       atomic.Uint64 // see Stats.Whole
+	whole       atomic.Uint64 // number in Stats.Whole
 }
 
 var (
@@ -193,9 +193,9 @@ func engineTypes(types []logic.ValType) []engine.ValType {
 	return out
 }
 
-// Call runs a method. It checks for failures in nearcore's order. First: code that cannot be
-// prepared or compiled, which burns nothing. Then Call burns the loading fee and checks for code
-// that does not load or link, and for a missing method, for which the fee is refunded. Then Call
+// Call runs a method. It checks for failures in nearcore's order. First, code that cannot be
+// prepared or compiled burns nothing. Second, Call burns the loading fee. Third, code that does not
+// load or link fails. Fourth, a missing method fails, and its loading fee is refunded. Then Call
 // instantiates the module and runs the start function and the method.
 func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	return v.run(c, x)

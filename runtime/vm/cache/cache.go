@@ -238,7 +238,7 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	c.mu.Unlock()
 
 	var made *Entry[V]
-	madeErr := errors.New("cache: the compilation panicked") // stays if build panics
+	madeErr := errors.New("cache: the compilation panicked") // stays the error if build panics
 	defer func() {
 		c.land(key, f, own, made, madeErr)
 		e, err = f.entry, f.err

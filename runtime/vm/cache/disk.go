@@ -97,7 +97,7 @@ func (d *disk) files() ([]file, error) {
 	}
 	out := make([]file, 0, len(all))
 	for _, e := range all {
-		if e.IsDir() { // not an artifact
+		if e.IsDir() { // artifacts are files
 			continue
 		}
 		info, err := e.Info()
@@ -362,7 +362,7 @@ func (d *disk) stored() ([]stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := map[string]int64{} // by stem
+	size := map[string]int64{} // bytes of both files of an artifact, by their common name
 	var out []stored
 	for _, f := range files {
 		stem, suffix, _ := strings.Cut(filepath.Base(f.path), ".")

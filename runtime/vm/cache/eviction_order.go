@@ -13,7 +13,7 @@ type rank struct {
 	worth uint64 // value of one use, see worth
 	hits  uint64
 	turn  uint64 // number of the last use; of equal values the lowest is evicted first
-	index int    // in the heap
+	index int    // index in the heap
 	// at and atTurn are the value and the turn by which the heap is ordered. They are outdated, and
 	// too low, if the entry was used after the heap was last updated.
 	at, atTurn uint64

@@ -16,7 +16,7 @@ import (
 // Written is an artifact in a file.
 type Written struct {
 	Size int64
-	Sum  uint32 // CRC-32C
+	Sum  uint32 // CRC-32C of the artifact
 }
 
 // writtenLen is the encoded length of a Written.

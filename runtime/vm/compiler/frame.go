@@ -57,10 +57,10 @@ func (r *Reply) size() int64 {
 	return int64(len(r.Body))
 }
 
-// A frame, of a request or a reply, consists of a magic number, fields of fixed length, the length
-// of the body, the checksum of everything else, and the body.
+// A frame holds a request or a reply. It has a magic number, fields of fixed length, the length of
+// the body, the checksum of everything else, and the body.
 const (
-	requestMagic = 0x31717274 // "trq1"
+	requestMagic = 0x31717274 // "trq1" in little-endian
 	replyMagic   = 0x31727274
 	requestHead  = 4 + 4 + 32 + 8 + 8 + 8 + 4 + 4
 	replyHead    = 4 + 4 + 4 + 8 + 4

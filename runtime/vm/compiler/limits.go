@@ -6,7 +6,7 @@ import "time"
 type Limits struct {
 	CPU    time.Duration // processor time
 	Memory int64         // bytes of writable memory, in addition to that of the child before its first request
-	Output int64         // bytes of the artifact
+	Output int64         // maximum size of the artifact in bytes
 }
 
 // BoundOf returns the expected maximum for a contract of size bytes (docs/performance.md). A

@@ -72,7 +72,7 @@ type Stats struct {
 	Started     uint64 // started children
 	Retired     uint64 // children ended because their memory had grown
 	Deaths      uint64 // children that died during a compilation, except those that the pool ended
-	Retries     uint64 // repeated attempts
+	Retries     uint64 // attempts after the first, of all jobs
 	Failed      uint64 // compilations without success after all attempts
 	Refused     uint64 // compilations not attempted because the code is in quarantine
 	Cancelled   uint64

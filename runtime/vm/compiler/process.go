@@ -15,7 +15,7 @@ import (
 // Command starts a child.
 type Command struct {
 	Path string   // file name of the binary; empty: no children
-	Args []string // arguments after the name
+	Args []string // arguments, without the program's name
 	Env  []string // settings in addition to this process's environment
 }
 

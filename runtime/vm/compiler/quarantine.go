@@ -38,7 +38,7 @@ const (
 // bounds memory and files; the oldest mark is removed first. If the folder cannot be used, marks
 // are kept only in memory. A mark affects only whether a compilation is tried, never its result.
 type Quarantine struct {
-	dir, build string // dir empty: memory only
+	dir, build string // an empty dir means memory only
 
 	mu     sync.Mutex
 	barred map[string]string // Job.Name -> text of the compiler's failure

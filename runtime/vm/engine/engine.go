@@ -70,13 +70,13 @@ type Host interface {
 
 // Call describes a run.
 type Call struct {
-	Method string // name of the export
+	Method string // name of the exported function
 	Start  bool   // run the export "start" first
 	Gas    int64  // initial value of the gas global
 	Host   Host
 	// Trace is set for a module that exports a table "trace". A call of the module through that
-	// table becomes a HostCall whose fn is the number of Options.Functions and whose argument is
-	// the i32 argument of the call.
+	// table becomes a HostCall. fn is then the number of Options.Functions, and the argument is the
+	// i32 argument of the call.
 	Trace bool
 	// Again means that the same module may soon be called again. After the run, the instance is
 	// reset and kept for the next call, if the module and the system allow that. Again does not
@@ -92,7 +92,7 @@ type End uint8
 
 const (
 	Done    End = iota
-	Trapped     // see Outcome.Trap
+	Trapped     // a trap ended the run, see Outcome.Trap
 	Stopped     // a host function ended the run
 )
 

@@ -19,7 +19,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	_ "github.com/bytecodealliance/wasmtime-go/v44" // links the library
+	_ "github.com/bytecodealliance/wasmtime-go/v44" // links wasmtime's C library
 )
 
 const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // the two constants are equal
@@ -32,7 +32,7 @@ var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 type slot struct {
 	call   *C.troupe_call_t
 	method *C.char // the method's name in C memory
-	room   int     // bytes allocated for method
+	room   int     // number of bytes that are allocated for method
 	host   Host
 	funcs  []Function // host functions of the engine
 	args   [maxParams]uint64
@@ -177,8 +177,8 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 // size of the first thread depends on the shell's limit.
 func init() { runtime.LockOSThread() }
 
-// ThreadPerRun returns whether every run gets its own thread, because the threads of this process
-// have too little stack.
+// ThreadPerRun returns whether every run gets its own thread. That is so if the threads of this
+// process have too little stack.
 func ThreadPerRun() bool {
 	return uint64(C.troupe_thread_stack()) < MaxStack+uint64(C.troupe_stack_spare())
 }

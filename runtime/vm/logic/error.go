@@ -13,48 +13,48 @@ type HostErrorKind uint8
 // The kinds (nearcore runtime/near-vm-runner/src/logic/errors.rs HostError), each with the fields
 // of HostError that it uses.
 const (
-	_                                   HostErrorKind = iota
-	BadUTF16                                          //
-	BadUTF8                                           //
-	GasExceeded                                       //
-	GasLimitExceeded                                  //
-	BalanceExceeded                                   //
-	EmptyMethodName                                   //
-	GuestPanic                                        // Text
-	IntegerOverflow                                   //
-	InvalidPromiseIndex                               // A: the index
-	CannotAppendActionToJointPromise                  //
-	CannotReturnJointPromise                          //
-	CannotSetRefundToOnJointPromise                   //
-	InvalidPromiseResultIndex                         // A: the index
-	InvalidRegisterID                                 // A: the register
-	MemoryAccessViolation                             //
-	InvalidActionIndex                                // A: the receipt, B: the action
-	InvalidAccountID                                  //
-	InvalidMethodName                                 //
-	InvalidPublicKey                                  //
-	ProhibitedInView                                  // Text: the function
-	NumberOfLogsExceeded                              // B: the limit
-	KeyLengthExceeded                                 // A: the length, B: the limit
-	ValueLengthExceeded                               // A, B
-	TotalLogLengthExceeded                            // A, B
-	NumberPromisesExceeded                            // A, B
-	NumberInputDataDependenciesExceeded               // A, B
-	ReturnedValueLengthExceeded                       // A, B
-	ContractSizeExceeded                              // A, B
-	Deprecated                                        // Text: the function
-	ECRecoverError                                    // Text
-	AltBn128InvalidInput                              // Text
-	Ed25519VerifyInvalidInput                         // Text
-	P256VerifyInvalidInput                            // Text
-	MLDSAVerifyInvalidInput                           // Text
-	BLS12381InvalidInput                              // Text
-	YieldPayloadLength                                // A, B
-	DataIDMalformed                                   //
-	YieldIDMalformed                                  //
-	RecordedStorageExceeded                           // B: the limit in bytes
-	ContractCodeHashMalformed                         //
-	DataEntryAlreadyExists                            //
+	_ HostErrorKind = iota
+	BadUTF16
+	BadUTF8
+	GasExceeded
+	GasLimitExceeded
+	BalanceExceeded
+	EmptyMethodName
+	GuestPanic // Text: the message
+	IntegerOverflow
+	InvalidPromiseIndex // A: the index
+	CannotAppendActionToJointPromise
+	CannotReturnJointPromise
+	CannotSetRefundToOnJointPromise
+	InvalidPromiseResultIndex // A: the index
+	InvalidRegisterID         // A: the register
+	MemoryAccessViolation
+	InvalidActionIndex // A: the receipt, B: the action
+	InvalidAccountID
+	InvalidMethodName
+	InvalidPublicKey
+	ProhibitedInView                    // Text: the function
+	NumberOfLogsExceeded                // B: the limit
+	KeyLengthExceeded                   // A: the length, B: the limit
+	ValueLengthExceeded                 // A: the length, B: the limit
+	TotalLogLengthExceeded              // A: the length, B: the limit
+	NumberPromisesExceeded              // A: the number, B: the limit
+	NumberInputDataDependenciesExceeded // A: the number, B: the limit
+	ReturnedValueLengthExceeded         // A: the length, B: the limit
+	ContractSizeExceeded                // A: the size, B: the limit
+	Deprecated                          // Text: the function
+	ECRecoverError                      // Text: the msg
+	AltBn128InvalidInput                // Text: the msg
+	Ed25519VerifyInvalidInput           // Text: the msg
+	P256VerifyInvalidInput              // Text: the msg
+	MLDSAVerifyInvalidInput             // Text: the msg
+	BLS12381InvalidInput                // Text: the msg
+	YieldPayloadLength                  // A: the length, B: the limit
+	DataIDMalformed
+	YieldIDMalformed
+	RecordedStorageExceeded // B: the limit in bytes
+	ContractCodeHashMalformed
+	DataEntryAlreadyExists
 
 	numHostErrors
 )
@@ -88,7 +88,7 @@ var fixedTexts = [numHostErrors]string{
 	DataEntryAlreadyExists:           "Data entry for given key already exists",
 }
 
-// Error returns the text (errors.rs:528).
+// Error returns nearcore's text of the error (errors.rs:528).
 func (e *HostError) Error() string {
 	if e.Kind < numHostErrors && fixedTexts[e.Kind] != "" {
 		return fixedTexts[e.Kind]

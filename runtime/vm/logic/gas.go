@@ -24,7 +24,7 @@ type gasCounter struct {
 	// Burnt gas by cost. Instructions burnt the rest of burnt.
 	ext         [parameters.NumExtCosts]primitives.Gas
 	action      [parameters.NumActionCosts]primitives.Gas
-	sendCompute parameters.Compute // compute of sending actions
+	sendCompute parameters.Compute // compute burnt for sending actions
 }
 
 func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, prepaid primitives.Gas, view bool) gasCounter {
@@ -34,7 +34,7 @@ func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, pr
 	return gasCounter{prices: prices, maxBurnt: maxBurnt, prepaid: prepaid, limit: min(maxBurnt, prepaid), view: view}
 }
 
-func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // at most prepaid
+func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // cannot overflow: at most prepaid
 
 // remaining returns the gas that instructions may still burn, which is the value of the module's
 // gas global.

@@ -122,7 +122,7 @@ func (l *Logic) Enter(left int64) {
 // OutOfGas ends a call whose instructions need more gas than is left. left is negative; its
 // absolute value is the missing gas.
 func (l *Logic) OutOfGas(left int64) {
-	burnt := l.gas.limit + primitives.Gas(-left) // both are below 2^63
+	burnt := l.gas.limit + primitives.Gas(-left) // cannot overflow: both are below 2^63
 	l.keep(l.gas.exceed(burnt, burnt+l.gas.promises))
 }
 

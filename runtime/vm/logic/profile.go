@@ -18,7 +18,7 @@ const (
 
 // profileRow is a possible entry of a profile.
 type profileRow struct {
-	entry  primitives.CostEntry // without gas
+	entry  primitives.CostEntry // Gas is not set
 	ext    int                  // index into gasCounter.ext; negative: none
 	action int                  // index into gasCounter.action; negative: none; both negative: instructions
 }

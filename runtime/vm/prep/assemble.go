@@ -100,7 +100,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 			leb(int(t.Max))
 		}
 		if e.trace {
-			s = append(s, byte(FuncRef), 1, 1, 1) // minimum and maximum 1
+			s = append(s, byte(FuncRef), 1, 1, 1) // has a maximum; minimum 1, maximum 1
 		}
 		if entries {
 			s = append(s, byte(FuncRef), 1)

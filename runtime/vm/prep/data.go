@@ -29,17 +29,17 @@ func (e *emitter) extent() (low, high uint64, first int) {
 	if e.m.Datas == 0 {
 		return 0, 0, 0
 	}
-	c.u32() // number of segments
+	c.u32() // skip the number of segments
 	for range e.m.Datas {
 		flags := c.u32()
 		if flags == 2 {
-			c.u32() // memory
+			c.u32() // skip the index of the memory
 		}
 		at := uint64(0)
 		if flags != 1 {
-			c.pos++ // i32.const
+			c.pos++ // skip the opcode i32.const
 			at = uint64(uint32(c.signed()))
-			c.pos++ // end
+			c.pos++ // skip the opcode end
 			if first == 0 {
 				first, low = c.pos-1, at
 			}

@@ -10,7 +10,7 @@ import (
 
 // emitter writes instrumented bodies.
 type emitter struct {
-	op, bulkBase, bulkUnit uint64 // gas
+	op, bulkBase, bulkUnit uint64 // gas of instructions, see check.Run
 	limits                 parameters.Limits
 	trace                  bool // write calls of the trace function at the entry and end of functions
 	plain                  bool // keep the contract's reference instructions; for tests
@@ -23,7 +23,7 @@ type emitter struct {
 	once bool     // instances cannot be reset: tables or segments may change
 	code []byte   // the last piece of written bodies
 	full [][]byte // completed pieces of written bodies, before code
-	sum  int      // bytes in full
+	sum  int      // total number of bytes in full
 
 	getGas, setGas, getStack, setStack []byte // instructions that access the gas and stack globals
 
@@ -43,9 +43,9 @@ type emitter struct {
 // places are the numbers of the locals that instrumentation adds to a body. In a body that already
 // has the maximum number of locals, they are numbers of added globals.
 type places struct {
-	count        int // i32: the count of a bulk instruction
+	count        int // number of bytes, elements or pages of a bulk instruction
 	f32, f64     int // value of a float that may be a NaN
-	nan32, nan64 int // canonical NaNs
+	nan32, nan64 int // the canonical NaN of each type
 	global       bool
 }
 

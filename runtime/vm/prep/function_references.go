@@ -171,12 +171,12 @@ func (e *emitter) readSegments() {
 	r := &e.refs
 	r.segments = make([]segment, e.m.Segments)
 	c := code{b: e.m.Elements}
-	c.u32() // number of segments
+	c.u32() // skip the number of segments
 	for i := range r.segments {
 		s := &r.segments[i]
 		flags := c.u32()
 		if flags&3 == 2 {
-			c.u32() // table
+			c.u32() // skip the index of the table
 		}
 		if flags&1 == 0 {
 			c.next(&instr{})

@@ -60,7 +60,7 @@ func (e *emitter) constExpr(b []byte, c *code) []byte {
 		c.pos = at
 		c.next(&instr{})
 	}
-	c.pos++ // end
+	c.pos++ // skip the opcode end
 	return append(b, c.b[at:c.pos]...)
 }
 
@@ -70,13 +70,13 @@ func (e *emitter) elements() []byte {
 	if !e.gas.used || e.m.Segments == 0 {
 		return c.b
 	}
-	c.u32() // number of segments
+	c.u32() // skip the number of segments
 	b := append([]byte{}, c.b[:c.pos]...)
 	for range e.m.Segments {
 		at := c.pos
 		flags := c.u32()
 		if flags&3 == 2 {
-			c.u32() // table
+			c.u32() // skip the index of the table
 		}
 		if flags&1 == 0 {
 			b = e.constExpr(append(b, c.b[at:c.pos]...), &c)

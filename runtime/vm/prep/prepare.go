@@ -10,7 +10,7 @@ import (
 const (
 	GlobalMemory = "memory"
 	GlobalGas    = "remaining_gas"   // i64, initially 0; the engine sets it before each run
-	GlobalStack  = "remaining_stack" // i64
+	GlobalStack  = "remaining_stack" // i64; the engine reads it after a trap
 	FuncStart    = "start"           // the start function, if the contract has one; instantiation does not run it
 	MethodPrefix = "\x00"
 	// TableTrace is an export of traced modules: a table with one function, which the engine sets.

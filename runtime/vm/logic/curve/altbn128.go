@@ -14,8 +14,8 @@ import (
 // bytes long. A point of G1 is x ‖ y, a point of G2 is Re x ‖ Im x ‖ Re y ‖ Im y. In arguments and
 // results, (0, 0) is the point at infinity.
 const (
-	altBN128MultiexpItem = 64 + 32   // point, scalar
-	altBN128SumItem      = 1 + 64    // sign, point
+	altBN128MultiexpItem = 64 + 32   // a point and a scalar
+	altBN128SumItem      = 1 + 64    // a sign and a point
 	altBN128PairingItem  = 64 + 2*64 // point of G1, point of G2
 )
 
@@ -156,7 +156,7 @@ func altBN128Fq(raw []byte) (fp.Element, error) {
 
 func altBN128Encode(p *bn254.G1Jac) (out [64]byte) {
 	var a bn254.G1Affine
-	a.FromJacobian(p) // infinity becomes (0, 0)
+	a.FromJacobian(p) // the point at infinity becomes (0, 0)
 	fp.LittleEndian.PutElement((*[32]byte)(out[:32]), a.X)
 	fp.LittleEndian.PutElement((*[32]byte)(out[32:]), a.Y)
 	return out

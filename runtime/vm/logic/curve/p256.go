@@ -32,10 +32,10 @@ func P256Key(key []byte) error {
 }
 
 // P256Verify returns whether sig is key's signature of the hash msg, which the contract has
-// computed. sig is r ‖ s; a high s is allowed. The rules are those of the crate p256: a hash of
-// fewer than 16 bytes is never valid, only the first 32 bytes of a longer hash are used, and a hash
-// of 16 to 31 bytes is used as a smaller number. P256Verify returns false if a length is wrong or
-// key is not a point.
+// computed. sig is r ‖ s; a high s is allowed. As in the crate p256, a hash of fewer than 16 bytes
+// is never valid. A hash of 16 to 31 bytes is used as a smaller number. Of a hash of more than 32
+// bytes, only the first 32 are used. P256Verify returns false if a length is wrong or key is not a
+// point.
 func P256Verify(sig, msg, key []byte) bool {
 	if len(sig) != 64 || len(key) != 33 || len(msg) < 16 {
 		return false

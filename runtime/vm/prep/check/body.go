@@ -6,7 +6,7 @@ type frame struct {
 	sizes   uint32 // number of operands on the analysis's stack at the start of the frame
 	point   uint32 // of a loop: index of its point in the analysis, before the point that each iteration pays
 	typ     ValType
-	op      byte // opBlock, opLoop, opIf, opElse
+	op      byte // opBlock, opLoop, opIf or opElse
 	taken   bool // some branch targets the end of the frame
 	dead    bool // for the validator, the rest of the frame is unreachable
 	nowhere bool // for the analysis, the rest of the frame is unreachable, or the frame began in unreachable code
@@ -30,7 +30,7 @@ type body struct {
 	points  []Point
 	frames  []frame
 	a       analysis
-	metered bool   // run the analysis
+	metered bool   // whether the analysis runs
 	first   uint32 // offset of the first instruction
 	grown   int    // bytes by which nearcore's larger function indices lengthen the body
 	blocks  uint64

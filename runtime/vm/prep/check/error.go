@@ -10,7 +10,7 @@ import (
 // Kind. Reason is only for logs.
 type Error struct {
 	Kind   primitives.PrepareError
-	Offset int // in the code
+	Offset int // position in the code
 	Reason string
 }
 

@@ -13,7 +13,7 @@ const (
 	maxParams   = 1_000     // of a function type
 	maxTables   = 100
 	maxSegments = 100_000 // of data segments, and separately of element segments
-	maxPages    = 1 << 16 // of a memory
+	maxPages    = 1 << 16 // limit of a memory, in pages
 )
 
 // The sections' ids.

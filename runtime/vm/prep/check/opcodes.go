@@ -100,9 +100,9 @@ var numerics = func() (t [256]numeric) {
 			t[op].trap = true
 		}
 	}
-	convert(0x45, 0x45, I32, I32) // eqz
+	convert(0x45, 0x45, I32, I32) // i32.eqz
 	compare(0x46, 0x4f, I32)
-	convert(0x50, 0x50, I64, I32) // eqz
+	convert(0x50, 0x50, I64, I32) // i64.eqz
 	compare(0x51, 0x5a, I64)
 	compare(0x5b, 0x60, F32)
 	compare(0x61, 0x66, F64)
@@ -138,9 +138,9 @@ var numerics = func() (t [256]numeric) {
 			t[op].float = true
 		}
 	}
-	traps(0x6d, 0x70) // i32 division
-	traps(0x7f, 0x82) // i64 division
-	traps(0xa8, 0xab) // truncation
+	traps(0x6d, 0x70) // division and remainder of i32
+	traps(0x7f, 0x82) // division and remainder of i64
+	traps(0xa8, 0xab) // truncations of f32 and f64 to i32
 	traps(0xae, 0xb1)
 	return t
 }()

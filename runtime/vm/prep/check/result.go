@@ -38,7 +38,7 @@ type Import struct {
 // Table is a table of functions.
 type Table struct {
 	Min, Max uint32
-	Bounded  bool // Max is set
+	Bounded  bool // whether the table has a maximum
 }
 
 // Global is a global of the module.

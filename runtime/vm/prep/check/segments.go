@@ -8,7 +8,7 @@ func (m *module) elementItem(r *reader) {
 		return
 	}
 	size := 1
-	if flags&1 == 0 { // active
+	if flags&1 == 0 { // an active segment
 		t := uint32(0)
 		if flags&2 != 0 {
 			t = r.u32()

@@ -5,7 +5,7 @@ import "math/bits"
 // What nearcore's instrumentation adds. Its host functions come before the contract's functions, so
 // the indices of functions grow.
 const (
-	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // exports
+	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // names of added exports
 
 	addedFuncs   = 3
 	addedGlobals = 2

@@ -57,13 +57,13 @@ func (r *reader) valType() ValType {
 	case 0x7f, 0x7e, 0x7d, 0x7c:
 		r.pos++
 		return ValType(b)
-	case 0x7b: // v128
+	case 0x7b: // v128, which contracts may not use
 		r.pos++
 		return bottom
 	case 0x63: // ref null: funcref if its heap type is func
 		r.pos++
 		return r.heapType()
-	case 0x64: // ref, non-null
+	case 0x64: // a reference that must not be null
 		r.pos++
 		r.heapType()
 		return bottom
@@ -75,7 +75,7 @@ func (r *reader) valType() ValType {
 // types.
 func (r *reader) heapType() ValType {
 	at := r.pos
-	if n := r.signed(33); n >= 0 { // a type index
+	if n := r.signed(33); n >= 0 { // the index of a type, not an abstract heap type
 		if n >= 1<<20 {
 			r.fail("type index too large")
 		}
@@ -86,7 +86,7 @@ func (r *reader) heapType() ValType {
 	}
 	r.pos = at
 	t := FuncRef
-	if r.peek() == 0x65 { // shared
+	if r.peek() == 0x65 { // the prefix of a shared heap type
 		r.pos++
 		t = bottom
 	}
