@@ -113,7 +113,7 @@ func readAnyChunkHeader(r *borsh.Reader) {
 		switch v := r.Byte(); v {
 		case 0, 1, 2, 3, 4:
 			readChunkInner(r, ChunkInnerVersion(v))
-		case 5: // without an outcome of the previous chunk
+		case 5: // V6 of the inner part, which has no outcome of the previous chunk
 			for range 2 {
 				ReadHash(r)
 			}

@@ -5,8 +5,8 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // CongestionInfo describes the load of a shard, in the header of its chunk (nearcore
 // congestion_info.rs, V1).
 type CongestionInfo struct {
-	DelayedReceiptsGas  Balance // u128 of gas
-	BufferedReceiptsGas Balance // u128 of gas
+	DelayedReceiptsGas  Balance // an amount of gas, encoded as u128
+	BufferedReceiptsGas Balance // an amount of gas, encoded as u128
 	ReceiptBytes        uint64
 	AllowedShard        uint16
 }
@@ -102,7 +102,7 @@ type ChunkHeaderInner struct {
 	PrevValidatorProposals   []ValidatorStake
 	CongestionInfo           CongestionInfo
 	BandwidthRequests        []BandwidthRequest
-	ProposedSplit            *TrieSplit // only of V5
+	ProposedSplit            *TrieSplit // V5 only
 }
 
 // ChunkHeader is nearcore's ShardChunkHeader V3. The hash does not cover HeightIncluded.

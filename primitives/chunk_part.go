@@ -59,7 +59,7 @@ type PartialChunk struct {
 	Header   ChunkHeader
 	Parts    []ChunkPart
 	Receipts []ReceiptProof
-	Anchor   *PartialChunkAnchor // nil: V2
+	Anchor   *PartialChunkAnchor // nil in V2
 }
 
 // PartialChunkAnchor has the fields that V3 of PartialChunk adds to V2. They allow a receiver to

@@ -51,7 +51,7 @@ type ActionErrorKind struct {
 	SenderID      AccountID
 	ReceiverID    AccountID
 	PublicKey     PublicKey
-	Amount        Balance // missing
+	Amount        Balance // the missing amount
 	Stake         Balance
 	Locked        Balance
 	Balance       Balance
@@ -61,8 +61,8 @@ type ActionErrorKind struct {
 	Receipt       *ReceiptValidationError
 	AccessKey     *InvalidAccessKeyError
 	DelegateNonce Nonce
-	KeyNonce      Nonce // ak_nonce
-	UpperBound    Nonce // exclusive
+	KeyNonce      Nonce // ak_nonce in JSON
+	UpperBound    Nonce // exclusive upper bound of the nonce
 	Identifier    GlobalContractID
 	NonceIndex    uint16
 	NumNonces     uint16

@@ -118,7 +118,7 @@ func decodeError[E any](in []byte, rows []errRow[E], e *E) (tag int, err error) 
 		if err := json.Unmarshal(in, &one); err != nil || len(one) != 1 {
 			return 0, fmt.Errorf("%w: want a name, or an object with one key", errJSON)
 		}
-		for name, value = range one { // the only one
+		for name, value = range one { // one has exactly one member
 		}
 	}
 	for tag := range rows {

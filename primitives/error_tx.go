@@ -41,11 +41,11 @@ type InvalidTxError struct {
 	SignerID        AccountID
 	ReceiverID      string
 	TxNonce         Nonce
-	KeyNonce        Nonce // ak_nonce: the nonce of the access key or, for a gas key, its nonce at the index
-	UpperBound      Nonce // exclusive
+	KeyNonce        Nonce // ak_nonce in JSON: the nonce of the access key or, for a gas key, its nonce at the index
+	UpperBound      Nonce // exclusive upper bound of the nonce
 	Balance         Balance
 	Cost            Balance
-	Amount          Balance // missing
+	Amount          Balance // the missing amount
 	Size            uint64  // bytes
 	Limit           uint64  // bytes
 	ShardID         uint32

@@ -63,7 +63,7 @@ type BlockHeaderInnerRest struct {
 	LatestProtocolVersion         ProtocolVersion
 	ChunkEndorsements             [][]byte // by shard, one bit per assigned validator, low bit first
 	ShardSplit                    *ShardSplit
-	CertifiedEpochID              EpochID            // since V7: of the last block whose execution is certified
+	CertifiedEpochID              EpochID            // since V7: epoch of the last block whose execution is certified
 	EndorsementStats              []EndorsementStats // since V7
 }
 

@@ -47,7 +47,7 @@ type ActionReceipt struct {
 	InputDataIDs        []Hash
 	Actions             []Action
 	V2                  bool      // written with tags 5 and 6
-	RefundTo            AccountID // only of V2; empty: the predecessor
+	RefundTo            AccountID // V2 only; empty: refunds go to the predecessor
 	Yield               bool
 }
 

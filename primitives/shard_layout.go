@@ -20,7 +20,7 @@ type ShardLayout struct{ of shardLayoutForm }
 
 // shardLayoutForm is the common interface of the four versions (files shard_layout_v*.go).
 type shardLayoutForm interface {
-	tag() byte // of the borsh enum and the JSON key "V{tag}"
+	tag() byte // tag of the borsh enum, and of the JSON key "V{tag}"
 	version() uint32
 	shardOf(AccountID) ShardID
 	numShards() int

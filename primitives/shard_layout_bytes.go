@@ -100,7 +100,7 @@ func (l *ShardLayout) UnmarshalJSON(in []byte) error {
 	if len(byTag) != 1 {
 		return fmt.Errorf("%w: the object has %d keys, want one version", ErrLayout, len(byTag))
 	}
-	for name, body := range byTag { // exactly one
+	for name, body := range byTag { // byTag has exactly one member
 		var f interface {
 			form() (shardLayoutForm, error)
 		}
@@ -175,7 +175,7 @@ func appendSplitMap(b []byte, m map[ShardID][]ShardID) []byte {
 // readMap reads a map in any order; the result is never nil.
 func readMap[K comparable, V any](r *borsh.Reader, key func(*borsh.Reader) K, value func(*borsh.Reader) V) map[K]V {
 	m := make(map[K]V)
-	for range r.Len(12) { // a u64 and at least a count
+	for range r.Len(12) { // an item has a u64 and at least a count
 		k := key(r)
 		m[k] = value(r)
 		if r.Err() != nil {

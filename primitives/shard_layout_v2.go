@@ -106,7 +106,7 @@ func (l *shardLayoutV2) parent(id ShardID) (ShardID, bool) {
 func (l *shardLayoutV2) appendBorsh(b []byte) []byte {
 	b = appendShardIDs(appendAccountIDs(b, l.boundaryAccounts), l.shardIDs)
 	b = appendIDToIndex(b, l.shardIDs)
-	b = borsh.AppendLen(b, len(l.shardIDs)) // index to id
+	b = borsh.AppendLen(b, len(l.shardIDs)) // the map from index to id
 	for i, id := range l.shardIDs {
 		b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(i)), uint64(id))
 	}

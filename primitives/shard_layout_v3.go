@@ -14,7 +14,7 @@ type shardLayoutV3 struct {
 	rangeLayout
 	split     map[ShardID][]ShardID // children of every shard that was ever split
 	lastSplit ShardID
-	ancestors map[ShardID][]ShardID // of every present shard, nearest first
+	ancestors map[ShardID][]ShardID // ancestors of every present shard, nearest first
 }
 
 // NewShardLayoutV3 returns a layout with its history. The keys of split are the shards that were

@@ -20,7 +20,7 @@ const (
 // StateChangeCause is why a key of the trie changed.
 type StateChangeCause struct {
 	Kind CauseKind
-	Hash Hash // of the transaction or the receipt, if the kind has one
+	Hash Hash // hash of the transaction or receipt, if the kind has one
 }
 
 // HasHash returns whether the cause is a transaction or a receipt.

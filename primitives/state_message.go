@@ -92,7 +92,7 @@ type StateRequestAck struct {
 	ShardID  ShardID
 	SyncHash Hash
 	Header   bool
-	Part     uint64 // if not Header
+	Part     uint64 // number of the part, unless Header is set
 	Body     StateAckBody
 }
 
@@ -206,7 +206,7 @@ func (h *StateHeader) DecodeBorsh(r *borsh.Reader) {
 // StatePart is one part: the borsh form of a PartialState (tag 0, Vec<bytes>), compressed or not.
 type StatePart struct {
 	Number     uint64
-	Compressed bool   // zstd
+	Compressed bool   // by zstd
 	Body       []byte // aliases the decoded input
 }
 

@@ -21,7 +21,7 @@ const (
 	ColPostponedReceiptID     TrieColumn = 4
 	ColPendingDataCount       TrieColumn = 5
 	ColPostponedReceipt       TrieColumn = 6
-	ColDelayedReceipt         TrieColumn = 7 // and the queue's indices, without a number
+	ColDelayedReceipt         TrieColumn = 7 // also the indices of the queue, in a key without a number
 	ColContractData           TrieColumn = 9
 	ColPromiseYieldIndices    TrieColumn = 10
 	ColPromiseYieldTimeout    TrieColumn = 11

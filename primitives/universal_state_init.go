@@ -241,7 +241,7 @@ func (raw RawStateInit) HasPostQuantumKey() bool {
 // scannedKeys are the keys of a list of items, and how to read them again.
 type scannedKeys struct {
 	n      int
-	sorted bool // they ascend strictly
+	sorted bool // the keys ascend strictly
 	items  borsh.Reader
 	next   func(*borsh.Reader) []byte
 }
@@ -274,7 +274,7 @@ func (k *scannedKeys) distinct() int {
 	if k.sorted {
 		return k.n
 	}
-	var keys [][]byte                               // not sized by n: all may be the same
+	var keys [][]byte                               // not allocated for n keys, because all may be the same
 	table := make([]uint32, 2<<bits.Len(uint(k.n))) // indices in keys plus one; at most half full
 	mask := uint64(len(table) - 1)
 	r := k.items

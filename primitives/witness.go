@@ -65,7 +65,7 @@ type SourceProof struct {
 // chunk and the blocks since then. Together they prove the state root before the chunk that Header
 // claims.
 type ChunkStateWitness struct {
-	EpochID         EpochID              // of the block that may include the chunk
+	EpochID         EpochID              // epoch of the block that may include the chunk
 	Header          ChunkHeader          // header of the chunk to validate
 	Main            StateTransition      // executes the shard's previous chunk
 	Sources         []SourceProof        // the incoming receipts of Main, sorted by chunk hash

@@ -30,7 +30,7 @@ type pendingBlock struct {
 // body is the part of a block that is searched by ID or key.
 type body struct {
 	shards []pendingShard
-	keys   []pendingKey // of all shards, ascending by flat key
+	keys   []pendingKey // keys that the block changed in all shards, ascending by flat key
 }
 
 type pendingShard struct {

@@ -55,7 +55,7 @@ type pointer struct {
 	id     primitives.Hash // only its first shortLen bytes count
 	height primitives.Height
 	shard  primitives.ShardID
-	index  int // in the list of its kind
+	index  int // index in the list of its kind
 }
 
 // appendPointer encodes a pointer. A height takes six bytes, which keeps keys small and suffices

@@ -20,7 +20,7 @@ type tree struct {
 	mu      sync.RWMutex
 	blocks  map[primitives.Hash]*pendingBlock
 	heights map[primitives.Height][]*pendingBlock
-	ids     map[uint64]int32 // first bytes of an ID -> the newest of its slots
+	ids     map[uint64]int32 // the first bytes of an ID, to its newest slot
 	slots   []idSlot
 	free    int32 // head of the free list, linked by next; noSlot: empty
 	puts    map[string][]putVersion

@@ -60,7 +60,7 @@ type diskSpace struct {
 	canceled   bool          // cancelWaits was called
 	syncErr    error         // error of a failed sync of the index, which then takes no more writes
 	room       chan struct{} // closed when full becomes nil or noWait becomes true
-	released   bool          // room is closed
+	released   bool          // room has been closed
 	closed     chan struct{}
 	probes     sync.WaitGroup
 	watch      func(*Full)

@@ -219,7 +219,7 @@ func (d *levelIndex) rotate() error {
 func (d *levelIndex) unlock() {
 	f := reflect.ValueOf(d.ldb).Elem().FieldByName("writeLockC")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
-		return // a different version of goleveldb
+		return // another version of goleveldb, which has no such channel
 	}
 	select {
 	case <-*(*chan struct{})(unsafe.Pointer(f.UnsafeAddr())):

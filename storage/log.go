@@ -90,7 +90,7 @@ type blockLog struct {
 	// records for lack of room. It is ErrFull or another error.
 	dropErr  error
 	reserved int64         // allocated bytes of the current segment
-	written  atomic.Uint64 // bytes since opening
+	written  atomic.Uint64 // bytes written since opening
 	dirty    bool          // there are unsynced records
 	broken   error         // set if an append failed and could not be undone
 
@@ -102,8 +102,8 @@ type blockLog struct {
 type readFile struct {
 	f    file
 	refs int
-	last uint64 // time of last use, for eviction
-	gone bool   // to be closed when refs is 0
+	last uint64 // time of the last use, for eviction
+	gone bool   // the file is to be closed when refs is 0
 }
 
 func newLog(d disk, o *Options) *blockLog {

@@ -198,7 +198,7 @@ func (s *Store) IsCanonical(ref BlockRef) (bool, error) {
 type Place struct {
 	Block     *Record
 	Shard     primitives.ShardID
-	Index     int  // in the list of its kind
+	Index     int  // index in the list of its kind
 	Local     bool // a receipt in Shard.Local
 	Canonical bool
 	list      kind // for receipts and origins

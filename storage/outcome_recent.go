@@ -16,10 +16,10 @@ import (
 // no block below from can contain an ID, it need not be searched in the index.
 type recentOutcomes struct {
 	mu   sync.Mutex
-	at   map[uint64]recentPlace // by first bytes of the ID
+	at   map[uint64]recentPlace // place of an outcome, by the first bytes of its ID
 	ids  []uint64               // keys of at; once there are recentIDs of them, the oldest is at index next
 	next int
-	from primitives.Height // complete from this height on; without meaning while at is nil
+	from primitives.Height // all outcomes from this height on are here; without meaning while at is nil
 }
 
 type recentPlace struct {

@@ -21,14 +21,14 @@ const (
 	kindPuts         kind = 5  // writes to columns of the index: key, value
 	kindChunk        kind = 6  // one item: Chunk.Header
 	kindTransactions kind = 7  // transactions of a chunk
-	kindReceipts     kind = 8  // of a chunk (prev_outgoing_receipts), unless they are another block's outgoing ones
+	kindReceipts     kind = 8  // receipts of a chunk (prev_outgoing_receipts), unless they are another block's outgoing ones
 	kindExtra        kind = 9  // one item: ChunkExtra
 	kindOutcomeIDs   kind = 10 // one item: 32 bytes each
 	kindOutcomes     kind = 11
 	kindOutgoing     kind = 12 // receipts for other chunks that applying the chunk made
 	kindLocal        kind = 13 // receipts that were made and executed within one chunk: local and instant ones
 	kindIncoming     kind = 14 // proofs of incoming receipts, for a node that receives them from peers
-	kindChanges      kind = 15 // of the state, sorted by key
+	kindChanges      kind = 15 // changes of the state, sorted by key
 	kindOther        kind = 16 // one item: opaque data of the engine for the chunk
 	// 17 was the kind of data that the engine kept with a block. It must not be reused.
 	kindPatch   kind = 18 // one item: the state patch that a sandbox applied with the block
@@ -62,7 +62,7 @@ type head struct {
 	Final     BlockRef // the last final block as of this block
 	IsHead    bool     // this block became the head when it was committed
 	Shards    []shardHead
-	Splits    []Split // of shards of the parent's layout
+	Splits    []Split // splits of shards of the parent's layout
 	Sections  []section
 }
 
@@ -81,7 +81,7 @@ type section struct {
 	Kind   kind
 	Shard  primitives.ShardID
 	Frames []frame
-	offset int // of its first frame in the record's data; not stored, follows from the order
+	offset int // offset of the section's first frame in the data; not stored, because it follows from the order
 }
 
 // frame is a compressed run of items.
@@ -89,7 +89,7 @@ type frame struct {
 	Items, Stored, Raw int
 	Method             byte
 	CRC                uint32 // CRC of the stored bytes
-	RawCRC             uint32 // of the unpacked bytes; equal to CRC for method plain
+	RawCRC             uint32 // CRC of the unpacked bytes; equal to CRC for method plain
 }
 
 const headVersion = 3 // 1 and 2 belong to folder format 1
@@ -251,7 +251,7 @@ func isCatchup(payload []byte) bool {
 // recordWriter collects the sections of a record.
 type recordWriter struct {
 	head          head
-	data          []byte // frames
+	data          []byte // finished frames
 	raw           []byte // items of the frame being filled
 	noCompression bool   // no frame is compressed
 	n             int    // items in raw

@@ -97,7 +97,7 @@ func (v *view) rewind(p *pendingBlock) {
 	switch {
 	case !v.overlayFinal.IsZero():
 		v.final = v.overlayFinal
-	case !v.base.entry.head.Prev.IsZero(): // the flat head was final
+	case !v.base.entry.head.Prev.IsZero(): // the flat head's block is final unless it is genesis
 		v.final = laterRef(v.final, v.flatHead)
 	}
 	n := 0

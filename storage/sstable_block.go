@@ -43,7 +43,7 @@ type blockCursor struct {
 	b        []byte // the entries
 	restarts []byte // offsets in b of the entries that share no key prefix with the one before, four bytes each
 	at       int    // offset of the next entry
-	key      []byte // with its trailer; in memory of the cursor
+	key      []byte // key with its trailer, in memory of the cursor
 	value    []byte // a part of b
 }
 

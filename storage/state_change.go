@@ -13,7 +13,7 @@ import (
 // as the undo log, and as the source of the changes RPC. A nil value means that the key is absent.
 // An empty value is not nil.
 type Change struct {
-	primitives.KeyChanges        // at least one write
+	primitives.KeyChanges        // the writes; at least one
 	Old                   []byte // the value before the block
 }
 

@@ -293,7 +293,7 @@ type undoScan struct {
 	cur              cursor
 	height, flatHead primitives.Height
 
-	key          undoKey // of the row at the cursor, if read
+	key          undoKey // key of the row at the cursor, if read is set
 	value        undoValue
 	begun, valid bool // valid: there is a row at the cursor
 	read, ok     bool // ok: the row is a change above height

@@ -32,7 +32,7 @@ import (
 // across restarts, advances of the flat head and garbage collection.
 type StateSnapshot struct {
 	Shard    primitives.ShardID
-	Index    primitives.ShardIndex // of the shard in the layout of the block
+	Index    primitives.ShardIndex // index of the shard in the layout of the block
 	At, Of   BlockRef              // At: the block after which this is the state; Of: the sync block for which it is kept
 	Root     primitives.Hash
 	Accounts AccountRange

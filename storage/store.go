@@ -103,7 +103,7 @@ type Store struct {
 	view       atomic.Pointer[view]
 	failed     atomic.Pointer[error]
 	buckets    atomic.Pointer[[]primitives.Height] // ascending; written under indexMu
-	hasCatchup atomic.Bool                         // there is a record of a shard's catchup
+	hasCatchup atomic.Bool                         // a shard's catchup has left a record
 	tree       *tree
 	cache      cache
 	bodyCache  bodyCache

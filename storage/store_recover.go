@@ -40,7 +40,7 @@ func (s *Store) recover() error {
 	}
 	v := &view{head: s.flatHead.Block, final: e.head.Final, flatHead: s.flatHead.Block,
 		tail: primitives.Height(tail), base: base}
-	if !e.head.Prev.IsZero() { // the flat head's block was final
+	if !e.head.Prev.IsZero() { // the flat head's block is final unless it is genesis
 		v.final = laterRef(v.final, v.flatHead)
 	}
 	s.tree.addIDs(base, base.body.Load())

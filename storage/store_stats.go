@@ -5,15 +5,15 @@ import "time"
 // Stats are counters since the store was opened, and current sizes. Sizes are in bytes unless
 // noted.
 type Stats struct {
-	LogBytes   uint64 // written to the log
-	IndexBytes uint64 // written to the index: journal, tables, compactions, manifest
-	IndexRead  uint64 // read from the index's tables
+	LogBytes   uint64 // bytes written to the log
+	IndexBytes uint64 // bytes written to the index: journal, tables, compactions, manifest
+	IndexRead  uint64 // bytes read from the index's tables
 	// LevelSizes and LevelTables are by level of the index.
 	LevelSizes   []int64
 	LevelTables  []int
 	CacheBytes   int           // bytes in the index's block cache
 	OpenTables   int           // number of open tables
-	DelayCount   int           // writes that the index delayed
+	DelayCount   int           // number of writes that the index delayed
 	Delay        time.Duration // total duration of these delays
 	Paused       bool          // a write is waiting for a compaction now
 	Pending      int           // number of blocks above the flat head

@@ -22,7 +22,7 @@ const maxHashes = 100_000
 type books struct {
 	mu    sync.Mutex
 	code  map[primitives.Hash][]byte
-	order []primitives.Hash // of code, in order of arrival
+	order []primitives.Hash // hashes of the code, in order of arrival
 	bytes int
 	ring  []primitives.Hash
 	next  int // the oldest entry, once the ring is full

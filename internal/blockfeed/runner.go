@@ -73,7 +73,7 @@ type Status struct {
 	Refused uint64 // blocks rejected by the chain or by their own hashes
 	Failed  uint64 // failed requests
 	Last    error  // error of the last failure
-	LagNS   uint64 // from the last block's timestamp to its delivery
+	LagNS   uint64 // time from the last block's timestamp to its delivery
 }
 
 // Runner requests blocks from feeds. Safe for concurrent use.

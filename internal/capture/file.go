@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxKept = 64 << 20 // bytes of a frame
+	maxKept = 64 << 20 // largest number of bytes of a frame that are recorded
 	maxLine = 128 << 20
 )
 

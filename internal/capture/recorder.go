@@ -25,7 +25,7 @@ type Recorder struct {
 	lost   int    // lines dropped since the last one that was queued
 	err    error
 	tap    map[uint64]*Conn
-	spread *Conn // gossip; nil: none yet
+	spread *Conn // connection that stands for gossip; nil: none yet
 }
 
 // NewRecorder returns a recorder that writes at most limit bytes to out.

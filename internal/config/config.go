@@ -90,7 +90,7 @@ type Network struct {
 	InboundT1           bool
 	OutboundT1          bool
 	T1Period            time.Duration
-	SyncThreshold       uint64 // blocks
+	SyncThreshold       uint64 // distance in blocks
 	SyncRequests        uint64 // blocks that one peer is asked for at a time
 	HeadersWait         time.Duration
 	// HorizonEpochs is a number of epochs. A node that is farther behind starts with an epoch sync
@@ -158,7 +158,7 @@ type Fork struct {
 type JetStream struct {
 	Enabled   bool
 	Listen    string // listen address of the embedded server; empty: it accepts no connections
-	URL       string // of an external server; empty: the embedded one
+	URL       string // URL of an external server; empty: the embedded one
 	Token     string
 	Dir       string // folder of the embedded server; empty: jetstream in the home
 	MaxBytes  uint64
@@ -209,7 +209,7 @@ type Stream struct {
 
 // Tracing holds troupe.tracing.*.
 type Tracing struct {
-	Endpoint string // of OTLP over HTTP; empty: nothing is traced
+	Endpoint string // address of OTLP over HTTP; empty: nothing is traced
 	OneIn    uint64 // one of this many transactions is traced
 }
 

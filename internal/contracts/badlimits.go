@@ -22,7 +22,7 @@ const (
 	mostBlocks        = 50_000
 	mostTargets       = 131_072
 	mostName          = 100_000
-	mostGlobals       = 65_505 // that can be instantiated besides one exported function
+	mostGlobals       = 65_505 // globals that can be instantiated besides one exported function
 )
 
 // badLimits returns modules at and above the limits of counts.

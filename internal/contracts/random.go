@@ -217,7 +217,7 @@ func (w *writer) yield() {
 	switch w.Rand.IntN(5) {
 	case 0:
 		w.add(w.Call("promise_yield_create", "run", w.payload(), w.gas()/2, 0, 7))
-	case 1: // resumed in the same call
+	case 1: // the promise is resumed in the same call
 		w.add(w.Call("promise_yield_create", "run", w.payload(), w.gas()/2, 0, 7))
 		w.Call("promise_yield_resume", ^uint64(0), 7, w.bytes(30))
 	case 2:

@@ -68,7 +68,7 @@ type Stats struct {
 	Counts
 	Proven, Unproven uint64 // accepted answers of the remote node
 	Memory, Disk     uint64 // questions answered from the cache
-	LastError        string // of the last failure; empty: none since the last answer
+	LastError        string // error of the last failure; empty: none since the last answer
 	FailedAt         time.Time
 }
 

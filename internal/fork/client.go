@@ -18,12 +18,12 @@ type Options struct {
 	URL       string
 	Timeout   time.Duration // time limit of one request; 0: DefaultTimeout
 	Tries     int           // largest number of tries of one question; 0: DefaultTries
-	Pause     time.Duration // before the second try, twice as long before each further one; 0: DefaultPause
-	PerSecond float64       // requests; 0: no bound
-	AtOnce    int           // requests; 0: DefaultAtOnce
-	MaxReply  int64         // bytes of a reply; 0: DefaultMaxReply
+	Pause     time.Duration // pause before the second try, doubled for each further try; 0: DefaultPause
+	PerSecond float64       // largest number of requests per second; 0: no bound
+	AtOnce    int           // largest number of concurrent requests; 0: DefaultAtOnce
+	MaxReply  int64         // largest number of bytes of a reply; 0: DefaultMaxReply
 	Memory    int64         // bytes of replies to keep in memory; 0: DefaultMemory
-	Cache     string        // a folder; empty: nothing is kept on disk
+	Cache     string        // a folder for replies; empty: nothing is kept on disk
 	MustProve bool          // refuse contract storage without a proof
 	Transport http.RoundTripper
 	Warn      func(error) // called once for each kind of failure or unproven answer; nil: not called
@@ -54,9 +54,9 @@ type Client struct {
 
 	mu      sync.Mutex
 	waiting []*question
-	running int       // sending goroutines
+	running int       // number of goroutines that send
 	batches int8      // whether the node takes batches: 0 not known, 1 yes, -1 no
-	slot    time.Time // when the next request may go
+	slot    time.Time // time at which the next request may be sent
 	id      uint64
 	count   Counts
 }
@@ -124,7 +124,7 @@ func (c *Client) Counts() Counts {
 
 // ReplyError is an error reply of the remote node.
 type ReplyError struct {
-	Cause string // its name, like UNKNOWN_ACCOUNT; may be empty
+	Cause string // name of the error, like UNKNOWN_ACCOUNT; may be empty
 	Text  string
 }
 
@@ -162,7 +162,7 @@ func isCause(err error, names ...string) bool {
 // httpError is a reply that is not JSON-RPC.
 type httpError struct {
 	status int
-	after  time.Duration // Retry-After; 0: none
+	after  time.Duration // time in the Retry-After header; 0: none
 	text   string
 }
 

@@ -88,7 +88,7 @@ type Pin struct {
 // Confirmed are the state roots after a block, from the header of the next block.
 type Confirmed struct {
 	Hash  primitives.Hash                        `json:"block_hash"`
-	Roots map[primitives.ShardID]primitives.Hash `json:"state_roots"` // of shards with a new chunk in the next block
+	Roots map[primitives.ShardID]primitives.Hash `json:"state_roots"` // state roots of shards with a new chunk in the next block
 }
 
 // Errors of Check. ErrChain: the remote node's chain ID differs. ErrBlockGone: the remote node does

@@ -21,7 +21,7 @@ import (
 type ask struct {
 	kind    kind
 	account primitives.AccountID
-	arg     string // of askKey and askNonces: the key's handle; of askState: the prefix; of askGlobalCode: the hash
+	arg     string // for askKey and askNonces: the key's handle; for askState: the prefix; for askGlobalCode: the hash
 }
 
 type kind byte
@@ -42,11 +42,11 @@ var kindNames = [...]string{"view_account", "view_access_key", "view_access_key_
 
 // answer is a verified reply. Which fields are set depends on the kind of the question.
 type answer struct {
-	value   []byte             // of questions for one value; nil: there is none
-	account primitives.Account // of askAccount, if there is a value
-	pairs   []state.Change     // of askKeys, askNonces and askState: trie keys and values, ascending
-	large   bool               // of askState: more than the remote node returns in one reply
-	proof   *trie.Partial      // of askState: its proof; nil: not proven
+	value   []byte             // for questions about one value; nil: there is none
+	account primitives.Account // for askAccount, if there is a value
+	pairs   []state.Change     // for askKeys, askNonces and askState: trie keys and values, ascending
+	large   bool               // for askState: there is more than the remote node returns in one reply
+	proof   *trie.Partial      // for askState: its proof; nil: not proven
 	size    int64
 }
 
@@ -113,7 +113,7 @@ type stored struct {
 type result struct {
 	Hash   *primitives.Hash   `json:"block_hash"`
 	Height *primitives.Height `json:"block_height"`
-	Error  *string            `json:"error"` // what method query says of a missing key
+	Error  *string            `json:"error"` // error text of method query for a missing key
 
 	view.AccountMembers
 

@@ -18,7 +18,7 @@ import (
 
 // Report is the result of Check.
 type Report struct {
-	Files    []string // that were read without an error
+	Files    []string // files that were read without an error
 	Warnings []string // problems with which a node still runs
 	Errors   []string // problems with which a node does not start
 }

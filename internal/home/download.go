@@ -33,7 +33,7 @@ type Progress interface{ io.WriteCloser }
 // Downloader fetches files over HTTP.
 type Downloader struct {
 	Client *http.Client
-	Idle   time.Duration // longest time without a byte
+	Idle   time.Duration // longest time without a received byte
 	Total  time.Duration // longest time for one file
 	// Progress makes the bar of one download; size is -1 if the server does not say. Nil: no bar.
 	Progress func(url string, size int64) Progress
@@ -42,7 +42,7 @@ type Downloader struct {
 // NewDownloader returns a downloader with limits for slow lines and a genesis of gigabytes.
 func NewDownloader() *Downloader {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // so that Content-Length is the file's; unpack recognises compression itself
+	transport.DisableCompression = true // so that Content-Length is the length of the file; unpack recognises compression itself
 	transport.ResponseHeaderTimeout = 30 * time.Second
 	return &Downloader{
 		Client: &http.Client{Transport: transport, CheckRedirect: sameSafety},

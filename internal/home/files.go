@@ -13,7 +13,7 @@ import (
 
 // Bounds of the files that are read whole.
 const (
-	maxConfig       = 4 << 20 // internal/config has the same
+	maxConfig       = 4 << 20 // the same bound as in internal/config
 	maxKeyFile      = 64 << 10
 	maxEpochConfig  = 1 << 20
 	maxEpochConfigs = 1000

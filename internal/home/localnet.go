@@ -70,7 +70,7 @@ type LocalnetOptions struct {
 
 	Now    func() time.Time
 	Random io.Reader
-	Free   func(netip.AddrPort) bool // PortFree, except in tests
+	Free   func(netip.AddrPort) bool // tests whether a port is free; PortFree, except in tests
 }
 
 // LocalnetNode is one home of a localnet.
@@ -172,7 +172,7 @@ func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 	}
 	if !o.Host.IsValid() {
 		if o.Host = netip.IPv6Loopback(); !o.Free(netip.AddrPortFrom(o.Host, 0)) {
-			o.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // a machine without IPv6
+			o.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // for a machine without IPv6
 		}
 	}
 	r := &LocalnetResult{ChainID: o.ChainID}

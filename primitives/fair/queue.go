@@ -44,17 +44,17 @@ type Queue[T any] struct {
 type level[K comparable, V any] struct {
 	flows map[K]*flow[K, V]
 	heap  flowHeap[K, V]
-	clock int64         // usage of the flow of the last turn, before that turn
+	clock int64         // usage that the flow with the last turn had before that turn
 	keep  int           // how many flows without waiting items are remembered
 	fresh []*flow[K, V] // flows that are new or have returned; some may have had a turn since
-	next  bool          // the next turn goes to one of fresh
+	next  bool          // if set, one of fresh has the next turn
 }
 
 type flow[K comparable, V any] struct {
 	key  K
 	had  int64
-	came uint64 // breaks ties: first come
-	at   int    // index in the heap; -1: nothing waits
+	came uint64 // sequence number that breaks ties: the lower one is first
+	at   int    // index in the heap; -1: the flow has no waiting items
 	anew bool   // it is new or has returned, and waits for its first turn
 	// listed: it is in fresh.
 	listed bool

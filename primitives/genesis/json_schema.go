@@ -26,7 +26,7 @@ func JSONSchema() ([]byte, error) {
 	properties, required := object{}, []string{}
 	for _, f := range configFields {
 		var s object
-		value := any(nil) // the default
+		value := any(nil) // default value of the field
 		switch v := f.at(&initial).(type) {
 		case *primitives.ProtocolVersion:
 			s = unsigned(1<<32 - 1)

@@ -17,7 +17,7 @@ type InitOptions struct {
 	ChainID   string
 	Time      Time
 	Validator primitives.AccountID // also the treasury
-	Key       primitives.PublicKey // of the validator and of its account
+	Key       primitives.PublicKey // key of the validator and of its account
 	Shards    int                  // at least 1
 	Fast      bool                 // epochs of 60 blocks instead of 500
 	Protocol  primitives.ProtocolVersion

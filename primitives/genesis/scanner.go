@@ -400,7 +400,7 @@ func isNumber(b []byte) bool {
 // skip skips a value. It only checks that strings end and brackets match, so that the pass that
 // does not need the records is fast.
 func (s *scanner) skip() {
-	var open []byte // brackets
+	var open []byte // closing brackets that are still to come
 	for {
 		c := s.space()
 		switch c {

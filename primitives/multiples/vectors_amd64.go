@@ -90,7 +90,7 @@ func newWindows(p *curve.EdwardsPoint, bits int) *windows {
 			add(&at, &at, &row[0])
 			ready(&row[d], &at)
 		}
-		add(&first, &at, &row[half-1]) // twice the last one
+		add(&first, &at, &row[half-1]) // the first point of the next row is twice the last point of this row
 	}
 	return t
 }

@@ -15,7 +15,7 @@ const (
 	AccountChange ChangeKind = iota
 	ContractCodeChange
 	AccessKeyChange
-	GasKeyNonceChange // updates only
+	GasKeyNonceChange // reported for updates only
 	DataChange
 )
 

@@ -8,7 +8,7 @@ type DocumentKind uint8
 // The kinds.
 const (
 	DocumentWhole   DocumentKind = iota
-	DocumentHeaders              // of the block and its chunks
+	DocumentHeaders              // headers of the block and its chunks
 	DocumentChunk                // the chunk of one shard
 	DocumentShard                // everything of one shard
 	DocumentCode                 // code that its transactions or receipts deploy, in base64

@@ -7,7 +7,7 @@ import "github.com/troupe-chain/troupe/primitives"
 type LightClientProof struct {
 	Outcome          OutcomeProof // BlockHash is that of Header's previous block
 	OutcomeRootProof primitives.MerklePath
-	Header           primitives.LiteHeader // of the block whose outcome root covers the outcome
+	Header           primitives.LiteHeader // header of the block whose outcome root covers the outcome
 	BlockProof       primitives.MerklePath // from Header to the light client's head
 }
 

@@ -64,7 +64,7 @@ func (k LookupKind) Error() string {
 
 // StoppedError is the error of work that took longer than a request may and was stopped.
 type StoppedError struct {
-	Where string // continues "it was stopped, "
+	Where string // continues the text "it was stopped, "
 	Err   error
 }
 

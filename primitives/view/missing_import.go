@@ -37,7 +37,7 @@ func ParseMissingImports(b []byte) ([]primitives.MissingImport, error) {
 	var list []struct {
 		Module string                     `json:"module"`
 		Name   string                     `json:"name"`
-		Since  primitives.ProtocolVersion `json:"since_protocol_version"` // null leaves 0
+		Since  primitives.ProtocolVersion `json:"since_protocol_version"` // null is read as 0
 		Types  string                     `json:"types"`
 	}
 	if err := json.Unmarshal(b, &list); err != nil {

@@ -59,8 +59,8 @@ func (r *BlockRef) AppendDebug(b []byte) []byte {
 type ChunkRef struct {
 	ByHash  bool
 	Hash    primitives.Hash    // if ByHash
-	Block   BlockRef           // if not ByHash: RefHeight or RefHash
-	ShardID primitives.ShardID // if not ByHash
+	Block   BlockRef           // unless ByHash; by height or by hash
+	ShardID primitives.ShardID // unless ByHash
 }
 
 // EpochRefKind is how a request names its epoch.
@@ -77,7 +77,7 @@ const (
 type EpochRef struct {
 	Kind  EpochRefKind
 	ID    primitives.EpochID
-	Block BlockRef // RefHeight or RefHash
+	Block BlockRef // if Kind is EpochByBlock; by height or by hash
 }
 
 // OutcomeRef names an outcome to be proven to a light client: that of a transaction, found by its

@@ -90,7 +90,7 @@ type Tag struct {
 // MissChunks makes the next blocks lack new chunks of shards.
 type MissChunks struct {
 	Shards []primitives.ShardID // nil: all
-	Blocks uint64               // 0: stop
+	Blocks uint64               // number of blocks; 0: stop
 }
 
 // ChunksMissed has, for each shard, the number of further blocks without a new chunk.

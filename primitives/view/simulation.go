@@ -28,7 +28,7 @@ type Trace struct {
 type Simulation struct {
 	FinalOutcome
 	At       At   // the block whose state was used
-	Blocks   int  // after how many blocks the last receipt was executed
+	Blocks   int  // number of blocks after which the last receipt was executed
 	Complete bool // false: receipts were left when the limit of blocks was reached
 	// Unlinked lists the calls of contracts that import functions which the protocol version does
 	// not have. The outcomes of these calls do not name the functions.

@@ -102,7 +102,7 @@ func actionsSize(list []primitives.Action) (n int) {
 			}
 		case *primitives.UniversalStateInit:
 			n += inBase64(len(a.Init))
-		default: // of a bounded length; code is shown as its hash
+		default: // actions of bounded length; code is shown as its hash
 		}
 	}
 	return n

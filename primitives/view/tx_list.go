@@ -90,7 +90,7 @@ type TokenContract struct {
 
 // Bounds of a list.
 const (
-	MaxListed        = 200 // transactions, and blocks
+	MaxListed        = 200 // largest number of transactions, and of blocks
 	MaxListedActions = 8   // largest number of actions shown of a transaction
 	MaxTokens        = 100
 )

@@ -382,7 +382,7 @@ func (f *Forest) Empty() *Root {
 // Stats are the sizes of a forest.
 type Stats struct {
 	Nodes     uint64 // hash nodes included
-	Bytes     uint64 // of nodes, hash nodes and large values
+	Bytes     uint64 // bytes of nodes, hash nodes and large values
 	Reserved  uint64 // bytes of slabs
 	Roots     int    // number of held roots
 	HashNodes int    // number of hash nodes, loaded or not
@@ -437,7 +437,7 @@ func (f *Forest) valueOf(n node) []byte {
 // else.
 type table[T any] struct {
 	chunks atomic.Pointer[[]*tableChunk[T]]
-	n      uint32 // slots that were assigned
+	n      uint32 // number of slots that were assigned
 	free   []uint32
 	used   int
 }

@@ -16,7 +16,7 @@ import (
 // from them from the top, only as deep as it is read.
 type FrontierEntry struct {
 	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
-	Hash    primitives.Hash // of the top node, or of the value
+	Hash    primitives.Hash // hash of the top node, or of the value
 	Size    uint64          // memory usage of the subtree, or length of the value
 	IsValue bool
 	Data    []byte // the value, if it is short; nil: the loader has it

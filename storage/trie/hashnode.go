@@ -108,7 +108,7 @@ func (f *Forest) dropHashNode(i uint32) {
 // else.
 type hashNodeTable struct {
 	chunks atomic.Pointer[[]*hashNodeChunk]
-	n      uint32 // rows that were assigned
+	n      uint32 // number of rows that were assigned
 	free   []uint32
 	used   int
 }
@@ -162,7 +162,7 @@ func PathRange(path []byte) (from, to []byte) {
 // flatPairs holds copied pairs in one slice.
 type flatPairs struct {
 	data []byte
-	ends []int // of each key and each value
+	ends []int // end of each key and each value in data
 }
 
 func (p *flatPairs) add(key, value []byte) {

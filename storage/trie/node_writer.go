@@ -37,7 +37,7 @@ type nodeWriter struct {
 	forest *Forest
 	mem    mem
 	birth  uint64
-	made   []uint32 // to be freed if the update fails
+	made   []uint32 // nodes to be freed if the update fails
 }
 
 // done returns the scratch memory for the next nodeWriter.
@@ -223,10 +223,10 @@ func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 type sub struct {
 	kind    subKind
 	emptied bool   // set if the subtree was empty after one of the changes, applied in order
-	ref     uint32 // subOld, subNode: the node; subExt: the branch below
-	skip    int    // subOld: nibbles of the node's key that now belong to the node above
-	ext     nibs   // subLeaf, subExt
-	val     value  // subLeaf
+	ref     uint32 // for subOld and subNode: the node; for subExt: the branch below
+	skip    int    // for subOld: nibbles of the node's key that now belong to the node above
+	ext     nibs   // for subLeaf and subExt
+	val     value  // for subLeaf
 }
 
 type subKind uint8

@@ -146,9 +146,9 @@ type proofNode struct {
 	mask  uint16
 	len   uint32
 	usage uint64
-	key   []byte // hex-prefix encoded; leaf, extension
-	value []byte // length u32 ‖ hash; leaf, branch with value
-	kids  []byte // hashes; of branches, and one of an extension
+	key   []byte // hex-prefix encoded; for leaves and extensions
+	value []byte // length u32 ‖ hash; for leaves and branches with a value
+	kids  []byte // hashes of a branch's children, or of an extension's child
 }
 
 func (n *proofNode) hasValue() bool { return n.value != nil }

@@ -15,9 +15,9 @@ type proofUpdateNode struct {
 	has  bool // the node has a value
 	val  ValueID
 	rest uint64    // memory usage of the children
-	key  nibs      // leaf, extension
-	kids *[16]link // branch
-	kid  link      // extension
+	key  nibs      // for leaves and extensions
+	kids *[16]link // for branches
+	kid  link      // for extensions
 }
 
 const (

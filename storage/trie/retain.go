@@ -99,7 +99,7 @@ func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Roo
 
 type retainer struct {
 	updater
-	from, to [][]byte // nibbles
+	from, to [][]byte // bounds of the intervals, as nibbles
 }
 
 // keeps returns whether an interval contains the key.

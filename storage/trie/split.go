@@ -23,7 +23,7 @@ func imbalance(s *primitives.TrieSplit) uint64 {
 var (
 	splitColumns = [4]byte{0, 1, 2, 9}
 	attached     = [2]struct {
-		column    int // index
+		column    int // index of the column
 		separator byte
 	}{{2, 2}, {3, ','}}
 )
@@ -59,18 +59,18 @@ func (r *Root) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 type splitNode[P comparable] struct {
 	kind  Kind
 	usage uint64
-	key   nibs // leaf, extension
-	child P    // extension
+	key   nibs // for leaves and extensions
+	child P    // for extensions
 	mask  uint16
-	kids  [16]P // branch
+	kids  [16]P // for branches
 }
 
 // stage is the position of the search in one column (nearcore TrieDescentStage).
 type stage[P comparable] struct {
 	at    stageKind
 	usage uint64 // memory usage of the subtree from here on, including the node itself
-	rest  nibs   // inside: the rest of the key, not empty
-	child P      // inside an extension
+	rest  nibs   // if the search is inside a key: the rest of that key, not empty
+	child P      // if the search is inside the key of an extension
 	leaf  bool
 	mask  uint16
 	kids  [16]P

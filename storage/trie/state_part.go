@@ -97,11 +97,11 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 type partNode[P comparable] struct {
 	kind       Kind // BranchWithValue counts as Branch
 	hash       primitives.Hash
-	usage, own uint64 // of the subtree, and of the node alone
-	key        nibs   // leaf, extension
-	child      P      // extension
+	usage, own uint64 // memory usage of the subtree, and of the node alone
+	key        nibs   // for leaves and extensions
+	child      P      // for extensions
 	mask       uint16
-	kids       [16]P // branch
+	kids       [16]P // for branches
 	hasValue   bool
 	value      ValueID
 	place      P // reference to the node, to read its value
