@@ -57,10 +57,9 @@ const (
 
 // failures maps each kind of actor to its rule.
 var failures = map[string]failure{
-	"chain": halts, // the engine may be half changed
-	// signatures and chain are on disk; halts after a panic in a call that changes the engine
-	"producer":       halts,
-	"validator":      restarts,   // signatures and chain are on disk; a panic in a call that changes the engine halts the node
+	"chain":          halts,      // the engine may be half changed
+	"producer":       halts,      // an approval may be lost or made twice
+	"validator":      restarts,   // signatures and chain are on disk; halts in calls that change the engine
 	"shard":          halts,      // the chain waits for its reply
 	"chunk-producer": halts,      // the block waits for its chunk
 	"mempool":        restarts,   // the pool is lost; waiters submit again
@@ -86,8 +85,8 @@ type supervisor struct {
 	onHalt   func(who string, reason any, stack []byte) // called when an actor halts the node
 	log      *logrus.Logger
 	mu       sync.Mutex
-	halted   map[string]bool        // recent restarts by id; only for kinds with the rule restarts
-	restarts map[string][]time.Time // recent restarts by id; few, because only kinds with the rule restarts are counted
+	halted   map[string]bool        // ids of the actors whose failure halted the node
+	restarts map[string][]time.Time // recent restarts by id; only for kinds with the rule restarts
 }
 
 // HandleFailure implements actor.SupervisorStrategy.

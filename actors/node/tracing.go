@@ -123,7 +123,7 @@ func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 			}
 		}
 	}
-	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission continues the trace of the first
+	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission continues the first trace
 		p = &txTrace{signer: tx.SignerID, wait: wait}
 		p.at[submitted] = now
 		s.open[tx.Hash()] = p
