@@ -106,7 +106,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 	return nil
 }
 
-// awaitMoved waits until the mempools have forwarded their transactions, at most endLimit for each.
+// awaitMoved waits until the mempools have forwarded their transactions, at most endLimit in total.
 // A mempool that failed has no transactions left.
 func (s *shards) awaitMoved(leaving []layoutChanged) {
 	limit := time.NewTimer(endLimit)

@@ -41,18 +41,18 @@ func parseBlockPlace(text string) (p BlockPlace, err error) {
 // BlockMessage is a message for indexers: a final block, or a rollback.
 type BlockMessage struct {
 	BlockPlace
-	// a rollback: Text lists the removed blocks, and the place is the block that the chain
-	// continues from
+	// Back means that the message is a rollback: Text lists the removed blocks, and the BlockPlace
+	// is the block from which the chain continues.
 	Back bool
 	Text []byte // JSON
-	Seq  uint64 // of a received message: of its last part in the stream
+	Seq  uint64 // of a received message: sequence number of its last part in the stream
 }
 
 // BlockSource provides blocks.
 type BlockSource interface {
 	// Blocks calls f for each final block after a place, as the blocks become final, until f fails
-	// or ctx ends. If after is nil, it begins where an empty stream starts. ErrSource: the chain
-	// does not have that place, or no longer keeps the blocks after it.
+	// or ctx ends. If after is nil, it begins where an empty stream starts. It returns ErrSource if
+	// the chain does not have that place, or no longer stores the blocks after it.
 	Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error
 }
 
@@ -67,12 +67,12 @@ type BlocksOptions struct {
 	MaxBytes int64
 	MaxAge   time.Duration
 	Replicas int
-	Said     func(err error) // as in PublisherOptions
+	Said     func(err error) // see PublisherOptions.Said
 	Now      func() time.Time
 }
 
 // BlockPublisher publishes messages for indexers to a stream: each final block once, in chain
-// order.
+// order, and rollbacks.
 type BlockPublisher struct {
 	reconnectLoop
 	o                     BlocksOptions
@@ -89,7 +89,7 @@ func NewBlockPublisher(o BlocksOptions) *BlockPublisher {
 	return p
 }
 
-// Published returns the progress. Records are blocks.
+// Published returns the progress. Its Records counts blocks.
 func (p *BlockPublisher) Published() Published {
 	return Published{Records: p.blocks.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
 }
@@ -120,7 +120,7 @@ func (p *BlockPublisher) session(ctx context.Context) error {
 	}
 	p.report(nil)
 	err = p.o.Source.Blocks(ctx, at.after, func(m BlockMessage) error { return p.publish(ctx, j, at, &m) })
-	// the end of the stream is not part of the chain, or too old
+	// The block of the stream's last message is not on the chain, or too old.
 	if errors.Is(err, ErrSource) && at.seq > 0 {
 		if e := s.Purge(ctx); e != nil {
 			return e
@@ -144,17 +144,17 @@ func (p *BlockPublisher) stream(ctx context.Context, j js.JetStream) (js.Stream,
 	return j.CreateOrUpdateStream(ctx, c)
 }
 
-// blockEnd is where publishing continues.
+// blockEnd is the position in the chain at which publishing continues.
 type blockEnd struct {
 	after *BlockPlace // nil: the stream is empty
-	part  int         // number of parts of the next block that are published
-	of    int         // of how many
+	part  int         // number of published parts of the next block
+	of    int         // total number of parts of the next block
 	hash  primitives.Hash
-	seq   uint64 // of the stream's last message
+	seq   uint64 // sequence number of the stream's last message
 }
 
 // end determines from the stream's last message where publishing continues. If there is no last
-// message, or it is not of a block, the stream is emptied.
+// message, or it is no block message, end empties the stream.
 func (p *BlockPublisher) end(ctx context.Context, s js.Stream) (*blockEnd, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -206,7 +206,8 @@ func (e *blockEnd) read(h nats.Header) error {
 	return nil
 }
 
-// errParts: the first parts of a block are in the stream, but the source no longer has that block.
+// errParts means that the first parts of a block are in the stream, but the source no longer has
+// the block.
 var errParts = fmt.Errorf("%w: the block whose first parts are in the stream is not available any more", ErrSource)
 
 // publish publishes the remaining parts of a block, and waits until the stream has stored them.

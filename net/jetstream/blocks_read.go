@@ -9,9 +9,10 @@ import (
 )
 
 // ReadBlocks calls f for each complete block of the indexers' stream, in order and as the blocks
-// arrive, until f fails or ctx ends. It begins with the message after number behind. To continue
-// after a restart, a caller stores Seq with its results. ErrGap: the next messages were dropped
-// from the stream, or the stream was reset. ErrChanged: a message is not as it was published.
+// arrive, until f fails or ctx ends. It begins with the message after sequence number behind. To
+// continue after a restart, a caller stores Seq with its results. ErrGap: the next messages were
+// dropped from the stream, or the stream was reset. ErrChanged: a message differs from what was
+// published.
 func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(BlockMessage) error) error {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
@@ -73,7 +74,7 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 			seq = meta.Sequence.Stream
 		}
 		if n != parts+1 {
-			if text, parts = nil, 0; n > 1 { // the first parts are gone, by age or size
+			if text, parts = nil, 0; n > 1 { // the first parts were dropped from the stream by age or size
 				continue
 			}
 		}
@@ -91,8 +92,8 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 	}
 }
 
-// hasUpTo returns ErrGap if the stream does not have message seq yet: then seq is of another
-// stream.
+// hasUpTo returns ErrGap if the stream does not have message seq yet. In that case seq belongs to
+// another stream.
 func hasUpTo(ctx context.Context, j js.JetStream, name string, seq uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

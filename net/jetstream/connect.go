@@ -11,9 +11,9 @@ import (
 
 // Link says how to connect to a server.
 type Link struct {
-	Server *Server // in this process; nil: by URL
+	Server *Server // a server in this process; nil: use URL
 	URL    string  // nats://[token@]host:port, several separated by commas
-	Token  string  // of the server; empty: as in URL
+	Token  string  // the server's token; empty: the token in URL
 	Name   string  // name of the connection
 }
 
@@ -24,12 +24,13 @@ const (
 	askTimeout    = 5 * time.Second
 )
 
-// connect connects, and reconnects forever. Requests without a connection fail at once.
+// connect connects to a server, and reconnects forever. Without a connection, requests fail at
+// once.
 func (l *Link) connect(more ...nats.Option) (*nats.Conn, error) {
 	o := append([]nats.Option{
 		nats.Name(l.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait/2, reconnectWait),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.ReconnectBufSize(-1), nats.Timeout(2 * time.Second),
-		// errors are handled where they occur
+		// Errors are handled where they occur.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, more...)
 	switch {

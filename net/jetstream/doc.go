@@ -16,13 +16,14 @@
 //
 // # Exactly once
 //
-// Each message names the log position after its record. A publisher reads the stream's last message
-// and continues from there. Each message states which message it expects to be the last. So a
-// message that was stored but not acknowledged is not published twice, nor by two nodes at the same
-// time. A record longer than PartSize is published in parts, to which the same applies.
+// Each message contains the log position after its record. A publisher reads the stream's last
+// message and continues from that position. Each message also names the message that must be the
+// stream's last one when the server stores it. So a message that was stored but not acknowledged is
+// not published twice, nor by two nodes at the same time. A record longer than PartSize is
+// published in parts. The same applies to each part.
 //
-// A stream belongs to one log. The log has a name, which is in the stream's metadata and in each
-// message. If the log on disk is not that of the stream (a data folder was restored), or garbage
-// collection has removed what comes next, the stream is emptied and starts again under another
-// name; its followers start again too.
+// A stream belongs to one log. The log's name is in the stream's metadata and in each message.
+// There are two cases in which the log on disk cannot continue the stream: a data folder was
+// restored, so it is another log; or garbage collection has removed the next records. Then the
+// stream is emptied and starts again under another name. Its followers start again too.
 package jetstream

@@ -19,21 +19,21 @@ type FollowerOptions struct {
 	Link
 	Names
 	Log string // only records of this log; empty: any
-	// After is the last message of the stream that the caller has; 0: none. If the next one was
-	// dropped from the stream, the first available one follows: Record.From says whether it
-	// continues what the caller has.
+	// After is the sequence number of the last message that the caller has; 0: none. If the next
+	// message was dropped from the stream, the Follower begins with the first available one.
+	// Record.From shows whether that record continues the caller's data.
 	After uint64
 	By    *primitives.PublicKey
-	// called when the connection is lost, and with nil when it is back; never twice with the same
-	// text
+	// Said is called when the connection is lost, and with nil when it is restored. It is never
+	// called twice in a row with the same text.
 	Said func(err error)
 }
 
 // Bounds of a Follower.
 const (
-	MaxAhead      = 64       // records that wait for Next
-	maxAheadBytes = 16 << 20 // requested at a time
-	maxParts      = 2048     // of a record, which is as long as the store's log allows
+	MaxAhead      = 64       // maximum number of records that wait for Next
+	maxAheadBytes = 16 << 20 // maximum number of bytes requested at a time
+	maxParts      = 2048     // maximum number of parts of a record; the store's log allows no longer one
 )
 
 // Follower receives the records of a stream, each once and in order.
@@ -42,15 +42,15 @@ type Follower struct {
 	conn *nats.Conn
 
 	list   chan Record
-	err    error // why no more records follow; set before list is closed
+	err    error // error after the last record; set before list is closed
 	cancel context.CancelFunc
 	done   chan struct{}
 	cut    atomic.Bool
-	last   atomic.Uint64 // of the stream's messages, as far as known
+	last   atomic.Uint64 // sequence number of the stream's last known message
 	taken  atomic.Uint64
 
 	mu    sync.Mutex
-	heard bool // Said was called, or would have been
+	heard bool // Said was called, or would have been called if it were set
 	said  string
 }
 
@@ -68,9 +68,9 @@ func Follow(o FollowerOptions) (*Follower, error) {
 	return f, nil
 }
 
-// Next returns the next record. After ErrGap, ErrLog or ErrChanged no more follow, and another
-// Follower is needed. Record.From shows whether the first record continues the requested one
-// (After), which is not always so. Must not be called concurrently.
+// Next returns the next record. After ErrGap, ErrLog or ErrChanged no more records follow, and the
+// caller needs another Follower. Record.From of the first record shows whether the record continues
+// After, which it need not. Next must not be called concurrently.
 func (f *Follower) Next(ctx context.Context) (Record, error) {
 	select {
 	case r, ok := <-f.list:
@@ -87,7 +87,7 @@ func (f *Follower) Next(ctx context.Context) (Record, error) {
 // Cut returns whether the server can't be reached.
 func (f *Follower) Cut() bool { return f.cut.Load() }
 
-// Behind returns how many messages of the stream wait for Next, as far as known.
+// Behind returns how many messages of the stream wait for Next, as far as the Follower knows.
 func (f *Follower) Behind() uint64 {
 	last, taken := f.last.Load(), max(f.taken.Load(), f.o.After)
 	return last - min(last, taken)
@@ -115,7 +115,7 @@ func (f *Follower) report(err error) {
 	}
 }
 
-// run follows the stream until an error that a retry can't fix.
+// run follows the stream until an error that a retry cannot fix.
 func (f *Follower) run(ctx context.Context) {
 	defer close(f.done)
 	defer close(f.list)
@@ -180,7 +180,7 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	defer func() {
 		ask, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = s.DeleteConsumer(ask, consumer.CachedInfo().Name) // otherwise it expires by itself
+		_ = s.DeleteConsumer(ask, consumer.CachedInfo().Name) // without this call the consumer expires by itself
 	}()
 	m, err := consumer.Messages(js.PullMaxBytes(maxAheadBytes), js.PullHeartbeat(2*time.Second), js.PullExpiry(10*time.Second), js.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
@@ -199,7 +199,7 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	return f.take(ctx, m, log, after)
 }
 
-// take joins the parts of records.
+// take joins parts to records.
 func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, after *uint64) error {
 	var parts []part
 	size, seq := 0, *after
@@ -212,7 +212,8 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		if err != nil {
 			return err
 		}
-		if first && meta.Sequence.Stream > seq+1 { // the messages between were dropped meanwhile
+		// the messages in between were dropped after the consumer was created
+		if first && meta.Sequence.Stream > seq+1 {
 			seq, *after = 0, 0
 		}
 		if seq > 0 && meta.Sequence.Stream != seq+1 {
@@ -255,7 +256,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		whole.Seq, whole.Pending = seq, meta.NumPending
 		select {
 		case f.list <- whole.Record:
-			*after, f.o.Log = seq, log // from now on another log is an error
+			*after, f.o.Log = seq, log // from now on, records of another log are an error
 		case <-ctx.Done():
 			return ctx.Err()
 		}

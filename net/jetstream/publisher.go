@@ -16,17 +16,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Source is the log that is published.
+// Source is the log to publish.
 type Source interface {
 	// Records calls f for the records from a position on, until f returns false or there are no
-	// more. It returns the position to continue from. ErrSource: the log does not have that
-	// position (any more).
+	// more records. It returns the position from which to continue. It returns ErrSource if the log
+	// does not have the position from, or no longer.
 	Records(from string, f func(Record) bool) (next string, err error)
 	// Beginning returns the position at which an empty stream starts.
 	Beginning() (string, error)
 }
 
-// ErrSource: the log does not have the position, or not any more.
+// ErrSource means that the log does not have a position, or no longer has it.
 var ErrSource = errors.New("jetstream: the block log does not have that position")
 
 // PublisherOptions configures a Publisher.
@@ -36,10 +36,10 @@ type PublisherOptions struct {
 	Source   Source
 	MaxBytes int64         // of the stream
 	MaxAge   time.Duration // of its messages; 0: unlimited
-	Replicas int           // of the stream, on a cluster of servers; 0: one
+	Replicas int           // number of replicas of the stream in a cluster of servers; 0: one
 	Sign     func([]byte) primitives.Signature
-	// called when publishing fails, and with nil when it works again; never twice with the same
-	// text
+	// Said is called when publishing fails, and with nil when it works again. It is never called
+	// twice in a row with the same text.
 	Said func(err error)
 	Now  func() time.Time
 }
@@ -50,17 +50,17 @@ const (
 	poll        = 100 * time.Millisecond
 	firstPause  = 100 * time.Millisecond
 	maxPause    = 5 * time.Second
-	duplicates  = 2 * time.Minute // period in which the server itself suppresses duplicate ids
+	duplicates  = 2 * time.Minute // period in which the server suppresses messages with duplicate ids
 	metadataLog = "troupe-log"
 )
 
 // Published is the progress of a Publisher.
 type Published struct {
-	Records uint64 // since the start
+	Records uint64 // number of published records since the start
 	Bytes   uint64
-	Height  primitives.Height // of the last record
-	Begun   uint64            // how often the stream was reset
-	Seq     uint64            // last known message of the stream
+	Height  primitives.Height // height of the last published record
+	Begun   uint64            // number of resets of the stream
+	Seq     uint64            // sequence number of the last known message of the stream
 	Log     string            // name of the stream's log; empty: not known yet
 	Failing bool
 }
@@ -179,17 +179,17 @@ func logName() string {
 	return hex.EncodeToString(b[:])
 }
 
-// position is where publishing continues.
+// position is the point in the log and in the stream at which publishing continues.
 type position struct {
 	log  string
-	next string // in the log
-	from string // From of the record there, if some of its parts are published
-	part int    // number of parts of the record there that are published
-	seq  uint64 // of the stream's last message
+	next string // log position of the next record
+	from string // From of that record, if some of its parts are published
+	part int    // number of published parts of that record
+	seq  uint64 // sequence number of the stream's last message
 }
 
-// end determines where the stream ends. If the log does not have that position, the stream is
-// reset.
+// end determines where the stream ends. If the log does not have that position, end resets the
+// stream.
 func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*position, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -199,21 +199,21 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*posi
 	}
 	at := &position{log: info.Config.Metadata[metadataLog], seq: info.State.LastSeq}
 	if info.State.Msgs == 0 {
-		if info.State.LastSeq > 0 { // its messages have expired, and with them its position
+		if info.State.LastSeq > 0 { // the messages have expired, so the position is lost
 			return p.reset(ctx, j, s)
 		}
 		at.next, err = p.o.Source.Beginning()
 		return at, err
 	}
 	m, err := s.GetMsg(ctx, info.State.LastSeq)
-	if errors.Is(err, js.ErrMsgNotFound) { // it was deleted
+	if errors.Is(err, js.ErrMsgNotFound) { // the last message was deleted
 		return p.reset(ctx, j, s)
 	}
 	if err != nil {
 		return nil, err
 	}
 	last, err := parsePart(m.Header, m.Data)
-	if err != nil { // it is not of a Publisher
+	if err != nil { // the last message is not from a Publisher
 		return p.reset(ctx, j, s)
 	}
 	fits := false
@@ -235,8 +235,8 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*posi
 	return at, nil
 }
 
-// reset empties the stream and renames its log. The name is changed first, so that a crash in
-// between leaves a stream with a last message that does not match.
+// reset empties the stream and renames its log. It changes the name first. So after a crash in
+// between, the stream's last message does not match the stream's log.
 func (p *Publisher) reset(ctx context.Context, j js.JetStream, s js.Stream) (*position, error) {
 	info, err := s.Info(ctx)
 	if err != nil {

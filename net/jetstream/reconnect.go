@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// reconnectLoop runs sessions, one after the other, each until it fails. The pause in between
-// doubles while sessions are short.
+// reconnectLoop runs sessions one after another. Each runs until it fails. The pause between two
+// sessions doubles while sessions are short.
 type reconnectLoop struct {
-	said    func(err error) // never called twice with the same text
+	said    func(err error) // never called twice in a row with the same text
 	cancel  context.CancelFunc
 	done    chan struct{}
 	failing atomic.Bool
@@ -26,7 +26,7 @@ func (s *reconnectLoop) begin(said func(error), session func(context.Context) er
 	go s.run(ctx, session)
 }
 
-// Close ends the loop. The next loop publishes what this one has not published.
+// Close ends the loop. Unpublished records are left to the next loop.
 func (s *reconnectLoop) Close() {
 	s.cancel()
 	<-s.done

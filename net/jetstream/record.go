@@ -15,34 +15,34 @@ import (
 
 // Errors of a Follower.
 var (
-	// ErrGap: the messages that come next were dropped by age or size, or never existed.
+	// ErrGap means that the next messages were dropped by age or size, or never existed.
 	ErrGap = errors.New("jetstream: the next records are not in the stream any more")
-	// ErrLog: the stream has the records of another log than before.
+	// ErrLog means that the stream now contains the records of another log.
 	ErrLog = errors.New("jetstream: the stream belongs to another block log")
-	// ErrChanged: a record differs from what was published, or has the wrong signer.
+	// ErrChanged means that a record differs from what was published, or has the wrong signer.
 	ErrChanged = errors.New("jetstream: a record differs from what was published")
 )
 
 // Record is a record of a log.
 type Record struct {
-	// From is the log position after the record that was published before this one, or where the
-	// stream starts. Nothing in between is omitted.
+	// From is the log position after the record that was published before this one, or the position
+	// at which the stream starts. No record in between is omitted.
 	From     string
 	At, Next string // log positions of this record and of the next
 	Height   primitives.Height
-	Hash     primitives.Hash // of the block; of a rollback, the block that becomes the head again
+	Hash     primitives.Hash // hash of the block; of a rollback: hash of the block that becomes the head again
 	Prev     primitives.Hash
 	Back     bool // a rollback
 	Payload  []byte
 	// Of a received record:
 	Log       string // name of its log
-	Seq       uint64 // of its last message in the stream
+	Seq       uint64 // sequence number of its last message in the stream
 	Published int64  // ns since 1970, by the publisher's clock
-	Pending   uint64 // messages after it when it was sent
+	Pending   uint64 // number of later messages in the stream when it was sent
 }
 
-// PartSize is the largest part of a record in one message, in bytes. NATS servers accept 1 MiB by
-// default.
+// PartSize is the maximum size in bytes of a record's part in one message. NATS servers accept 1
+// MiB by default.
 const PartSize = 512 << 10
 
 // Header names.
@@ -63,18 +63,19 @@ const (
 	kindBlock, kindBack = "block", "back"
 )
 
-// digest covers all fields of a record that a follower relies on.
+// digest returns a hash of all fields of a record that a follower relies on.
 func (r *Record) digest() [32]byte {
 	h := sha256.New()
 	sum := sha256.Sum256(r.Payload)
-	// never fails
+	// Writing to a hash never fails.
 	_, _ = fmt.Fprintf(h, "%s %s %s %s %d %v %v %t ", r.Log, r.From, r.At, r.Next, r.Height, r.Hash, r.Prev, r.Back)
 	_, _ = h.Write(sum[:])
 	return [32]byte(h.Sum(nil))
 }
 
-// parts returns the messages of a record. The id of each contains the block's height and hash, and
-// the log position and part number: a height can recur after a rollback, and so can a block.
+// parts returns the messages of a record. A message's id contains the block's height and hash, the
+// log position and the part number. The log position is needed because heights and blocks can recur
+// after a rollback.
 func (r *Record) parts(subject string, now int64, sign func([]byte) primitives.Signature) []*nats.Msg {
 	digest := r.digest()
 	n := max(1, (len(r.Payload)+PartSize-1)/PartSize)

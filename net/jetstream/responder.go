@@ -18,17 +18,18 @@ import (
 
 // Bounds of a Responder.
 const (
-	MaxTransactions = 1024 // waiting for the pools
-	// requests for snapshots at a time; a request without an answer is repeated by the client
+	MaxTransactions = 1024 // maximum number of transactions that wait for the pools
+	// maxPieces bounds concurrent snapshot requests. A client repeats a request that gets no
+	// answer.
 	maxPieces      = 64
 	pieceSize      = 512 << 10
-	snapshotIdle   = 30 * time.Second // lifetime of a snapshot without requests
-	snapshotFirst  = 10 * time.Second // lifetime before the first piece is requested
-	snapshotLast   = 5 * time.Second  // lifetime after the last piece was sent
+	snapshotIdle   = 30 * time.Second // lifetime of a snapshot after its last request
+	snapshotFirst  = 10 * time.Second // lifetime of a snapshot before its first piece is requested
+	snapshotLast   = 5 * time.Second  // lifetime of a snapshot after its last piece was sent
 	requestTimeout = 5 * time.Second
 )
 
-// ErrRefused: the writer rejects the transaction.
+// ErrRefused means that the writer rejects the transaction.
 var ErrRefused = errors.New("jetstream: the writer rejects the transaction")
 
 // errBusy is returned to a client when a bound is reached.
@@ -36,7 +37,7 @@ var errBusy = errors.New("the writer is busy: request it again later")
 
 // Opened is a snapshot of the writer's data folder.
 type Opened struct {
-	End     string // log position at its end
+	End     string // log position at the end of the snapshot
 	WriteTo func(io.Writer) error
 	Close   func()
 }
@@ -45,7 +46,7 @@ type Opened struct {
 type ResponderOptions struct {
 	Link
 	Names
-	// a transaction; ErrRefused if it is rejected
+	// Submit submits an encoded transaction. It returns ErrRefused if the transaction is rejected.
 	Submit       func(ctx context.Context, raw []byte) error
 	Snapshot     func() (*Opened, error)
 	MaxSnapshots int
@@ -101,7 +102,7 @@ func (a *Responder) Close() {
 type reply struct {
 	Error   string `json:"error,omitempty"`
 	Refused bool   `json:"refused,omitempty"`
-	// Of an opened snapshot:
+	// These fields belong to an opened snapshot.
 	ID  string `json:"id,omitempty"`
 	End string `json:"end,omitempty"`
 	Log string `json:"log,omitempty"`
@@ -112,7 +113,7 @@ type reply struct {
 
 func respond(m *nats.Msg, r reply) {
 	b, _ := json.Marshal(r) // never fails
-	_ = m.Respond(b)        // the client repeats the request
+	_ = m.Respond(b)        // if this fails, the client repeats the request
 }
 
 func failure(err error) reply {
@@ -120,7 +121,7 @@ func failure(err error) reply {
 }
 
 // isRequest returns whether a message expects a response. A client that may read streams can create
-// a consumer that delivers messages to this subject; these messages are not requests.
+// a consumer that delivers stream messages to this subject. These messages are no requests.
 func isRequest(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, nats.InboxPrefix) }
 
 func (a *Responder) transaction(m *nats.Msg) {
@@ -151,9 +152,9 @@ type snapshotTransfer struct {
 	opened *Opened
 	pipe   *io.PipeReader
 	sig    *snapshotSig
-	piece  []byte // the last one
-	signed string // its signature
-	n      uint64 // its number; 0: none was requested
+	piece  []byte // the last piece that was read
+	signed string // signature of piece
+	n      uint64 // number of piece; 0: none was read
 	ended  bool
 	idle   *time.Timer
 }
@@ -166,9 +167,9 @@ func (g *snapshotTransfer) end() {
 // ask is a snapshot request.
 type ask struct {
 	ID string `json:"id"` // empty: open a new snapshot
-	N  uint64 `json:"n"`  // piece number from 1: the last one again, or the next
-	// Nonce is chosen by the client for a new snapshot, so that a signature for another request
-	// can't be replayed.
+	N  uint64 `json:"n"`  // piece number from 1: that of the last piece, or the next
+	// Nonce is a random value that the client chooses for a new snapshot. It prevents the replay of
+	// signatures for other requests.
 	Nonce string `json:"nonce,omitempty"`
 }
 
@@ -240,7 +241,8 @@ func (a *Responder) drop(id string) {
 }
 
 func (a *Responder) open(nonce string) (reply, error) {
-	// before the snapshot is taken, so that it includes all that the stream has up to here
+	// Read this before the snapshot is taken. So the snapshot includes everything that the stream
+	// contains up to this point.
 	p := a.o.Published()
 	if p.Log == "" {
 		return reply{}, errors.New("the writer has no stream yet")
@@ -253,7 +255,7 @@ func (a *Responder) open(nonce string) (reply, error) {
 	a.last++
 	id := fmt.Sprintf("%d-%s", a.last, logName())
 	g := &snapshotTransfer{sig: &snapshotSig{nonce: nonce, id: id, sign: a.o.Sign}}
-	a.transfers[id] = g // occupies its slot
+	a.transfers[id] = g // reserves the slot while the snapshot is created
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r, w := io.Pipe()
@@ -269,14 +271,14 @@ func (a *Responder) open(nonce string) (reply, error) {
 	g.idle.Reset(snapshotFirst)
 	go func() {
 		defer opened.Close()
-		_ = w.CloseWithError(opened.WriteTo(w)) // nil: the end
+		_ = w.CloseWithError(opened.WriteTo(w)) // a nil error ends the pipe with io.EOF
 	}()
 	out := reply{ID: id, End: opened.End, Log: p.Log, Seq: p.Seq}
 	out.Signature = g.sig.opened(&out)
 	return out, nil
 }
 
-// next returns piece n: the next one, or the last one again.
+// next returns piece n. n must be the number of the next piece or of the last piece.
 func (g *snapshotTransfer) next(n uint64) (piece []byte, signed string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -295,7 +297,7 @@ func (g *snapshotTransfer) next(n uint64) (piece []byte, signed string, err erro
 	if err != nil {
 		return nil, "", err
 	}
-	if g.ended { // free its slot soon
+	if g.ended { // let the slot expire soon
 		g.idle.Reset(snapshotLast)
 	}
 	g.piece, g.n = piece[:k], n
@@ -310,8 +312,8 @@ type Asker struct {
 	by    *primitives.PublicKey
 }
 
-// NewAsker connects. by is the node key that must have signed snapshots; nil: they are not
-// verified.
+// NewAsker connects to a server. by is the node key that must have signed snapshots. If it is nil,
+// signatures are not verified.
 func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
@@ -323,8 +325,8 @@ func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 // Close closes the connection.
 func (a *Asker) Close() { a.conn.Close() }
 
-// Submit forwards a transaction. ErrRefused: the writer rejects it, and would do so again. Other
-// errors do not say whether the writer has accepted it.
+// Submit forwards a transaction. ErrRefused: the writer rejects it, and would reject it again.
+// After other errors it is unknown whether the writer has accepted the transaction.
 func (a *Asker) Submit(ctx context.Context, tx *primitives.SignedTransaction) error {
 	m, err := a.conn.RequestWithContext(ctx, a.names.Transactions, tx.AppendBorsh(nil))
 	if err != nil {
@@ -349,9 +351,9 @@ func (r *reply) err() error {
 
 // Fetched is a snapshot being fetched.
 type Fetched struct {
-	End string // log position at its end
+	End string // log position at the end of the snapshot
 	Log string // name of the stream's log
-	Seq uint64 // a message of the stream: everything that the snapshot lacks follows it
+	Seq uint64 // sequence number: all data that the snapshot lacks follows this message
 	io.Reader
 }
 

@@ -18,26 +18,26 @@ import (
 type ServerOptions struct {
 	Dir      string // folder of its streams
 	Listen   string // host:port; empty: only this process can connect
-	Token    string // that other processes need; empty: none, allowed on loopback only
+	Token    string // token for other processes; empty: no token, allowed on loopback only
 	MaxBytes int64  // of all streams
 
-	secret string // password of this process; empty: random
+	secret string // password of connections within the process; empty: random
 }
 
-// Server is a NATS server in this process. This process has all permissions; others may follow
-// streams and send the requests of replicas.
+// Server is a NATS server in this process. This process has all permissions. Other processes may
+// follow streams and send the requests of replicas.
 type Server struct {
 	s      *server.Server
 	secret string
 }
 
-// ErrOpen: any host could connect to the server.
+// ErrOpen means that any host could connect to the server.
 var ErrOpen = errors.New("any host that reaches the address could connect: set troupe.jetstream.token, here and at the replicas, or listen on a loopback address like 127.0.0.1:4222")
 
 // inProcessUser is the user name of this process.
 const inProcessUser = "inside"
 
-// authenticator decides what a connection may do.
+// authenticator sets the permissions of connections.
 type authenticator struct{ secret, token string }
 
 // Check implements server.Authentication.
@@ -64,8 +64,8 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 const (
 	serverStart = 10 * time.Second
 	maxPayload  = 4 << 20
-	// maxConsumers bounds the consumers of a stream, which take memory of this process: every
-	// client with the token can create some.
+	// maxConsumers bounds the consumers of a stream. Every client with the token can create
+	// consumers, and they take memory of this process.
 	maxConsumers = 1024
 )
 
@@ -90,7 +90,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 		if so.Host = host; so.Port == 0 {
 			so.Port = server.RANDOM_PORT
 		}
-		l, err := net.Listen("tcp", o.Listen) // the server would exit the process on an error
+		l, err := net.Listen("tcp", o.Listen) // listen here, because on an error the server would exit the process
 		if err != nil {
 			return nil, fmt.Errorf("jetstream: %w", err)
 		}
@@ -128,10 +128,10 @@ func StartServer(o ServerOptions) (*Server, error) {
 	return &Server{s, o.secret}, nil
 }
 
-// Addr returns the listening address; nil: it does not listen.
+// Addr returns the listening address, or nil if the server does not listen.
 func (s *Server) Addr() net.Addr { return s.s.Addr() }
 
-// URL returns the URL for other processes; empty: it does not listen.
+// URL returns the URL for other processes. It is empty if the server does not listen.
 func (s *Server) URL() string {
 	if a := s.Addr(); a != nil {
 		return "nats://" + a.String()

@@ -8,16 +8,16 @@ import (
 )
 
 // snapshotSig signs the messages of a snapshot, or verifies them. Any client with the server's
-// token could answer in place of the writer; its answers lack a signature by the writer's node key
-// for this nonce.
+// token could answer in place of the writer. Such an answer lacks a signature by the writer's node
+// key over this nonce.
 type snapshotSig struct {
 	nonce string
-	id    string                            // of the snapshot
-	sign  func([]byte) primitives.Signature // of the writer; nil: no signatures
-	by    *primitives.PublicKey             // of the reader: required signer; nil: not verified
+	id    string                            // id of the snapshot
+	sign  func([]byte) primitives.Signature // set at the writer; nil: no signatures
+	by    *primitives.PublicKey             // set at the reader: the required signer; nil: signatures are not verified
 }
 
-// digest returns what is signed. Strings are quoted, so that their boundaries are unambiguous.
+// digest returns the data to sign. Strings are quoted, so that their boundaries are unambiguous.
 func (v *snapshotSig) digest(kind string, rest ...any) []byte {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "troupe snapshot %q %q %q", kind, v.nonce, v.id) // never fails

@@ -12,15 +12,15 @@ import (
 const (
 	maxBatch      = 256      // transactions
 	maxBatchBytes = 64 << 10 // bytes above which no transaction is added
-	// bytes of a transaction, above max_transaction_size of any protocol version
+	// maxTx is a size in bytes. It exceeds max_transaction_size of every protocol version.
 	maxTx = 4 << 20
-	// txRoom is the memory that the lists of a decoded transaction may take, in bytes, beside eight
-	// times its length. An entry of a state init takes six times its length.
+	// txRoom is the memory in bytes that the lists of a decoded transaction may take in addition to
+	// eight times its length. An entry of a state init takes six times its length.
 	txRoom = 1 << 20
 )
 
-// appendBatch appends a transaction to a batch. A batch starts with its time, so that publishing
-// the same transactions again gives another message.
+// appendBatch appends a transaction to a batch. A batch starts with its creation time, so that
+// publishing the same transactions again results in another message.
 func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byte {
 	if len(b) == 0 {
 		b = borsh.AppendUint64(b, uint64(at.UnixMilli()))
@@ -33,8 +33,8 @@ func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byt
 
 var errBatch = errors.New("libp2p: invalid batch of transactions")
 
-// readBatch decodes a batch of distinct, canonically encoded transactions. The result takes at most
-// a multiple of the length in memory: an action of one byte takes sixteen.
+// readBatch decodes a batch of distinct, canonically encoded transactions. The memory of the result
+// is bounded by a multiple of the length: an action of one byte takes sixteen bytes.
 func readBatch(b []byte) (out []*primitives.SignedTransaction, err error) {
 	if len(b) <= 8 || len(b) > 8+maxBatchBytes+4+maxTx {
 		return nil, errBatch

@@ -1,6 +1,6 @@
-// Package libp2p is an alternative transport: the frames, handshakes and rules of net/near over
-// libp2p streams, and gossip beside them. It implements tcp.Transport, so all decisions are made by
-// the server's near.PeerManager, and a server that also has sockets is a bridge.
+// Package libp2p is an alternative transport. It carries the frames, handshakes and rules of
+// net/near over libp2p streams, and also gossips. It implements tcp.Transport, so the server's
+// near.PeerManager makes all decisions. A server with both libp2p and sockets is a bridge.
 //
 //	in      inbound connections over TCP with noise and over QUIC; peers found on the local
 //	        network; messages to publish (Spread)

@@ -26,31 +26,34 @@ const (
 )
 
 const (
-	// bytes of a batch; a longer block is sent over connections
+	// maxGossip is the maximum size of a message in bytes. A longer block is sent over connections.
 	maxGossip       = 8 + maxBatchBytes + 4 + maxTx
 	batchGap        = 10 * time.Millisecond // between two batches
 	maxSpread       = 1024
-	maxDropped      = 64          // blocks that gossip dropped and that wait to be sent over a connection
-	maxDroppedBytes = 256 << 10   // of one block
-	newFor          = time.Second // after so long a handshake is complete at both ends
+	maxDropped      = 64          // maximum number of dropped blocks that wait to be sent over a connection
+	maxDroppedBytes = 256 << 10   // maximum bytes of one such block
+	newFor          = time.Second // time after which both ends consider a handshake complete
 	judgeLimit      = 10 * time.Second
-	// queueValidation is how many messages of both topics may wait, and how many of each topic are
-	// validated at a time. Messages beyond that are lost for all peers.
+	// queueValidation is the maximum number of waiting messages of both topics. It is also the
+	// maximum number of messages of a topic that are validated concurrently. Further messages are
+	// lost for all peers.
 	queueValidation = 65_536
-	maxChecks       = 64  // batches of a peer that wait for validation
+	maxChecks       = 64  // maximum number of a peer's batches that wait for validation
 	trustedPX       = 1e6 // an unreachable score: peers proposed by peer exchange are not dialled
 	queuePeer       = 256
-	// seconds between checks for a mesh with low scores, which then grafts peers with high ones
+	// renewBeats is the time in seconds between checks for a mesh with low scores. Such a mesh
+	// grafts peers with high scores.
 	renewBeats = 5
-	// A peer that is the first to deliver a block once in 50 s has a score above enoughScore. A
-	// higher value would graft needlessly in a large mesh of honest peers.
+	// enoughScore is the median score above which the mesh is not changed. A peer that is the first
+	// to deliver a block once in 50 s has a higher score. A higher value would graft needlessly in
+	// a large mesh of honest peers.
 	enoughScore = 12
-	mostFirst   = 20 // such blocks that count
+	mostFirst   = 20 // maximum number of such blocks that count
 )
 
 // spread is a message that waits to be published.
 type spread struct {
-	block []byte // its frame; nil: tx
+	block []byte // frame of a block; nil: the message is tx
 	tx    *primitives.SignedTransaction
 }
 
@@ -83,8 +86,8 @@ func (w *Transport) name(t topic) string {
 	return "/troupe/" + w.o.Genesis.ChainID + "/" + w.o.Genesis.Hash.String() + "/" + [...]string{"blocks", "transactions"}[t]
 }
 
-// gossip joins the topics. Messages have no libp2p signature, since their contents are signed, and
-// are identified by their hash.
+// gossip joins the topics. Messages have no libp2p signature, because their contents are signed. A
+// message is identified by its hash.
 func (w *Transport) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
 	params := pubsub.DefaultGossipSubParams()
@@ -108,7 +111,7 @@ func (w *Transport) gossip(ctx context.Context) error {
 		if w.topics[t], err = g.Join(w.name(topic(t))); err != nil {
 			return err
 		}
-		// messages are processed in the validator
+		// The validator processes the messages, so this subscription needs no large buffer.
 		sub, err := w.topics[t].Subscribe(pubsub.WithBufferSize(1))
 		if err != nil {
 			return err
@@ -125,8 +128,8 @@ func (w *Transport) gossip(ctx context.Context) error {
 }
 
 // scores configures which peers gossipsub keeps in its mesh. A complete handshake raises a peer's
-// score, and delivering blocks first raises it most. Invalid messages lower it. So peers that
-// joined early and relay nothing are replaced.
+// score. Delivering blocks first raises it most. Invalid messages lower it. So peers that joined
+// early and relay nothing are replaced.
 func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	p := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true, Topics: map[string]*pubsub.TopicScoreParams{},
@@ -174,8 +177,8 @@ func (w *Transport) trackSubscribers(ctx context.Context, t topic) {
 	}
 }
 
-// reaches returns whether gossip on a topic reaches a peer: it has subscribed, and there is a
-// stream to it. w.mu must be held.
+// reaches returns whether gossip on a topic reaches a peer: the peer has subscribed, and there is a
+// stream to it. The caller holds w.mu.
 func (w *Transport) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
 
 // reachedSince returns since when gossip on a topic reaches a peer; zero if it does not.
@@ -194,11 +197,10 @@ func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 // Spread implements tcp.Transport. It publishes a block, or a transaction that this node forwards
 // to the peer.
 //
-// If gossip does not or may not reach the peer, it returns false, so that the caller uses the
-// connection. That is so if the message is sent for the second time, because the first had no
-// effect; if this node does not relay it; if it is too large or exceeds the rate; if it was
-// published before the peer was reachable; or, for a block, if the handshake may not be complete at
-// the other end, which would then drop the block.
+// Spread returns false if gossip may not reach the peer, so that the caller uses the connection.
+// The cases are: the message was sent before without effect; this node does not relay it; it is too
+// large or exceeds the rate; it was published before the peer was reachable; or it is a block and
+// the handshake may not be complete at the other end, which would then drop the block.
 func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -235,7 +237,7 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	case age == fresh:
 		return !isNew
 	default:
-		return t == blocks && !isNew // the peer may have it, or can request a block
+		return t == blocks && !isNew // the peer may have the block, or can request it
 	}
 	if m, ok := m.(*wire.Block); ok {
 		x.block = wire.Append(nil, m)
@@ -243,7 +245,7 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 			return false
 		}
 	} else if n := len(x.tx.AppendBorsh(nil)); n > maxTx || !w.outRates.bytes[t].AllowN(now, 2*n) {
-		return false // the number of messages is limited where batches are formed
+		return false // here, because messages are counted when batches are formed
 	}
 	select {
 	case w.spread <- x:
@@ -255,8 +257,8 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	}
 }
 
-// publishLoop publishes the waiting messages. Transactions are batched: the first one is published
-// at once, then those that arrive within batchGap.
+// publishLoop publishes the waiting messages. It publishes the first transaction at once, and
+// batches those that arrive in the next batchGap.
 func (w *Transport) publishLoop(ctx context.Context) {
 	var (
 		batch []byte
@@ -293,7 +295,7 @@ func (w *Transport) publishLoop(ctx context.Context) {
 	}
 }
 
-// overheard reports a gossip frame to the station.
+// overheard reports a gossip frame to the station, which passes it to Server.Tap.
 func (w *Transport) overheard(sent bool, who wire.PeerID, frame func() []byte) {
 	if station := w.station.Load(); station != nil {
 		(*station).Overheard(sent, who, frame)

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// inspect drops messages of peers without a complete handshake, and messages above a peer's rate,
-// before they count as seen or occupy the shared queues. The control part of an RPC is kept.
+// inspect drops messages of peers without a complete handshake, and messages above a peer's rate.
+// It does so before gossipsub marks them as seen and before they occupy the shared queues. It keeps
+// the control part of an RPC.
 func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	list := rpc.GetPublish()
 	if len(list) == 0 {
@@ -60,22 +61,23 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 //
 // # Gossip validation
 //
-// Problem. gossipsub relays a message only after a validator accepts it, shows each message to the
-// validator once, and blames the peer that sent it. Relaying must be fast, since blocks are on the
-// critical path, but an invalid message that is relayed gets this node banned by its peers. A
-// message that is neither accepted nor delivered is lost: other copies are suppressed as
+// Problem. gossipsub relays a message only after a validator accepts it. It passes each message to
+// the validator once, and blames the peer that sent it. Relaying must be fast, because blocks are
+// on the critical path. But if this node relays an invalid message, its peers ban it. A message
+// that is neither accepted nor delivered is lost, because gossipsub suppresses other copies as
 // duplicates.
 //
 // Invariants.
 //
-//   - Nothing is relayed that Station.Validate has not passed. That runs the checks that nearcore runs
-//     before it relays: signatures and headers, without execution.
+//   - Nothing is relayed that Station.Validate has not passed. That method runs the checks that
+//     nearcore runs before it relays: signatures and headers, without execution.
 //   - A peer is banned only for a message that no honest node relays (near.Refuse). A message that
-//     can't be validated here (near.Hold) is ignored, without blame.
-//   - A block is delivered to the node in either case, even if its sender was banned meanwhile: no
-//     other copy will arrive. A block that is not relayed (notGossiped) is sent over connections by
-//     the node once it is imported.
+//     cannot be validated here (near.Hold) is ignored, without blame.
+//   - A block is delivered to the node in either case, even if its sender was banned in between,
+//     because no other copy will arrive. A block that gossip does not relay (notGossiped) is sent
+//     over connections by the node after its import.
 //   - This node relays at most half of the rate that it accepts (outRates). So a flooded node does
+//     not look like a flooding one.
 //     not look like a flooding one.
 //   - Transactions, which anyone can sign, use at most half of the cores (checking), and of these
 //     at most maxChecks batches of one peer wait.
@@ -85,9 +87,9 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 // each signature once (verified) and relays a batch if any transaction in it is new (recent). A
 // panic is reported and the message ignored.
 //
-// Rejected: validating after delivery to the node, which would relay only after a round trip
-// through its queue; libp2p message signatures, which would cost a verification and prove nothing
-// that the contents do not.
+// Rejected: validating after delivery to the node. A message would be relayed only after a round
+// trip through the node's queue. Rejected: libp2p message signatures. They cost a verification, and
+// prove nothing that the contents do not prove.
 func (w *Transport) validate(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
 	if from == w.me {
 		return pubsub.ValidationAccept
@@ -130,9 +132,9 @@ func (w *Transport) validate(t topic, from peer.ID, data []byte) (result pubsub.
 	return pubsub.ValidationIgnore
 }
 
-// acquireCheck waits for a core to validate a batch; batches use at most half of the cores. It
-// returns false if too many batches of the peer wait. The transactions of that batch are sent again
-// over a connection.
+// acquireCheck waits for a core to validate a batch. Batches use at most half of the cores. It
+// returns false if too many batches of the peer wait. In that case, the batch's transactions are
+// sent again over a connection.
 func (w *Transport) acquireCheck(from peer.ID) bool {
 	w.mu.Lock()
 	crowd := w.checks[from] >= maxChecks
@@ -155,9 +157,9 @@ func (w *Transport) releaseCheck(from peer.ID) {
 	}
 }
 
-// validateBlock validates a block in its canonical frame. If gossip does not relay a block now, it
-// never does, since the block's bytes count as seen. The node then sends the block to its peers
-// once it is imported.
+// validateBlock validates a block in its canonical frame. If gossip does not relay a block the
+// first time, it never does, because the block's bytes are then marked as seen. In that case the
+// node sends the block to its peers after the import.
 func (w *Transport) validateBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	if len(data) > maxGossip {
 		return near.Refuse
@@ -178,7 +180,7 @@ func (w *Transport) validateBlock(s tcp.Station, who wire.PeerID, data []byte) n
 }
 
 // noteBlock records whether gossip relays a block. It returns near.Hold if the rate does not allow
-// it.
+// relaying.
 func (w *Transport) noteBlock(hash primitives.Hash, size int, v near.Verdict) near.Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +197,7 @@ func (w *Transport) noteBlock(hash primitives.Hash, size int, v near.Verdict) ne
 }
 
 // validateTransactions delivers transactions as forwarded ones, so that the node does not forward
-// them again. A batch is relayed if one of its transactions is new.
+// them again. It accepts a batch for relay if one of its transactions is new.
 func (w *Transport) validateTransactions(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	txs, err := readBatch(data)
 	if err != nil {
@@ -225,7 +227,7 @@ func (w *Transport) validateTransactions(s tcp.Station, who wire.PeerID, data []
 	return verdict
 }
 
-// verifyTx verifies the signature of a transaction, unless it was verified lately.
+// verifyTx verifies a transaction's signature, unless it was verified recently.
 func (w *Transport) verifyTx(s tcp.Station, tx *primitives.SignedTransaction) near.Verdict {
 	key := primitives.HashBytes(tx.AppendBorsh(nil))
 	w.mu.Lock()
@@ -244,7 +246,7 @@ func (w *Transport) verifyTx(s tcp.Station, tx *primitives.SignedTransaction) ne
 }
 
 // markSeen records that a transaction has arrived, so that it is not published again. It returns
-// how long ago the transaction arrived before.
+// the age of its previous arrival.
 func (w *Transport) markSeen(key primitives.Hash) age {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -45,7 +45,8 @@ func (c *Metrics) Metrics(b []byte) []byte {
 	return b
 }
 
-// tracer counts what gossipsub drops silently, and tracks to which peers it has a stream.
+// tracer counts messages that gossipsub drops silently, and tracks the peers to which gossipsub has
+// a stream.
 type tracer struct{ *Transport }
 
 func (t tracer) RejectMessage(_ *pubsub.Message, reason string) {
@@ -69,13 +70,13 @@ func (t tracer) OnClosedOutboundStream(id peer.ID) {
 	delete(t.outbound, id)
 }
 
-// DropRPC handles an RPC that gossipsub drops because its peer is slow. It schedules the blocks in
-// the RPC to be sent over the peer's connection instead. The node would not send them again, since
-// Spread has reported them as delivered by gossip.
+// DropRPC handles an RPC that gossipsub drops because its peer is slow. It queues the blocks in the
+// RPC to be sent over the peer's connection. The node would not send them again, because Spread has
+// reported them as delivered by gossip.
 func (t tracer) DropRPC(rpc *pubsub.RPC, id peer.ID) {
 	t.o.Counters.lost.Add(1)
 	for _, m := range rpc.GetPublish() {
-		// large blocks may be dropped for all peers of the mesh
+		// Skip large blocks, because the RPC may be dropped for all peers of the mesh.
 		if m.GetTopic() != t.name(blocks) || len(m.GetData()) > maxDroppedBytes {
 			continue
 		}

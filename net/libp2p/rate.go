@@ -9,17 +9,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Gossip rates of a peer, duplicates included. The rates in a network of a hundred nodes at full
-// load are lower. A node sends each peer at most half of these rates, relayed and own messages
-// together, so that a node that is flooded does not appear to flood. The other half is for messages
-// that peers request by id.
+// Gossip rates of a peer, including duplicates. A network of a hundred nodes at full load stays
+// below them. A node sends each peer at most half of these rates, counting relayed and own messages
+// together. So a flooded node does not appear to flood. The other half is for messages that peers
+// request by id.
 const (
 	blockRate        = 100      // messages a second
 	transactionRate  = 2000     // batches a second
 	blockBytes       = 32 << 20 // a second
-	transactionBytes = 2 << 20  // a second; their main cost is signature checks
+	transactionBytes = 2 << 20  // bytes a second; their main cost is signature checks
 	burst            = 4        // seconds of each rate that may arrive at once
-	// messages above the rate until the peer is banned; reset after a minute within it
+	// maxExcess is the number of messages above the rate after which a peer is banned. The count is
+	// reset after a minute within the rate.
 	maxExcess = 5000
 )
 
@@ -87,8 +88,8 @@ func (w *Transport) allow(t topic, from peer.ID, size int) allowance {
 	return r.allow(time.Now(), t, size)
 }
 
-// mayRelayLocked returns whether the rate allows this node to publish or relay a message. w.mu must
-// be held.
+// mayRelayLocked returns whether the rate allows this node to publish or relay a message. The
+// caller holds w.mu.
 func (w *Transport) mayRelayLocked(t topic, size int) bool {
 	return w.outRates.take(time.Now(), t, size, 2)
 }
@@ -96,20 +97,20 @@ func (w *Transport) mayRelayLocked(t topic, size int) bool {
 const (
 	freshFor  = 2 * time.Second
 	staleFor  = time.Minute
-	maxRecent = 50_000 // of each half
+	maxRecent = 50_000 // maximum number of hashes in each of the two maps
 )
 
-// age is how long ago something was published.
+// age is the time since a message was published, in coarse steps.
 type age byte
 
 const (
 	never age = iota
-	fresh     // it is in transit
+	fresh     // the message is still in transit
 	stale
 )
 
-// recent remembers published hashes in two maps. When now is full or old, before is dropped and now
-// takes its place.
+// recent remembers published hashes in two maps. When now is full or old, now replaces before, and
+// a new now is created.
 type recent struct {
 	now, before map[primitives.Hash]time.Time
 	since       time.Time
@@ -122,7 +123,7 @@ func (r *recent) state(key primitives.Hash, now time.Time) age {
 	return age
 }
 
-// when returns the age of a hash as state does, and the time when it was published.
+// when returns the age that state returns, and the time when the hash was published.
 func (r *recent) when(key primitives.Hash, now time.Time) (at time.Time, _ age) {
 	at, is := r.now[key]
 	if !is {

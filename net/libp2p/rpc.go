@@ -18,13 +18,13 @@ import (
 
 const (
 	maxRPC = maxGossip + 64<<10
-	// maxUnmetRPC bounds an RPC before the handshake, in bytes. Subscriptions are shorter; a longer
-	// RPC is skipped.
+	// maxUnmetRPC is the maximum size of an RPC before the handshake, in bytes. Subscriptions are
+	// shorter. A longer RPC is skipped.
 	maxUnmetRPC = 64 << 10
-	// minEntrySize is how many bytes an RPC must have for each message, subscription or control
-	// entry. An entry takes three times as much memory.
+	// minEntrySize is the minimum number of bytes of an RPC for each message, subscription or
+	// control entry. A decoded entry takes three times as much memory.
 	minEntrySize = 64
-	minNameSize  = 16      // likewise for each name in a control entry
+	minNameSize  = 16      // the same for each name in a control entry
 	spareEntries = 64      // entries that are allowed in any case
 	rpcFirst     = 4 << 10 // initial buffer of an RPC, in bytes
 )
@@ -32,8 +32,8 @@ const (
 var errRPC = errors.New("libp2p: a gossip RPC is too long, or has too many entries")
 
 // gossipHost is the host as gossipsub uses it. It checks RPCs before gossipsub allocates memory for
-// them: gossipsub allocates the announced length, and a hundred times the received bytes if these
-// are empty messages.
+// them. gossipsub allocates the announced length, and a hundred times the received bytes if they
+// contain empty messages.
 type gossipHost struct {
 	host.Host
 	transport *Transport
@@ -61,7 +61,7 @@ type rpcStream struct {
 	transport *Transport
 	from      peer.ID
 	in        *bufio.Reader
-	out       []byte // the rest of an RPC with its length
+	out       []byte // unread rest of an RPC, including its length prefix
 }
 
 // Read implements network.Stream.
@@ -110,8 +110,8 @@ func (s *rpcStream) next() error {
 // controlField is the protobuf field of an RPC with control entries.
 const controlField = 3
 
-// isSparse returns whether an RPC has few enough entries for its length. Invalid protobuf is left
-// to the decoder.
+// isSparse returns whether an RPC has few enough entries for its length. The decoder rejects
+// invalid protobuf later.
 func isSparse(rpc []byte) bool {
 	ones, names := 0, 0
 	eachField(rpc, func(id uint64, inner []byte) {
@@ -126,8 +126,8 @@ func isSparse(rpc []byte) bool {
 	return ones <= spareEntries+len(rpc)/minEntrySize && names <= spareEntries+len(rpc)/minNameSize
 }
 
-// eachField calls do for each field of a protobuf message, with the contents if they have a length.
-// It stops at the first invalid field.
+// eachField calls do for each field of a protobuf message. inner is the field's contents if the
+// field has a length. It stops at the first invalid field.
 func eachField(b []byte, do func(id uint64, inner []byte)) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

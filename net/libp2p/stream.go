@@ -14,19 +14,21 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Protocols of a stream of frames. With bareID, a routed message from the peer itself to this node
-// itself has no signature. The handshake names the chain, so that a node of another
-// chain gets an answer.
+// Protocols of a stream of frames. With bareID, a routed message has no signature if the peer is
+// its author and this node its target. The protocol does not name the chain; the handshake does, so
+// that a node of another chain gets an answer.
 const (
 	signedID = "/troupe/near/1"
 	bareID   = "/troupe/near/2"
 )
 
 const (
-	paceBytes = 16 << 10 // a second, the minimum speed of a frame that has begun
-	// maxUnmet is how many streams of a peer may wait for a handshake. One for each tier is enough.
+	paceBytes = 16 << 10 // minimum speed in bytes a second of a frame that has begun
+	// maxUnmet is the maximum number of a peer's streams that wait for a handshake. One for each
+	// tier is enough.
 	maxUnmet = 4
-	// bytes written with one deadline: with the yamux header they fill a noise message
+	// pieceSize is the number of bytes that are written with one deadline. With the yamux header
+	// they fill a noise message.
 	pieceSize = 65507
 )
 
@@ -39,14 +41,14 @@ type stream struct {
 	once      sync.Once
 
 	mu    sync.Mutex
-	end   time.Time // nothing is read or written after it; zero: no limit
+	end   time.Time // no reads or writes succeed after this time; zero: no limit
 	taken time.Time // deadline of the piece being written; zero: not set
 }
 
 var _ tcp.Conn = (*stream)(nil)
 
-// wrap makes a connection of a stream. It resets the stream and returns nil if the peer's key is
-// not a node key, or too many of its streams wait for a handshake.
+// wrap returns a stream as a connection. It resets the stream and returns nil if the peer's key is
+// no node key, or if too many of the peer's streams wait for a handshake.
 func (w *Transport) wrap(s network.Stream) *stream {
 	id := s.Conn().RemotePeer()
 	who, err := PeerOf(id)
@@ -119,8 +121,8 @@ func (s *stream) Within(n int) {
 	_ = s.SetReadDeadline(s.capped(t))
 }
 
-// Write writes in pieces, each of which the peer must accept within Stall. The deadline is renewed
-// when an eighth of Stall has passed.
+// Write writes in pieces. The peer must accept each piece within Stall. The deadline is renewed
+// only after an eighth of Stall has passed.
 func (s *stream) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		s.mu.Lock()
@@ -158,7 +160,7 @@ func (s *stream) Close() error {
 		}
 		s.transport.mu.Unlock()
 	})
-	_ = s.SetReadDeadline(time.Unix(1, 0)) // wakes blocked readers and writers
+	_ = s.SetReadDeadline(time.Unix(1, 0)) // a deadline in the past wakes blocked readers and writers
 	_ = s.Stream.SetWriteDeadline(time.Unix(1, 0))
 	return s.Stream.Close()
 }

@@ -53,18 +53,18 @@ type Options struct {
 	Key      primitives.SecretKey // of the node; must be Ed25519
 	Genesis  wire.GenesisID
 	Listen   netip.AddrPort // TCP, and QUIC at the UDP port of the same number
-	Six      bool           // listen on all IPv6 addresses as well, if there are any; Listen is 0.0.0.0
+	Six      bool           // listen on all IPv6 addresses too, if there are any; in that case Listen is 0.0.0.0
 	NoQuic   bool
 	Here     map[wire.PeerID]bool // peers known to use this transport
 	Quic     map[wire.PeerID]bool // peers to dial over QUIC
 	MDNS     bool                 // discover peers of this chain on the local network
 	NAT      bool                 // ask the router for a port mapping
 	MaxPeers int                  // default 40
-	Grace    time.Duration        // for a handshake; default 30 s
-	Stall    time.Duration        // for a piece of a frame; default 20 s
+	Grace    time.Duration        // time for a handshake; default 30 s
+	Stall    time.Duration        // time for a piece of a frame; default 20 s
 	Counters *Metrics
 
-	// addresses that are neither dialled nor accepted; nil: none
+	// Blacklisted returns whether an address is neither dialled nor accepted. nil: no address is.
 	Blacklisted func(netip.AddrPort) bool
 }
 
@@ -84,21 +84,21 @@ type Transport struct {
 	station atomic.Pointer[tcp.Station] // set by Serve
 
 	mu         sync.Mutex
-	streams    map[peer.ID]int       // streams of frames
-	met        map[peer.ID]int       // complete T2 handshakes: their gossip is accepted
-	metAt      map[peer.ID]time.Time // since when
-	handshakes map[peer.ID]int       // complete handshakes of any tier
-	// when the last of them ended, while the peer is connected
+	streams    map[peer.ID]int       // number of streams of frames
+	met        map[peer.ID]int       // number of complete T2 handshakes; above 0, the peer's gossip is accepted
+	metAt      map[peer.ID]time.Time // time since which met is above 0
+	handshakes map[peer.ID]int       // number of complete handshakes of any tier
+	// lastHandshakeEnd is the end of the peer's last such handshake, while the peer is connected.
 	lastHandshakeEnd map[peer.ID]time.Time
 	banned           map[peer.ID]time.Time
 	excluded         map[peer.ID]bool // see Exclude
 	rates            map[peer.ID]*rates
-	outbound         map[peer.ID]time.Time // since when gossipsub has a stream to the peer
+	outbound         map[peer.ID]time.Time // time since which gossipsub has a stream to the peer
 	joined           [numTopics]map[peer.ID]time.Time
-	recent           recent // published or relayed
-	notGossiped      recent // blocks that gossip does not relay from here
+	recent           recent // messages published or relayed
+	notGossiped      recent // blocks that this node's gossip does not relay
 	verified         recent // transactions with a valid signature, by the hash of their encoding
-	outRates         *rates // to peers
+	outRates         *rates // remaining rate of messages to peers
 	checks           map[peer.ID]int
 	checking         chan struct{} // semaphore of batches in validation
 }
@@ -136,7 +136,8 @@ func New(o Options) (*Transport, error) {
 	return w, nil
 }
 
-// listen creates the host as libp2p.New does, but without unused transports and their dependencies.
+// listen creates the host as libp2p.New does, but leaves out unused transports and their
+// dependencies.
 func (w *Transport) listen(ctx context.Context) error {
 	key, err := privateOf(w.o.Key)
 	if err != nil {
@@ -176,7 +177,8 @@ func (w *Transport) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// With port reuse, two nodes could listen on the same port, each with half of the connections.
+	// Disable port reuse. With it, two nodes could listen on the same port, and each would get half
+	// of the connections.
 	over, err := libp2ptcp.NewTCPTransport(up, room, nil, libp2ptcp.DisableReuseport(),
 		libp2ptcp.WithDialerForAddr(func(ma.Multiaddr) (libp2ptcp.ContextDialer, error) { return &net.Dialer{Control: tcp.Patience}, nil }))
 	if err != nil {
@@ -238,7 +240,7 @@ func (w *Transport) bind(sw *swarm.Swarm, quic bool) error {
 		if err == nil {
 			err = sw.Listen(m)
 		}
-		if err == nil { // otherwise there is no IPv6
+		if err == nil { // otherwise the machine has no IPv6
 			at = append(at, six)
 		}
 	}
@@ -258,7 +260,7 @@ func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	for tries := 0; ; tries++ { // an earlier transport may not have released the socket yet
+	for tries := 0; ; tries++ { // retry: an earlier transport may not have released the socket yet
 		switch err := sw.Listen(m); {
 		case err == nil:
 			return nil
@@ -282,9 +284,9 @@ func limits(peers int) resources.ConcreteLimitConfig {
 	return change.Build(scaled)
 }
 
-// perAddressLimit limits the connections of one address, and of an IPv6 network that one owner may
-// have, to half of the peers; nodes may share a router. libp2p's own limit is eight. Without a
-// limit one address could occupy all places.
+// perAddressLimit limits the connections of one address to half of the peers, because nodes may
+// share a router. It applies the same limit to an IPv6 network that one owner may have. libp2p's
+// own limit is eight. Without a limit, one address could take all connections.
 func perAddressLimit(peers int) resources.Option {
 	n := max(8, peers/2)
 	return resources.WithLimitPerSubnet([]resources.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: n}},
@@ -356,8 +358,8 @@ func (w *Transport) close() {
 	w.o.Counters.connections.Store(0)
 }
 
-// sweep closes connections without a complete handshake after Grace, or twice that if one is in
-// progress, and drops expired bans.
+// sweep closes connections without a complete handshake after Grace, or after twice Grace if a
+// handshake is in progress. It also drops expired bans.
 func (w *Transport) sweep(now time.Time) {
 	var lonely []network.Conn
 	w.mu.Lock()
@@ -447,8 +449,8 @@ func (w *Transport) isMet(id peer.ID) bool {
 	return w.met[id] > 0
 }
 
-// Ban implements tcp.Transport. It closes connections after a delay, so that last messages are
-// sent.
+// Ban implements tcp.Transport. It closes connections after a delay, so that the last messages are
+// still sent.
 func (w *Transport) Ban(p wire.PeerID) {
 	id, err := idOf(p)
 	if err != nil {
@@ -475,7 +477,7 @@ func (w *Transport) isBanned(id peer.ID) bool {
 	return is && time.Since(at) < banLife
 }
 
-// Exclude implements tcp.Transport. Connections are closed after a delay, as by Ban.
+// Exclude implements tcp.Transport. It closes connections after a delay, as Ban does.
 func (w *Transport) Exclude(peers []wire.PeerID) {
 	list := make(map[peer.ID]bool, len(peers))
 	for _, p := range peers {

@@ -12,7 +12,7 @@ import (
 // Reason is why a peer is banned.
 type Reason byte
 
-// neard's reasons, as far as they are used here.
+// The reasons of neard that this node uses.
 const (
 	NotBanned Reason = iota
 	BadBlockHeader
@@ -27,7 +27,7 @@ var reasonNames = [...]string{"", "BadBlockHeader", "InvalidSignature", "Invalid
 // String returns neard's name.
 func (r Reason) String() string { return reasonNames[r] }
 
-// accounts stores the account data of validators with keys in use.
+// accounts stores the account data of validators whose keys are in use.
 type accounts struct {
 	byID map[primitives.AccountID][]primitives.PublicKey
 	keys map[primitives.PublicKey]bool
@@ -36,16 +36,15 @@ type accounts struct {
 	me            wire.PeerID
 	key           primitives.SecretKey // of this node's validator; zero: none
 	proxies       []wire.PeerAddr
-	trackedShards []primitives.ShardID // of this node, if it publishes them
-	advertised    bool                 // own data was created
+	trackedShards []primitives.ShardID // shards that this node publishes as tracked; nil: none
+	advertised    bool                 // this node's own data was created
 }
 
 func newAccounts(me wire.PeerID) *accounts {
 	return &accounts{me: me, keys: map[primitives.PublicKey]bool{}, data: map[primitives.PublicKey]*wire.AccountData{}}
 }
 
-// setKeys replaces the validator keys with accepted data, and returns whether they have
-// changed.
+// setKeys replaces the validator keys whose data is accepted. It returns whether they have changed.
 func (a *accounts) setKeys(byID map[primitives.AccountID][]primitives.PublicKey) bool {
 	if maps.EqualFunc(a.byID, byID, slices.Equal[[]primitives.PublicKey]) {
 		return false
@@ -65,9 +64,9 @@ func (a *accounts) isNew(d *wire.AccountData) bool {
 	return a.keys[d.AccountKey] && (old == nil || d.IsNewer(old))
 }
 
-// add verifies and stores account data of a peer, and returns what is new. A peer may have newer
-// data under this node's own key, from an earlier run of this node. Then add replaces that data by
-// new own data with the next version.
+// add verifies and stores a peer's account data, and returns the new entries. A peer may have newer
+// data under this node's own key, from an earlier run of this node. In that case add creates new
+// own data with the next version.
 func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.AccountData, ban Reason) {
 	seen := map[primitives.PublicKey]bool{}
 	var interesting []*wire.AccountData
@@ -105,7 +104,7 @@ func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
 	return d
 }
 
-// advertise creates new own data. It returns nil if the own key is not in use.
+// advertise creates new own data. It returns nil if the validator key is not in use.
 func (a *accounts) advertise(now time.Time) *wire.AccountData {
 	if a.key.IsZero() || !a.keys[a.key.PublicKey()] {
 		return nil
@@ -149,11 +148,12 @@ type announcements struct {
 	order []primitives.AccountID // oldest first
 }
 
-// maxAnnouncements bounds the accounts with stored announcements (announce_accounts/mod.rs).
+// maxAnnouncements is the maximum number of accounts with stored announcements
+// (announce_accounts/mod.rs).
 const maxAnnouncements = 10_000
 
-// add stores verified announcements, and returns those whose epoch differs from that of the stored
-// one.
+// add stores verified announcements. It returns those whose epoch differs from that of the
+// account's stored announcement.
 func (a *announcements) add(list []*wire.Announcement) (fresh []*wire.Announcement) {
 	if a.of == nil {
 		a.of = map[primitives.AccountID]*wire.Announcement{}

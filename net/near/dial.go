@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// dial opens a connection, unless there is one, one is being dialled, or the peer is excluded. It
-// returns whether it dials.
+// dial opens a connection to a peer and returns whether it dials. It does not dial if a connection
+// is open or being dialled, or if the peer is excluded.
 func (n *PeerManager) dial(p wire.PeerInfo, tier wire.Tier) bool {
 	_, under := n.out[tier][p.ID]
 	if under || n.excluded[p.ID] || n.ready[tier][p.ID] != nil || p.ID == n.me && tier != wire.T1 || !p.Addr.IsValid() {
@@ -52,7 +52,7 @@ func (n *PeerManager) monitor(now time.Time) {
 			return p.ID == n.me || p.Addr == n.ListenAddr || under || n.excluded[p.ID]
 		})
 		if found {
-			if !n.timers.foundPeer { // the first candidate ever: now frequent calls make sense
+			if !n.timers.foundPeer { // first candidate ever: frequent calls now make sense
 				n.timers.foundPeer, n.timers.monitorStep = true, monitorFirst
 			}
 			n.dial(p, wire.T2)
@@ -66,8 +66,8 @@ func (n *PeerManager) monitor(now time.Time) {
 	}
 }
 
-// dropOne closes a random connection if there are more than IdealHigh. It does not close those of
-// whitelisted peers, outbound connections while these are few, or the SafeSet oldest active ones.
+// dropOne closes a random connection if there are more than IdealHigh. It keeps whitelisted peers,
+// outbound connections while these are few, and the SafeSet oldest active connections.
 func (n *PeerManager) dropOne(now time.Time, ours int) {
 	safe := map[wire.PeerID]bool{}
 	list := n.sorted(wire.T2)
@@ -106,8 +106,8 @@ func countTrue(m map[wire.PeerID]bool) (count int) {
 	return count
 }
 
-// remember records outbound connections that have lasted recentAfter, and schedules lost ones for
-// another dial.
+// remember records outbound connections that have lasted for recentAfter. It schedules another dial
+// for those of them that were lost.
 func (n *PeerManager) remember(now time.Time) {
 	for _, c := range n.sorted(wire.T2) {
 		if !c.inbound && c.isReady && now.Sub(c.since) >= recentAfter {
@@ -126,8 +126,8 @@ func (n *PeerManager) forgetOutbound(id wire.PeerID) {
 	n.recent = slices.DeleteFunc(n.recent, func(o outbound) bool { return o.peer.ID == id })
 }
 
-// lost handles the end of an established connection. An outbound one that had lasted is dialled
-// again.
+// lost handles the end of an established connection. An outbound connection that had lasted for
+// recentAfter is dialled again.
 func (n *PeerManager) lost(c *conn, why CloseReason) {
 	if c.inbound {
 		return
@@ -154,7 +154,7 @@ func (n *PeerManager) tickRetries(now time.Time) {
 	}
 }
 
-// advertise asks all peers for their account data, and sends own data to all.
+// advertise requests the account data of all peers, and sends them own data.
 func (n *PeerManager) advertise(now time.Time) {
 	n.toAll(now, ToAll{Msg: &wire.AccountsData{Incremental: true, RequestingFullSync: true}})
 	n.timers.advertise = now.Add(advertisePeriod)
@@ -163,8 +163,8 @@ func (n *PeerManager) advertise(now time.Time) {
 	}
 }
 
-// connectT1 closes T1 connections that serve no account any more, and dials a proxy of each account
-// that has none.
+// connectT1 closes T1 connections that no longer serve an account. It dials a proxy of each account
+// that has no connection.
 func (n *PeerManager) connectT1(now time.Time) {
 	if n.NoOutboundT1 {
 		return

@@ -1,6 +1,7 @@
-// Package near is the protocol logic of a peer in nearcore's network: connections and handshakes,
-// routing, and what is sent to which peer when. It has no sockets and no clock. A caller (package
-// tcp) opens connections, reads and writes frames, and carries out the effects that Step returns.
+// Package near is the protocol logic of a peer in nearcore's network: connections, handshakes,
+// routing, and which messages are sent to which peers at which time. It has no sockets and no
+// clock. A caller (package tcp) opens connections, reads and writes frames, and carries out the
+// effects that Step returns.
 //
 //	in      Events: connections, received messages, a new head, messages to send, time
 //	out     Effects, in the order to carry them out: write, close, dial, deliver to the node
@@ -15,6 +16,6 @@
 //	source  nearcore chain/network/src/{peer, peer_manager, routing, accounts_data,
 //	        announce_accounts, snapshot_hosts}
 //
-// Where neard makes random choices, Config.Draw makes them, so that a run can be repeated from its
-// seed. See PeerManager for the design.
+// Where neard makes random choices, Config.Draw makes them. So a run can be repeated from its seed.
+// See PeerManager for the design.
 package near

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ConnID identifies a connection. The caller assigns it, and never uses one again.
+// ConnID identifies a connection. The caller assigns it and never uses an id twice.
 type ConnID uint64
 
 // Event is an input of PeerManager.Step.
@@ -31,19 +31,19 @@ type (
 		Peer wire.PeerInfo
 		Tier wire.Tier
 	}
-	// Received: a message was decoded. Frames that do not decode must be dropped by the caller; too
-	// long ones are reported as TooLong.
+	// Received: a message was decoded. The caller must drop frames that do not decode, and must
+	// report frames that are too long as TooLong.
 	Received struct {
 		Conn ConnID
 		Msg  wire.Message
 	}
-	// TooLong: a frame above wire.MaxFrame was announced.
+	// TooLong: a peer announced a frame longer than wire.MaxFrame.
 	TooLong struct{ Conn ConnID }
 	// Closed: the socket was closed by the peer or failed.
 	Closed struct{ Conn ConnID }
-	// Gossiped: a message arrived by a transport's gossip and not over a connection. The transport
-	// has validated it. The message is processed even if the peer is disconnected or banned
-	// meanwhile: the transport has marked it as seen, so no other peer will deliver it again.
+	// Gossiped: a message arrived by a transport's gossip instead of a connection. The transport
+	// has validated it. The message is processed even if the peer was disconnected or banned in
+	// between. The transport has marked it as seen, so no other peer will deliver it again.
 	Gossiped struct {
 		Peer wire.PeerID
 		Msg  wire.Message
@@ -56,13 +56,13 @@ type (
 	Head struct {
 		Block         *primitives.Block
 		TrackedShards []primitives.ShardID
-		// T1 has the keys of the validators of this epoch, followed by those of the next.
+		// T1 contains the validators' keys of this epoch, followed by those of the next epoch.
 		T1          map[primitives.AccountID][]primitives.PublicKey
 		EpochHeight uint64
 		PointEpoch  uint64 // epoch height of the newest epoch with a sync block; 0: unknown
 	}
-	// Validator: from now on this node signs with Key for AccountID. A zero Key: it does not
-	// validate.
+	// Validator: from now on this node signs with Key for AccountID. A zero Key means that it is no
+	// validator.
 	Validator struct {
 		AccountID primitives.AccountID
 		Key       primitives.SecretKey
@@ -73,9 +73,9 @@ type (
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// ToAll: send a message to all T2 peers. Again: send a block once more, because an earlier
-	// broadcast had no effect. The block is then sent over connections and not by gossip, and to
-	// all peers except those whose connection delivered this block last.
+	// ToAll: send a message to all T2 peers. Again means that a block is sent once more, because an
+	// earlier broadcast had no effect. It is then sent over connections instead of gossip, to all
+	// peers except those whose connection delivered this block last.
 	ToAll struct {
 		Msg   wire.Message
 		Again bool
@@ -108,7 +108,7 @@ type (
 		Peer wire.PeerInfo
 		Msg  *wire.StateResponse
 	}
-	// AnnouncementsVerified: the announcements of a VerifyAnnouncements that are valid.
+	// AnnouncementsVerified: Good lists the valid announcements of a VerifyAnnouncements.
 	AnnouncementsVerified struct {
 		From wire.PeerID // empty: own announcements
 		Good []*wire.Announcement
@@ -120,13 +120,13 @@ type (
 		EpochHeight uint64
 		Shards      []primitives.ShardID
 	}
-	// Ban: another part of the node has found that a peer misbehaves.
+	// Ban: another part of the node found that a peer misbehaves.
 	Ban struct {
 		Peer   wire.PeerID
 		Reason Reason
 	}
-	// Exclude: have no connection with these peers until the next Exclude, which replaces the list.
-	// They are neither banned nor forgotten. Tests cut a network into parts with it.
+	// Exclude: close and refuse connections with these peers until the next Exclude, which replaces
+	// the list. The peers are neither banned nor forgotten. Tests use this to partition a network.
 	Exclude struct{ Peers []wire.PeerID }
 )
 
@@ -163,11 +163,11 @@ type (
 		Conn ConnID
 		Msg  wire.Message
 	}
-	// Close: close a connection after pending writes. Closed need not be reported for it.
+	// Close: close a connection after pending writes. The caller need not report Closed for it.
 	Close struct {
 		Conn   ConnID
 		Reason CloseReason
-		Ban    Reason // if Reason is Banned
+		Ban    Reason // reason of the ban, if Reason is Banned
 	}
 	// Dial: open a connection. The caller reports Dialled or DialFailed.
 	Dial struct {
@@ -176,15 +176,16 @@ type (
 	}
 	// Deliver: a message for other parts of the node.
 	Deliver struct {
-		// the neighbour that sent it, which receives a direct response; empty: this node
+		// From is the neighbour that sent the message and receives a direct response. Empty: this
+		// node.
 		From      wire.PeerID
 		Tier      wire.Tier
 		Msg       wire.Message
-		Requested bool // of a Block: it was requested from this peer
-		Gossiped  bool // it arrived by gossip, and no other peer will deliver it
+		Requested bool // of a Block: this node requested it from this peer
+		Gossiped  bool // the message arrived by gossip, so no other peer will deliver it
 	}
 	// VerifyAnnouncements: verify these announcements and report AnnouncementsVerified. KnownEpoch
-	// has the epochs of the stored announcements.
+	// contains the epochs of the stored announcements.
 	VerifyAnnouncements struct {
 		From       wire.PeerID
 		List       []*wire.Announcement
@@ -203,7 +204,7 @@ type Verdict byte
 
 // The verdicts.
 const (
-	Hold   Verdict = iota // can't be validated, or is of no use: not relayed, without blame
+	Hold   Verdict = iota // cannot be validated, or is useless: not relayed, without blame
 	Pass                  // relayed
 	Refuse                // invalid for every node: the sender is at fault
 )
@@ -232,7 +233,7 @@ var closeNames = [...]string{"", "TooManyInbound", "OutboundNotAllowed", "Ban", 
 // String returns neard's name.
 func (r CloseReason) String() string { return closeNames[r] }
 
-// forgets returns whether dialling the peer again makes no sense.
+// forgets returns whether dialling the peer again is pointless.
 func (r CloseReason) forgets() bool {
 	switch r {
 	case OutboundNotAllowed, Banned, Rejected, DisallowedMessage, ClockSkew, AccountMismatch:

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// exclude replaces the list of excluded peers. Connections with them are closed, and none is opened or
-// accepted. Peers that are no longer excluded are dialled at once, as after a start.
+// exclude replaces the list of excluded peers. Connections with excluded peers are closed and
+// refused. Peers that are no longer excluded are dialled at once, as after a start.
 func (n *PeerManager) exclude(now time.Time, peers []wire.PeerID) {
 	before := n.excluded
 	n.excluded = make(map[wire.PeerID]bool, len(peers))

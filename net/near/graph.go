@@ -14,8 +14,8 @@ const (
 	maxEdgesOfSource      = 50_000
 	maxGraphPeers         = 100_000
 	maxPrivilegedOfNode   = 200    // privileged edges of a node, beyond the other bounds
-	maxPrivilegedOfSource = 10_000 // of a source, beyond the other bounds
-	// neard: 1,000,000; a search over these takes seconds, during which other work waits
+	maxPrivilegedOfSource = 10_000 // privileged edges from a source, beyond the other bounds
+	// neard allows 1,000,000 edges. A search over that many takes seconds and blocks other work.
 	maxEdges = 200_000
 )
 
@@ -30,8 +30,8 @@ const (
 // edgeKey has the ends of an edge, the lower id first.
 type edgeKey struct{ low, high wire.PeerID }
 
-// Graph is the network graph as far as it is known, with the next hops from this node to each peer.
-// Not safe for concurrent use.
+// Graph is the known part of the network graph, with the next hops from this node to each peer. Not
+// safe for concurrent use.
 type Graph struct {
 	me             wire.PeerID
 	edges          map[edgeKey]*wire.Edge
@@ -40,8 +40,8 @@ type Graph struct {
 	ofSource       map[wire.PeerID]int
 	validatorNodes map[wire.PeerID]bool // nodes of validators
 	reachedAt      map[wire.PeerID]time.Time
-	hops           map[wire.PeerID][]wire.PeerID // as of Recompute
-	used           map[wire.PeerID]uint64        // call count at which a hop was last used
+	hops           map[wire.PeerID][]wire.PeerID // next hops as of the last Recompute
+	used           map[wire.PeerID]uint64        // call count of NextHop at which a hop was last used
 	calls          uint64
 }
 
@@ -53,7 +53,7 @@ func NewGraph(me wire.PeerID) *Graph {
 
 func keyOf(e *wire.Edge) edgeKey { return edgeKey{e.Low, e.High} }
 
-// Local returns the edge between this node and other, nil if none is known.
+// Local returns the edge between this node and other, or nil if none is known.
 func (g *Graph) Local(other wire.PeerID) *wire.Edge {
 	low, high := g.me, other
 	if low > high {
@@ -106,15 +106,16 @@ func (g *Graph) has(e *wire.Edge) bool {
 	return old != nil && old.Nonce >= e.Nonce
 }
 
-// Add verifies and stores edges, and returns those that are new. source is the peer that sent them;
-// empty: this node. It stops at the first invalid edge: ok is false, source should be banned, and
-// earlier edges stay. Edges beyond a bound are dropped before their signatures are verified.
+// Add verifies and stores edges, and returns the new ones. source is the peer that sent them;
+// empty: this node. Add stops at the first invalid edge and returns ok false. The caller should
+// then ban source; earlier edges stay. Edges beyond a bound are dropped before their signatures are
+// verified.
 func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fresh []*wire.Edge, ok bool) {
 	ok = true
 	for _, e := range deduplicate(edges) {
 		switch {
 		case g.has(e), tooOld(e, now):
-		// a loop of a validator's own T1 connection is not published
+		// Do not publish the loop of a validator's own T1 connection.
 		case e.Low == e.High && source == "":
 		case e.Low == e.High:
 			return fresh, false
@@ -130,7 +131,8 @@ func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fres
 	return fresh, ok
 }
 
-// deduplicate keeps the highest nonce of each pair, in descending order of pairs as neard does.
+// deduplicate keeps the edge with the highest nonce of each pair, in descending order of pairs as
+// in neard.
 func deduplicate(edges []*wire.Edge) []*wire.Edge {
 	out := slices.Clone(edges)
 	slices.SortStableFunc(out, func(a, b *wire.Edge) int {
@@ -148,16 +150,16 @@ func deduplicate(edges []*wire.Edge) []*wire.Edge {
 	return slices.CompactFunc(out, func(a, b *wire.Edge) bool { return keyOf(a) == keyOf(b) })
 }
 
-// tooOld returns whether an edge has exceeded edgeLife. A nonce that is not a valid time never
+// tooOld returns whether an edge has exceeded edgeLife. An edge whose nonce is no valid time never
 // does.
 func tooOld(e *wire.Edge, now time.Time) bool {
 	return e.Nonce <= 253_402_300_799 && time.Unix(int64(e.Nonce), 0).Before(now.Add(-edgeLife))
 }
 
-// isPrivileged returns whether an edge is stored beyond the bounds. That is so if one of its ends
-// is the source, or a node that a validator has signed to be its own. No other node can forge such
-// an edge. So an attacker that fills the graph with invented edges does not cut off validators,
-// even if it is the first to send edges.
+// isPrivileged returns whether an edge is stored beyond the bounds. It is if one of its ends is the
+// source, or a node that a validator has signed as its own. No other node can forge such an edge.
+// So an attacker that fills the graph with invented edges cannot cut off validators, even if it is
+// the first to send edges.
 func (g *Graph) isPrivileged(e *wire.Edge, source wire.PeerID) bool {
 	if !e.Active() || g.ofSource[source] >= maxEdgesOfSource+maxPrivilegedOfSource {
 		return false
@@ -191,7 +193,7 @@ func (g *Graph) put(e *wire.Edge, source wire.PeerID) bool {
 	return g.set(e, source)
 }
 
-// set is put without a bound.
+// set does the same as put, without a bound.
 func (g *Graph) set(e *wire.Edge, source wire.PeerID) bool {
 	k := keyOf(e)
 	if e.Active() {
@@ -223,7 +225,7 @@ func (g *Graph) unlink(k edgeKey) {
 	}
 }
 
-// Adjacent returns whether two nodes are known to be connected.
+// Adjacent returns whether the graph has an active edge between two nodes.
 func (g *Graph) Adjacent(a, b wire.PeerID) bool { return g.active[a][b] }
 
 func (g *Graph) drop(k edgeKey) {
@@ -238,7 +240,7 @@ func (g *Graph) drop(k edgeKey) {
 }
 
 // Recompute drops old edges, computes the next hops, and drops peers that were unreachable for
-// unreachableLife. No route goes through an unreliable peer, except to the peer itself.
+// unreachableLife. No route passes through an unreliable peer, but a route may end at one.
 func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	for k, e := range g.edges {
 		if tooOld(e, now) {
@@ -268,14 +270,14 @@ func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	}
 }
 
-// searchPause returns the time between two searches, in which the routes stay as they are. It grows
-// with the number of edges, as the time of a search does.
+// searchPause returns the time between two searches. In between, routes do not change. The pause
+// grows with the number of edges, because the time of a search does.
 func (g *Graph) searchPause() time.Duration {
 	return edgePeriod * time.Duration(1+len(g.edges)/edgesPerPeriod)
 }
 
-// addNeighbours adds the routes to new neighbours until the next search. NextHop omits lost
-// neighbours.
+// addNeighbours adds routes to new neighbours. They are valid until the next search. NextHop omits
+// lost neighbours.
 func (g *Graph) addNeighbours(now time.Time, edges []*wire.Edge) {
 	if g.hops == nil {
 		g.hops = map[wire.PeerID][]wire.PeerID{}
@@ -287,7 +289,7 @@ func (g *Graph) addNeighbours(now time.Time, edges []*wire.Edge) {
 	}
 }
 
-// search computes by breadth-first search, for each peer, the neighbours on a shortest path.
+// search finds, for each peer, the neighbours on a shortest path, by breadth-first search.
 func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.PeerID {
 	distance := map[wire.PeerID]int{g.me: 0}
 	hops := map[wire.PeerID][]wire.PeerID{}
@@ -307,7 +309,7 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 			d, seen := distance[next]
 			switch {
 			case !seen:
-				// shared until one of them grows
+				// The slice is shared until one of its users appends to it.
 				distance[next], hops[next] = distance[at]+1, slices.Clip(hops[at])
 				queue = append(queue, next)
 			case d == distance[at]+1:
@@ -325,8 +327,9 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 	return hops
 }
 
-// NextHop returns the neighbour to which a message for target is sent: of the present neighbours on
-// a shortest path, the least recently used one; empty: no route.
+// NextHop returns the neighbour to which a message for target is sent. It chooses the least
+// recently used of the connected neighbours on a shortest path. The result is empty if there is no
+// route.
 func (g *Graph) NextHop(target wire.PeerID) wire.PeerID {
 	var best wire.PeerID
 	for _, p := range g.hops[target] {
@@ -344,7 +347,7 @@ func (g *Graph) NextHop(target wire.PeerID) wire.PeerID {
 // Reachable returns the number of peers with a route.
 func (g *Graph) Reachable() int { return len(g.hops) }
 
-// validNonce returns whether a new edge may have this nonce.
+// validNonce returns whether the nonce is valid for a new edge.
 func validNonce(nonce uint64, now time.Time) bool {
 	if nonce == 0 || nonce > 253_402_300_799 {
 		return false

@@ -10,7 +10,7 @@ import (
 
 const (
 	handshakeLimit  = 20 * time.Second
-	maxInHandshake  = 60 // inbound connections
+	maxInHandshake  = 60 // maximum number of inbound connections in their handshake
 	maxAccountSkew  = 30 * time.Minute
 	maxSeenMessages = 1000
 	duplicateWindow = 50 * time.Millisecond
@@ -23,15 +23,15 @@ type conn struct {
 	inbound bool
 	opened  time.Time
 	isReady bool
-	waiting bool // the handshake is valid, and its edge is not in the graph yet
+	waiting bool // the handshake is valid, but its edge is not in the graph yet
 
-	// What this node proposed, if the connection is outbound.
+	// Values that this node proposed, if the connection is outbound.
 	tier    wire.Tier
 	target  wire.PeerID
 	version uint32
 	half    wire.PartialEdge
 
-	// What is known after the handshake.
+	// Values that are known after the handshake.
 	peer     wire.PeerInfo
 	owned    primitives.PublicKey
 	tracked  []primitives.ShardID
@@ -41,30 +41,34 @@ type conn struct {
 	height   primitives.Height
 	hash     primitives.Hash
 	hasBlock bool
-	// lastSentBlock is the last block that the peer sent over the connection, so the peer has
-	// accepted it. A block that arrives by gossip from the peer may only have been relayed.
+	// lastSentBlock is the last block that the peer sent over the connection. It proves that the
+	// peer has accepted this block. A block that arrives by gossip from the peer may only have been
+	// relayed.
 	lastSentBlock primitives.Hash
 
-	queued []queuedMsg // while waiting, in order
-	asked  lastHashes  // blocks requested from the peer
-	// neighbours of the peer that did not send it a block, and until when that counts
+	queued []queuedMsg // messages queued while waiting is set, in order
+	asked  lastHashes  // blocks that this node requested from the peer
+	// silentNeighbours contains neighbours of the peer that did not send it a block, and the end of
+	// their silentLife.
 	silentNeighbours map[wire.PeerID]time.Time
 	seen             seenMessages
 	due              connTimers
-	// rate limits: when the peer would be within each limit again
+	// quota contains, for each rate limit, the time at which the peer will be fully within the
+	// limit again.
 	quota [numLimits]time.Time
 
 	accounts gossip[primitives.PublicKey, *wire.AccountData]
 	hosts    gossip[wire.PeerID, *wire.SnapshotHost]
 }
 
-// queuedMsg is a message that arrived, or is to be sent, while a handshake waits for its edge.
+// queuedMsg is a message that was received or is to be sent while a handshake waits for its edge.
 type queuedMsg struct {
 	msg wire.Message
 	in  bool
 }
 
-// maxQueuedMsgs bounds the messages that are queued for a handshake, which waits at most a second.
+// maxQueuedMsgs bounds the messages queued for a handshake. A handshake waits at most a second for
+// its edge.
 const maxQueuedMsgs = 10_000
 
 func (n *PeerManager) dialled(now time.Time, ev Dialled) {
@@ -93,8 +97,8 @@ func (n *PeerManager) accepted(now time.Time, ev Accepted) {
 			}
 		}
 	}
-	// Half of the remaining places are for one address. So silent connections of one address do not
-	// keep out others.
+	// One address may take half of the remaining slots. So silent connections of one address do not
+	// keep out other addresses.
 	if inHandshake >= maxInHandshake || same > 0 && same >= (maxInHandshake-inHandshake+same)/2 {
 		n.do(Close{Conn: ev.Conn, Reason: TooManyInbound})
 		return
@@ -102,7 +106,8 @@ func (n *PeerManager) accepted(now time.Time, ev Accepted) {
 	n.conns[ev.Conn] = &conn{id: ev.Conn, addr: ev.Addr, inbound: true, opened: now}
 }
 
-// propose signs this node's half of an edge, with a present nonce above that of the existing edge.
+// propose signs this node's half of an edge. The nonce is the current time, and above the nonce of
+// the existing edge.
 func (n *PeerManager) propose(now time.Time, to wire.PeerID) wire.PartialEdge {
 	nonce := wire.FreshNonce(now.Unix())
 	if e := n.graph.Local(to); e != nil {
@@ -215,8 +220,8 @@ func (n *PeerManager) checkHandshake(now time.Time, c *conn, h *wire.Handshake) 
 	n.established(now, c)
 }
 
-// checkInbound answers an inbound handshake that does not fit, after which the peer may send
-// another. It returns whether the handshake is acceptable.
+// checkInbound returns whether an inbound handshake is acceptable. If not, it sends a
+// HandshakeFailure, after which the peer may send another handshake.
 func (n *PeerManager) checkInbound(now time.Time, c *conn, h *wire.Handshake) bool {
 	fail := func(f wire.HandshakeFailure) bool {
 		f.Peer = n.self()
@@ -286,9 +291,9 @@ func (n *PeerManager) whitelisted(p wire.PeerInfo) bool {
 	return false
 }
 
-// insert adds a connection to its tier, unless the peer or its validator key is connected already.
-// If both nodes dial at the same time, the connection that the node with the lower id dialled is
-// kept.
+// insert adds a connection to its tier and returns true. It returns false if the peer or its
+// validator key is already connected. If both nodes dial at the same time, the connection dialled
+// by the node with the lower id is kept.
 func (n *PeerManager) insert(c *conn) bool {
 	ready, out := n.ready[c.tier], n.out[c.tier]
 	if c.inbound && c.peer.ID == n.me {
@@ -310,7 +315,8 @@ func (n *PeerManager) insert(c *conn) bool {
 	return true
 }
 
-// established completes a handshake: it sends the answer, and what neard sends right after it.
+// established completes a handshake. It sends the answer, and the messages that neard sends right
+// after it.
 func (n *PeerManager) established(now time.Time, c *conn) {
 	waited := c.queued
 	c.isReady, c.waiting, c.queued, c.since, c.heard = true, false, nil, now, now
@@ -339,8 +345,8 @@ func (n *PeerManager) established(now time.Time, c *conn) {
 	}
 }
 
-// greet sends the initial messages of a T2 connection: all edges, announcements and hosts. Periodic
-// messages follow in tick, the first ones at once.
+// greet sends the initial messages of a T2 connection: all edges, announcements and hosts. tick
+// sends the periodic messages, the first ones at once.
 func (n *PeerManager) greet(now time.Time, c *conn) {
 	edges := n.graph.Edges()
 	if n.SkipTombstones > 0 {

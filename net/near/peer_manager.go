@@ -17,15 +17,16 @@ type Config struct {
 	Version    uint32 // newest supported protocol version
 	Oldest     uint32 // oldest supported protocol version
 	ListenAddr netip.AddrPort
-	// where hosts connect to over T3; not valid: as the first peer reports it
+	// PublicAddr is the address to which hosts connect over T3. If it is invalid, the address that
+	// the first peer reports is used.
 	PublicAddr   netip.AddrPort
 	Boot         []wire.PeerInfo
-	Known        []wire.PeerInfo // connected in an earlier run
+	Known        []wire.PeerInfo // peers that were connected in an earlier run
 	OnlyBoot     bool
 	Whitelist    []wire.PeerInfo
 	Blacklisted  func(netip.AddrPort) bool
 	Archival     bool
-	MaxPeers     int // of T2
+	MaxPeers     int // maximum number of T2 connections
 	IdealLow     int
 	IdealHigh    int
 	MinOutbound  int
@@ -33,10 +34,11 @@ type Config struct {
 	NoInboundT1  bool
 	NoOutboundT1 bool
 	T1Period     time.Duration // between rounds of dials to proxies
-	// for so long after the start, removed edges are neither sent nor accepted
+	// SkipTombstones is a period after the start in which removed edges are neither sent nor
+	// accepted.
 	SkipTombstones time.Duration
-	// suppress duplicates: send no block to a peer that is known to have it; for networks where all
-	// nodes do so
+	// Sparing suppresses duplicates: no block is sent to a peer that is known to have it. It is for
+	// networks in which all nodes set it.
 	Sparing bool
 	Draw    func(n int) int // returns a random number below n; nil: always 0
 }
@@ -65,36 +67,38 @@ func (c *Config) fill() {
 //
 // # Peer manager
 //
-// Problem. neard splits this among actors and locks: PeerActor for each connection,
-// PeerManagerActor, routing, account data, snapshot hosts. Their interleavings decide what is sent,
-// and can't be repeated in a test. This node needs the same observable behaviour towards neard,
-// deterministically, in one place.
+// Problem. neard splits this logic among actors and locks: PeerActor for each connection,
+// PeerManagerActor, routing, account data, snapshot hosts. Their interleavings determine the
+// messages that are sent, and cannot be repeated in a test. This node needs the same observable
+// behaviour towards neard, but deterministically and in one place.
 //
 // Invariants.
 //
-//   - Step is the only way in. It takes one event and a time, and returns effects. Equal events and
-//     equal draws give equal effects: every iteration with an effect is sorted by id.
-//   - A connection is in conns from Dialled or Accepted until Close. It is in ready[tier] from a
-//     valid handshake on, at most once for each peer and for each validator key.
+//   - All input comes through Step. It takes one event and a time, and returns effects. Equal
+//     events and equal draws give equal effects: every iteration that produces effects is sorted by
+//     id.
+//   - A connection is in conns from Dialled or Accepted until Close. After a valid handshake it is
+//     in ready[tier], at most once for each peer and for each validator key.
 //   - While a T2 handshake waits for its edge (conn.waiting), its messages are queued in both
-//     directions; then they are processed in order. The edge is in the graph before anything is
+//     directions. After that they are processed in order. So the edge is in the graph before any
+//     message is routed over it.
 //     routed over it.
 //   - A peer's message costs bounded work: frames are bounded before decoding (package wire), lists
 //     here, and expensive requests by rate limits (limits). Exceeding a bound of the protocol bans
 //     the sender.
-//   - Each table is bounded, and evicts by source where a peer could otherwise displace the entries
-//     of others (Graph.Add, routeBackCache).
+//   - Each table is bounded. Where a peer could displace the entries of other peers, eviction is by
+//     source (Graph.Add, routeBackCache).
 //
 // Outline. received checks state and rate limits, and passes a message to handleHandshake or
 // handle. handleRouted verifies a routed message, then delivers it or sends it to the next hop: by
 // Graph.NextHop, or by routeBackCache for responses. Edges are collected and processed once a
 // second (processEdges), since a search over the graph costs more than any message. tick does what
-// is due after each event; Wake returns when the next Tick is needed. monitor keeps the number of
-// T2 connections in range, connectT1 dials the proxies of validators.
+// due after each event. Wake returns when the next Tick is needed. monitor keeps the number of T2
+// connections in range. connectT1 dials the proxies of validators.
 //
 // Rejected: a goroutine for each connection with locks around shared tables, as in neard. Reading,
-// decoding and signature checks of a connection run in its own goroutine in package tcp; the rest
-// is cheap enough for one.
+// decoding and signature checks run in a goroutine for each connection in package tcp. The rest is
+// cheap enough for one goroutine.
 type PeerManager struct {
 	Config
 	me      wire.PeerID
@@ -113,27 +117,27 @@ type PeerManager struct {
 	known       *peerStore
 	excluded    map[wire.PeerID]bool // see Exclude
 	routeBack   *routeBackCache
-	recent      []outbound // outbound connections that lasted
+	recent      []outbound // outbound connections that lasted for recentAfter
 	redial      []wire.PeerInfo
 	retries     map[wire.PeerID]retry
-	ownEdges    []edgeBatch // of this node
-	edgeBatch   []edgeBatch // of peers
+	ownEdges    []edgeBatch // batches of this node's own edges
+	edgeBatch   []edgeBatch // batches of edges from peers
 	edgesQueued int         // number of edges in edgeBatch
-	edgesAt     time.Time   // when own edges may be processed next
-	searchAt    time.Time   // when edges of peers may be processed next
+	edgesAt     time.Time   // earliest time at which own edges are processed
+	searchAt    time.Time   // earliest time at which edges of peers are processed
 	pendingT3   map[wire.PeerID]time.Time
 	fixing      []fix
-	answers     map[wire.PeerID][]*wire.StateResponse // waiting for a T3 connection
+	answers     map[wire.PeerID][]*wire.StateResponse // responses that wait for a T3 connection
 
 	account      primitives.AccountID
 	head         *Head
 	blockSources blockSources
-	txs          int // ForwardTx messages since the last block of any peer
+	txs          int // number of ForwardTx messages since the last block of any peer
 	timers       timers
 	effects      []Effect
 }
 
-// New returns a peer manager that knows the boot nodes and Config.Known.
+// New returns a peer manager. Its only known peers are the boot nodes and Config.Known.
 func New(c Config, now time.Time) *PeerManager {
 	c.fill()
 	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
@@ -149,8 +153,8 @@ func New(c Config, now time.Time) *PeerManager {
 	return n
 }
 
-// Step processes an event at time now and returns the effects to carry out, in order. Equal events
-// give equal effects. It panics on an event of another package.
+// Step processes an event at the time now. It returns the effects that the caller must carry out,
+// in order. Equal events and draws give equal effects. It panics on an unknown event type.
 func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	n.effects = nil
 	switch ev := ev.(type) {
@@ -214,7 +218,7 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	return out
 }
 
-// write sends m over c, or queues it until the edge of its handshake is in the graph.
+// write sends m over c. If the edge of c's handshake is not in the graph yet, it queues m.
 func (n *PeerManager) write(c *conn, m wire.Message) {
 	if c.waiting {
 		c.queued = append(c.queued, queuedMsg{msg: m})
@@ -267,7 +271,7 @@ func (n *PeerManager) newHead(h Head) {
 		n.accounts.trackedShards = slices.Clone(h.TrackedShards)
 	}
 	if n.accounts.setKeys(h.T1) || changed {
-		n.timers.advertise = time.Time{} // at once; this also requests the data of others
+		n.timers.advertise = time.Time{} // at once; this also requests the data of all peers
 	}
 }
 
@@ -285,12 +289,13 @@ type Info struct {
 	Reachable int
 	Public    netip.AddrPort
 	Accounts  []primitives.AccountID // accounts with a known node
-	// connected now or earlier, in order to be dialled again after a restart
+	// Known lists peers that are or were connected, for dialling after a restart.
 	Known []wire.PeerInfo
 	Hosts []*wire.SnapshotHost // snapshot hosts, newest entry first
-	// shards that validators always track, as they have signed
+	// Holders contains the shards that validators always track, as published under their signature.
 	Holders map[primitives.AccountID][]primitives.ShardID
-	// Seats are the nodes of the validators of this epoch and the next, as these have signed.
+	// Seats are the nodes of the validators of this epoch and the next, as published under their
+	// signature.
 	Seats []wire.PeerID
 	// Alone: no connection is open or being opened, and no peer is known to dial.
 	Alone bool
@@ -302,9 +307,9 @@ type PeerState struct {
 	Inbound       bool
 	Archival      bool
 	TrackedShards []primitives.ShardID
-	Height        primitives.Height // of the highest block that it has sent
+	Height        primitives.Height // height of the highest block that the peer has sent
 	Hash          primitives.Hash
-	HasBlock      bool // it has sent a block; only then it counts for sync
+	HasBlock      bool // the peer has sent a block; only then does it count for sync
 	Since         time.Time
 	LastReceived  time.Time
 }
@@ -346,8 +351,8 @@ func (n *PeerManager) validatorNodes() (out []wire.PeerID) {
 	return slices.Compact(out)
 }
 
-// holders returns the shards that validators publish, by their key of this epoch. If an account has
-// another key in the next epoch, data under that key is ignored: the key may belong to another
+// holders returns the shards that validators publish under their key of this epoch. If an account
+// has another key in the next epoch, data under that key is ignored. That key may belong to another
 // node, which does not validate yet.
 func (n *PeerManager) holders() map[primitives.AccountID][]primitives.ShardID {
 	out := map[primitives.AccountID][]primitives.ShardID{}

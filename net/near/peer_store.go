@@ -40,8 +40,8 @@ type known struct {
 type trust byte
 
 const (
-	heard  trust = iota // another peer said so
-	direct              // the node at the address said so
+	heard  trust = iota // another peer reported it
+	direct              // the node at the address reported it
 	signed              // a handshake proved it
 )
 
@@ -49,7 +49,7 @@ const (
 type peerStore struct {
 	peers  map[wire.PeerID]*known
 	byAddr map[netip.AddrPort]wire.PeerID
-	onlyTo bool // dial boot nodes only
+	onlyTo bool // dial only boot nodes
 }
 
 func newPeerStore(now time.Time, boot []wire.PeerInfo, onlyTo bool) *peerStore {
@@ -86,7 +86,7 @@ func (s *peerStore) put(now time.Time, p wire.PeerInfo, t trust) *known {
 }
 
 // evict drops the peer that was not seen for the longest time. If all candidates are banned, it
-// drops the oldest ban. Boot nodes and connected peers stay.
+// drops the one with the oldest ban. It keeps boot nodes and connected peers.
 func (s *peerStore) evict() {
 	var worst, oldest *known
 	for _, k := range s.peers {
@@ -118,7 +118,7 @@ func (s *peerStore) drop(k *known) {
 	}
 }
 
-// learn adds peers that another peer reported, if neither the id nor the address is known.
+// learn adds peers that another peer reported. It skips peers whose id or address is known.
 func (s *peerStore) learn(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	for _, p := range list {
 		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil {
@@ -127,7 +127,7 @@ func (s *peerStore) learn(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	}
 }
 
-// restore adds peers of an earlier run; their addresses were verified then.
+// restore adds peers of an earlier run. Their addresses were verified in that run.
 func (s *peerStore) restore(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	for _, p := range list {
 		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil && p.Addr.IsValid() {
@@ -136,8 +136,8 @@ func (s *peerStore) restore(now time.Time, list []wire.PeerInfo, me wire.PeerID)
 	}
 }
 
-// reconnectable returns up to maxRecalled peers that were connected and are not banned, last seen
-// first.
+// reconnectable returns up to maxRecalled peers that were connected and are not banned, most
+// recently seen first.
 func (s *peerStore) reconnectable() (out []wire.PeerInfo) {
 	list := s.sorted(func(k *known) bool {
 		return k.info.Addr.IsValid() && (k.status == connected || k.status == notConnected)
@@ -149,11 +149,11 @@ func (s *peerStore) reconnectable() (out []wire.PeerInfo) {
 	return out
 }
 
-// maxRecalled is how many peers are kept over a restart.
+// maxRecalled is the maximum number of peers that are restored after a restart.
 const maxRecalled = 100
 
-// learnDirect stores the identity that the node at an address claims, without a proof. An address
-// from a handshake is kept.
+// learnDirect stores the unproven identity that the node at an address claims. It does not replace
+// an address from a handshake.
 func (s *peerStore) learnDirect(now time.Time, p wire.PeerInfo) {
 	k := s.peers[p.ID]
 	if p.Addr.IsValid() && (k == nil || k.trust != signed || !k.info.Addr.IsValid()) {
@@ -161,7 +161,7 @@ func (s *peerStore) learnDirect(now time.Time, p wire.PeerInfo) {
 	}
 }
 
-// connected records a handshake. A known account id is kept.
+// connected records a handshake. It does not clear a known account id.
 func (s *peerStore) connected(now time.Time, p wire.PeerInfo) {
 	k := s.put(now, p, signed)
 	k.status, k.seen = connected, now
@@ -206,7 +206,8 @@ func (s *peerStore) update(now time.Time) {
 	}
 }
 
-// sorted returns the peers that fit, by id, so that draws can be repeated.
+// sorted returns the peers for which fits returns true, sorted by id, so that draws can be
+// repeated.
 func (s *peerStore) sorted(fits func(*known) bool) []*known {
 	var out []*known
 	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
@@ -217,8 +218,8 @@ func (s *peerStore) sorted(fits func(*known) bool) []*known {
 	return out
 }
 
-// candidate draws a peer to dial. If preferKnown is true and some candidates were connected before,
-// it draws one of these. It returns false if there is no candidate.
+// candidate draws a peer to dial. If preferKnown is set and some candidates were connected before,
+// it draws one of them. It returns false if there is no candidate.
 func (s *peerStore) candidate(draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool) (wire.PeerInfo, bool) {
 	fits := func(k *known) bool {
 		return k.info.Addr.IsValid() && !skip(k.info) && (!s.onlyTo || k.boot) && (k.status == unknown || k.status == notConnected)

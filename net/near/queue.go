@@ -13,15 +13,15 @@ const (
 	priorities
 )
 
-// maxQueued bounds the frames that wait for a connection, in bytes, as in neard
-// (peer/stream.rs:18). Beyond it the connection is closed.
+// maxQueued is the maximum number of bytes of frames that wait for a connection, as in neard
+// (peer/stream.rs:18). Above it the connection is closed.
 const maxQueued = 1 << 30
 
-// starvationLimit is how many more urgent frames may be sent before a frame that waits.
+// starvationLimit is the number of more urgent frames that may be sent before a waiting frame.
 const starvationLimit = 32
 
-// PriorityOf returns the priority of a message. Handshake messages have the highest, so that they
-// stay first.
+// PriorityOf returns the priority of a message. Handshake messages have the highest priority, so
+// that they are sent first.
 func PriorityOf(m wire.Message) Priority {
 	switch m := m.(type) {
 	case *wire.Routed:
@@ -41,11 +41,12 @@ func PriorityOf(m wire.Message) Priority {
 // Queue holds the frames that wait to be written to a connection. Not safe for concurrent use.
 type Queue struct {
 	waiting [priorities][][]byte
-	skipped [priorities]int // more urgent frames since the last one of this priority
+	skipped [priorities]int // number of more urgent frames sent since the last frame of this priority
 	bytes   int
 }
 
-// Put adds a frame. It returns false if there is no room; then the connection must be closed.
+// Put adds a frame. It returns false if the queue is full. The caller must then close the
+// connection.
 func (q *Queue) Put(frame []byte, p Priority) bool {
 	if q.bytes+len(frame) > maxQueued {
 		return false

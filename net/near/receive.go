@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of messages, as in neard. Exceeding one bans the sender, except maxTxsPerBlock.
+// Bounds of messages, as in neard. A peer that exceeds one is banned, except for maxTxsPerBlock.
 const (
 	maxPeersSent       = 512
 	maxDirectPeersSent = 128
 	maxLocator         = 20
-	maxTxsPerBlock     = 1000 // ForwardTx messages of all peers between blocks; more are dropped
+	maxTxsPerBlock     = 1000 // ForwardTx messages of all peers between two blocks; more are dropped
 	epochSyncPeriod    = 30 * time.Second
 )
 
@@ -50,9 +50,9 @@ const (
 	numLimits
 )
 
-// limits bound how often a peer may send each kind: burst messages at once, and one more after each
-// period. A peer that keeps neard's intervals needs a sixth of that. The limit of epoch sync is
-// neard's own.
+// limits bound how often a peer may send a kind of message: burst messages at once, and one more in
+// each period. A peer that sends at neard's intervals uses a sixth of that. The limit of epoch sync
+// is neard's own.
 var limits = [numLimits]struct {
 	period time.Duration
 	burst  int
@@ -129,7 +129,8 @@ func (n *PeerManager) handle(now time.Time, c *conn, m wire.Message) {
 	case *wire.BlockRequest:
 		n.noteBlockRequest(now, c, m.Hash)
 		n.deliver(c, m)
-	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge: // too late, or obsolete
+	// handshake messages after the handshake, or obsolete messages
+	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge:
 	default:
 		n.deliver(c, m)
 	}
@@ -145,7 +146,7 @@ func (n *PeerManager) gossiped(now time.Time, ev *Gossiped) {
 	c.heard = now
 	if b, ok := m.(*wire.Block); ok {
 		if n.Sparing {
-			// a relaying peer may not have sent it to all of its neighbours
+			// A relaying peer may not have sent the block to all of its neighbours.
 			n.blockSources.put(b.Block.Hash(), "")
 		}
 		n.block(c, b, true)
@@ -172,7 +173,7 @@ func (n *PeerManager) block(c *conn, m *wire.Block, gossiped bool) {
 		c.hasBlock, c.height, c.hash = true, h.Height, h.Hash()
 	}
 	asked := c.asked.has(h.Hash())
-	// a peer that answers a request does not send the block to its other neighbours
+	// A peer that answers a request does not send the block to its other neighbours.
 	if n.Sparing && !asked {
 		n.blockSources.put(h.Hash(), c.peer.ID)
 	}
@@ -214,8 +215,8 @@ func (n *PeerManager) receivePeers(now time.Time, c *conn, r *wire.PeersResponse
 	}
 }
 
-// nonceRequest signs the edge that the peer proposes. If there is an edge that is at least as new,
-// it answers with that edge.
+// nonceRequest signs the edge that the peer proposes. If this node has an edge that is at least as
+// new, it answers with that edge instead.
 func (n *PeerManager) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 	if !validNonce(half.Nonce, now) {
 		n.close(now, c, Banned, InvalidEdge)
@@ -261,8 +262,8 @@ func (n *PeerManager) announcementsVerified(now time.Time, j AnnouncementsVerifi
 	}
 }
 
-// ban closes the T2 connection of a peer. If there is none, it records the ban for the next
-// attempt.
+// ban closes a peer's T2 connection and bans the peer. Without a connection, it only records the
+// ban.
 func (n *PeerManager) ban(now time.Time, peer wire.PeerID, why Reason) {
 	if c := n.ready[wire.T2][peer]; c != nil {
 		n.close(now, c, Banned, why)
@@ -292,7 +293,7 @@ func (n *PeerManager) gossipHosts(fresh []*wire.SnapshotHost) {
 	}
 }
 
-// snapshot sends all peers which shards this node serves.
+// snapshot announces to all peers the shards whose state this node serves.
 func (n *PeerManager) snapshot(now time.Time, ev Snapshot) {
 	s := wire.NewSnapshotHost(n.Key, ev.SyncHash, ev.EpochHeight, ev.Shards)
 	if n.hosts.isNew(s) {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lastHashes holds the last maxAsked hashes.
+// lastHashes contains the last maxAsked hashes.
 type lastHashes struct{ list []primitives.Hash }
 
 const maxAsked = 30
@@ -23,7 +23,7 @@ func (l *lastHashes) put(h primitives.Hash) {
 
 func (l *lastHashes) has(h primitives.Hash) bool { return slices.Contains(l.list, h) }
 
-// seenMessages holds the routed messages of the last duplicateWindow.
+// seenMessages contains the routed messages of the last duplicateWindow.
 type seenMessages struct {
 	at    map[seenKey]time.Time
 	order []seenKey
@@ -35,8 +35,9 @@ type seenKey struct {
 	sig    primitives.Signature
 }
 
-// again returns whether m has arrived within the window before now, and records it if not. A
-// message without a signature is not recorded: it has no identity, and a stream delivers it once.
+// again returns whether m has arrived before within duplicateWindow. If not, it records m. A
+// message without a signature is not recorded, because the stream that carries it delivers it only
+// once.
 func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	if m.IsBare() {
 		return false
@@ -57,8 +58,7 @@ func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	return false
 }
 
-// gossip collects the items to send to a peer, and sends them in at most one message per
-// gossipPeriod.
+// gossip collects items for a peer. It sends them in at most one message per gossipPeriod.
 type gossip[K ~string, V any] struct {
 	pending map[K]V
 	next    time.Time

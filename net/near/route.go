@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pendingT3Life is how long a host may take to connect with the state that it was asked for.
+// pendingT3Life is the time that a host has to connect and send the requested state.
 const pendingT3Life = 60 * time.Second
 
-// handleRouted verifies a routed message, and delivers it or sends it to the next hop. Without a
-// route it is dropped.
+// handleRouted verifies a routed message. It then delivers the message or sends it to the next hop.
+// It drops a message without a route.
 func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	if c.seen.again(now, m) {
 		return
@@ -53,8 +53,8 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 }
 
 // route sends a message to its next hop. Over T1 and T3 that is the target itself. Over T2 it is a
-// neighbour on a shortest path, or the neighbour from which the request came. route returns whether
-// there is a next hop.
+// neighbour on a shortest path or, for a response, the neighbour from which the request came. It
+// returns whether there is a next hop.
 func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
 	to := m.Target.PeerID
 	if to == n.me {
@@ -90,9 +90,10 @@ func (n *PeerManager) proxy(d *wire.AccountData) wire.PeerID {
 	return ""
 }
 
-// routeToAccount sends a body to an account. If the account is this node's own, it delivers the
-// body here. If the body may be sent over T1 and the account is reachable there, it uses T1.
-// Otherwise it sends as many copies over T2 as the body needs. It returns whether it sent the body.
+// routeToAccount sends a body to an account, and returns whether it did. If the account is this
+// node's own, it delivers the body here. If the body may be sent over T1 and the account is
+// reachable over T1, it uses T1. Otherwise it sends as many copies over T2 as the body's kind
+// needs.
 func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
@@ -142,8 +143,8 @@ func (n *PeerManager) optimistic(ev OptimisticTo) {
 	}
 }
 
-// askState requests state from a host, which answers over T3 to this node's public address. Without
-// a public address it does nothing.
+// askState requests state from a host. The host answers over T3 to this node's public address.
+// Without a public address, askState does nothing.
 func (n *PeerManager) askState(now time.Time, ev AskState) {
 	if !n.PublicAddr.IsValid() {
 		return
@@ -158,8 +159,8 @@ func (n *PeerManager) askState(now time.Time, ev AskState) {
 	n.route(now, wire.T2, wire.Unsigned(n.Key, wire.ToPeer(ev.Host), body, now.Unix()))
 }
 
-// HostFor returns the host to ask for a state header or part of a snapshot; empty: no host serves
-// it. It counts the request.
+// HostFor returns the host to ask for a state header or part of a snapshot, and counts the request.
+// The result is empty if no host serves it.
 func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, isHeader bool, part uint64) wire.PeerID {
 	if !isHeader {
 		return n.hosts.forPart(sync, shard, part)
@@ -170,11 +171,11 @@ func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, is
 	return ""
 }
 
-// PartDone forgets the requests of a part that has arrived.
+// PartDone forgets the counted requests of a part that has arrived.
 func (n *PeerManager) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
 
-// answerState sends a response over T3. If there is no connection, it dials, and sends the
-// responses that accumulate meanwhile when the connection is open. neard drops these responses.
+// answerState sends a response over T3. Without a connection, it dials, and stores the responses
+// until the connection is open. neard drops such responses.
 func (n *PeerManager) answerState(ev AnswerState) {
 	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
 		return
@@ -196,5 +197,5 @@ func (n *PeerManager) sendAnswers(c *conn) {
 	delete(n.answers, c.peer.ID)
 }
 
-// maxAnswers is how many state responses may wait for a connection to a node.
+// maxAnswers is the maximum number of state responses that wait for a connection to one node.
 const maxAnswers = 8

@@ -14,11 +14,11 @@ const (
 	routeBackLife = 120 * time.Second
 )
 
-// routeBackCache remembers, by the hash of a request, from which neighbour it came. Own requests
-// have this node's id.
+// routeBackCache remembers the neighbour from which a request came, by the request's hash. For own
+// requests it stores this node's id.
 type routeBackCache struct {
 	from  map[primitives.Hash]routeBackEntry
-	order []orderEntry // oldest first; some entries are dead
+	order []orderEntry // oldest first; some entries are dead (see orderEntry)
 	of    map[wire.PeerID]int
 	puts  uint64
 }
@@ -26,11 +26,11 @@ type routeBackCache struct {
 type routeBackEntry struct {
 	peer wire.PeerID
 	at   time.Time
-	n    uint64 // of its order entry
+	n    uint64 // n of its orderEntry
 }
 
-// orderEntry is an entry in the eviction order. It is dead once its route-back was taken, even if
-// the same hash was put again later.
+// orderEntry is an entry in the eviction order. It is dead once its route-back was used, even if
+// the same hash was added again later.
 type orderEntry struct {
 	hash primitives.Hash
 	n    uint64
@@ -40,9 +40,9 @@ func newRouteBackCache() *routeBackCache {
 	return &routeBackCache{from: map[primitives.Hash]routeBackEntry{}, of: map[wire.PeerID]int{}}
 }
 
-// put records the origin of a request. The first one is kept. A full cache drops expired entries,
-// then the oldest of the neighbour with the most entries. So a flooding neighbour loses only its
-// own.
+// put records the origin of a request. It keeps an existing entry. A full cache drops expired
+// entries, and then the oldest entries of the neighbour with the most entries. So a flooding
+// neighbour loses only its own entries.
 func (w *routeBackCache) put(now time.Time, request primitives.Hash, peer wire.PeerID) {
 	if _, known := w.from[request]; known {
 		return
@@ -54,7 +54,7 @@ func (w *routeBackCache) put(now time.Time, request primitives.Hash, peer wire.P
 	w.from[request] = routeBackEntry{peer, now, w.puts}
 	w.order = append(w.order, orderEntry{request, w.puts})
 	w.of[peer]++
-	if len(w.order) > 2*len(w.from)+1000 { // mostly entries that were taken
+	if len(w.order) > 2*len(w.from)+1000 { // most entries are dead
 		w.prune()
 	}
 }
@@ -85,7 +85,7 @@ func (w *routeBackCache) evict(now time.Time) {
 			most = p
 		}
 	}
-	// many at once, so that a flood does not cause a search for each message
+	// Drop many at once, so that a flood does not cause a search for each message.
 	left := maxRouteBacks / 100
 	for _, s := range w.order {
 		if w.from[s.hash].peer == most && left > 0 {
@@ -102,10 +102,10 @@ func (w *routeBackCache) forget(request primitives.Hash, peer wire.PeerID) {
 	}
 }
 
-// peek returns where a response goes; empty: unknown.
+// peek returns the neighbour to which a response goes. The result is empty if it is unknown.
 func (w *routeBackCache) peek(request primitives.Hash) wire.PeerID { return w.from[request].peer }
 
-// take is peek, and removes the entry.
+// take does the same as peek, and removes the entry.
 func (w *routeBackCache) take(request primitives.Hash) wire.PeerID {
 	b, known := w.from[request]
 	if known {

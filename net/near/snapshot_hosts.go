@@ -11,8 +11,9 @@ import (
 
 const (
 	maxHosts = wire.MaxHosts
-	// hostEpochsKept is for how many past epochs hosts are kept; neard: 1. If a shard has no chunks
-	// in an epoch, the epoch has no sync block, and the hosts of the epoch before are asked.
+	// hostEpochsKept is the number of past epochs whose hosts are stored; neard: 1. If a shard has
+	// no chunks in an epoch, the epoch has no sync block, and hosts of the previous epoch are
+	// asked.
 	hostEpochsKept = 2
 )
 
@@ -24,7 +25,7 @@ type hosts struct {
 	tried map[hostTry]int
 }
 
-// hostTry identifies the requests that were sent to one host for one part.
+// hostTry identifies the requests for one part that were sent to one host.
 type hostTry struct {
 	shard primitives.ShardID
 	part  uint64
@@ -35,8 +36,8 @@ func newHosts() *hosts {
 	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
 }
 
-// add verifies and stores entries of a peer, and returns the new ones. It ignores a list that is
-// longer than the store.
+// add verifies and stores entries from a peer, and returns the new ones. It ignores a list with
+// more than maxHosts entries.
 func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban Reason) {
 	if len(list) > maxHosts {
 		return nil, NotBanned
@@ -69,9 +70,9 @@ func (h *hosts) isNew(s *wire.SnapshotHost) bool {
 	return s.EpochHeight >= h.least && (old == nil || newerHost(s, old))
 }
 
-// newerHost returns whether an entry replaces an older one. It does if it is of a later epoch, or
-// of the same sync block with additional shards, which a host can add by catchup. neard ignores an
-// entry with additional shards, and does not ban for it.
+// newerHost returns whether an entry replaces an older one. It does if it is of a later epoch. It
+// also does if it has the same sync block and additional shards, which a host can add by catchup.
+// neard ignores such an entry and does not ban for it.
 func newerHost(s, old *wire.SnapshotHost) bool {
 	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) || len(s.Shards) > wire.MaxHostShards {
 		return s.EpochHeight > old.EpochHeight
@@ -94,8 +95,8 @@ func (h *hosts) put(s *wire.SnapshotHost) {
 	h.order = append(h.order, s.PeerID)
 }
 
-// setEpoch drops hosts of past epochs, but keeps those of point, the newest epoch with a sync
-// block. If point is 0, that epoch is unknown.
+// setEpoch drops hosts of past epochs. It keeps those of point, the newest epoch with a sync block.
+// If point is 0, that epoch is unknown.
 func (h *hosts) setEpoch(height, point uint64) {
 	h.least = height - min(height, hostEpochsKept)
 	if point > 0 {
@@ -131,14 +132,15 @@ func (h *hosts) serving(sync primitives.Hash, shard primitives.ShardID) []wire.P
 	return out
 }
 
-// HostScore orders the hosts of a part, as neard does: of the hosts with the fewest requests, the
-// one with the highest score is asked first.
+// HostScore orders the hosts of a part, as in neard. Of the hosts with the fewest requests, the one
+// with the highest score is asked first.
 func HostScore(peer wire.PeerID, shard primitives.ShardID, part uint64) primitives.Hash {
 	b := borsh.AppendUint64([]byte(peer.Raw()), uint64(shard))
 	return primitives.HashBytes(borsh.AppendUint64(b, part))
 }
 
-// forPart returns the host to ask for a part, and counts the request; empty: none.
+// forPart returns the host to ask for a part, and counts the request. The result is empty if there
+// is no host.
 func (h *hosts) forPart(sync primitives.Hash, shard primitives.ShardID, part uint64) wire.PeerID {
 	var best wire.PeerID
 	for _, p := range h.serving(sync, shard) {
@@ -163,7 +165,7 @@ func (h *hosts) before(a, b hostTry) bool {
 	return a.peer > b.peer
 }
 
-// partDone forgets the requests of a part.
+// partDone forgets the counted requests of a part.
 func (h *hosts) partDone(shard primitives.ShardID, part uint64) {
 	for t := range h.tried {
 		if t.shard == shard && t.part == part {

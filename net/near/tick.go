@@ -9,8 +9,9 @@ import (
 
 // Intervals and bounds of neard, unless noted.
 const (
-	edgePeriod = time.Second // between batches of edges
-	// edgesPerPeriod: for each so many edges in the graph, edges of peers wait one more edgePeriod.
+	edgePeriod = time.Second // between two batches of edges
+	// edgesPerPeriod: edges of peers wait one more edgePeriod for each edgesPerPeriod edges in the
+	// graph.
 	edgesPerPeriod  = 10_000
 	maxEdgesQueued  = 4 * maxEdgesInMessage
 	peersPeriod     = time.Minute
@@ -23,13 +24,13 @@ const (
 	monitorFirst    = 10 * time.Millisecond
 	monitorLast     = time.Minute
 	recentPeriod    = time.Minute
-	recentAfter     = 10 * time.Minute // how long a connection must last to be remembered
+	recentAfter     = 10 * time.Minute // minimum duration of a connection for it to be remembered
 	maxRecent       = 40
 	redialPeriod    = 10 * time.Second
 	maxRedials      = 6
 	idleT3          = 15 * time.Second
 	unreliableLag   = 60 // in blocks
-	maxNewT1        = 50 // dials in one round
+	maxNewT1        = 50 // maximum number of T1 dials in one round
 	preferKnown     = 60 // percentage of dials that prefer a peer that was connected before
 	recentlyActive  = 10 * time.Minute
 )
@@ -56,8 +57,8 @@ func (t *connTimers) start(now time.Time, ours bool) {
 	}
 }
 
-// catchUpMonitor lengthens the interval of monitor by the calls that were omitted while there was
-// no peer.
+// catchUpMonitor lengthens the monitor's interval as if monitor had been called while there was no
+// peer.
 func (t *timers) catchUpMonitor(now time.Time) {
 	for late := now.Sub(t.monitor); late >= t.monitorStep && t.monitorStep < monitorLast; t.lengthenStep() {
 		late -= t.monitorStep
@@ -70,27 +71,27 @@ func (t *timers) lengthenStep() { t.monitorStep = min(t.monitorStep*11/10, monit
 type edgeBatch struct {
 	edges  []*wire.Edge
 	source wire.PeerID // empty: this node
-	from   ConnID      // banned if an edge is invalid; 0: none
-	done   ConnID      // the connection with a handshake that waits for them; 0: none
+	from   ConnID      // connection to ban if an edge is invalid; 0: none
+	done   ConnID      // connection whose handshake waits for the edges; 0: none
 }
 
 // fix is a local edge that contradicts the connections.
 type fix struct {
 	peer wire.PeerID
 	at   time.Time
-	// remove it if the peer is still not connected; nil: disconnect the peer unless its edge is
-	// active by then
+	// edge is removed if the peer is still not connected. If it is nil, the peer is disconnected
+	// unless its edge is active by then.
 	edge *wire.Edge
 }
 
-// retry is a peer that is dialled again.
+// retry is a peer to dial again.
 type retry struct {
 	peer wire.PeerInfo
 	left int
 	at   time.Time
 }
 
-// outbound is an outbound connection that lasted.
+// outbound is an outbound connection that lasted for recentAfter.
 type outbound struct{ peer wire.PeerInfo }
 
 func passed(now, at time.Time) bool { return !now.Before(at) }
@@ -105,7 +106,7 @@ func later(a, b time.Time) time.Time {
 // tick runs all tasks that are due.
 func (n *PeerManager) tick(now time.Time) {
 	n.processEdges(now)
-	late, due := false, false // usually nothing is due: then avoid sorting the connections
+	late, due := false, false // usually no connection is late or due, so avoid sorting them
 	for _, c := range n.conns {
 		late = late || c.isLate(now)
 		due = due || c.isDue(now)
@@ -187,7 +188,7 @@ func (n *PeerManager) Wake() time.Time {
 	for _, at := range [...]time.Time{n.timers.t1, n.timers.advertise, n.timers.recent} {
 		sooner(at)
 	}
-	if !n.alone() { // otherwise monitor has no candidates
+	if !n.alone() { // if alone, monitor has no candidates
 		sooner(n.timers.monitor)
 	}
 	if len(n.ownEdges) > 0 {
@@ -229,10 +230,10 @@ func (n *PeerManager) addLocal(e *wire.Edge) {
 	n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{e}})
 }
 
-// processEdges stores edges, at most once in edgePeriod, and completes the handshakes that waited
-// for own edges. Edges of peers are included, and routes recomputed, at longer intervals: the
-// interval grows with the number of edges, since a search costs more then, and any peer can cause
-// one. New edges are sent to all peers, their source included.
+// processEdges stores edges, at most once in edgePeriod. It completes the handshakes that waited
+// for own edges. Edges of peers are stored, and routes recomputed, at longer intervals. That
+// interval grows with the number of edges, because a search costs more then and any peer can cause
+// one. New edges are sent to all peers, including their source.
 func (n *PeerManager) processEdges(now time.Time) {
 	all := len(n.edgeBatch) > 0 && passed(now, n.searchAt)
 	if !all && len(n.ownEdges) == 0 || now.Before(n.edgesAt) {

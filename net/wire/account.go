@@ -9,15 +9,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxAccountData is the longest payload of account data, in bytes. A peer that sends a longer one
-// is banned.
+// MaxAccountData is the maximum length of an account data payload, in bytes. A peer that sends a
+// longer one is banned.
 const MaxAccountData = 10_000
 
-// SignedPayload is an encoded payload signed by a validator key. It is relayed as received:
-// encoding its contents again may give other bytes.
+// SignedPayload is an encoded payload signed by a validator key. It is relayed as received, because
+// encoding its contents again may result in other bytes.
 type SignedPayload struct {
 	Payload   []byte
-	Signature primitives.Signature // over Payload, not hashed
+	Signature primitives.Signature // signs Payload itself, not a hash of it
 }
 
 // PeerAddr is an address where a peer can be dialled.
@@ -26,13 +26,13 @@ type PeerAddr struct {
 	PeerID PeerID
 }
 
-// AccountData names the node of a validator and its proxies. Of several, the one with the highest
-// (Version, Timestamp) counts.
+// AccountData names the node of a validator and the node's proxies. Of several entries of a key,
+// the one with the highest (Version, Timestamp) is valid.
 type AccountData struct {
 	SignedPayload
 	PeerID     PeerID
 	AccountKey primitives.PublicKey // signs the payload
-	Proxies    []PeerAddr           // empty: reached over T2 only
+	Proxies    []PeerAddr           // empty: the node is reachable over T2 only
 	Version    uint64
 	Timestamp  Timestamp
 	// Holds are the shards that the node always tracks, published in networks with Config.Sparing.
@@ -40,7 +40,8 @@ type AccountData struct {
 	Holds []primitives.ShardID
 }
 
-// holdsField is far from neard's field numbers. It contains the shards, u64 each.
+// holdsField is the field number of Holds. It is far from neard's field numbers. The field contains
+// the shards as u64.
 const holdsField = 1001
 
 // OwnedAccount proves in a handshake that the sender owns a validator key.
@@ -74,8 +75,8 @@ func (d *AccountData) IsNewer(old *AccountData) bool {
 	return d.Timestamp.Compare(old.Timestamp) > 0
 }
 
-// Sign encodes the payload and signs it. AccountKey is set to the public key. It fails if the
-// payload exceeds MaxAccountData, which peers reject.
+// Sign encodes the payload and signs it. It sets AccountKey to the public key. It fails if the
+// payload exceeds MaxAccountData, because peers would reject it.
 func (d *AccountData) Sign(key primitives.SecretKey) error {
 	d.AccountKey = key.PublicKey()
 	d.Payload = d.appendPayload(nil)
@@ -101,7 +102,7 @@ func (d *AccountData) appendPayload(b []byte) []byte {
 	})
 }
 
-// Sign encodes the payload and signs it. AccountKey is set to the public key.
+// Sign encodes the payload and signs it. It sets AccountKey to the public key.
 func (o *OwnedAccount) Sign(key primitives.SecretKey) {
 	o.AccountKey = key.PublicKey()
 	o.Payload = o.appendPayload(nil)
@@ -125,11 +126,12 @@ func (m *AccountsData) appendFields(b []byte) []byte {
 	return appendBool(appendBool(b, 2, m.Incremental), 3, m.RequestingFullSync)
 }
 
-// payload decodes a signed payload, and returns the last message in it with its field number.
+// payload decodes a signed payload. It returns the last message in the payload with its field
+// number.
 func (c *conversion) payload(in []byte) (p SignedPayload, of item) {
 	for it := range accountKeySignedPayload.items(in) {
 		if it.num == 1 {
-			p.Payload = bytes.Clone(it.b) // retained, and its frame may be long
+			p.Payload = bytes.Clone(it.b) // a copy: the payload is stored, but its frame may be long
 		}
 	}
 	if err := accountKeyPayload.check(p.Payload); err != nil {
@@ -161,7 +163,7 @@ func (c *conversion) accountData(in []byte) *AccountData {
 			d.Version = it.v
 		case holdsField:
 			d.Holds = nil
-			// otherwise the field is not ours
+			// Any other length means that another program uses this field number.
 			for b := it.b; len(it.b)%8 == 0 && len(b) > 0; b = b[8:] {
 				d.Holds = append(d.Holds, primitives.ShardID(binary.LittleEndian.Uint64(b)))
 			}

@@ -11,8 +11,8 @@ import (
 // BodyKind is the tag of a routed body in RoutedMessageBody. Hashes and signatures cover this tag.
 type BodyKind byte
 
-// Supported bodies. 33 and 35 to 39 belong to later protocol versions, the other gaps to removed
-// bodies; these are not decoded.
+// Supported bodies. 33 and 35 to 39 belong to later protocol versions; the other gaps belong to
+// removed bodies. None of these is decoded.
 const (
 	BodyBlockApproval         BodyKind = 0
 	BodyForwardTx             BodyKind = 1
@@ -48,8 +48,8 @@ type Body interface {
 // bodySpec describes a body.
 type bodySpec struct {
 	name  string
-	t1    bool // in T1MessageBody, otherwise in T2MessageBody
-	inner byte // the tag in that enum, for routed_v3
+	t1    bool // the body is in T1MessageBody, otherwise in T2MessageBody
+	inner byte // the body's tag in that enum, for routed_v3
 	read  func(*borsh.Reader) Body
 }
 
@@ -104,17 +104,18 @@ func (k BodyKind) String() string {
 	return fmt.Sprintf("body %d", byte(k))
 }
 
-// IsT1 returns whether the body is allowed on every tier and prefers T1. Other bodies use T2 only.
+// IsT1 returns whether the body is allowed on every tier and preferably sent over T1. Other bodies
+// use T2 only.
 func (k BodyKind) IsT1() bool { return bodies[k].t1 }
 
-// ExpectsResponse returns whether each hop remembers where the message came from, so that a
-// response can be routed back.
+// ExpectsResponse returns whether each hop remembers the origin of the message, so that a response
+// can be routed back.
 func (k BodyKind) ExpectsResponse() bool {
 	return k == BodyPing || k == BodyTxStatusRequest || k == BodyChunkRequest
 }
 
-// Copies returns how many copies are sent over T2, where a message may be lost and is not requested
-// again.
+// Copies returns the number of copies that are sent over T2. It is above 1 for messages that are
+// not requested again after a loss.
 func (k BodyKind) Copies() int {
 	if k == BodyBlockApproval || k == BodyPartialChunk {
 		return 3
@@ -175,12 +176,12 @@ type (
 	ChunkResponse struct{ primitives.ChunkResponse }
 	// WitnessAck acknowledges a witness to the chunk's producer.
 	WitnessAck struct{ primitives.WitnessAck }
-	// PartialWitness contains the receiver's part of a witness. PartialWitnessForward contains the
-	// sender's part.
+	// PartialWitness contains the witness part that the receiver owns. PartialWitnessForward
+	// contains the part that the sender owns.
 	PartialWitness        struct{ primitives.PartialWitness }
 	PartialWitnessForward struct{ primitives.PartialWitness }
-	// VersionedWitness and VersionedWitnessForward are the same with a version: 2 from protocol
-	// version 87 on. Version 1 is accepted, but not sent.
+	// VersionedWitness and VersionedWitnessForward contain the same with a version. Version 2 is
+	// used from protocol version 87 on. Version 1 is accepted, but not sent.
 	VersionedWitness struct {
 		primitives.VersionedPartialWitness
 	}

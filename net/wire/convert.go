@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// conversion keeps the first error of several reads.
+// conversion stores the first error of several reads.
 type conversion struct{ err error }
 
 func (c *conversion) fail(format string, args ...any) {
@@ -26,7 +26,8 @@ func (c *conversion) done(m Message) (Message, error) {
 	return m, nil
 }
 
-// items yields fields until an error occurs, so that an invalid frame takes no more memory.
+// items yields fields until an error occurs. After an error no more memory is allocated for the
+// frame.
 func (c *conversion) items(s *schema, in []byte) iter.Seq[item] {
 	return func(yield func(item) bool) {
 		for it := range s.items(in) {
@@ -37,7 +38,7 @@ func (c *conversion) items(s *schema, in []byte) iter.Seq[item] {
 	}
 }
 
-// wrappedBytes returns the only field of a wrapper; empty if it is absent.
+// wrappedBytes returns the only field of a wrapper. The result is empty if the field is absent.
 func wrappedBytes(in []byte) []byte {
 	var out []byte
 	for it := range wrapped.items(in) {
@@ -60,7 +61,7 @@ func (c *conversion) sub(s *schema, in []byte, num uint32) []byte {
 	return out
 }
 
-// optional returns the message in field num, nil if it is absent.
+// optional returns the message in field num, or nil if it is absent.
 func optional(s *schema, in []byte, num uint32) []byte {
 	var out []byte
 	for it := range s.items(in) {
@@ -87,12 +88,13 @@ func (c *conversion) hashOf(s *schema, in []byte, num uint32) primitives.Hash {
 	return primitives.Hash{}
 }
 
-// room returns how many bytes of memory the lists of a message may take. An absent signature and
-// some actions are one byte encoded and sixteen decoded, so the longest frame could otherwise take
-// 8 GiB. Messages of up to 5 MiB always fit; these include the longest valid transaction (1.5 MiB)
-// and the receipts that a chunk sends to a shard (4.5 MiB). A longer message fits if its lists take
-// at most four bytes of memory for each of its bytes. Longer messages do, because they consist of
-// byte strings, which do not count (chunk bodies, witnesses, state parts, code), or of signatures
+// room returns the maximum memory in bytes of the decoded lists of a message. An absent signature
+// and some actions take one byte encoded and sixteen decoded, so the longest frame could otherwise
+// take 8 GiB. Messages of up to 5 MiB always fit. These include the longest valid transaction (1.5
+// MiB) and the receipts that a chunk sends to a shard (4.5 MiB). A longer message fits if its lists
+// take at most four bytes of memory for each of its bytes. Valid messages do: they consist of byte
+// strings, which do not count (chunk bodies, witnesses, state parts, code), or of signatures of 65
+// bytes.
 // with 65 bytes each.
 func room(in []byte) int { return 64<<20 + 4*len(in) }
 

@@ -13,11 +13,11 @@
 //	source  nearcore chain/network/src/network_protocol (network.proto, proto_conv, edge.rs,
 //	        mod.rs, state_sync.rs)
 //
-// A frame is a protobuf PeerMessage with fields that mostly contain borsh. proto.go decodes
-// protobuf with the leniency of rust-protobuf, schema.go has the layouts of the messages, and
-// package primitives decodes the borsh. A frame is first checked against its layout as a whole and
-// then converted, in neard's order, so that both nodes drop the same frames.
+// A frame is a protobuf PeerMessage. Most of its fields contain borsh. proto.go decodes protobuf
+// with the leniency of rust-protobuf. schema.go contains the layouts of the messages. Package
+// primitives decodes the borsh. A whole frame is first checked against its layout and then
+// converted, in neard's order, so that both nodes drop the same frames.
 //
-// Limits on the number of edges, hashes or peers in a message are enforced where neard does so, by
-// the handlers in net/near.
+// Limits on the number of edges, hashes or peers in a message are enforced by the handlers in
+// net/near, at the same points as in neard.
 package wire

@@ -11,11 +11,11 @@ type PartialEdge struct {
 	Signature primitives.Signature // by the sender's node key, over EdgeHash
 }
 
-// Edge says that two nodes are connected (odd nonce), or not any more (even nonce). Of the edges of
-// a pair, the one with the highest nonce counts.
+// Edge states that two nodes are connected (odd nonce) or no longer connected (even nonce). Of the
+// edges of a pair, the one with the highest nonce is valid.
 type Edge struct {
 	Low, High       PeerID // Low < High
-	Nonce           uint64 // if odd, by convention at least the seconds of UTC
+	Nonce           uint64 // by convention, an odd nonce is at least the time in seconds of UTC
 	LowSig, HighSig primitives.Signature
 	RemovalSig      primitives.Signature // empty: none; must be empty if the edge is active
 	RemovedByLow    bool
@@ -23,7 +23,7 @@ type Edge struct {
 	proven verdict
 }
 
-// EdgeHash returns what both ends sign: H(low ‖ high ‖ nonce).
+// EdgeHash returns the hash that both ends sign: H(low ‖ high ‖ nonce).
 func EdgeHash(a, b PeerID, nonce uint64) primitives.Hash {
 	if a > b {
 		a, b = b, a
@@ -46,8 +46,8 @@ func NewEdge(a, b PeerID, nonce uint64, sigA, sigB primitives.Signature) *Edge {
 	return &Edge{Low: a, High: b, Nonce: nonce, LowSig: sigA, HighSig: sigB}
 }
 
-// NextNonce returns the nonce of the edge after one with this nonce: the next odd number that
-// leaves room for a removal.
+// NextNonce returns the nonce of the edge that follows an edge with this nonce: the next odd number
+// after the nonce of a possible removal.
 func NextNonce(nonce uint64) uint64 {
 	if nonce%2 == 0 {
 		return nonce + 1
@@ -58,7 +58,7 @@ func NextNonce(nonce uint64) uint64 {
 // FreshNonce returns the nonce of an edge that is created now: the seconds of UTC, made odd.
 func FreshNonce(seconds int64) uint64 { return uint64(seconds) | 1 }
 
-// Active returns whether the edge says that the nodes are connected.
+// Active returns whether the edge states that the nodes are connected.
 func (e *Edge) Active() bool { return e.Nonce%2 == 1 }
 
 // Other returns the end that is not me; empty if me is neither end.
@@ -83,9 +83,9 @@ func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 	return &out
 }
 
-// Verify returns whether the signatures are valid: two over the nonce of an active edge; for a
-// removed one, two over the nonce before and a third over its own. An edge from a node to itself is
-// valid too; only a validator's own T1 connection has one.
+// Verify returns whether the signatures are valid. An active edge has two signatures over its
+// nonce. A removed edge has two over the previous nonce and a third over its own. An edge from a
+// node to itself is valid too; only a validator's own T1 connection has one.
 func (e *Edge) Verify() bool { return e.proven.or(e.verify) }
 
 func (e *Edge) verify() bool {
@@ -160,7 +160,7 @@ func (a *Announcement) appendSigned(b []byte) []byte {
 	return a.EpochID.AppendBorsh(a.PeerID.AppendBorsh(a.AccountID.AppendBorsh(b)))
 }
 
-// Hash returns what is signed.
+// Hash returns the hash that is signed.
 func (a *Announcement) Hash() primitives.Hash { return primitives.HashBytes(a.appendSigned(nil)) }
 
 // Verify returns whether key has signed the announcement.

@@ -16,16 +16,16 @@ type GenesisID struct {
 type ChainInfo struct {
 	Genesis       GenesisID
 	Height        primitives.Height
-	TrackedShards []primitives.ShardID // empty: it serves no chunks
+	TrackedShards []primitives.ShardID // empty: the node serves no chunks
 	Archival      bool
 }
 
 // Handshake is the first message of both sides.
 type Handshake struct {
 	Tier            Tier
-	Version, Oldest uint32 // protocol versions: the one to use, and the oldest supported one
+	Version, Oldest uint32 // protocol version to use, and oldest supported protocol version
 	Sender, Target  PeerID
-	ListenPort      uint16 // 0: none, which neard refuses
+	ListenPort      uint16 // 0: no port, which neard refuses
 	Chain           ChainInfo
 	PartialEdge     PartialEdge
 	OwnedAccount    *OwnedAccount // nil: no validator key
@@ -59,11 +59,11 @@ func (r FailureReason) String() string {
 type HandshakeFailure struct {
 	Peer            PeerInfo // the sender
 	Reason          FailureReason
-	Version, Oldest uint32    // if VersionMismatch
-	Genesis         GenesisID // if GenesisMismatch
+	Version, Oldest uint32    // set if Reason is VersionMismatch
+	Genesis         GenesisID // set if Reason is GenesisMismatch
 }
 
-// Kind returns the kind for the tier.
+// Kind returns the handshake kind of h.Tier.
 func (h *Handshake) Kind() Kind {
 	switch h.Tier {
 	case T1:
@@ -117,7 +117,8 @@ func (c *conversion) genesis(in []byte) (g GenesisID) {
 	return g
 }
 
-// maxTrackedShards bounds the shards in a handshake: one takes two bytes encoded and eight decoded.
+// maxTrackedShards is the maximum number of shards in a handshake. A shard takes two bytes encoded
+// and eight decoded.
 const maxTrackedShards = 1 << 16
 
 func readHandshake(tier Tier, in []byte) (Message, error) {

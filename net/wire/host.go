@@ -5,7 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// MaxHostShards is how many shards a host may list. A peer that sends more is banned.
+// MaxHostShards is the maximum number of shards that a host may list. A peer that sends more is
+// banned.
 const MaxHostShards = 512
 
 // SnapshotHost says which shards' state a node serves for an epoch. SyncHash is the hash of the
@@ -34,8 +35,8 @@ func NewSnapshotHost(key primitives.SecretKey, sync primitives.Hash, epochHeight
 	return s
 }
 
-// Hash returns what is signed, H(sync hash ‖ epoch height ‖ shards). Only the signature binds the
-// peer id.
+// Hash returns the hash that is signed: H(sync hash ‖ epoch height ‖ shards). It does not cover the
+// peer id; only the signature's key binds that.
 func (s *SnapshotHost) Hash() primitives.Hash {
 	b := borsh.AppendUint64(s.SyncHash.AppendBorsh(nil), s.EpochHeight)
 	b = borsh.AppendSlice(b, s.Shards, func(b []byte, v *primitives.ShardID) []byte { return borsh.AppendUint64(b, uint64(*v)) })
@@ -51,7 +52,7 @@ func (s *SnapshotHost) verify() bool {
 }
 
 func appendShards(b []byte, num uint32, shards []primitives.ShardID) []byte {
-	for _, s := range shards { // not packed, 0 included
+	for _, s := range shards { // not packed; 0 is written too
 		b = appendVarint(appendTag(b, num, varintType), uint64(s))
 	}
 	return b
@@ -77,7 +78,7 @@ func readSnapshotHosts(in []byte) (Message, error) {
 			case 3:
 				s.EpochHeight = f.v
 			case 4:
-				if len(s.Shards) > MaxHostShards { // one more suffices to ban the sender
+				if len(s.Shards) > MaxHostShards { // one more than allowed suffices to ban the sender
 					continue
 				}
 				s.Shards = append(s.Shards, primitives.ShardID(f.v))

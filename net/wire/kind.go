@@ -56,8 +56,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint32(k))
 }
 
-// Tier is the purpose of a connection. T1: consensus among validators. T2: everything. T3: one
-// response with state.
+// Tier is the purpose of a connection. T1 is for consensus among validators. T2 is for all
+// messages. T3 is for one response with state.
 type Tier byte
 
 // The tiers.
@@ -70,8 +70,8 @@ const (
 // String returns "T1", "T2" or "T3".
 func (t Tier) String() string { return fmt.Sprintf("T%d", byte(t)) }
 
-// Allows returns whether m is allowed on a connection of this tier; otherwise the connection must
-// be closed (nearcore peer_manager/connection/mod.rs:30).
+// Allows returns whether m is allowed on a connection of this tier. If not, the connection must be
+// closed (nearcore peer_manager/connection/mod.rs:30).
 func (t Tier) Allows(m Message) bool {
 	switch m := m.(type) {
 	case *Handshake:

@@ -8,21 +8,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// MaxFrame is the longest frame that neard accepts, in bytes. A peer that announces a longer one is
-// banned.
+// MaxFrame is the maximum length of a frame in bytes, as in neard. A peer that announces a longer
+// frame is banned.
 const MaxFrame = 512 << 20
 
 // Message is a PeerMessage.
 type Message interface {
 	Kind() Kind
-	appendFields(b []byte) []byte // of the message in field Kind
+	appendFields(b []byte) []byte // appends the fields of the message in field Kind
 }
 
 // The plain messages. Only the frame length bounds their lists here.
 type (
-	// LastEdge answers a handshake with a nonce not above that of the existing edge.
+	// LastEdge rejects a handshake whose nonce is not above that of the existing edge. It contains
+	// that edge.
 	LastEdge struct{ Edge *Edge }
-	// RoutingTable carries edges and announcements: all known ones, or new ones.
+	// RoutingTable contains edges and announcements: all known ones, or new ones.
 	RoutingTable struct {
 		Edges    []*Edge
 		Accounts []*Announcement
@@ -62,10 +63,10 @@ type (
 	}
 	// EpochSyncRequest requests an epoch sync proof.
 	EpochSyncRequest struct{}
-	// EpochSyncResponse is such a proof, compressed with zstd and not decoded.
+	// EpochSyncResponse is an epoch sync proof, compressed with zstd and not decoded.
 	EpochSyncResponse struct{ Compressed []byte }
 	// OptimisticBlock announces a block before it is complete. WireHash is the hash that the sender
-	// claims; like neard, the receiver keeps it and checks the signature over it.
+	// claims. Like neard, the receiver keeps WireHash and checks the signature over it.
 	OptimisticBlock struct {
 		Block    *primitives.OptimisticBlock
 		WireHash primitives.Hash
@@ -119,7 +120,7 @@ func (m *NonceRequest) appendFields(b []byte) []byte { return appendBorsh(b, 1, 
 
 func (m *PeersRequest) appendFields(b []byte) []byte {
 	for i, v := range [...]*uint32{m.MaxPeers, m.MaxDirectPeers} {
-		if v != nil { // 0 included: the fields are optional
+		if v != nil { // 0 is written too, because the fields are optional
 			b = appendTag(b, uint32(i+1), varintType)
 			b = appendVarint(b, uint64(*v))
 		}
@@ -181,8 +182,8 @@ func (m *OptimisticBlock) appendFields(b []byte) []byte {
 	return appendHash(appendBorsh(b, 2, m.Block.Signature), 3, &m.WireHash)
 }
 
-// Decode decodes a frame without its length prefix. As in neard, the last message in it counts, and
-// trace contexts are ignored. Errors: ErrInvalid.
+// Decode decodes a frame without its length prefix. As in neard, the last message in the frame is
+// used, and trace contexts are ignored. Errors: ErrInvalid.
 func Decode(frame []byte) (Message, error) {
 	if err := peerMessage.check(frame); err != nil {
 		return nil, err
@@ -360,9 +361,9 @@ func readStateResponse(in []byte) (Message, error) {
 	return c.done(borshOf[StateResponse](&c, oneMessage, in, 1))
 }
 
-// ReadGrowing appends n bytes of r to b. Since n is only what the sender claims, memory grows with
-// the bytes that arrive: it allocates first bytes initially, and then at most twice the bytes that
-// have arrived. The result is nil only if there is an error.
+// ReadGrowing reads n bytes of r and appends them to b. n is only the sender's claim. So
+// ReadGrowing allocates `first` bytes initially, and then at most twice the bytes that have
+// arrived. The result is nil only if there is an error.
 func ReadGrowing(r io.Reader, b []byte, n, first int) ([]byte, error) {
 	if b == nil {
 		b = make([]byte, 0, min(n, first))

@@ -14,7 +14,7 @@ type PeerID = primitives.PublicKey
 // PeerInfo describes a peer.
 type PeerInfo struct {
 	ID        PeerID
-	Addr      netip.AddrPort       // the zero value: unknown
+	Addr      netip.AddrPort       // zero: unknown
 	AccountID primitives.AccountID // empty: unknown
 }
 
@@ -90,7 +90,7 @@ type Timestamp struct {
 	Nanos   int32 // 0 to 999,999,999
 }
 
-// The years -9999 to 9999, in seconds: the range of Rust's time crate.
+// The range of Rust's time crate in seconds: the years -9999 to 9999.
 const minSeconds, maxSeconds = -377_705_116_800, 253_402_300_799
 
 // Compare returns -1, 0 or 1 if t is before, at or after o.
@@ -110,7 +110,7 @@ func appendTimestamp(b []byte, num uint32, t Timestamp) []byte {
 	})
 }
 
-// timestamp reads a time. Nanoseconds that are negative or exceed a second are carried.
+// timestamp reads a time. It normalizes nanoseconds that are negative or exceed a second.
 func (c *conversion) timestamp(in []byte) (t Timestamp) {
 	var nanos int64
 	for it := range timestamp.items(in) {

@@ -24,8 +24,8 @@ const (
 	stringKind       // must be UTF-8
 	uint32Kind       // at most five bytes
 	uint64Kind       // also int64
-	int32Kind        // also enums: an int64 that must fit 32 bits
-	boolKind         // any varint but 0 is true
+	int32Kind        // also enums: an int64 that must fit into 32 bits
+	boolKind         // every varint except 0 is true
 	messageKind      // of the schema `of`
 	uint64sKind      // repeated, packed or not
 )
@@ -56,7 +56,8 @@ type schema struct {
 	fields []field
 }
 
-// item is a decoded field: v of a number, b of bytes, a string or a message.
+// item is a decoded field. v is the value of a number. b is the value of bytes, a string or a
+// message.
 type item struct {
 	num uint32
 	v   uint64
@@ -72,8 +73,8 @@ func varint(in []byte) (uint64, []byte, error) {
 	return v, in[n:], nil
 }
 
-// varint32 reads a number that must fit 32 bits and take at most five bytes, as rust-protobuf
-// requires of tags, lengths and uint32.
+// varint32 reads a number that fits into 32 bits and has at most five bytes. rust-protobuf requires
+// this of tags, lengths and uint32.
 func varint32(in []byte) (uint32, []byte, error) {
 	v, n := binary.Uvarint(in)
 	if n <= 0 || n > 5 || v > math.MaxUint32 {
@@ -89,8 +90,8 @@ func take(in []byte, n uint64) ([]byte, []byte, error) {
 	return in[:n:n], in[n:], nil
 }
 
-// next reads a field of in, which must not be empty. f is nil for a field that the schema does not
-// have, or has with another wire type.
+// next reads a field of in, which must not be empty. f is nil if the schema does not have the
+// field, or has it with another wire type.
 func (s *schema) next(in []byte) (it item, f *field, rest []byte, err error) {
 	tag, rest, err := varint32(in)
 	if err != nil {
@@ -152,8 +153,8 @@ func lengthDelimited64(in []byte) ([]byte, []byte, error) {
 	return take(rest, n)
 }
 
-// skip skips the value of an unknown field. A group ends at its nesting depth, regardless of the
-// field numbers of its ends.
+// skip skips the value of an unknown field. A group ends when its nesting depth returns to 0,
+// regardless of the field numbers of the end tags.
 func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 	if num == 0 {
 		return nil, invalid("the field number 0 is not allowed")
@@ -193,8 +194,8 @@ func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 	}
 }
 
-// check returns an error unless all of in decodes by s, nested messages included. A repeated field
-// replaces the one before, but both must decode.
+// check returns an error unless all of in decodes by s, including nested messages. If a field that
+// is not repeated occurs twice, the last one is used, but both must decode.
 func (s *schema) check(in []byte) error {
 	for len(in) > 0 {
 		it, f, rest, err := s.next(in)
@@ -249,7 +250,7 @@ func appendTag(b []byte, num, wt uint32) []byte {
 	return binary.AppendUvarint(b, uint64(num)<<3|uint64(wt))
 }
 
-// appendUint appends a number, nothing if it is 0.
+// appendUint appends a number field. It appends nothing if the number is 0.
 func appendUint(b []byte, num uint32, v uint64) []byte {
 	if v == 0 {
 		return b
@@ -264,7 +265,7 @@ func appendBool(b []byte, num uint32, v bool) []byte {
 	return append(appendTag(b, num, varintType), 1)
 }
 
-// appendBytes appends bytes, nothing if there are none.
+// appendBytes appends a bytes field. It appends nothing if the field is empty.
 func appendBytes[T string | []byte](b []byte, num uint32, v T) []byte {
 	if len(v) == 0 {
 		return b
@@ -272,9 +273,10 @@ func appendBytes[T string | []byte](b []byte, num uint32, v T) []byte {
 	return append(binary.AppendUvarint(appendTag(b, num, lenType), uint64(len(v))), v...)
 }
 
-// appendMessage appends a message with the fields that body appends, even if there are none.
+// appendMessage appends a message field with the fields that body appends, even if body appends
+// none.
 func appendMessage(b []byte, num uint32, body func([]byte) []byte) []byte {
-	b = append(appendTag(b, num, lenType), 0) // space for a length of one byte
+	b = append(appendTag(b, num, lenType), 0) // reserves one byte for the length
 	start := len(b)
 	b = body(b)
 	n := len(b) - start

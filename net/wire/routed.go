@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// StartTTL is how many hops a message may make.
+// StartTTL is the maximum number of hops of a message.
 const StartTTL = 100
 
-// Target is the destination of a routed message: a node, or the origin of the request with this
-// hash.
+// Target is the destination of a routed message: a node, or the origin of the request with hash
+// Back.
 type Target struct {
-	PeerID PeerID // empty: Back
+	PeerID PeerID // empty: the target is the origin of Back
 	Back   primitives.Hash
 }
 
@@ -52,22 +52,22 @@ func (t *Target) DecodeBorsh(r *borsh.Reader) {
 type Routed struct {
 	Target    Target
 	Author    PeerID
-	Signature primitives.Signature // over Hash; empty: none, which never verifies
+	Signature primitives.Signature // signs Hash; empty: no signature, which never verifies
 	TTL       byte
 	Body      Body
-	CreatedAt *int64 // seconds of UTC; nil: absent
+	CreatedAt *int64 // time in seconds of UTC; nil: absent
 	Hops      uint32
 
 	tagged []byte // the body with its tag, as hashed and sent
 	proven verdict
 	direct bool             // set by Direct
 	hash   *primitives.Hash // cached hash; nil: not computed yet
-	// key signs an own message on first use. nil: the message is signed already, or is another
-	// node's.
+	// key signs an own message on first use. It is nil if the message is already signed or comes
+	// from another node.
 	key *primitives.SecretKey
 }
 
-// Kind returns KindRouted, the form in which it is sent.
+// Kind returns KindRouted, the kind as which the message is sent.
 func (*Routed) Kind() Kind { return KindRouted }
 
 // NewRouted returns a signed message of key's node. seconds is the time of creation, in UTC.
@@ -77,16 +77,17 @@ func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64
 	return m
 }
 
-// Unsigned is NewRouted, but signs the message only when it is first encoded with its signature. A
-// message needs no signature if it is for this node itself, or if the connection authenticates this
-// node to the target. Until the message is signed, it must not be used concurrently.
+// Unsigned does the same as NewRouted, but the message is signed only when it is first encoded with
+// its signature. A message needs no signature if its target is this node, or if the connection
+// authenticates this node to the target. Until the message is signed, it must not be used
+// concurrently.
 func Unsigned(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
 	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds, key: &key}
 	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
 	return m
 }
 
-// Sign signs a message of Unsigned, unless it is signed.
+// Sign signs a message that Unsigned returned. It does nothing if the message is signed.
 func (m *Routed) Sign() {
 	if m.key == nil || m.Signature != "" {
 		return
@@ -95,8 +96,8 @@ func (m *Routed) Sign() {
 	m.hash, m.Signature, m.key = &h, m.key.Sign(h[:]), nil
 }
 
-// Bare returns a copy without a signature, for a target that authenticates the author by the
-// connection.
+// Bare returns a copy without a signature. It is for a target whose connection authenticates the
+// author.
 func (m *Routed) Bare() *Routed {
 	out := *m
 	out.Signature, out.key = "", nil
@@ -108,8 +109,8 @@ func (m *Routed) IsBare() bool {
 	return m.Signature == "" || m.Signature == primitives.ZeroED25519Signature
 }
 
-// Hash returns H(target ‖ author ‖ body with its RoutedMessageBody tag). It identifies the message,
-// and is what is signed, in every form.
+// Hash returns H(target ‖ author ‖ body with its RoutedMessageBody tag). It identifies the message.
+// The author signs this hash, whatever the form in which the message is sent.
 func (m *Routed) Hash() primitives.Hash {
 	if m.hash != nil {
 		return *m.hash
@@ -128,7 +129,7 @@ func (t tagging) AppendBorsh(b []byte) []byte {
 	return t.Body.AppendBorsh(append(b, byte(t.BodyKind())))
 }
 
-// hashed encodes what the hash of a message covers.
+// hashed encodes the data that the hash of a message covers.
 type hashed Routed
 
 // AppendBorsh appends target, author and body with tag.
@@ -145,22 +146,23 @@ func (m *Routed) Verify() bool {
 	})
 }
 
-// Direct records that the message arrived from its author over a connection that authenticates it.
-// Then the target need not verify the signature; a node that relays it must.
+// Direct records that the message arrived from its author over a connection that authenticates the
+// author. The target then need not verify the signature. A node that relays the message must verify
+// it.
 func (m *Routed) Direct() { m.direct = true }
 
-// VerifyFor returns whether the target may accept the message: it is Direct, or its signature
-// verifies.
+// VerifyFor returns whether the target may accept the message. It may if Direct was called or the
+// signature is valid.
 func (m *Routed) VerifyFor() bool { return m.proven == unproven && m.direct || m.Verify() }
 
-// prove verifies the signature and stores the verdict.
+// prove verifies the signature and stores the result.
 func (m *Routed) prove(keys *primitives.Verifier) {
 	h := m.Hash()
 	m.hash = &h
 	m.proven.set(keys.Verify(m.Signature, h[:], m.Author))
 }
 
-// Hop returns the message as the next hop sends it; nil if its TTL is used up.
+// Hop returns the message as the next hop sends it. It returns nil if the TTL is used up.
 func (m *Routed) Hop() *Routed {
 	if m.TTL <= 1 {
 		return nil
@@ -173,11 +175,12 @@ func (m *Routed) Hop() *Routed {
 	return &out
 }
 
-// roomBeside is how many bytes a frame has in addition to body and signature, with Ed25519 keys.
+// roomBeside is the number of bytes of a frame in addition to body and signature, with Ed25519
+// keys.
 const roomBeside = 128
 
-// appendFields appends the form that neard sends: the borsh of V1, and the fields that V2 added. As
-// in neard, a missing signature is encoded as zeros.
+// appendFields appends the form that neard sends: the borsh of V1, followed by the fields that V2
+// added. As in neard, a missing signature is encoded as zeros.
 func (m *Routed) appendFields(b []byte) []byte {
 	m.Sign()
 	sig := m.Signature
@@ -217,8 +220,8 @@ func (m *Routed) AppendV3(b []byte) []byte {
 	})
 }
 
-// readBody decodes a body after its tag. tagged has the bytes from the RoutedMessageBody tag on;
-// nil: the tag was another one.
+// readBody decodes a body after its tag. tagged contains the bytes from the RoutedMessageBody tag
+// on. It is nil if the input has another tag.
 func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
 	spec, known := bodies[kind]
 	if !known {
@@ -231,7 +234,7 @@ func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
 		return
 	}
 	switch n := len(in) - r.Remaining(); {
-	case r.Loose(): // the encoding is not canonical: neard hashes the canonical one
+	case r.Loose(): // the encoding is not canonical, but neard hashes the canonical one
 		m.tagged = m.Body.AppendBorsh([]byte{byte(kind)})
 	case tagged != nil:
 		m.tagged = tagged[:1+n]

@@ -1,6 +1,6 @@
 package wire
 
-// Layouts of network.proto. All wrappers with the single field `bytes borsh = 1` or `bytes hash =
+// Layouts of network.proto. All wrappers whose single field is `bytes borsh = 1` or `bytes hash =
 // 1` share `wrapped`.
 var (
 	wrapped   = &schema{"Wrapped", []field{{1, bytesKind, nil}}}
@@ -41,7 +41,7 @@ var (
 	traceContext    = &schema{"TraceContext", []field{{1, bytesKind, nil}, {2, bytesKind, nil}, {3, int32Kind, nil}}}
 
 	peerMessage = &schema{"PeerMessage", []field{
-		{uint32(KindRouted), messageKind, routed}, // first: most frames
+		{uint32(KindRouted), messageKind, routed}, // first, because most frames are of this kind
 		{uint32(KindTier1Handshake), messageKind, handshake}, {uint32(KindTier2Handshake), messageKind, handshake},
 		{uint32(KindTier3Handshake), messageKind, handshake}, {uint32(KindHandshakeFailure), messageKind, handshakeFailure},
 		{uint32(KindLastEdge), messageKind, oneMessage}, {uint32(KindRoutingTable), messageKind, twoMessages},

@@ -11,7 +11,7 @@ const (
 	wrong
 )
 
-// or returns the verdict, or the result of check if there is none.
+// or returns the verdict. If there is none, it returns the result of check.
 func (v verdict) or(check func() bool) bool {
 	if v == unproven {
 		return check()
@@ -25,16 +25,16 @@ func (v *verdict) set(ok bool) {
 	}
 }
 
-// Bounds of lists. The handlers ignore a longer list, or the part beyond the bound.
+// Bounds of lists. Handlers ignore a longer list, or its elements beyond the bound.
 const (
 	MaxEdges = 50_000 // in a message
 	MaxHosts = 1000   // in a message, and stored
 )
 
-// Prove verifies the signatures of a message that was just decoded and stores the results for
-// Verify. It runs in the goroutine that reads the connection, so that the goroutine that handles
-// all connections does not wait for it. Lists above their bound are skipped. Afterwards, signed
-// fields must not be changed. keys caches the decoded keys of authors, since few authors send most
+// Prove verifies the signatures of a message that was just decoded, and stores the results for
+// Verify. It runs in the goroutine that reads the connection. So the goroutine that handles all
+// connections does not wait for it. Lists above their bound are skipped. After Prove, signed fields
+// must not be changed. keys caches the decoded keys of authors, because few authors send most
 // messages.
 func Prove(m Message, keys *primitives.Verifier) {
 	switch m := m.(type) {

@@ -17,23 +17,25 @@ import (
 type link struct {
 	id   near.ConnID
 	conn net.Conn
-	// the peer's handshake is complete: the reader verifies signatures from now on
+	// handshakeDone means that the peer's handshake is complete. The reader verifies signatures
+	// from then on.
 	handshakeDone atomic.Bool
 	outbound      bool        // dialled by this node
-	peer          wire.PeerID // the peer that a Transport has authenticated; empty: none
-	reported      bool        // Transport.Met was called; used by the stepping goroutine alone
-	tier          wire.Tier   // of the handshake
+	peer          wire.PeerID // the peer that a Transport has authenticated; empty: not authenticated
+	reported      bool        // Transport.Met was called; only the stepping goroutine uses this field
+	tier          wire.Tier   // tier of the handshake
 	dialled       wire.PeerID // of an outbound socket: the peer that was dialled
-	bare          bool        // own messages that the peer is the target of are sent without a signature
-	// the last one written to a Transport's connection; used by the stepping goroutine alone
+	bare          bool        // own messages to this peer are sent without a signature if the peer is their target
+	// routed is the last routed message written to a Transport's connection. Only the stepping
+	// goroutine uses it.
 	routed *wire.Routed
 
-	running atomic.Int32 // number of its goroutines
+	running atomic.Int32 // number of the link's running goroutines
 
 	mu       sync.Mutex
 	wake     *sync.Cond
 	queue    near.Queue
-	finished bool // close when the queue is empty
+	finished bool // close the connection when the queue is empty
 	closed   bool
 }
 
@@ -43,8 +45,8 @@ func newLink(id near.ConnID, conn net.Conn) *link {
 	return l
 }
 
-// put queues a frame. It returns false if too much is queued. A frame above MaxFrame is dropped,
-// since the peer would ban this node for it.
+// put queues a frame. It returns false if the queue is full. It drops a frame above MaxFrame,
+// because the peer would ban this node for it.
 func (l *link) put(frame []byte, p near.Priority) bool {
 	if len(frame) > wire.MaxFrame {
 		return true
@@ -85,13 +87,14 @@ func (l *link) close() {
 	_ = l.conn.Close()
 }
 
-// Bounds of one write call, beyond its first frame.
+// Bounds of one write call, in addition to its first frame.
 const (
 	maxBatch      = 32
 	maxBatchBytes = 64 << 10
 )
 
-// next waits for frames and appends them to batch. An empty result: no more will follow.
+// next waits for frames and appends them to batch. An empty result means that no more frames will
+// follow.
 func (l *link) next(batch [][]byte) [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +138,8 @@ func (l *link) exit(h *Server) {
 	h.group.Done()
 }
 
-// write writes frames until the queue is closed, several in one call. At its end it closes the
-// connection, which ends the reader.
+// write writes frames, several in one call, until the queue is closed. At the end it closes the
+// connection, which also ends the reader.
 func (l *link) write(h *Server) {
 	defer l.exit(h)
 	defer l.close()
@@ -146,8 +149,8 @@ func (l *link) write(h *Server) {
 		heads   [maxBatch][4]byte
 		buffers [2 * maxBatch][]byte
 		all     net.Buffers
-		// for a Transport, which encrypts and sends each call as a message; nil: a socket, which
-		// takes all buffers in one call
+		// joined is for a Transport, which encrypts and sends each call as one message. It is nil
+		// for a socket, which takes all buffers in one call.
 		joined *bufio.Writer
 	)
 	if _, of := l.conn.(Conn); of {
@@ -183,8 +186,9 @@ func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, er
 	return n, joined.Flush()
 }
 
-// read decodes frames and posts them, and posts Closed at its end. It has no deadline, since a peer
-// may be silent. A connection of a Transport is closed when its peer has closed its sending side.
+// read decodes frames and posts them. At the end it posts Closed. It has no deadline, because a
+// peer may be silent. It also ends when the peer of a Transport's connection closes its sending
+// side.
 func (l *link) read(h *Server) {
 	defer l.exit(h)
 	defer h.Post(near.Closed{Conn: l.id})
@@ -206,7 +210,7 @@ func (l *link) read(h *Server) {
 			h.Post(near.TooLong{Conn: l.id})
 			return
 		}
-		// otherwise the frame is buffered, and needs no timer
+		// If the frame is buffered, it needs no timer.
 		awaited := paced != nil && int64(in.Buffered()) < int64(n)
 		if awaited {
 			paced.Within(int(n))
@@ -226,9 +230,10 @@ func (l *link) read(h *Server) {
 		}
 		if s, ok := m.(*wire.Handshake); ok {
 			if l.peer != "" && s.Sender != l.peer {
-				return // not the peer that was authenticated
+				return // the sender is not the peer that the transport authenticated
 			}
-			// an outbound handshake's answer has the nonce that this node chose, so it is fresh
+			// The answer to an outbound handshake has the nonce that this node chose, so it is
+			// fresh.
 			words.setPeer(s.Sender, l.outbound || s.PartialEdge.Nonce >= h.begun)
 		}
 		table, isTable := m.(*wire.RoutingTable)
@@ -253,17 +258,17 @@ func (l *link) read(h *Server) {
 // with the frames that follow. Larger frames bypass the buffer.
 const readSize = 8 << 10
 
-// joinSize is how many bytes are joined for one write call of a Transport. Larger frames bypass the
-// buffer.
+// joinSize is the number of bytes that are joined for one write call of a Transport. Larger frames
+// bypass the buffer.
 const joinSize = 16 << 10
 
-// longFrame is the size, in bytes, above which the next message of the connection is read only
-// after this one was processed. It bounds the bytes that wait for the PeerManager.
+// longFrame is a frame size in bytes. After a longer frame, the next frame of the connection is
+// read only once this one was processed. This bounds the bytes that wait for the PeerManager.
 const longFrame = 64 << 10
 
 // frameFirst is the initial buffer of a frame, in bytes.
 const frameFirst = 64 << 10
 
-// longHandshake bounds a frame before the handshake is complete, in bytes: an unidentified peer
-// gets no memory for more.
+// longHandshake is the maximum size of a frame before the handshake is complete, in bytes. An
+// unidentified peer gets no memory for a longer frame.
 const longHandshake = 1 << 20

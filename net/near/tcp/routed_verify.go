@@ -9,25 +9,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// routedVerifier verifies the routed messages of one connection, in its reading goroutine, so that
-// the goroutine of all connections does not have to.
+// routedVerifier verifies the routed messages of one connection in the connection's reading
+// goroutine. This relieves the one goroutine that serves all connections.
 //
-// A routed message is signed for nodes that receive it indirectly. If the peer is both author and
-// neighbour, and this node the target, the signature adds little. It is not verified if the
-// connection itself authenticates the peer. On a plain socket, the first probation messages are
-// verified, and after that a random one in sampleEvery. All other messages are verified.
+// The signature of a routed message is for nodes that receive the message indirectly. If the
+// neighbour is the author and this node the target, the signature adds little. If the connection
+// authenticates the neighbour, it is not verified. On a plain socket, the first probation messages
+// are verified, and after that a random one in sampleEvery. All other messages are verified.
 type routedVerifier struct {
 	me     wire.PeerID
 	peer   wire.PeerID
 	proven bool // the connection authenticates the peer
-	// the edge that the peer signed is recent, not an old one that another node has kept
+	// fresh means that the edge signed by the peer is recent. An old edge may have been stored and
+	// replayed by another node.
 	fresh    bool
-	good     int                      // distinct valid messages in a row, up to probation
-	verified map[primitives.Hash]bool // their hashes, until probation is reached
+	good     int                      // number of distinct valid messages in a row, up to probation
+	verified map[primitives.Hash]bool // hashes of these messages, until probation is reached
 	draw     func(n int) int
 }
 
-// The first probation messages of a new peer are all verified. After them, a random one in
+// The first probation messages of a new peer are all verified. Of the later ones, a random one in
 // sampleEvery is verified.
 const (
 	probation   = 64
@@ -38,15 +39,15 @@ func (h *Server) newRoutedVerifier(peer wire.PeerID) routedVerifier {
 	return routedVerifier{me: h.me, peer: peer, proven: peer != "", draw: rand.IntN}
 }
 
-// setPeer sets the peer of the handshake. fresh: its edge is recent. Another peer restarts the
-// probation.
+// setPeer sets the peer from the handshake. fresh means that its edge is recent. Another peer
+// restarts the probation.
 func (w *routedVerifier) setPeer(peer wire.PeerID, fresh bool) {
 	if w.peer != peer {
 		*w = routedVerifier{me: w.me, peer: peer, fresh: fresh, draw: w.draw}
 	}
 }
 
-// verify verifies the signatures of a message, as far as needed. keys caches decoded keys.
+// verify verifies the signatures of a message if needed. keys caches decoded keys.
 func (w *routedVerifier) verify(m wire.Message, keys *primitives.Verifier) {
 	r, ok := m.(*wire.Routed)
 	if !ok || w.peer == "" || r.Author != w.peer || r.Target.PeerID != w.me {
@@ -73,9 +74,9 @@ func (w *routedVerifier) verify(m wire.Message, keys *primitives.Verifier) {
 	}
 }
 
-// newEdgeLimiter limits how many edges a peer may send: a full graph at once, and then edges at the
-// rate at which they are renewed in the largest possible network. Each edge costs two signature
-// checks before it is known whether it is of use.
+// newEdgeLimiter limits the edges that a peer may send: a full graph at once, and then the rate at
+// which edges are renewed in the largest possible network. An edge costs two signature checks
+// before its usefulness is known.
 func newEdgeLimiter() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
 
 const edgeRate = 500 // per second

@@ -1,5 +1,5 @@
-// Package tcp runs a near.PeerManager on sockets: it has the connections, frames, deadlines and the
-// clock. All decisions are made by the PeerManager.
+// Package tcp runs a near.PeerManager on sockets. It manages connections, frames, deadlines and the
+// clock. The PeerManager makes all decisions.
 //
 //	in      connections, frames of peers; events of other parts of the node (Post)
 //	out     frames; messages that the PeerManager delivers, and announcements to verify
@@ -34,12 +34,12 @@ const (
 	dialLimit = time.Second
 	// writeLimit is the deadline of a write call, and of unacknowledged data.
 	writeLimit   = 2 * time.Minute
-	resendMost   = 2 * time.Second // until unacknowledged data is sent again
+	resendMost   = 2 * time.Second // maximum interval at which unacknowledged data is sent again
 	maxEvents    = 1024
 	maxVerifying = 16
-	maxAuthors   = 256                   // cached keys of authors
-	maxQueued    = 1 << 30               // bytes queued for all connections; neard allows as much for each
-	longQueue    = 16 << 20              // bytes queued for one, above which the total is checked
+	maxAuthors   = 256                   // maximum number of cached keys of authors
+	maxQueued    = 1 << 30               // bytes queued for all connections; neard allows as much for each connection
+	longQueue    = 16 << 20              // bytes queued for one connection, above which the total is checked
 	acceptWait   = 50 * time.Millisecond // after an accept error such as too many open files
 )
 
@@ -48,11 +48,11 @@ type Server struct {
 	deliver func(near.Deliver)
 	verify  func(near.VerifyAnnouncements) near.AnnouncementsVerified
 
-	// Check validates messages of a Transport's gossip before they are relayed. Set before Run.
-	// nil: none is relayed.
+	// Check validates messages of a Transport's gossip before they are relayed. It must be set
+	// before Run. nil: no gossip is relayed.
 	Check func(wire.Message) near.Verdict
-	// Alarm is called after a panic over a message of a peer, which closed its connection. Set
-	// before Run. nil: ignored.
+	// Alarm is called after a panic that a peer's message caused. The panic has closed the peer's
+	// connection. It must be set before Run. nil: panics are ignored.
 	Alarm func(reason any, stack []byte)
 	// Tap is called for every frame before it is written and after it is read, and at the end of
 	// each connection. Set before Run. It must not block, and must not retain the frame. nil: not
@@ -69,11 +69,11 @@ type Server struct {
 	listener  net.Listener         // nil: there is only transport
 	transport Transport            // nil: there are only sockets
 	me        wire.PeerID
-	// begun is the start in UTC seconds. Edges with an older nonce are not known any more, so
-	// another node could replay one.
+	// begun is the start time in UTC seconds. This node does not remember edges with an older
+	// nonce, so another node could replay one.
 	begun     uint64
-	frames    bool                 // no gossip: everything goes over connections
-	notNeard  map[wire.PeerID]bool // peers that did not answer a plain socket as neard does
+	frames    bool                 // no gossip: all messages go over connections
+	notNeard  map[wire.PeerID]bool // peers that did not answer on a plain socket as neard does
 	events    chan posted
 	verifying chan struct{} // semaphore of verifications
 	done      chan struct{}
@@ -87,8 +87,8 @@ type Server struct {
 
 // Tapped is a frame as Tap sees it.
 type Tapped struct {
-	Conn       near.ConnID // 0: none, the frame is gossip
-	Ours, Sent bool        // dialled by this node; sent by this node
+	Conn       near.ConnID // 0: the frame is gossip, without a connection
+	Ours, Sent bool        // Ours: dialled by this node. Sent: sent by this node
 	Remote     string      // address of the peer; for gossip the sending peer
 	Frame      []byte      // nil: the connection has ended
 }
@@ -99,7 +99,7 @@ type opened struct {
 	dial *near.Dial // nil: accepted
 }
 
-// posted is an event, and the completion to signal when its immediate effects are done (nil: none).
+// posted is an event. completion is signalled when the event's work is done; nil: no signal.
 type posted struct {
 	near.Event
 	completion *completion
@@ -136,7 +136,7 @@ func Bind(addr string) (net.Listener, error) {
 	return lc.Listen(context.Background(), "tcp", addr)
 }
 
-// Listen is New with a listener on c.ListenAddr.
+// Listen does the same as New, with a listener on c.ListenAddr.
 func Listen(c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*Server, error) {
 	l, err := Bind(c.ListenAddr.String())
 	if err != nil {
@@ -145,9 +145,9 @@ func Listen(c near.Config, deliver func(near.Deliver), verify func(near.VerifyAn
 	return New(l, c, deliver, verify), nil
 }
 
-// New returns a server that does nothing until Run, which closes l. c.ListenAddr is set to the
-// address of l. deliver is called by the stepping goroutine, verify by goroutines of its own;
-// neither may wait for the server.
+// New returns a server. It does nothing until Run, which closes l at the end. c.ListenAddr is set
+// to the address of l. The stepping goroutine calls deliver. Separate goroutines call verify.
+// Neither function may wait for the server.
 func New(l net.Listener, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	return newHost(l, c, deliver, verify)
@@ -177,7 +177,8 @@ func (h *Server) Post(ev near.Event) {
 	}
 }
 
-// postAndWait is Post, and waits until the event and the verifications that it starts are done.
+// postAndWait does the same as Post, and waits until the event and the verifications that it starts
+// are done.
 func (h *Server) postAndWait(ev near.Event) {
 	p := posted{ev, newCompletion()}
 	select {
@@ -329,8 +330,8 @@ func (h *Server) open(ctx context.Context, o opened) {
 	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(addr.AddrPort().Addr().Unmap(), addr.AddrPort().Port())}, nil)
 }
 
-// step steps the PeerManager and carries out its effects. whole counts the verifications that it
-// starts.
+// step steps the PeerManager and carries out its effects. whole counts the verifications that the
+// step starts.
 func (h *Server) step(ctx context.Context, ev near.Event, whole *completion) {
 	ev = h.observe(ev)
 	for _, e := range h.node.Step(time.Now(), ev) {
@@ -340,7 +341,7 @@ func (h *Server) step(ctx context.Context, ev near.Event, whole *completion) {
 			if l == nil {
 				continue
 			}
-			// the answer to a valid handshake
+			// This message is the answer to a valid handshake.
 			if m, ok := e.Msg.(*wire.Handshake); ok && !l.outbound {
 				l.handshakeDone.Store(true)
 				h.reportMet(l, m.Tier)
@@ -371,14 +372,14 @@ func (h *Server) step(ctx context.Context, ev near.Event, whole *completion) {
 // write queues a frame, and closes a connection with a full queue.
 func (h *Server) write(l *link, frame []byte, p near.Priority) {
 	if !l.put(frame, p) {
-		l.close() // its reader reports Closed
+		l.close() // the link's reader reports Closed
 	} else if l.waiting() > longQueue {
 		h.closeLongestQueue()
 	}
 }
 
 // closeLongestQueue closes the connection with the longest queue if all queues together exceed
-// maxQueued. So if a peer requests more than it reads, its own connection is closed, not that of
+// maxQueued. So a peer that requests more than it reads loses its own connection, not that of
 // another peer.
 func (h *Server) closeLongestQueue() {
 	var longest *link
@@ -418,8 +419,8 @@ func (h *Server) dial(ctx context.Context, e near.Dial, byWay bool) {
 	}
 }
 
-// startVerify verifies announcements in a goroutine, at most maxVerifying at a time, and posts the
-// result.
+// startVerify verifies announcements in a goroutine and posts the result. At most maxVerifying
+// goroutines run.
 func (h *Server) startVerify(e near.VerifyAnnouncements, whole *completion) {
 	h.group.Add(1)
 	whole.add()

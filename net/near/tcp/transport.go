@@ -11,8 +11,8 @@ import (
 )
 
 // Transport is an alternative to plain sockets. It carries the same frames of the same PeerManager,
-// so a server with both is a bridge. All methods but Serve return at once, or after a bounded time
-// (Dial), and are safe for concurrent use.
+// so a server with both is a bridge. All methods are safe for concurrent use. All methods except
+// Serve and Dial return at once; Dial returns after a bounded time.
 type Transport interface {
 	// Addr returns the listening address. Handshakes over the transport contain its port.
 	Addr() netip.AddrPort
@@ -25,8 +25,8 @@ type Transport interface {
 	// Met reports that a handshake with the peer is complete (is is true), or that the connection
 	// with it has ended (is is false).
 	Met(peer wire.PeerID, tier wire.Tier, is bool)
-	// Spread takes a message that is to be sent to a peer. It returns true if the transport
-	// delivers the message by gossip. Otherwise the caller must send it over the connection.
+	// Spread offers a message for a peer. It returns true if the transport delivers the message by
+	// gossip. Otherwise the caller must send it over the connection.
 	Spread(peer wire.PeerID, m wire.Message) bool
 	// Ban closes all connections with a peer, and refuses it for a while.
 	Ban(peer wire.PeerID)
@@ -40,15 +40,15 @@ type Conn interface {
 	net.Conn
 	// Peer returns the authenticated peer.
 	Peer() wire.PeerID
-	// Bare returns whether this node may send the peer messages without a signature if it is their
-	// author and the peer their target. The connection then authenticates the author.
+	// Bare returns whether the connection authenticates this node to the peer. If so, this node may
+	// send messages without a signature if it is their author and the peer their target.
 	Bare() bool
-	// Within sets the time in which the next n bytes of a frame must arrive; n < 0: the frame is
-	// complete.
+	// Within sets the time limit for the next n bytes of a frame to arrive. A negative n means that
+	// the frame is complete.
 	Within(n int)
 }
 
-// Station is the Server as a Transport uses it.
+// Station is the part of the Server that a Transport uses.
 type Station interface {
 	// Take passes an inbound connection.
 	Take(Conn)
@@ -58,11 +58,12 @@ type Station interface {
 	Validate(wire.Message) near.Verdict
 	// Overheard reports a frame of gossip: sent by this node, or received from the peer.
 	Overheard(sent bool, who wire.PeerID, frame func() []byte)
-	// Panicked reports a panic over a message of a peer, which the Transport has recovered.
+	// Panicked reports a panic that a peer's message caused and that the Transport has recovered.
 	Panicked(reason any, stack []byte)
 }
 
-// NewOver is New with an alternative transport. l may be nil: no plain sockets.
+// NewOver does the same as New, with an alternative transport. If l is nil, there are no plain
+// sockets.
 func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	if l != nil {
 		c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
@@ -109,17 +110,18 @@ func (h *Server) Panicked(reason any, stack []byte) {
 	}
 }
 
-// viaTransport returns whether to dial a peer over the transport. It does if the server has no
-// socket, if the transport knows the peer, or if the peer did not answer as neard does.
+// viaTransport returns whether to dial a peer over the transport. It returns true if the server has
+// no socket, if the transport knows the peer, or if the peer did not answer on a socket as neard
+// does.
 func (h *Server) viaTransport(peer wire.PeerID) bool {
 	return h.transport != nil && (h.listener == nil || h.transport.Knows(peer) || h.notNeard[peer])
 }
 
-// maxNotNeard bounds the peers that are remembered not to answer as neard does.
+// maxNotNeard is the maximum number of entries in notNeard.
 const maxNotNeard = 1000
 
-// removeLink forgets a link. If an outbound socket was never answered, the peer may speak the other
-// transport.
+// removeLink removes a link. If the peer never answered on an outbound socket, it may use the
+// transport instead, so it is added to notNeard.
 func (h *Server) removeLink(l *link) {
 	delete(h.links, l.id)
 	if l.reported {
@@ -134,8 +136,8 @@ func (h *Server) removeLink(l *link) {
 	}
 }
 
-// observe updates the state of the transport by an event, and returns the event as the PeerManager
-// should see it.
+// observe updates the transport's state for an event. It returns the event that the PeerManager
+// gets.
 func (h *Server) observe(ev near.Event) near.Event {
 	switch ev := ev.(type) {
 	case near.Exclude:
@@ -147,7 +149,7 @@ func (h *Server) observe(ev near.Event) near.Event {
 			l.close()
 			h.removeLink(l)
 		}
-	case near.DialFailed: // the dial may have used the transport: use a socket next time
+	case near.DialFailed: // the failed dial may have used the transport: use a socket next time
 		delete(h.notNeard, ev.Peer.ID)
 	case near.Received:
 		l := h.links[ev.Conn]
@@ -167,9 +169,9 @@ func (h *Server) observe(ev near.Event) near.Event {
 	return ev
 }
 
-// withSocketPort replaces the port of this node in a PeersResponse that arrived over the transport:
-// the peer knows the transport's port, but the address goes into requests that any peer may answer
-// over a socket.
+// withSocketPort replaces this node's port in a PeersResponse that arrived over the transport. The
+// peer reports the transport's port. But this node puts the address into requests that any peer may
+// answer over a socket.
 func (h *Server) withSocketPort(m *wire.PeersResponse) *wire.PeersResponse {
 	if h.listener == nil {
 		return m
@@ -192,8 +194,8 @@ func (h *Server) reportMet(l *link, tier wire.Tier) {
 	}
 }
 
-// outgoing returns the message to write to a link for m, which the PeerManager sends for ev, and
-// whether the transport delivers it by gossip.
+// outgoing returns the message to write to a link. m is the message that the PeerManager sends for
+// ev. spread is true if the transport delivers it by gossip instead.
 func (h *Server) outgoing(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
 	if l.peer == "" {
 		return m, false
@@ -203,13 +205,13 @@ func (h *Server) outgoing(l *link, ev near.Event, m wire.Message) (out wire.Mess
 		out := *m
 		out.ListenPort = h.transport.Addr().Port()
 		return &out, false
-	case *wire.Block: // only a new block: not a requested one, the periodic head, or a repetition
+	case *wire.Block: // only a new block: no requested block, periodic head or repetition
 		if all, ok := ev.(near.ToAll); !ok || all.Again || all.Msg != wire.Message(m) || h.frames {
 			return m, false
 		}
 		return m, h.transport.Spread(l.peer, m)
 	case *wire.Routed:
-		if m == l.routed { // a copy, which a stream does not need
+		if m == l.routed { // a redundant copy: a stream loses no messages
 			return m, true
 		}
 		if l.routed = m; m.Target.PeerID != l.peer {

@@ -1,4 +1,4 @@
-// Package outcome decodes the transaction outcome that a node sends to another: nearcore's
+// Package outcome decodes the transaction outcome that nodes send each other: nearcore's
 // FinalExecutionOutcomeView in borsh.
 //
 //	in      the bytes of a TxStatusResponse
@@ -24,7 +24,7 @@ import (
 // Read decodes an outcome until the end of r, and returns its canonical encoding.
 func Read(r *borsh.Reader) []byte { return finalOutcome(r, make([]byte, 0, r.Remaining())) }
 
-// form decodes a value and appends its encoding. The output after an error is undefined.
+// form decodes a value and appends its encoding. After an error the output is undefined.
 type form func(r *borsh.Reader, b []byte) []byte
 
 func unit(_ *borsh.Reader, b []byte) []byte { return b }
@@ -88,7 +88,7 @@ func maybe(f form) form {
 	}
 }
 
-// many is a Vec of items of at least least bytes each.
+// many is a Vec. Each item has at least `least` bytes.
 func many(least int, f form) form {
 	return func(r *borsh.Reader, b []byte) []byte {
 		n := r.Len(least)
@@ -100,7 +100,7 @@ func many(least int, f form) form {
 	}
 }
 
-// one is an enum: the forms of its variants, by tag.
+// one is an enum. variants are the forms of its variants, by tag.
 func one(name string, variants ...form) form {
 	return func(r *borsh.Reader, b []byte) []byte {
 		tag := r.Byte()
