@@ -25,8 +25,8 @@ type AccountContract struct {
 	Account AccountID // if Kind is ContractGlobalAccount
 }
 
-// IdentifierUsage returns the storage in bytes for which an account is charged because of its
-// reference to a global contract: 32 for a hash, or the length of the account id. It is 0 for other
+// IdentifierUsage returns the storage, in bytes, of an account's reference to a global contract: 32
+// for a hash, or the length of the account id. The account is charged for it. It is 0 for other
 // contracts.
 func (c *AccountContract) IdentifierUsage() uint64 {
 	switch c.Kind {

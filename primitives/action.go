@@ -184,9 +184,9 @@ func AppendStateEntries(b []byte, list []StateEntry) []byte {
 	})
 }
 
-// ReadStateEntries reads pairs and returns them sorted by key. Any order is accepted, and of equal
-// keys the last counts: borsh-rs collects them in a BTreeMap and does not check the order unless
-// its feature de_strict_order is on, which it is not in nearcore.
+// ReadStateEntries reads pairs and returns them sorted by key. It accepts any order. Of equal keys
+// the last one counts. borsh-rs does the same in nearcore, because its feature de_strict_order is
+// off.
 func ReadStateEntries(r *borsh.Reader) []StateEntry {
 	list := borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
 		return StateEntry{Key: r.BytesCopy(), Value: r.BytesCopy()}

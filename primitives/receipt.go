@@ -221,9 +221,9 @@ const minReceipt = 6 + 6 + 32 + 1 + (1 + 7 + 8 + 4 + 4)
 // ReadReceipts reads a vector of receipts.
 func ReadReceipts(r *borsh.Reader) []*Receipt { return borsh.Slice(r, minReceipt, ReadReceipt) }
 
-// IsInstant returns whether the receipt is executed in the chunk that creates it: a promise yield,
-// or an action receipt that only deletes an account and waits for nothing (nearcore
-// receipt.rs:473).
+// IsInstant returns whether the receipt is executed in the chunk that creates it. This is so for a
+// promise yield, and for an action receipt that only deletes an account and waits for nothing
+// (nearcore receipt.rs:473).
 func (x *Receipt) IsInstant() bool {
 	a, ok := x.Body.(*ActionReceipt)
 	if !ok {

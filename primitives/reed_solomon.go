@@ -47,8 +47,8 @@ func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	return &ReedSolomon{code, data, total}, nil
 }
 
-// ChunkPartCounts returns the number of parts of a chunk's body for the genesis' number of block
-// producer seats: total is the number of seats, at least 2, and a third of total-1 carries data
+// ChunkPartCounts returns the numbers of parts of a chunk's body for the genesis' number of block
+// producer seats. total is the number of seats, at least 2. data is a third of total-1, at least 1
 // (nearcore chain/epoch-manager/src/adapter.rs:67, 855).
 func ChunkPartCounts(blockProducerSeats int) (data, total int) {
 	total = blockProducerSeats

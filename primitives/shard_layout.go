@@ -227,10 +227,10 @@ func SingleShardLayout() ShardLayout {
 	return ShardLayout{&shardLayoutV2{rangeLayout: rangeLayout{shardIDs: []ShardID{0}}}}
 }
 
-// MultiShardLayout returns the layout of n shards that nearcore's `init` and tests make: version 0,
-// boundaries test1 to test{n-1}, ids shuffled by the StdRng of seed 42 so that code cannot rely on
-// their order. Past ten shards those names are not in byte order (nearcore then searches an
-// unsorted list); that is ErrLayout here, as is n < 1.
+// MultiShardLayout returns the layout of n shards that nearcore's `init` and tests make. It has
+// version 0 and boundaries test1 to test{n-1}. Its ids are shuffled by the StdRng of seed 42, so
+// that code cannot rely on their order. Past ten shards those names are not in byte order, and
+// nearcore then searches an unsorted list; here that is ErrLayout, as is n < 1.
 func MultiShardLayout(n int) (ShardLayout, error) {
 	if n < 1 || n > 10 {
 		return ShardLayout{}, fmt.Errorf("%w: a default layout has 1 to 10 shards, not %d", ErrLayout, n)

@@ -187,10 +187,10 @@ func upperCounts(n uint64) StateInitCounts {
 }
 
 // scan counts without copying anything. canonical is whether the bytes are the encoding of what
-// they decode to: only the order and the repetition of entries and keys can differ, since every
+// they decode to. Only the order and the repetition of entries and keys can differ, because every
 // other value has one encoding. For bytes that are not canonical, scan counts the entries and keys
-// only if exact is set, since that takes time. The counts of bytes that do not decode are their
-// length and 0.
+// only if exact is set, because that takes time. For bytes that do not decode, it returns their
+// length and counts of 0.
 func (raw RawStateInit) scan(exact bool) (c StateInitCounts, canonical bool, err error) {
 	c.Bytes = uint64(len(raw))
 	r := borsh.NewReader(raw)
@@ -317,8 +317,8 @@ func UniversalID(hash [32]byte) AccountID {
 	return AccountID(append(id, crockford[acc<<(5-bits)&31]))
 }
 
-// IsUniversal returns whether a is the id of a universal account, where the feature is on: the
-// prefix and 52 symbols whose last 4 bits are zero.
+// IsUniversal returns whether a has the form of a universal account's id: the prefix and 52 symbols
+// whose last 4 bits are zero. It is such an id only where the feature is on.
 func (a AccountID) IsUniversal() bool {
 	if len(a) != universalIDLen || !strings.HasPrefix(string(a), universalPrefix) {
 		return false

@@ -52,8 +52,8 @@ type knownKey struct {
 	last     uint64           // clock at the last use
 }
 
-// NewVerifier returns a Verifier that caches up to n keys (1.5 KiB each), evicting the least
-// recently used, and tables (130 KiB each) of up to 64 of the most frequent ones, which are evicted
+// NewVerifier returns a Verifier that caches up to n keys (1.5 KiB each), and tables (130 KiB each)
+// of up to 64 of the most frequent keys. It evicts the least recently used key, keys with tables
 // last.
 func NewVerifier(n int) *Verifier { return newVerifier(n, oftenUsed, staleKey) }
 
@@ -141,9 +141,10 @@ func (v *Verifier) came(k *knownKey) int {
 }
 
 // place adds a key to the keys with tables and returns whether it did. If there are maxTables
-// already, the key replaces the one with the oldest use if that one is stale, otherwise the least
-// frequent one if it is less than half as frequent. After a refusal, a key is considered again
-// after as many uses as before. The caller holds mu and builds the table.
+// already, the key replaces the one whose last use is oldest, provided that one is stale. Otherwise
+// it replaces the least frequent one, provided that one is less than half as frequent as the key.
+// After a refusal, the key is considered again after v.often more uses. The caller holds mu and
+// builds the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {

@@ -8,10 +8,10 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 )
 
-// ed25519Rules are those of ed25519-dalek 2.2's plain verify: S below the group order; A any
-// encoding that decompresses, of any order; the equation without cofactor, its result compared with
-// R byte by byte. Batch verification (with cofactor) is not used: it accepts signatures that this
-// refuses, and all nodes must agree on every signature.
+// ed25519Rules are those of ed25519-dalek 2.2's plain verify. S is below the group order. A is any
+// encoding that decompresses, to a point of any order. The equation has no cofactor, and its result
+// is compared with R byte by byte. Batch verification (with cofactor) is not used: it accepts
+// signatures that plain verify refuses, and all nodes must agree on every signature.
 var ed25519Rules = &ed25519.Options{Verify: ed25519.VerifyOptionsStdLib}
 
 // Verify returns whether s is key's signature of data (nearcore core/crypto/src/signature.rs:1086).
@@ -32,8 +32,8 @@ func (s Signature) Verify(data []byte, key PublicKey) bool {
 	return false
 }
 
-// verifySecp256k1 checks r ‖ s ‖ recovery id. The id only has to be 0 to 3; r and s must be below
-// the order and not 0, and s not in its upper half (libsecp256k1's verify).
+// verifySecp256k1 checks r ‖ s ‖ recovery id as libsecp256k1's verify does. r and s must be below
+// the order and not 0, and s must not be in the upper half. The id only has to be 0 to 3.
 func verifySecp256k1(sig Signature, data []byte, key PublicKey) bool {
 	if len(data) != 32 || sig[65] > 3 {
 		return false

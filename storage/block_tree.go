@@ -140,12 +140,12 @@ func (t *tree) sweep() {
 	t.keys.drop(func(p *pendingBlock) bool { return t.get(p.ref.Hash) != p })
 }
 
-// keysAt returns the changes between the flat head of a view and p. If p or an ancestor of it above
-// the flat head splits shards, it returns only the changes from the nearest such block on, and that
-// block as split.
+// keysAt returns the changes between the flat head of a view and p. If p or an ancestor of p above
+// the flat head splits shards, keysAt returns only the changes from the nearest such block on. It
+// returns that block as split.
 //
-// ok is false if p has left the tree, or if the flat head has advanced meanwhile. Why this check
-// suffices: an advance of the flat head first publishes its view, then removes blocks from the
+// ok is false if p has left the tree, or if the flat head has advanced meanwhile. This check
+// suffices because of the order of an advance: it publishes its view, then removes blocks from the
 // tree, then from the runs, and last cuts the branch. So if p and the view are still current after
 // keysAt took the runs and the branch, no block between them had been removed from either.
 func (s *Store) keysAt(v *view, p *pendingBlock) (b branchKeys, split *pendingBlock, ok bool) {

@@ -196,8 +196,8 @@ func (s *Store) Reader() Getter { return rows{s} }
 
 // rows resolves a row of the engine. The order of precedence is: the newest version that Write or a
 // pending block of the head's branch wrote; the row of the index; the newest version of another
-// branch. The last is safe because the key of such a row names a block of that branch, so no other
-// branch has a row with this key.
+// branch. Versions of other branches are safe to return: the key of such a row names a block of
+// that branch, so no other branch has a row with this key.
 type rows struct{ s *Store }
 
 func (r rows) get(key []byte) ([]byte, error) {

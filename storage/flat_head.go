@@ -238,13 +238,14 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 // one such batch.
 const historyBatch = 256 << 10
 
-// writeHistory writes the rows that are harmless even if the flat head never advances: the
-// locations of older values, the places of IDs, and the rows of shards that a split makes. It
+// writeHistory writes the rows that are harmless even if the flat head never advances. These are
+// the locations of older values, the places of IDs, and the rows of shards that a split makes. It
 // writes in pieces and syncs them before the advance itself is written.
 //
-// Whether a receipt needs a pointer depends on the block and its final child. So for the last block
-// of this advance the pointers to receipts are written by the next advance (view.base keeps the
-// block until then), and for the old flat head's block they are written now.
+// Whether a receipt needs a pointer depends on the block and its final child. The child of this
+// advance's last block is not final yet, so the next advance writes the pointers to that block's
+// receipts (view.base keeps the block until then). This advance writes those of the old flat head's
+// block.
 //
 // writeHistory returns the last value of each key. It reads each evicted block once.
 func (s *Store) writeHistory(v *view, chain []*pendingBlock,

@@ -77,8 +77,8 @@ func levelOptions(o *Options) *opt.Options {
 		WriteL0SlowdownTrigger: 2 * gather,
 		WriteL0PauseTrigger:    3 * gather,
 		DisableSeeksCompaction: true,
-		// Without this option, a batch larger than the write buffer would be written outside the
-		// journal: in a transaction that makes a small table of its own. With it, the batch makes
+		// Without this option, goleveldb would write a batch larger than the write buffer in a
+		// transaction that bypasses the journal and makes a small table. With it, the batch makes
 		// the buffer grow once and stays one atomic journal record.
 		DisableLargeBatchTransaction: true,
 	}

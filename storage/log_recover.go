@@ -163,10 +163,9 @@ func readRecord(fl file, off, size int64) ([]byte, error) {
 }
 
 // probe decides whether the broken record at off is damage. It looks at the place where the next
-// record begins, according to the broken one's length. If whole records follow there that were
+// record begins, according to the broken record's length. If whole records follow there that were
 // written after a sync of the broken one, it returns ErrDamaged. A torn write at the end of the log
-// was never acknowledged: after it there are no records, or only records that were written before
-// it was synced.
+// was never synced: no records follow it, or only records that were written before any sync of it.
 func probe(fl file, off, size int64) error {
 	var header [recordHeader]byte
 	if off+recordHeader > size {

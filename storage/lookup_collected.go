@@ -20,10 +20,10 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 
 // receiptBelow returns a place of a receipt in a block below the tail. It searches only the lists
 // whose kind is one of in. If executed is set, it returns any such place. Otherwise it returns only
-// the place of a sent receipt whose receiving chunk is at or above the tail: nearcore collects a
-// receipt together with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may
-// have waited in the queue, for data, or for a missing chunk. receiptBelow reads only records at
-// most ReceiptsReach heights below the tail.
+// the place of a sent receipt whose receiving chunk is at or above the tail, because nearcore
+// collects a receipt together with that chunk (chain/chain/src/garbage_collection.rs:534). The
+// receipt may have waited in the queue, for data, or for a missing chunk. receiptBelow reads only
+// records at most ReceiptsReach heights below the tail.
 func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
 	tail := s.view.Load().tail
 	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {

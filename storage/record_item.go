@@ -39,8 +39,9 @@ func parseNamed(item, ids []byte) (t Transaction, outcome int, err error) {
 	return t, outcome, nil
 }
 
-// appendInside appends a receipt: first the offset of its ID in its bytes plus one, or 0 and the ID
-// if its bytes do not contain it; then its bytes.
+// appendInside appends a receipt: a number, then the ID if the number is 0, then the receipt's
+// bytes. The number is the offset of the ID in these bytes plus one, or 0 if they do not contain
+// the ID.
 func appendInside(b []byte, id primitives.Hash, value []byte) []byte {
 	if at := bytes.Index(value, id[:]); at >= 0 {
 		return append(binary.AppendUvarint(b, uint64(at)+1), value...)

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// A rewind is a record in the log: a type, and the block that became the head again. It voids
-// everything before it in the log except that block and its ancestors: when Open reads the rewind,
-// it drops the other blocks that it has read so far. So a rewind takes one small record and is
+// A rewind is a record in the log: a type, and the block that became the head again. It voids all
+// blocks before it in the log except that block and its ancestors. When Open reads the rewind, it
+// drops the voided blocks that it has read so far. So a rewind takes one small record and is
 // atomic. Rejected: truncating the log, which takes several steps and is not atomic.
 
 // isRewind returns whether a record is a rewind.

@@ -74,9 +74,9 @@ func (s *Store) splitParents() (list []splitParent, err error) {
 	return list, err
 }
 
-// untrackParents makes the states of the shard from which a split created this one unreadable: the
-// rows of accounts do not contain the shard, so deleting those of the child also deletes those of
-// the parent.
+// untrackParents makes the states of the shard from which a split created this one unreadable. The
+// rows of accounts do not contain the shard, so deleting the child's rows also deletes those of the
+// parent.
 func (s *Store) untrackParents(shard primitives.ShardID) error {
 	list, err := s.splitParents()
 	if err != nil {
@@ -127,8 +127,8 @@ func (s *Store) UntrackedAt(shard primitives.ShardID) (primitives.Height, bool) 
 	return c.Since, ok && c.Untracked
 }
 
-// LacksState returns whether the store lacks the state of a shard after a block, because it was
-// removed or never present, although the block's record has results of the shard.
+// LacksState returns whether the store lacks the state of a shard after a block although the
+// block's record has results of the shard. The state may have been removed, or was never present.
 func (s *Store) LacksState(at BlockRef, shard primitives.ShardID) bool {
 	return errors.Is(s.view.Load().readable(at, shard), ErrGone)
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // A snapshot stream is a store as one stream of bytes: the marker, the rows of the index, the log,
-// and a hash of it all. It can be made while the node runs: the rows are read from a snapshot of
-// the index, the log only grows, and the segments are held open, so that they stay readable even if
+// and a hash of it all. It can be made while the node runs. The rows are read from a snapshot of
+// the index, and the log only grows. The segments are held open, so that they stay readable even if
 // garbage collection removes them.
 
 // streamMagic begins a stream. It is part of the format.

@@ -13,8 +13,8 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// tableSet is the set of goleveldb's tables at one moment, with cursors that are made for reading a
-// few rows at a place that was not read before. goleveldb's own cursors have three layers, use its
+// tableSet is the set of goleveldb's tables at one moment. Its cursors are made for reading a few
+// rows at a place that was not read before. goleveldb's own cursors have three layers, use its
 // block cache, and allocate memory for each block. The cursors here read one block of each sorted
 // run of tables, into memory of their own. They do not see rows that were in no table at that
 // moment.

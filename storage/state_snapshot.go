@@ -88,7 +88,7 @@ func (p *StateSnapshot) key() snapshotKey { return snapshotKey{p.At.Height, p.Sh
 
 // SnapshotState stores a snapshot. stubs are the frontier nodes to keep, on any levels. They are
 // written in pieces, and the snapshot exists once all of them are written. Errors: ErrOrder if the
-// block is not canonical or above the flat head; ErrGone if the state is not available any more,
+// block is not canonical or is above the flat head; ErrGone if the state is not available any more;
 // ErrNotFound if it is not available yet; those of a read or write.
 func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) error {
 	s.indexMu.Lock()

@@ -12,10 +12,10 @@ import (
 
 // complete builds a block's chunks from a document. A transaction in a document may lack the block
 // hash or the code that its signature covers; complete searches for them. It tries the newest
-// blocks first, where nearly every transaction has its hash. Only if no other feed has delivered
-// the block by then does it try every block that a transaction may refer to, and it stops as soon
-// as the block is not wanted any more. So a document with forged transactions costs only a short
-// search where several feeds compete.
+// blocks first, because nearly every transaction has the hash of one of these. If there are other
+// feeds, it then waits a moment for them. If none of them delivers the block, it tries every block
+// that a transaction may refer to, until the block is not wanted any more. So a document with
+// forged transactions costs only a short search where several feeds compete.
 func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w *blockdoc.Wanted) ([]*primitives.Chunk, error) {
 	var spent time.Duration
 	defer func() { r.costs(s.Name(), spent) }()

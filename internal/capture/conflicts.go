@@ -18,12 +18,12 @@ const maxSigned = 4 << 20
 // ErrManySigned means that a recording contains more than maxSigned signed items.
 var ErrManySigned = fmt.Errorf("the recording has more than %d signed blocks, chunks and votes, the limit", maxSigned)
 
-// Conflict is a pair of items of which a validator must sign at most one: two blocks of a height,
-// two chunks of a height and shard, endorsements of two blocks of a height, or an endorsement of a
-// block and a skip approval that skips its height. Two skip approvals to one height are not a
-// conflict: a neard that receives a higher block skips from there to heights to which it has
-// skipped before (chain/chain/src/doomslug.rs, process_timer), and receivers of approvals keep the
-// newest.
+// Conflict is a pair of items of which a validator must sign at most one. The pair is one of these:
+// two blocks of a height; two chunks of a height and shard; endorsements of two blocks of a height;
+// an endorsement of a block and a skip approval that skips its height. Two skip approvals to one
+// height are not a conflict. If a neard receives a higher block, it skips from that block to
+// heights to which it has skipped before (chain/chain/src/doomslug.rs, process_timer). Receivers of
+// approvals keep the newest.
 type Conflict struct {
 	Account primitives.AccountID
 	Kind    string // block, chunk or vote (an approval)

@@ -348,9 +348,9 @@ func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 	return out, named
 }
 
-// Yield removes from d, a file of defaults, the keys that top replaces by others:
-// tracked_shards_config and consensus.block_request_timeout if top has older keys for them, and the
-// RPC settings if top has none.
+// Yield removes keys from d, a file of defaults, if top replaces them by other keys. These are
+// tracked_shards_config and consensus.block_request_timeout, if top has older keys for them, and
+// the RPC settings, if top has none.
 func (d *Document) Yield(top *Document) {
 	for _, k := range trackedKeys {
 		if _, ok := top.Get(k); ok {

@@ -125,15 +125,15 @@ func (c *Config) Inert() []string {
 }
 
 // olderInit has the keys that init of neard 2.13 and older wrote and that init of 2.14 does not
-// write: it renamed consensus.state_sync_external_timeout to block_request_timeout and removed the
-// others.
+// write. One of them, consensus.state_sync_external_timeout, was renamed to block_request_timeout.
+// The others were removed.
 var olderInit = sync.OnceValue(func() *Document {
 	return embedded("keys of older files", []byte(`{"consensus":{"state_sync_external_timeout":{"secs":60,"nanos":0},
 "state_sync_external_backoff":{"secs":60,"nanos":0}},"store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}}}`))
 })
 
-// ordinary returns the value of a key for which Inert reports nothing: the value that init writes
-// or wrote, else the zero value of the key's kind.
+// ordinary returns the value of a key for which Inert reports nothing. That is the value that init
+// writes or wrote, if any, else the zero value of the key's kind.
 func ordinary(initial *Document, path string) any {
 	for _, d := range []*Document{initial, olderInit()} {
 		if v, ok := d.Get(path); ok && v != nil {

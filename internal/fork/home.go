@@ -55,7 +55,8 @@ func ReadPin(dir string) (*Pin, error) {
 var ErrHome = errors.New("the home folder is of another chain")
 
 // Make makes dir the home of a fork. An existing home of a fork stays as it is if the spec names
-// the block that the fork is pinned to; the URL may be that of another node of the same chain.
+// the block that the fork is pinned to. The URL of the spec may be that of another node of the same
+// chain.
 func Make(ctx context.Context, dir string, s Spec, o Options) (*Pin, error) {
 	old, err := ReadPin(dir)
 	if err != nil {

@@ -30,9 +30,9 @@ var ConfigKinds = []string{"validator", "rpc", "archival"}
 const (
 	telemetryURL = "https://telemetry.nearone.org/nodes" // neard adds it on public chains
 
-	// plainEpochLength and plainValidity are longer than neard's 500 and 100. A chain that makes a
-	// block for each transaction advances so fast that transactions, which name a recent block,
-	// would otherwise expire before their clients have sent them
+	// plainEpochLength and plainValidity are longer than neard's 500 and 100. Transactions name a
+	// recent block, and a chain that makes a block for each transaction advances fast. With neard's
+	// values, transactions would expire before their clients have sent them
 	// (docs/design/sandbox-and-forks.md).
 	plainEpochLength = 43_200
 	plainValidity    = 86_400

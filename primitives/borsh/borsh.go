@@ -53,8 +53,8 @@ func Unmarshal(in []byte, v Decoder) error {
 	return r.Close()
 }
 
-// MostPerByte bounds the memory of a list, relative to its encoding: in a list, no type of the
-// protocol needs more bytes of memory than MostPerByte times its shortest encoding.
+// MostPerByte bounds the memory of a list, relative to its encoding. An item of any type of the
+// protocol needs at most MostPerByte times as many bytes of memory as its shortest encoding has.
 const MostPerByte = 64
 
 // RoomFor returns a room that is large enough for the lists of any value that is encoded in n
@@ -139,9 +139,8 @@ func NewReader(in []byte) *Reader { return &Reader{buf: in} }
 // NewReaderWithin reads untrusted input within the bound of UnmarshalWithin.
 func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, bounded: true, room: room} }
 
-// NewClientReader reads input of an RPC client. Errors are reported in borsh-rs's order: if a
-// count exceeds the input, the error is reported only when the input ends, after any error in the
-// items before its end.
+// NewClientReader reads input of an RPC client. It reports errors in borsh-rs's order: if a count
+// exceeds the input, it first reads the items that are there, and reports the first error in them.
 func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true} }
 
 // Lists returns how many bytes of memory the items of the lists read so far take, without what they

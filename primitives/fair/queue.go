@@ -13,8 +13,8 @@
 // The next turn belongs to the address that has used least, and within it to the connection that
 // has used least. A client that is new, or returns, starts with the usage of the others: it gets no
 // credit for the time before. Among clients with equal usage, every other turn goes to such a new
-// client, so that a client with rare requests does not wait for a whole round of clients that
-// always have requests.
+// client. So a client with rare requests does not wait for a whole round of clients that always
+// have requests.
 package fair
 
 import "container/heap"

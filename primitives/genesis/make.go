@@ -55,8 +55,8 @@ type LocalnetOptions struct {
 	Protocol   primitives.ProtocolVersion
 }
 
-// Localnet returns the genesis that `neard localnet` makes: each account with 10^9 NEAR, of which
-// validators stake 50 million, and the account "near", which is the treasury.
+// Localnet returns the genesis that `neard localnet` makes. Each account has 10^9 NEAR, of which a
+// validator stakes 50 million. The account "near" is the treasury.
 func Localnet(o LocalnetOptions) (*Genesis, error) {
 	layout, err := primitives.MultiShardLayout(max(o.Shards, 1))
 	if err != nil {

@@ -19,8 +19,8 @@ type State interface {
 	Code(primitives.AccountID) ([]byte, error)
 	// GlobalCode returns global code, nil if there is none.
 	GlobalCode(*primitives.GlobalContractID) ([]byte, error)
-	// Data calls each for the contract's pairs whose keys have the prefix and, unless after is nil,
-	// are greater than it, by ascending key, until each returns false.
+	// Data calls each for the contract's pairs whose keys have the prefix, by ascending key, until
+	// each returns false. Unless after is nil, it skips keys up to after.
 	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
 	// DataProof returns the trie nodes that prove what Data finds under the prefix.
 	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)

@@ -11,8 +11,8 @@ import (
 // ListQuery selects transactions of the current chain, the newest first. Filters exclude nothing
 // when they are zero, and apply together.
 type ListQuery struct {
-	// Account selects the transactions that the account signed or received, those of which it
-	// executed a receipt, and those with an event of NEP-141, NEP-171 or NEP-245 that names it.
+	// Account selects transactions of an account: those that it signed or received, those of which
+	// it executed a receipt, and those with an event of NEP-141, NEP-171 or NEP-245 that names it.
 	Account primitives.AccountID
 	// Method selects transactions with a call of a method whose name begins with it.
 	Method string

@@ -39,8 +39,8 @@ func newArena() *arena {
 
 // mem is the list of slabs as of some moment. A reader needs it to follow references. It contains
 // all nodes of every root that was held at that moment. Slabs are slices and not pointers to
-// arrays, because slicing an array through a pointer first touches the start of the array for the
-// nil check, which is one more cache miss.
+// arrays. Slicing an array through a pointer first touches the start of the array for the nil
+// check, which is one more cache miss.
 type mem [][]byte
 
 func (a *arena) mem() mem { return *a.slabs.Load() }

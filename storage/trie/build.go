@@ -64,8 +64,8 @@ func (b *builder) add(key []byte, v value) error {
 	return nil
 }
 
-// attach returns the node below the last frame, as a child at depth at: a leaf with the last pair,
-// the finished branch, or an extension to that branch.
+// attach returns the node below the last frame, as a child at depth at. The node is a leaf with the
+// last pair, the finished branch, or an extension to that branch.
 func (b *builder) attach(at int) (uint32, error) {
 	switch {
 	case b.branch == 0:
@@ -175,9 +175,9 @@ func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 
 // BuildFrontier is Build that also calls emit for all entries of all levels of the frontier, in no
 // particular order. An entry is valid during the call only. Once the nodes in memory take keep
-// bytes, finished subtrees are replaced by hash nodes, so that a state larger than memory can be
-// built; a source that has the emitted entries can load them again. With keep 0 no subtree is
-// replaced. After an error the forest must not be used any more.
+// bytes, BuildFrontier replaces finished subtrees by hash nodes. So it can build a state larger
+// than memory; a source that has the emitted entries can load the subtrees again. With keep 0 no
+// subtree is replaced. After an error the forest must not be used any more.
 func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64,
 	emit func(level int, e *FrontierEntry)) (*Root, error) {
 	f.mu.Lock()
@@ -225,8 +225,8 @@ func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	return made, err
 }
 
-// below emits the child n at path as an entry of each level whose limit the parent's usage reaches,
-// if n's usage is below the limit or n is a leaf.
+// below emits the child n at path as an entry of some levels: those whose limit the parent's usage
+// reaches and n's usage does not reach. If n is a leaf, its usage does not matter.
 func (b *builder) below(parent uint64, n node, path []byte) {
 	f := b.mk.forest
 	for level := 0; level < Top && f.levels[level] <= parent; level++ {

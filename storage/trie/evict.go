@@ -10,10 +10,10 @@ import (
 // quarter of the frontier's lowest limit applies instead if it is less.
 const minEvictUsage = 1024
 
-// Evict derives a root with the same pairs, in which the least recently used subtrees are replaced
-// by hash nodes, so that at least want bytes are freed, if so many can be evicted. It returns the
-// new root and about how many bytes are freed. If there is nothing to evict, it returns r itself,
-// with one more holder.
+// Evict derives a root with the same pairs, in which hash nodes replace the least recently used
+// subtrees. It frees at least want bytes, if so many can be evicted. It returns the new root and
+// about how many bytes are freed. If there is nothing to evict, it returns r itself, with one more
+// holder.
 //
 // base is the version that the forest's source has. Only subtrees that are equal in r and base are
 // evicted, since the source can load them again. Their memory is freed when the last root that

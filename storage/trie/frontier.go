@@ -106,10 +106,10 @@ func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
 }
 
 // FrontierSince returns how a level of r's frontier differs from that of another root of the same
-// forest (nil: the empty trie): entries to put, which replace those with an equal path, and paths
-// to remove, both ascending. A whole trie whose memory usage is below the level's limit has no
-// entries on that level, since they would never be read. This does not apply to the lowest and the
-// highest level.
+// forest (nil: the empty trie). put has entries that are new or replace those with an equal path;
+// removed has paths without an entry now. Both are ascending. A whole trie whose memory usage is
+// below the level's limit has no entries on that level, since they would never be read. This does
+// not apply to the lowest and the highest level.
 func (r *Root) FrontierSince(old *Root, level int) (put []FrontierEntry, removed [][]byte, err error) {
 	puts, gone, err := r.frontiersSince(old, 1<<level)
 	return puts[level], gone[level], err
@@ -296,7 +296,7 @@ func (d *frontierDiff) step(p diffPlace, nibble byte) diffPlace {
 
 // Import makes the root whose frontier on one level has exactly these entries, which must be in
 // ascending order of paths. Subtrees are loaded when first visited. If the root's hash is not want,
-// Import returns ErrCorrupt; if a subtree that is loaded later does not have its entry's hash, that
+// Import returns ErrCorrupt. If a subtree that is loaded later does not have its entry's hash, that
 // read returns ErrCorrupt with the path. The loader must keep yielding the current pairs of each
 // subtree's range until the subtree is loaded or changed by an update.
 func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, error) {

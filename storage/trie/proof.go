@@ -21,7 +21,7 @@ const MaxProof = 64 << 20
 const maxUsage = 1 << 56
 
 // Partial is a trie of which only the nodes and values in a state proof are known. It has the
-// operations of a Root, which visit nodes in the same order and record the same ones, but return
+// operations of a Root. They visit nodes in the same order and record the same nodes, but return
 // ErrMissing where the proof lacks a node.
 //
 // Nothing in a proof is trusted: nodes and values are looked up by the computed hash of their

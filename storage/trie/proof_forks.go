@@ -1,7 +1,7 @@
 package trie
 
-// Forks has the depths at which other keys of a trie diverge from a given key, as far as the nodes
-// on the path of that key show them.
+// Forks has the depths at which other keys of a trie diverge from a given key. It has only those
+// that the nodes on the path of the given key show.
 type Forks struct {
 	Depths []int // in nibbles, ascending
 	Found  bool  // the key exists

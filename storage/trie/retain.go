@@ -65,8 +65,9 @@ func Kept(keep []Interval, key []byte) bool {
 }
 
 // RetainIntervals derives a root with only those keys of r that are in one of the intervals. rec
-// records what nearcore reads (ops/resharding.rs): the root, every child of a node in which an
-// interval begins or ends, and the nodes that are merged (squashed) when branches lose children.
+// records the nodes that nearcore reads (ops/resharding.rs). These are the root, every child of a
+// node in which an interval begins or ends, and the nodes that are merged (squashed) when branches
+// lose children.
 func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")

@@ -310,9 +310,9 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 	return best, nil
 }
 
-// next chooses the child that contains the middle of the memory usage: the first child at which the
-// running sum exceeds half of the total, or else the last child that is not empty. ok is false
-// where the search ends, because the accounts do not continue there.
+// next chooses the child that contains the middle of the memory usage. That is the first child at
+// which the running sum exceeds half of the total, or else the last child that is not empty. ok is
+// false where the search ends, because the accounts do not continue there.
 func (s *splitter[P]) next() (nibble byte, ok bool, err error) {
 	accounts := &s.stages[0]
 	if accounts.at != inside && accounts.at != atBranch {

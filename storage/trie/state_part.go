@@ -369,9 +369,9 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	return nil
 }
 
-// entries adds a frontier entry for the node at the path, on each level below above on which the
-// node is an entry: its usage is below the limit, or it is a leaf. It returns the level below which
-// the node's descendants still need entries.
+// entries adds a frontier entry for the node at the path, on each level lower than above on which
+// the node is an entry. A node is an entry if its usage is below the limit, or if it is a leaf.
+// entries returns the level below which the node's descendants still need entries.
 func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 	rest := 0
 	for level := range above {

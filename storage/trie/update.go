@@ -20,8 +20,8 @@ type Change struct {
 // change.
 //
 // rec, unless nil, records every old node that nearcore reads. nearcore updates key by key
-// (ops/insert_delete.rs, ops/squash.rs) and reads these nodes: the root, even without changes; all
-// nodes on the paths; and any sibling that is alone in its branch after one of the deletions, even
+// (ops/insert_delete.rs, ops/squash.rs). It reads the root, even without changes, and all nodes on
+// the paths. It also reads any sibling that is alone in its branch after one of the deletions, even
 // if a later change adds a child to the branch again. Old values are not read. After an error
 // nothing has changed. Errors: ErrOrder, ErrKeyLen, ErrFull, and those of loading a subtree.
 func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error) {
@@ -59,8 +59,8 @@ type updater struct {
 	killed []dead
 }
 
-// cursor is a position in the old trie: the node at ref without the first skip nibbles of its key,
-// which a new node above it contains. The zero cursor is an empty position.
+// cursor is a position in the old trie: the node at ref without the first skip nibbles of its key.
+// A new node above it contains these nibbles. The zero cursor is an empty position.
 type cursor struct {
 	ref  uint32
 	skip int
