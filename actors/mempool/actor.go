@@ -50,6 +50,20 @@ type Out struct {
 	Pooled messages.Sender[messages.TransactionPooled] // to the network; nil: the node has no network
 }
 
+// Chain is what a mempool reads of the chain. Its methods are safe for concurrent use.
+type Chain interface {
+	// Home returns the shard of an account in the next block.
+	Home(id primitives.AccountID) primitives.ShardID
+	// Base returns the height of a block, and false if the block is unknown.
+	Base(block primitives.Hash) (primitives.Height, bool)
+	// IsAhead returns whether the transaction's nonce exceeds the next nonce of its key by at most
+	// EarlyGap, in the state of the in-memory head.
+	IsAhead(tx *primitives.SignedTransaction) bool
+	// NonceUsed returns the current nonce of the transaction's key. used is true if that nonce is
+	// at or above the transaction's nonce, so that no block can include the transaction.
+	NonceUsed(tx *primitives.SignedTransaction) (current primitives.Nonce, used bool)
+}
+
 // Options configure the actor. Its functions are called from any goroutine.
 type Options struct {
 	Shard  primitives.ShardID
@@ -65,15 +79,7 @@ type Options struct {
 	// Route says what happens to a client's transaction whose shard this node does not track: it is
 	// sent to Out.Pooled if Route is set. Otherwise the submission fails.
 	Route bool
-	// Home returns the shard of an account in the next block. Base returns the height of a block,
-	// and false if the block is unknown. IsAhead returns whether the transaction's nonce exceeds
-	// the next nonce of its key by at most EarlyGap, in the state of the in-memory head. NonceUsed
-	// returns the current nonce of the transaction's key. used is true if that nonce is at or above
-	// the transaction's nonce, so that no block can include the transaction.
-	Home      func(primitives.AccountID) primitives.ShardID
-	Base      func(primitives.Hash) (primitives.Height, bool)
-	IsAhead   func(*primitives.SignedTransaction) bool
-	NonceUsed func(*primitives.SignedTransaction) (primitives.Nonce, bool)
+	Chain Chain
 	// Again means that this actor replaces a failed actor. It then sends SubmitAgain when it
 	// starts. Started is called once the actor receives messages; it may be nil.
 	Again   bool
@@ -270,10 +276,10 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	}
 	again := false
 	for _, tx := range m.Returned {
-		if a.o.Home(tx.SignerID) != a.o.Shard {
+		if a.o.Chain.Home(tx.SignerID) != a.o.Shard {
 			continue
 		}
-		base, ok := a.o.Base(tx.BlockHash)
+		base, ok := a.o.Chain.Base(tx.BlockHash)
 		err := error(txpool.ErrExpired) // the base block is unknown: it is on an abandoned branch
 		if ok {
 			var added bool
@@ -322,7 +328,7 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction,
 			if x == nil || x.Nonce.Nonce > tx.Nonce.Nonce {
 				break
 			}
-			at, used := a.o.NonceUsed(x)
+			at, used := a.o.Chain.NonceUsed(x)
 			if !used { // the block includes tx but did not execute it, so the nonce is unused
 				break
 			}
@@ -342,7 +348,7 @@ func (a *Actor) forwardMoved() {
 	away := map[primitives.ShardID][]based{}
 	var stay []based
 	a.pool.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
-		if home := a.o.Home(tx.SignerID); home == a.o.Shard {
+		if home := a.o.Chain.Home(tx.SignerID); home == a.o.Shard {
 			stay = append(stay, based{tx: tx, base: base})
 		} else {
 			away[home] = append(away[home], based{tx: tx, base: base})
@@ -393,7 +399,7 @@ func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 func (a *Actor) receiveMoved(txs []based) {
 	var gone []messages.DroppedTransaction
 	for _, x := range txs {
-		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard { // the layout has changed again
+		if home := a.o.Chain.Home(x.tx.SignerID); home != a.o.Shard { // the layout has changed again
 			if again := []based{x}; !a.o.Out.Forward(home, moved{again}) {
 				gone = append(gone, a.rejectNoPool(again)...)
 			}

@@ -45,7 +45,30 @@ type world struct {
 	looked    [][]*primitives.SignedTransaction           // batches that Check was called with
 	waiting   []func()                                    // functions passed to runAside while hold is set
 	hold      bool
+
+	unknownBase bool                 // Base finds no block
+	panics      primitives.AccountID // Home panics for this account; "": for none
 }
+
+// Home implements Chain.
+func (w *world) Home(a primitives.AccountID) primitives.ShardID {
+	if a == w.panics && a != "" {
+		panic("an account that breaks the actor")
+	}
+	return w.away[a]
+}
+
+// Base implements Chain.
+func (w *world) Base(primitives.Hash) (primitives.Height, bool) { return 0, !w.unknownBase }
+
+// NonceUsed implements Chain.
+func (w *world) NonceUsed(x *primitives.SignedTransaction) (primitives.Nonce, bool) {
+	n := w.nonces[x.SignerID]
+	return n, x.Nonce.Nonce <= n
+}
+
+// IsAhead implements Chain.
+func (w *world) IsAhead(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) }
 
 func newWorld(change func(*Options)) *world {
 	w := &world{fresh: new(Wakeup), submitted: map[messages.WaiterID][]messages.Submitted{},
@@ -66,13 +89,7 @@ func newWorld(change func(*Options)) *world {
 			}
 			return out
 		},
-		Home: func(a primitives.AccountID) primitives.ShardID { return w.away[a] },
-		Base: func(primitives.Hash) (primitives.Height, bool) { return 0, true },
-		NonceUsed: func(x *primitives.SignedTransaction) (primitives.Nonce, bool) {
-			n := w.nonces[x.SignerID]
-			return n, x.Nonce.Nonce <= n
-		},
-		IsAhead: func(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) },
+		Chain: w,
 		Out: Out{
 			Candidates: func(m messages.Candidates) { w.offered = append(w.offered, m) },
 			Dropped: func(m messages.TransactionsDropped) {
@@ -673,13 +690,8 @@ func TestFailsInBetween(t *testing.T) {
 		}()
 		f()
 	}
-	home := func(a primitives.AccountID) primitives.ShardID {
-		if a == "bad.near" {
-			panic("an account that breaks the actor")
-		}
-		return 0
-	}
-	w := newWorld(func(o *Options) { o.Home, o.Checkers = home, 2 })
+	w := newWorld(func(o *Options) { o.Checkers = 2 })
+	w.panics = "bad.near"
 	w.hold = true
 	var txs []*primitives.SignedTransaction
 	for n := range primitives.Nonce(maxBatch + 10) {

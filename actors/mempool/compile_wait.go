@@ -392,7 +392,7 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	if !ok || h.code == nil && !time.Now().Before(h.until) {
 		return false
 	}
-	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.IsAhead(tx)
+	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.Chain.IsAhead(tx)
 }
 
 // hasRoom returns whether a transaction may enter the pool. If an earlier transaction of the same

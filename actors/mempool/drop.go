@@ -133,7 +133,7 @@ func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
 // refused drops a transaction that another node rejected after this node forwarded it.
 func (a *Actor) refused(m *messages.TransactionRefused) {
 	hash := m.Tx.Hash()
-	if home := a.o.Home(m.Tx.SignerID); home != a.o.Shard {
+	if home := a.o.Chain.Home(m.Tx.SignerID); home != a.o.Shard {
 		a.o.Out.Forward(home, *m) // if that shard has no pool here, the transaction is not pooled either
 		return
 	}

@@ -55,7 +55,7 @@ func TestEveryDropHasAReason(t *testing.T) {
 			w.block(1, 0, 1, reorganised)
 		}, invalid(primitives.TxInvalidNonce)},
 		{"a block that lost had it, and its base is gone", func(w *world) {
-			w.o.Base = func(primitives.Hash) (primitives.Height, bool) { return 0, false }
+			w.unknownBase = true
 			w.block(1, 0, 1, reorganised)
 		}, invalid(primitives.TxExpired)},
 		{"the chain goes back", func(w *world) {

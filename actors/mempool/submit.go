@@ -259,12 +259,12 @@ func (a *Actor) admit(x item, v *Verdict, late bool) {
 		a.refuse(x, v.Invalid)
 		return
 	}
-	if home := a.o.Home(x.tx.SignerID); home != a.o.Shard {
+	if home := a.o.Chain.Home(x.tx.SignerID); home != a.o.Shard {
 		a.forward(home, []item{x})
 		return
 	}
 	if late && a.pool.Find(x.tx.Hash()) == nil {
-		if at, used := a.o.NonceUsed(x.tx); used {
+		if at, used := a.o.Chain.NonceUsed(x.tx); used {
 			a.refuse(x, usedNonce(x.tx, at))
 			return
 		}
@@ -355,7 +355,7 @@ func (a *Actor) reportDone() {
 func (a *Actor) handOver() {
 	away := map[primitives.ShardID][]item{}
 	add := func(x item) {
-		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard {
+		if home := a.o.Chain.Home(x.tx.SignerID); home != a.o.Shard {
 			away[home] = append(away[home], x)
 		}
 	}

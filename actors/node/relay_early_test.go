@@ -63,7 +63,7 @@ func TestOvertookFollowsMode(t *testing.T) {
 		if _, err := s.Production(t.Context(), messages.SetProduction{Mode: new(byte(mode))}); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := o.IsAhead(ahead), mode == production.Instant; got != want {
+		if got, want := o.Chain.IsAhead(ahead), mode == production.Instant; got != want {
 			t.Errorf("%v: %v, want %v", mode, got, want)
 		}
 	}

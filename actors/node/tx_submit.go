@@ -150,22 +150,16 @@ func (n *Node) route(m messages.SubmitTransactions) {
 
 // mempool returns the options of a shard's mempool.
 func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Options {
-	// Only in instant mode may a block be made before transactions with smaller nonces arrive. In
-	// the other modes, the pool sorts them before the next block.
-	overtook := func(tx *primitives.SignedTransaction) bool {
-		return n.Mode() == production.Instant && n.nonceAhead(tx)
-	}
 	return mempool.Options{
 		Shard: t.id, Pool: txpool.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
 		Queue:  txpool.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
 		Hold:   txpool.QueueLimits{Items: n.o.Limits.Held, Bytes: n.o.Limits.HeldBytes},
 		Status: t.pool, Tally: &n.tally, Checkers: runtime.GOMAXPROCS(0) + 1, Again: again, Started: started,
-		Check:     func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.checkAll(txs, overtook) },
-		Home:      func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
-		Base:      n.baseHeight,
-		IsAhead:   overtook,
-		NonceUsed: n.nonceUsed,
-		Route:     n.network != nil, // neard also does this, independently of disable_tx_routing
+		Chain: poolChain{n},
+		Check: func(txs []*primitives.SignedTransaction) []mempool.Verdict {
+			return n.checkAll(txs, poolChain{n}.IsAhead)
+		},
+		Route: n.network != nil, // neard also does this, independently of disable_tx_routing
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
 			Dropped:    n.dropped,
@@ -196,7 +190,7 @@ const checksPerGoroutine = 16
 // accounts may have to be read from disk. It checks signatures on all cores. If a check panics,
 // checkAll panics too.
 func (n *Node) checkAll(txs []*primitives.SignedTransaction,
-	overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
+	isAhead func(*primitives.SignedTransaction) bool) []mempool.Verdict {
 	n.tracer.mark(txs, checkBegun)
 	defer n.tracer.mark(txs, checkEnded)
 	n.signatures.CheckAll(txs) // valid signatures are cached
@@ -207,7 +201,7 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 		part := func() {
 			defer func() { failed[k] = recover() }()
 			for i := k * checksPerGoroutine; i < min((k+1)*checksPerGoroutine, len(txs)); i++ {
-				out[i] = n.checkOne(txs[i], overtook)
+				out[i] = n.checkOne(txs[i], isAhead)
 			}
 		}
 		if k+1 < len(failed) {
@@ -227,7 +221,7 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 
 // checkOne checks a transaction whose signature was checked.
 func (n *Node) checkOne(tx *primitives.SignedTransaction,
-	overtook func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
+	isAhead func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
 	if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.CheckNew); v.Invalid != nil || v.Err != nil {
 		if errors.Is(v.Err, engine.ErrUntracked) {
 			v.Err = &view.LookupError{Kind: view.ErrShardNotTracked}
@@ -239,7 +233,7 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 		v.Invalid = &primitives.InvalidTxError{Tag: primitives.TxExpired}
 		return v
 	}
-	v.Ahead = overtook(tx)
+	v.Ahead = isAhead(tx)
 	switch u := n.engine.PendingCompilation(tx); {
 	case u == nil:
 	// In manual mode the client decides when to request blocks, so do not hold the transaction. If
@@ -255,17 +249,32 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	return v
 }
 
-// nonceAhead returns whether a transaction's nonce exceeds its key's next nonce by so little that
-// the nonces in between are probably on their way to this node.
-func (n *Node) nonceAhead(tx *primitives.SignedTransaction) bool {
-	nonce, ok, err := n.engine.KeyNonce(tx)
+// poolChain implements mempool.Chain.
+type poolChain struct{ n *Node }
+
+// Home implements mempool.Chain.
+func (c poolChain) Home(id primitives.AccountID) primitives.ShardID {
+	return c.n.shards.set.Load().layout.ShardOf(id)
+}
+
+// Base implements mempool.Chain.
+func (c poolChain) Base(block primitives.Hash) (primitives.Height, bool) {
+	return c.n.baseHeight(block)
+}
+
+// IsAhead implements mempool.Chain. Only in instant mode may a block be made before transactions
+// with smaller nonces arrive. In the other modes, the pool sorts them before the next block.
+func (c poolChain) IsAhead(tx *primitives.SignedTransaction) bool {
+	if c.n.Mode() != production.Instant {
+		return false
+	}
+	nonce, ok, err := c.n.engine.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
 }
 
-// nonceUsed returns the current nonce of a transaction's key. used is true if the transaction's
-// nonce is not above it, so that no block can include the transaction.
-func (n *Node) nonceUsed(tx *primitives.SignedTransaction) (primitives.Nonce, bool) {
-	nonce, ok, err := n.engine.KeyNonce(tx)
+// NonceUsed implements mempool.Chain.
+func (c poolChain) NonceUsed(tx *primitives.SignedTransaction) (current primitives.Nonce, used bool) {
+	nonce, ok, err := c.n.engine.KeyNonce(tx)
 	return nonce, err == nil && ok && tx.Nonce.Nonce <= nonce
 }
 

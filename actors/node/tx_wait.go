@@ -374,28 +374,44 @@ func (n *Node) session(id messages.SessionID) *actor.Props {
 func (n *Node) waiter(r session.Request) *actor.Props {
 	return n.spawner.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
-			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: outcomeLedger{n.engine}, Records: n.records, Use: n.use, Reply: r.Reply, Submit: n.route,
+			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: outcomeLedger{n.engine}, Records: n.records,
+			Chain: waiterChain{n}, Reply: r.Reply, Submit: n.route,
 			Begun: func() { n.admission.began(r) }, Reached: r.Reached,
-			Check: func(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
-				return n.engine.Check(tx, n.signatures.CheckNew)
-			},
 			Dropped: func(hash primitives.Hash) bool { return n.drops.of(hash).err != nil },
-			Unused:  n.engine.Unused, UnusedAtHead: n.engine.UnusedAtHead,
-			Known: func(hash primitives.Hash) (bool, error) {
-				_, _, err := n.engine.Transaction(hash)
-				if errors.Is(err, engine.ErrUnknown) {
-					return false, nil
-				}
-				return err == nil, err
-			},
 			Watch:   func(w messages.Watch) { n.tell(n.tracker, w) },
 			Unwatch: func(w messages.Unwatch) { n.tell(n.tracker, w) },
 		})
 	})
 }
 
-// use returns the data on which the validity of a transaction depends while no block includes it.
-func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
+// waiterChain implements waiter.Chain.
+type waiterChain struct{ n *Node }
+
+// Check implements waiter.Chain.
+func (c waiterChain) Check(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
+	return c.n.engine.Check(tx, c.n.signatures.CheckNew)
+}
+
+// IsUnused implements waiter.Chain.
+func (c waiterChain) IsUnused(tx *primitives.SignedTransaction, persisted bool) bool {
+	if persisted {
+		return c.n.engine.UnusedAtHead(tx)
+	}
+	return c.n.engine.Unused(tx)
+}
+
+// IsIncluded implements waiter.Chain.
+func (c waiterChain) IsIncluded(tx primitives.Hash) (bool, error) {
+	_, _, err := c.n.engine.Transaction(tx)
+	if errors.Is(err, engine.ErrUnknown) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Use implements waiter.Chain.
+func (c waiterChain) Use(tx *primitives.SignedTransaction) messages.Use {
+	n := c.n
 	u := messages.Use{Key: string(n.engine.NonceKey(tx)), Nonce: tx.Nonce.Nonce}
 	if base, ok := n.baseHeight(tx.BlockHash); ok {
 		u.Expires = base + n.engine.Chain().ValidityPeriod + 1

@@ -12,6 +12,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
+// Chain is what a waiter reads of the chain. Its methods are safe for concurrent use.
+type Chain interface {
+	// Check returns why no block on the head can include the transaction, or nil if one can. The
+	// error means a failure of this node.
+	Check(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error)
+	// Use returns the data on which the transaction's validity depends, for Watch.Use.
+	Use(tx *primitives.SignedTransaction) messages.Use
+	// IsUnused returns whether the transaction's nonce is above its key's nonce. If persisted is
+	// false, it reads the state of the in-memory head: true then means that no block up to this
+	// head includes the transaction. If persisted is true, it reads the state of the persisted
+	// head, which readers see. If only the second is true, a block that is not on disk yet has used
+	// the nonce, for this or another transaction. false may also mean unknown.
+	IsUnused(tx *primitives.SignedTransaction, persisted bool) bool
+	// IsIncluded returns whether the persisted chain includes the transaction. txtracker may not
+	// have processed the including block yet.
+	IsIncluded(tx primitives.Hash) (bool, error)
+}
+
 // Options configure a waiter.
 type Options struct {
 	Wait    messages.AwaitTransaction
@@ -19,25 +37,11 @@ type Options struct {
 	Ledger  Ledger
 	// Records are shared by all waiters. nil: this waiter has its own.
 	Records *Records
-	// Check returns why no block on the head can include the transaction, or nil if one can. The
-	// error means a failure of this node.
-	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
-	// Unused returns whether the transaction's nonce is above its key's nonce in the state of the
-	// in-memory head. If it returns true, no block up to this head includes the transaction. nil or
-	// false: unknown.
-	Unused func(*primitives.SignedTransaction) bool
-	// UnusedAtHead does the same as Unused for the state of the persisted head, which readers see.
-	// If Unused returns false and UnusedAtHead returns true, a block that is not on disk yet has
-	// used the nonce, for this or another transaction. nil or false: unknown.
-	UnusedAtHead func(*primitives.SignedTransaction) bool
-	// Use returns the data on which the transaction's validity depends, for Watch.Use.
-	Use func(*primitives.SignedTransaction) messages.Use
+	// Chain may be nil if Wait has no transaction to submit and none to check.
+	Chain Chain
 	// Dropped returns whether the node has dropped the transaction and no copy was submitted since.
 	// It may be nil.
 	Dropped func(primitives.Hash) bool
-	// Known returns whether the persisted chain includes the transaction. txtracker may not have
-	// processed the including block yet.
-	Known   func(primitives.Hash) (bool, error)
 	Watch   messages.Sender[messages.Watch]
 	Unwatch messages.Sender[messages.Unwatch]
 	Submit  messages.Sender[messages.SubmitTransactions]
@@ -83,7 +87,7 @@ type Options struct {
 //	Submitted: pooled, or rejected. A rejected nonce may have been used by this very
 //	        transaction: then wait for the block
 //	Progress.Dropped: end with the reason, unless another copy is on its way (dropApplies)
-//	Progress.Doubt: the nonce or expiry may be used up; Options.Check decides
+//	Progress.Doubt: the nonce or expiry may be used up; Chain.Check decides
 //	Reorganised: outcomes are read again; the wait goes on
 //	WatchAgain, SubmitAgain: repeat the watch or the submission after a restart
 //	timeout: the reason if the transaction has become invalid, else ErrTimeout with the level reached
@@ -163,7 +167,7 @@ func (a *Actor) resubmit() {
 func (a *Actor) watch(ids []primitives.Hash) {
 	w := messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: ids, Executed: a.core.Executed()}
 	if a.o.Wait.Tx != nil && !a.pooled && !a.core.Included() {
-		w.Use = a.o.Use(a.o.Wait.Tx)
+		w.Use = a.o.Chain.Use(a.o.Wait.Tx)
 	}
 	a.o.Watch(w)
 }
@@ -301,13 +305,13 @@ func (a *Actor) dropApplies(m *messages.Progress) bool {
 // does not submit it returns false: its transaction may have been executed before its key was reset
 // to a lower nonce.
 func (a *Actor) isUnused() bool {
-	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
+	return a.o.Wait.Submit && a.o.Wait.Tx != nil && !a.core.Included() && a.o.Chain.IsUnused(a.o.Wait.Tx, false)
 }
 
 // usedAboveHead returns whether a block that is not on disk yet has used the nonce. Like isUnused,
 // it returns false for a waiter that does not submit.
 func (a *Actor) usedAboveHead() bool {
-	return a.o.Wait.Submit && a.o.UnusedAtHead != nil && !a.isUnused() && a.o.UnusedAtHead(a.o.Wait.Tx)
+	return a.o.Wait.Submit && !a.isUnused() && a.o.Chain.IsUnused(a.o.Wait.Tx, true)
 }
 
 // noteUnwatched adds to finalWatched the heights of blocks that have outcomes and are not final. It
@@ -326,7 +330,7 @@ func (a *Actor) noteUnwatched() (more bool) {
 // dropped transaction that is still valid, because only another submission could bring it into a
 // block.
 func (a *Actor) check() {
-	invalid, err := a.o.Check(a.o.Wait.Tx)
+	invalid, err := a.o.Chain.Check(a.o.Wait.Tx)
 	switch {
 	case err != nil:
 		a.answer(err)
@@ -347,7 +351,7 @@ func (a *Actor) refuse(why error) {
 	if a.usedAboveHead() { // txtracker will report the block that used the nonce
 		return
 	}
-	known, err := a.o.Known(a.o.Wait.Hash)
+	known, err := a.o.Chain.IsIncluded(a.o.Wait.Hash)
 	switch {
 	case err != nil:
 		a.answer(err)

@@ -70,7 +70,7 @@ func TestMempoolFirst(t *testing.T) {
 		a := New(Options{
 			Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
 				Until: view.LevelFinal},
-			Ledger: book{tx: done}, Known: func(primitives.Hash) (bool, error) { return true, nil },
+			Ledger: book{tx: done}, Chain: fakeChain{known: func() (bool, error) { return true, nil }},
 			Watch: func(messages.Watch) {}, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
 			Reply: func(m messages.Awaited) { answers = append(answers, m) },
 		})
@@ -103,14 +103,16 @@ func TestNonceOfABlockUnseen(t *testing.T) {
 		a := New(Options{
 			Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
 				Until: view.LevelExecutedOptimistic},
-			Ledger: book{}, Known: func(primitives.Hash) (bool, error) { return shown && own, nil },
-			Unused: func(*primitives.SignedTransaction) bool { return false }, UnusedAtHead: func(*primitives.SignedTransaction) bool { return !shown },
-			Use: func(*primitives.SignedTransaction) messages.Use { return messages.Use{Key: "k", Nonce: 1} },
-			Check: func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
-				if shown {
-					return used, nil
-				}
-				return nil, nil
+			Ledger: book{}, Chain: fakeChain{
+				known:  func() (bool, error) { return shown && own, nil },
+				unused: func(persisted bool) bool { return persisted && !shown },
+				use:    messages.Use{Key: "k", Nonce: 1},
+				check: func() (*primitives.InvalidTxError, error) {
+					if shown {
+						return used, nil
+					}
+					return nil, nil
+				},
 			},
 			Watch: func(w messages.Watch) { watched = append(watched, w) }, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
 			Reply: func(m messages.Awaited) { answers = append(answers, m) },

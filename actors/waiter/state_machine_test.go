@@ -1,6 +1,7 @@
 package waiter
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"time"
@@ -128,8 +129,40 @@ type shell struct {
 	err       error
 	known     bool
 	unused    bool
-	asked     int // calls of Unused
-	sought    int // calls of Known
+	asked     int // calls of IsUnused for the in-memory head
+	sought    int // calls of IsIncluded
+}
+
+// fakeChain implements Chain. A nil function returns zero values.
+type fakeChain struct {
+	check  func() (*primitives.InvalidTxError, error)
+	use    messages.Use // with the transaction's nonce if its own is 0
+	unused func(persisted bool) bool
+	known  func() (bool, error)
+}
+
+func (c fakeChain) Check(*primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
+	if c.check == nil {
+		return nil, nil
+	}
+	return c.check()
+}
+
+func (c fakeChain) Use(tx *primitives.SignedTransaction) messages.Use {
+	u := c.use
+	u.Nonce = cmp.Or(u.Nonce, tx.Nonce.Nonce)
+	return u
+}
+
+func (c fakeChain) IsUnused(_ *primitives.SignedTransaction, persisted bool) bool {
+	return c.unused != nil && c.unused(persisted)
+}
+
+func (c fakeChain) IsIncluded(primitives.Hash) (bool, error) {
+	if c.known == nil {
+		return false, nil
+	}
+	return c.known()
 }
 
 // newShell returns a waiter with Records of its own.
@@ -141,12 +174,18 @@ func newSharing(records *Records, wait messages.AwaitTransaction, ledger Ledger)
 	s := &shell{}
 	s.Actor = New(Options{
 		Records: records, Wait: wait, Timeout: 10 * time.Second, Ledger: ledger,
-		Check: func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error) { return s.invalid, s.err },
-		Use: func(tx *primitives.SignedTransaction) messages.Use {
-			return messages.Use{Key: "key", Nonce: tx.Nonce.Nonce, Expires: 100}
+		Chain: fakeChain{
+			check: func() (*primitives.InvalidTxError, error) { return s.invalid, s.err },
+			use:   messages.Use{Key: "key", Expires: 100},
+			unused: func(persisted bool) bool {
+				if persisted {
+					return false
+				}
+				s.asked++
+				return s.unused
+			},
+			known: func() (bool, error) { s.sought++; return s.known, nil },
 		},
-		Unused:  func(*primitives.SignedTransaction) bool { s.asked++; return s.unused },
-		Known:   func(primitives.Hash) (bool, error) { s.sought++; return s.known, nil },
 		Watch:   func(w messages.Watch) { s.watches = append(s.watches, w) },
 		Unwatch: func(messages.Unwatch) { s.gone++ },
 		Submit:  func(m messages.SubmitTransactions) { s.submitted = append(s.submitted, m) },
