@@ -11,8 +11,8 @@ import (
 )
 
 // simulateTx is the method EXPERIMENTAL_simulate_tx, which nearcore does not have. Parameters are
-// [signed], or an object with signed_tx_base64, a reference to a block (the head by default) and
-// skip_signature_check.
+// [signed], or an object with signed_tx_base64, skip_signature_check and a block reference. The
+// default of the reference is the head.
 var simulateTx = Method[view.Simulate]{
 	Name: "EXPERIMENTAL_simulate_tx", Doc: `Executes a transaction with all its receipts on the state after a block, discards the changes, and returns what
 tx_status would return.`,

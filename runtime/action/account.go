@@ -14,9 +14,9 @@ const (
 	maxDeletionUsage = 10_000
 )
 
-// maxGasKeyBurn is the largest balance that a gas key may have when it is deleted. When an account
-// is deleted, the sum of the balances of its gas keys has the same limit. The balance is burnt
-// (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
+// maxGasKeyBurn is the largest balance that a gas key may have when it is deleted (nearcore
+// GasKeyInfo::MAX_BALANCE_TO_BURN). Deleting the key burns that balance. When an account is
+// deleted, the same limit applies to the sum of the balances of its gas keys.
 var maxGasKeyBurn = primitives.NEAR(1)
 
 // BalanceRefund returns a receipt that pays tokens back. Its id is not set.
@@ -199,9 +199,9 @@ func (x *Execution) deleteAccount(a *primitives.DeleteAccount) (*failure, error)
 	return nil, nil
 }
 
-// contractUsage returns the part of the account's storage usage that its contract takes: its own
-// code, or the reference to a global contract. From protocol version 85 on, the reference is also
-// counted when an account is deleted (FixDeleteAccountGlobalContractStorageUsage).
+// contractUsage returns the part of the account's storage usage that its contract takes: the length
+// of its own code, or of its reference to a global contract. Before feature
+// FixDeleteAccountGlobalContractStorageUsage, deleting an account ignored that reference.
 func (x *Execution) contractUsage() (uint64, error) {
 	if x.Account.Contract.Kind == primitives.ContractLocal {
 		return x.State.CodeLen(x.Receipt.ReceiverID)

@@ -58,15 +58,15 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	return nil, nil
 }
 
-// contract returns the hash of the code that the account runs, and the trie key of that code. A nil
-// key means that the account has no contract (nearcore contract_code.rs
+// contract returns the hash of the code that the account runs, and the trie key of that code. key
+// is nil if the account has no contract (nearcore contract_code.rs
 // RuntimeContractIdentifier::resolve).
 func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
 	return ContractOf(x.State, x.Block.ChainID, x.Receipt.ReceiverID, &x.Account.Contract)
 }
 
-// ContractOf returns the hash of the code that an account's contract runs, and its key in the trie.
-// key is nil if the account has no contract.
+// ContractOf returns the hash of the code that an account's contract runs, and the trie key of that
+// code. key is nil if the account has no contract.
 func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountID, c *primitives.AccountContract) (hash primitives.Hash, key []byte, err error) {
 	if c.Kind == primitives.ContractNone {
 		return hash, nil, nil

@@ -85,9 +85,9 @@ func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, 
 	return nil, nil
 }
 
-// stateInit creates or initialises a deterministic account. It keeps only the part of the deposit
-// that the storage needs. The actor stays the predecessor, so that no later action of the receipt
-// can take the account over (nearcore deterministic_account_id.rs).
+// stateInit creates or initialises a deterministic account. The account keeps only the part of the
+// deposit that its storage needs. The actor stays the predecessor, so that no later action of the
+// receipt can act for the new account (nearcore deterministic_account_id.rs).
 func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, error) {
 	if !x.Exists {
 		x.Exists = true
@@ -104,9 +104,9 @@ func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, e
 	return x.settleDeposit(a.Deposit)
 }
 
-// universalStateInit creates or initialises a universal account: its code, data and keys. The actor
-// stays the predecessor. If the account is initialized already, nothing happens to it (nearcore
-// 2.14.0-rc.1 runtime/runtime/src/universal_account_id.rs:21).
+// universalStateInit creates a universal account if it does not exist, and sets its code, data and
+// keys (nearcore 2.14.0-rc.1 runtime/runtime/src/universal_account_id.rs:21). It changes nothing if
+// the account is initialized already. The actor stays the predecessor.
 func (x *Execution) universalStateInit(a *primitives.UniversalStateInit) (*failure, error) {
 	if !x.Exists {
 		x.createUninitialized(primitives.Balance{})

@@ -19,8 +19,9 @@ type delegate struct {
 	signature        primitives.Signature
 }
 
-// delegate turns the actions that the inner sender signed into a receipt. The relayer, which signed
-// the transaction, pays for it (nearcore actions.rs apply_delegate_action).
+// delegate makes a new receipt with the actions that the inner sender signed. The relayer, which
+// signed the outer transaction, pays for the new receipt (nearcore actions.rs
+// apply_delegate_action).
 func (x *Execution) delegate(d *delegate) (*failure, error) {
 	if !x.Block.verify(d.signature, d.hash, d.key) {
 		return &failure{Tag: primitives.ActionDelegateInvalidSignature}, nil

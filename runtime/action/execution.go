@@ -46,9 +46,9 @@ type Execution struct {
 	Account primitives.Account // the receiver's account; not set unless Exists
 	Exists  bool
 	Existed bool // whether the account existed before the first action
-	// Actor is the account that the actions act for: the predecessor, or an account that the
-	// receipt has just created. An account that is derived from a state init does not become the
-	// actor.
+	// Actor is the account that the actions act for. It is the predecessor, until the receipt
+	// creates an account, which becomes the actor. An account that a state init creates does not
+	// become the actor.
 	Actor primitives.AccountID
 
 	Result Result
@@ -57,8 +57,8 @@ type Execution struct {
 	recordedBefore uint64 // upper bound of the recorded size before the first action
 }
 
-// failure is the failure of an action, which becomes part of the outcome. An error, in contrast,
-// means that the chunk cannot be applied.
+// failure is the failure of an action. It becomes part of the outcome. An error, in contrast, means
+// that the chunk cannot be applied.
 type failure = primitives.ActionErrorKind
 
 // Run reads the receiver's account and runs the actions until one fails. It does not write the
@@ -106,8 +106,8 @@ func (x *Execution) validateNew(from int) *failure {
 	return nil
 }
 
-// checkProofSize fails if the receipt has recorded too much state so far. The VM makes this check
-// only in some host functions; here it follows every action (nearcore 2.14.0-rc.1
+// checkProofSize fails if the receipt has recorded more state than its limit. The VM makes this
+// check only in some host functions. checkProofSize runs after every action (nearcore 2.14.0-rc.1
 // runtime/runtime/src/lib.rs:928).
 func (x *Execution) checkProofSize() *failure {
 	v, limit := x.Block.Config.Version, x.Block.Config.Wasm.Limits.PerReceiptStorageProofSizeLimit
@@ -279,10 +279,11 @@ func (x *Execution) receiverKind() primitives.AccountKind {
 	return x.Receipt.ReceiverID.Kind(x.Block.Config.Version.Has(parameters.UniversalAccounts))
 }
 
-// mayCreate returns whether a transfer may create the missing receiver. A refund may not, since it
-// costs nothing. The receipt must have no other action, because that action might take the new
-// account over. A universal account is an exception: no action can use it before its state init
-// (nearcore 2.14.0-rc.1 actions.rs:929).
+// mayCreate returns whether a transfer may create the missing receiver (nearcore 2.14.0-rc.1
+// actions.rs:929). A refund may not, because it pays no fee for that. Other transfers may if they
+// are the only action of the receipt: a further action could act for the new account. Transfers to
+// a universal account may have further actions, because no action can use such an account before
+// its state init.
 func (x *Execution) mayCreate() bool {
 	if x.Receipt.PredecessorID == primitives.SystemAccount || !x.implicit() {
 		return false

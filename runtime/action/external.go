@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// External is the host environment of one call: the state of its account and the promises that it
-// makes (nearcore ext.rs RuntimeExt). Errors come from the state and mean that the chunk cannot be
-// applied, except for the errors named at each method.
+// External is the host environment of one call: the state of the account, and the promises that the
+// call makes (nearcore ext.rs RuntimeExt). Each method names the errors that a contract can cause.
+// Any other error comes from the state and means that the chunk cannot be applied.
 type External struct {
 	State *state.TrieUpdate
 
@@ -143,8 +143,8 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 
 // ProofStart returns the value of RecordedBound from which PerReceiptStorageProofSizeLimit is
-// counted. In versions that limit all calls of a receipt together it is the value before the
-// receipt's first action, otherwise the current value.
+// counted. If the version limits all calls of a receipt together, that is the value before the
+// receipt's first action. Otherwise it is the current value.
 func (x *External) ProofStart() uint64 {
 	if x.block.Config.Version.Has(parameters.EnforcePerReceiptStorageProofLimit) {
 		return x.receiptStart

@@ -23,8 +23,8 @@ func gasKeyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uin
 	return rows*(uint64(handleLen)+2+8+f.NumExtraBytesRecord) + keyUsage(f, handleLen, k)
 }
 
-// addKey adds an access key or gas key. Its nonce starts above every nonce that an earlier key with
-// the same public key can have used.
+// addKey adds an access key or gas key. The key's nonce starts above every nonce that an earlier
+// key with the same public key can have used.
 func (x *Execution) addKey(a *primitives.AddKey) (*failure, error) {
 	id, handle := x.Receipt.ReceiverID, a.PublicKey.Handle()
 	var old primitives.AccessKey

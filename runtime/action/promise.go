@@ -30,9 +30,9 @@ type weighted struct {
 	weight uint64
 }
 
-// distribute divides unused gas among the calls that asked for a share, by weight. The last call
-// also gets the remainder. It returns the gas that was distributed: all of it, or 0 if no call
-// asked.
+// distribute divides unused gas, by weight, among the calls that have a weight. The last of these
+// calls also gets the remainder of the division. distribute returns the distributed gas: all of
+// unused, or 0 if no call has a weight.
 func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
 	var sum primitives.Balance // 128 bits: the sum of all weights
 	for i := range x.weights {
@@ -71,9 +71,9 @@ func shareOf(gas primitives.Gas, weight uint64, sum primitives.Balance) primitiv
 	return primitives.Gas(q.Quo(q, sum.Big()).Uint64())
 }
 
-// finish turns the promises of a successful call into receipts, and queues the timeouts of its
-// yields. It reads the queue's indices even if there are none, because nearcore records that read
-// for every successful call (function_call.rs:168).
+// finish makes receipts of the promises of a successful call, and queues the timeouts of its
+// yields. It reads the queue's indices even if the call has no yields, because nearcore records
+// that read for every successful call (function_call.rs:168).
 func (x *External) finish(e *Execution) error {
 	indices, err := x.State.YieldIndices()
 	if err != nil {

@@ -20,8 +20,8 @@ type View struct {
 	Short bool
 }
 
-// ShortGas is the maximum gas that a short view may burn. Burning it takes 5 ms in the slowest
-// host functions and 1.5 ms in instructions.
+// ShortGas is the maximum gas that a short view may burn. To burn it takes at most 5 ms in host
+// functions and 1.5 ms in instructions.
 const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.
@@ -37,8 +37,8 @@ type Preparer interface {
 	Ready(code primitives.Hash, w *parameters.Wasm) bool
 }
 
-// ViewParts is memory for one view at a time, to be reused for other views after Run. The zero value is ready
-// for use. Between runs it has no references to the state or the outcome.
+// ViewParts is memory for one view at a time. After Run it can be used for another view. The zero
+// value is ready for use. Between runs it has no references to the state or the outcome.
 type ViewParts struct {
 	x        Execution
 	receipt  primitives.Receipt
@@ -48,10 +48,10 @@ type ViewParts struct {
 	call     Call
 }
 
-// Run runs the method on the state after a block. b describes that block, except for RandomValue,
-// which is the state root. found is false if the account does not exist. The outcome contains every
-// failure that the call can cause. u must not be used afterwards; parts may be used for another
-// view (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
+// Run runs the method on the state after a block (nearcore runtime/runtime/src/state_viewer/mod.rs
+// call_function). b describes that block, except for RandomValue, which is the state root. found is
+// false if the account does not exist. The outcome contains every failure that the call can cause.
+// u must not be used afterwards. parts may be used for another view.
 func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOutcome, found bool, err error) {
 	*parts = ViewParts{}
 	x := &parts.x

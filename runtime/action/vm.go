@@ -24,8 +24,8 @@ type Warmer interface {
 }
 
 // Precompiler is a VM that compiles code before a block calls it, with the priority of a call.
-// Precompile returns when the compilation has succeeded or failed; the call itself reports why it
-// failed. Safe for concurrent use.
+// Precompile returns when the compilation has ended. If the compilation failed, the call reports
+// the reason. Safe for concurrent use.
 type Precompiler interface {
 	Preparer
 	Precompile(code []byte, w *parameters.Wasm)

@@ -24,7 +24,7 @@ type Input struct {
 	Layout primitives.ShardLayout // layout of the block's epoch
 
 	// NewChunk is false if the chunk is missing in this block. Then only the validators' accounts
-	// and the bandwidth scheduler change the state. GasLimit is that of the chunk header.
+	// and the bandwidth scheduler change the state. GasLimit is the gas limit in the chunk header.
 	NewChunk bool
 	GasLimit primitives.Gas
 
@@ -38,8 +38,8 @@ type Input struct {
 
 	Transactions []Transaction
 	Incoming     []*primitives.Receipt // in the order of OrderIncoming
-	// Patch holds the records that a sandbox writes into the state at the end of the chunk. All of
-	// them belong to accounts of this shard. Only a new chunk can have a patch.
+	// Patch has the records that a sandbox writes into the state at the end of the chunk. All of
+	// the records belong to accounts of this shard. Only a new chunk can have a patch.
 	Patch []genesis.Record
 	// Signature verifies the signatures of transactions. nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
@@ -118,8 +118,8 @@ type Processed struct {
 // Origin names the transaction or receipt (Parent) that made a receipt.
 type Origin struct{ Receipt, Parent primitives.Hash }
 
-// Resume is a resume without data that the chunk made because a yield timed out. The yield belongs
-// to Account and waits for DataID.
+// Resume is a resume without data that the chunk made because a yield timed out. Account is the
+// account of the yield, DataID the data id that the yield waits for.
 type Resume struct {
 	Receipt primitives.Hash
 	Account primitives.AccountID

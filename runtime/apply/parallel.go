@@ -148,8 +148,8 @@ func (c *chunk) divide(list []*primitives.Receipt) (calls [][]*primitives.Receip
 	return calls
 }
 
-// majority returns the receiver of more than half of the work; empty if there is none. It uses the
-// majority vote of Boyer and Moore, weighted, and then checks the candidate.
+// majority returns the receiver of more than half of the work; empty if there is none. It finds a
+// candidate by the majority vote of Boyer and Moore, with weights, and then checks it.
 func majority(list []*primitives.Receipt) (id primitives.AccountID) {
 	left, all := 0, 0
 	for _, r := range list {

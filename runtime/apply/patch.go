@@ -11,10 +11,12 @@ import (
 )
 
 // A patch is written at the end of the chunk, as in nearcore's apply_state_patch
-// (runtime/runtime/src/lib.rs:1806), with the cause Migration. Beyond nearcore's four kinds of
-// records every kind can be patched, and records can be removed. Changes that would make the state
-// inconsistent, and stop the chain later, are skipped here. The client gets an error for them
-// earlier, from engine.CheckPatch; transactions that run in between cannot invalidate that check.
+// (runtime/runtime/src/lib.rs:1806), with the cause Migration. nearcore patches four kinds of
+// records. Here all kinds of records can be patched, and records can be removed.
+//
+// A change that would make the state inconsistent is skipped here, because it would stop the chain
+// later. engine.CheckPatch has already reported such a change to the client. Transactions that run
+// between that check and the patch cannot make a checked change inconsistent.
 
 // patchQueue appends the patch's delayed receipts to the delayed queue, before the queue is
 // accounted for.

@@ -185,8 +185,8 @@ func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 }
 
 // gap returns whether nonces before a strict nonce are missing. It returns false if the key does
-// not exist; the full check reports that. The read is not recorded, as the transaction may not be
-// chosen.
+// not exist, which the full check reports. It does not record its read, because the transaction may
+// not be chosen.
 func (p *preparation) gap(tx *primitives.SignedTransaction) (bool, error) {
 	stored, found, err := p.u.PeekNonce(tx.SignerID, tx.PublicKey.Handle(), tx.Nonce)
 	return found && tx.Nonce.Nonce > stored && tx.Nonce.Nonce-stored > 1, err
@@ -204,8 +204,8 @@ func (p *preparation) refused(tx *primitives.SignedTransaction) bool {
 	return false
 }
 
-// charge charges the signer if the transaction is valid for the block after the previous one. It
-// returns the gas that its conversion burns.
+// charge charges the signer if the transaction is valid in a block at the height after PrevHeight.
+// It returns the gas that the transaction's conversion burns.
 func (p *preparation) charge(tx *primitives.Transaction) (primitives.Gas, *primitives.InvalidTxError, error) {
 	var s signer
 	handle := tx.PublicKey.Handle()

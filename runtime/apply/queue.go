@@ -59,9 +59,10 @@ func (q *delayedQueue) account(a congestion.Account) error {
 	return a.RemoveBytes(q.outBytes)
 }
 
-// popDelayed removes the next receipt of this shard from the queue and returns it. It returns nil at the
-// end of the queue, or when the recorded size reaches its limit. After a split both child shards have the
-// whole queue of the parent, so popDelayed discards receipts of the sibling shard.
+// popDelayed removes the next receipt of this shard from the delayed queue and returns it. It
+// returns nil at the end of the queue, or if the recorded size has reached its limit. After a
+// split, both child shards have the whole queue of the parent. So popDelayed discards receipts of
+// the sibling shard.
 func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 	for !c.u.LimitExceeded() {
 		x, err := c.u.PopDelayed(&c.delayed.QueueIndices, c.delayed.peeked[c.delayed.First])

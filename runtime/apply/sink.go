@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// sink sends receipts to other shards. It forwards receipts while the limits of congestion control and of
-// the bandwidth scheduler allow, and stores the rest in buffers in the state (nearcore
-// congestion_control.rs).
+// sink sends receipts to other shards (nearcore congestion_control.rs). It forwards receipts as far
+// as congestion control and the bandwidth scheduler allow. It stores the other receipts in buffers
+// in the state.
 type sink struct {
 	params    bandwidth.Params
 	grants    bandwidth.Grants
@@ -240,8 +240,8 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 	return nil
 }
 
-// metadata returns the gas and size with which a stored receipt was counted when it entered its queue.
-// For a receipt that was stored without metadata it computes them.
+// metadata returns the gas and size that a stored receipt added to the congestion info when it was
+// stored. For a receipt without stored metadata it computes them.
 func metadata(cfg *parameters.RuntimeConfig, x *primitives.StoredReceipt) (primitives.ReceiptMetadata, error) {
 	if x.HasMetadata {
 		return x.Metadata, nil

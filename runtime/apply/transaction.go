@@ -42,8 +42,8 @@ type signer struct {
 	nonce   primitives.Nonce
 }
 
-// readSigner reads the account, the key and, for a gas key's transaction, its nonce. All reads are
-// recorded, whether or not the transaction turns out to be valid.
+// readSigner reads the signer's account and key and, for a gas key, the nonce at the transaction's
+// index. All reads are recorded, whether or not the transaction turns out to be valid.
 func readSigner(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.PublicKeyHandle, s *signer) (v verify.Signer, err error) {
 	found, err := u.Account(tx.SignerID, &s.account)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	}
 	o := c.newOutcome(tx, hash)
 	o.GasBurnt, o.ComputeUsage, o.TokensBurnt = charges.GasBurnt, primitives.Gas(charges.ComputeBurnt), charges.BurntAmount
-	// a gas key pays the gas of a transaction even if its account cannot pay the deposits
+	// A gas key pays the gas of a transaction even if its account cannot pay the deposits.
 	if verdict.Err != nil {
 		o.Status = invalidTxStatus(verdict.Err)
 		// nearcore ignores the compute of the conversion here

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// worker runs one receipt at a time on an update. The effects outside of the update are collected
-// in out, so that a receipt can run before its turn.
+// worker runs one receipt at a time on an update. It collects in out the receipt's effects outside
+// of the update, so that a receipt can run before its turn.
 type worker struct {
 	block  *action.Block
 	layout primitives.ShardLayout
@@ -233,7 +233,7 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	if err != nil {
 		return err
 	}
-	// Inputs are removed even if the receipt fails.
+	// Commit now, because the inputs stay removed even if the receipt fails.
 	w.u.Commit(primitives.CauseActionReceiptProcessingStarted, r.ID)
 	x := &w.exec
 	*x = action.Execution{Block: w.block, State: w.u, Receipt: r, Body: body, Inputs: inputs}
@@ -302,8 +302,8 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	return nil
 }
 
-// metadata returns the part of an outcome that is not hashed. For actions that were not reached it
-// states that the account had no contract.
+// metadata returns the part of an outcome that is not hashed. If an action was not reached,
+// metadata states that the account had no contract before it.
 func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	res := &w.exec.Result
 	if !w.block.Config.Version.Has(parameters.ExecutionMetadataV4) {
@@ -373,8 +373,8 @@ func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
 	out.outcome.ReceiptIDs = ids
 }
 
-// answers returns the data receipts with the result of r. They contain the returned value, or
-// empty data if r returned none. If r failed, they have no data.
+// answers returns the data receipts with the result of r. Their data is the returned value; empty
+// if r returned no value, and nil if r failed.
 func (w *worker) answers(r *primitives.Receipt, body *primitives.ActionReceipt) []*primitives.Receipt {
 	res := &w.exec.Result
 	var data []byte

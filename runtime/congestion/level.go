@@ -48,8 +48,8 @@ func (c *Control) MissedLevel() float64 {
 // FullyCongested returns whether only the allowed shard may send to this shard.
 func (c *Control) FullyCongested() bool { return c.Level() == 1 } // fraction returns exactly 1 at and above the maximum
 
-// OutgoingGasLimit returns the gas of receipts that sender may send to this shard in one chunk. A
-// shard has no limit towards itself; the caller handles that case.
+// OutgoingGasLimit returns the maximum gas of receipts that sender may send to this shard in one
+// chunk. A shard has no limit towards itself; the caller must handle that case.
 func (c *Control) OutgoingGasLimit(sender primitives.ShardID) primitives.Gas {
 	level := c.Level()
 	if level == 1 {

@@ -29,8 +29,7 @@ const (
 	SignedContractCodeResponse
 	ContinuousEpochSync
 
-	// Features of 86. FixContractLoadingError is the one of june,
-	// EnforcePerReceiptStorageProofLimit the one of release.
+	// Features that 86 introduces: the first one in june, the second one in release.
 	FixContractLoadingError
 	EnforcePerReceiptStorageProofLimit
 
@@ -116,8 +115,9 @@ func (f Feature) String() string {
 	return features[f].name
 }
 
-// Enabled returns whether f is in force at v. Features that are not implemented are never in force.
-// An unknown numbering has no features; Supported rejects it before any rule is checked.
+// Enabled returns whether f is in force at v. It returns false for features that are not
+// implemented, and for an unknown numbering. Supported rejects unknown numberings before any rule
+// is checked.
 func Enabled(f Feature, v Version) bool { return features[f].built && v.includes(f) }
 
 // includes returns whether f belongs to v by version number, implemented or not. The parameters of

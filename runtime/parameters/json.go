@@ -188,8 +188,8 @@ func (c *CongestionControl) view() object {
 func (r Ratio) pair() [2]uint32 { return [2]uint32{r.Num, r.Den} }
 
 // decimal formats r as Rust prints a float: at least one digit after the point, no trailing zeros.
-// It is exact for the denominators in use, powers of ten, and truncated after nine digits
-// otherwise.
+// It is exact for denominators that are powers of ten, as all in use are. For others it stops after
+// nine digits.
 func (r Ratio) decimal() string {
 	b := append(strconv.AppendUint(nil, uint64(r.Num/r.Den), 10), '.')
 	rest := uint64(r.Num % r.Den)

@@ -6,7 +6,7 @@ import (
 )
 
 // GroupSizeLimit is the size in bytes that a group of buffered receipts should not exceed (nearcore
-// outgoing_metadata.rs ReceiptGroupsConfig; the limit on gas has no effect).
+// outgoing_metadata.rs ReceiptGroupsConfig). nearcore's limit on the gas of a group has no effect.
 const GroupSizeLimit = 100_000
 
 // Groups describes the groups of a buffer: consecutive receipts of the buffer form a group

@@ -12,10 +12,11 @@ import (
 // may record sibling nodes for a removal (nearcore trie_recording.rs record_key_removal).
 const removalCharge = 2000
 
-// TrieUpdate is the state of a shard while a chunk is applied. It consists of the Trie before the chunk
-// and two overlays: the committed changes with their causes, and the prospective changes of the current
-// transaction or receipt. Commit moves the prospective changes to the committed ones, Rollback discards
-// them. Not safe for concurrent use, except for reads by forks (see Fork).
+// TrieUpdate is the state of a shard while a chunk is applied. It consists of the Trie before the
+// chunk and two overlays. One overlay has the committed changes with their causes, the other the
+// prospective changes of the current transaction or receipt. Commit moves the prospective changes
+// to the committed ones; Rollback discards them. Not safe for concurrent use, except for reads by
+// forks (see Fork).
 type TrieUpdate struct {
 	trie     Trie
 	rec      Recording
@@ -37,8 +38,9 @@ type TrieUpdate struct {
 
 	touched map[primitives.Hash]bool // nodes and values that contracts touched in this chunk
 
-	// While Adopt applies a span, owner is the id of the span's fork and ownerChange the number of the
-	// fork's change that is being applied; otherwise both are 0. Each write stores them in its entry.
+	// While Adopt applies a span, owner is the id of the span's fork, and ownerChange is the number
+	// of the fork's change that is being applied. Otherwise both are 0. Each write stores both in
+	// its entry.
 	owner, ownerChange int32
 	fork               *forkState
 
@@ -441,9 +443,9 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 	return Finalized{Trie: t, Changes: out, Olds: olds}, err
 }
 
-// Keys calls yield for each key with the prefix that has a value, in ascending order. It records the
-// trie nodes under the prefix and all their values, even of keys that this chunk has overwritten
-// (nearcore update/iterator.rs). yield may retain the key and must not change it.
+// Keys calls yield for each key that begins with prefix and has a value, in ascending order. It
+// records the trie nodes under the prefix and all their values, even of keys that this chunk has
+// overwritten (nearcore update/iterator.rs). yield may retain the key but must not change it.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 	return u.keysOf(u.trie, prefix, yield)
 }

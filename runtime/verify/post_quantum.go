@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// anyPostQuantum returns whether one of the actions, or of a delegate's inner actions, contains a
-// key or signature of a post-quantum scheme (nearcore Action::post_quantum_signatures_required).
+// anyPostQuantum returns whether an action, or an inner action of a delegate action, contains a key
+// or signature of a post-quantum scheme (nearcore Action::post_quantum_signatures_required).
 func anyPostQuantum(actions []primitives.Action) bool {
 	for _, a := range actions {
 		if postQuantum(a) {

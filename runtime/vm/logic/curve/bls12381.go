@@ -8,8 +8,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 )
 
-// Sizes of one element of the BLS12-381 functions. Points are in the serialisation of ZCash
-// (bls12381_point.go), scalars are 32 bytes, little-endian, of any value.
+// Sizes of one element of the BLS12-381 functions, in bytes. Points have ZCash's serialisation
+// (bls12381_point.go). Scalars are 32 bytes, little-endian; every value is valid.
 const (
 	BLS12381P1SumItem        = 1 + blsP1Size
 	BLS12381P2SumItem        = 1 + blsP2Size
