@@ -36,7 +36,7 @@ type speedscopeEvent struct {
 	At    uint64 `json:"at"`
 }
 
-// WriteSpeedscope writes all profiles as one file for speedscope.app. They must be closed.
+// WriteSpeedscope writes all profiles as one file for speedscope.app. Every profile must be closed.
 func WriteSpeedscope(w io.Writer, profiles []*Profile) error {
 	out := speedscope{Schema: "https://www.speedscope.app/file-format-schema.json", Exporter: "troupe"}
 	out.Shared.Frames = []speedscopeFrame{}

@@ -62,7 +62,8 @@ const (
 	ReturnReceipt                   // the result is that of the new receipt Return.Receipt
 )
 
-// Return is the result of a successful action. The result of a receipt is that of its last action.
+// Return is the result of a successful action. The result of a receipt is the result of its last
+// action.
 type Return struct {
 	Kind    ReturnKind
 	Value   []byte

@@ -45,7 +45,7 @@ func (x *External) begin(b *Block, u *state.TrieUpdate, account primitives.Accou
 // must not change the slices.
 func (x *External) Made() ([]*Promise, []Resume) { return x.promises, x.resumes }
 
-// Errors that a contract can cause. The VM translates them into nearcore's.
+// Errors that a contract can cause. The VM translates them into nearcore's errors.
 var (
 	ErrReceiptIndex = errors.New("no such promise")
 	ErrActionIndex  = errors.New("no state init at this index")

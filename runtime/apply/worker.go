@@ -22,7 +22,7 @@ type worker struct {
 	out    executed
 }
 
-// executed is the result of running a receipt, except for its writes.
+// executed is the result of running a receipt, without the receipt's writes.
 type executed struct {
 	balances
 	done      bool // the receipt, or one that waited for it, was executed: outcome is set

@@ -21,23 +21,25 @@ func (c *Control) Level() float64 {
 	return max(c.IncomingLevel(), c.OutgoingLevel(), c.MemoryLevel(), c.MissedLevel())
 }
 
-// IncomingLevel returns the gas of delayed receipts divided by its maximum.
+// IncomingLevel returns the gas of delayed receipts divided by MaxCongestionIncomingGas, at most 1.
 func (c *Control) IncomingLevel() float64 {
 	return fraction(c.Info.DelayedReceiptsGas, uint64(c.Config.MaxCongestionIncomingGas))
 }
 
-// OutgoingLevel returns the gas of buffered receipts divided by its maximum.
+// OutgoingLevel returns the gas of buffered receipts divided by MaxCongestionOutgoingGas, at most
+// 1.
 func (c *Control) OutgoingLevel() float64 {
 	return fraction(c.Info.BufferedReceiptsGas, uint64(c.Config.MaxCongestionOutgoingGas))
 }
 
-// MemoryLevel returns the bytes of queued receipts divided by their maximum.
+// MemoryLevel returns the bytes of queued receipts divided by MaxCongestionMemoryConsumption, at
+// most 1.
 func (c *Control) MemoryLevel() float64 {
 	return fraction(primitives.Yocto(c.Info.ReceiptBytes), c.Config.MaxCongestionMemoryConsumption)
 }
 
-// MissedLevel returns the number of missed chunks divided by its maximum. A single missed chunk
-// counts as 0.
+// MissedLevel returns the number of missed chunks divided by MaxCongestionMissedChunks. If only one
+// chunk was missed, it returns 0.
 func (c *Control) MissedLevel() float64 {
 	if c.Missed <= 1 {
 		return 0

@@ -191,7 +191,8 @@ func (l queueLoad) with(number, bytes int) queueLoad {
 	return queueLoad{l.number + number, l.bytes + bytes}
 }
 
-// Bounds of the queue, in number and bytes. A submitter has at most 1/queueShare of them.
+// Bounds of the queue: number of codes and their bytes. A submitter may use at most 1/queueShare of
+// each bound.
 const (
 	maxQueued      = 256
 	maxQueuedBytes = 64 << 20

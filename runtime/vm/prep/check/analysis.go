@@ -84,8 +84,8 @@ func (a *analysis) effects(off uint32, cost uint32, unreachable bool) {
 	a.then(post, 0)
 }
 
-// join merges points as finite-wasm does: first those at the same position, then those between two
-// points at which gas can be observed.
+// join merges points as finite-wasm does. First it merges points at the same position, then the
+// points between two positions at which gas can be observed.
 func (a *analysis) join() []point {
 	a.merge(func(p, q point) (kind, bool) {
 		if p.off != q.off {
