@@ -233,8 +233,8 @@ type Chunk struct {
 	// Proofs replace the body on a node that does not track the shard: the receipts from the chunk
 	// to the shards that the node tracks. They are not part of the encoding.
 	Proofs []ReceiptProof
-	// Whole is the hash of the header against which this node has checked the body, when it encoded
-	// or reassembled the body. Zero means not checked. Whole is not part of the encoding.
+	// Whole is the header's hash if this node has checked the body against that header, when it
+	// encoded or reassembled the body. Zero means not checked. Whole is not part of the encoding.
 	Whole Hash
 }
 

@@ -130,8 +130,8 @@ func MustParsePublicKey(text string) PublicKey {
 	return k
 }
 
-// NewPublicKey returns the key with these raw bytes, whose length must be the scheme's. As in
-// nearcore it is not checked that they are a point of the curve.
+// NewPublicKey returns the key with these raw bytes, whose length must be the scheme's. Like
+// nearcore, it does not check that they are a point of the curve.
 func NewPublicKey(t KeyType, raw []byte) (PublicKey, error) {
 	if int(t) >= len(publicKeyLen) {
 		return "", &KeyTextError{fmt.Sprintf("unknown key type '%d'", byte(t))}

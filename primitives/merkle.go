@@ -91,8 +91,8 @@ func (p MerklePath) Root(leaf Hash) Hash {
 // Verify returns whether p leads from the leaf hash to root.
 func (p MerklePath) Verify(root, leaf Hash) bool { return p.Root(leaf) == root }
 
-// VerifyAt is Verify, and also checks that p has the shape of the index-th of n leaves (nearcore
-// merkle.rs: verify_path_with_index).
+// VerifyAt is Verify, and also checks that p has the length and directions of the path of leaf
+// index among n leaves (nearcore merkle.rs: verify_path_with_index).
 func (p MerklePath) VerifyAt(root, leaf Hash, index, n uint64) bool {
 	return p.matches(index, n) && p.Verify(root, leaf)
 }

@@ -89,7 +89,7 @@ type stage struct{ files []staged }
 
 type staged struct{ temp, final string }
 
-// create opens a temporary file for final.
+// create opens a temporary file that commit renames to final.
 func (s *stage) create(final string, mode fs.FileMode) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
 		return nil, &FileError{Path: filepath.Dir(final), Err: bare(err)}
@@ -105,7 +105,7 @@ func (s *stage) create(final string, mode fs.FileMode) (*os.File, error) {
 	return f, err
 }
 
-// write writes a complete file for final.
+// write writes a whole temporary file that commit renames to final.
 func (s *stage) write(final string, mode fs.FileMode, fill func(io.Writer) error) (temp string, err error) {
 	f, err := s.create(final, mode)
 	if err != nil {

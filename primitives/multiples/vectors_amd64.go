@@ -117,9 +117,9 @@ func sum(p *curve.EdwardsPoint, t *windows, k, s *scalar.Scalar) {
 	toPoint(p, &at)
 }
 
-// touch reads one byte of each cache line that addTo needs, so that they are loaded in parallel.
-// Without it, the additions, each of which waits for the one before, would also wait for one load
-// after the other. The result is unused.
+// touch reads one byte of each cache line that addTo needs, so that the CPU loads these lines in
+// parallel. Each addition waits for the one before; without touch it would also wait for a load of
+// its own. The result is unused.
 //
 //go:noinline
 func (t *windows) touch(list []int8) (x uint32) {
