@@ -7,19 +7,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// adopted is a Chain in which every block is known and has height 9.
-type adopted struct{ engineOf }
+// allImported is a Chain in which every block is known and has height 9.
+type allImported struct{ engineOf }
 
-func (adopted) Imported(primitives.Hash) *engine.BlockNode {
+func (allImported) Imported(primitives.Hash) *engine.BlockNode {
 	h := new(primitives.BlockHeader)
 	h.Height = 9
 	return &engine.BlockNode{Block: &primitives.Block{Header: h}}
 }
 
-// TestReadyOfAnotherHeight: a chunk whose created height is not its parent's height plus one is not
-// recorded, so it does not take the place of a valid chunk.
-func TestReadyOfAnotherHeight(t *testing.T) {
-	n := &Node{e: adopted{}, ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}}
+// TestReadyChunkOfWrongHeightIsIgnored: a chunk whose created height is not its parent's height
+// plus one is not recorded, so it does not take the place of a valid chunk.
+func TestReadyChunkOfWrongHeightIsIgnored(t *testing.T) {
+	n := &Node{e: allImported{}, ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}}
 	prev := primitives.Hash{1}
 	for _, h := range []primitives.Height{9, 12, 10, 10} {
 		c := new(primitives.ChunkHeader)

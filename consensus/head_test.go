@@ -12,22 +12,24 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestEndorsementWait: a block that is ready waits for missing endorsements, for a time after the
-// last one, but not long in total. It does not wait if the last endorsement is old.
-func TestEndorsementWait(t *testing.T) {
+// TestBlockWaitsForMissingEndorsements: a block that is ready waits for missing endorsements, for a
+// time after the last one, but not long in total. It does not wait if the last endorsement is old.
+func TestBlockWaitsForMissingEndorsements(t *testing.T) {
 	for name, c := range map[string]struct {
 		endorsed, enough, now, want int64
 	}{
-		"now":                   {100 * ms, 0, 100 * ms, 110 * ms},
-		"one came since":        {106 * ms, 100 * ms, 106 * ms, 116 * ms},
-		"they come and come":    {119 * ms, 100 * ms, 119 * ms, 120 * ms},
-		"long ago":              {100 * ms, 0, 600 * ms, 110 * ms},
-		"one for another block": {900 * ms, 100 * ms, 900 * ms, 120 * ms},
+		"just arrived":           {100 * ms, 0, 100 * ms, 110 * ms},
+		"one came since":         {106 * ms, 100 * ms, 106 * ms, 116 * ms},
+		"one comes every few ms": {119 * ms, 100 * ms, 119 * ms, 120 * ms},
+		"long ago":               {100 * ms, 0, 600 * ms, 110 * ms},
+		"one for another block":  {900 * ms, 100 * ms, 900 * ms, 120 * ms},
 	} {
-		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: 600 * ms}}, head: &head{endorsedAt: c.enough}, endorsed: c.endorsed, now: c.now}
-		if got := n.endorsementDeadline(); got != c.want || n.head.endorsedAt == 0 {
-			t.Errorf("%s: until %d ms, not %d", name, got/ms, c.want/ms)
-		}
+		t.Run(name, func(t *testing.T) {
+			n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: 600 * ms}}, head: &head{endorsedAt: c.enough}, endorsed: c.endorsed, now: c.now}
+			if got := n.endorsementDeadline(); got != c.want || n.head.endorsedAt == 0 {
+				t.Errorf("deadline at %d ms, want %d", got/ms, c.want/ms)
+			}
+		})
 	}
 }
 
@@ -40,13 +42,14 @@ func TestEndorsementWaitIsBounded(t *testing.T) {
 			n.endorsed = n.now
 		}
 		if held := n.now - 100*ms; held > most {
-			t.Errorf("with a pace of %d us a block is held up for %d us, not %d", pace/1000, held/1000, most/1000)
+			t.Errorf("with an interval of %d us a block waits %d us, want at most %d", pace/1000, held/1000, most/1000)
 		}
 	}
 }
 
-// TestEagerDoesNotWait: a node in eager mode does not wait while there is something to process.
-func TestEagerDoesNotWait(t *testing.T) {
+// TestEagerNodeDoesNotWaitWhileActive: a node in eager mode does not wait while there is something
+// to process.
+func TestEagerNodeDoesNotWaitWhileActive(t *testing.T) {
 	for _, c := range []struct {
 		eager        bool
 		height, upTo primitives.Height
@@ -59,9 +62,9 @@ func TestEagerDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestNeedsNoWitness: a chunk needs no witness in eager mode if this node is one of its validators,
-// all other validators hold the shard, and the last block lacks no chunk.
-func TestNeedsNoWitness(t *testing.T) {
+// TestNoWitnessIfAllValidatorsHoldShard: a chunk needs no witness in eager mode if this node is one
+// of its validators, all other validators hold the shard, and the last block lacks no chunk.
+func TestNoWitnessIfAllValidatorsHoldShard(t *testing.T) {
 	list := []chain.Assigned{{AccountID: "a"}, {AccountID: "b"}, {AccountID: "c"}}
 	for _, c := range []struct {
 		what   string
@@ -69,21 +72,23 @@ func TestNeedsNoWitness(t *testing.T) {
 		want   bool
 	}{
 		{"all hold it", func(*Node) {}, true},
-		{"nobody knows", func(n *Node) { n.o.Holds = nil }, false},
-		{"nothing waits", func(n *Node) { n.activeUntil = 5 }, false},
-		{"one is not known to", func(n *Node) {
+		{"shards of validators unknown", func(n *Node) { n.o.Holds = nil }, false},
+		{"nothing to process", func(n *Node) { n.activeUntil = 5 }, false},
+		{"one validator lacks the shard", func(n *Node) {
 			n.o.Holds = func(a primitives.AccountID, s primitives.ShardID) bool { return a == "b" && s == 7 }
 		}, false},
 		{"the last block lacks a chunk", func(n *Node) { n.head.block.Header.ChunkMask[1] = false }, false},
-		{"it does not judge", func(n *Node) { n.me = "b" }, false},
+		{"this node is not a validator", func(n *Node) { n.me = "b" }, false},
 	} {
-		header := &primitives.BlockHeader{}
-		header.ChunkMask = []bool{true, true}
-		n := &Node{me: "a", o: Options{Eager: true, Holds: func(a primitives.AccountID, s primitives.ShardID) bool { return a != "a" && s == 7 }},
-			head: &head{height: 5, block: &primitives.Block{Header: header}}, activeUntil: 8}
-		if c.change(n); n.needsNoWitness(list, 7) != c.want || n.needsNoWitness(list, 6) {
-			t.Errorf("%s: %v", c.what, !c.want)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			header := &primitives.BlockHeader{}
+			header.ChunkMask = []bool{true, true}
+			n := &Node{me: "a", o: Options{Eager: true, Holds: func(a primitives.AccountID, s primitives.ShardID) bool { return a != "a" && s == 7 }},
+				head: &head{height: 5, block: &primitives.Block{Header: header}}, activeUntil: 8}
+			if c.change(n); n.needsNoWitness(list, 7) != c.want || n.needsNoWitness(list, 6) {
+				t.Errorf("got %v", !c.want)
+			}
+		})
 	}
 }
 
@@ -96,10 +101,10 @@ func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil
 func (newHead) HighestHeader() *primitives.BlockHeader              { return nil }
 func (newHead) BlockNode(primitives.Hash) *engine.BlockNode         { return nil }
 
-// TestDeferredEndorsements: when a height is skipped, endorsements of chunks on the head are also
-// sent to the producers of later heights, even if they were made before that head. Those of older
-// chunks are not.
-func TestDeferredEndorsements(t *testing.T) {
+// TestSkippedHeightResendsEndorsements: when a height is skipped, endorsements of chunks on the
+// head are also sent to the producers of later heights, even if they were made before that head.
+// Those of older chunks are not.
+func TestSkippedHeightResendsEndorsements(t *testing.T) {
 	n := &Node{e: newHead{}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
 	for h := range primitives.Height(3) {
 		e := &primitives.ChunkEndorsement{Metadata: primitives.ChunkEndorsementMetadata{HeightCreated: 7 + h}}
@@ -110,23 +115,23 @@ func TestDeferredEndorsements(t *testing.T) {
 	n.setHead(&engine.BlockNode{Block: &primitives.Block{Header: at}})
 	n.sendDeferred()
 	if len(n.out.Send) != 1 || n.out.Send[0].Message.(*primitives.ChunkEndorsement).Metadata.HeightCreated != 9 || len(n.deferred) != 0 {
-		t.Errorf("said later: %v", n.out.Send)
+		t.Errorf("endorsements sent after the skip: %v", n.out.Send)
 	}
 }
 
-// TestNoEndorsementsWhileBehind: a node that is catching up does not endorse the chunks of the
+// TestNoEndorsementWhileCatchingUp: a node that is catching up does not endorse the chunks of the
 // blocks that it fetches, because each endorsement would cost a disk write.
-func TestNoEndorsementsWhileBehind(t *testing.T) {
+func TestNoEndorsementWhileCatchingUp(t *testing.T) {
 	c := new(primitives.Chunk)
 	c.Header.HeightCreated = 9
 	for seen, want := range map[primitives.Height]int{8 + maxBehind: 1, 9 + maxBehind: 0} {
 		at := new(primitives.BlockHeader)
 		at.Height = seen
-		eyes := &assignments{}
-		n := &Node{e: newHead{}, out: new(Out), highestVoted: at, head: &head{height: 8}, assigned: eyes, witnesses: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil),
+		assigned := &assignments{}
+		n := &Node{e: newHead{}, out: new(Out), highestVoted: at, head: &head{height: 8}, assigned: assigned, witnesses: partialwitness.NewTracker(partialwitness.Validator{}, assigned, nil),
 			o: Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")}, waitingChunks: map[primitives.Hash][]*primitives.Chunk{}}
 		if n.endorseHeld(c); len(n.waitingChunks) != want {
-			t.Errorf("%d wait at 8 of %d, not %d", len(n.waitingChunks), seen, want)
+			t.Errorf("%d chunks wait at height 8 of %d, want %d", len(n.waitingChunks), seen, want)
 		}
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSignatures: Signatures are restored from the stored row and refuse contradicting signatures.
-func TestSignatures(t *testing.T) {
+// TestRestoredSignaturesRefuseConflicts: Signatures are restored from the stored row and refuse
+// contradicting signatures.
+func TestRestoredSignaturesRefuseConflicts(t *testing.T) {
 	s := new(Signatures)
 	key := func(shard primitives.ShardID, h primitives.Height) primitives.ChunkKey {
 		return primitives.ChunkKey{ShardID: shard, EpochID: primitives.Hash{9}, HeightCreated: h}
@@ -45,7 +46,7 @@ func TestSignatures(t *testing.T) {
 	check(s)
 	row := s.AppendBorsh(nil)
 	if len(row) != s.size() {
-		t.Errorf("a row of %d bytes, said to be %d", len(row), s.size())
+		t.Errorf("a row of %d bytes, size returns %d", len(row), s.size())
 	}
 	again, err := ReadSignatures(row)
 	if err != nil || !reflect.DeepEqual(again, s) {
@@ -57,19 +58,19 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestEndorsedBound: the last maxEndorsed endorsed chunks of a shard are recorded, and chunks below
-// them may not be endorsed any more.
-func TestEndorsedBound(t *testing.T) {
+// TestForgottenHeightsAreNotEndorsed: the last maxEndorsed endorsed chunks of a shard are recorded,
+// and chunks below them may not be endorsed any more.
+func TestForgottenHeightsAreNotEndorsed(t *testing.T) {
 	s := new(Signatures)
 	k := primitives.ChunkKey{ShardID: 3}
 	for h := range primitives.Height(maxEndorsed + 10) {
 		k.HeightCreated = h + 1
 		if fresh, may := s.endorse(k, primitives.Hash{byte(h)}, 0); !fresh || !may {
-			t.Fatalf("height %d is held back", h+1)
+			t.Fatalf("height %d is refused", h+1)
 		}
 	}
 	if len(s.endorsed) != maxEndorsed {
-		t.Errorf("%d are kept", len(s.endorsed))
+		t.Errorf("%d endorsements are recorded, want %d", len(s.endorsed), maxEndorsed)
 	}
 	for _, h := range []primitives.Height{1, 10} {
 		k.HeightCreated = h
@@ -79,16 +80,16 @@ func TestEndorsedBound(t *testing.T) {
 	}
 	k.ShardID, k.HeightCreated = 4, 1
 	if _, may := s.endorse(k, primitives.Hash{99}, 0); !may {
-		t.Error("one shard's chunks hold back another's")
+		t.Error("endorsements of one shard block another shard")
 	}
 }
 
-// TestBadSignaturesRowFails: reading a malformed row returns an error, not an empty record.
-func TestBadSignaturesRowFails(t *testing.T) {
+// TestMalformedSignaturesRowIsAnError: it does not give an empty record.
+func TestMalformedSignaturesRowIsAnError(t *testing.T) {
 	row := new(Signatures).AppendBorsh(nil)
 	for _, bad := range [][]byte{row[:len(row)-1], append(row[:len(row):len(row)], 0), {7}} {
 		if _, err := ReadSignatures(bad); err == nil {
-			t.Errorf("%x is read", bad)
+			t.Errorf("malformed row %x is accepted", bad)
 		}
 	}
 	if s, err := ReadSignatures(nil); err != nil || s.Target != 0 {
@@ -96,9 +97,9 @@ func TestBadSignaturesRowFails(t *testing.T) {
 	}
 }
 
-// TestMergeSignatures: merging two rows, in either order, refuses what one of the rows refuses,
-// even if both are full.
-func TestMergeSignatures(t *testing.T) {
+// TestMergedSignaturesRefuseWhatEitherDoes: merging two rows, in either order, refuses what one of
+// the rows refuses, even if both are full.
+func TestMergedSignaturesRefuseWhatEitherDoes(t *testing.T) {
 	key := func(shard primitives.ShardID, h primitives.Height) primitives.ChunkKey {
 		return primitives.ChunkKey{ShardID: shard, HeightCreated: h}
 	}
@@ -155,9 +156,9 @@ func TestMergeSignatures(t *testing.T) {
 	}
 }
 
-// TestEndorsedAhead: in eager mode only one endorsement in endorsedAhead heights is persisted
-// first. No contradicting endorsement is possible after a restart.
-func TestEndorsedAhead(t *testing.T) {
+// TestEagerEndorsementsArePersistedInAdvance: in eager mode only one endorsement in endorsedAhead
+// heights is persisted first. No contradicting endorsement is possible after a restart.
+func TestEagerEndorsementsArePersistedInAdvance(t *testing.T) {
 	key := func(h primitives.Height) primitives.ChunkKey {
 		return primitives.ChunkKey{ShardID: 3, HeightCreated: h, EpochID: primitives.Hash{1}}
 	}
@@ -165,7 +166,7 @@ func TestEndorsedAhead(t *testing.T) {
 	for h := primitives.Height(1); h <= 40; h++ {
 		fresh, may := s.endorse(key(h), primitives.Hash{byte(h)}, endorsedAhead)
 		if !may {
-			t.Fatalf("not at %d", h)
+			t.Fatalf("the endorsement at %d is refused", h)
 		}
 		if fresh {
 			row = s.AppendBorsh(nil)

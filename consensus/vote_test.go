@@ -24,9 +24,9 @@ func (votesChain) Epochs(func(*epoch.Manager) error) error {
 	return epoch.ErrEpochOutOfBounds // so nextApprovers is empty, and is not computed again
 }
 
-// TestParkedVotes: of the approvals of unknown blocks, those with a valid signature of an approver
-// are kept, the newest for each height, whatever other nodes send.
-func TestParkedVotes(t *testing.T) {
+// TestApprovalsOfUnknownBlocksAreKeptIfValid: of the approvals of unknown blocks, those with a
+// valid signature of an approver are kept, the newest for each height, whatever other nodes send.
+func TestApprovalsOfUnknownBlocksAreKeptIfValid(t *testing.T) {
 	key := func(name string) primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, name) }
 	var approvers []chain.Approver
 	for _, name := range []primitives.AccountID{"a", "b", "c"} {
@@ -45,10 +45,10 @@ func TestParkedVotes(t *testing.T) {
 		n.approval(a, "")
 	}
 	for i := range 5000 {
-		vote(primitives.AccountID(fmt.Sprint("stranger", i)), "x", 2, 12)
+		vote(primitives.AccountID(fmt.Sprint("unknown", i)), "x", 2, 12)
 	}
 	if verified > 0 {
-		t.Errorf("%d signatures of strangers were looked at", verified)
+		t.Errorf("%d signatures of unknown accounts were verified", verified)
 	}
 	for i := range 100 {
 		vote("a", "x", 2, primitives.Height(12+i)) // a forged signature
@@ -72,7 +72,7 @@ func TestParkedVotes(t *testing.T) {
 	if list := n.parked["c"]; len(list) != MaxParked || list[MaxParked-1].Target != 120 || list[0].Target != 113-MaxParked {
 		t.Errorf("behind the highest %d wait: %+v", len(list), list)
 	}
-	looked := verified
+	checked := verified
 	n.head = &head{hash: primitives.Hash{2}, height: 11, approvers: approvers}
 	n.tracker.Tip(n.head.hash, 11, 9, 0)
 	n.unpark()
@@ -80,14 +80,14 @@ func TestParkedVotes(t *testing.T) {
 	if got[0] == "" || got[1] == "" || got[2] != "" {
 		t.Errorf("votes that count: %q", got)
 	}
-	if verified != looked {
-		t.Errorf("%d signatures were looked at twice", verified-looked)
+	if verified != checked {
+		t.Errorf("%d signatures were checked twice", verified-checked)
 	}
 }
 
-// TestParkedByNextKey: if an account has another key in the next epoch, its approvals of unknown
-// blocks are kept with either key.
-func TestParkedByNextKey(t *testing.T) {
+// TestEarlyApprovalIsKeptWithNextEpochKey: if an account has another key in the next epoch, its
+// approvals of unknown blocks are kept with either key.
+func TestEarlyApprovalIsKeptWithNextEpochKey(t *testing.T) {
 	key := func(name string) primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, name) }
 	as := func(name string) []chain.Approver {
 		return []chain.Approver{{AccountID: "a", PublicKey: key(name).PublicKey(), StakeThis: primitives.NEAR(1)}}
@@ -101,7 +101,7 @@ func TestParkedByNextKey(t *testing.T) {
 		n.approval(a, "")
 		if signer == "other" {
 			if len(n.parked) > 0 {
-				t.Error("a vote by another's key is kept")
+				t.Error("an approval signed by another key is kept")
 			}
 			continue
 		}
@@ -109,7 +109,7 @@ func TestParkedByNextKey(t *testing.T) {
 		n.tracker.Tip(n.head.hash, 11, 9, 0)
 		n.unpark()
 		if got := n.tracker.Approvals(12, n.head.approvers); got[0] == "" {
-			t.Errorf("the vote by the %s key is lost", signer)
+			t.Errorf("the approval signed by the %s key is lost", signer)
 		}
 	}
 }
@@ -117,11 +117,11 @@ func TestParkedByNextKey(t *testing.T) {
 // producedBy is a Chain in which one account produces all blocks.
 type producedBy struct {
 	engineOf
-	who primitives.AccountID
+	producer primitives.AccountID
 }
 
 func (c producedBy) BlockProducer(primitives.Hash, primitives.Height) (primitives.ValidatorStake, error) {
-	return primitives.ValidatorStake{AccountID: c.who}, nil
+	return primitives.ValidatorStake{AccountID: c.producer}, nil
 }
 
 func (producedBy) Final() storage.BlockRef { return storage.BlockRef{} }
@@ -129,9 +129,10 @@ func (producedBy) Header(primitives.Hash) (*primitives.BlockHeader, error) {
 	return nil, engine.ErrUnknown
 }
 
-// TestVoteIsRepeated: an approval is sent again if the head is unchanged after one and a half times
-// Delays.Endorsement. It is not sent again if a higher height was approved meanwhile.
-func TestVoteIsRepeated(t *testing.T) {
+// TestApprovalIsRepeatedIfHeadStays: an approval is sent again if the head is unchanged after one
+// and a half times Delays.Endorsement. It is not sent again if a higher height was approved
+// meanwhile.
+func TestApprovalIsRepeatedIfHeadStays(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	approvers := []chain.Approver{{AccountID: "a", PublicKey: key.PublicKey(), StakeThis: primitives.NEAR(1)}}
 	delays := doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms}
@@ -140,20 +141,20 @@ func TestVoteIsRepeated(t *testing.T) {
 		skips, head bool // what happens before the repetition is due
 		want        int
 	}{
-		{"nothing comes", "b", false, false, 1},
+		{"the head stays", "b", false, false, 1},
 		{"the height is skipped", "b", true, false, 0},
 		{"a block comes", "b", false, true, 0},
-		{"it makes the block itself", "a", false, false, 0},
+		{"this node produces the block", "a", false, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			delays := delays
 			if c.skips {
 				delays.Skip = 1200 * ms
 			}
-			n := &Node{e: producedBy{who: primitives.AccountID(c.maker)}, me: "a", o: Options{Key: key, Delays: delays}, signed: new(Signatures),
+			n := &Node{e: producedBy{producer: primitives.AccountID(c.maker)}, me: "a", o: Options{Key: key, Delays: delays}, signed: new(Signatures),
 				tracker: doomslug.New(delays, 0, 0), out: new(Out), head: &head{hash: primitives.Hash{1}, height: 10, approvers: approvers, approves: true}}
 			n.tracker.Tip(n.head.hash, 10, 9, 0)
-			said := func(at int64) (votes []*primitives.Approval) {
+			sentAt := func(at int64) (votes []*primitives.Approval) {
 				n.now, n.out = at, new(Out)
 				for _, p := range n.tracker.Tick(at, false) {
 					n.vote(p)
@@ -166,21 +167,21 @@ func TestVoteIsRepeated(t *testing.T) {
 				}
 				return votes
 			}
-			first := said(600 * ms)
+			first := sentAt(600 * ms)
 			if len(first) != 1 && c.maker == "b" {
 				t.Fatalf("%d votes for 11", len(first))
 			}
-			if again := said(1499 * ms); len(again) != 0 {
+			if again := sentAt(1499 * ms); len(again) != 0 {
 				t.Errorf("%d votes for 11 too early", len(again))
 			}
 			if c.head {
 				n.head = &head{hash: primitives.Hash{2}, height: 11, approvers: approvers}
 			}
-			got := said(1500 * ms)
+			got := sentAt(1500 * ms)
 			if len(got) != c.want || c.want == 1 && got[0] != first[0] {
 				t.Errorf("%d votes for 11 once more, not %d", len(got), c.want)
 			}
-			if len(said(1999*ms)) != 0 || n.again.vote != nil {
+			if len(sentAt(1999*ms)) != 0 || n.again.vote != nil {
 				t.Error("and still more")
 			}
 		})

@@ -14,15 +14,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// gate is a disk that blocks each sync until the test releases it.
-type gate struct {
+// syncGate is a disk that blocks each sync until the test releases it.
+type syncGate struct {
 	closed  atomic.Bool
 	arrived chan struct{} // gets an element when a sync is blocked
 	pass    chan struct{}
 }
 
-func newGate(d *storage.MemDisk) *gate {
-	g := &gate{arrived: make(chan struct{}, 64), pass: make(chan struct{})}
+func newSyncGate(d *storage.MemDisk) *syncGate {
+	g := &syncGate{arrived: make(chan struct{}, 64), pass: make(chan struct{})}
 	d.Fault = func(bytes int) error {
 		if bytes == 0 && g.closed.Load() {
 			g.arrived <- struct{}{}
@@ -76,7 +76,7 @@ func transferTo(to primitives.AccountID, base primitives.Hash, nonce primitives.
 func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 	slow, fast := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
 	root := slow.Head().Hash
-	g := newGate(fast.disk)
+	g := newSyncGate(fast.disk)
 	nonce := primitives.Nonce(0)
 	for round := range 9 {
 		before, stored := fast.Head(), atomic.Int64{}
@@ -100,10 +100,10 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 				<-g.arrived // the sync of the first block; the other blocks share the next sync
 			}
 			if fast.Head() != before || fast.BlockNode(a.Entry.Hash) != nil || stored.Load() != 0 {
-				t.Fatalf("round %d: block %d is shown before it is on disk", round, b.Header.Height)
+				t.Fatalf("round %d: block %d is visible before it is on disk", round, b.Header.Height)
 			}
 			if _, err := fast.Header(a.Entry.Hash); err == nil {
-				t.Errorf("round %d: a header is told that is not on disk", round)
+				t.Errorf("round %d: a header is reported before it is on disk", round)
 			}
 			if _, _, err := fast.Transaction(tx.Hash()); !errors.Is(err, ErrUnknown) {
 				t.Errorf("round %d: a transaction that is not on disk: %v, want ErrUnknown", round, err)
@@ -113,7 +113,7 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 			}
 		}
 		if fast.InFlight() != MaxAhead {
-			t.Fatalf("round %d: %d blocks ahead", round, fast.InFlight())
+			t.Fatalf("round %d: %d blocks in flight", round, fast.InFlight())
 		}
 		g.closed.Store(false)
 		g.pass <- struct{}{}
@@ -122,7 +122,7 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 			t.Fatalf("round %d: %d blocks came to the disk, %v, want %d", round, len(list), err, len(made))
 		}
 		if got := stored.Load(); got != MaxAhead || len(g.arrived) != 0 || fast.InFlight() != 0 {
-			t.Errorf("round %d: %d blocks were told, %d more syncs waited", round, got, len(g.arrived))
+			t.Errorf("round %d: %d blocks were reported, %d more syncs waited", round, got, len(g.arrived))
 		}
 		if fast.Head() != fast.Tip() || fast.Head().Hash != slow.Head().Hash || fast.Final() != slow.Final() {
 			t.Fatalf("round %d: head %v, final %v, want %v, %v", round, fast.Head().Hash, fast.Final(), slow.Head().Hash, slow.Final())
@@ -136,11 +136,11 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 	}
 }
 
-// TestInFlightEpochsOutliveCaches: epoch data of in-flight blocks is found without the epoch
-// manager's caches.
-func TestInFlightEpochsOutliveCaches(t *testing.T) {
+// TestInFlightEpochsAreFoundWithoutCaches: the epoch data of blocks that are not on disk is found
+// without the epoch manager's caches.
+func TestInFlightEpochsAreFoundWithoutCaches(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
-	g := newGate(n.disk)
+	g := newSyncGate(n.disk)
 	for n.Head().Height() < 8 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 	}
@@ -174,8 +174,8 @@ func TestInFlightEpochsOutliveCaches(t *testing.T) {
 	}
 }
 
-// room limits the disk to a number of bytes for the log, and returns that number.
-func room(d *storage.MemDisk) *atomic.Int64 {
+// limitSpace limits the disk to a number of bytes for the log, and returns that number.
+func limitSpace(d *storage.MemDisk) *atomic.Int64 {
 	left := new(atomic.Int64)
 	left.Store(1 << 40)
 	d.Fault = func(bytes int) error {
@@ -191,7 +191,7 @@ func room(d *storage.MemDisk) *atomic.Int64 {
 // retried, at any block of an epoch.
 func TestCommitOnFullDiskCanBeRetried(t *testing.T) {
 	n, other := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
-	left := room(n.disk)
+	left := limitSpace(n.disk)
 	for n.Head().Height() < 25 {
 		b, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(n.Genesis().Hash, primitives.Nonce(n.Head().Height()+1)))
 		p := n.applied(b, chunks)
@@ -208,10 +208,10 @@ func TestCommitOnFullDiskCanBeRetried(t *testing.T) {
 		left.Store(1 << 40)
 		a, err := n.Commit(p)
 		if err != nil {
-			t.Fatalf("block %d with room again: %v", b.Header.Height, err)
+			t.Fatalf("block %d with free space again: %v", b.Header.Height, err)
 		}
 		if want := other.accept(b, chunks); a.Final != want.Final || a.Entry.Shards[0].Extra.StateRoot != want.Entry.Shards[0].Extra.StateRoot {
-			t.Fatalf("block %d is not what it is without the full disk", b.Header.Height)
+			t.Fatalf("block %d differs from that of a node whose disk was never full", b.Header.Height)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func TestCommitOnFullDiskCanBeRetried(t *testing.T) {
 // in-flight blocks are removed completely. Once there is room, the chain continues from its head.
 func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
-	left := room(n.disk)
+	left := limitSpace(n.disk)
 	n.store.CancelSpaceWaits() // as while a node stops
 	for round := range 12 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
@@ -247,7 +247,7 @@ func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 			t.Fatalf("round %d: %d of %d blocks, %v, want ErrFull", round, len(list), len(made), err)
 		}
 		if calls.Load() == 0 {
-			t.Errorf("round %d: nobody is told", round)
+			t.Errorf("round %d: the error is not reported", round)
 		}
 		if _, err := n.Stored(); !errors.Is(err, storage.ErrFull) {
 			t.Errorf("round %d: asked again: %v, want ErrFull", round, err)
@@ -261,11 +261,11 @@ func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 		}
 		for _, a := range made[len(list):] {
 			if n.Imported(a.Entry.Hash) != nil {
-				t.Errorf("round %d: block %d is still there", round, a.Entry.Height())
+				t.Errorf("round %d: abandoned block %d is still known", round, a.Entry.Height())
 			}
 		}
 		if list, err := n.Flush(); len(list) != 0 || err != nil {
-			t.Errorf("round %d: %d blocks, %v, after those that were lost", round, len(list), err)
+			t.Errorf("round %d: %d blocks, %v, after the abandoned blocks", round, len(list), err)
 		}
 		left.Store(1 << 40)
 	}
@@ -274,11 +274,11 @@ func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 	}
 }
 
-// TestInFlightBlocksWaitForRoom: in-flight blocks wait while the disk is full and are persisted
-// once there is room.
-func TestInFlightBlocksWaitForRoom(t *testing.T) {
+// TestInFlightBlocksWaitForDiskSpace: blocks that wait while the disk is full are persisted once
+// there is space.
+func TestInFlightBlocksWaitForDiskSpace(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
-	left := room(n.disk)
+	left := limitSpace(n.disk)
 	full, free := make(chan struct{}), make(chan struct{})
 	n.store.WatchDiskSpace(func(f *storage.Full) {
 		if f != nil {
@@ -307,7 +307,7 @@ func TestInFlightBlocksWaitForRoom(t *testing.T) {
 	left.Store(1 << 40)
 	<-free
 	if list, err := n.Flush(); err != nil || !slices.Equal(list, made) || n.Head() != n.Tip() {
-		t.Errorf("with room again: %d of %d blocks, %v", len(list), len(made), err)
+		t.Errorf("with free space again: %d of %d blocks, %v", len(list), len(made), err)
 	}
 }
 
@@ -320,8 +320,8 @@ func (n *node) nodes() (out []uint64) {
 	return out
 }
 
-// TestDropReleasesStates: a dropped block holds no states, whether its jobs have run or not.
-func TestDropReleasesStates(t *testing.T) {
+// TestDroppedImportReleasesItsStates holds whether the import's jobs have run or not.
+func TestDroppedImportReleasesItsStates(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	n.accept(n.make(n.Head().Hash, 1, false))
 	want, before := fmt.Sprint(n.nodes()), n.state()
@@ -335,11 +335,11 @@ func TestDropReleasesStates(t *testing.T) {
 			p.Jobs()[i].Run()
 		}
 		if got := fmt.Sprint(n.nodes()); run > 0 && got == want {
-			t.Error("the jobs made nothing")
+			t.Error("the jobs created no trie nodes")
 		}
 		if run == 1 {
 			if _, err := n.FinishImport(p, nil); err == nil {
-				t.Error("a block is adopted of which a job has not run")
+				t.Error("FinishImport succeeds although a job has not run")
 			}
 		}
 		p.Drop()
@@ -351,9 +351,9 @@ func TestDropReleasesStates(t *testing.T) {
 	n.accept(n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1)))
 }
 
-// TestInvalidChunkIsNotLocalFault: a block with a chunk that cannot be applied is refused and
+// TestInvalidChunkIsNotALocalFault: a block with a chunk that cannot be applied is refused and
 // leaves no trace. A fault of this node has another verdict.
-func TestInvalidChunkIsNotLocalFault(t *testing.T) {
+func TestInvalidChunkIsNotALocalFault(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	want, before := fmt.Sprint(n.nodes()), n.state()
 	for _, tt := range []struct {
@@ -385,8 +385,7 @@ func TestInvalidChunkIsNotLocalFault(t *testing.T) {
 	}
 }
 
-// TestTrivialJobs: a job is trivial only if there is nothing to execute.
-func TestTrivialJobs(t *testing.T) {
+func TestJobIsTrivialIfNothingIsExecuted(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
 	light := func(txs ...*primitives.SignedTransaction) (out []bool) {
@@ -440,22 +439,22 @@ func TestBlockOffFinalBranchIsRefused(t *testing.T) {
 	}
 }
 
-// TestReopenAfterStoreClosedDuringWork: the store is closed while the flat head advances and blocks
-// are in flight. After reopening, the node has all blocks that it reported, with the right state
-// roots, and the chain continues.
-func TestReopenAfterStoreClosedDuringWork(t *testing.T) {
+// TestReopenedNodeHasAllReportedBlocks closes the store while the flat head advances and blocks are
+// in flight. After reopening, the node has all blocks that it reported, with the right state roots,
+// and the chain continues.
+func TestReopenedNodeHasAllReportedBlocks(t *testing.T) {
 	g, disk, nonce := testGenesis(t, "aa"), storage.NewMemDisk(), primitives.Nonce(0)
 	rounds := 40
 	if testing.Short() {
 		rounds = 10
 	}
-	told := storage.BlockRef{}
+	reported := storage.BlockRef{}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range rounds {
 		n := openOn(t, g, disk, storage.Options{FlatHeadBlocks: 1 + round%5})
-		if told.Height > 0 {
-			if rec, err := n.store.BlockAt(told.Height); err != nil || rec.Ref() != told {
-				t.Fatalf("round %d: block %v was told: %v", round, told, err)
+		if reported.Height > 0 {
+			if rec, err := n.store.BlockAt(reported.Height); err != nil || rec.Ref() != reported {
+				t.Fatalf("round %d: reported block %v is missing: %v", round, reported, err)
 			}
 		}
 		nonce = 0
@@ -478,7 +477,7 @@ func TestReopenAfterStoreClosedDuringWork(t *testing.T) {
 				t.Fatalf("round %d: %v", round, err)
 			}
 			for _, a := range list {
-				told = ref(a.Entry)
+				reported = ref(a.Entry)
 			}
 		}
 		if err := n.store.Close(); err != nil { // while the flat head update and the pipeline use it

@@ -64,8 +64,8 @@ func TestOtherHeaderFormsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestHeaderV7IsRefusedFrom87 tests the feature RejectBlockHeaderV7BeforeSpice.
-func TestHeaderV7IsRefusedFrom87(t *testing.T) {
+// TestHeaderV7IsRefusedFromProtocol87 tests the feature RejectBlockHeaderV7BeforeSpice.
+func TestHeaderV7IsRefusedFromProtocol87(t *testing.T) {
 	for version, want := range map[primitives.ProtocolVersion]error{86: nil, 87: chain.InvalidProtocolVersion} {
 		t.Run(strconv.Itoa(int(version)), func(t *testing.T) {
 			g := testGenesis(t, "aa", "bb", "cc")

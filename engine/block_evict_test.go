@@ -21,11 +21,11 @@ func (n *node) residentNodes() (warm, all int) {
 	return warm, all
 }
 
-// TestEvictionWhileFinalityStalls: while finality stalls, only the newest blocks have states,
-// chunks and results in memory, also after a restart. A branch can continue from any other block.
-// When finality resumes, the flat head advances over all of them; the states equal those of an
-// engine that evicts nothing.
-func TestEvictionWhileFinalityStalls(t *testing.T) {
+// TestStalledFinalityKeepsNewestBlocksResident: while finality stalls, only the newest blocks have
+// states, chunks and results in memory, also after a restart. A branch can continue from any other
+// block. When finality resumes, the flat head advances over all of them; the states equal those of
+// an engine that evicts nothing.
+func TestStalledFinalityKeepsNewestBlocksResident(t *testing.T) {
 	g := testGenesis(t, "aa")
 	all := openNode(t, g)
 	disk := storage.NewMemDisk()
@@ -128,8 +128,7 @@ func TestEvictionWhileFinalityStalls(t *testing.T) {
 	}
 }
 
-// TestBodiesAreFreedBelowFlatHead: chunks, results and receipts of a block are freed when the flat
-// head has passed it.
+// TestBodiesAreFreedBelowFlatHead covers chunks, results and receipts.
 func TestBodiesAreFreedBelowFlatHead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	for i := range 40 {
@@ -142,11 +141,11 @@ func TestBodiesAreFreedBelowFlatHead(t *testing.T) {
 		}
 		for _, x := range n.resident {
 			if n.Imported(x.Hash) != x {
-				t.Errorf("block %d is held, block %d is folded", x.Height(), n.flatHead.Height())
+				t.Errorf("block %d is resident below the flat head %d", x.Height(), n.flatHead.Height())
 			}
 		}
 		if len(n.resident) > 10 {
-			t.Errorf("%d blocks are held behind block %d", len(n.resident), n.flatHead.Height())
+			t.Errorf("%d blocks are resident above the flat head %d, want at most 10", len(n.resident), n.flatHead.Height())
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestExecutedOutcomesNeedChunk: outcomes of a shard without a new chunk are refused, because no
-// outcome root covers them.
-func TestExecutedOutcomesNeedChunk(t *testing.T) {
+// TestOutcomesWithoutNewChunkAreRefused: no outcome root covers outcomes of a shard without a new
+// chunk.
+func TestOutcomesWithoutNewChunkAreRefused(t *testing.T) {
 	var buf encodings
 	outcome := &primitives.Outcome{ExecutorID: "aa", Status: primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}}
 	s := &storage.Shard{Extra: (&chain.ChunkExtra{}).AppendBorsh(nil)}

@@ -9,18 +9,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestValidateForGossip: a signed block passes without chunk bodies, and BeginImport does not
-// verify its signatures again. A block with a forged chunk signature, without approvals or with a
-// wrong next epoch fails. Of these, Precheck refuses only the one without approvals: the other
-// defects cannot be seen without the parent, so the peer that sent such a block is not blamed.
-func TestValidateForGossip(t *testing.T) {
+// TestValidateForGossipIgnoresChunkBodies: a signed block passes without chunk bodies, and
+// BeginImport does not verify its signatures again. A block with a forged chunk signature, without
+// approvals or with a wrong next epoch fails. Of these, Precheck refuses only the one without
+// approvals: the other defects cannot be seen without the parent, so the peer that sent such a
+// block is not blamed.
+func TestValidateForGossipIgnoresChunkBodies(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	producer := n.producer(n.Head().Hash, 1)
-	voteless := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
-	chain.SignBlock(voteless, producer)
-	misled := changed(b, nil, func(h *primitives.BlockHeader) { h.NextEpochID = primitives.EpochID{7} })
-	chain.SignBlock(misled, producer)
+	unapproved := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
+	chain.SignBlock(unapproved, producer)
+	wrongEpoch := changed(b, nil, func(h *primitives.BlockHeader) { h.NextEpochID = primitives.EpochID{7} })
+	chain.SignBlock(wrongEpoch, producer)
 	forged := changed(b, nil, func(*primitives.BlockHeader) {})
 	forged.Body.Chunks = append([]*primitives.ChunkHeader{}, b.Body.Chunks...)
 	x := *b.Body.Chunks[0]
@@ -28,15 +29,15 @@ func TestValidateForGossip(t *testing.T) {
 	forged.Body.Chunks[0] = &x
 	forged.Header.BlockBodyHash = forged.Body.Hash()
 	chain.SignBlock(forged, producer)
-	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: voteless, chain.InvalidChunk: forged, chain.InvalidEpochHash: misled} {
-		if _, err := n.Precheck(bad); (err == nil) != (bad != voteless) || err != nil && !errors.Is(err, want) {
-			t.Errorf("%v: admitted with %v", want, err)
+	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: unapproved, chain.InvalidChunk: forged, chain.InvalidEpochHash: wrongEpoch} {
+		if _, err := n.Precheck(bad); (err == nil) != (bad != unapproved) || err != nil && !errors.Is(err, want) {
+			t.Errorf("%v: Precheck returned %v", want, err)
 		}
 		if err := n.ValidateForGossip(bad); !errors.Is(err, want) {
-			t.Errorf("%v: vetted with %v", want, err)
+			t.Errorf("%v: ValidateForGossip returned %v", want, err)
 		}
 		if _, err := n.BeginImport(bad, chunks, false); !errors.Is(err, want) || VerdictOf(err) != VerdictInvalid || errors.Is(err, chain.InvalidSignature) {
-			t.Errorf("%v: begun with %v", want, err)
+			t.Errorf("%v: BeginImport returned %v", want, err)
 		}
 	}
 	var checks, random atomic.Int64

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// wrongs are changes that each make a block invalid in one respect, while its approvals, chunks and
+// invalidChanges are changes that each make a block invalid in one respect, while its approvals, chunks and
 // endorsements stay valid. Different salts lead to different blocks.
-var wrongs = []struct {
+var invalidChanges = []struct {
 	name   string
 	change func(b *primitives.Block, h *primitives.BlockHeader, salt int)
 	want   error
@@ -72,7 +72,7 @@ func roots(b *primitives.Block, h *primitives.BlockHeader) {
 }
 
 // wrong returns an invalid block: a copy of b with a change, signed by its producer.
-func (n *node) wrong(b *primitives.Block, change func(*primitives.Block, *primitives.BlockHeader, int), salt int) *primitives.Block {
+func (n *node) invalidBlock(b *primitives.Block, change func(*primitives.Block, *primitives.BlockHeader, int), salt int) *primitives.Block {
 	h := *b.Header
 	x := &primitives.Block{Body: b.Body}
 	x.Body.Chunks = append([]*primitives.ChunkHeader(nil), b.Body.Chunks...)
@@ -139,16 +139,16 @@ func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*p
 	return n, b, prop.Chunks
 }
 
-// TestInvalidBlocksAreRefused: each invalid block is refused for its defect. Afterwards the valid
-// block with the same height and producer is accepted.
-func TestInvalidBlocksAreRefused(t *testing.T) {
+// TestInvalidBlockIsRefusedForItsDefect also accepts the valid block with the same height and
+// producer afterwards.
+func TestInvalidBlockIsRefusedForItsDefect(t *testing.T) {
 	n, right, chunks := large(t, 8, 3)
-	for _, w := range wrongs {
+	for _, w := range invalidChanges {
 		for salt := range 3 {
-			x := n.wrong(right, w.change, salt)
+			x := n.invalidBlock(right, w.change, salt)
 			unvoted := errors.Is(w.want, chain.NotEnoughApprovals) || errors.Is(w.want, chain.InvalidApprovals)
 			if _, err := n.Precheck(x); errors.Is(err, chain.NotEnoughApprovals) != unvoted || err != nil && !errors.Is(err, ErrGossipCheck) {
-				t.Errorf("%s: admitted: %v", w.name, err)
+				t.Errorf("%s: Precheck returned %v", w.name, err)
 			}
 			if _, err := n.BeginImport(x, chunks, false); !errors.Is(err, w.want) || VerdictOf(err) != VerdictInvalid {
 				t.Errorf("%s: %v, want %v", w.name, err, w.want)
@@ -156,7 +156,7 @@ func TestInvalidBlocksAreRefused(t *testing.T) {
 		}
 	}
 	if !n.accept(right, chunks).IsHead {
-		t.Error("the right one is not the head")
+		t.Error("the valid block is not the head")
 	}
 }
 
@@ -192,11 +192,11 @@ func BenchmarkRefuseInvalidBlock(b *testing.B) {
 			b.Fatal(err)
 		}
 		_ = chunks
-		for _, w := range wrongs {
+		for _, w := range invalidChanges {
 			b.Run(size.name+"/what="+w.name, func(b *testing.B) {
 				list := make([]*primitives.Block, b.N)
 				for i := range list {
-					list[i] = n.wrong(right, w.change, i)
+					list[i] = n.invalidBlock(right, w.change, i)
 				}
 				b.ReportAllocs()
 				b.ResetTimer()

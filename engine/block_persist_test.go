@@ -22,15 +22,15 @@ func (n sized) AppendBorsh(b []byte) []byte {
 
 var _ borsh.Appender = sized(0)
 
-// TestEncodings: few small values use little memory, many share slabs, a large one gets its exact
-// size, and no value overwrites another.
-func TestEncodings(t *testing.T) {
+// TestEncodingsShareSlabsWithoutOverlap: few small values use little memory, many share slabs, a
+// large one gets its exact size, and no value overwrites another.
+func TestEncodingsShareSlabsWithoutOverlap(t *testing.T) {
 	var few encodings
 	if few.of(sized(100)); cap(few.slab) > firstEncodings {
-		t.Errorf("a value of 100 bytes keeps %d", cap(few.slab))
+		t.Errorf("a value of 100 bytes allocates %d", cap(few.slab))
 	}
 	if b := few.of(sized(1_000_000)); cap(b) > 1_100_000 || cap(few.slab) > firstEncodings {
-		t.Errorf("a value of 1,000,000 bytes keeps %d", cap(b))
+		t.Errorf("a value of 1,000,000 bytes allocates %d", cap(b))
 	}
 	var many encodings
 	var all [][]byte

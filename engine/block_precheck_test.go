@@ -24,8 +24,7 @@ func changed(b *primitives.Block, key *primitives.SecretKey, change func(*primit
 	return c
 }
 
-// TestPrecheck checks the result of Precheck with known and unknown parents.
-func TestPrecheck(t *testing.T) {
+func TestPrecheckWithKnownAndUnknownParents(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	var list []*primitives.Block
@@ -82,8 +81,9 @@ func TestPrecheck(t *testing.T) {
 	check("an orphan", at(27), blockpool.Orphan, nil)
 }
 
-// TestPrecheckBody: the producer of a chunk is known once the chunk's previous block is imported.
-func TestPrecheckBody(t *testing.T) {
+// TestPrecheckBodyNeedsImportedPrevBlock: the producer of a chunk is known once the chunk's
+// previous block is imported.
+func TestPrecheckBodyNeedsImportedPrevBlock(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	_, first := maker.make(maker.Head().Hash, 1, false)
@@ -99,16 +99,18 @@ func TestPrecheckBody(t *testing.T) {
 		c    *primitives.Chunk
 		want bool
 	}{"of the next block": {first[0], true}, "of another shard": {first[1], true}, "of the block after that": {second[0], false},
-		"signed by nobody": {&forged, false}, "of no shard": {&odd, false}, "of another height": {&far, false}} {
-		if got, _, err := n.PrecheckBody(tt.c); got != tt.want || err != nil {
-			t.Errorf("%s: %v, %v; want %v", name, got, err, tt.want)
-		}
+		"with an invalid signature": {&forged, false}, "of no shard": {&odd, false}, "of another height": {&far, false}} {
+		t.Run(name, func(t *testing.T) {
+			if got, _, err := n.PrecheckBody(tt.c); got != tt.want || err != nil {
+				t.Errorf("got %v, %v; want %v", got, err, tt.want)
+			}
+		})
 	}
 }
 
-// TestBlockWaitsForBodies: a block without chunk bodies is validated. Its import with the bodies
-// does not verify its signatures again, except the block's own.
-func TestBlockWaitsForBodies(t *testing.T) {
+// TestBlockWithoutBodiesIsValidatedOnce: a block without chunk bodies is validated. Its import with
+// the bodies does not verify its signatures again, except the block's own.
+func TestBlockWithoutBodiesIsValidatedOnce(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	before := n.state()
@@ -120,17 +122,17 @@ func TestBlockWaitsForBodies(t *testing.T) {
 	bad := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
 	chain.SignBlock(bad, n.producer(n.Head().Hash, 1))
 	if _, err := n.BeginImport(bad, nil, false); !errors.Is(err, chain.NotEnoughApprovals) {
-		t.Errorf("a bad block without bodies: %v", err)
+		t.Errorf("an invalid block without bodies: %v", err)
 	}
 	other := seedKey("nobody")
 	if _, err := n.BeginImport(changed(b, &other, func(*primitives.BlockHeader) {}), chunks, false); !errors.Is(err, chain.InvalidSignature) {
-		t.Errorf("another copy of it: %v", err)
+		t.Errorf("a copy with an invalid signature: %v", err)
 	}
 	if n.state() != before {
 		t.Errorf("the engine was %v and is %v", before, n.state())
 	}
 	if a := n.accept(b, chunks); !a.IsHead {
-		t.Error("with its bodies it is not the head")
+		t.Error("the block with its bodies is not the head")
 	}
 }
 
@@ -143,7 +145,7 @@ func TestPeersChunksInOwnBlockAreChecked(t *testing.T) {
 	wrong := *chunks[0]
 	wrong.Transactions = []*primitives.SignedTransaction{transfer(n.Genesis().Hash, 1)}
 	if _, err := n.BeginImport(b, []*primitives.Chunk{&wrong, chunks[1]}, true); !errors.Is(err, ErrChunk) || VerdictOf(err) != VerdictInvalid {
-		t.Errorf("another's chunk with other transactions: %v", err)
+		t.Errorf("a peer's chunk with other transactions: %v", err)
 	}
 	for _, tt := range []struct {
 		n    *node
@@ -162,11 +164,11 @@ func TestPeersChunksInOwnBlockAreChecked(t *testing.T) {
 	}
 }
 
-// TestOutcomeMismatch: if a chunk with enough endorsements claims another result than this node's,
-// the peer is not at fault. The node cannot continue, and the error has the input of its own
-// result. Without endorsements the block is invalid. If only the body is wrong, the chunk is
-// invalid.
-func TestOutcomeMismatch(t *testing.T) {
+// TestOutcomeMismatchIsFaultOnlyIfEndorsed: if a chunk with enough endorsements claims another
+// result than this node's, the peer is not at fault. The node cannot continue, and the error has
+// the input of its own result. Without endorsements the block is invalid. If only the body is
+// wrong, the chunk is invalid.
+func TestOutcomeMismatchIsFaultOnlyIfEndorsed(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	for range 3 {
@@ -187,39 +189,41 @@ func TestOutcomeMismatch(t *testing.T) {
 		"outcome root": func(x *chain.ChunkExtra) { x.OutcomeRoot = primitives.Hash{9} },
 		"gas used":     func(x *chain.ChunkExtra) { x.GasUsed++ },
 	} {
-		honest := lie(change)
-		b, chunks := maker.make(head.Hash, head.Height()+1, false)
-		honest()
-		before := n.state()
-		_, err := n.BeginImport(b, chunks, false)
-		var f *ApplyFailure
-		var d *OutcomeMismatch
-		if VerdictOf(err) != VerdictLocalFault || !errors.As(err, &f) || !errors.As(err, &d) || errors.Is(err, ErrChunk) {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if f.Block != n.Head().Hash || f.Shard != head.Shards[0].ID || d.Block != b.Hash() || d.Chunk != chunks[0].Hash || !f.HasInput() {
-			t.Errorf("%s: %+v of %+v", name, f, d)
-		}
-		in := f.Input()
-		in.Recording = new(recording)
-		r, err := apply.Apply(&in)
-		if err != nil || r.Trie.Root() != n.Head().Shards[0].Extra.StateRoot {
-			t.Errorf("%s: its input again: %v", name, err)
-		}
-		release(r.Trie)
-		f.Release()
-		if n.state() != before {
-			t.Errorf("%s: the engine was %v and is %v", name, before, n.state())
-		}
-		few := changed(b, nil, func(*primitives.BlockHeader) {})
-		few.Body.ChunkEndorsements = [][]primitives.Signature{make([]primitives.Signature, len(b.Body.ChunkEndorsements[0])), b.Body.ChunkEndorsements[1]}
-		few.Header.ChunkEndorsements = chain.EndorsementBitmaps(few.Body.ChunkEndorsements)
-		few.Header.BlockBodyHash = few.Body.Hash()
-		few.Header.Init()
-		chain.SignBlock(few, n.producer(head.Hash, few.Header.Height))
-		if _, err := n.BeginImport(few, chunks, false); VerdictOf(err) != VerdictInvalid || errors.As(err, new(*OutcomeMismatch)) {
-			t.Errorf("%s, endorsed by nobody: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			honest := lie(change)
+			b, chunks := maker.make(head.Hash, head.Height()+1, false)
+			honest()
+			before := n.state()
+			_, err := n.BeginImport(b, chunks, false)
+			var f *ApplyFailure
+			var d *OutcomeMismatch
+			if VerdictOf(err) != VerdictLocalFault || !errors.As(err, &f) || !errors.As(err, &d) || errors.Is(err, ErrChunk) {
+				t.Fatalf("got %v", err)
+			}
+			if f.Block != n.Head().Hash || f.Shard != head.Shards[0].ID || d.Block != b.Hash() || d.Chunk != chunks[0].Hash || !f.HasInput() {
+				t.Errorf("%+v of %+v", f, d)
+			}
+			in := f.Input()
+			in.Recording = new(recording)
+			r, err := apply.Apply(&in)
+			if err != nil || r.Trie.Root() != n.Head().Shards[0].Extra.StateRoot {
+				t.Errorf("applying the failed input again: %v", err)
+			}
+			release(r.Trie)
+			f.Release()
+			if n.state() != before {
+				t.Errorf("the engine was %v and is %v", before, n.state())
+			}
+			few := changed(b, nil, func(*primitives.BlockHeader) {})
+			few.Body.ChunkEndorsements = [][]primitives.Signature{make([]primitives.Signature, len(b.Body.ChunkEndorsements[0])), b.Body.ChunkEndorsements[1]}
+			few.Header.ChunkEndorsements = chain.EndorsementBitmaps(few.Body.ChunkEndorsements)
+			few.Header.BlockBodyHash = few.Body.Hash()
+			few.Header.Init()
+			chain.SignBlock(few, n.producer(head.Hash, few.Header.Height))
+			if _, err := n.BeginImport(few, chunks, false); VerdictOf(err) != VerdictInvalid || errors.As(err, new(*OutcomeMismatch)) {
+				t.Errorf("without endorsements: %v", err)
+			}
+		})
 	}
 	b, chunks := maker.make(head.Hash, head.Height()+1, false)
 	wrong := *chunks[0]
@@ -230,8 +234,7 @@ func TestOutcomeMismatch(t *testing.T) {
 	n.accept(b, chunks)
 }
 
-// TestVerdicts: an error that does not name a fault of the block is a fault of the node.
-func TestVerdicts(t *testing.T) {
+func TestErrorWithoutBlockFaultIsLocalFault(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want Verdict
@@ -249,9 +252,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDescendsFromFinal: whether a block descends from the final block is found in one step from
-// its parent, on any branch, also after another block has become final.
-func TestDescendsFromFinal(t *testing.T) {
+// TestDescendsFromFinalTakesOneStep: whether a block descends from the final block is found in one
+// step from its parent, on any branch, also after another block has become final.
+func TestDescendsFromFinalTakesOneStep(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	fork := n.accept(n.make(n.Genesis().Hash, 1, false)).Entry
 	a := n.accept(n.make(n.Genesis().Hash, 2, false)).Entry
@@ -260,11 +263,11 @@ func TestDescendsFromFinal(t *testing.T) {
 	}
 	final := n.TipFinal()
 	if !n.descendsFromFinal(a) || !n.descendsFromFinal(fork) || final.Hash != n.Genesis().Hash {
-		t.Fatal("a block does not descend from the genesis")
+		t.Fatal("a block does not descend from the genesis block")
 	}
 	for x := a; x.Hash != final.Hash; x = n.Imported(x.Header().PrevHash) {
 		if x.descendsFrom != final.Hash {
-			t.Fatalf("block %d is not noted", x.Height())
+			t.Fatalf("block %d has no cached final ancestor", x.Height())
 		}
 	}
 	for range 3 {

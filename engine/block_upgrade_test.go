@@ -30,10 +30,10 @@ func upgrading(t *testing.T, votes []epoch.UpgradeVote, warnings *[]error) *node
 	return n
 }
 
-// TestBlocksVoteBySchedule: produced blocks vote for the protocol version of the next epoch, and
-// from a scheduled date on for a newer one. The block's timestamp decides. The network then
+// TestBlocksVoteByUpgradeSchedule: produced blocks vote for the protocol version of the next epoch,
+// and from a scheduled date on for a newer one. The block's timestamp decides. The network then
 // upgrades.
-func TestBlocksVoteBySchedule(t *testing.T) {
+func TestBlocksVoteByUpgradeSchedule(t *testing.T) {
 	parameters.SupportForTest(t, 86)
 	// The genesis has the time 1,700,000,000 s, and blocks follow each second.
 	var warnings []error
@@ -63,9 +63,9 @@ func TestBlocksVoteBySchedule(t *testing.T) {
 	}
 }
 
-// TestNetworkLeavesThisVersion: the node warns in the epoch before the one that it does not
-// support. It then refuses blocks of that epoch as a fault of its own.
-func TestNetworkLeavesThisVersion(t *testing.T) {
+// TestUnsupportedUpgradeWarnsOneEpochBefore: the node warns in the epoch before the one that it
+// does not support. It then refuses blocks of that epoch as a fault of its own.
+func TestUnsupportedUpgradeWarnsOneEpochBefore(t *testing.T) {
 	const newest = 86
 	parameters.SupportForTest(t, newest)
 	var warnings []error
@@ -102,13 +102,12 @@ func TestNetworkLeavesThisVersion(t *testing.T) {
 	}
 }
 
-// TestUnknownGenesisVersion: a chain whose genesis has an unsupported version cannot be opened.
-func TestUnknownGenesisVersion(t *testing.T) {
+func TestUnsupportedGenesisVersionIsRefused(t *testing.T) {
 	for _, version := range []primitives.ProtocolVersion{83, 84, parameters.Newest(primitives.NumberingRelease) + 1, 89} {
 		g := testGenesis(t, "a.near")
 		g.Config.ProtocolVersion = version
 		if _, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(*Options) {}); !errors.Is(err, parameters.ErrUnsupportedVersion) {
-			t.Errorf("genesis of %d: %v", version, err)
+			t.Errorf("genesis of version %d: %v, want ErrUnsupportedVersion", version, err)
 		}
 	}
 }

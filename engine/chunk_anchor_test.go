@@ -72,9 +72,9 @@ func (n *node) canonical(k primitives.ChunkKey) primitives.AccountID {
 	return v.AccountID
 }
 
-// TestAnchoredIsThatOfTheEpoch: messages about chunks name an anchor from the first epoch of
+// TestAnchoredFollowsProtocolOfEpoch: messages about chunks name an anchor from the first epoch of
 // protocol version 87 on. If the epoch is unknown, Anchored returns that it is not known.
-func TestAnchoredIsThatOfTheEpoch(t *testing.T) {
+func TestAnchoredFollowsProtocolOfEpoch(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 86, 10, 45) // the vote counts in the third epoch
 	seen := map[primitives.ProtocolVersion]int{}
@@ -96,18 +96,18 @@ func TestAnchoredIsThatOfTheEpoch(t *testing.T) {
 		}
 	}
 	if seen[86] == 0 || seen[87] == 0 {
-		t.Fatalf("blocks by version: %v", seen)
+		t.Fatalf("blocks by version: %v, want some of 86 and 87", seen)
 	}
 	if anchored, known := n.Validation().Anchored(primitives.EpochID{9}); anchored || known {
 		t.Errorf("an unknown epoch: anchored %t, known %t", anchored, known)
 	}
 }
 
-// TestProducerAtKnownParent: for each block of a chain, over epochs, skipped heights and listed
-// producers, the parent and anchor that honest messages name lead to the producer whose signature
-// the block's chunk must have. Any other anchor for a known parent is wrong, and then no producer
-// is returned.
-func TestProducerAtKnownParent(t *testing.T) {
+// TestProducerAtKnownParentMatchesChunk: for each block of a chain, over epochs, skipped heights
+// and listed producers, the parent and anchor that honest messages name lead to the producer whose
+// signature the block's chunk must have. Any other anchor for a known parent is wrong, and then no
+// producer is returned.
+func TestProducerAtKnownParentMatchesChunk(t *testing.T) {
 	for _, version := range []primitives.ProtocolVersion{86, 87} {
 		parameters.SupportForTest(t, version) // the chain is not voted up
 		n := anchoredChain(t, version, 30, 130)
@@ -164,10 +164,10 @@ func TestProducerAtKnownParent(t *testing.T) {
 	}
 }
 
-// TestProducerAtUnknownParent: if the parent is unknown, the anchor's row gives the producer,
-// provided that the chunk can only be in the anchor's next grandchild. Otherwise the message is
-// early. If the anchor is unknown too, the message is early and no producer is returned.
-func TestProducerAtUnknownParent(t *testing.T) {
+// TestProducerAtUnknownParentUsesAnchorRow: if the parent is unknown, the anchor's row gives the
+// producer, provided that the chunk can only be in the anchor's next grandchild. Otherwise the
+// message is early. If the anchor is unknown too, the message is early and no producer is returned.
+func TestProducerAtUnknownParentUsesAnchorRow(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 87, 30, 50)
 	v, head, unknown := n.Validation(), n.Head(), primitives.Hash{7}
@@ -217,11 +217,13 @@ func TestProducerAtUnknownParent(t *testing.T) {
 		"no anchor above the genesis":   {next, primitives.ChunkAnchor{PrevBlock: unknown}, anchor.ErrWrong, ""},
 		"unknown anchor of known block": {child, primitives.ChunkAnchor{PrevBlock: head.Hash, PrevPrevBlock: primitives.Hash{8}}, anchor.ErrWrong, ""},
 	} {
-		got, err := v.ProducerAt(c.k, c.at)
-		if got.AccountID != c.by || c.want == nil && err != nil || c.want != nil && !errors.Is(err, c.want) ||
-			errors.Is(err, anchor.ErrWrong) && errors.Is(err, anchor.ErrEarly) {
-			t.Errorf("%s: %q, %v, want %q, %v", name, got.AccountID, err, c.by, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := v.ProducerAt(c.k, c.at)
+			if got.AccountID != c.by || c.want == nil && err != nil || c.want != nil && !errors.Is(err, c.want) ||
+				errors.Is(err, anchor.ErrWrong) && errors.Is(err, anchor.ErrEarly) {
+				t.Errorf("got %q, %v, want %q, %v", got.AccountID, err, c.by, c.want)
+			}
+		})
 	}
 
 	// The same at each block of the last epoch: at its end the producer is known, but the message waits.
@@ -246,10 +248,10 @@ func TestProducerAtUnknownParent(t *testing.T) {
 	}
 }
 
-// TestProducerAtForks: on two forks the chunks of one height have different producers, because the
-// anchors, and so the rows, differ. ProducerAt returns the producer of the fork that the anchor
-// belongs to.
-func TestProducerAtForks(t *testing.T) {
+// TestProducerAtFollowsForkOfAnchor: on two forks the chunks of one height have different
+// producers, because the anchors, and so the rows, differ. ProducerAt returns the producer of the
+// fork that the anchor belongs to.
+func TestProducerAtFollowsForkOfAnchor(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 87, 60, 40)
 	v, differ := n.Validation(), 0
@@ -282,7 +284,7 @@ func TestProducerAtForks(t *testing.T) {
 			k, at := n.keyOn(fork.Hash(), shard)
 			_, other := n.keyOn(twin.Hash(), shard)
 			if at.PrevPrevBlock = other.PrevPrevBlock; at.PrevPrevBlock == base.Hash {
-				t.Fatal("both forks have one anchor")
+				t.Fatal("both forks have the same anchor")
 			}
 			if got, err := v.ProducerAt(k, at); !errors.Is(err, anchor.ErrWrong) || got.AccountID != "" {
 				t.Errorf("the anchor of the other fork: %q, %v", got.AccountID, err)
@@ -291,13 +293,13 @@ func TestProducerAtForks(t *testing.T) {
 		n.growTo(n.Head().Height() + 2)
 	}
 	if differ == 0 {
-		t.Error("no chunk has another producer on the other fork")
+		t.Error("every chunk has the same producer on both forks")
 	}
 }
 
-// TestProducerAtMissingRow: a known anchor without a row makes a message early. The missing row is
-// not computed.
-func TestProducerAtMissingRow(t *testing.T) {
+// TestProducerAtMissingRowIsEarly: a known anchor without a row makes a message early. The missing
+// row is not computed.
+func TestProducerAtMissingRowIsEarly(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 87, 30, 20)
 	shard := n.Head().Layout.ShardIDs()[0]
@@ -316,8 +318,9 @@ func TestProducerAtMissingRow(t *testing.T) {
 	}
 }
 
-// TestParentAndFollowing: the parent of a known block, and the likely producer on an unknown child.
-func TestParentAndFollowing(t *testing.T) {
+// TestFollowingMatchesProducerAtUnknownChild: the parent of a known block, and the likely producer
+// on an unknown child.
+func TestFollowingMatchesProducerAtUnknownChild(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	n := anchoredChain(t, 87, 30, 40)
 	v, d := n.Validation(), n.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil })
@@ -336,10 +339,10 @@ func TestParentAndFollowing(t *testing.T) {
 		replaced += n.compareFollowing(d)
 	}
 	if replaced == 0 {
-		t.Error("the rows of the heads are the canonical draw")
+		t.Error("every row of the heads is the canonical draw")
 	}
 	if _, err := d.Following(n.Head().Header().EpochID, n.Head().Hash, 77, n.Head().Height()+2); !errors.Is(err, epoch.ErrSharding) {
-		t.Errorf("a shard that there is not: %v", err)
+		t.Errorf("an unknown shard: %v", err)
 	}
 }
 

@@ -40,11 +40,12 @@ func (n *node) createdAt(parent primitives.Hash, height, created primitives.Heig
 	return b, p.Chunks
 }
 
-// TestCreatedAtAnotherHeight: neard does not require that a chunk was created at the height after
-// its previous block (chain/chain/src/chain.rs validate_block_impl, chunk_validation.rs). The
-// producer is the one at the following height; the validators are those of the claimed height. This
-// engine treats such blocks the same way, with bodies and with headers alone.
-func TestCreatedAtAnotherHeight(t *testing.T) {
+// TestChunkOfAnotherCreatedHeightIsAccepted: neard does not require that a chunk was created at the
+// height after its previous block (chain/chain/src/chain.rs validate_block_impl,
+// chunk_validation.rs). The producer is the one at the following height; the validators are those
+// of the claimed height. This engine treats such blocks the same way, with bodies and with headers
+// alone.
+func TestChunkOfAnotherCreatedHeightIsAccepted(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc", "dd", "ee")
 	maker, follower := openNode(t, g), openNode(t, g)
 	var heads []*primitives.BlockHeader

@@ -45,18 +45,20 @@ func testGenesis(t testing.TB, validators ...primitives.AccountID) *genesis.Gene
 	return g
 }
 
-// TestOwnParameters: nearcore uses special limits of congestion, bandwidth and witnesses for two
-// test chains (core/parameters/src/config_store.rs:171 for_chain_id). The engine does not implement
-// them, so it refuses a genesis with one of their names.
-func TestOwnParameters(t *testing.T) {
+// TestChainIDWithOwnParametersIsRefused: nearcore uses special limits of congestion, bandwidth and
+// witnesses for two test chains (core/parameters/src/config_store.rs:171 for_chain_id). The engine
+// does not implement them, so it refuses a genesis with one of their names.
+func TestChainIDWithOwnParametersIsRefused(t *testing.T) {
 	for id, want := range map[string]error{
 		"benchmarknet": ErrChainID, "congestion_control_test": ErrChainID, "mocknet": nil, "localnet": nil, "benchmarknet2": nil,
 	} {
-		g := testGenesis(t, "a.near")
-		g.Config.ChainID = id
-		if _, err := NewChain(&g.Config, primitives.NumberingRelease, nil, nil); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", id, err, want)
-		}
+		t.Run(id, func(t *testing.T) {
+			g := testGenesis(t, "a.near")
+			g.Config.ChainID = id
+			if _, err := NewChain(&g.Config, primitives.NumberingRelease, nil, nil); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		})
 	}
 }
 
@@ -171,10 +173,10 @@ func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted
 	return a
 }
 
-// TestVectorA2: the engine computes mainnet's genesis block (nearcore
+// TestMainnetGenesisBlockMatchesVectorA2: the engine computes mainnet's genesis block (nearcore
 // chain/chain/src/genesis.rs:105) from its genesis config and its state root (vector A1), and the
 // validators of its first epochs.
-func TestVectorA2(t *testing.T) {
+func TestMainnetGenesisBlockMatchesVectorA2(t *testing.T) {
 	g, _, err := genesis.ReadConfig(testutil.Open(t, "../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -223,9 +225,11 @@ func TestVectorA2(t *testing.T) {
 		{"next_bp_hash", block.Header.NextBPHash, "C4121SKfZh1MC38ukZaxHsEXNYrBbqAk77P7yLmQffs5"},
 		{"block", block.Hash(), "EPnLgE7iEq9s7yTkos96M3cWymH5avBAPm3qx3NXqR8H"},
 	} {
-		if tt.got.String() != tt.want {
-			t.Errorf("%s = %v, want %s", tt.what, tt.got, tt.want)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			if tt.got.String() != tt.want {
+				t.Errorf("%s = %v, want %s", tt.what, tt.got, tt.want)
+			}
+		})
 	}
 }
 
@@ -239,9 +243,10 @@ func (nothing) EpochStart(primitives.EpochID) (primitives.Height, bool, error) {
 	return 0, false, nil
 }
 
-// TestVectorA66: the cases of nearcore's chain/chain/src/tests/validate_header_recompute.rs:12, on
-// whole blocks: a wrong block ordinal or epoch_sync_data_hash is refused.
-func TestVectorA66(t *testing.T) {
+// TestRecomputedHeaderFieldsVectorA66: the cases of nearcore's
+// chain/chain/src/tests/validate_header_recompute.rs:12, on whole blocks: a wrong block ordinal or
+// epoch_sync_data_hash is refused.
+func TestRecomputedHeaderFieldsVectorA66(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
 	for name, tt := range map[string]struct {
@@ -256,16 +261,18 @@ func TestVectorA66(t *testing.T) {
 		}, chain.InvalidEpochSyncDataHash},
 		"no hash": {func(h *primitives.BlockHeader) { h.EpochSyncDataHash = nil }, chain.InvalidEpochSyncDataHash},
 	} {
-		b, chunks := n.make(root, 1, false)
-		if b.Header.EpochSyncDataHash == nil {
-			t.Fatal("the block after the genesis begins an epoch, but has no epoch_sync_data_hash")
-		}
-		tt.change(b.Header)
-		b.Header.Init()
-		chain.SignBlock(b, n.producer(root, 1))
-		if _, err := n.BeginImport(b, chunks, false); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			b, chunks := n.make(root, 1, false)
+			if b.Header.EpochSyncDataHash == nil {
+				t.Fatal("the block after the genesis begins an epoch, but has no epoch_sync_data_hash")
+			}
+			tt.change(b.Header)
+			b.Header.Init()
+			chain.SignBlock(b, n.producer(root, 1))
+			if _, err := n.BeginImport(b, chunks, false); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
 	}
 }
 
@@ -323,22 +330,24 @@ func TestInvalidBlocksLeaveEngineUnchanged(t *testing.T) {
 		},
 			chain.NotEnoughApprovals},
 	} {
-		b, chunks := n.make(parent, 2, false)
-		before := n.state()
-		given := tt.change(b, chunks)
-		b.Header.BlockBodyHash = b.Body.Hash()
-		b.Header.Init()
-		chain.SignBlock(b, n.producer(parent, b.Header.Height))
-		_, err := n.Process(b, given, false)
-		if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
-		}
-		if early := errors.Is(err, chain.ErrHeightAhead); errors.Is(err, chain.InvalidBlockHeight) && (VerdictOf(err) == VerdictEarly) != early {
-			t.Errorf("%s: verdict %d of %v", name, VerdictOf(err), err)
-		}
-		if after := n.state(); after != before {
-			t.Errorf("%s: the engine was %v and is %v", name, before, after)
-		}
+		t.Run(name, func(t *testing.T) {
+			b, chunks := n.make(parent, 2, false)
+			before := n.state()
+			given := tt.change(b, chunks)
+			b.Header.BlockBodyHash = b.Body.Hash()
+			b.Header.Init()
+			chain.SignBlock(b, n.producer(parent, b.Header.Height))
+			_, err := n.Process(b, given, false)
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			if early := errors.Is(err, chain.ErrHeightAhead); errors.Is(err, chain.InvalidBlockHeight) && (VerdictOf(err) == VerdictEarly) != early {
+				t.Errorf("verdict %d of %v", VerdictOf(err), err)
+			}
+			if after := n.state(); after != before {
+				t.Errorf("the engine was %v and is %v", before, after)
+			}
+		})
 	}
 	b, chunks := n.make(parent, 2, false)
 	a := n.accept(b, chunks)
@@ -351,9 +360,9 @@ func TestInvalidBlocksLeaveEngineUnchanged(t *testing.T) {
 	}
 }
 
-// TestUncheckedParts: the engine does not trust those parts of a chunk that no hash in its header
-// covers.
-func TestUncheckedParts(t *testing.T) {
+// TestUncoveredPartsOfChunkAreIgnored: the engine does not trust those parts of a chunk that no
+// hash in its header covers.
+func TestUncoveredPartsOfChunkAreIgnored(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	for i := range chunks {
@@ -369,15 +378,14 @@ func TestUncheckedParts(t *testing.T) {
 			t.Errorf("shard index %d keeps the height or signature that came with the chunk", i)
 		}
 		if len(s.Incoming) != 0 || len(s.Chunk.PrevOutgoingReceipts) != 0 || len(s.Result.Outcomes) != 0 {
-			t.Errorf("shard index %d runs a receipt that nobody sent", i)
+			t.Errorf("shard index %d runs a receipt that no chunk sent", i)
 		}
 	}
 }
 
-// TestForkChoice: the block of the greatest height becomes the head. Of two blocks of equal height
-// the one imported first stays the head. A reorganization returns the transactions that only the
-// old branch contains.
-func TestForkChoice(t *testing.T) {
+// TestHighestBlockBecomesHead: of two blocks of equal height the one imported first stays the head.
+// A reorganization returns the transactions that only the old branch contains.
+func TestHighestBlockBecomesHead(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := openNode(t, g)
 	root := n.Head().Hash
@@ -411,7 +419,7 @@ func TestForkChoice(t *testing.T) {
 		t.Errorf("outcome of the transaction in both branches: block %v, %v, want %v", o.BlockHash, err, b2.Entry.Hash)
 	}
 	if _, _, err := n.Outcome(two.Hash()); err == nil {
-		t.Error("an outcome of the abandoned branch is told")
+		t.Error("an outcome of the abandoned branch is reported")
 	}
 }
 
@@ -420,7 +428,7 @@ func TestForkChoice(t *testing.T) {
 func TestReceiverAgreesWithProducer(t *testing.T) {
 	maker, other := openNode(t, testGenesis(t, "aa", "bb", "cc")), openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	if maker.Head().Hash != other.Head().Hash {
-		t.Fatal("two genesis blocks differ")
+		t.Fatal("the genesis blocks differ")
 	}
 	height := primitives.Height(0)
 	for i := range 45 {
@@ -455,11 +463,12 @@ func TestReceiverAgreesWithProducer(t *testing.T) {
 	}
 }
 
-// TestTrap8: if a shard had no chunk in some blocks, its next chunk applies the receipts of its own
-// block first, then those of the earlier blocks, newest first, back to the block of its last chunk.
-// The test calls the function directly: with real blocks, the bandwidth scheduler grants nothing to
-// a shard without chunks, so at most one earlier block would have receipts.
-func TestTrap8(t *testing.T) {
+// TestReceiptsOfMissedChunksComeNewestFirst: if a shard had no chunk in some blocks, its next chunk
+// applies the receipts of its own block first, then those of the earlier blocks, newest first, back
+// to the block of its last chunk. The test calls the function directly: with real blocks, the
+// bandwidth scheduler grants nothing to a shard without chunks, so at most one earlier block would
+// have receipts.
+func TestReceiptsOfMissedChunksComeNewestFirst(t *testing.T) {
 	e := &Engine{entries: map[primitives.Hash]*BlockNode{}}
 	layout := primitives.SingleShardLayout()
 	var all []*BlockNode

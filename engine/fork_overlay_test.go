@@ -104,10 +104,10 @@ func forkKey(r *rand.Rand) []byte {
 	return primitives.AppendContractDataKey(nil, id, key)
 }
 
-// TestForkTrie: a fork has the values of both chains in key order, and its own value hides the
-// remote one. Each key's path has as many nodes as in one trie of both chains, as long as the fork
-// has not removed a remote key.
-func TestForkTrie(t *testing.T) {
+// TestForkTrieMergesOwnAndRemoteValues: a fork has the values of both chains in key order, and its
+// own value hides the remote one. Each key's path has as many nodes as in one trie of both chains,
+// as long as the fork has not removed a remote key.
+func TestForkTrieMergesOwnAndRemoteValues(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		removals := seed%2 == 1
@@ -142,7 +142,7 @@ func TestForkTrie(t *testing.T) {
 				t.Fatal(err)
 			}
 			if slices.ContainsFunc(f.Olds, func(o state.OldValue) bool { return o.Known }) {
-				t.Fatal("an old value is told that may be the other chain's")
+				t.Fatal("an old value is returned that may be the other chain's")
 			}
 			now = f.Trie
 			whole := stateTrie{grown(t, trie.New(trie.Options{}), truth)}
@@ -189,10 +189,10 @@ func TestForkTrie(t *testing.T) {
 	}
 }
 
-// TestForkRebase: a removed account stays removed. A detached account has only its own values. A
-// reset account has the values of the remote chain again. An account that was moved to another
-// block has the values of that block.
-func TestForkRebase(t *testing.T) {
+// TestForkRebaseKeepsRemovedAccounts: a removed account stays removed. A detached account has only
+// its own values. A reset account has the values of the remote chain again. An account that was
+// moved to another block has the values of that block.
+func TestForkRebaseKeepsRemovedAccounts(t *testing.T) {
 	account := func(n uint64) string {
 		a := primitives.Account{Version: primitives.AccountV1, Amount: primitives.Yocto(n), StorageUsage: 100}
 		return string(a.AppendBorsh(nil))

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestHeadersAheadOfBlocks: with headers above its blocks a node knows later epochs, so it checks
-// the producer of a block in such an epoch on arrival, also after a restart. Without the headers
-// that epoch is unknown. Headers at or below the flat head are removed, and headers can be added
-// after blocks have overtaken them.
-func TestHeadersAheadOfBlocks(t *testing.T) {
+// TestHeadersAheadOfBlocksRevealLaterEpochs: with headers above its blocks a node knows later
+// epochs, so it checks the producer of a block in such an epoch on arrival, also after a restart.
+// Without the headers that epoch is unknown. Headers at or below the flat head are removed, and
+// headers can be added after blocks have overtaken them.
+func TestHeadersAheadOfBlocksRevealLaterEpochs(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, disk := openNode(t, g), storage.NewMemDisk()
 	n := openOn(t, g, disk, storage.Options{})
@@ -41,7 +41,7 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 		}
 		_, err = n.Precheck(changed(b, &other, func(*primitives.BlockHeader) {}))
 		if refused := errors.Is(err, chain.InvalidSignature); refused != (want != blockpool.UnknownEpoch) {
-			t.Errorf("%s: block %d signed by nobody: %v", when, h, err)
+			t.Errorf("%s: block %d with an invalid signature: %v", when, h, err)
 		}
 	}
 	add := func(from, to, want int) {
@@ -75,7 +75,7 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 	reopen()
 	bad := append(append([]*primitives.BlockHeader{}, heads[15:30]...), changed(list[30], &other, func(*primitives.BlockHeader) {}).Header)
 	if got, err := n.AddHeaders(bad); got != 10 || !errors.Is(err, chain.InvalidSignature) {
-		t.Fatalf("a header that nobody signed: %d taken before it, %v", got, err)
+		t.Fatalf("a header with an invalid signature: %d accepted before it, %v", got, err)
 	}
 	add(31, 40, 10)
 	standing("with 40 headers", 45, blockpool.Orphan)
@@ -108,10 +108,10 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 	}
 }
 
-// TestHeadersOfLostBranch: prune removes the headers of an abandoned branch. It keeps the epoch
-// start of the surviving branch, even if the epoch starts at a lower height on the abandoned
-// branch.
-func TestHeadersOfLostBranch(t *testing.T) {
+// TestPruneRemovesHeadersOfLostBranch: prune removes the headers of an abandoned branch. It keeps
+// the epoch start of the surviving branch, even if the epoch starts at a lower height on the
+// abandoned branch.
+func TestPruneRemovesHeadersOfLostBranch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	rows := &headerRows{e: n.Engine}
 	rows.reset()
@@ -148,9 +148,9 @@ func TestHeadersOfLostBranch(t *testing.T) {
 	}
 }
 
-// TestHeadersOvertaken: when blocks overtake the headers, the head counts as the highest header,
-// and the header chain is not rebuilt until headers arrive again.
-func TestHeadersOvertaken(t *testing.T) {
+// TestOvertakenHeaderChainIsNotRebuilt: when blocks overtake the headers, the head counts as the
+// highest header, and the header chain is not rebuilt until headers arrive again.
+func TestOvertakenHeaderChainIsNotRebuilt(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	n, maker := openNode(t, g), openNode(t, g)
 	if _, err := n.HeaderHead(); err != nil {
@@ -166,23 +166,23 @@ func TestHeadersOvertaken(t *testing.T) {
 		}
 		n.accept(b, chunks)
 		if at, err := n.HeaderHead(); err != nil || at.Hash != n.Head().Hash || n.headerChain.chain != made {
-			t.Fatalf("behind block %d: %v, %v; made anew: %v", b.Header.Height, at, err, n.headerChain.chain != made)
+			t.Fatalf("after block %d: %v, %v; rebuilt: %v", b.Header.Height, at, err, n.headerChain.chain != made)
 		}
 		if h := n.HighestHeader(); h == nil || h.Hash() != n.Head().Hash {
-			t.Fatalf("behind block %d the leading header is %v", b.Header.Height, h)
+			t.Fatalf("after block %d the highest header is %v", b.Header.Height, h)
 		}
 	}
 	if got, err := n.AddHeaders(heads); err != nil || got != 4 {
-		t.Fatalf("%d headers taken, %v; want 4", got, err)
+		t.Fatalf("%d headers accepted, %v; want 4", got, err)
 	}
 	if at, err := n.HeaderHead(); err != nil || at.Hash != heads[11].Hash() {
 		t.Errorf("head by headers %v, %v; want %v", at, err, heads[11].Hash())
 	}
 }
 
-// TestHeadersFromTheFuture: a header too far ahead of the clock is refused, and neither it nor its
-// descendants are stored. It is accepted once the clock has advanced.
-func TestHeadersFromTheFuture(t *testing.T) {
+// TestHeaderFromTheFutureIsNotStored: neither a header too far ahead of the clock nor its
+// descendants are stored. The header is accepted once the clock has advanced.
+func TestHeaderFromTheFutureIsNotStored(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	var heads []*primitives.BlockHeader
@@ -194,13 +194,13 @@ func TestHeadersFromTheFuture(t *testing.T) {
 	clock := heads[4].Timestamp - chain.AcceptableTimeDifference // the fifth header is as far ahead as is allowed
 	n.o.Now = func() uint64 { return clock }
 	if got, err := n.AddHeaders(heads); got != 5 || !errors.Is(err, chain.InvalidBlockFutureTime) || VerdictOf(err) != VerdictEarly {
-		t.Fatalf("%d headers taken, %v, want 5 and %v", got, err, chain.InvalidBlockFutureTime)
+		t.Fatalf("%d headers accepted, %v, want 5 and %v", got, err, chain.InvalidBlockFutureTime)
 	}
 	if at, err := n.HeaderHead(); err != nil || at.Height != heads[4].Height {
-		t.Errorf("head by headers %v, %v, want %d", at, err, heads[4].Height)
+		t.Errorf("header head %v, %v, want %d", at, err, heads[4].Height)
 	}
 	clock = heads[7].Timestamp
 	if got, err := n.AddHeaders(heads); got != 3 || err != nil {
-		t.Errorf("%d headers taken once the clock has come closer, %v", got, err)
+		t.Errorf("%d headers accepted once the clock has advanced, %v, want 3", got, err)
 	}
 }

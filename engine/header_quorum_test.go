@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVoted: Voted returns true for a block of a known epoch that contains approvals by more than
-// two thirds of the stake, whichever validator produced it and whether or not its parent is known.
-func TestVoted(t *testing.T) {
+// TestVotedNeedsTwoThirdsOfStake: Voted returns true for a block of a known epoch that contains
+// approvals by more than two thirds of the stake, whichever validator produced it and whether or
+// not its parent is known.
+func TestVotedNeedsTwoThirdsOfStake(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	var list []*primitives.Block
@@ -33,7 +34,7 @@ func TestVoted(t *testing.T) {
 	check("another parent", change(5, func(h *primitives.BlockHeader) { h.PrevHash[0] ^= 1 }), false)
 	check("without a vote", change(5, func(h *primitives.BlockHeader) { h.Approvals = nil }), false)
 	check("without enough votes", change(5, func(h *primitives.BlockHeader) { h.Approvals = h.Approvals[:1] }), false)
-	check("what its producer vouches for", change(5, func(h *primitives.BlockHeader) { h.Timestamp++ }), true)
+	check("another timestamp", change(5, func(h *primitives.BlockHeader) { h.Timestamp++ }), true)
 	check("with votes of nobody", change(5, func(h *primitives.BlockHeader) {
 		h.Approvals = append([]primitives.Signature{}, h.Approvals...)
 		for i := range h.Approvals {

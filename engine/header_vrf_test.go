@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVRFCache: the cache returns the output that the key proves, computes it once, and evicts the
-// oldest entry.
-func TestVRFCache(t *testing.T) {
+// TestVRFCacheComputesEachOutputOnce: the cache returns the output that the key proves, computes it
+// once, and evicts the oldest entry.
+func TestVRFCacheComputesEachOutputOnce(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "oracle")
 	parent := &Engine{vrf: new(vrfCache)}
 	child := &Engine{vrf: parent.vrf}
@@ -24,11 +24,11 @@ func TestVRFCache(t *testing.T) {
 	}
 	f.value[0]++ // so a second computation would be noticed
 	if again, _, _ := child.proveVRF(random, key); again != f.value {
-		t.Error("a child has computed it again")
+		t.Error("a child computes the value again")
 	}
 	other := vrfInput{random, primitives.SecretKeyFromSeed(primitives.ED25519, "another")}
 	if _, fresh := child.vrf.find(&other); !fresh {
-		t.Error("another key has the same value")
+		t.Error("the cache returns the value of another key")
 	}
 	for i := range maxVRFOutputs {
 		child.vrf.find(&vrfInput{primitives.Hash{1, byte(i), byte(i >> 8)}, key})

@@ -15,10 +15,10 @@ import (
 // compilerVM is a VM that only records the requests to compile.
 type compilerVM struct {
 	action.VM
-	ready []primitives.Hash
-	asked []string
-	done  []chan struct{}
-	full  int // number of requests to refuse, as a full queue does
+	ready     []primitives.Hash
+	requested []string
+	done      []chan struct{}
+	full      int // number of requests to refuse, as a full queue does
 }
 
 func (v *compilerVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
@@ -26,7 +26,7 @@ func (v *compilerVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 }
 
 func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Wasm) <-chan struct{} {
-	v.asked, v.done = append(v.asked, string(code)), append(v.done, make(chan struct{}))
+	v.requested, v.done = append(v.requested, string(code)), append(v.done, make(chan struct{}))
 	done := v.done[len(v.done)-1]
 	if v.full > 0 {
 		v.full--
@@ -37,9 +37,9 @@ func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Was
 
 // makeReady ends the newest compilation; with success if ok.
 func (v *compilerVM) makeReady(ok bool) {
-	last := len(v.asked) - 1
+	last := len(v.requested) - 1
 	if ok {
-		v.ready = append(v.ready, primitives.HashBytes([]byte(v.asked[last])))
+		v.ready = append(v.ready, primitives.HashBytes([]byte(v.requested[last])))
 	}
 	close(v.done[last])
 }
@@ -49,7 +49,7 @@ func (v *compilerVM) makeReady(ok bool) {
 func pendingNode(t *testing.T) (*node, *compilerVM) {
 	t.Helper()
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
-		ChainID: "test-unready", Time: 1_700_000_000_000_000_000, Accounts: []primitives.AccountID{bare, owner}, Validators: 1, Shards: 2,
+		ChainID: "test-pending", Time: 1_700_000_000_000_000_000, Accounts: []primitives.AccountID{bare, owner}, Validators: 1, Shards: 2,
 		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
@@ -76,9 +76,9 @@ func calls(to primitives.AccountID) *primitives.SignedTransaction {
 	return &primitives.SignedTransaction{Transaction: primitives.Transaction{ReceiverID: to, Actions: []primitives.Action{&primitives.FunctionCall{Method: "run"}}}}
 }
 
-// does makes two blocks: one with a transaction of the owner for its own account, and one that runs
+// runActions makes two blocks: one with a transaction of the owner for its own account, and one that runs
 // the resulting receipts.
-func (n *node) does(nonce primitives.Nonce, actions ...primitives.Action) {
+func (n *node) runActions(nonce primitives.Nonce, actions ...primitives.Action) {
 	n.t.Helper()
 	head, key := n.Head(), seedKey(owner)
 	x := primitives.Transaction{SignerID: owner, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: owner,
@@ -90,11 +90,12 @@ func (n *node) does(nonce primitives.Nonce, actions ...primitives.Action) {
 	}
 }
 
-// TestPendingCompilation: PendingCompilation finds each code that a transaction or a delegate
-// action deploys or calls if it is not compiled. Compile returns when the last code is compiled.
-func TestPendingCompilation(t *testing.T) {
+// TestPendingCompilationFindsUncompiledCode: PendingCompilation finds each code that a transaction
+// or a delegate action deploys or calls if it is not compiled. Compile returns when the last code
+// is compiled.
+func TestPendingCompilationFindsUncompiledCode(t *testing.T) {
 	n, vm := pendingNode(t)
-	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
+	n.runActions(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	global := primitives.GlobalContractID{Account: owner}
 	call, use := &primitives.FunctionCall{Method: "run"}, &primitives.UseGlobalContract{ID: global}
 	init := &primitives.DeterministicStateInit{Init: primitives.StateInit{Code: global}}
@@ -113,11 +114,11 @@ func TestPendingCompilation(t *testing.T) {
 		{"calls of a contract", owner, []primitives.Action{call, call}, []string{"own"}},
 		{"a call, then new code", owner, []primitives.Action{call, deploys("new")}, []string{"own", "new"}},
 		{"calls of what is no contract", bare, []primitives.Action{call}, nil},
-		{"calls of nobody", "nobody", []primitives.Action{call}, nil},
+		{"calls of an unknown account", "nobody", []primitives.Action{call}, nil},
 		{"use of global code", bare, []primitives.Action{use}, nil},
 		{"use of global code, and a call", owner, []primitives.Action{use, call}, []string{"theirs"}},
-		{"use of what is not there", owner, []primitives.Action{&primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: bare}}, call}, nil},
-		{"an account that is born with global code", "nobody", []primitives.Action{init, call}, []string{"theirs"}},
+		{"use of missing global code", owner, []primitives.Action{&primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: bare}}, call}, nil},
+		{"an account that is created with global code", "nobody", []primitives.Action{init, call}, []string{"theirs"}},
 		{"a universal account with global code", "nobody", []primitives.Action{universal, call}, []string{"theirs"}},
 		{"a universal account without code", "nobody", []primitives.Action{
 			&primitives.UniversalStateInit{Init: new(primitives.UniversalStateInitV1).Encode()}, &primitives.UniversalStateInit{Init: []byte{9}}, call,
@@ -125,42 +126,44 @@ func TestPendingCompilation(t *testing.T) {
 		{"carried for another", "nobody", []primitives.Action{&primitives.Delegate{Action: primitives.DelegateAction{ReceiverID: owner, Actions: []primitives.Action{call, deploys("new")}}}}, []string{"own", "new"}},
 		{"the same in the second form", "nobody", []primitives.Action{&primitives.DelegateV2{Action: primitives.DelegateActionV2{ReceiverID: owner, Actions: []primitives.Action{deploys("new"), call}}}}, []string{"new"}},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			vm.asked, vm.done = nil, nil
-			u := n.PendingCompilation(&primitives.SignedTransaction{Transaction: primitives.Transaction{ReceiverID: c.to, Actions: c.actions}})
-			if len(vm.asked) > 0 {
-				t.Errorf("%s: %q are compiled before anybody says so", c.name, vm.asked)
-			}
-			if (u != nil) != (c.want != nil) {
-				t.Fatalf("%s: unready is %v, want %q", c.name, u != nil, c.want)
-			}
-			if u == nil {
-				return
-			}
-			u.Warm()
-			if !slices.Equal(vm.asked, c.want) {
-				t.Errorf("%s: %q are compiled, want %q", c.name, vm.asked, c.want)
-			}
-			vm.asked, vm.done = nil, nil
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				u.Compile(nil)
-			}()
-			synctest.Wait()
-			if !slices.Equal(vm.asked, c.want) {
-				t.Errorf("%s: %q are compiled and waited for, want %q", c.name, vm.asked, c.want)
-			}
-			for _, one := range slices.Backward(vm.done) {
-				synctest.Wait()
-				select {
-				case <-done:
-					t.Errorf("%s: it is done before all are", c.name)
-				default:
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				vm.requested, vm.done = nil, nil
+				u := n.PendingCompilation(&primitives.SignedTransaction{Transaction: primitives.Transaction{ReceiverID: c.to, Actions: c.actions}})
+				if len(vm.requested) > 0 {
+					t.Errorf("%q are compiled before Warm", vm.requested)
 				}
-				close(one)
-			}
-			<-done
+				if (u != nil) != (c.want != nil) {
+					t.Fatalf("pending is %v, want %q", u != nil, c.want)
+				}
+				if u == nil {
+					return
+				}
+				u.Warm()
+				if !slices.Equal(vm.requested, c.want) {
+					t.Errorf("%q are compiled, want %q", vm.requested, c.want)
+				}
+				vm.requested, vm.done = nil, nil
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					u.Compile(nil)
+				}()
+				synctest.Wait()
+				if !slices.Equal(vm.requested, c.want) {
+					t.Errorf("%q are compiled and waited for, want %q", vm.requested, c.want)
+				}
+				for _, one := range slices.Backward(vm.done) {
+					synctest.Wait()
+					select {
+					case <-done:
+						t.Error("Compile returns before the last compilation")
+					default:
+					}
+					close(one)
+				}
+				<-done
+			})
 		})
 	}
 	vm.ready = append(vm.ready, primitives.HashBytes([]byte("own")))
@@ -169,9 +172,9 @@ func TestPendingCompilation(t *testing.T) {
 	}
 }
 
-// TestCompile: Compile returns exactly when the compiler has finished, the code has changed, or the
-// caller gives up.
-func TestCompile(t *testing.T) {
+// TestCompileReturnsWhenNothingIsPending: Compile returns exactly when the compiler has finished,
+// the code has changed, or the caller gives up.
+func TestCompileReturnsWhenNothingIsPending(t *testing.T) {
 	begin := func(u *PendingCompilation, end <-chan struct{}) (done chan struct{}) {
 		done = make(chan struct{})
 		go func() {
@@ -194,8 +197,8 @@ func TestCompile(t *testing.T) {
 		"it has failed": func(t *testing.T, _ *node, vm *compilerVM, u *PendingCompilation) {
 			done := begin(u, nil)
 			vm.makeReady(false)
-			if !ended(done) || len(vm.asked) != 1 {
-				t.Errorf("it is asked for %q, and goes on", vm.asked)
+			if !ended(done) || len(vm.requested) != 1 {
+				t.Errorf("it is requested for %q, and goes on", vm.requested)
 			}
 		},
 		"the compiler has too much to do": func(t *testing.T, _ *node, vm *compilerVM, u *PendingCompilation) {
@@ -209,18 +212,18 @@ func TestCompile(t *testing.T) {
 				synctest.Wait()
 			}
 			vm.makeReady(true)
-			if !ended(done) || len(vm.asked) != 4 {
-				t.Errorf("it was asked for %d times, want 4", len(vm.asked))
+			if !ended(done) || len(vm.requested) != 4 {
+				t.Errorf("it was requested for %d times, want 4", len(vm.requested))
 			}
 		},
 		"the account has other code by then": func(t *testing.T, n *node, vm *compilerVM, u *PendingCompilation) {
 			done := begin(u, nil)
 			vm.ready = append(vm.ready, primitives.HashBytes([]byte("own")))
 			was := vm.done[0]
-			n.does(1, deploys("newer"))
+			n.runActions(1, deploys("newer"))
 			close(was)
 			synctest.Wait()
-			if got := vm.asked[len(vm.asked)-1]; ended(done) || got != "newer" {
+			if got := vm.requested[len(vm.requested)-1]; ended(done) || got != "newer" {
 				t.Fatalf("it has ended, or waits for %q", got)
 			}
 			vm.makeReady(true)
@@ -230,7 +233,7 @@ func TestCompile(t *testing.T) {
 		},
 		"the account is gone by then": func(t *testing.T, n *node, vm *compilerVM, u *PendingCompilation) {
 			done := begin(u, nil)
-			n.does(1, &primitives.DeleteAccount{Beneficiary: bare})
+			n.runActions(1, &primitives.DeleteAccount{Beneficiary: bare})
 			if n.PendingCompilation(calls(owner)) != nil {
 				t.Error("the account is still there")
 			}
@@ -260,7 +263,7 @@ func TestCompile(t *testing.T) {
 			done := begin(u, nil)
 			time.Sleep(CompileWait - time.Second)
 			if ended(done) {
-				t.Error("it has not waited")
+				t.Error("the shard was untracked before the next sync point")
 			}
 			time.Sleep(time.Second)
 			if !ended(done) {
@@ -268,14 +271,16 @@ func TestCompile(t *testing.T) {
 			}
 		},
 	} {
-		n, vm := pendingNode(t)
-		synctest.Test(t, func(t *testing.T) {
-			u := n.PendingCompilation(calls(owner))
-			if u == nil {
-				t.Fatal("a contract that is not compiled is ready")
-			}
-			t.Log(name)
-			test(t, n, vm, u)
+		t.Run(name, func(t *testing.T) {
+			n, vm := pendingNode(t)
+			synctest.Test(t, func(t *testing.T) {
+				u := n.PendingCompilation(calls(owner))
+				if u == nil {
+					t.Fatal("a contract that is not compiled is ready")
+				}
+				t.Log(name)
+				test(t, n, vm, u)
+			})
 		})
 	}
 }

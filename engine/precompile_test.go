@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// precompileVM is a VM that only records what it is asked to precompile. Its compilations end when
+// precompileVM is a VM that only records what it is requested to precompile. Its compilations end when
 // the test closes end.
 type precompileVM struct {
 	action.VM
-	ready []primitives.Hash
-	asked chan string
-	end   chan struct{}
-	all   sync.WaitGroup
+	ready     []primitives.Hash
+	requested chan string
+	end       chan struct{}
+	all       sync.WaitGroup
 }
 
 func (v *precompileVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
@@ -32,19 +32,19 @@ func (v *precompileVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 func (v *precompileVM) Precompile(code []byte, _ *parameters.Wasm) {
 	v.all.Add(1)
 	defer v.all.Done()
-	v.asked <- string(code)
+	v.requested <- string(code)
 	<-v.end
 }
 
-// wants checks that exactly these codes are being compiled, all at the same time, and then ends the
+// wantPrecompiled checks that exactly these codes are being compiled, all at the same time, and then ends the
 // compilations.
-func (v *precompileVM) wants(t *testing.T, n *node, what string, codes ...string) {
+func (v *precompileVM) wantPrecompiled(t *testing.T, n *node, what string, codes ...string) {
 	t.Helper()
 	n.precompiler.looks.Wait()
 	var got []string
 	for range codes {
 		select {
-		case code := <-v.asked:
+		case code := <-v.requested:
 			got = append(got, code)
 		case <-time.After(time.Minute):
 			t.Fatalf("%s: %q are compiled ahead, want %q", what, got, codes)
@@ -53,7 +53,7 @@ func (v *precompileVM) wants(t *testing.T, n *node, what string, codes ...string
 	close(v.end)
 	v.all.Wait()
 	select {
-	case code := <-v.asked:
+	case code := <-v.requested:
 		t.Errorf("%s: %q is compiled ahead too", what, code)
 	default:
 	}
@@ -72,13 +72,13 @@ func (n *node) signed(from, to primitives.AccountID, nonce primitives.Nonce, act
 	return primitives.NewSignedTransaction(x, key.Sign(hash[:]))
 }
 
-// TestPrecompile: the codes that an applied block's receipts, or an arriving block's receipts and
-// transactions, call are compiled in parallel in advance. A compiled code is not compiled again.
-// States are held only while they are read.
-func TestPrecompile(t *testing.T) {
+// TestCalledCodeIsPrecompiledOnce: the codes that an applied block's receipts, or an arriving
+// block's receipts and transactions, call are compiled in parallel in advance. A compiled code is
+// not compiled again. States are held only while they are read.
+func TestCalledCodeIsPrecompiledOnce(t *testing.T) {
 	n, _ := pendingNode(t)
-	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
-	vm := &precompileVM{asked: make(chan string, 10), end: make(chan struct{})}
+	n.runActions(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
+	vm := &precompileVM{requested: make(chan string, 10), end: make(chan struct{})}
 	n.o.VM = vm
 	call, use := &primitives.FunctionCall{Method: "run", Gas: 10e12}, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: owner}}
 	next := func(txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
@@ -89,7 +89,7 @@ func TestPrecompile(t *testing.T) {
 		return n.signed(owner, to, nonce, actions...)
 	}
 	n.accept(next(to(bare, 2, &primitives.Transfer{}), to(bare, 3, use, call), to(bare, 4, use, call, call), to(bare, 5, deploys("not theirs to deploy"), call), to(bare, 6, deploys("idle"))))
-	vm.wants(t, n, "receipts of an applied block", "theirs")
+	vm.wantPrecompiled(t, n, "receipts of an applied block", "theirs")
 
 	block, chunks := next(to(owner, 7, deploys("new"), call), to(owner, 8, deploys("idle")), to(owner, 9, call), to(bare, 10, use, call))
 	begin := func() {
@@ -106,24 +106,24 @@ func TestPrecompile(t *testing.T) {
 		}
 	}
 	begin()
-	vm.wants(t, n, "a block's receipts and transactions", "new", "own", "theirs")
+	vm.wantPrecompiled(t, n, "a block's receipts and transactions", "new", "own", "theirs")
 	unpaid := n.signed(owner, owner, 10, deploys("nobody pays"), call)
 	unpaid.Signature = n.signed(owner, owner, 11).Signature
 	block, chunks = n.make(n.Head().Hash, n.Head().Height()+1, false, to(owner, 7, deploys("new"), call), to(owner, 8, deploys("new"), call), unpaid,
 		to(owner, 1, deploys("old nonce"), call), to(owner, 1<<60, deploys("no nonce"), call), to(owner, 9, deploys("newer"), &primitives.Transfer{}, call),
 		to(owner, 10, &primitives.Transfer{}, deploys("behind what may fail"), call))
 	begin()
-	vm.wants(t, n, "a block with transactions that are not valid, that may fail, and with code twice", "new", "newer", "theirs")
+	vm.wantPrecompiled(t, n, "a block with transactions that are not valid, that may fail, and with code twice", "new", "newer", "theirs")
 	vm.ready = []primitives.Hash{primitives.HashBytes([]byte("own")), primitives.HashBytes([]byte("new")), primitives.HashBytes([]byte("newer"))}
 	begin()
-	vm.wants(t, n, "a block of which one code is not compiled", "theirs")
+	vm.wantPrecompiled(t, n, "a block of which one code is not compiled", "theirs")
 }
 
-// TestPrecompileIsBounded: the bounds of running compilations and of queued bytes apply to all
-// blocks together, and no code is compiled twice. Code that exceeds the bounds is refused until
-// earlier compilations end.
-func TestPrecompileIsBounded(t *testing.T) {
-	vm := &precompileVM{asked: make(chan string, 100), end: make(chan struct{})}
+// TestPrecompileIsBoundedOverAllBlocks: the bounds of running compilations and of queued bytes
+// apply to all blocks together, and no code is compiled twice. Code that exceeds the bounds is
+// refused until earlier compilations end.
+func TestPrecompileIsBoundedOverAllBlocks(t *testing.T) {
+	vm := &precompileVM{requested: make(chan string, 100), end: make(chan struct{})}
 	var h precompiler
 	rules := &parameters.MustGet(parameters.Release(86)).Wasm
 	push := func(n byte, size int) {
@@ -134,7 +134,7 @@ func TestPrecompileIsBounded(t *testing.T) {
 			h.push(vm, c, code)
 		}
 		if h.accepts(c) {
-			t.Errorf("code %d would be taken once more", n)
+			t.Errorf("code %d would be accepted twice", n)
 		}
 	}
 	for n := range byte(precompileWorkers + 3) {
@@ -143,16 +143,16 @@ func TestPrecompileIsBounded(t *testing.T) {
 	push(100, precompileBytes-(precompileWorkers+3)*1000) // exactly fills the byte bound
 	push(101, 1)
 	for range precompileWorkers {
-		<-vm.asked
+		<-vm.requested
 	}
 	select {
-	case <-vm.asked:
-		t.Error("more than may be are compiled at a time")
+	case <-vm.requested:
+		t.Error("more than precompileWorkers compilations run at a time")
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(vm.end)
 	for range 4 {
-		<-vm.asked
+		<-vm.requested
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		h.mu.Lock()
@@ -166,8 +166,8 @@ func TestPrecompileIsBounded(t *testing.T) {
 		}
 	}
 	push(102, 1)
-	if <-vm.asked; len(vm.asked) > 0 {
-		t.Error("what did not fit was compiled")
+	if <-vm.requested; len(vm.requested) > 0 {
+		t.Error("code above the byte bound was compiled")
 	}
 }
 
@@ -185,26 +185,26 @@ func (v *waitingVM) Ready(code primitives.Hash, rules *parameters.Wasm) bool {
 	return v.precompileVM.Ready(code, rules)
 }
 
-// TestPrecompileBesideTrim: the codes called by an applied block's receipts are read from the
-// states after that block, even while trim evicts the states before it.
-func TestPrecompileBesideTrim(t *testing.T) {
+// TestPrecompileReadsStateWhileTrimEvicts: the codes called by an applied block's receipts are read
+// from the states after that block, even while trim evicts the states before it.
+func TestPrecompileReadsStateWhileTrimEvicts(t *testing.T) {
 	const there = primitives.AccountID("00.test1") // in the first shard, which the test changes only in part
 	accounts := []primitives.AccountID{bare, owner}
 	for i := range 40 {
 		accounts = append(accounts, primitives.AccountID(fmt.Sprintf("%02d.test1", i)), primitives.AccountID(fmt.Sprintf("test1%02d", i)))
 	}
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
-		ChainID: "test-hasten", Time: 1_700_000_000_000_000_000, Accounts: accounts, Validators: 1, Shards: 2,
+		ChainID: "test-precompile", Time: 1_700_000_000_000_000_000, Accounts: accounts, Validators: 1, Shards: 2,
 		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := openWith(t, g, storage.NewMemDisk(), storage.Options{}, trie.Options{Poison: true, Frontier: 256})
-	vm := &waitingVM{precompileVM{asked: make(chan string, 10), end: make(chan struct{})}, primitives.HashBytes([]byte("more")), make(chan struct{})}
+	vm := &waitingVM{precompileVM{requested: make(chan string, 10), end: make(chan struct{})}, primitives.HashBytes([]byte("more")), make(chan struct{})}
 	n.o.VM = &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
-	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
-	n.does(2, deploys("more"))
+	n.runActions(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
+	n.runActions(2, deploys("more"))
 	if err := n.AdvanceFlatHead(); err != nil { // so that trim may evict the nodes unchanged since then
 		t.Fatal(err)
 	}
@@ -212,20 +212,20 @@ func TestPrecompileBesideTrim(t *testing.T) {
 	call, use := &primitives.FunctionCall{Method: "run", Gas: 10e12}, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: owner}}
 	n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false, n.signed(there, owner, 1, call), n.signed(owner, there, 3, use, call)))
 	if n.Evicted() == 0 {
-		t.Fatal("nothing has left the memory")
+		t.Fatal("nothing was evicted")
 	}
 	close(vm.look)
-	vm.wants(t, n, "receipts of a block whose states were trimmed", "more", "theirs")
+	vm.wantPrecompiled(t, n, "receipts of a block whose states were trimmed", "more", "theirs")
 }
 
-// TestPrecompileAnnouncedCode: code that peers announce is compiled unless it is compiled already.
-// Without a VM nothing happens.
-func TestPrecompileAnnouncedCode(t *testing.T) {
+// TestAnnouncedCodeIsPrecompiledOnce: code that peers announce is compiled unless it is compiled
+// already. Without a VM nothing happens.
+func TestAnnouncedCodeIsPrecompiledOnce(t *testing.T) {
 	n, _ := pendingNode(t)
 	n.o.VM = nil
 	n.Precompile([][]byte{[]byte("one")})
-	vm := &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))}, asked: make(chan string, 10), end: make(chan struct{})}
+	vm := &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))}, requested: make(chan string, 10), end: make(chan struct{})}
 	n.o.VM = vm
 	n.Precompile([][]byte{[]byte("two"), []byte("ready"), []byte("one"), []byte("two")})
-	vm.wants(t, n, "what others tell", "one", "two")
+	vm.wantPrecompiled(t, n, "announced code", "one", "two")
 }

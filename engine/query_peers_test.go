@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestPeerQueries: WholeBlock, FindChunk and HeadersAfter return data below and above the flat
-// head. A peer that requests headers with its locator gets them from the last common block on, and
-// so reaches the head from any state.
-func TestPeerQueries(t *testing.T) {
+// TestPeerWithLocatorGetsHeadersUpToHead: WholeBlock, FindChunk and HeadersAfter return data below
+// and above the flat head. A peer that requests headers with its locator gets them from the last
+// common block on, and so reaches the head from any state.
+func TestPeerWithLocatorGetsHeadersUpToHead(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	var list []*primitives.Block
@@ -33,7 +33,7 @@ func TestPeerQueries(t *testing.T) {
 		}
 	}
 	if folded := maker.store.Tip().FlatHead.Height; folded < 20 {
-		t.Fatalf("folded up to %d", folded)
+		t.Fatalf("flat head at %d, want 20 or more", folded)
 	}
 	for i, b := range list {
 		got, err := maker.WholeBlock(b.Hash())

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestPartialBodyCopyDoesNotCondemnBlock: if a copy of a block is wrong in a part that the block
+// TestBadPartialCopyDoesNotCondemnBlock: if a copy of a block is wrong in a part that the block
 // hash does not cover, only the copy is refused, and the correct copy is accepted afterwards.
-func TestPartialBodyCopyDoesNotCondemnBlock(t *testing.T) {
+func TestBadPartialCopyDoesNotCondemnBlock(t *testing.T) {
 	g := testGenesis(t, "a.near")
 	maker := openNode(t, g)
 	block, chunks := maker.make(maker.Head().Hash, 1, false)
@@ -19,7 +19,7 @@ func TestPartialBodyCopyDoesNotCondemnBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := func() *primitives.Block {
+	received := func() *primitives.Block {
 		b := &primitives.Block{Header: block.Header}
 		for _, h := range block.Body.Chunks {
 			c := *h
@@ -27,18 +27,18 @@ func TestPartialBodyCopyDoesNotCondemnBlock(t *testing.T) {
 		}
 		return b
 	}
-	altered := told()
+	altered := received()
 	altered.Body.Chunks[0].Signature = altered.Body.Chunks[1].Signature
 	if altered.Hash() != block.Hash() {
-		t.Fatal("it is another block")
+		t.Fatal("the altered copy has another hash")
 	}
 	if _, err := n.Precheck(altered); err != nil {
-		t.Fatalf("it shows at once: %v", err)
+		t.Fatalf("Precheck refuses the altered copy: %v", err)
 	}
 	if _, err := n.BeginImport(altered, chunks, false); !errors.Is(err, chain.InvalidChunk) || VerdictOf(err) != VerdictEarly {
 		t.Fatalf("another chunk's signature: %v, verdict %d", err, VerdictOf(err))
 	}
-	p, err := n.BeginImport(told(), chunks, false)
+	p, err := n.BeginImport(received(), chunks, false)
 	if err != nil {
 		t.Fatal(err)
 	}

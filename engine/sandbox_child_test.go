@@ -9,29 +9,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// kin is an engine under test together with a reference engine, judge, that imports the same blocks
+// sandboxNode is an engine under test together with a reference engine that imports the same blocks
 // but has no parent and no children.
-type kin struct {
+type sandboxNode struct {
 	*node
-	judge *node
-	nonce primitives.Nonce
-	story []told
+	reference *node
+	nonce     primitives.Nonce
+	imports   []importedBlock
 }
 
-type told struct {
+type importedBlock struct {
 	block  *primitives.Block
 	chunks []*primitives.Chunk
 }
 
 // step makes a block on the head. Both engines import it, and the test fails unless they have the
 // same states and finality afterwards.
-func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
+func (k *sandboxNode) step(t *testing.T, skip bool, gap primitives.Height) {
 	t.Helper()
 	head := k.Head()
 	k.nonce++
 	b, chunks := k.make(head.Hash, head.Height()+gap, skip, transfer(head.Hash, k.nonce))
 	got := k.accept(b, chunks)
-	want := k.judge.accept(b, chunks)
+	want := k.reference.accept(b, chunks)
 	if got.Final != want.Final || got.IsHead != want.IsHead {
 		t.Fatalf("block %d: final %v, want %v", b.Header.Height, got.Final, want.Final)
 	}
@@ -40,36 +40,36 @@ func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
 			t.Fatalf("block %d shard %d: another state", b.Header.Height, i)
 		}
 	}
-	k.story = append(k.story, told{b, chunks})
+	k.imports = append(k.imports, importedBlock{b, chunks})
 }
 
-// bear opens a child at the revert point s of the head, together with a reference engine of its
+// openChild opens a child at the revert point s of the head, together with a reference engine of its
 // own.
-func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
+func (k *sandboxNode) openChild(t *testing.T, g *genesis.Genesis, s *RevertPoint) *sandboxNode {
 	t.Helper()
 	c, err := k.Child(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &kin{node: &node{Engine: c, t: t}, judge: openNode(t, g), nonce: k.nonce}
-	for _, x := range k.story {
+	out := &sandboxNode{node: &node{Engine: c, t: t}, reference: openNode(t, g), nonce: k.nonce}
+	for _, x := range k.imports {
 		if x.block.Header.Height <= s.ref.Height {
-			out.judge.accept(x.block, x.chunks)
-			out.story = append(out.story, x)
+			out.reference.accept(x.block, x.chunks)
+			out.imports = append(out.imports, x)
 		}
 	}
 	return out
 }
 
-// TestChild: children of one revert point, and a child of a child, continue over epochs and
-// reverts, independently of each other and of the parent, which continues too. Each has the same
-// states, finality and epochs as an engine that imported only its blocks, and none of them knows a
-// block of another. Earlier states stay readable. The parent's flat head stays at the limit of the
-// revert point. When the children have ended, the parent's tries are as if the children had never
-// existed.
-func TestChild(t *testing.T) {
+// TestChildrenOfRevertPointAreIndependent: children of one revert point, and a child of a child,
+// continue over epochs and reverts, independently of each other and of the parent, which continues
+// too. Each has the same states, finality and epochs as an engine that imported only its blocks,
+// and none of them knows a block of another. Earlier states stay readable. The parent's flat head
+// stays at the limit of the revert point. When the children have ended, the parent's tries are as
+// if the children had never existed.
+func TestChildrenOfRevertPointAreIndependent(t *testing.T) {
 	g := testGenesis(t, "aa")
-	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
+	n := &sandboxNode{node: openNode(t, g), reference: openNode(t, g)}
 	for i := range 27 {
 		n.step(t, i%5 == 0, 1)
 	}
@@ -77,7 +77,7 @@ func TestChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	family := []*kin{n, n.bear(t, g, s), n.bear(t, g, s)}
+	family := []*sandboxNode{n, n.openChild(t, g, s), n.openChild(t, g, s)}
 	first := family[1]
 	var inner, early *RevertPoint
 	for i := range 120 {
@@ -92,7 +92,7 @@ func TestChild(t *testing.T) {
 			if inner, err = first.NewRevertPoint(); err != nil {
 				t.Fatal(err)
 			}
-			family = append(family, first.bear(t, g, inner))
+			family = append(family, first.openChild(t, g, inner))
 		case 60: // a revert within a child, and in its reference engine
 			if early, err = family[2].NewRevertPoint(); err != nil {
 				t.Fatal(err)
@@ -102,15 +102,15 @@ func TestChild(t *testing.T) {
 			if err := k.Rewind(early); err != nil {
 				t.Fatal(err)
 			}
-			var kept []told
-			k.judge = openNode(t, g)
-			for _, x := range k.story {
+			var kept []importedBlock
+			k.reference = openNode(t, g)
+			for _, x := range k.imports {
 				if x.block.Header.Height <= early.ref.Height {
-					k.judge.accept(x.block, x.chunks)
+					k.reference.accept(x.block, x.chunks)
 					kept = append(kept, x)
 				}
 			}
-			k.story, k.nonce = kept, primitives.Nonce(len(kept))
+			k.imports, k.nonce = kept, primitives.Nonce(len(kept))
 		}
 	}
 	if at := n.store.Tip().FlatHead; at.Height > s.final.Height {
@@ -121,10 +121,10 @@ func TestChild(t *testing.T) {
 			t.Errorf("chain %d has not left the epoch of the snapshot", i)
 		}
 		for j, other := range family {
-			for _, x := range other.story {
+			for _, x := range other.imports {
 				hash := x.block.Hash()
 				own := false
-				for _, y := range k.story {
+				for _, y := range k.imports {
 					own = own || y.block.Hash() == hash
 				}
 				at, err := k.StateAt(hash)
@@ -140,7 +140,7 @@ func TestChild(t *testing.T) {
 				if k != n && n.BlockNode(hash) != nil && at.historical != nil {
 					t.Fatalf("chain %d: of block %d, which its parent has in memory, it has values alone", i, x.block.Header.Height)
 				}
-				want, err := k.judge.StateAt(hash)
+				want, err := k.reference.StateAt(hash)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -175,12 +175,12 @@ func TestChild(t *testing.T) {
 	if _, err := n.Child(s, nil); !errors.Is(err, ErrEnded) {
 		t.Errorf("a child of a snapshot that has ended: %v", err)
 	}
-	for _, e := range []*node{n.node, n.judge} {
+	for _, e := range []*node{n.node, n.reference} {
 		if err := e.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, want := n.Forests(), n.judge.Forests()
+	got, want := n.Forests(), n.reference.Forests()
 	for i := range want {
 		if got, want := got[i].Stats(), want[i].Stats(); got.Roots != want.Roots || got.Nodes != want.Nodes {
 			t.Errorf("shard %d: %d roots and %d nodes, want %d and %d", i, got.Roots, got.Nodes, want.Roots, want.Nodes)
@@ -188,32 +188,30 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestChildOfGenesis: a child can start at the genesis block.
-func TestChildOfGenesis(t *testing.T) {
+func TestChildCanStartAtGenesis(t *testing.T) {
 	g := testGenesis(t, "aa")
-	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
+	n := &sandboxNode{node: openNode(t, g), reference: openNode(t, g)}
 	s, err := n.NewRevertPoint()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := n.bear(t, g, s)
+	k := n.openChild(t, g, s)
 	for range 24 {
 		k.step(t, false, 1)
 		n.step(t, true, 1)
 	}
 	if k.Genesis().Hash != n.Genesis().Hash {
-		t.Error("another genesis")
+		t.Error("the child has another genesis block")
 	}
 	if err := k.Discard(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestChildrenAtOnce: several children and their parent can run at the same time, each on a
-// goroutine of its own.
-func TestChildrenAtOnce(t *testing.T) {
+// TestChildrenAndParentRunConcurrently runs each of them on a goroutine of its own.
+func TestChildrenAndParentRunConcurrently(t *testing.T) {
 	g := testGenesis(t, "aa")
-	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
+	n := &sandboxNode{node: openNode(t, g), reference: openNode(t, g)}
 	for range 12 {
 		n.step(t, false, 1)
 	}
@@ -221,7 +219,7 @@ func TestChildrenAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	family := []*kin{n, n.bear(t, g, s), n.bear(t, g, s), n.bear(t, g, s)}
+	family := []*sandboxNode{n, n.openChild(t, g, s), n.openChild(t, g, s), n.openChild(t, g, s)}
 	var all sync.WaitGroup
 	for _, k := range family {
 		all.Go(func() {

@@ -25,7 +25,7 @@ type catchupPair struct {
 	to     primitives.AccountID // the receiver of the transfers in the blocks
 }
 
-func newJoinPair(t *testing.T) *catchupPair {
+func newCatchupPair(t *testing.T) *catchupPair {
 	p := &catchupPair{t: t, maker: openNode(t, testGenesis(t, "aa", "bb")), disk: storage.NewMemDisk(), chunks: map[primitives.Hash][]*primitives.Chunk{}, to: "near"}
 	p.ids = p.maker.Head().Layout.ShardIDs()
 	p.open(p.ids[0])
@@ -138,12 +138,12 @@ func (p *catchupPair) same() {
 	}
 }
 
-// TestCatchupInterruptedInFinish: a process that ends during Finish has stored the shard in some
-// blocks above the flat head and not in others. After a restart the chain continues without the
-// shard while the flat head advances; then the catchup resumes and succeeds.
-func TestCatchupInterruptedInFinish(t *testing.T) {
+// TestCatchupResumesAfterInterruptedFinish: a process that ends during Finish has stored the shard
+// in some blocks above the flat head and not in others. After a restart the chain continues without
+// the shard while the flat head advances; then the catchup resumes and succeeds.
+func TestCatchupResumesAfterInterruptedFinish(t *testing.T) {
 	for cut := range 3 { // the number of blocks with the shard when the process ends
-		p := newJoinPair(t)
+		p := newCatchupPair(t)
 		never := func(int) bool { return false }
 		p.blocks(8, never)
 		point := p.maker.Head()
@@ -153,20 +153,20 @@ func TestCatchupInterruptedInFinish(t *testing.T) {
 		}
 		j := p.join(point.Hash)
 		if err := j.Enter(1); !errors.Is(err, ErrNotYet) {
-			t.Fatalf("entered without parts: %v", err)
+			t.Fatalf("Enter without parts: %v, want ErrNotYet", err)
 		}
 		if err := j.Part(trie.PartID{Total: 1}, part); err != nil {
 			t.Fatal(err)
 		}
 		if err := j.Enter(1); !errors.Is(err, ErrNotYet) {
-			t.Fatalf("entered at a block that is not folded: %v", err)
+			t.Fatalf("Enter above the flat head: %v, want ErrNotYet", err)
 		}
 		p.blocks(9, func(i int) bool { return i%3 > 0 })
 		if err := errors.Join(p.n.AdvanceFlatHead(), j.Enter(1)); err != nil {
 			t.Fatal(err)
 		}
 		if n := p.catchUp(j); n < 3 {
-			t.Fatalf("%d blocks are caught up with", n)
+			t.Fatalf("caught up %d blocks, want 3 or more", n)
 		}
 		p.blocks(3, func(i int) bool { return i == 1 })
 		if p.n.flatHeadUpdate != nil { // so that the disk is as before the next update
@@ -193,7 +193,7 @@ func TestCatchupInterruptedInFinish(t *testing.T) {
 		}
 		p.restart(p.ids[0])
 		if held := order[max(cut, 1)-1].Hash; cut > 0 && !p.n.BlockNode(held).Shards[1].Held() || p.n.Tip().Shards[1].Held() {
-			t.Fatalf("after %d: what was stored is not there", cut)
+			t.Fatalf("after %d: the stored part is missing", cut)
 		}
 		p.blocks(9, func(i int) bool { return i%4 == 1 })
 		if err := p.n.AdvanceFlatHead(); err != nil {
@@ -202,7 +202,7 @@ func TestCatchupInterruptedInFinish(t *testing.T) {
 		p.restart(p.ids[0])
 		j = p.join(point.Hash)
 		if p.catchUp(j) == 0 {
-			t.Errorf("after %d: nothing is to be caught up with", cut)
+			t.Errorf("after %d: no block is left to catch up", cut)
 		}
 		if err := j.Finish(func(block primitives.Hash) []*primitives.Chunk { return nil }); !errors.Is(err, ErrMissing) || p.n.Tip().Shards[1].Held() {
 			t.Fatalf("without chunks: %v", err)
@@ -223,11 +223,11 @@ func TestCatchupInterruptedInFinish(t *testing.T) {
 	}
 }
 
-// TestCatchupWithMissedChunks: a shard without chunks in some blocks above the flat head is caught
-// up, including the receipts that those blocks sent to it.
-func TestCatchupWithMissedChunks(t *testing.T) {
+// TestCatchupIncludesReceiptsOfMissedChunks: a shard without chunks in some blocks above the flat
+// head is caught up, including the receipts that those blocks sent to it.
+func TestCatchupIncludesReceiptsOfMissedChunks(t *testing.T) {
 	for missed := range 4 { // bit set: the third last, the second last block
-		p := newJoinPair(t)
+		p := newCatchupPair(t)
 		p.to = "zz" // an unused account
 		if id := p.maker.Head().Layout.ShardOf(p.to); id != p.ids[1] {
 			t.Fatalf("%s is of shard %d", p.to, id)
@@ -262,13 +262,13 @@ func TestCatchupWithMissedChunks(t *testing.T) {
 	}
 }
 
-// TestCatchupProvesOldChunk: a shard can be caught up even if the flat head has passed its last
-// chunk long ago. The witness of its next chunk then equals that of a node which has always held
-// the shard; otherwise that chunk could not be produced. The same holds after a restart, and if the
-// fetched state is the one before the last chunk.
-func TestCatchupProvesOldChunk(t *testing.T) {
+// TestCaughtUpShardProvesOldChunk: a shard can be caught up even if the flat head has passed its
+// last chunk long ago. The witness of its next chunk then equals that of a node which has always
+// held the shard; otherwise that chunk could not be produced. The same holds after a restart, and
+// if the fetched state is the one before the last chunk.
+func TestCaughtUpShardProvesOldChunk(t *testing.T) {
 	for _, more := range []int{0, 1, 5} { // number of chunks after that of the sync point
-		p := newJoinPair(t)
+		p := newCatchupPair(t)
 		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		p.to = "zz"
 		p.blocks(8, func(int) bool { return false })
@@ -299,7 +299,7 @@ func TestCatchupProvesOldChunk(t *testing.T) {
 				t.Fatalf("%d more, %s: %v", more, what, err)
 			}
 			if !reflect.DeepEqual(append(implicit, main), append(want, wantMain)) {
-				t.Errorf("%d more, %s: it is proven otherwise", more, what)
+				t.Errorf("%d more, %s: the witness differs from the maker's", more, what)
 			}
 			if at := p.n.flatHead.Height(); main.Height != point.Height()+primitives.Height(more) || at <= main.Height {
 				t.Errorf("%d more, %s: the last chunk is in block %d, and %d is folded", more, what, main.Height, at)

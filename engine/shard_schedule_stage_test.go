@@ -10,7 +10,7 @@ import (
 // TestShardIsKeptUntilHandedOver: a shard that is no longer needed stays held until the new epoch
 // contains a chunk of it, because until then perhaps no other node has its state.
 func TestShardIsKeptUntilHandedOver(t *testing.T) {
-	p := newJoinPair(t)
+	p := newCatchupPair(t)
 	wanted := true
 	s := NewSchedule(p.maker.Engine, func(_ *BlockNode, shard primitives.ShardID) (bool, bool) {
 		return wanted || shard == p.ids[0], wanted || shard == p.ids[0]
@@ -22,7 +22,7 @@ func TestShardIsKeptUntilHandedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		if settled, err := p.maker.Settled(); err != nil || !settled {
-			t.Fatalf("it is not settled: %v", err)
+			t.Fatalf("the shards are not settled: %v", err)
 		}
 		if err := s.Step(); err != nil {
 			t.Fatal(err)
@@ -50,9 +50,9 @@ func TestShardIsKeptUntilHandedOver(t *testing.T) {
 	step(false)
 }
 
-// TestShardsAtGenesis: a node starts with the tracked shards and those of its validator. In a chain
-// of two validators and two shards a validator has one shard.
-func TestShardsAtGenesis(t *testing.T) {
+// TestNodeStartsWithTrackedAndAssignedShards: a node starts with the tracked shards and those of
+// its validator. In a chain of two validators and two shards a validator has one shard.
+func TestNodeStartsWithTrackedAndAssignedShards(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	g.Config.NumChunkProducerSeats = 2
 	none := func(primitives.ShardLayout, primitives.ShardID) bool { return false }
@@ -67,7 +67,7 @@ func TestShardsAtGenesis(t *testing.T) {
 			s := &n.Tip().Shards[i]
 			now, next := plan(n.Tip(), s.ID)
 			if s.Held() != (now || next) {
-				t.Errorf("%v: shard %d is held: %v, the plan says %v, %v", of, s.ID, s.Held(), now, next)
+				t.Errorf("%v: shard %d is held: %v, want %v or %v", of, s.ID, s.Held(), now, next)
 			}
 			if s.Held() {
 				count++
@@ -77,10 +77,10 @@ func TestShardsAtGenesis(t *testing.T) {
 			}
 		}
 		if len(of) != 1 && count != len(of) {
-			t.Errorf("%v: %d shards are held", of, count)
+			t.Errorf("%v: got %d held shards", of, count)
 		}
 	}
 	if len(held) != 2 {
-		t.Errorf("of two shards the two hold %v", held)
+		t.Errorf("held shards of the two validators: %v, want one each", held)
 	}
 }

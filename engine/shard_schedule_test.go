@@ -14,17 +14,17 @@ import (
 // newestSource is a PartSource that serves the state of one sync point only, as neard nodes do, and
 // the chunks of blocks up to a height.
 type newestSource struct {
-	p      *catchupPair
-	parts  bool
-	upTo   primitives.Height
-	only   primitives.Hash   // the sync point that it serves
-	asked  []primitives.Hash // points of requested headers
-	given  int               // number of parts served
-	wanted []primitives.Hash // points of requested parts
+	p         *catchupPair
+	parts     bool
+	upTo      primitives.Height
+	only      primitives.Hash   // the sync point that it serves
+	requested []primitives.Hash // points of requested headers
+	given     int               // number of parts served
+	wanted    []primitives.Hash // points of requested parts
 }
 
 func (s *newestSource) State(_ context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error) {
-	s.asked = append(s.asked, point)
+	s.requested = append(s.requested, point)
 	if point != s.only {
 		return nil, ErrNotYet
 	}
@@ -126,17 +126,17 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 		w.Close()
 		w.restart(w.ids[0])
 		begin(t, w)
-		w.src.asked, w.src.wanted = nil, nil
+		w.src.requested, w.src.wanted = nil, nil
 	}
 	open := func(t *testing.T) (*world, storage.BlockRef) {
-		w := &world{catchupPair: newJoinPair(t)}
+		w := &world{catchupPair: newCatchupPair(t)}
 		w.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		w.src = &newestSource{p: w.catchupPair}
 		begin(t, w)
 		first := forward(t, w)
 		steps(t, w, 4)
 		if !slices.Contains(w.src.wanted, first.Hash) {
-			t.Fatalf("no parts were asked for at %v", first)
+			t.Fatalf("no parts were requested for at %v", first)
 		}
 		return w, first
 	}
@@ -145,7 +145,7 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 		w.src.parts, w.src.upTo = true, 1000
 		steps(t, w, 80)
 		if !w.n.Tip().Shards[1].Held() {
-			t.Fatal("the shard has not come in")
+			t.Fatal("the catchup has not finished")
 		}
 		w.same()
 		w.Close()
@@ -153,10 +153,10 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 	t.Run("running", func(t *testing.T) {
 		w, _ := open(t)
 		second := forward(t, w)
-		w.src.asked, w.src.wanted = nil, nil
+		w.src.requested, w.src.wanted = nil, nil
 		steps(t, w, 4)
-		if len(w.src.asked) == 0 || slices.ContainsFunc(append(w.src.asked, w.src.wanted...), func(h primitives.Hash) bool { return h != second.Hash }) {
-			t.Fatalf("asked for %v and parts of %v, want %v", w.src.asked, w.src.wanted, second)
+		if len(w.src.requested) == 0 || slices.ContainsFunc(append(w.src.requested, w.src.wanted...), func(h primitives.Hash) bool { return h != second.Hash }) {
+			t.Fatalf("requested for %v and parts of %v, want %v", w.src.requested, w.src.wanted, second)
 		}
 		done(t, w)
 	})
@@ -165,8 +165,8 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 		second := forward(t, w)
 		restart(t, w)
 		steps(t, w, 4)
-		if len(w.src.asked) == 0 || slices.ContainsFunc(append(w.src.asked, w.src.wanted...), func(h primitives.Hash) bool { return h != second.Hash }) {
-			t.Fatalf("asked for %v and parts of %v, want %v", w.src.asked, w.src.wanted, second)
+		if len(w.src.requested) == 0 || slices.ContainsFunc(append(w.src.requested, w.src.wanted...), func(h primitives.Hash) bool { return h != second.Hash }) {
+			t.Fatalf("requested for %v and parts of %v, want %v", w.src.requested, w.src.wanted, second)
 		}
 		done(t, w)
 	})
@@ -177,33 +177,33 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 			steps(t, w, 6)
 			c := w.catchups[w.ids[1]]
 			if c == nil || c.session == nil || c.session.block == nil {
-				t.Fatal("the shard has not entered")
+				t.Fatal("the catchup has not entered")
 			}
 			second := forward(t, w)
 			if !behind {
 				w.src.upTo = second.Height
 			}
-			w.src.asked, w.src.wanted, w.src.given = nil, nil, 0
+			w.src.requested, w.src.wanted, w.src.given = nil, nil, 0
 			steps(t, w, 6)
-			if len(w.src.asked)+w.src.given > 0 || c != w.catchups[w.ids[1]] {
-				t.Fatalf("asked for %v", w.src.asked)
+			if len(w.src.requested)+w.src.given > 0 || c != w.catchups[w.ids[1]] {
+				t.Fatalf("requested for %v", w.src.requested)
 			}
 			restart(t, w)
 			steps(t, w, 6)
-			if len(w.src.asked) == 0 || slices.ContainsFunc(w.src.asked, func(h primitives.Hash) bool { return h != second.Hash }) || (w.src.given > 0) != behind {
-				t.Fatalf("asked for %v, want %v; %d parts", w.src.asked, second, w.src.given)
+			if len(w.src.requested) == 0 || slices.ContainsFunc(w.src.requested, func(h primitives.Hash) bool { return h != second.Hash }) || (w.src.given > 0) != behind {
+				t.Fatalf("requested for %v, want %v; %d parts", w.src.requested, second, w.src.given)
 			}
 			done(t, w)
 		})
 	}
 }
 
-// TestCatchupWaitsForNextPoint: a shard that is needed only in the next epoch does not start at the
-// sync point of the previous epoch, from where many blocks would have to be applied. A shard that
-// is needed now does: without this node it may have no chunks, and then no newer sync point would
-// follow.
-func TestCatchupWaitsForNextPoint(t *testing.T) {
-	p := newJoinPair(t)
+// TestCatchupForNextEpochWaitsForNewPoint: a shard that is needed only in the next epoch does not
+// start at the sync point of the previous epoch, from where many blocks would have to be applied. A
+// shard that is needed now does: without this node it may have no chunks, and then no newer sync
+// point would follow.
+func TestCatchupForNextEpochWaitsForNewPoint(t *testing.T) {
+	p := newCatchupPair(t)
 	p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 	src, now := &newestSource{p: p}, false
 	s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return now, true }, src)
@@ -239,12 +239,12 @@ func TestCatchupWaitsForNextPoint(t *testing.T) {
 			}
 		}
 	}
-	if steps(); len(src.asked) > 0 {
-		t.Errorf("for the next epoch it asks at %v, of the epoch before", src.asked)
+	if steps(); len(src.requested) > 0 {
+		t.Errorf("for the next epoch: requests at %v, the previous sync point", src.requested)
 	}
 	now = true
-	if steps(); !slices.Contains(src.asked, point.Hash) {
-		t.Errorf("for this epoch it does not ask at %v", point)
+	if steps(); !slices.Contains(src.requested, point.Hash) {
+		t.Errorf("for this epoch: no request at %v", point)
 	}
 	s.Close()
 }
@@ -270,13 +270,13 @@ func pointed(t *testing.T, p *catchupPair, s *Schedule) storage.BlockRef {
 	return storage.BlockRef{}
 }
 
-// TestCatchupWithoutNewPoint: an epoch in which a shard has no chunks has no sync point. A node
-// that needs the shard now starts at the previous sync point immediately; a node that needs it in
-// the next epoch starts there from the middle of the epoch on. Otherwise the shard would never have
-// a chunk again.
-func TestCatchupWithoutNewPoint(t *testing.T) {
+// TestCatchupWithoutNewPointUsesPreviousOne: an epoch in which a shard has no chunks has no sync
+// point. A node that needs the shard now starts at the previous sync point immediately; a node that
+// needs it in the next epoch starts there from the middle of the epoch on. Otherwise the shard
+// would never have a chunk again.
+func TestCatchupWithoutNewPointUsesPreviousOne(t *testing.T) {
 	for _, now := range []bool{true, false} {
-		p := newJoinPair(t)
+		p := newCatchupPair(t)
 		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		src, wanted := &newestSource{p: p}, false
 		s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return now && wanted, wanted }, src)
@@ -287,7 +287,7 @@ func TestCatchupWithoutNewPoint(t *testing.T) {
 			t.Helper()
 			for i := 0; !until(); i++ {
 				if i == 60 {
-					t.Fatal("the chain does not get there")
+					t.Fatal("the chain does not reach the condition in 60 blocks")
 				}
 				p.blocks(1, func(int) bool { return true })
 				if err := p.n.AdvanceFlatHead(); err != nil {
@@ -295,22 +295,22 @@ func TestCatchupWithoutNewPoint(t *testing.T) {
 				}
 			}
 		}
-		asked := func() bool {
+		requested := func() bool {
 			t.Helper()
 			for range 3 {
 				if err := s.Step(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			return slices.Contains(src.asked, point.Hash)
+			return slices.Contains(src.requested, point.Hash)
 		}
 		forward(func() bool { return p.n.flatHead.Header().EpochID != old })
 		if got, err := s.newest(); err != nil || got != point {
 			t.Fatalf("the newest point is %v, want %v, that of the epoch before: %v", got, point, err)
 		}
 		wanted = true
-		if is := asked(); is != now {
-			t.Errorf("needed now %v: when the epoch has just begun it asks at the point of the one before: %v", now, is)
+		if is := requested(); is != now {
+			t.Errorf("needed now %v: requests for the previous sync point at the start of the epoch: %v", now, is)
 		}
 		forward(func() bool {
 			half, err := s.epochHalfDone(p.n.Tip())
@@ -319,8 +319,8 @@ func TestCatchupWithoutNewPoint(t *testing.T) {
 			}
 			return half
 		})
-		if !asked() {
-			t.Errorf("needed now %v: when half of the epoch is over it does not ask at the point of the one before", now)
+		if !requested() {
+			t.Errorf("needed now %v: no request for the previous sync point in the second half of the epoch", now)
 		}
 		s.Close()
 	}
@@ -330,7 +330,7 @@ func TestCatchupWithoutNewPoint(t *testing.T) {
 // catchup cannot start there. The schedule requests nothing from peers until a newer sync point
 // exists.
 func TestUntrackedShardWaitsForNewPoint(t *testing.T) {
-	p := newJoinPair(t)
+	p := newCatchupPair(t)
 	if err := errors.Join(p.n.Close(), p.n.store.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -350,8 +350,8 @@ func TestUntrackedShardWaitsForNewPoint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(src.asked) > 0 {
-		t.Errorf("it is asked for %d times at a point that is of no use", len(src.asked))
+	if len(src.requested) > 0 {
+		t.Errorf("peers got %d requests for a sync point before the untracking", len(src.requested))
 	}
 	for i := 0; ; i++ {
 		point, err := s.newest()
@@ -373,7 +373,7 @@ func TestUntrackedShardWaitsForNewPoint(t *testing.T) {
 		}
 	}
 	if !p.n.Tip().Shards[1].Held() {
-		t.Error("it has not come in at the newer one")
+		t.Error("the catchup has not finished at the newer point")
 	}
 	s.Close()
 }

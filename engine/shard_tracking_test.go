@@ -20,10 +20,10 @@ func openTracking(t *testing.T, disk *storage.MemDisk, track Track) (*node, erro
 	})
 }
 
-// TestProofsOfReceipts: the receipts from a shard that is not held must match that chunk's header,
-// for each held shard. If they do not, the block waits for the right ones and does not count as
-// invalid.
-func TestProofsOfReceipts(t *testing.T) {
+// TestReceiptProofsMustMatchUntrackedChunk: the receipts from a shard that is not held must match
+// that chunk's header, for each held shard. If they do not, the block waits for the right ones and
+// does not count as invalid.
+func TestReceiptProofsMustMatchUntrackedChunk(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	layout := maker.Head().Layout
 	ids := layout.ShardIDs()
@@ -45,16 +45,18 @@ func TestProofsOfReceipts(t *testing.T) {
 		"nothing":                     nil,
 		"the held shard alone":        {held, nil},
 		"proofs of the held shard":    {chain.CutChunk(held, layout, ids), good},
-		"the body, which says naught": {held, chunks[1]},
+		"a whole body without proofs": {held, chunks[1]},
 		"proofs to the other shard":   {held, chain.CutChunk(chunks[1], layout, ids[1:])},
-		"receipts that are not":       {held, changed(func(p *primitives.ReceiptProof) { p.Receipts = []*primitives.Receipt{refund()} })},
-		"a path too much":             {held, changed(func(p *primitives.ReceiptProof) { p.Proof = append(p.Proof, p.Proof...) })},
+		"receipts without a proof":    {held, changed(func(p *primitives.ReceiptProof) { p.Receipts = []*primitives.Receipt{refund()} })},
+		"too long a path":             {held, changed(func(p *primitives.ReceiptProof) { p.Proof = append(p.Proof, p.Proof...) })},
 		"another source":              {held, changed(func(p *primitives.ReceiptProof) { p.From = ids[0] })},
 		"a stranger's chunk":          {held, held},
 	} {
-		if _, err := n.BeginImport(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != VerdictWaiting {
-			t.Errorf("%s: %v, want ErrMissing", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := n.BeginImport(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != VerdictWaiting {
+				t.Errorf("got %v, want ErrMissing", err)
+			}
+		})
 	}
 	if n.state() != before {
 		t.Error("what was refused has changed the engine")
@@ -74,9 +76,9 @@ func refund() *primitives.Receipt {
 	return &primitives.Receipt{PredecessorID: "system", ReceiverID: "aa", Body: &primitives.ActionReceipt{SignerID: "aa", SignerPublicKey: seedKey("aa").PublicKey()}}
 }
 
-// TestShardNotHeld: queries of a shard that is not held fail, and a data folder without a shard
-// cannot be opened by a node that tracks it.
-func TestShardNotHeld(t *testing.T) {
+// TestQueriesOfUntrackedShardFail: queries of a shard that is not held fail, and a data folder
+// without a shard cannot be opened by a node that tracks it.
+func TestQueriesOfUntrackedShardFail(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	layout := maker.Head().Layout
 	ids := layout.ShardIDs()
@@ -175,10 +177,10 @@ func signedBy(a primitives.AccountID, base primitives.Hash) *primitives.SignedTr
 	return primitives.NewSignedTransaction(tx, seedKey(a).Sign(hash[:]))
 }
 
-// TestEmptyProofsAreNotNil: a chunk without receipts, stored by a node that did not hold its shard,
-// is read back with an empty list of proofs and not nil. nil would mean the whole chunk, and a
-// witness built from it would state that it sent no receipts at all.
-func TestEmptyProofsAreNotNil(t *testing.T) {
+// TestStoredEmptyProofsAreReadAsEmpty: a chunk without receipts, stored by a node that did not hold
+// its shard, is read back with an empty list of proofs and not nil. nil would mean the whole chunk,
+// and a witness built from it would state that it sent no receipts at all.
+func TestStoredEmptyProofsAreReadAsEmpty(t *testing.T) {
 	kept := ShardState{Chunk: &primitives.Chunk{Proofs: []primitives.ReceiptProof{}}}
 	list, err := readBroughtReceipts(encodeUntracked(&kept).Incoming)
 	if err != nil || list == nil || len(list) != 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestFlatHeadPause: an update of the flat head that is due waits for the requested pause, while
-// blocks continue. An urgent update does not pause.
-func TestFlatHeadPause(t *testing.T) {
+// TestPauseDelaysOnlyFlatHeadUpdatesThatCanWait: an update of the flat head that is due waits for
+// the requested pause, while blocks continue. An urgent update does not pause.
+func TestPauseDelaysOnlyFlatHeadUpdatesThatCanWait(t *testing.T) {
 	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
 	asked := 0
 	n.PauseFlatHead(func() time.Duration {
@@ -22,26 +22,26 @@ func TestFlatHeadPause(t *testing.T) {
 	}
 	f := n.flatHeadUpdate
 	if asked != 1 || f == nil {
-		t.Fatalf("asked %d times how long a fold rests, one is under way: %v", asked, f != nil)
+		t.Fatalf("pause requested %d times, want 1; update running: %v", asked, f != nil)
 	}
 	select {
 	case err := <-f.done:
-		t.Fatalf("a fold that rests has ended: %v", err)
+		t.Fatalf("a paused flat head update has ended: %v", err)
 	default:
 	}
 	if is := n.store.Tip().FlatHead.Height; is != f.from.Height() {
-		t.Errorf("block %d is folded, want %d", is, f.from.Height())
+		t.Errorf("flat head %d, want %d", is, f.from.Height())
 	}
 	if err := n.AdvanceFlatHead(); err != nil { // does not wait for the rest of the pause
 		t.Fatal(err)
 	}
 	if is := n.store.Tip().FlatHead.Height; is < f.to.Height() {
-		t.Errorf("block %d is folded, want %d at least", is, f.to.Height())
+		t.Errorf("flat head %d, want %d at least", is, f.to.Height())
 	}
 	for behind, presses := range map[primitives.Height]bool{maxAboveFlatHead/2 - 1: false, maxAboveFlatHead / 2: true} {
 		to := &BlockNode{Block: &primitives.Block{Header: &primitives.BlockHeader{}}}
 		if to.Block.Header.Height = n.flatHead.Height() + behind; n.flatHeadUrgent(to) != presses {
-			t.Errorf("a fold of %d blocks presses: %v", behind, !presses)
+			t.Errorf("an update of %d blocks is urgent: %v", behind, !presses)
 		}
 	}
 }

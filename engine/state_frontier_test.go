@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestFrontierRows: the frontier of a state that was built from pairs is complete, and is yielded
-// in key order, so that the store's tables do not overlap.
-func TestFrontierRows(t *testing.T) {
+// TestFrontierRowsAreCompleteAndSorted: the frontier of a state that was built from pairs is
+// complete, and is yielded in key order, so that the store's tables do not overlap.
+func TestFrontierRowsAreCompleteAndSorted(t *testing.T) {
 	var pairs iter.Seq2[[]byte, []byte] = func(yield func(k, v []byte) bool) {
 		for i := range 20_000 {
 			if i/1000%3 == 0 && i%300 != 0 {
@@ -56,6 +56,6 @@ func TestFrontierRows(t *testing.T) {
 	}
 	n = 0
 	if rows.each(7, func(storage.FrontierChange) bool { n++; return n < 3 }) || n != 3 {
-		t.Errorf("%d entries, want 3 until it was told to stop", n)
+		t.Errorf("%d entries, want 3 until yield returned false", n)
 	}
 }

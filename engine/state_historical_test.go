@@ -26,10 +26,10 @@ func (p pairs) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	return nil
 }
 
-// TestHistoricalTrie compares paths, values and scans of a historicalTrie with those of a real
-// trie, over updates and random sets of keys. The keys share many nibbles, and some are prefixes of
-// others.
-func TestHistoricalTrie(t *testing.T) {
+// TestHistoricalTrieMatchesRealTrie compares paths, values and scans of a historicalTrie with those
+// of a real trie, over updates and random sets of keys. The keys share many nibbles, and some are
+// prefixes of others.
+func TestHistoricalTrieMatchesRealTrie(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		key := func() []byte {

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestMismatchIsExplained: if a stored block does not lead to its state root, the start fails with
-// an error that names the wrong data, and leaves the data folder unchanged.
-func TestMismatchIsExplained(t *testing.T) {
+// TestStateMismatchNamesWrongData: if a stored block does not lead to its state root, the start
+// fails with an error that names the wrong data, and leaves the data folder unchanged.
+func TestStateMismatchNamesWrongData(t *testing.T) {
 	for what, change := range map[string]func(j *Job){
 		"the stored changes are wrong": func(j *Job) {
 			c := &j.result.Changes[len(j.result.Changes)-1]
@@ -22,53 +22,55 @@ func TestMismatchIsExplained(t *testing.T) {
 		},
 		"1 of": func(j *Job) { j.result.Olds[0].Known, j.result.Olds[0].Value = true, []byte("another value") },
 	} {
-		g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
-		n := openOn(t, g, disk, storage.Options{})
-		n.accept(n.make(n.Head().Hash, 1, false))
-		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Head().Hash, 1))
-		p := n.applied(b, chunks)
-		change(&p.Jobs()[0])
-		if what == "1 of" { // also change a value, so that the state does not have the block's root
-			c := &p.Jobs()[0].result.Changes[0]
-			c.Changes[len(c.Changes)-1].Value = []byte("another value")
-		}
-		if _, err := n.Commit(p); err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(n.Close(), n.store.Close()); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 { // a second start finds the same
-			s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
+		t.Run(what, func(t *testing.T) {
+			g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
+			n := openOn(t, g, disk, storage.Options{})
+			n.accept(n.make(n.Head().Hash, 1, false))
+			b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Head().Hash, 1))
+			p := n.applied(b, chunks)
+			change(&p.Jobs()[0])
+			if what == "1 of" { // also change a value, so that the state does not have the block's root
+				c := &p.Jobs()[0].result.Changes[0]
+				c.Changes[len(c.Changes)-1].Value = []byte("another value")
+			}
+			if _, err := n.Commit(p); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(n.Close(), n.store.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // a second start finds the same
+				s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = Open(Options{Chain: n.chain, Store: s, Tries: trie.Options{Poison: true}})
+				if !errors.Is(err, ErrInconsistent) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), " of block 2 ") {
+					t.Errorf("got %v", err)
+				}
+				_ = s.Close()
+			}
+			dir := t.TempDir()
+			if err := disk.Save(dir); err != nil { // in the way of TestRestart
+				t.Fatal(err)
+			}
+			s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Open(Options{Chain: n.chain, Store: s, Tries: trie.Options{Poison: true}})
-			if !errors.Is(err, ErrInconsistent) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), " of block 2 ") {
-				t.Errorf("%s: %v", what, err)
+			if s.Tip() != n.store.Tip() {
+				t.Errorf("saved is %+v, want %+v", s.Tip(), n.store.Tip())
 			}
-			_ = s.Close()
-		}
-		dir := t.TempDir()
-		if err := disk.Save(dir); err != nil { // in the way of TestRestart
-			t.Fatal(err)
-		}
-		s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Tip() != n.store.Tip() {
-			t.Errorf("%s: saved is %+v, want %+v", what, s.Tip(), n.store.Tip())
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 
-// TestMismatchOfLargeValuesIsBounded: of large values a diagnosis prints only the beginnings, the
+// TestStateMismatchTextIsBounded: of large values a diagnosis prints only the beginnings, the
 // lengths and the place where they begin to differ.
-func TestMismatchOfLargeValuesIsBounded(t *testing.T) {
+func TestStateMismatchTextIsBounded(t *testing.T) {
 	large := bytes.Repeat([]byte{0xab}, 1<<20)
 	g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
 	n := openOn(t, g, disk, storage.Options{})

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestSourceOutlivesFlatHead: a source returns values as of the block that it was made for, even
-// after the flat head has advanced.
-func TestSourceOutlivesFlatHead(t *testing.T) {
+// TestSourceKeepsValuesOfItsBlock: a source returns values as of the block that it was made for,
+// even after the flat head has advanced.
+func TestSourceKeepsValuesOfItsBlock(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	pairs := func(load trie.Loader) map[string]string {
 		out := map[string]string{}
@@ -34,20 +34,20 @@ func TestSourceOutlivesFlatHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n.flatHead == first {
-		t.Fatal("nothing was folded")
+		t.Fatal("the flat head did not advance")
 	}
 	if got := pairs(taken.Load); !maps.Equal(got, before) {
-		t.Errorf("a source of block %d yields the pairs of another", first.Height())
+		t.Errorf("a source of block %d yields the pairs of another block", first.Height())
 	}
 	now := pairs(n.source(ref(n.flatHead), n.flatHead.Layout, 0).Load)
 	if want := pairs(n.flatHead.Shards[0].root.Range); !maps.Equal(now, want) || maps.Equal(now, before) {
-		t.Errorf("the source of block %d yields the pairs of another", n.flatHead.Height())
+		t.Errorf("the source of block %d yields the pairs of another block", n.flatHead.Height())
 	}
 }
 
-// TestVerifyKeeps: the verification after a start keeps the nodes that it read in memory, as far as
-// the budget allows.
-func TestVerifyKeeps(t *testing.T) {
+// TestVerifyKeepsReadNodesWithinBudget: the verification after a start keeps the nodes that it read
+// in memory, as far as the budget allows.
+func TestVerifyKeepsReadNodesWithinBudget(t *testing.T) {
 	g, disk, small := testGenesis(t, "aa", "bb"), storage.NewMemDisk(), trie.Options{Frontier: 256}
 	n := openWith(t, g, disk, storage.Options{}, small)
 	for h := primitives.Height(1); h < 8; h++ {
@@ -70,10 +70,10 @@ func TestVerifyKeeps(t *testing.T) {
 	bare := check()
 	n.o.StateBytes = 1
 	if got := check(); got != bare {
-		t.Errorf("%d bytes after a check without room, %d before", got, bare)
+		t.Errorf("%d bytes after a verification without budget, %d before", got, bare)
 	}
 	n.o.StateBytes = 1 << 30
 	if got := check(); got <= bare {
-		t.Errorf("%d bytes after a check with room, %d before", got, bare)
+		t.Errorf("%d bytes after a verification with budget, %d before", got, bare)
 	}
 }

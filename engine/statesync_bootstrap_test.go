@@ -13,12 +13,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestBootstrapByProof: a node starts with the genesis, an epoch sync proof, the headers after it,
-// and the state at a sync block, all from a peer that has garbage collected the older blocks. It
-// follows the chain for several epochs and over a restart with equal roots, and builds the same
-// epoch sync proof. With protocol version 88, heights are skipped and a producer that missed a
-// chunk is no longer assigned; all nodes must store the same rows.
-func TestBootstrapByProof(t *testing.T) {
+// TestNodeBootstrapsFromEpochSyncProof: a node starts with the genesis, an epoch sync proof, the
+// headers after it, and the state at a sync block, all from a peer that has garbage collected the
+// older blocks. It follows the chain for several epochs and over a restart with equal roots, and
+// builds the same epoch sync proof. With protocol version 88, heights are skipped and a producer
+// that missed a chunk is no longer assigned; all nodes must store the same rows.
+func TestNodeBootstrapsFromEpochSyncProof(t *testing.T) {
 	t.Run("86", func(t *testing.T) {
 		parameters.SupportForTest(t, 86) // else it is voted up
 		testBootstrapByProof(t, 86)
@@ -264,7 +264,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 		t.Fatal(err)
 	}
 	if string(got.AppendBorsh(nil)) != string(want.AppendBorsh(nil)) {
-		t.Error("it makes another proof")
+		t.Error("an evicted value has another proof")
 	}
 	sameProducers(t, maker, n, list, proof.Current.First.Height, version)
 	headers, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, options)

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestLastPoint: whether a sync point's data is kept, and whether it is late, depends on the number
-// of epochs that have begun since.
-func TestLastPoint(t *testing.T) {
+// TestSyncPointIsKeptAndLateByAgeInEpochs: whether a sync point's data is kept, and whether it is
+// late, depends on the number of epochs that have begun since.
+func TestSyncPointIsKeptAndLateByAgeInEpochs(t *testing.T) {
 	p := &lastPoint{begin: storage.EpochBegin{Height: 100, Epoch: primitives.Hash{100}}, at: storage.BlockRef{Height: 104, Hash: primitives.Hash{2}}}
 	q := new(lastPoint)
 	if err := borsh.Unmarshal(p.AppendBorsh(nil), q); err != nil || *q != *p || len(p.AppendBorsh(nil)) != 80 {
@@ -51,27 +51,27 @@ func TestLastPoint(t *testing.T) {
 	}
 }
 
-// lonely is a chain whose second shard has no chunks for some epochs after a sync point. Garbage
+// lateChain is a chain whose second shard has no chunks for some epochs after a sync point. Garbage
 // collection keeps as little as possible. One node, the maker, holds all shards; the other holds
 // only the first.
-type lonely struct {
+type lateChain struct {
 	*catchupPair
-	s      *Schedule
-	src    *newestSource
-	offers *ServedSnapshots
-	point  storage.BlockRef
-	mdisk  *storage.MemDisk
-	epochs int
-	said   []error
-	most   int
-	idle   bool // the plan does not want the second shard
+	s        *Schedule
+	src      *newestSource
+	offers   *ServedSnapshots
+	point    storage.BlockRef
+	mdisk    *storage.MemDisk
+	epochs   int
+	warnings []error
+	most     int
+	idle     bool // the plan does not want the second shard
 }
 
-func (l *lonely) openMaker() {
+func (l *lateChain) openMaker() {
 	l.t.Helper()
 	var err error
 	l.maker, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.mdisk, storage.Options{FlatHeadBlocks: 1000}, func(o *Options) {
-		o.Snapshots, o.SyncPointEpochs, o.Warn = true, l.most, func(err error) { l.said = append(l.said, err) }
+		o.Snapshots, o.SyncPointEpochs, o.Warn = true, l.most, func(err error) { l.warnings = append(l.warnings, err) }
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -79,7 +79,7 @@ func (l *lonely) openMaker() {
 	l.offers = l.maker.ServedSnapshots()
 }
 
-func (l *lonely) openOther() {
+func (l *lateChain) openOther() {
 	l.t.Helper()
 	var err error
 	l.n, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.disk, storage.Options{FlatHeadBlocks: 1000}, func(o *Options) {
@@ -97,7 +97,7 @@ func (l *lonely) openOther() {
 
 // forward makes a block, in which skip leaves out the second shard's chunk. Both nodes import it,
 // advance the flat head and collect garbage.
-func (l *lonely) forward(skip bool) {
+func (l *lateChain) forward(skip bool) {
 	l.t.Helper()
 	at := l.n.Tip().Header().EpochID
 	l.blocks(1, func(int) bool { return skip })
@@ -118,9 +118,9 @@ func (l *lonely) forward(skip bool) {
 	}
 }
 
-func newLonely(t *testing.T, most, epochs int) *lonely {
+func newLateChain(t *testing.T, most, epochs int) *lateChain {
 	t.Helper()
-	l := &lonely{catchupPair: newJoinPair(t), mdisk: storage.NewMemDisk(), most: most}
+	l := &lateChain{catchupPair: newCatchupPair(t), mdisk: storage.NewMemDisk(), most: most}
 	if err := errors.Join(l.n.Close(), l.n.store.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -143,20 +143,20 @@ func newLonely(t *testing.T, most, epochs int) *lonely {
 	l.src.only, l.epochs = l.point.Hash, 0
 	for i := 0; l.epochs < epochs; i++ {
 		if i == 400 {
-			t.Fatal("the chain does not get there")
+			t.Fatal("the chain does not reach the condition in 60 blocks")
 		}
 		l.forward(true)
 	}
 	return l
 }
 
-// offered reports whether the maker serves the second shard's state at the sync point.
-func (l *lonely) offered() bool {
+// servesState reports whether the maker serves the second shard's state at the sync point.
+func (l *lateChain) servesState() bool {
 	l.t.Helper()
-	return l.gives(l.offers)
+	return l.serves(l.offers)
 }
 
-func (l *lonely) gives(offers *ServedSnapshots) bool {
+func (l *lateChain) serves(offers *ServedSnapshots) bool {
 	l.t.Helper()
 	list, err := offers.List()
 	if err != nil {
@@ -168,7 +168,7 @@ func (l *lonely) gives(offers *ServedSnapshots) bool {
 	})
 }
 
-func (l *lonely) restart() {
+func (l *lateChain) restart() {
 	l.t.Helper()
 	l.s.Close()
 	if err := errors.Join(l.n.Close(), l.n.store.Close(), l.maker.Close(), l.maker.store.Close()); err != nil {
@@ -178,13 +178,13 @@ func (l *lonely) restart() {
 	l.openOther()
 }
 
-// TestSyncPointIsKept: while there is no newer sync point, a shard can be caught up at the last
-// one, also over restarts of both nodes, because none of the later blocks was garbage collected.
-// The node that has caught up then serves that state, too. After a newer point the old one is no
-// longer served.
-func TestSyncPointIsKept(t *testing.T) {
+// TestLastSyncPointServesCatchupUntilNext: while there is no newer sync point, a shard can be
+// caught up at the last one, also over restarts of both nodes, because none of the later blocks was
+// garbage collected. The node that has caught up then serves that state, too. After a newer point
+// the old one is no longer served.
+func TestLastSyncPointServesCatchupUntilNext(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
-		l := newLonely(t, 0, 8)
+		l := newLateChain(t, 0, 8)
 		if restarts {
 			l.restart()
 			l.forward(true)
@@ -193,20 +193,20 @@ func TestSyncPointIsKept(t *testing.T) {
 			t.Fatalf("the newest point is %v, want %v: %v", got, l.point, err)
 		}
 		if p, known := l.maker.SyncPointNow(); !known || !p.Kept || p.Age < 7 || p.At != l.point {
-			t.Errorf("the point is %+v", p)
+			t.Errorf("got sync point %+v", p)
 		}
-		if !l.offered() {
-			t.Fatal("its states are not given")
+		if !l.servesState() {
+			t.Fatal("the maker does not serve the state")
 		}
 		if tail := l.n.store.Tip().Tail; tail > l.point.Height || l.n.Tip().Height()-tail < 60 {
-			t.Errorf("%d of %d blocks are there, the point is %d", tail, l.n.Tip().Height(), l.point.Height)
+			t.Errorf("%d of %d blocks are stored, the sync point is %d", tail, l.n.Tip().Height(), l.point.Height)
 		}
-		if n := len(slices.DeleteFunc(slices.Clone(l.said), func(err error) bool { return !errors.Is(err, ErrNoPoint) })); n != len(l.said) || n < 6 {
-			t.Errorf("said: %v", l.said)
+		if n := len(slices.DeleteFunc(slices.Clone(l.warnings), func(err error) bool { return !errors.Is(err, ErrNoPoint) })); n != len(l.warnings) || n < 6 {
+			t.Errorf("warnings: %v", l.warnings)
 		}
 		own := l.n.ServedSnapshots()
-		if l.gives(own) {
-			t.Error("who has it not gives it")
+		if l.serves(own) {
+			t.Error("a node without the state serves it")
 		}
 		step := func() {
 			t.Helper()
@@ -220,19 +220,19 @@ func TestSyncPointIsKept(t *testing.T) {
 		}
 		c := l.s.catchups[l.ids[1]]
 		if c == nil || c.session == nil || c.session.block == nil {
-			t.Fatal("the shard has not entered")
+			t.Fatal("the catchup has not entered")
 		}
 		l.idle = true // not wanted now; a later epoch would need it, and it could not start at that point again
 		step()
 		step()
 		if l.s.catchups[l.ids[1]] != c {
-			t.Error("what has entered is given up")
+			t.Error("an entered catchup was abandoned")
 		}
 		l.idle = false
 		l.src.upTo = 1000
 		for i := 0; !l.n.Tip().Shards[1].Held(); i++ {
 			if i == 200 {
-				t.Fatal("the shard does not come in")
+				t.Fatal("the catchup does not finish")
 			}
 			step()
 		}
@@ -243,10 +243,10 @@ func TestSyncPointIsKept(t *testing.T) {
 		}
 		state := at.Block.Body.Chunks[1].PrevBlockHash
 		if _, there := l.n.snapshotOf(state, 1); !there {
-			t.Error("who has come in does not keep the state with which it came")
+			t.Error("the caught-up node does not keep the fetched state")
 		}
-		if !l.gives(own) {
-			t.Error("who has come in does not give it on")
+		if !l.serves(own) {
+			t.Error("the caught-up node does not serve the state")
 		}
 		l.s.Close()
 		for l.epochs = 0; l.epochs < 4; {
@@ -262,39 +262,39 @@ func TestSyncPointIsKept(t *testing.T) {
 	}
 }
 
-// TestSyncPointExpires: a sync point is given up when it is too old. The last chunk of each held
-// shard is still kept, so the shard's next chunk can be produced.
-func TestSyncPointExpires(t *testing.T) {
-	l := newLonely(t, 4, 7)
-	if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
-		t.Errorf("behind seven epochs a point that stays for four is still there: %v, offered %v, %v", got, l.offered(), err)
+// TestSyncPointExpiresWhenTooOld: a sync point is given up when it is too old. The last chunk of
+// each held shard is still kept, so the shard's next chunk can be produced.
+func TestSyncPointExpiresWhenTooOld(t *testing.T) {
+	l := newLateChain(t, 4, 7)
+	if got, err := l.s.newest(); err != nil || !got.IsZero() || l.servesState() {
+		t.Errorf("after seven epochs a sync point kept for four: %v, served %v, %v", got, l.servesState(), err)
 	}
-	if len(l.said) == 0 || len(l.said) > 6 {
-		t.Errorf("said: %v", l.said)
+	if len(l.warnings) == 0 || len(l.warnings) > 6 {
+		t.Errorf("warnings: %v", l.warnings)
 	}
 	pins, err := l.maker.store.StateSnapshots()
 	if err != nil || len(pins) > 0 {
 		t.Errorf("%d snapshots, %v", len(pins), err)
 	}
 	if maker, n := l.maker.store.Tip().Tail, l.n.store.Tip().Tail; maker > l.maker.Tip().Block.Body.Chunks[1].HeightIncluded || n <= l.point.Height {
-		t.Errorf("who holds the shard has blocks from %d on, who does not from %d on; its last chunk is of %d", maker, n, l.maker.Tip().Block.Body.Chunks[1].HeightIncluded)
+		t.Errorf("the holder has blocks from %d on, the other node from %d on; the shard's last chunk is at %d", maker, n, l.maker.Tip().Block.Body.Chunks[1].HeightIncluded)
 	}
 	for range 2 { // the point stays given up when fewer epochs are stored again
 		l.restart()
 		l.forward(true)
-		if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
-			t.Errorf("behind a restart the point is there again: %v, %v", got, err)
+		if got, err := l.s.newest(); err != nil || !got.IsZero() || l.servesState() {
+			t.Errorf("after a restart the sync point is back: %v, %v", got, err)
 		}
 	}
 	l.forward(false)
 	l.forward(false)
 }
 
-// TestSpareShardsWhilePointIsLate: while a sync point is late, a node keeps a shard that it has
-// handed over, for nodes that need its state at that point. It drops the shard after the next sync
-// point.
-func TestSpareShardsWhilePointIsLate(t *testing.T) {
-	l := newLonely(t, 0, 0)
+// TestHandedOverShardIsKeptWhilePointIsLate: while a sync point is late, a node keeps a shard that
+// it has handed over, for nodes that need its state at that point. It drops the shard after the
+// next sync point.
+func TestHandedOverShardIsKeptWhilePointIsLate(t *testing.T) {
+	l := newLateChain(t, 0, 0)
 	l.s.Close()
 	wanted := func(_ *BlockNode, shard primitives.ShardID) (bool, bool) { return shard == l.ids[0], shard == l.ids[0] }
 	s := NewSchedule(l.maker.Engine, wanted, nil)
@@ -309,11 +309,11 @@ func TestSpareShardsWhilePointIsLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !l.maker.Tip().Shards[1].Held() {
-			t.Fatalf("the shard is let go at %d, the newest point is %v", l.maker.Tip().Height(), l.point)
+			t.Fatalf("the shard is untracked at %d, the newest point is %v", l.maker.Tip().Height(), l.point)
 		}
 	}
 	if !l.maker.handedOver(l.maker.flatHead, l.ids[1]) {
-		t.Fatal("it was not handed over")
+		t.Fatal("the shard was not handed over")
 	}
 	for i := 0; ; i++ {
 		at := l.maker.Head()
@@ -333,6 +333,6 @@ func TestSpareShardsWhilePointIsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.maker.Tip().Shards[1].Held() {
-		t.Error("with a newer point it is not let go")
+		t.Error("the old sync point is kept after a newer one")
 	}
 }

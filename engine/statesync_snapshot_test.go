@@ -9,9 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestInspectKeepsSnapshots: opening a data folder with Options.Inspect keeps the state snapshots
-// in it.
-func TestInspectKeepsSnapshots(t *testing.T) {
+func TestInspectKeepsStateSnapshots(t *testing.T) {
 	g, disk := testGenesis(t, "alice"), storage.NewMemDisk()
 	open := func(o Options) *node {
 		t.Helper()
@@ -33,14 +31,14 @@ func TestInspectKeepsSnapshots(t *testing.T) {
 		}
 		n = open([]Options{{Inspect: true}, {Snapshots: true}, {}}[i])
 		if list, err := n.store.StateSnapshots(); err != nil || len(list) != want {
-			t.Errorf("opening %d: %d pins, %v, want %d", i, len(list), err, want)
+			t.Errorf("opening %d: %d snapshots, %v, want %d", i, len(list), err, want)
 		}
 	}
 }
 
-// TestScanEndsWithItsEpoch: the search for the sync point of an epoch without one ends with that
-// epoch, even if the flat head is in the next epoch.
-func TestScanEndsWithItsEpoch(t *testing.T) {
+// TestSyncPointSearchEndsWithItsEpoch: the search for the sync point of an epoch without one ends
+// with that epoch, even if the flat head is in the next epoch.
+func TestSyncPointSearchEndsWithItsEpoch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "alice"))
 	for n.Head().Height() < 60 {
 		at := n.Head()
@@ -64,7 +62,7 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 		if p == nil {
 			without++
 		} else if with++; p.begin != begin {
-			t.Errorf("block %d of epoch %v is taken for the sync point of epoch %v", p.at.Height, p.begin.Epoch, begin.Epoch)
+			t.Errorf("block %d of epoch %v is the sync point of epoch %v", p.at.Height, p.begin.Epoch, begin.Epoch)
 		}
 	}
 	if with == 0 || without < 2 {
@@ -72,9 +70,10 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 	}
 }
 
-// TestSnapshotFarBehind: a node starts to keep snapshots in a data folder with several epochs of
-// blocks. It makes those snapshots that need few changes undone, and continues without the others.
-func TestSnapshotFarBehind(t *testing.T) {
+// TestLateSnapshotsOfFewChangesAreMade: a node starts to keep snapshots in a data folder with
+// several epochs of blocks. It makes those snapshots that need few changes undone, and continues
+// without the others.
+func TestLateSnapshotsOfFewChangesAreMade(t *testing.T) {
 	for _, most := range []int{0, 100} {
 		g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
 		var warned []error
@@ -103,7 +102,7 @@ func TestSnapshotFarBehind(t *testing.T) {
 		n.stateSnapshots.undoLimit = most
 		goOn(1)
 		if n.SnapshotsGivenUp() != uint64(len(warned)) || (len(warned) > 0) != (most > 0) || slices.ContainsFunc(warned, func(err error) bool { return !errors.Is(err, ErrFarBehind) }) {
-			t.Errorf("at most %d bytes: %d given up, said: %v", most, n.SnapshotsGivenUp(), warned)
+			t.Errorf("at most %d bytes: %d given up, warnings: %v", most, n.SnapshotsGivenUp(), warned)
 		}
 		made := func() (of [2]int) {
 			list, err := n.store.StateSnapshots()

@@ -7,18 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestAncestryWhileFlatHeadAdvances: height finds a reference block although the flat head passes
-// it during the search.
-func TestAncestryWhileFlatHeadAdvances(t *testing.T) {
+// TestReferenceBlockIsFoundWhileFlatHeadMoves: height finds a reference block although the flat
+// head passes it during the search.
+func TestReferenceBlockIsFoundWhileFlatHeadMoves(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	var (
-		mu    sync.Mutex
-		bases = []primitives.Hash{n.Genesis().Hash}
-		ended = make(chan struct{})
-		doors sync.WaitGroup
+		mu      sync.Mutex
+		bases   = []primitives.Hash{n.Genesis().Hash}
+		ended   = make(chan struct{})
+		readers sync.WaitGroup
 	)
 	for range 4 {
-		doors.Go(func() {
+		readers.Go(func() {
 			for {
 				select {
 				case <-ended:
@@ -50,12 +50,12 @@ func TestAncestryWhileFlatHeadAdvances(t *testing.T) {
 		}
 	}
 	close(ended)
-	doors.Wait()
+	readers.Wait()
 }
 
-// TestAncestryOfReplaced: after a block's node was replaced, by eviction or because a shard was
-// caught up, the block is still an ancestor for readers that hold the node before.
-func TestAncestryOfReplaced(t *testing.T) {
+// TestReplacedBlockNodeStaysAncestor: after a block's node was replaced, by eviction or because a
+// shard was caught up, the block is still an ancestor for readers that hold the node before.
+func TestReplacedBlockNodeStaysAncestor(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	for range 3 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))

@@ -46,10 +46,11 @@ func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkSta
 	return n, first, second
 }
 
-// TestMainTransitionIsAppliedOnce: if a main transition was checked with an earlier chunk of the
-// shard, the next witness need not contain its state and code (nearcore chunk_validation.rs:594).
-// Everything else is checked as usual. A refused witness does not change the cache.
-func TestMainTransitionIsAppliedOnce(t *testing.T) {
+// TestCheckedMainTransitionIsNotAppliedAgain: if a main transition was checked with an earlier
+// chunk of the shard, the next witness need not contain its state and code (nearcore
+// chunk_validation.rs:594). Everything else is checked as usual. A refused witness does not change
+// the cache.
+func TestCheckedMainTransitionIsNotAppliedAgain(t *testing.T) {
 	junk := func(w *primitives.ChunkStateWitness) { w.Main.Base = [][]byte{[]byte("junk")} }
 	n, first, second := missedChunk(t, 0)
 	with := func(change ...func(*primitives.ChunkStateWitness)) error {
@@ -62,7 +63,7 @@ func TestMainTransitionIsAppliedOnce(t *testing.T) {
 	}
 	for range 2 {
 		if err := with(junk); !errors.Is(err, ErrWitness) {
-			t.Errorf("junk, and nothing was judged before: %v", err)
+			t.Errorf("junk, nothing checked before: %v, want ErrWitness", err)
 		}
 	}
 	for _, w := range first {
@@ -71,10 +72,10 @@ func TestMainTransitionIsAppliedOnce(t *testing.T) {
 		}
 	}
 	if err := with(junk); err != nil {
-		t.Errorf("junk, and the transition is known: %v", err)
+		t.Errorf("junk, and the transition was checked before: %v", err)
 	}
 	if err := with(); err != nil {
-		t.Errorf("as it was made: %v", err)
+		t.Errorf("the unchanged witness: %v", err)
 	}
 	for name, change := range map[string]func(*primitives.ChunkStateWitness){
 		"state behind main":    func(w *primitives.ChunkStateWitness) { w.Main.PostState[3] ^= 1 },
@@ -88,9 +89,11 @@ func TestMainTransitionIsAppliedOnce(t *testing.T) {
 		"header's state": func(w *primitives.ChunkStateWitness) { w.Header.PrevStateRoot[3] ^= 1 },
 		"header's gas":   func(w *primitives.ChunkStateWitness) { w.Header.PrevGasUsed++ },
 	} {
-		if err := with(junk, change); !errors.Is(err, ErrWitness) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := with(junk, change); !errors.Is(err, ErrWitness) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 	if err := with(junk); err != nil {
 		t.Errorf("junk, after others were refused: %v", err)
@@ -107,9 +110,9 @@ func TestMainTransitionIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// TestMainResultsAreBounded: in each shard the most recently used results stay, as in nearcore's
-// LruCache. The results of a split shard are dropped when no more chunks of it can come.
-func TestMainResultsAreBounded(t *testing.T) {
+// TestMainResultsEvictLeastRecentlyUsed: in each shard the most recently used results stay, as in
+// nearcore's LruCache. The results of a split shard are dropped when no more chunks of it can come.
+func TestMainResultsEvictLeastRecentlyUsed(t *testing.T) {
 	before, after := primitives.NewShardLayoutV0(2, 1), primitives.NewShardLayoutV0(3, 2)
 	m := newMainResults(0)
 	at := func(l primitives.ShardLayout, i byte) mainKey { return mainKey{l.ShardUIDs()[0], primitives.Hash{i}} }
@@ -117,7 +120,7 @@ func TestMainResultsAreBounded(t *testing.T) {
 		m.put(at(before, i), &chain.ChunkExtra{GasUsed: primitives.Gas(i)}, nil, before, 0)
 	}
 	if x, _, ok := m.get(at(before, 0)); !ok || x.GasUsed != 0 {
-		t.Fatal("the first result is gone")
+		t.Fatal("the first result was evicted")
 	}
 	x, _, _ := m.get(at(before, 5))
 	x.StateRoot = primitives.Hash{9} // as implicit transitions do with the result
@@ -133,7 +136,7 @@ func TestMainResultsAreBounded(t *testing.T) {
 	}
 	m.put(at(after, 1), &chain.ChunkExtra{}, nil, after, 0)
 	if _, _, ok := m.get(at(before, 0)); !ok {
-		t.Error("the shard before the split is gone, and its chunks may come")
+		t.Error("the results of the split shard are dropped too early")
 	}
 	m.put(at(after, 1), &chain.ChunkExtra{}, nil, after, 1)
 	if _, _, ok := m.get(at(before, 0)); ok || len(m.shards) != 1 {
@@ -141,9 +144,10 @@ func TestMainResultsAreBounded(t *testing.T) {
 	}
 }
 
-// TestGenesisTransitionIsNotRead: if the main transition is the genesis, its proof is ignored
-// (nearcore chunk_validation.rs MainTransition::Genesis), but its post-state root is checked.
-func TestGenesisTransitionIsNotRead(t *testing.T) {
+// TestProofOfGenesisTransitionIsIgnored: if the main transition is the genesis, its proof is
+// ignored (nearcore chunk_validation.rs MainTransition::Genesis), but its post-state root is
+// checked.
+func TestProofOfGenesisTransitionIsIgnored(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	_, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(n.Head().Hash, 1))
 	for _, c := range chunks {
@@ -152,13 +156,13 @@ func TestGenesisTransitionIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := *given.ChunkStateWitness
-		w.Main.Base = [][]byte{[]byte("read by nobody")}
+		w.Main.Base = [][]byte{[]byte("not read")}
 		if err := n.CheckWitness(&w, nil); err != nil {
-			t.Errorf("shard %d, with a string: %v", c.Header.ShardID, err)
+			t.Errorf("shard %d, with a proof that is not read: %v", c.Header.ShardID, err)
 		}
 		w.Main.PostState[3] ^= 1
 		if err := n.CheckWitness(&w, nil); !errors.Is(err, ErrWitness) {
-			t.Errorf("shard %d, to another state: %v", c.Header.ShardID, err)
+			t.Errorf("shard %d, with another post-state root: %v", c.Header.ShardID, err)
 		}
 	}
 }

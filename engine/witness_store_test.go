@@ -42,11 +42,11 @@ func (n *node) row() []*Transition {
 	return list
 }
 
-// TestProofsOutliveFlatHead: a node that advances its flat head and restarts after each block
-// builds the same witnesses as a node that never stops, even if a shard has had no chunks for so
-// long that the flat head has passed its newest one. The transitions that it saves for this are
-// removed when they are no longer needed.
-func TestProofsOutliveFlatHead(t *testing.T) {
+// TestWitnessesOutliveFlatHeadAndRestart: a node that advances its flat head and restarts after
+// each block builds the same witnesses as a node that never stops, even if a shard has had no
+// chunks for so long that the flat head has passed its newest one. The transitions that it saves
+// for this are removed when they are no longer needed.
+func TestWitnessesOutliveFlatHeadAndRestart(t *testing.T) {
 	whole, disk := openKeeping(t, storage.NewMemDisk(), "", "aa", "bb"), storage.NewMemDisk()
 	n := openKeeping(t, disk, "", "aa", "bb")
 	root := whole.Head().Hash
@@ -95,9 +95,9 @@ func TestProofsOutliveFlatHead(t *testing.T) {
 	}
 }
 
-// TestSavedTransitionsFitRecord: the saved transitions fit into a record of the log, even if there
-// are more in memory.
-func TestSavedTransitionsFitRecord(t *testing.T) {
+// TestSavedTransitionsFitIntoLogRecord: the saved transitions fit into a record of the log, even if
+// there are more in memory.
+func TestSavedTransitionsFitIntoLogRecord(t *testing.T) {
 	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
 	for h := range primitives.Height(10) {
 		n.accept(n.make(n.Head().Hash, h+1, h > 1))
@@ -120,13 +120,13 @@ func TestSavedTransitionsFitRecord(t *testing.T) {
 		size += x.size()
 	}
 	if size == 0 || size > maxSavedTransitions {
-		t.Errorf("%d bytes are kept, want at most %d", size, maxSavedTransitions)
+		t.Errorf("%d bytes are saved, want 1 to %d", size, maxSavedTransitions)
 	}
 }
 
-// TestProofsForValidator: transitions are kept for the shards whose chunks the account produces in
-// this epoch or the next, provided that there are other validators.
-func TestProofsForValidator(t *testing.T) {
+// TestTransitionsAreKeptForProducedShards: transitions are kept for the shards whose chunks the
+// account produces in this epoch or the next, provided that there are other validators.
+func TestTransitionsAreKeptForProducedShards(t *testing.T) {
 	for _, c := range []struct {
 		of         primitives.AccountID
 		validators []primitives.AccountID

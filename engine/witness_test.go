@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestSplitProvesBuffers: the proof of a split's right child contains the groups of buffered
-// receipts that are subtracted from its congestion info.
-func TestSplitProvesBuffers(t *testing.T) {
+// TestSplitProofHasBufferedReceiptGroups: the proof of a split's right child contains the groups of
+// buffered receipts that are subtracted from its congestion info.
+func TestSplitProofHasBufferedReceiptGroups(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	at := n.Head()
 	layout := at.Layout
@@ -50,9 +50,10 @@ func TestSplitProvesBuffers(t *testing.T) {
 	}
 }
 
-// TestWitnessOfUnknown: checking the witness of a chunk on an unknown block returns ErrOrphan, so
-// that the check is repeated later. The witness of a shard that does not exist is invalid.
-func TestWitnessOfUnknown(t *testing.T) {
+// TestWitnessOnUnknownBlockIsRetried: checking the witness of a chunk on an unknown block returns
+// ErrOrphan, so that the check is repeated later. The witness of a shard that does not exist is
+// invalid.
+func TestWitnessOnUnknownBlockIsRetried(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	w := new(primitives.ChunkStateWitness)
 	w.Header.PrevBlockHash = primitives.Hash{1}
@@ -65,9 +66,9 @@ func TestWitnessOfUnknown(t *testing.T) {
 	}
 }
 
-// TestCodeOf: CodeOf returns code if the chunk may still be included and the request contains its
-// main transition. Other requests cause no block to be applied again.
-func TestCodeOf(t *testing.T) {
+// TestCodeOfNeedsIncludableChunk: CodeOf returns code if the chunk may still be included and the
+// request contains its main transition. Other requests cause no block to be applied again.
+func TestCodeOfNeedsIncludableChunk(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	root := n.Head().Hash
 	for i := range primitives.Height(6) {
@@ -114,9 +115,9 @@ func TestCodeOf(t *testing.T) {
 	}
 }
 
-// TestMaxDeployed: in all protocol versions, at the gas limit of the existing networks, a chunk
-// cannot deploy more contracts than a message can contain.
-func TestMaxDeployed(t *testing.T) {
+// TestDeploysOfChunkFitIntoMessage: in all protocol versions, at the gas limit of the existing
+// networks, a chunk cannot deploy more contracts than a message can contain.
+func TestDeploysOfChunkFitIntoMessage(t *testing.T) {
 	const gasLimit = 1_000_000_000_000_000
 	for _, version := range []func(primitives.ProtocolVersion) parameters.Version{parameters.June, parameters.Release} {
 		for v := parameters.OldestProtocol; version(v).Supported(); v++ {
@@ -125,22 +126,22 @@ func TestMaxDeployed(t *testing.T) {
 			most := func(each uint64) uint64 { return (gasLimit-1)/each + c.Wasm.Limits.MaxDeployActionsPerReceipt }
 			t.Logf("version %v: %d by gas, %d as they count", version(v), most(uint64(fee.Exec.Gas)), most(uint64(fee.Exec.Compute)))
 			if n := most(uint64(fee.Exec.Gas)); n > partialwitness.MaxDeployed || fee.Exec.Gas < 184_765_750_000 {
-				t.Errorf("version %v: %d contracts", version(v), n)
+				t.Errorf("version %v: up to %d contracts", version(v), n)
 			}
 		}
 	}
 }
 
-// TestDeployedAreAccounts: a witness announces the code that was deployed to accounts, but not
-// global contracts, which every shard receives.
-func TestDeployedAreAccounts(t *testing.T) {
+// TestDeployedOmitsGlobalContracts: a witness announces the code that was deployed to accounts, but
+// not global contracts, which every shard receives.
+func TestDeployedOmitsGlobalContracts(t *testing.T) {
 	own, global := []byte("own"), []byte("global")
 	list := deployed([]primitives.KeyChanges{
 		{Key: []byte{byte(primitives.ColContractCode), 'a'}, Changes: []primitives.StateChange{{Value: own}, {Value: own}, {}}},
 		{Key: []byte{byte(primitives.ColGlobalContractCode), 'g'}, Changes: []primitives.StateChange{{Value: global}}},
 	})
 	if len(list) != 1 || !bytes.Equal(list[0], own) {
-		t.Errorf("deployed %q", list)
+		t.Errorf("deployed %q, want %q", list, own)
 	}
 }
 
@@ -172,25 +173,25 @@ func FuzzCheckWitness(f *testing.F) {
 		if borsh.Unmarshal(raw, w) != nil {
 			return
 		}
-		for _, judge := range []func() error{
+		for _, reference := range []func() error{
 			func() error { return n.CheckWitness(w, nil) },
 			func() error { _, err := n.CheckHeld(w, nil); return err },
 		} {
-			err := judge()
+			err := reference()
 			if v := VerdictOf(err); err != nil && v != VerdictInvalid && v != VerdictWaiting {
 				t.Errorf("verdict %d: %v", v, err)
 			}
 			if err == nil && !good[w.Header.ChunkHash()] {
-				t.Errorf("a chunk that nobody made is accepted: %+v", w.Header)
+				t.Errorf("a chunk that was not produced is accepted: %+v", w.Header)
 			}
 		}
 	})
 }
 
-// TestCheckChunk: CheckChunk accepts a chunk that follows from the chain. It refuses a chunk with
-// any other header field, even if the body encodes to that header, and a chunk with other
-// transactions than in its header, or with too long ones.
-func TestCheckChunk(t *testing.T) {
+// TestCheckChunkRefusesAnyOtherHeader: CheckChunk accepts a chunk that follows from the chain. It
+// refuses a chunk with any other header field, even if the body encodes to that header, and a chunk
+// with other transactions than in its header, or with too long ones.
+func TestCheckChunkRefusesAnyOtherHeader(t *testing.T) {
 	made := func() (*node, *primitives.Chunk) {
 		n := openNode(t, testGenesis(t, "aa"))
 		root := n.Head().Hash

@@ -31,13 +31,13 @@ func (n *node) steps(prev *BlockNode, shard int) (out []primitives.Hash) {
 	}
 }
 
-// TestTransitions: a chunk's witness covers the newest chunk and each later block, and each step
-// starts from the root of the step before. Each step gives the same result on its proof alone, and
-// the proof contains nothing that the step does not read. A node that keeps no transitions computes
-// the same on demand, also after a restart.
-func TestTransitions(t *testing.T) {
+// TestTransitionsFollowFromTheirProofsAlone: a chunk's witness covers the newest chunk and each
+// later block, and each step starts from the root of the step before. Each step gives the same
+// result on its proof alone, and the proof contains nothing that the step does not read. A node
+// that keeps no transitions computes the same on demand, also after a restart.
+func TestTransitionsFollowFromTheirProofsAlone(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
-	keeps, asked := openNode(t, g), openNode(t, g)
+	keeps, onDemand := openNode(t, g), openNode(t, g)
 	keeps.proofs.limit = 1 << 30
 	root := keeps.Head().Hash
 	check := func(n *node, prev *BlockNode) (all [][]*Transition) {
@@ -77,18 +77,18 @@ func TestTransitions(t *testing.T) {
 		tx := transfer(root, primitives.Nonce(i+1))
 		skip := i%9 > 4
 		b, chunks := keeps.make(keeps.Head().Hash, keeps.Head().Height()+1, skip, tx)
-		p, err := asked.BeginImport(b, chunks, false)
+		p, err := onDemand.BeginImport(b, chunks, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for k := range p.jobs {
 			if p.jobs[k].Run(); p.jobs[k].transition != nil {
-				t.Fatal("a proof is made where nobody asks")
+				t.Fatal("a transition is kept without a limit")
 			}
 		}
 		p.Drop()
 		a := keeps.accept(b, chunks)
-		asked.accept(b, chunks)
+		onDemand.accept(b, chunks)
 		kept := check(keeps, a.Entry)
 		for s, list := range kept {
 			longest = max(longest, len(list))
@@ -110,12 +110,12 @@ func TestTransitions(t *testing.T) {
 			}
 		}
 		if i%4 == 3 {
-			for s, made := range check(asked, asked.Head()) {
+			for s, made := range check(onDemand, onDemand.Head()) {
 				if made != nil {
 					again++
 				}
 				if made != nil && !reflect.DeepEqual(made, kept[s]) {
-					t.Errorf("block %d: made again, the transitions are others", a.Entry.Height())
+					t.Errorf("block %d: the transitions differ when computed again", a.Entry.Height())
 				}
 			}
 		}
@@ -123,25 +123,25 @@ func TestTransitions(t *testing.T) {
 	if longest < 4 || again < 15 {
 		t.Errorf("at most %d steps, %d made again: want some missing chunks, and most made again", longest, again)
 	}
-	if n := len(keeps.proofs.kept); n > 24 || n == 0 || len(asked.proofs.kept) != 0 {
-		t.Errorf("%d proofs are kept, and %d where nobody asks", n, len(asked.proofs.kept))
+	if n := len(keeps.proofs.kept); n > 24 || n == 0 || len(onDemand.proofs.kept) != 0 {
+		t.Errorf("%d transitions are kept, and %d without a limit", n, len(onDemand.proofs.kept))
 	}
 	want := check(keeps, keeps.Head())
-	disk := asked.disk
-	if err := errors.Join(asked.Close(), asked.Store().Close()); err != nil {
+	disk := onDemand.disk
+	if err := errors.Join(onDemand.Close(), onDemand.Store().Close()); err != nil {
 		t.Fatal(err)
 	}
 	if opened := openOn(t, g, disk, storage.Options{}); !reflect.DeepEqual(check(opened, opened.Head()), want) {
-		t.Error("after a restart the transitions are others")
+		t.Error("the transitions differ after a restart")
 	}
 	if _, _, err := keeps.Transitions(primitives.Hash{1}, 0); err == nil {
 		t.Error("transitions of an unknown block")
 	}
 }
 
-// TestProofsAreBounded: the size of the kept transitions stays below the limit, and the oldest are
-// evicted first. Those that no descendant of the final block needs are dropped at once.
-func TestProofsAreBounded(t *testing.T) {
+// TestKeptTransitionsEvictOldest: the size of the kept transitions stays below the limit, and the
+// oldest are evicted first. Those that no descendant of the final block needs are dropped at once.
+func TestKeptTransitionsEvictOldest(t *testing.T) {
 	p := witnessCache{limit: 10_000}
 	for i := range 100 {
 		p.keep(&Transition{Height: primitives.Height(i), Block: primitives.Hash{byte(i)}, Proof: [][]byte{make([]byte, i%7*500)}})
@@ -150,12 +150,12 @@ func TestProofsAreBounded(t *testing.T) {
 		}
 	}
 	if p.get(primitives.Hash{99}, 0) == nil || p.get(primitives.Hash{1}, 0) != nil {
-		t.Error("the newest is gone, or the oldest there")
+		t.Error("the newest transition was evicted, or the oldest was not")
 	}
 	before := len(p.kept)
 	p.keep(&Transition{Block: primitives.Hash{200}, Proof: [][]byte{make([]byte, 10_000)}})
 	if p.get(primitives.Hash{200}, 0) != nil || len(p.kept) != before {
-		t.Error("one that is larger than all may be was kept")
+		t.Error("a transition larger than the limit was kept")
 	}
 	header := new(primitives.BlockHeader)
 	header.Height = 99
@@ -174,9 +174,9 @@ func TestProofsAreBounded(t *testing.T) {
 	}
 }
 
-// TestHostileTransitions: applying a transition with an arbitrary proof returns an error, or the
-// root that follows from the proof.
-func TestHostileTransitions(t *testing.T) {
+// TestHostileProofGivesErrorOrItsOwnRoot: applying a transition with an arbitrary proof returns an
+// error, or the root that follows from the proof.
+func TestHostileProofGivesErrorOrItsOwnRoot(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
 	a := n.accept(n.make(root, 1, false, transfer(root, 1)))
@@ -186,13 +186,13 @@ func TestHostileTransitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	try := func(name string, want error, change func(tr *Transition)) *apply.Result {
-		hurt := *tr
-		hurt.Proof = nil
+		changed := *tr
+		changed.Proof = nil
 		for _, s := range tr.Proof {
-			hurt.Proof = append(hurt.Proof, slices.Clone(s))
+			changed.Proof = append(changed.Proof, slices.Clone(s))
 		}
-		change(&hurt)
-		r, err := n.ApplyTransition(&hurt, nil)
+		change(&changed)
+		r, err := n.ApplyTransition(&changed, nil)
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
@@ -201,7 +201,7 @@ func TestHostileTransitions(t *testing.T) {
 	try("no proof", state.ErrMissing, func(tr *Transition) { tr.Proof = nil })
 	try("another root", state.ErrMissing, func(tr *Transition) { tr.Pre = primitives.Hash{1} })
 	try("a bit", state.ErrMissing, func(tr *Transition) { tr.Proof[len(tr.Proof)/2][0] ^= 1 })
-	try("a root that is none", trie.ErrCorrupt, func(tr *Transition) {
+	try("a root that is no node", trie.ErrCorrupt, func(tr *Transition) {
 		tr.Proof = append(tr.Proof, []byte("root"))
 		tr.Pre = primitives.HashBytes([]byte("root"))
 	})
@@ -210,18 +210,20 @@ func TestHostileTransitions(t *testing.T) {
 		"more":    func(tr *Transition) { tr.Proof = append(tr.Proof, []byte("what nobody reads")) },
 		"turned":  func(tr *Transition) { slices.Reverse(tr.Proof) },
 	} {
-		if r := try(name, nil, change); r == nil || r.Trie.Root() != tr.Post {
-			t.Errorf("%s: another root", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if r := try(name, nil, change); r == nil || r.Trie.Root() != tr.Post {
+				t.Error("another root")
+			}
+		})
 	}
 }
 
-// TestTransitionOfInFlightBlock: the transition of a block in flight to the disk is not computed
-// again, because its patch cannot be read yet. Once the block is on disk, it is computed with the
-// patch.
-func TestTransitionOfInFlightBlock(t *testing.T) {
+// TestTransitionOfInFlightBlockIsUnknown: the transition of a block in flight to the disk is not
+// computed again, because its patch cannot be read yet. Once the block is on disk, it is computed
+// with the patch.
+func TestTransitionOfInFlightBlockIsUnknown(t *testing.T) {
 	disk := storage.NewMemDisk()
-	g := newGate(disk)
+	g := newSyncGate(disk)
 	n := openOn(t, testGenesis(t, "aa", "bb"), disk, storage.Options{})
 	n.importNext(false)
 	if _, err := n.Flush(); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWitnessUnread: the fields of a witness that neard ignores (chunk_validation.rs,
-// chunk_validation_actor.rs start_validating_chunk) may have any value: the block hashes of its
-// transitions, and header fields that the chunk hash does not cover. All other fields are checked;
-// the number of transitions only by a node that applies them.
-func TestWitnessUnread(t *testing.T) {
+// TestUnreadWitnessFieldsMayHaveAnyValue: the fields of a witness that neard ignores
+// (chunk_validation.rs, chunk_validation_actor.rs start_validating_chunk) may have any value: the
+// block hashes of its transitions, and header fields that the chunk hash does not cover. All other
+// fields are checked; the number of transitions only by a node that applies them.
+func TestUnreadWitnessFieldsMayHaveAnyValue(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	root := n.Head().Hash
 	for h := range primitives.Height(6) {

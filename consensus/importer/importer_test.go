@@ -82,7 +82,7 @@ func (n *node) propose(t *testing.T) *primitives.Block {
 // chainOf imports n blocks into an engine and returns them.
 func (n *node) chainOf(t *testing.T, count int) (list []*primitives.Block) {
 	t.Helper()
-	r := newRig(n)
+	r := newRecorder(n)
 	for range count {
 		b := n.propose(t)
 		run, err := r.Produced(b, make([]*primitives.Chunk, 2))
@@ -95,8 +95,8 @@ func (n *node) chainOf(t *testing.T, count int) (list []*primitives.Block) {
 	return list
 }
 
-// rig is an Importer whose effects are recorded, over an engine that fails where the test says.
-type rig struct {
+// recorder is an Importer whose effects are recorded, over an engine that fails where the test says.
+type recorder struct {
 	*Importer
 	*node
 	precheck, begin, finish error // what these methods return; nil: what the engine does
@@ -104,29 +104,29 @@ type rig struct {
 	failed                  *Failed
 }
 
-func (r *rig) Precheck(b *primitives.Block) (engine.Prechecked, error) {
+func (r *recorder) Precheck(b *primitives.Block) (engine.Prechecked, error) {
 	if r.precheck != nil {
 		return engine.Prechecked{}, r.precheck
 	}
 	return r.node.Precheck(b)
 }
 
-func (r *rig) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error) {
+func (r *recorder) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error) {
 	if r.begin != nil {
 		return nil, r.begin
 	}
 	return r.node.BeginImport(b, chunks, produced)
 }
 
-func (r *rig) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
+func (r *recorder) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
 	if r.finish != nil {
 		return nil, r.finish
 	}
 	return r.node.FinishImport(p, stored)
 }
 
-func newRig(n *node) *rig {
-	r := &rig{node: n}
+func newRecorder(n *node) *recorder {
+	r := &recorder{node: n}
 	r.Importer = New(Options{Engine: r, Tip: n.Tip().Height(), Final: n.TipFinal().Height, Emit: func(e Effect) {
 		name := fmt.Sprintf("%T", e)[len("importer."):]
 		switch e := e.(type) {
@@ -146,7 +146,7 @@ func newRig(n *node) *rig {
 }
 
 // take adds blocks of a peer and imports what is ready.
-func (r *rig) take(list ...*primitives.Block) (effects []string) {
+func (r *recorder) take(list ...*primitives.Block) (effects []string) {
 	r.effects = nil
 	for _, b := range list {
 		_, _ = r.Take(blockpool.Block{Block: b, From: "peer"}, 0)
@@ -158,7 +158,7 @@ func (r *rig) take(list ...*primitives.Block) (effects []string) {
 }
 
 // work runs the jobs of an import and finishes it.
-func (r *rig) work(run *Run) {
+func (r *recorder) work(run *Run) {
 	var jobs []*engine.Job
 	ready := run.Start(func(j *engine.Job) { jobs = append(jobs, j) })
 	for _, j := range jobs {
@@ -170,11 +170,11 @@ func (r *rig) work(run *Run) {
 	}
 }
 
-// TestEachVerdict lets the engine return an error of each verdict from each method. It checks what
-// happens to a peer's block, to its descendant that waits for it, and to an own block. The second
-// line of each case is what happens when the peer sends both blocks again and the engine returns no
-// more errors.
-func TestEachVerdict(t *testing.T) {
+// TestEachVerdictHasItsEffect lets the engine return an error of each verdict from each method. It
+// checks what happens to a peer's block, to its descendant that waits for it, and to an own block.
+// The second line of each case is what happens when the peer sends both blocks again and the engine
+// returns no more errors.
+func TestEachVerdictHasItsEffect(t *testing.T) {
 	invalid, early := error(chain.InvalidApprovals), error(chain.InvalidBlockFutureTime)
 	badCopy := errors.Join(engine.ErrPartialBody, chain.InvalidSignature)
 	waiting, stale, fault := engine.ErrOrphan, engine.ErrKnown, errors.New("disk error")
@@ -191,14 +191,14 @@ func TestEachVerdict(t *testing.T) {
 		"local fault": {fault, []string{"Failed"}, nil},
 	}
 	for name, tt := range imports {
-		for stage, at := range map[string]func(*rig) *error{
-			"BeginImport":  func(r *rig) *error { return &r.begin },
-			"FinishImport": func(r *rig) *error { return &r.finish },
+		for stage, at := range map[string]func(*recorder) *error{
+			"BeginImport":  func(r *recorder) *error { return &r.begin },
+			"FinishImport": func(r *recorder) *error { return &r.finish },
 		} {
 			t.Run(stage+"/peer/"+name, func(t *testing.T) {
 				n := newNodes(t, 2)
 				list := n[0].chainOf(t, 2)
-				r := newRig(n[1])
+				r := newRecorder(n[1])
 				if got := r.take(list[1]); !slices.Equal(got, []string{"Missing"}) {
 					t.Fatalf("an orphan: %v", got)
 				}
@@ -219,7 +219,7 @@ func TestEachVerdict(t *testing.T) {
 			})
 		}
 		t.Run("FinishImport/own/"+name, func(t *testing.T) {
-			r := newRig(newNodes(t, 1)[0])
+			r := newRecorder(newNodes(t, 1)[0])
 			b := r.propose(t)
 			run, err := r.Produced(b, make([]*primitives.Chunk, 2))
 			if err != nil || !run.Own {
@@ -249,7 +249,7 @@ func TestEachVerdict(t *testing.T) {
 		t.Run("Precheck/peer/"+name, func(t *testing.T) {
 			n := newNodes(t, 2)
 			list := n[0].chainOf(t, 2)
-			r := newRig(n[1])
+			r := newRecorder(n[1])
 			r.precheck = tt.err
 			if got := r.take(list[0]); !slices.Equal(got, tt.first) {
 				t.Errorf("effects %v, want %v", got, tt.first)
@@ -262,11 +262,12 @@ func TestEachVerdict(t *testing.T) {
 	}
 }
 
-// TestNestedImport: the owner starts the next import while it handles Imported.
-func TestNestedImport(t *testing.T) {
+// TestNextImportMayStartInsideImported: the owner may start the next import while it handles the
+// effect Imported.
+func TestNextImportMayStartInsideImported(t *testing.T) {
 	n := newNodes(t, 2)
 	list := n[0].chainOf(t, 4)
-	r := newRig(n[1])
+	r := newRecorder(n[1])
 	emit := r.Importer.o.Emit
 	r.Importer.o.Emit = func(e Effect) {
 		emit(e)
@@ -284,24 +285,24 @@ func TestNestedImport(t *testing.T) {
 	}
 }
 
-// TestStopAndReset: a stopped importer forgets the running import and all blocks; a reset one
-// forgets which blocks were invalid.
-func TestStopAndReset(t *testing.T) {
+// TestStoppedImporterForgetsAllBlocks and the running import. A reset importer forgets which blocks
+// were invalid.
+func TestStoppedImporterForgetsAllBlocks(t *testing.T) {
 	n := newNodes(t, 2)
 	list := n[0].chainOf(t, 2)
-	r := newRig(n[1])
+	r := newRecorder(n[1])
 	_, _ = r.Take(blockpool.Block{Block: list[0], From: "peer"}, 0)
 	_, _ = r.Take(blockpool.Block{Block: list[1], From: "peer"}, 0)
 	run := r.Next(0)
 	if run == nil || r.Next(0) != nil || r.Running() != run {
-		t.Fatal("two imports at a time")
+		t.Fatal("two imports run at a time")
 	}
 	if got := r.Stop(); got != run || r.Running() != nil {
 		t.Errorf("stopped %v", got)
 	}
 	run.Import.Drop()
 	if blocks, _ := r.Pool().Len(); blocks != 0 || r.Next(0) != nil {
-		t.Errorf("%d blocks are kept", blocks)
+		t.Errorf("%d blocks are kept, want 0", blocks)
 	}
 	r.begin = chain.InvalidApprovals
 	r.take(list[0])

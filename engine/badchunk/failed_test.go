@@ -50,8 +50,7 @@ func whole(t *testing.T) *apply.Input {
 	}
 }
 
-// TestFileRoundTrip: reading a file restores the whole input that was written.
-func TestFileRoundTrip(t *testing.T) {
+func TestFileRestoresWholeInput(t *testing.T) {
 	in, dir := whole(t), t.TempDir()
 	for i, v := 0, reflect.ValueOf(in).Elem(); i < v.NumField(); i++ {
 		switch f := v.Type().Field(i); f.Name {
@@ -71,7 +70,7 @@ func TestFileRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !Is(path) {
-		t.Error("the file is not known as one")
+		t.Error("Is does not recognize the file")
 	}
 	got, err := Read(path)
 	if err != nil {
@@ -96,19 +95,20 @@ func TestFileRoundTrip(t *testing.T) {
 		"patch":   func(f *File) { f.Patch = []byte("[1]") },
 		"version": func(f *File) { f.Context.Protocol = 1 },
 	} {
-		bad, err := Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(bad)
-		if _, err := bad.input(); err == nil {
-			t.Errorf("a bad %s is taken", what)
-		}
+		t.Run(what, func(t *testing.T) {
+			bad, err := Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(bad)
+			if _, err := bad.input(); err == nil {
+				t.Errorf("a bad %s is accepted", what)
+			}
+		})
 	}
 }
 
-// TestMissingStateIsReported: a run that reads state which is not in the file returns ErrState.
-func TestMissingStateIsReported(t *testing.T) {
+func TestReadOfMissingStateReturnsErrState(t *testing.T) {
 	s := State{Subtrees: []Subtree{{From: []byte{1}, To: []byte{2}, Pairs: [][]byte{{1}, {2}}}}}
 	n := 0
 	if err := s.load([]byte{1}, []byte{2}, func(_, _ []byte) bool { n++; return true }); err != nil || n != 1 {
@@ -119,9 +119,9 @@ func TestMissingStateIsReported(t *testing.T) {
 	}
 }
 
-// TestFolderKeepsNewest: a folder keeps the newest MaxFiles files. Partly written files of an
+// TestFolderKeepsNewestFiles: a folder keeps the newest MaxFiles files. Partly written files of an
 // earlier process are removed.
-func TestFolderKeepsNewest(t *testing.T) {
+func TestFolderKeepsNewestFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	now := time.Now()
 	for i := range MaxFiles + 3 {

@@ -22,17 +22,17 @@ func signed(t testing.TB, n int) []*primitives.SignedTransaction {
 	return txs
 }
 
-func spoilt(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
+func spoiled(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
 	sig := []byte(tx.Signature)
 	sig[len(sig)-40] ^= 1
 	return primitives.NewSignedTransaction(tx.Transaction, primitives.Signature(sig))
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckRefusesSpoiledSignature(t *testing.T) {
 	c := New()
 	defer c.Close()
 	txs := signed(t, 200)
-	bad := spoilt(txs[7])
+	bad := spoiled(txs[7])
 	txs[100] = bad
 	for i, got := range c.CheckAll(txs) {
 		if want := i != 100; got != want {
@@ -40,14 +40,14 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	if !c.Known(txs[7]) {
-		t.Error("a good signature is not remembered")
+		t.Error("a valid signature is not remembered")
 	}
 	if c.Known(bad) || c.Check(bad) {
 		t.Error("another signature of a good transaction passes")
 	}
 }
 
-func TestConcurrentAndClosed(t *testing.T) {
+func TestClosedCheckerStillChecks(t *testing.T) {
 	c := New()
 	txs := signed(t, 100)
 	var wg sync.WaitGroup
@@ -64,8 +64,8 @@ func TestConcurrentAndClosed(t *testing.T) {
 	}
 	c.Close()
 	wg.Wait()
-	if !c.Check(signed(t, 1)[0]) || c.Check(spoilt(txs[0])) {
-		t.Error("a closed checker answers wrongly")
+	if !c.Check(signed(t, 1)[0]) || c.Check(spoiled(txs[0])) {
+		t.Error("a closed checker returns a wrong result")
 	}
 }
 
@@ -84,9 +84,9 @@ func BenchmarkCheckAll(b *testing.B) {
 	}
 }
 
-// TestPanicIsTheCallers: a panic of the verifier is raised on the goroutine of the check's caller.
-// The worker and other checks continue.
-func TestPanicIsTheCallers(t *testing.T) {
+// TestVerifierPanicReachesCaller: a panic of the verifier is raised on the goroutine of the check's
+// caller. The worker and other checks continue.
+func TestVerifierPanicReachesCaller(t *testing.T) {
 	c := New()
 	defer c.Close()
 	good := c.verify
@@ -105,16 +105,15 @@ func TestPanicIsTheCallers(t *testing.T) {
 		return nil
 	}
 	if caught(func() { c.Check(bad) }) == nil || caught(func() { c.CheckAll([]*primitives.SignedTransaction{bad}) }) == nil {
-		t.Error("the caller does not hear of the panic")
+		t.Error("the panic does not reach the caller")
 	}
 	if !c.Check(fine) {
-		t.Error("a good signature is bad after another's panic")
+		t.Error("a valid signature is refused after a panic")
 	}
 }
 
-// TestAllowUnsignedEnds: after its account is removed from the allowlist, a submitted transaction
-// without a signature is refused, but a block that contains it stays valid.
-func TestAllowUnsignedEnds(t *testing.T) {
+// TestUnsignedIsRefusedAfterAllowlistEnds: a block that contains the transaction stays valid.
+func TestUnsignedIsRefusedAfterAllowlistEnds(t *testing.T) {
 	c := New()
 	defer c.Close()
 	good := signed(t, 1)[0]
@@ -129,13 +128,13 @@ func TestAllowUnsignedEnds(t *testing.T) {
 		}
 	}
 	if !c.CheckNew(good) {
-		t.Error("a signed one is refused")
+		t.Error("a signed transaction is refused")
 	}
 }
 
-// TestAllowOnce: AllowOnce accepts exactly one transaction without a signature, until it is called
+// TestAllowOnceAcceptsOneUnsigned: AllowOnce accepts exactly one transaction, until it is called
 // again.
-func TestAllowOnce(t *testing.T) {
+func TestAllowOnceAcceptsOneUnsigned(t *testing.T) {
 	c := New()
 	defer c.Close()
 	txs := signed(t, 2)
@@ -143,18 +142,18 @@ func TestAllowOnce(t *testing.T) {
 	other := primitives.NewSignedTransaction(txs[1].Transaction, primitives.ZeroED25519Signature)
 	hash := one.Hash()
 	c.AllowOnce(&hash)
-	if !c.CheckNew(one) || c.CheckNew(other) || c.CheckNew(spoilt(txs[0])) {
-		t.Errorf("excused: %v, want true; another %v, another signature %v, want false", c.CheckNew(one), c.CheckNew(other), c.CheckNew(spoilt(txs[0])))
+	if !c.CheckNew(one) || c.CheckNew(other) || c.CheckNew(spoiled(txs[0])) {
+		t.Errorf("allowed: %v, want true; another %v, another signature %v, want false", c.CheckNew(one), c.CheckNew(other), c.CheckNew(spoiled(txs[0])))
 	}
 	c.AllowOnce(nil)
 	if c.CheckNew(one) || !c.Check(one) {
-		t.Errorf("afterwards at the door %v, want false; in a block %v, want true", c.CheckNew(one), c.Check(one))
+		t.Errorf("afterwards CheckNew %v, want false; in a block %v, want true", c.CheckNew(one), c.Check(one))
 	}
 }
 
-// TestCallerVerifiesOne: Check does not wait for a worker, even if all are busy. The caller of
-// CheckAll verifies one transaction itself.
-func TestCallerVerifiesOne(t *testing.T) {
+// TestCheckDoesNotWaitForBusyWorkers: Check does not wait for a worker, even if all are busy. The
+// caller of CheckAll verifies one transaction itself.
+func TestCheckDoesNotWaitForBusyWorkers(t *testing.T) {
 	c := New()
 	defer c.Close()
 	release, verify := make(chan struct{}), c.verify
@@ -175,7 +174,7 @@ func TestCallerVerifiesOne(t *testing.T) {
 		runtime.Gosched()
 	}
 	if !c.Check(txs[0]) || !c.CheckAll(txs[1:2])[0] {
-		t.Error("a good one is refused")
+		t.Error("a valid signature is refused")
 	}
 	close(release)
 	for i, ok := range <-done {
@@ -185,8 +184,9 @@ func TestCallerVerifiesOne(t *testing.T) {
 	}
 }
 
-// TestOtherKey: a remembered signature does not make the same transaction with another key valid.
-func TestOtherKey(t *testing.T) {
+// TestKnownSignatureNeedsItsKey: a remembered signature does not make the same transaction with
+// another key valid.
+func TestKnownSignatureNeedsItsKey(t *testing.T) {
 	c := New()
 	defer c.Close()
 	good := signed(t, 1)[0]
@@ -197,6 +197,6 @@ func TestOtherKey(t *testing.T) {
 	tx.PublicKey = primitives.SecretKeyFromSeed(primitives.ED25519, "mallory").PublicKey()
 	other := primitives.NewSignedTransaction(tx, good.Signature)
 	if c.Known(other) || c.Check(other) || c.CheckAll([]*primitives.SignedTransaction{other})[0] {
-		t.Error("good with another key")
+		t.Error("a signature is accepted with another key")
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestCachedVerifier: a valid signature is verified only once. All other signatures are verified
-// each time, and no signature is confused with another.
-func TestCachedVerifier(t *testing.T) {
-	looks := 0
+// TestCachedVerifierVerifiesValidOnce: a valid signature is verified only once. All other
+// signatures are verified each time, and no signature is confused with another.
+func TestCachedVerifierVerifiesValidOnce(t *testing.T) {
+	verified := 0
 	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
-		looks++
+		verified++
 		return s.Verify(data, key)
 	}).Verify
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
 	data := []byte("what is signed")
 	sig := a.Sign(data)
 	for i := range 3 {
-		if !verify(sig, data, a.PublicKey()) || looks != 1 {
-			t.Fatalf("time %d: looked at %d times", i, looks)
+		if !verify(sig, data, a.PublicKey()) || verified != 1 {
+			t.Fatalf("call %d: verified %d times, want 1", i, verified)
 		}
 	}
 	spoiled := []byte(sig)
@@ -34,9 +34,9 @@ func TestCachedVerifier(t *testing.T) {
 	}{{sig, data[1:], a.PublicKey()}, {sig, append(bytes.Clone(data), 0), a.PublicKey()}, {sig, data, b.PublicKey()}, {primitives.Signature(spoiled), data, a.PublicKey()},
 		{"", data, a.PublicKey()}, {sig, data, ""}, {sig[:10], append([]byte(sig[10:]), data...), a.PublicKey()}} {
 		for range 2 {
-			before := looks
-			if verifyQuietly(verify, c.sig, c.data, c.key) || looks != before+1 {
-				t.Errorf("case %d is taken for what was good", i)
+			before := verified
+			if verifyQuietly(verify, c.sig, c.data, c.key) || verified != before+1 {
+				t.Errorf("case %d equals a cached signature", i)
 			}
 		}
 	}
@@ -46,18 +46,17 @@ func TestCachedVerifier(t *testing.T) {
 	}
 }
 
-// TestCachedVerifierAdd: an added signature is not verified; all others are.
-func TestCachedVerifierAdd(t *testing.T) {
-	looks := 0
-	r := NewCachedVerifier(func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return false })
+func TestAddedSignatureIsNotVerified(t *testing.T) {
+	verified := 0
+	r := NewCachedVerifier(func(primitives.Signature, []byte, primitives.PublicKey) bool { verified++; return false })
 	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	sig := k.Sign([]byte("one"))
 	r.Add(sig, []byte("one"), k.PublicKey())
-	if !r.Verify(sig, []byte("one"), k.PublicKey()) || looks > 0 {
-		t.Error("it is looked at")
+	if !r.Verify(sig, []byte("one"), k.PublicKey()) || verified > 0 {
+		t.Error("an added signature is verified")
 	}
-	if r.Verify(sig, []byte("two"), k.PublicKey()) || looks != 1 {
-		t.Error("another one is not")
+	if r.Verify(sig, []byte("two"), k.PublicKey()) || verified != 1 {
+		t.Error("a signature that was not added is not verified")
 	}
 }
 
@@ -67,9 +66,8 @@ func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKe
 	return verify(s, data, key)
 }
 
-// TestCachedVerifierConcurrently: the cache is correct with many goroutines and with more
-// signatures than slots.
-func TestCachedVerifierConcurrently(t *testing.T) {
+// TestCachedVerifierIsCorrectConcurrently uses more signatures than slots.
+func TestCachedVerifierIsCorrectConcurrently(t *testing.T) {
 	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool {
 		return string(s) == "good"+string(data)
 	}).Verify
@@ -79,7 +77,7 @@ func TestCachedVerifierConcurrently(t *testing.T) {
 			for i := range 3 * cacheSlots {
 				data := []byte(fmt.Sprint(i % (cacheSlots + g)))
 				if !verify(primitives.Signature("good"+string(data)), data, "k") || verify(primitives.Signature("bad"+string(data)), data, "k") {
-					t.Error("wrong")
+					t.Errorf("wrong result for %s", data)
 					return
 				}
 			}
