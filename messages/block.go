@@ -3,30 +3,31 @@ package messages
 import "github.com/troupe-chain/troupe/primitives"
 
 // BlockImported: chain -> producer, every mempool, subscriptions; no reply. The block is part of
-// the chain in memory, and the next block may build on it. It is not on disk yet, so nothing that
-// depends on it may be sent to peers or clients. A BlockAccepted with the same content follows
-// unless the process ends. The rules of BlockAccepted about order, losses and duplicates apply.
+// the chain in memory, and the next block may build on it. It is not on disk yet. So no message
+// that depends on it may be sent to peers or clients. A BlockAccepted with the same contents
+// follows unless the process ends. The rules of BlockAccepted about order, losses and duplicates
+// apply.
 type BlockImported struct{ *BlockAccepted }
 
 // BlockAccepted: chain -> producer, txtracker; no reply. The block is on disk and visible to
 // readers. Blocks are sent in the order of their import, parents first. A receiver cannot recover
-// from a loss; therefore the failure of either actor ends the process. A duplicate changes only
+// from a loss. Therefore the failure of either receiver ends the process. A duplicate changes only
 // counters.
 type BlockAccepted struct {
 	Block *primitives.Block
 	Hash  primitives.Hash
-	// IsHead: the block is the new canonical head. Reorganised: it is the head and not a child of
-	// the previous head.
+	// IsHead means that the block is the new canonical head. Reorganised means that it is the head
+	// and its parent is not the previous head.
 	IsHead, Reorganised bool
 	Final               primitives.Height // height of the last final block as of the head
 	FinalHash           primitives.Hash
 	Shards              []ShardAccepted // by shard index
-	// Returned holds the transactions of blocks that are no longer canonical, except those that the
-	// new branch includes.
+	// Returned contains the transactions of blocks that are no longer canonical. It leaves out
+	// those that the new branch includes.
 	Returned []*primitives.SignedTransaction
 }
 
-// ShardAccepted is what a block did on one shard.
+// ShardAccepted contains the effects of a block on one shard.
 type ShardAccepted struct {
 	ID       primitives.ShardID
 	Chunk    *primitives.Chunk // nil: missing chunk
@@ -66,8 +67,8 @@ func (b *BlockAccepted) Pressing() bool {
 	return false
 }
 
-// Busy returns whether the block included or executed anything, or left receipts for the next
-// block.
+// Busy returns whether the block included transactions, executed receipts, or left receipts for the
+// next block.
 func (b *BlockAccepted) Busy() bool {
 	for i := range b.Shards {
 		s := &b.Shards[i]

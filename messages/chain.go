@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. If the parent is on
-// a branch that is no longer canonical, there is no answer, and the producer no longer expects one.
-// A duplicate makes the same chunk again.
+// MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. There is no answer
+// if the parent is on a branch that is no longer canonical; the producer then expects none. A
+// duplicate makes the same chunk again.
 type MakeChunk struct {
 	Parent       primitives.Hash
 	Shard        primitives.ShardIndex // in the layout of the parent's children
@@ -32,30 +32,30 @@ type MakeBlock struct {
 	Era          Era
 }
 
-// BlockReceived: net -> chain, answered to all receivers with BlockAccepted if the block is valid,
-// else with BlockRefused. A block that lacks its parent or chunk bodies waits for them within the
-// limits of chain/blockpool; they are requested with BlockWanted and ChunksWanted. A duplicate
-// changes nothing. After a loss, sync fetches the block.
+// BlockReceived: net -> chain. If the block is valid, the answer is BlockAccepted to all its
+// receivers, else BlockRefused. A block without its parent or chunk bodies waits for them within
+// the limits of chain/blockpool; BlockWanted and ChunksWanted request them. A duplicate changes
+// nothing. After a loss, sync fetches the block.
 type BlockReceived struct {
 	Block  *primitives.Block
-	Chunks []*primitives.Chunk // bodies of its new chunks that came with it, by shard index; nil: did not come
+	Chunks []*primitives.Chunk // bodies of new chunks that came with the block, by shard index; nil: no body
 	From   string              // the peer that sent it, for scores, quotas and logs
 	// Taken is called when the chain has read the message, so that the peer may send the next
-	// block. May be nil.
+	// block. It may be nil.
 	Taken func()
 }
 
 // ChunkReceivedAlone: net -> chain, answered with ChunkRefused if the body does not match its
-// header. It carries a chunk body that arrived without its block. The chain keeps the body for a
-// pooled block, or for a future one if the shard's chunk producer has signed it. A duplicate
-// changes nothing. After a loss the block keeps waiting for the body.
+// header. It contains a chunk body that arrived without its block. The chain stores the body for a
+// pooled block. If the shard's chunk producer signed the chunk, the chain also stores it for a
+// future block. A duplicate changes nothing. After a loss the block keeps waiting for the body.
 type ChunkReceivedAlone struct {
 	Chunk *primitives.Chunk
 	From  string
 }
 
 // BlockRefused: chain -> net, no reply. The block is invalid, and the peer that sent it could have
-// detected that.
+// detected this.
 type BlockRefused struct {
 	Hash   primitives.Hash
 	Height primitives.Height
@@ -70,15 +70,16 @@ type ChunkRefused struct {
 	Err  error
 }
 
-// BlockWanted: chain -> net, no reply. The peer From sent a block whose parent is unknown; Hash is
-// the parent's. After a loss, the next peer that sends the child triggers the request again.
+// BlockWanted: chain -> net, no reply. The peer From sent a block whose parent is unknown. Hash is
+// the hash of that parent. After a loss, the next peer that sends the block triggers the request
+// again.
 type BlockWanted struct {
 	Hash primitives.Hash
 	From string
 }
 
-// ChunksWanted: chain -> net, no reply. The peer From sent a block that lacks these chunk bodies. A
-// loss has the same effect as for BlockWanted.
+// ChunksWanted: chain -> net, no reply. The peer From sent a block whose chunk bodies Chunks are
+// missing. A loss has the same effect as for BlockWanted.
 type ChunksWanted struct {
 	Block  *primitives.Block
 	Chunks []primitives.Hash
@@ -90,16 +91,16 @@ type ChunkApplied struct{ Block primitives.Hash }
 
 // ChainHalted: chain -> node -> chain, producer; no reply. The chain imports no further block: a
 // block that may be valid could not be applied, or an actor that blocks need has failed. The chain
-// still reports blocks that are on their way to disk. A duplicate changes nothing.
+// still reports blocks that are being written to disk. A duplicate changes nothing.
 type ChainHalted struct {
-	Height primitives.Height // of the block that failed; 0: no block did
+	Height primitives.Height // height of the block that failed; 0: no block failed
 	Block  primitives.Hash
 	Err    error
 	Drop   func() // releases the memory of the failed block after it was examined; may be nil
 }
 
 // DrainChain: node -> chain, asked; answered with Drained once no block is being imported or
-// written. Blocks that arrive after it are dropped.
+// written. Blocks that arrive after DrainChain are dropped.
 type DrainChain struct{}
 
 // Drained answers DrainChain.

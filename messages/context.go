@@ -20,8 +20,8 @@ func SessionOf(ctx context.Context) SessionID {
 	return id
 }
 
-// WithClient returns a context that carries the client of a request. The RPC server decides what a
-// client is, for example an address.
+// WithClient returns a context that carries the client of a request. The RPC server defines what
+// identifies a client, for example an address.
 func WithClient(ctx context.Context, c Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
@@ -32,15 +32,16 @@ func ClientOf(ctx context.Context) Client {
 	return c
 }
 
-// Turn holds callbacks that bound the work done for replies.
+// Turn contains callbacks that bound the concurrent work for replies.
 type Turn struct {
-	// Take is called when a waiting request can be answered. It blocks until it is this request's
+	// Take is called when a waiting request can be answered. It blocks until it is the request's
 	// turn.
 	Take func()
-	// Large is called before a large reply is read. It blocks until there is memory for the reply
-	// and a turn. If it returns an error, the request fails with that error. May be nil.
+	// Large is called before a large reply is read. It blocks until the request has a turn and
+	// memory for the reply. If it returns an error, the request fails with that error. It may be
+	// nil.
 	Large func() error
-	// Leave returns the turn and the memory, because the request continues to wait.
+	// Leave returns the turn and the memory. It is called when the request continues to wait.
 	Leave func()
 }
 
@@ -64,7 +65,7 @@ func TakeLarge(ctx context.Context) error {
 	return nil
 }
 
-// LeaveTurn returns what TakeTurn and TakeLarge took.
+// LeaveTurn returns the turn and the memory that TakeTurn and TakeLarge took.
 func LeaveTurn(ctx context.Context) {
 	if t, ok := ctx.Value(turnKey{}).(Turn); ok {
 		t.Leave()

@@ -8,9 +8,9 @@
 //	errors  none
 //	source  our own
 //
-// The comment of each message names sender and receiver, the reply, and what a loss or a duplicate
-// does. "asked" means that the sender waits for the reply (Asker). "net" is the network actor, or
-// the test that plays its part; "node" is package actors/node.
+// The comment of each message names the sender, the receiver and the reply. It also describes the
+// effect of a loss or a duplicate. "asked" means that the sender waits for the reply (Asker). "net"
+// is the network actor, or a test in its place. "node" is package actors/node.
 package messages
 
 import "context"

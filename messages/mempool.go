@@ -12,7 +12,7 @@ type SubmitTransactions struct {
 	Transactions []*primitives.SignedTransaction
 }
 
-// SubmissionsDone: mempool -> session, no reply. Count further submissions of the session have been
+// SubmissionsDone: mempool -> session, no reply. Count more submissions of the session have been
 // checked, whatever the results.
 type SubmissionsDone struct {
 	Session SessionID
@@ -21,10 +21,10 @@ type SubmissionsDone struct {
 
 // SubmitAgain: mempool -> rpc -> sessions -> waiters, and -> producer; no reply. The mempool of a
 // shard has restarted with an empty pool. Waiters send their transactions again, and the producer
-// asks again for a missing chunk. A duplicate changes nothing.
+// requests a missing chunk again. A duplicate changes nothing.
 type SubmitAgain struct{ Shard primitives.ShardID }
 
-// Candidates: mempool -> chunk-producer, answers ProduceChunk with the first page of the
+// Candidates: mempool -> chunk-producer, answers ProduceChunk. It contains the first page of the
 // transactions that the chunk may take, in order. They stay in the pool until a block includes
 // them.
 type Candidates struct {
@@ -38,25 +38,26 @@ type Candidates struct {
 type Candidate struct {
 	Tx *primitives.SignedTransaction
 	// Group is equal for transactions of one signer, key and nonce index. The chunk takes the
-	// transactions of a group in order. If it leaves one out, it takes none of the later ones.
+	// transactions of a group in order. If it does not take one, it takes no later one of the
+	// group.
 	Group int32
 }
 
-// ChunkChosen: chunk-producer -> mempool, no reply. It reports which candidates the chunk takes.
-// After a loss, transactions that the chunk dropped stay in the pool.
+// ChunkChosen: chunk-producer -> mempool, no reply. It lists the candidates that the chunk takes or
+// drops. After a loss, the dropped transactions stay in the pool.
 type ChunkChosen struct {
 	Walk    uint64
 	Chosen  []*primitives.SignedTransaction
 	Dropped []DroppedTransaction
-	// Left: a limit of the chunk ended the choice, so candidates remain.
+	// Left means that a limit of the chunk ended the choice, so candidates remain.
 	Left bool
-	// Failed: no chunk was made, so all candidates may be offered again.
+	// Failed means that no chunk was made, so all candidates may be offered again.
 	Failed bool
 }
 
-// TransactionRefused: node -> mempool of the signer's shard, no reply. Another node, to which the
-// transaction was forwarded, rejected it. The mempool drops it and reports that with
-// TransactionsDropped. A duplicate changes nothing.
+// TransactionRefused: node -> mempool of the signer's shard, no reply. This node forwarded the
+// transaction to another node, which rejected it. The mempool drops the transaction and reports
+// that with TransactionsDropped. A duplicate changes nothing.
 type TransactionRefused struct {
 	Tx  *primitives.SignedTransaction
 	Err error // as in DroppedTransaction

@@ -6,13 +6,13 @@ import "github.com/troupe-chain/troupe/primitives"
 type Era uint64
 
 // Snapshot is a block to which the chain can roll back: an *engine.RevertPoint. Only the chain
-// actor uses its content; other actors pass it on.
+// actor uses its contents. Other actors only pass it on.
 type Snapshot interface{ Ended() bool }
 
 // TakeSnapshot: node -> chain, asked; answered with SnapshotTaken when no block is being imported
 // or written. At that moment, before any message about a later block, CaptureClock is sent to the
 // producer and CapturePool to every mempool. If Of is set, the snapshot is of Of's block instead of
-// the head, and nothing is captured.
+// the head, and neither message is sent.
 type TakeSnapshot struct{ Of Snapshot }
 
 // SnapshotTaken answers TakeSnapshot with the snapshot's block, and Rollback with the new head.
@@ -27,7 +27,7 @@ type SnapshotTaken struct {
 type EndSnapshot struct{ Snapshot Snapshot }
 
 // Rollback: node -> chain, asked; answered with SnapshotTaken when the snapshot's block is the head
-// again and RolledBack has been sent. Blocks that were requested before are not made.
+// again and RolledBack has been sent. Blocks that were requested before the rollback are not made.
 type Rollback struct{ Snapshot Snapshot }
 
 // RolledBack: chain -> producer, txtracker, node; no reply. At is the new position: an earlier
@@ -47,9 +47,9 @@ type PoolCaptured struct {
 }
 
 // RestorePool: node -> shard -> mempool, asked after a RolledBack; answered with PoolRestored when
-// the pool is as captured. It is sent through the shard actor, as blocks are, so that it arrives
-// after the removed blocks. txtracker has already answered waiters of removed transactions. The
-// caller of Rollback submits nothing before the answer.
+// the pool has its captured contents. Like blocks, it is sent through the shard actor, so that it
+// arrives after the removed blocks. txtracker has already answered the waiters of removed
+// transactions. The caller of Rollback submits nothing before the answer.
 type RestorePool struct {
 	PoolCaptured
 	Head primitives.Height
@@ -57,10 +57,10 @@ type RestorePool struct {
 
 // StandStill: node -> producer, asked before Rollback; answered with Stopped, or with an error if
 // other validators take part in the next block. Until RolledBack or GoOn, the producer does not
-// read the chain, whose blocks may be removed. Requests that arrive meanwhile wait.
+// read the chain, because its blocks may be removed. Requests that arrive in between wait.
 type StandStill struct{}
 
-// GoOn: node -> producer, no reply. It ends StandStill when the rollback was not done.
+// GoOn: node -> producer, no reply. It ends StandStill if the rollback failed.
 type GoOn struct{}
 
 // PoolRestored answers RestorePool.
@@ -73,13 +73,13 @@ type CaptureClock struct{}
 // Clock is the state of the sandbox clock, which gives blocks their timestamps.
 type Clock struct {
 	Time   uint64 // ns since 1970: its current time
-	Frozen bool   // time does not pass; it changes when set and for skipped heights
-	Next   uint64 // ns since 1970: timestamp of the next block, from which the clock continues; 0: unset
-	Step   uint64 // ns between blocks, whatever time has passed; 0: unset
+	Frozen bool   // true: time does not pass; it changes only when set and for skipped heights
+	Next   uint64 // ns since 1970: timestamp of the next block, from which the clock then continues; 0: unset
+	Step   uint64 // fixed ns between blocks, whatever the real time; 0: unset
 }
 
-// RestoreClock: node -> producer, no reply, after a RolledBack. It sets the clock that was captured
-// with the snapshot.
+// RestoreClock: node -> producer, no reply, after a RolledBack. It sets the clock to the state
+// captured with the snapshot.
 type RestoreClock struct{ Clock Clock }
 
 // SetProduction: node -> producer, asked; answered with the resulting Production. A nil field
@@ -90,7 +90,7 @@ type SetProduction struct {
 	Interval *int64 // ns between blocks while idle
 }
 
-// Production is when the producer makes blocks. Its fields are those of SetProduction.
+// Production says when the producer makes blocks. Its fields are those of SetProduction.
 type Production struct {
 	Mode     byte
 	Quiet    bool

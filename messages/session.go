@@ -17,10 +17,10 @@ type Client string
 // ofPeer is the prefix of clients that are peers.
 const ofPeer = "peer "
 
-// ClientPeer returns the Client of the peer id, which forwards requests of its clients.
+// ClientPeer returns the Client for the peer id, which forwards requests of its own clients.
 func ClientPeer(id string) Client { return Client(ofPeer + id) }
 
-// OfPeer returns whether ClientPeer made c.
+// OfPeer returns whether c is a result of ClientPeer.
 func (c Client) OfPeer() bool { return strings.HasPrefix(string(c), ofPeer) }
 
 // OpenSession: node -> rpc, no reply. The session's actor starts with the first message to it. A
@@ -38,18 +38,18 @@ type AwaitTransaction struct {
 	Waiter Address
 	Client Client
 	Hash   primitives.Hash
-	// Tx is nil if only the hash is known. If it is set, the wait also ends when the transaction
-	// becomes invalid.
+	// Tx is nil if only the hash is known. If Tx is set, the wait also ends when Tx becomes
+	// invalid.
 	Tx *primitives.SignedTransaction
-	// Submit: the waiter submits Tx to the mempool after it has sent Watch to txtracker.
+	// Submit means that the waiter submits Tx to the mempool, after it has sent Watch to txtracker.
 	Submit bool
 	Until  view.ExecutionLevel
-	// Again counts the reorganisations that made an earlier answer invalid. Results of waits with a
-	// lower count are not reused.
+	// Again is the number of reorganisations that made an earlier answer invalid. Results of waits
+	// with a lower number are not reused.
 	Again int
-	// Dropped is the error with which this node dropped the transaction earlier; nil: it did not
-	// drop it. DroppedAt is the height of the in-memory head at that time. The wait ends with
-	// Dropped if no block up to DroppedAt includes the transaction.
+	// Dropped is the error with which this node dropped the transaction earlier, or nil if it did
+	// not. DroppedAt is the height of the in-memory head at the drop. The wait ends with Dropped if
+	// no block up to DroppedAt includes the transaction.
 	Dropped   error
 	DroppedAt primitives.Height
 }

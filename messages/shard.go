@@ -14,9 +14,9 @@ type ApplyChunk struct {
 }
 
 // ProduceChunk: producer -> mempool -> chunk-producer, answered through the chain to the producer
-// with ChunkMade. It passes through the mempool's mailbox, so that the pool has processed the
-// parent block first. An empty pool offers no candidates. A duplicate makes a second chunk, which
-// the producer drops.
+// with ChunkMade. It passes through the mempool's mailbox. So the pool has processed the parent
+// block before it offers candidates. An empty pool offers none. A duplicate makes a second chunk,
+// which the producer drops.
 type ProduceChunk struct {
 	Parent   primitives.Hash
 	Shard    primitives.ShardIndex // in the layout of the parent's children

@@ -7,6 +7,6 @@ type SubscriberID uint64
 type Unsubscribe struct{ Subscriber SubscriberID }
 
 // ChainMoved: node -> subscriptions -> subscribers, no reply. There is a new block on disk or
-// another head; subscribers read the chain to find out. A loss is made good by the next one. A
-// duplicate costs one read.
+// another head. Subscribers read the chain to get it. After a loss, the next ChainMoved has the
+// same effect. A duplicate costs one read.
 type ChainMoved struct{}

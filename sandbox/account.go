@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Account is an account id with a key. It does not belong to a world: it can sign in the world that
-// created it and in all worlds that continue from there. A zero Key signs nothing: see
+// Account is an account id with a key. It is not bound to a world. It can sign in the world that
+// created it and in all worlds that continue from that world. A zero Key signs nothing; see
 // World.Impersonate.
 type Account struct {
 	ID  primitives.AccountID
@@ -21,15 +21,15 @@ type Account struct {
 // Near returns the account "near", which exists in the genesis and holds most of the tokens.
 func Near() *Account { return Named("near") }
 
-// Named returns the account of that id with the key that Create gives it. It does not create the
-// account. The key is derived from the id: it is no secret.
+// Named returns the account with that id and the key that Create gives it. It does not create the
+// account. The key is derived from the id, so it is no secret.
 func Named(id primitives.AccountID) *Account {
 	return &Account{id, primitives.TestKey(id)}
 }
 
-// KeyFile returns the account's keys as JSON with account_id, public_key and secret_key, a file that
-// other tools read: near-cli, near-api-js, `troupe --key`. The text of the secret key alone is
-// Key.String().
+// KeyFile returns the account's keys as JSON with account_id, public_key and secret_key. Other
+// tools read such a file: near-cli, near-api-js, `troupe --key`. Key.String() is the text of the
+// secret key alone.
 func (a *Account) KeyFile() []byte {
 	return (&primitives.KeyFile{AccountID: a.ID, SecretKey: a.Key}).MarshalIndent()
 }
@@ -48,7 +48,7 @@ func (w *World) AddKey(ctx context.Context, id primitives.AccountID) (*Account, 
 	return w.endow(ctx, id, nil)
 }
 
-// endow gives an account the key of Named and, unless it is nil, a balance.
+// endow gives an account the key of Named. If amount is not nil, it also sets the balance.
 func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *primitives.Balance) (*Account, error) {
 	a := Named(id)
 	key := a.Key.PublicKey().Handle()
@@ -73,7 +73,7 @@ func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *prim
 		account.Amount = *amount
 	}
 	var records []genesis.Record
-	if !hasKey { // else the nonce of the key would fall
+	if !hasKey { // otherwise the nonce of the key would decrease
 		account.StorageUsage += primitives.FullAccessKeyStorage
 		records = append(records, &genesis.AccessKeyRecord{AccountID: id, PublicKey: key})
 	}
@@ -84,12 +84,12 @@ func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *prim
 	return a, nil
 }
 
-// Account returns an account at the head. Without it the error is ErrNoAccount.
+// Account returns an account at the head. It returns ErrNoAccount if the account does not exist.
 func (w *World) Account(id primitives.AccountID) (primitives.Account, error) {
 	return w.account(view.BlockRef{}, id)
 }
 
-// AccountAt is Account after the block of a height.
+// AccountAt does the same as Account after the block at a height.
 func (w *World) AccountAt(height primitives.Height, id primitives.AccountID) (primitives.Account, error) {
 	return w.account(view.BlockRef{Kind: view.RefHeight, Height: height}, id)
 }
@@ -101,7 +101,7 @@ func (w *World) Balance(id primitives.AccountID) (primitives.Balance, error) {
 	return a.Amount, err
 }
 
-// BalanceAt is Balance after the block of a height.
+// BalanceAt does the same as Balance after the block at a height.
 func (w *World) BalanceAt(height primitives.Height, id primitives.AccountID) (primitives.Balance, error) {
 	a, err := w.AccountAt(height, id)
 	return a.Amount, err
@@ -128,9 +128,8 @@ func (w *World) state(at view.BlockRef, id primitives.AccountID) (view.State, er
 	return w.chain.Backend().State(at, id)
 }
 
-// signing returns the public key with which an account signs its next transaction, and the nonce.
-// If the account does not have the key because it is uninitialized, the nonce is that of the
-// account.
+// signing returns the public key and the nonce for an account's next transaction. If the account
+// does not have the key because it is uninitialized, the nonce is the account's own nonce.
 func (w *World) signing(a *Account) (key primitives.PublicKey, nonce primitives.Nonce, err error) {
 	s, err := w.state(view.BlockRef{}, a.ID)
 	if err != nil {
@@ -170,7 +169,7 @@ func (w *World) signing(a *Account) (key primitives.PublicKey, nonce primitives.
 	return key, nonce, nil
 }
 
-// maxKeys bounds the keys of an account among which anyKey looks.
+// maxKeys is the maximum number of an account's keys that anyKey examines.
 const maxKeys = 1000
 
 // anyKey returns a full access key of an account.

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// DefaultGas is the gas of a call if none is given. Unused gas is refunded.
+// DefaultGas is the gas of a call by Call and Deploy. Unused gas is refunded.
 const DefaultGas primitives.Gas = 300_000_000_000_000
 
 // Outcome is the result of a transaction and all its receipts, refunds included.
@@ -18,8 +18,8 @@ type Outcome struct {
 	Hash   primitives.Hash
 	Value  []byte             // the value that the call returned
 	Logs   []string           // the logs of all receipts, in order of execution
-	Gas    primitives.Gas     // burnt by the transaction and all receipts
-	Tokens primitives.Balance // what that gas cost
+	Gas    primitives.Gas     // gas burnt by the transaction and all receipts
+	Tokens primitives.Balance // price of that gas
 	Whole  *view.FinalOutcome
 }
 
@@ -30,7 +30,7 @@ func (o *Outcome) JSON(into any) error { return json.Unmarshal(o.Value, into) }
 type Event struct {
 	Contract                 primitives.AccountID
 	Standard, Version, Event string
-	Data                     json.RawMessage // nil: none
+	Data                     json.RawMessage // nil: the event has no data
 }
 
 // eventPrefix is the prefix of a log that is an event.
@@ -74,13 +74,13 @@ func outcomes(of *view.FinalOutcome) func(func(*view.OutcomeProof) bool) {
 	}
 }
 
-// maxRefundBlocks bounds the blocks that are produced for the refunds of one transaction. One block
-// is enough unless receipts are delayed.
+// maxRefundBlocks is the maximum number of blocks that are produced for the refunds of one
+// transaction. One block is enough unless receipts are delayed.
 const maxRefundBlocks = 100
 
-// Send signs and submits a transaction and produces blocks until it and all its receipts, including
-// gas refunds, are executed. Afterwards Balance returns final amounts. If the transaction fails on
-// the chain, it returns a *CallError together with the outcome.
+// Send signs and submits a transaction. It produces blocks until the transaction and all its
+// receipts, including gas refunds, are executed. After that, Balance returns final amounts. If the
+// transaction fails on the chain, Send returns a *CallError together with the outcome.
 func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
 	what := fmt.Sprintf("transaction from %s to %s", by.ID, to)
 	back := w.chain.Backend()
@@ -98,9 +98,9 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 	return result(hash, out, what)
 }
 
-// Simulate returns what Send would return, from a run on the state of the head that changes
-// nothing. by.Key may be zero: the transaction then names one of the account's full access keys and
-// has no valid signature.
+// Simulate returns what Send would return. It runs the transaction on the state of the head and
+// changes nothing. by.Key may be zero. In that case the transaction names one of the account's full
+// access keys and has no valid signature.
 func (w *World) Simulate(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
 	what := fmt.Sprintf("simulated transaction from %s to %s", by.ID, to)
 	tx, hash, err := w.transaction(by, to, actions)
@@ -132,7 +132,7 @@ func (w *World) transaction(by *Account, to primitives.AccountID, actions []prim
 	return primitives.NewSignedTransaction(t, sig), hash, nil
 }
 
-// result makes the Outcome, and the error if the transaction failed.
+// result converts the outcome, and returns an error if the transaction failed.
 func result(hash primitives.Hash, out *view.FinalOutcome, what string) (*Outcome, error) {
 	o := &Outcome{Hash: hash, Value: out.Status.Value, Whole: out}
 	for of := range outcomes(out) {
@@ -207,14 +207,14 @@ func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method str
 	return w.Send(ctx, to, to.ID, actions...)
 }
 
-// Call calls a method of a contract with DefaultGas, and waits for everything that follows, as Send
-// does. args of type []byte are passed unchanged; any other value is encoded as JSON; nil is no
-// arguments.
+// Call calls a method of a contract with DefaultGas. Like Send, it waits until all receipts are
+// executed. args of type []byte are passed unchanged, and any other value is encoded as JSON. nil
+// means no arguments.
 func (w *World) Call(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance) (*Outcome, error) {
 	return w.CallGas(ctx, by, contract, method, args, deposit, DefaultGas)
 }
 
-// CallGas is Call with an amount of gas.
+// CallGas does the same as Call with a given amount of gas.
 func (w *World) CallGas(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance, gas primitives.Gas) (*Outcome, error) {
 	call, err := Function(method, args, gas, deposit)
 	if err != nil {
@@ -228,13 +228,13 @@ func (w *World) Transfer(ctx context.Context, from *Account, to primitives.Accou
 	return w.Send(ctx, from, to, &primitives.Transfer{Deposit: amount})
 }
 
-// View calls a method without a transaction and decodes its result as JSON into into; nil: the
-// result is ignored. An into of type *[]byte receives the result as it is.
+// View calls a method without a transaction and decodes its result as JSON into into. If into is
+// nil, the result is ignored. If into is a *[]byte, it receives the result unchanged.
 func (w *World) View(contract primitives.AccountID, method string, args, into any) error {
 	return w.view(view.BlockRef{}, contract, method, args, into)
 }
 
-// ViewAt is View after the block of a height.
+// ViewAt does the same as View after the block at a height.
 func (w *World) ViewAt(height primitives.Height, contract primitives.AccountID, method string, args, into any) error {
 	return w.view(view.BlockRef{Kind: view.RefHeight, Height: height}, contract, method, args, into)
 }

@@ -40,9 +40,10 @@ func (w *World) Impersonate(id primitives.AccountID) (*Account, error) {
 	return &Account{ID: id}, nil
 }
 
-// Reorganise replaces the last blocks of the chain, the head included, by another branch. blocks
-// is their number. The branch is one block longer and has none of their transactions. Reorganise
-// returns the new head and the blocks that left the chain. Final blocks cannot be replaced.
+// Reorganise replaces the last blocks of the chain, including the head, by another branch. blocks
+// is the number of replaced blocks. The branch is one block longer and contains none of their
+// transactions. Reorganise returns the new head and the replaced blocks. Final blocks cannot be
+// replaced.
 func (w *World) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error) {
 	r, err := w.chain.Backend().Reorganise(ctx, blocks)
 	if err != nil {
@@ -52,14 +53,14 @@ func (w *World) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised
 	return r, nil
 }
 
-// MissChunks makes the next blocks lack the new chunks of some shards; if no shards are given, of
-// all. blocks is the number of these blocks; 0 ends an earlier call's effect.
+// MissChunks makes the next blocks contain no new chunks of the given shards, or of any shard if
+// none is given. blocks is the number of such blocks; 0 ends the effect of an earlier call.
 func (w *World) MissChunks(ctx context.Context, blocks uint64, shards ...primitives.ShardID) error {
 	_, err := w.chain.Backend().MissChunks(ctx, &view.MissChunks{Shards: shards, Blocks: blocks})
 	return w.wrap(err, "miss chunks of %d blocks", blocks)
 }
 
-// forgetNonces is called when blocks have left the chain.
+// forgetNonces must be called after blocks were removed from the chain.
 func (w *World) forgetNonces() {
 	w.mu.Lock()
 	clear(w.nonces)

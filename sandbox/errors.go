@@ -9,18 +9,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Errors of this package, for errors.Is. Other errors are of these types: *CallError or
-// *primitives.InvalidTxError for a failure of a transaction or contract, *view.LookupError for a
-// block or transaction that the chain does not have, and *view.SandboxError for a request that a
-// sandbox refuses.
+// Errors of this package, for errors.Is. Other errors have these types. *CallError,
+// *primitives.InvalidTxError: a transaction or contract failed. *view.LookupError: the chain does
+// not have a block or transaction. *view.SandboxError: the sandbox refuses a request.
 var (
-	// ErrEnded: the world has ended, or the sandbox was closed.
+	// ErrEnded means that the world has ended or the sandbox was closed.
 	ErrEnded = errors.New("the world has ended")
-	// ErrNoAccount: the account does not exist.
+	// ErrNoAccount means that the account does not exist.
 	ErrNoAccount = errors.New("the account does not exist")
-	// ErrNoKey: the account does not have the key that is to sign.
+	// ErrNoKey means that the account does not have the signing key.
 	ErrNoKey = errors.New("the account does not have the key")
-	// ErrFork: the node of the forked chain does not answer, or its answer is wrong.
+	// ErrFork means that the node of the forked chain does not answer, or that its answer is wrong.
 	ErrFork = fork.ErrAway
 )
 
@@ -32,14 +31,14 @@ type CallError struct {
 	What    string
 	Failure string // the failure as JSON, as in the RPC
 	Logs    []string
-	// Message is the text of a contract's panic or of a host function's error. Empty: no contract
-	// failed while it ran.
+	// Message is the text of a contract's panic or of a host function's error. It is empty if no
+	// contract failed while it ran.
 	Message string
 
 	cause error
 }
 
-// Error returns what failed, and the contract's message or else the JSON of the failure.
+// Error returns a text with What and either the contract's message or the JSON of the failure.
 func (e *CallError) Error() string {
 	if e.Message != "" {
 		return e.What + " has failed: " + e.Message
@@ -47,7 +46,8 @@ func (e *CallError) Error() string {
 	return e.What + " has failed: " + e.Failure
 }
 
-// Unwrap returns nearcore's error; nil if the failure has a form that this program does not know.
+// Unwrap returns nearcore's error. It returns nil if this program does not know the form of the
+// failure.
 func (e *CallError) Unwrap() error { return e.cause }
 
 // txFailure returns the error for the failure of a transaction.
@@ -65,7 +65,7 @@ func txFailure(what string, failure []byte, logs []string) *CallError {
 	return e
 }
 
-// wrap adds what was done to an error, and ErrEnded if the world has ended meanwhile.
+// wrap adds the failed operation to an error. If the world has ended, it also adds ErrEnded.
 func (w *World) wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

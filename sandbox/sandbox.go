@@ -29,14 +29,15 @@ type Options struct {
 	Log *logrus.Logger
 	// Shards is how many shards a new chain has. 0: one.
 	Shards int
-	// EpochLength is how many blocks an epoch of a new chain has. 0: 43,200. A transaction must be in
-	// a block within two epochs of the one that it names.
+	// EpochLength is the number of blocks in an epoch of a new chain. 0: 43,200. A block must
+	// include a transaction within two epochs after the block that the transaction names.
 	EpochLength uint64
 	// Accounts are created with these balances and the keys of Named. On a fork, an account that
 	// exists already is changed to this balance and also gets the key.
 	Accounts map[primitives.AccountID]primitives.Balance
-	// Fork continues a block of another chain: URL, URL@HEIGHT, URL@HASH or URL@tx:HASH, where URL
-	// is that of a node's JSON-RPC. It excludes Shards and EpochLength.
+	// Fork is a block of another chain that this chain continues: URL, URL@HEIGHT, URL@HASH or
+	// URL@tx:HASH, where URL is the JSON-RPC of a node. Shards and EpochLength must not be set with
+	// it.
 	Fork string
 	// ForkTimeout limits each request to that node; a request is tried four times. 0: 10 s.
 	ForkTimeout time.Duration
@@ -63,11 +64,11 @@ func (o *Options) check() (spec fork.Spec, err error) {
 	return spec, nil
 }
 
-// Sandbox is a chain and the worlds that continue from it. The chain itself is a World too.
+// Sandbox is a chain and the worlds that continue from that chain. The chain itself is a World too.
 type Sandbox struct {
 	*World
 	host  *daemon.Daemon
-	close func() error // once
+	close func() error // runs once
 }
 
 // Limits of the time for Close, and for the start in New.
@@ -76,7 +77,7 @@ const (
 	startLimit = time.Minute
 )
 
-// TB is what New and ForTest use of a testing.TB.
+// TB is the part of testing.TB that New and ForTest use.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -85,8 +86,8 @@ type TB interface {
 }
 
 // New starts a sandbox for a test, or ends the test. The sandbox is closed after the test and all
-// its subtests, those that call t.Parallel included: a deferred Close would be too early for them.
-// At most one Options is allowed.
+// its subtests, including those that call t.Parallel. A deferred Close would be too early for
+// these. At most one Options is allowed.
 func New(t TB, options ...Options) *Sandbox {
 	t.Helper()
 	var o Options
@@ -123,7 +124,7 @@ func Start(ctx context.Context, o Options) (s *Sandbox, err error) {
 		if dir, err = os.MkdirTemp("", "troupe-sandbox-"); err != nil {
 			return nil, fmt.Errorf("sandbox: %w", err)
 		}
-		defer func() { // the node reads these files when it starts, and never again
+		defer func() { // the node reads these files only at its start
 			gone := os.RemoveAll(dir)
 			if gone != nil && err == nil {
 				gone = errors.Join(gone, s.Close())
@@ -159,7 +160,7 @@ func Start(ctx context.Context, o Options) (s *Sandbox, err error) {
 	return s, nil
 }
 
-// makeHome creates the files of a chain unless there are any, and reads them.
+// makeHome creates the files of a chain, unless they exist, and reads them.
 func makeHome(ctx context.Context, dir string, o *Options, spec fork.Spec) (*home.Home, error) {
 	hm, err := home.Load(dir)
 	old := err == nil
@@ -184,7 +185,7 @@ func makeHome(ctx context.Context, dir string, o *Options, spec fork.Spec) (*hom
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	c := hm.Config
-	if c.RPC == nil { // its limits apply to calls in this process too; nothing listens
+	if c.RPC == nil { // its limits apply to calls in this process too; no socket listens
 		if err = c.AddRPC(); err != nil {
 			return nil, fmt.Errorf("sandbox: %w", err)
 		}
@@ -201,7 +202,7 @@ func makeHome(ctx context.Context, dir string, o *Options, spec fork.Spec) (*hom
 	return hm, nil
 }
 
-// startNode starts a node. If ctx ends before, the node is stopped once it has started.
+// startNode starts a node. If ctx ends during the start, the node is stopped once it has started.
 func startNode(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 	type result struct {
 		host *daemon.Daemon
@@ -221,13 +222,13 @@ func startNode(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 		if r := <-started; r.err == nil {
 			stop, cancel := context.WithTimeout(context.Background(), stopLimit)
 			defer cancel()
-			_ = r.host.Stop(stop) // its caller has gone
+			_ = r.host.Stop(stop) // the caller no longer waits
 		}
 	}()
 	return nil, fmt.Errorf("the node has not started in time: %w", context.Cause(ctx))
 }
 
-// Close ends all worlds and stops the node. Further calls return the same.
+// Close ends all worlds and stops the node. Further calls return the same result.
 func (s *Sandbox) Close() error { return s.close() }
 
 // World is one chain. Safe for concurrent use.
@@ -236,7 +237,7 @@ type World struct {
 
 	mu     sync.Mutex
 	nonces map[signer]primitives.Nonce // last used nonces
-	actFor []primitives.AccountID      // whose transactions need no signature
+	actFor []primitives.AccountID      // accounts whose transactions need no signature
 }
 
 type signer struct {
@@ -249,7 +250,7 @@ func newWorld(r *daemon.Instance, actFor []primitives.AccountID) *World {
 }
 
 // New creates a world that continues from the head of this one, with its accounts, contracts and
-// clock. Transactions that are submitted here and in no block yet are not included.
+// clock. The new world does not get transactions that no block of this world includes yet.
 func (w *World) New(ctx context.Context) (*World, error) { return w.from(ctx, "") }
 
 // NewAt creates a world that continues from a snapshot of this one.

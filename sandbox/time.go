@@ -25,7 +25,7 @@ func (w *World) SetTime(ctx context.Context, t time.Time) error {
 	return err
 }
 
-// Freeze stops the clock (still), or lets it run again.
+// Freeze stops the clock if still is true. Otherwise it lets the clock run again.
 func (w *World) Freeze(ctx context.Context, still bool) error {
 	_, err := w.clock(ctx, &view.SetClock{Frozen: &still})
 	return err
@@ -54,14 +54,15 @@ func (w *World) NextEpoch(ctx context.Context) (view.At, error) {
 	return at, w.wrap(err, "go to the next epoch")
 }
 
-// Snapshot makes the head a snapshot with this name. An existing snapshot of the name is replaced.
+// Snapshot makes the head a snapshot with the given name. It replaces an existing snapshot of that
+// name.
 func (w *World) Snapshot(ctx context.Context, name string) error {
 	_, err := w.chain.Backend().TakeSnapshot(ctx, name)
 	return w.wrap(err, "take snapshot %q", name)
 }
 
-// Revert rolls the chain back to a snapshot, which stays usable. Worlds that continue from a later
-// block end.
+// Revert rolls the chain back to a snapshot. The snapshot can be used again. Worlds that continue
+// from a later block end.
 func (w *World) Revert(ctx context.Context, name string) error {
 	_, err := w.chain.Backend().Revert(ctx, name)
 	if err == nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Trace is what a transaction did: receipts, calls of contracts, host functions with their gas, and
-// the storage that they touched. Its WriteText prints it as `troupe trace` does; its Profile is a
-// file for speedscope.app.
+// Trace is the record of a transaction's execution: its receipts, calls of contracts, host
+// functions with their gas, and accessed storage. WriteText prints it as `troupe trace` does. Its
+// Profile is a file for speedscope.app.
 type Trace = trace.Report
 
-// Profile is the gas that transactions burnt, by host function and by function of the contracts.
+// Profile is the gas that transactions burnt, summed by host function and by contract function.
 type Profile = trace.Sum
 
 // Trace traces a transaction of this world. It applies the chunks with the transaction's receipts
-// again, which does not change the world.
+// again. The world does not change.
 func (w *World) Trace(ctx context.Context, hash primitives.Hash) (*Trace, error) {
 	if w.chain.Ended() {
 		return nil, fmt.Errorf("sandbox: trace transaction %v: %w", hash, ErrEnded)

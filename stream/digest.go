@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Digest makes the notices of one block. Each part is made on first use and then shared. Safe for
-// concurrent use.
+// Digest creates the notices of one block. Each part is created on first use and then shared. Safe
+// for concurrent use.
 type Digest struct {
 	*Block
 	details  func() ([]Details, error)
@@ -25,8 +25,8 @@ type Digest struct {
 	executed lazy[map[primitives.Hash]Executed]
 }
 
-// NewDigest returns the Digest of a block. details returns the data that only the block's message
-// needs; it is called at most once.
+// NewDigest returns the Digest of a block. details returns data that only the block's message
+// needs. It is called at most once.
 func NewDigest(b *Block, details func() ([]Details, error)) *Digest {
 	return &Digest{Block: b, details: details}
 }
@@ -41,7 +41,7 @@ func (l *lazy[T]) get(build func() T) T {
 	return l.value
 }
 
-// items are numbered through the block, so that a cursor means the same to every subscriber.
+// items are numbered within the block, so that a cursor means the same for every subscriber.
 type items struct {
 	list []item
 	of   map[primitives.AccountID][]int
@@ -60,11 +60,11 @@ func (x *items) add(account primitives.AccountID, it item) {
 	x.list = append(x.list, it)
 }
 
-// At is the block.
+// At returns the block's height and hash.
 func (d *Digest) At() view.At { return view.At{Height: d.Block.Block.Header.Height, Hash: d.Hash} }
 
-// Notices yields the notices of a subscription to blocks, outcomes or events after item number
-// after, in order, until yield returns false.
+// Notices yields notices of a subscription to blocks, outcomes or events, in order, until yield
+// returns false. It begins after item number after.
 func (d *Digest) Notices(q *view.Subscription, after int, yield func(*view.Notice) bool) {
 	var all *items
 	switch q.Topic {
@@ -118,8 +118,8 @@ func (d *Digest) makeOutcomes() *items {
 // eventPrefix is the prefix of a log that is an event (NEP-297).
 const eventPrefix = "EVENT_JSON:"
 
-// makeEvents parses the events of receipts that did not fail; the effects of failed ones were
-// discarded.
+// makeEvents parses the events of receipts that did not fail. The effects of failed receipts were
+// discarded, so their events are void.
 func (d *Digest) makeEvents() *items {
 	x := new(items)
 	for i := range d.Shards {
@@ -140,7 +140,7 @@ func (d *Digest) makeEvents() *items {
 	return x
 }
 
-// event parses a log; ok is false if it is not an event.
+// event parses a log. ok is false if the log is not an event.
 func (d *Digest) event(o *primitives.OutcomeWithID, at int, log string, index int) (it item, ok bool) {
 	log = strings.TrimSpace(log)
 	if !strings.HasPrefix(log, eventPrefix) {
@@ -169,8 +169,7 @@ func (d *Digest) event(o *primitives.OutcomeWithID, at int, log string, index in
 	return item{Notice: n, standard: e.Standard, event: e.Event}, true
 }
 
-// Transactions are the transactions of the block that an account has signed or is the receiver of,
-// in order.
+// Transactions returns the block's transactions whose signer or receiver is the account, in order.
 func (d *Digest) Transactions(account primitives.AccountID) []*primitives.SignedTransaction {
 	return d.txs.get(func() map[primitives.AccountID][]*primitives.SignedTransaction {
 		out := map[primitives.AccountID][]*primitives.SignedTransaction{}
@@ -192,7 +191,7 @@ func (d *Digest) Transactions(account primitives.AccountID) []*primitives.Signed
 // Executed is an outcome of the block.
 type Executed struct {
 	Outcome *primitives.OutcomeWithID
-	Refund  primitives.Hash // its last receipt, if the system sent it, else zero
+	Refund  primitives.Hash // the last receipt of the outcome, if it is a refund; else zero
 }
 
 // Executed returns the block's outcome of a transaction or receipt.
@@ -214,8 +213,8 @@ func (d *Digest) Executed(id primitives.Hash) (Executed, bool) {
 	return e, ok
 }
 
-// Reverted returns the notice that blocks have left the chain, so that all notices of these blocks
-// are void. The next notice is of the block after to.
+// Reverted returns the notice that blocks are no longer on the chain, so that all notices of these
+// blocks are void. The next notice is about the block after to.
 func Reverted(lost []view.At, to view.At) *view.Notice {
 	c := view.Cursor{At: to, Index: view.WholeBlock}
 	b := append(view.AppendCursor([]byte(`"cursor":`), &c), `,"reverted":[`...)

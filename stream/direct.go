@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Fast encoders for the parts that a block has by the hundred: outcomes, receipts and transactions
-// with transfers and calls, changes of accounts, keys and data. They write the members in the order
-// of nearcore's structs directly. Package view writes all other parts, which are then reordered
-// (order.go). TestDirect compares the two.
+// Fast encoders for parts of which a block has hundreds: outcomes, receipts and transactions with
+// transfers and calls, and changes of accounts, keys and data. They write the members directly in
+// the order of nearcore's structs. Package view encodes all other parts, and order.go reorders
+// them. TestDirect compares both encoders.
 
-// outcome appends an outcome with its proof. block is the text of its block's hash.
+// outcome appends an outcome with its proof. block is the encoded hash of its block.
 func (e *encoder) outcome(o *view.OutcomeProof, block []byte) {
 	b := append(e.b, `{"proof":[`...)
 	for i := range o.Proof {
@@ -187,7 +187,7 @@ func (e *encoder) change(c *view.Change) {
 	e.b = append(b, "}}"...)
 }
 
-// account appends the members after the account's id.
+// account appends the members that follow the account's id.
 func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 	code := a.LocalCodeHash()
 	b = view.AppendBalance(append(b, `,"amount":`...), a.Amount)
@@ -199,7 +199,7 @@ func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 		b = e.hash(append(b, `,"global_contract_hash":`...), &a.Contract.Hash)
 	case primitives.ContractGlobalAccount:
 		b = view.AppendAccountID(append(b, `,"global_contract_account_id":`...), a.Contract.Account)
-	case primitives.ContractNone, primitives.ContractLocal: // in code_hash
+	case primitives.ContractNone, primitives.ContractLocal: // code_hash contains it
 	default:
 		panic(fmt.Sprintf("stream: no JSON form of contract kind %d", a.Contract.Kind))
 	}
@@ -210,7 +210,7 @@ func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 }
 
 func (e *encoder) accessKey(k *primitives.AccessKey) {
-	if k.FunctionCall == nil { // view's form has the same order
+	if k.FunctionCall == nil { // package view writes the same order
 		e.b = view.AppendAccessKey(e.b, k)
 		return
 	}
@@ -225,9 +225,9 @@ func (e *encoder) hashes(b []byte, hs []primitives.Hash) []byte {
 	return append(b, ']')
 }
 
-// known caches texts of hashes, in slots chosen by their first bytes. A message shows most hashes
-// several times (each node of the outcome trees in all proofs below it), and encoding one costs ten
-// times as much as copying it.
+// known caches the texts of hashes, in slots chosen by their first bytes. A message contains most
+// hashes several times: each node of an outcome tree is in all proofs below it. Encoding a hash
+// costs ten times as much as copying its text.
 type known [1024]struct {
 	hash primitives.Hash
 	len  int8 // 0: the slot is empty

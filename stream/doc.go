@@ -1,4 +1,4 @@
-// Package stream makes the data that followers of a chain receive for each block: the message of
+// Package stream encodes the data that followers of a chain receive for each block: the message of
 // nearcore's indexer framework, and the notices of subscriptions.
 //
 //	in      Block: a block with the results of its chunks

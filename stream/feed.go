@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Cursor identifies a block and, in a feed, the place after it. Its text is HEIGHT:HASH. Its JSON
-// is the same as on the WebSocket.
+// Cursor identifies a block and, in a feed, the position after that block. Its text is HEIGHT:HASH.
+// Its JSON is the same as on the WebSocket.
 type Cursor struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -60,11 +60,11 @@ func (c *Cursor) UnmarshalJSON(in []byte) error {
 	return err
 }
 
-// Message is one message of a feed: a block, or a notice that blocks of earlier messages have left
-// the chain.
+// Message is one message of a feed. It is a block, or a notice that blocks of earlier messages are
+// no longer on the chain.
 type Message struct {
-	Cursor  Cursor   // the block, or the last common block: store it, to resume after it
-	Skipped []Cursor // the blocks that left the chain, newest first; nil: the message is a block
+	Cursor  Cursor   // the block, or the last common block: a reader stores it to resume after it
+	Skipped []Cursor // the blocks that are no longer on the chain, newest first; nil: the message is a block
 
 	text   func() ([]byte, error)
 	failed atomic.Pointer[error]
@@ -75,9 +75,9 @@ func NewMessage(at Cursor, text func() ([]byte, error)) *Message {
 	return &Message{Cursor: at, text: text}
 }
 
-// JSON returns nearcore's StreamerMessage of the block, byte for byte. For blocks that have left
-// the chain it returns {"cursor": Cursor, "reverted": [cursors]}, as on the WebSocket. The result
-// may be shared and must not be changed.
+// JSON returns nearcore's StreamerMessage of the block, byte for byte. For blocks that are no
+// longer on the chain it returns {"cursor": Cursor, "reverted": [cursors]}, as on the WebSocket.
+// The result may be shared and must not be changed.
 func (m *Message) JSON() ([]byte, error) {
 	if m.Skipped == nil {
 		text, err := m.text()
@@ -92,8 +92,8 @@ func (m *Message) JSON() ([]byte, error) {
 	}{m.Cursor, m.Skipped})
 }
 
-// Failed returns the last error of JSON, nil if there is none. In the node's own process a block
-// may be garbage collected before its text is made.
+// Failed returns the last error of JSON, or nil. JSON can fail in the node's own process: a block
+// may be garbage collected before its text is encoded.
 func (m *Message) Failed() error {
 	if err := m.failed.Load(); err != nil {
 		return *err
@@ -101,7 +101,7 @@ func (m *Message) Failed() error {
 	return nil
 }
 
-// FromNotice returns the message of a notice of a subscription to messages.
+// FromNotice converts a notice of a subscription to messages.
 func FromNotice(n *view.Notice) (*Message, error) {
 	m := &Message{Cursor: Cursor(n.Cursor.At), text: n.Make}
 	if n.Make != nil {
@@ -124,17 +124,19 @@ func FromNotice(n *view.Notice) (*Message, error) {
 // Query selects the messages of a feed.
 type Query struct {
 	Finality view.RefKind // RefOptimistic, RefNearFinal or RefFinal
-	After    *Cursor      // begin after it,
-	// From: or begin with the first block at that height or above; neither: with the last block.
+	After    *Cursor      // begin after this block
+	// From is the height at which to begin, if After is nil: with the first block at From or above.
+	// If both are nil, the feed begins with the last block.
 	From   *primitives.Height
-	Shards *view.ShardFilter // nil: all that the node holds
-	Synced bool              // do not begin before the node has caught up with its network
+	Shards *view.ShardFilter // nil: all shards of the node
+	Synced bool              // true: do not begin before the node has caught up with its network
 }
 
-// Source opens feeds: a node in this process, one at a URL, or something in between.
+// Source opens feeds. It may be a node in this process, a node at a URL, or a wrapper of another
+// Source.
 type Source interface {
-	// Open begins a feed. It waits until the node answers and, if the query says so, has caught up,
-	// or until the context ends. Errors: ErrGone, ErrAhead, ErrRefused; after any other error a
+	// Open begins a feed. It waits until the node answers and, if the query requires it, has caught
+	// up, or until the context ends. Errors: ErrGone, ErrAhead, ErrRefused. After any other error a
 	// retry may succeed.
 	Open(context.Context, *Query) (Feed, error)
 }
@@ -143,9 +145,9 @@ type Source interface {
 // read when Next is called.
 type Feed interface {
 	// Next waits for the next message. Errors: the context's, ErrGone. After any other error the
-	// feed has ended; a new feed after the last cursor continues it.
+	// feed has ended. A new feed after the last cursor continues it.
 	Next(context.Context) (*Message, error)
-	At() Cursor // where it began: at that block, or after it
+	At() Cursor // the cursor at which the feed began: that block is first, or the one after it
 	Close()
 }
 
@@ -156,7 +158,7 @@ var (
 	ErrRefused = errors.New("the node refuses the request")
 )
 
-// Permanent returns whether a retry is of no use.
+// Permanent returns whether a retry would fail too.
 func Permanent(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, ErrAhead) || errors.Is(err, ErrRefused)
 }

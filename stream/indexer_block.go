@@ -9,10 +9,10 @@ import (
 )
 
 // AppendIndexerBlock appends the reply of EXPERIMENTAL_indexer_block (near-jsonrpc-primitives
-// 0.38.0 src/types/indexer.rs, RpcIndexerBlockResponse): StreamerMessage and the shards that the
-// node has executed, in the layout's order. Members are ascending at every depth, as in all replies
-// of the RPC. details are by shard, as in m.Shards. It returns ErrReceipt if a receipt is missing,
-// and ErrLarge if the reply would have more than most bytes.
+// 0.38.0 src/types/indexer.rs, RpcIndexerBlockResponse): the StreamerMessage, and the shards that
+// the node has executed, in the layout's order. As in all replies of the RPC, members are in
+// ascending order at every depth. details are by shard, as in m.Shards. It returns ErrReceipt if a
+// receipt is missing, and ErrLarge if the reply would have more than `most` bytes.
 func AppendIndexerBlock(b []byte, m *Block, details []Details, tracked []primitives.ShardID, most int) ([]byte, error) {
 	from := len(b)
 	b = append(view.AppendBlock(append(b, `{"block":`...), m.Author, m.Block), `,"shards":[`...)
@@ -38,7 +38,7 @@ func AppendIndexerBlock(b []byte, m *Block, details []Details, tracked []primiti
 // ErrLarge is the error of a text that is longer than allowed.
 var ErrLarge = errors.New("stream: the message is too large")
 
-// appendSortedShard appends IndexerShard with ascending members.
+// appendSortedShard appends an IndexerShard with its members in ascending order.
 func appendSortedShard(b []byte, p *plan) ([]byte, error) {
 	b = append(b, `{"chunk":`...)
 	if p.Chunk == nil {
@@ -73,10 +73,10 @@ func appendSortedShard(b []byte, p *plan) ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// appendSortedChunk appends IndexerChunkView with ascending members.
+// appendSortedChunk appends an IndexerChunkView with its members in ascending order.
 func appendSortedChunk(b []byte, p *plan) []byte {
 	header := p.Chunk.Header
-	header.HeightIncluded = 0 // nearcore reads the chunk by its hash, as it was produced
+	header.HeightIncluded = 0 // as in the produced chunk, which nearcore reads by hash
 	b = view.AppendAccountID(append(b, `{"author":`...), p.Author)
 	b = view.AppendChunkHeader(append(b, `,"header":`...), &header)
 	b = view.AppendReceipts(append(b, `,"instant_receipts":`...), p.Instant)

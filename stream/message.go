@@ -15,7 +15,7 @@ type Block struct {
 	Author primitives.AccountID
 	Block  *primitives.Block
 	Hash   primitives.Hash
-	// Final is the height of the last final block as of this one.
+	// Final is the height of the last final block as of this block.
 	Final  primitives.Height
 	Layout primitives.ShardLayout
 	Shards []Shard // by index in the layout
@@ -24,27 +24,28 @@ type Block struct {
 // Shard is the result of a block in one shard.
 type Shard struct {
 	ID       primitives.ShardID
-	Author   primitives.AccountID // of the chunk
-	Chunk    *primitives.Chunk    // nil: missing, or not tracked
+	Author   primitives.AccountID // the chunk producer
+	Chunk    *primitives.Chunk    // nil: the chunk is missing or not tracked
 	Outcomes []primitives.OutcomeWithID
-	Refunds  map[primitives.Hash]bool // of the receipts that it sent, those from the system
+	Refunds  map[primitives.Hash]bool // receipts that the shard sent and that are refunds
 }
 
-// Details are what only the indexer's message needs of a shard.
+// Details is the data of a shard that only the indexer's message needs.
 type Details struct {
 	// Receipts are the executed receipts by id, including local receipts.
 	Receipts map[primitives.Hash]*primitives.Receipt
-	// Local are the local receipts (of transactions whose signer is the receiver), in the chunk's
-	// order. Instant are the receipts that were created and executed within the chunk.
+	// Local are the local receipts, in the chunk's order. A receipt is local if the signer of its
+	// transaction is the receiver. Instant are the receipts that were created and executed within
+	// the chunk.
 	Local, Instant []*primitives.Receipt
 	Changes        []primitives.KeyChanges // ascending by key
-	// Origins maps each executed receipt to the transaction that it comes from; zero: unknown. If
-	// the map is nil, origins are not shown, as in nearcore's message. The layout of neardata shows
+	// Origins maps each executed receipt to the transaction from which it comes; zero: unknown. If
+	// Origins is nil, the message contains no origins, as in nearcore. The neardata format contains
 	// them.
 	Origins map[primitives.Hash]primitives.Hash
 }
 
-// ErrReceipt is the error of a message whose receipts are not all available.
+// ErrReceipt means that a receipt of a message is not available.
 var ErrReceipt = errors.New("stream: a receipt is missing")
 
 // AppendMessage appends nearcore's StreamerMessage. details are by shard, as in m.Shards.
@@ -90,7 +91,7 @@ type encoder struct {
 }
 
 // put appends before, and then the object that one appends. one writes the object's keys in
-// ascending order; put reorders them as in the struct name.
+// ascending order. put reorders them to the order of the struct name.
 func (e *encoder) put(before, name string, one func([]byte) []byte) {
 	e.scratch = one(e.scratch[:0])
 	e.b = e.order.value(append(e.b, before...), name, e.scratch)
@@ -107,9 +108,9 @@ func comma(i int) string {
 type plan struct {
 	*Shard
 	*Details
-	block    []byte // the text of its hash
+	block    []byte // encoded hash of the block
 	outcomes []view.OutcomeProof
-	taken    []took // the chunk's transactions that were valid when it was applied, in order
+	taken    []took // valid transactions of the chunk when it was applied, in order
 	rest     []int  // indices of the other outcomes
 }
 
@@ -129,7 +130,7 @@ func planOf(m *Block, s *Shard, d *Details) *plan {
 		}
 		for _, tx := range s.Chunk.Transactions {
 			if i, ok := byID[tx.Hash()]; ok {
-				delete(byID, tx.Hash()) // a chunk may hold a transaction twice, and only one is executed
+				delete(byID, tx.Hash()) // a chunk may contain a transaction twice, but only one is executed
 				of[i] = true
 				p.taken = append(p.taken, took{tx, i})
 			}
@@ -157,7 +158,7 @@ func (e *encoder) chunk(p *plan) {
 		return
 	}
 	header := p.Chunk.Header
-	header.HeightIncluded = 0 // nearcore reads the chunk by its hash, as it was produced
+	header.HeightIncluded = 0 // as in the produced chunk, which nearcore reads by hash
 	e.b = view.AppendAccountID(append(e.b, `,"chunk":{"author":`...), p.Author)
 	e.put(`,"header":`, "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, &header) })
 	e.b = append(e.b, `,"transactions":[`...)
@@ -237,7 +238,8 @@ func Proven(m *Block, s *Shard) []view.OutcomeProof {
 	return out
 }
 
-// Refund records r, a receipt that the shard sends, if r is a refund: its sender is the system.
+// Refund records r, a receipt that the shard sends, if r is a refund (its predecessor is the
+// system).
 func (s *Shard) Refund(r *primitives.Receipt) {
 	if r.PredecessorID != primitives.SystemAccount {
 		return
@@ -248,8 +250,8 @@ func (s *Shard) Refund(r *primitives.Receipt) {
 	s.Refunds[r.ID] = true
 }
 
-// Locals yields the chunk's transactions whose signer is the receiver and that were converted to a
-// receipt, with the receipt's id.
+// Locals yields the chunk's transactions whose signer is the receiver, with the id of the receipt
+// to which each was converted. It leaves out transactions without a receipt.
 func (s *Shard) Locals() iter.Seq2[*primitives.SignedTransaction, primitives.Hash] {
 	return func(yield func(*primitives.SignedTransaction, primitives.Hash) bool) {
 		made := map[primitives.Hash]primitives.Hash{}
@@ -263,7 +265,7 @@ func (s *Shard) Locals() iter.Seq2[*primitives.SignedTransaction, primitives.Has
 				continue
 			}
 			id, ok := made[tx.Hash()]
-			delete(made, tx.Hash()) // a chunk may hold it twice
+			delete(made, tx.Hash()) // a chunk may contain the transaction twice
 			if ok && !yield(tx, id) {
 				return
 			}

@@ -8,13 +8,14 @@ import (
 )
 
 // Order of members. Package view writes objects with ascending keys, as in replies of the RPC,
-// which pass through a map in nearcore. The indexer's messages are serialized directly from
-// nearcore's structs, so their members have the order of declaration.
+// because these pass through a map in nearcore. nearcore serializes the indexer's messages directly
+// from structs, so their members are in the order of declaration.
 
-// fields are those orders. The key is the name of the member that holds the object or a list of
-// such objects; for a variant it is the variant's name. If two structs share a name, its list has
-// the members of one struct and then those of the other. An object without an entry keeps its
-// order; structs whose members ascend need no entry. Names that begin with # stand for whole texts.
+// fields contains these orders. The key is the name of the member that contains the object or a
+// list of such objects. For a variant the key is the variant's name. If two structs share a name,
+// the list contains the members of one struct and then those of the other. An object without an
+// entry keeps its order, so structs whose members are in ascending order need no entry. A name with
+// the prefix # denotes a whole text.
 var fields = parseFields(`
 #header: height prev_height epoch_id next_epoch_id hash prev_hash prev_state_root block_body_hash chunk_receipts_root chunk_headers_root chunk_tx_root
   outcome_root chunks_included challenges_root timestamp timestamp_nanosec random_value validator_proposals chunk_mask gas_price block_ordinal rent_paid
@@ -89,7 +90,7 @@ InsufficientGasKeyBalance: account_id public_key balance required
 GasKeyBalanceTooHigh: account_id public_key balance
 `)
 
-// order is the order of a struct's members: by name, ascending, each with its position.
+// order is the order of a struct's members: a list sorted by name, with each member's position.
 type order []place
 
 type place struct {
@@ -107,7 +108,7 @@ func parseFields(text string) map[string]order {
 			name, rest, _ = strings.Cut(strings.TrimSpace(line), ":")
 		}
 		for key := range strings.FieldsSeq(rest) {
-			// structs that share a name may share members
+			// Structs that share a name may share members.
 			if o := out[name]; !slices.ContainsFunc(o, func(p place) bool { return p.key == key }) {
 				out[name] = append(o, place{key, len(o)})
 			}
@@ -119,40 +120,40 @@ func parseFields(text string) map[string]order {
 	return out
 }
 
-// orderer rewrites JSON texts of package view with the members of their objects in the order of
-// nearcore's structs. Each text is parsed once, into nodes, and each of its bytes is written once.
-// A value that is in order already is copied as it is.
+// orderer rewrites JSON texts of package view so that the members of objects are in the order of
+// nearcore's structs. It parses each text once, into nodes, and writes each byte once. It copies a
+// value that is already in order.
 type orderer struct {
 	nodes []node
-	kids  []int32 // of the objects that are being written, the outermost first
+	kids  []int32 // members of the objects that are being written, outermost object first
 }
 
-// node is a value of a text: its bytes and, if it is an object's member, the bytes of its name. Its
-// descendants follow it.
+// node is a value in a text: its bytes and, if it is a member of an object, the bytes of its name.
+// The nodes of its descendants follow it.
 type node struct {
-	key, keyEnd int32 // without quotes; keyEnd 0: none
+	key, keyEnd int32 // bounds of the name without quotes; keyEnd 0: no name
 	from, to    int32
-	end         int32 // the first node after it and its descendants
-	rank        int32 // its position among the object's members
-	moves       bool  // it contains something that is not in order
+	end         int32 // index of the first node after this one and its descendants
+	rank        int32 // position among the object's members
+	moves       bool  // true: it contains an object that is not in order
 	byBytes     bool  // its members are ordered by their decoded names
 	kind        byte  // the first byte of the text
 }
 
-// ordered appends a text in order.
+// ordered appends a text with its members in order.
 func ordered(b []byte, name string, text []byte) []byte {
 	var o orderer
 	return o.value(b, name, text)
 }
 
-// value appends a text, which is one value.
+// value appends a text in order. The text is one value.
 func (o *orderer) value(b []byte, name string, text []byte) []byte {
 	o.nodes = o.nodes[:0]
 	o.read(text, 0, []byte(name))
 	return o.write(b, text, 0)
 }
 
-// read parses the value that begins at at and returns the offset after it.
+// read parses the value that begins at offset at, and returns the offset after the value.
 func (o *orderer) read(text []byte, at int, name []byte) int {
 	i := len(o.nodes)
 	o.nodes = append(o.nodes, node{from: int32(at), kind: text[at]})
@@ -171,7 +172,7 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 		}
 		at++
 	case '{':
-		o.nodes[i].byBytes = string(name) == "data" // a contract's initial state
+		o.nodes[i].byBytes = string(name) == "data" // a contract's initial state, whose keys are arbitrary
 		at, moves = o.object(text, at, name)
 		moves = moves || o.nodes[i].byBytes
 	default:
@@ -184,7 +185,7 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 	return at
 }
 
-// object parses an object's members. Both package view's members and the struct's positions are
+// object parses an object's members. Package view's members and the struct's positions are both
 // sorted by name, so one pass matches them.
 func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bool) {
 	places := fields[string(name)]
@@ -208,7 +209,7 @@ func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bo
 		}
 		if next < len(places) && places[next].key == string(key) {
 			m.rank = int32(places[next].rank)
-		} else { // after those with a position, in their order
+		} else { // members without a position follow the others, in their own order
 			m.rank = others
 			others++
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// message is the message of a block with the bounds of its pieces, so that messages of other sets
-// of shards share them.
+// message is the message of a block with the bounds of its pieces. Messages with other sets of
+// shards share these pieces.
 type message struct {
 	notice *view.Notice
 	block  [2]int   // bounds of the block's part
@@ -23,8 +23,8 @@ type message struct {
 	err    error
 }
 
-// Message is the notice of the block for a subscription to messages. All subscriptions to all
-// shards share one.
+// Message returns the block's notice for a subscription to messages. All subscriptions to all
+// shards share one notice.
 func (d *Digest) Message(q *view.Subscription) (*view.Notice, error) {
 	if q.Inside {
 		of, texts := q.Of, q.Texts
@@ -47,8 +47,8 @@ func (d *Digest) Message(q *view.Subscription) (*view.Notice, error) {
 	return &n, nil
 }
 
-// MessageJSON is nearcore's StreamerMessage of the block, with the shards of a filter. It is shared
-// and must not be changed.
+// MessageJSON returns nearcore's StreamerMessage of the block with the shards of a filter. The
+// result is shared and must not be changed.
 func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 	m := d.message.get(d.makeMessage)
 	switch {
@@ -63,10 +63,10 @@ func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 
 func (d *Digest) whole() view.Cursor { return view.Cursor{At: d.At(), Index: view.WholeBlock} }
 
-// encoders are unused encoders: one block's pieces reuse the memory of the previous block's.
+// encoders are unused encoders. The pieces of a block reuse the memory of the previous block.
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// keptEncoder is how many bytes an encoder may keep between blocks.
+// keptEncoder is the maximum number of bytes that an encoder keeps between blocks.
 const keptEncoder = 4 << 20
 
 // back returns the encoder to the pool. Its text must no longer be used.
@@ -88,18 +88,18 @@ func (e *encoder) into(b []byte, one func()) []byte {
 	return b
 }
 
-// text is a message under construction. The message has two halves for each shard, and goroutines
-// take one half after the other. So a caller that needs the message helps a goroutine that has
-// begun it, and even a block whose work is in one shard uses two cores.
+// text is a message under construction. It consists of two halves for each shard. Goroutines take
+// the halves one by one. So a caller that needs the message helps a goroutine that has already
+// begun it. Even a block with work in one shard uses two cores.
 type text struct {
 	block   *Block
 	details []Details
 	plans   []lazy[*plan] // by shard
-	halves  []*encoder    // the chunks' by shard, then the executed receipts'
+	halves  []*encoder    // first the chunks' halves by shard, then those of the executed receipts
 	errs    []error
-	err     error        // nothing can be made at all
-	n       int          // halves
-	next    atomic.Int64 // the first half that is not taken
+	err     error        // an error that concerns the whole message
+	n       int          // number of halves
+	next    atomic.Int64 // index of the first half that no goroutine has taken
 	made    sync.WaitGroup
 }
 
@@ -122,7 +122,8 @@ func (d *Digest) detailed() (details []Details, err error) {
 	return d.details()
 }
 
-// work makes halves until all are taken. If yields is true, other goroutines run before each.
+// work encodes halves until all are taken. If yields is set, it lets other goroutines run before
+// each half.
 func (t *text) work(yields bool) {
 	for {
 		if yields {
@@ -149,7 +150,7 @@ func (t *text) half(i int) {
 	}
 }
 
-// caught turns a panic into an error: the process continues, and the caller that needs the text
+// caught turns a panic into an error. The process continues, and the caller that needs the text
 // gets the error.
 func caught(err *error) {
 	if p := recover(); p != nil {
@@ -157,8 +158,8 @@ func caught(err *error) {
 	}
 }
 
-// MakeAhead makes the message of all shards before it is needed, on idle cores. A caller that needs
-// it meanwhile helps.
+// MakeAhead encodes the message of all shards before it is needed, on idle cores. A caller that
+// needs the message in between helps.
 func (d *Digest) MakeAhead() {
 	t := d.text.get(d.beginText)
 	for range min(t.n, runtime.GOMAXPROCS(0)) - 1 {
@@ -213,7 +214,7 @@ func (d *Digest) makeMessage() (m *message) {
 	return m
 }
 
-// appendPieces appends the message with the shards of a filter; the other shards look as if they
+// appendPieces appends the message with the shards of a filter. The other shards appear as if they
 // were not tracked.
 func (d *Digest) appendPieces(b []byte, m *message, of *view.ShardFilter) []byte {
 	whole := m.notice.Body

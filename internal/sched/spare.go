@@ -1,5 +1,5 @@
-// Package sched sets how many threads a process runs Go code on, and how late the kernel may wake
-// them.
+// Package sched sets the number of threads on which a process runs Go code, and by how much the
+// kernel may delay their wake-up.
 //
 //	in      subscribers to blocks that come and go
 //	out     runtime.GOMAXPROCS, and the timer slack of Linux
@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// Linger is how long the spare thread stays after the last user is gone. Every change of the
-// number of threads stops the world, and without Linger each client that comes or goes could cause
-// one.
+// Linger is the time for which the spare thread is kept after the last user has left. Every change
+// of the number of threads stops the world. Without Linger, each client that connects or
+// disconnects could cause a change.
 const Linger = 10 * time.Second
 
-// renewal is how often the number of cores is read while there is a spare thread. The Go runtime
-// updates GOMAXPROCS by itself, but no longer after a program has set it.
+// renewal is the interval at which the number of cores is read while there is a spare thread. The
+// Go runtime updates GOMAXPROCS by itself only until a program sets it.
 const renewal = time.Minute
 
-// Spare runs Go on one more thread than there are cores while it has users. Without it, if the
-// threads of all cores compute, a goroutine that is woken to notify a subscriber waits up to 10 ms
-// in Go's scheduler. With a spare thread the kernel chooses instead, and it soon runs a thread
-// that has just become ready. Safe for concurrent use.
+// Spare keeps one more thread for Go code than there are cores while it has users. Without it, if
+// the threads of all cores compute, a goroutine that is woken to notify a subscriber waits up to 10
+// ms in Go's scheduler. With it, the kernel chooses the thread to run, and soon runs one that has
+// just become ready. Safe for concurrent use.
 type Spare struct {
 	mu    sync.Mutex
 	users int
-	had   int         // threads before; 0: there is no spare one
-	fixed bool        // GOMAXPROCS was set in code, and does not follow the cores
-	last  *time.Timer // takes it away
-	again *time.Timer // looks at the cores
+	had   int         // number of threads before the spare one was added; 0: there is no spare one
+	fixed bool        // GOMAXPROCS was set in code and does not follow the number of cores
+	last  *time.Timer // timer that removes the spare thread
+	again *time.Timer // timer that reads the number of cores
 
 	linger, renewal time.Duration
 	set             func(int) int // runtime.GOMAXPROCS
-	free            func()        // runtime.SetDefaultGOMAXPROCS: the number goes by the cores, and with them
+	free            func()        // runtime.SetDefaultGOMAXPROCS: from then on GOMAXPROCS follows the number of cores
 }
 
 // process is the spare thread of this process.
@@ -88,8 +88,8 @@ func (s *Spare) leave() {
 	s.last = mine
 }
 
-// renew removes the spare thread and adds it again every s.renewal, so that Go reads the number of
-// cores.
+// renew removes the spare thread and adds it again, once in s.renewal. In between, Go reads the
+// number of cores.
 func (s *Spare) renew() {
 	var mine *time.Timer
 	mine = time.AfterFunc(s.renewal, func() {
@@ -107,15 +107,15 @@ func (s *Spare) renew() {
 	s.again = mine
 }
 
-// give adds the thread.
+// give adds the spare thread.
 func (s *Spare) give() {
 	s.had = s.set(0)
-	s.free() // does nothing where the number is the cores'
+	s.free() // no effect if GOMAXPROCS already follows the number of cores
 	s.fixed = s.set(0) != s.had
 	s.set(s.had + 1)
 }
 
-// take removes the thread, unless another number was set in the meantime.
+// take removes the spare thread, unless GOMAXPROCS was set to another number in between.
 func (s *Spare) take() {
 	if s.set(0) == s.had+1 {
 		if s.fixed {

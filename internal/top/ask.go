@@ -12,13 +12,13 @@ import (
 	"github.com/troupe-chain/troupe/internal/prom"
 )
 
-// Bounds of a question to a node.
+// Bounds of a query to a node.
 const (
 	askLimit = 5 * time.Second
 	askBytes = 32 << 20
 )
 
-// Ask queries a node, a troupe or a neard.
+// Ask queries a node. The node may be a troupe or a neard.
 func Ask(ctx context.Context, url string) (*Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

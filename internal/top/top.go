@@ -30,15 +30,15 @@ type Look struct {
 	At      time.Time
 	Chain   string
 	Version string
-	Halted  string // why; empty: it is not
+	Halted  string // why the node has halted; empty: it has not
 	Uptime  time.Duration
 	Metrics *prom.Metrics
 }
 
-// View is the user's choice of what to show.
+// View contains the user's choices for the display.
 type View struct {
-	Sort  int // column of the actors
-	First int // row
+	Sort  int // column by which the actors are sorted
+	First int // first displayed row of the actors
 	help  bool
 }
 
@@ -48,7 +48,7 @@ var columns = []string{"actor", "alive", "mailbox", "msg/s", "busy %", "oldest",
 // Help is the last line of the screen.
 const Help = "s sort by the next column   up/down scroll   ? explain   q end"
 
-// explained is the text of the key ?.
+// explained is the help text that the key ? shows.
 var explained = strings.Split(`columns of the actors
   actor      kind, and its shard; many of a kind (sessions) are one row
   alive      actors of this kind
@@ -94,8 +94,8 @@ func (v *View) Key(k string) (end bool) {
 	return false
 }
 
-// Lines returns the lines of the screen. before is the previous look; nil: there is none, so rates
-// are missing. A height of 0 does not limit the lines.
+// Lines returns the lines of the screen. before is the previous look. If it is nil, rates are
+// missing. A height of 0 does not limit the lines.
 func (v *View) Lines(where string, before, now *Look, width, height int) []string {
 	if v.help {
 		lines := slices.Clone(explained)
@@ -152,8 +152,8 @@ func (f *frame) value(name string) float64 {
 	return math.NaN()
 }
 
-// rate returns the increase of a counter per second. A counter that has decreased is of a restarted
-// process.
+// rate returns the increase of a counter per second. If the counter has decreased, the process has
+// restarted.
 func (f *frame) rate(now, before float64) float64 {
 	if grown := now - before; grown >= 0 {
 		return grown / f.span
@@ -171,7 +171,8 @@ func (f *frame) rateOf(name string) float64 {
 
 func every(map[string]string) bool { return true }
 
-// histogram returns the observations since the previous look; all of them if there is none.
+// histogram returns the observations since the previous look. Without a previous look it returns
+// all observations.
 func (f *frame) histogram(family string, match func(map[string]string) bool) prom.Buckets {
 	now := f.now.Metrics.Histogram(family, match)
 	if f.before == nil {
@@ -299,7 +300,7 @@ func (f *frame) shards() [][]string {
 	return out
 }
 
-// align pads cells to columns: the first column to the left, others to the right.
+// align pads cells to columns. The first column is left-aligned, the others right-aligned.
 func align(rows [][]string) (out []string) {
 	var width []int
 	for _, r := range rows {
@@ -327,7 +328,7 @@ func align(rows [][]string) (out []string) {
 	return out
 }
 
-// cut shortens a line to the width of the screen.
+// cut shortens a line to the given width.
 func cut(s string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(s) <= width {
 		return s

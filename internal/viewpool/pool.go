@@ -12,19 +12,19 @@
 //	source  our own; neard has view_client_threads, and no bound
 //
 // Every call begins in the short lane, in the goroutine of its caller. A call that turns out to be
-// long (ErrLong) starts again in the long lane, which is safe since it changed nothing. The threads
-// of the long lane have a low priority and leave half of the cores free: the kernel lets a running
-// thread continue for some milliseconds, whatever its priority. Only the long lane has threads of
-// its own, because a goroutine locked to a thread costs 10 µs more a call, and most calls take less
+// long (ErrLong) starts again in the long lane. This is safe, because a view call changes nothing.
+// The threads of the long lane have a low priority. They leave half of the cores free, because the
+// kernel lets a running thread continue for some milliseconds, whatever its priority. Only the long
+// lane has threads of its own. A goroutine that is locked to a thread costs 10 µs more a call, and
+// most calls take less than 50 µs.
 // than 50 µs.
+// In the short lane, as many calls run at a time as there are cores. With one call at a time on two
+// cores, each call would pass its place from a running caller to a sleeping one. The place would be
+// unused until that caller has woken up. Simulations and traces have a lane of their own and yield
+// (simulate.go of internal/backend).
 //
-// The short lane has a place for each core. With one place for two cores, the place would pass from
-// a running caller to a sleeping one at each call, and stay empty until that caller has woken up.
-// Simulations and traces have a lane of their own, and yield (simulate.go of internal/backend).
-//
-// Within a lane clients take turns: the next call is that of the client that has used the least of
-// the lane's time (package fair). A new client therefore waits for the calls that run, and not for
-// those that are queued.
+// Within a lane, clients take turns. The next call is that of the client that has used the least of
+// the lane's time (package fair). So a new client waits for running calls, but not for queued ones.
 package viewpool
 
 import (
@@ -49,26 +49,26 @@ const (
 )
 
 var (
-	// ErrClosed is returned for calls that arrive or still wait when the pool is closed.
+	// ErrClosed rejects calls that arrive or still wait when the pool is closed.
 	ErrClosed = errors.New("viewpool: the node is stopping")
-	// ErrGone is returned for a long call whose client has gone.
+	// ErrGone rejects a long call whose client has disconnected.
 	ErrGone = errors.New("viewpool: the client disconnected before its call finished")
-	// ErrLong is returned by a function in the short lane that needs the long one.
+	// ErrLong is the result of a function in the short lane that needs the long lane.
 	ErrLong = errors.New("viewpool: the call does not fit into the queue of short calls")
 )
 
-// Options are the bounds of a Pool. A zero takes the default in the comment.
+// Options are the bounds of a Pool. Zero means the default given in the comment.
 type Options struct {
-	Short   int           // calls at a time in the short lane: as many as cores
-	Long    int           // workers of the long lane: half as many as cores, at least one
-	Aside   int           // workers of the lane for simulations: one
-	Queue   int           // calls that wait for a worker, in each lane
-	Timeout time.Duration // from when a call comes to when it must be over
+	Short   int           // maximum number of running calls in the short lane: number of cores
+	Long    int           // number of workers of the long lane: half the number of cores, at least one
+	Aside   int           // number of workers of the lane for simulations: one
+	Queue   int           // maximum number of waiting calls in each lane
+	Timeout time.Duration // maximum time from the arrival of a call to its end
 	// Alarm is called by the worker with each *PanicError; nil: not called.
 	Alarm func(*PanicError)
 }
 
-// Func is a call. If short is set it returns ErrLong instead of running for long. Func calls
+// Func is a call. If short is set, it returns ErrLong instead of running for long. It must call
 // interrupt regularly. If interrupt returns an error (view.ErrTimeout or ErrClosed), Func returns
 // that error.
 type Func func(short bool, interrupt func() error) error
@@ -76,15 +76,16 @@ type Func func(short bool, interrupt func() error) error
 // Pool runs calls in three lanes. Safe for concurrent use.
 type Pool struct {
 	o    Options
-	mu   sync.Mutex // of what follows
-	free int        // places in the short lane
-	// waiting are the queued calls by lane. A client is charged the time it used in the lane.
+	mu   sync.Mutex // guards the fields below
+	free int        // number of calls that may still start in the short lane
+	// waiting contains the queued calls by lane. A client is charged for the time that it used in
+	// the lane.
 	waiting [lanes]fair.Queue[*job]
-	idle    [lanes]*sync.Cond // workers of the long lanes
+	idle    [lanes]*sync.Cond // signalled when a lane has a new job; nil for the short lane
 	closed  bool
-	stop    chan struct{} // closed with it
+	stop    chan struct{} // closed when closed is set
 	all     sync.WaitGroup
-	jobs    sync.Pool // used ones
+	jobs    sync.Pool // finished jobs for reuse
 
 	running                                       atomic.Int64
 	done, went, refused, timedOut, gone, panicked atomic.Uint64
@@ -99,39 +100,39 @@ const (
 	lanes
 )
 
-// Stats are counts since the start, except Running and Waiting, which are current.
+// Stats are counts since the start. Running and Waiting are current numbers instead.
 type Stats struct {
 	Running, Waiting int
-	Done             uint64 // runs in the short lane, and in the long one
-	Long             uint64 // of them
+	Done             uint64 // runs in the short lane and in the long lane
+	Long             uint64 // runs in the long lane
 	Refused          uint64
 	TimedOut         uint64
-	Gone             uint64 // long calls that were not run because the client had gone
+	Gone             uint64 // long calls that were not run because the client had disconnected
 	Panicked         uint64
-	Busy             time.Duration // of all workers together
+	Busy             time.Duration // busy time of all workers together
 }
 
-// PanicError is returned for a function that panicked.
+// PanicError means that a function panicked.
 type PanicError struct {
 	Reason any
 	Stack  []byte
 }
 
-// Error returns the reason without the stack, because clients see it.
+// Error returns the reason without the stack, because clients get this text.
 func (e *PanicError) Error() string { return fmt.Sprintf("viewpool: a call failed: %v", e.Reason) }
 
 type job struct {
 	f        Func
-	start    time.Time // when it arrived; later, when its turn came
+	start    time.Time // arrival time, later the start time
 	who      fair.Client
 	gone     func() bool
 	deadline time.Time
 	err      error
-	turn     chan struct{} // capacity 1; short lane: its turn has come; other lanes: it has ended
+	turn     chan struct{} // capacity 1; short lane: may start; other lanes: has ended
 	stop     <-chan struct{}
-	asked    uint32 // calls of interrupt
-	begun    bool   // a worker of a long lane has it; under the pool's lock
-	left     bool   // its caller did not wait for a worker any longer; under the pool's lock
+	asked    uint32 // number of calls of interrupt
+	begun    bool   // a worker of a long lane has taken it; guarded by Pool.mu
+	left     bool   // the caller no longer waits for a worker; guarded by Pool.mu
 }
 
 // New starts a pool.
@@ -148,10 +149,10 @@ func New(o Options) *Pool {
 	for lane, n := range map[int]int{long: o.Long, aside: o.Aside} {
 		for range n {
 			p.all.Go(func() {
-				// The goroutine keeps its thread, so the low priority affects nothing else; the
-				// thread ends with it. Simulations do not get one: a trace mostly runs Go code, and
-				// would hold one of Go's processors while the kernel keeps its low-priority thread
-				// waiting. They yield instead.
+				// The goroutine keeps its thread, so the low priority affects no other goroutine.
+				// The thread ends with the goroutine. Simulations have no such threads: a trace
+				// mostly runs Go code, and would hold one of Go's processors while the kernel
+				// delays its low-priority thread. Simulations yield instead.
 				if lane == long {
 					runtime.LockOSThread()
 					compiler.LowPriority()
@@ -163,9 +164,9 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Run runs f and returns its error. f starts in the short lane as soon as there is a place. If it
-// returns ErrLong it is run again in the long lane. gone returns whether the client has gone; it is
-// called before f runs in the long lane. A nil gone means that the client always waits.
+// Run runs f and returns its error. f starts in the short lane. If it returns ErrLong, it runs
+// again in the long lane. gone returns whether the client has disconnected; it is called before f
+// runs in the long lane. A nil gone means that the client never disconnects.
 func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	err := p.runShort(j)
@@ -177,7 +178,8 @@ func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
-// RunLong is Run for a call that is known to be long: it starts in the long lane.
+// RunLong does the same as Run for a call that is known to be long: the call starts in the long
+// lane.
 func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	p.went.Add(1)
@@ -186,7 +188,7 @@ func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
-// RunAside is Run in the lane for simulations.
+// RunAside does the same as Run in the lane for simulations.
 func (p *Pool) RunAside(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	err := p.runLong(aside, j)
@@ -202,14 +204,14 @@ func (p *Pool) job(who fair.Client, f Func, gone func() bool) *job {
 }
 
 func (p *Pool) put(j *job) {
-	if j.left { // it is in the queue
+	if j.left { // it is still in the queue
 		return
 	}
 	j.f, j.gone = nil, nil
 	p.jobs.Put(j)
 }
 
-// enter queues a call. p.mu is held.
+// enter queues a call. The caller holds p.mu.
 func (p *Pool) enter(lane int, j *job) error {
 	switch {
 	case p.closed:
@@ -221,7 +223,7 @@ func (p *Pool) enter(lane int, j *job) error {
 	return nil
 }
 
-// runShort runs a call in the caller's goroutine, once it has a place.
+// runShort runs a call in the caller's goroutine, once the short lane allows it.
 func (p *Pool) runShort(j *job) error {
 	p.mu.Lock()
 	if p.closed || p.free == 0 {
@@ -243,7 +245,7 @@ func (p *Pool) runShort(j *job) error {
 	p.mu.Lock()
 	p.waiting[short].Charge(j.who, int64(took))
 	next, _, ok := p.waiting[short].Pop()
-	if !ok { // the place is free; else it is the next one's
+	if !ok { // no call waits, so the place becomes free
 		p.free++
 		p.all.Done()
 	}
@@ -273,7 +275,7 @@ func (p *Pool) runLong(lane int, j *job) error {
 	case <-late.C:
 	}
 	p.mu.Lock()
-	j.left = !j.begun // a running call ends by calling interrupt
+	j.left = !j.begun // a running call ends at its next call of interrupt
 	p.mu.Unlock()
 	if j.left {
 		p.timedOut.Add(1)
@@ -283,7 +285,7 @@ func (p *Pool) runLong(lane int, j *job) error {
 	return j.err
 }
 
-// Close ends running calls at their next interrupt, and fails waiting ones with ErrClosed.
+// Close ends running calls at their next interrupt. Waiting calls fail with ErrClosed.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -377,11 +379,11 @@ func (j *job) end(err error) {
 	j.turn <- struct{}{}
 }
 
-// lookEvery is the number of calls of interrupt per reading of the clock, which takes a quarter of
-// the time of a host call. Gas bounds the work between two readings.
+// lookEvery is the number of calls of interrupt for each reading of the clock. A reading takes a
+// quarter of the time of a host call. Gas bounds the work between two readings.
 const lookEvery = 16
 
-// interrupt returns an error if the job has to end, else nil.
+// interrupt returns an error if the job must end, else nil.
 func (j *job) interrupt() error {
 	if j.asked++; j.asked%lookEvery != 0 {
 		return nil

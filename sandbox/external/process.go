@@ -17,47 +17,48 @@ import (
 
 // Errors of this package, for errors.Is.
 var (
-	// ErrNoProgram: neither TROUPE_BIN nor PATH has a program troupe.
+	// ErrNoProgram means that neither TROUPE_BIN nor PATH leads to a program troupe.
 	ErrNoProgram = errors.New("the program troupe is not there: build or install it, and add it to PATH or set TROUPE_BIN to its path")
-	// ErrEnded: the process has ended, or does not answer at its address, or the world has ended.
+	// ErrEnded means that the process or the world has ended, or that the process does not answer
+	// at its address.
 	ErrEnded = errors.New("the chain has ended")
-	// ErrNoKey: the account that is to sign does not exist, or does not have the key.
+	// ErrNoKey means that the signing account does not exist or does not have the key.
 	ErrNoKey = errors.New("the account does not have the key")
 )
 
 // Options configure a sandbox. The zero value suits most tests.
 type Options struct {
 	Program string    // path of troupe. Empty: $TROUPE_BIN, else troupe in PATH
-	Shards  int       // 0: one
-	Fork    string    // continue another chain: URL[@HEIGHT|@HASH|@tx:HASH] of a node's JSON-RPC
-	Log     io.Writer // receives what the process prints, a line for each transaction; nil: nothing
+	Shards  int       // number of shards; 0: one
+	Fork    string    // chain to continue: URL[@HEIGHT|@HASH|@tx:HASH] of a node's JSON-RPC
+	Log     io.Writer // receives the output of the process, with a line for each transaction; nil: discarded
 }
 
-// Limits of the time for the start in New, for Close, and for the end of the process before it is
-// killed.
+// startLimit is the time limit for the start in New. stopLimit is the time limit for Close, and the
+// time that the process has to end before it is killed.
 const (
 	startLimit = time.Minute
 	stopLimit  = 10 * time.Second
 )
 
-// maxLines bounds the lines that are kept of what the process prints.
+// maxLines is the maximum number of the process's output lines that are kept.
 const maxLines = 50
 
-// Sandbox is a process with a chain, and the worlds that continue from it. The chain itself is a
-// World too.
+// Sandbox is a process with a chain and the worlds that continue from that chain. The chain itself
+// is a World too.
 type Sandbox struct {
 	*World
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ended chan struct{} // closed when the process has ended
 	once  sync.Once
-	err   error // of Close
+	err   error // result of Close
 
 	mu    sync.Mutex
 	lines []string
 }
 
-// TB is what New and ForTest use of a testing.TB.
+// TB is the part of testing.TB that New and ForTest use.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -110,8 +111,8 @@ func program(o *Options) (string, error) {
 }
 
 // Start starts the process with a new chain on a free port of 127.0.0.1. ctx limits the start, not
-// the sandbox. The process ends when Close is called, and when this process ends, even by a crash
-// or SIGKILL.
+// the sandbox. The process ends when Close is called. It also ends when this process ends, even by
+// a crash or SIGKILL.
 func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	path, err := program(&o)
 	if err != nil {
@@ -147,7 +148,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 		close(drained)
 	}()
 	go func() {
-		_ = s.cmd.Wait() // the state of the process has more
+		_ = s.cmd.Wait() // its result is in ProcessState
 		_ = in.Close()
 		<-drained
 		close(s.ended)
@@ -158,7 +159,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	case <-s.ended:
 		return nil, fmt.Errorf("sandbox: %s has not started: %w", path, s.end())
 	case <-ctx.Done():
-		_ = s.Close() // ctx is the reason
+		_ = s.Close() // the reported reason is ctx
 		return nil, fmt.Errorf("sandbox: %s has not started in time: %w%s", path, context.Cause(ctx), s.text())
 	}
 	if err := s.RPC(ctx, "sandbox_set_production", map[string]any{"quiet": true}, nil); err != nil {
@@ -167,15 +168,15 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// maxLine bounds a line that is kept.
+// maxLine is the maximum length in bytes of a line that is kept.
 const maxLine = 1 << 16
 
-// read reads what the process prints, and reports the URL of JSON-RPC.
+// read reads the output of the process, and reports the URL of its JSON-RPC.
 func (s *Sandbox) read(out io.Reader, log io.Writer, url chan<- string) {
 	r := bufio.NewReaderSize(out, maxLine)
 	for {
 		line, err := r.ReadSlice('\n') // a longer line comes in pieces
-		_, _ = log.Write(line)         // the log is the caller's
+		_, _ = log.Write(line)         // errors of the caller's log are ignored
 		text := strings.TrimRight(string(line), "\n")
 		if at, ok := strings.CutPrefix(text, "JSON-RPC  "); ok {
 			select {
@@ -197,7 +198,7 @@ func (s *Sandbox) read(out io.Reader, log io.Writer, url chan<- string) {
 	}
 }
 
-// text returns the last lines of the process, for errors.
+// text returns the last output lines of the process, for errors.
 func (s *Sandbox) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,10 +211,10 @@ func (s *Sandbox) text() string {
 // end returns how the process has ended, with its last lines.
 func (s *Sandbox) end() error { return fmt.Errorf("%w: %v%s", ErrEnded, s.cmd.ProcessState, s.text()) }
 
-// Close ends the process, which removes its chain. Further calls return the same.
+// Close ends the process, which removes its chain. Further calls return the same result.
 func (s *Sandbox) Close() error {
 	s.once.Do(func() {
-		_ = s.stdin.Close() // it may have ended already
+		_ = s.stdin.Close() // fails if the process has ended already
 		select {
 		case <-s.ended:
 		case <-time.After(stopLimit):

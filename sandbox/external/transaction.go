@@ -13,26 +13,27 @@ import (
 	"strings"
 )
 
-// Account is an account id with a key, for all worlds in which the account has it.
+// Account is an account id with a key. It can be used in all worlds in which the account has this
+// key.
 type Account struct {
 	ID  string
 	Key ed25519.PrivateKey
 }
 
-// Named returns the account of that id with the key that Create gives it, which is derived from the
-// id: it is no secret. `troupe call --as ID` finds the same.
+// Named returns the account with that id and the key that Create gives it. The key is derived from
+// the id, so it is no secret. `troupe call --as ID` uses the same key.
 func Named(id string) *Account {
 	seed := []byte(strings.Repeat(" ", ed25519.SeedSize)) // nearcore core/crypto/src/test_utils.rs
 	copy(seed, id)
 	return &Account{id, ed25519.NewKeyFromSeed(seed)}
 }
 
-// PublicKey returns the text of the public key, as clients write it.
+// PublicKey returns the public key in the text form of NEAR clients.
 func (a *Account) PublicKey() string {
 	return "ed25519:" + encode58(a.Key.Public().(ed25519.PublicKey))
 }
 
-// SecretKey returns the text of the secret key, as clients read it.
+// SecretKey returns the secret key in the text form of NEAR clients.
 func (a *Account) SecretKey() string { return "ed25519:" + encode58(a.Key) }
 
 // NEAR returns an amount in yoctoNEAR.
@@ -66,7 +67,7 @@ type Transfer struct{ Deposit *big.Int }
 // AddKey gives the receiver the public key of an account, with full access.
 type AddKey struct{ Of *Account }
 
-// The tags are those of nearcore's Action.
+// append appends the borsh of the action. The tags are those of nearcore's Action.
 func (CreateAccount) append(b []byte) []byte { return append(b, 0) }
 
 func (a DeployContract) append(b []byte) []byte { return appendBytes(append(b, 1), a.Code) }
@@ -91,7 +92,7 @@ func appendBytes(b, text []byte) []byte {
 func appendAmount(b []byte, n *big.Int) []byte {
 	var raw [16]byte
 	if n != nil {
-		n.FillBytes(raw[:]) // checkAmount has been called
+		n.FillBytes(raw[:]) // fits: checkAmounts was called
 	}
 	for i := range raw {
 		b = append(b, raw[15-i])
@@ -99,7 +100,7 @@ func appendAmount(b []byte, n *big.Int) []byte {
 	return b
 }
 
-// checkAmounts returns an error for an amount that is no u128.
+// checkAmounts returns an error for an amount that does not fit into a u128.
 func checkAmounts(actions []Action) error {
 	for _, a := range actions {
 		var n *big.Int
@@ -130,11 +131,11 @@ func (o *Outcome) JSON(into any) error { return json.Unmarshal(o.Value, into) }
 // CallError reports that a transaction or a view call failed on the chain.
 type CallError struct {
 	What    string
-	Failure string // the failure as JSON, or of a view its text
+	Failure string // the failure as JSON; for a view, its text
 	Logs    []string
 }
 
-// Error returns what failed and the failure.
+// Error returns a text with What and the failure.
 func (e *CallError) Error() string { return e.What + " has failed: " + e.Failure }
 
 // status is the reply of EXPERIMENTAL_tx_status.
@@ -245,8 +246,8 @@ func (s *status) result(what string) (*Outcome, error) {
 	return o, nil
 }
 
-// Call calls a method of a contract with DefaultGas. args of type []byte are passed unchanged; any
-// other value is encoded as JSON; nil is no arguments. A nil deposit is none.
+// Call calls a method of a contract with DefaultGas. args of type []byte are passed unchanged, and
+// any other value is encoded as JSON. nil means no arguments. A nil deposit means no deposit.
 func (w *World) Call(ctx context.Context, by *Account, contract, method string, args any, deposit *big.Int) (*Outcome, error) {
 	raw, err := encodeArgs(args)
 	if err != nil {
@@ -269,7 +270,7 @@ func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method str
 	return w.Send(ctx, to, to.ID, actions...)
 }
 
-// encodeArgs never returns nil without an error: the RPC wants a text.
+// encodeArgs never returns nil without an error, because the RPC requires a text.
 func encodeArgs(args any) ([]byte, error) {
 	switch a := args.(type) {
 	case nil:

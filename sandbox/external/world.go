@@ -21,9 +21,9 @@ type World struct {
 	// it.
 	URL string
 
-	id   string   // empty: the sandbox's own chain, or one that Connect was given
-	root string   // URL that worlds are made at
-	of   *Sandbox // nil: the process belongs to others
+	id   string   // empty: the sandbox's own chain, or the chain passed to Connect
+	root string   // URL at which worlds are created
+	of   *Sandbox // nil: another program controls the process
 	http *http.Client
 
 	mu     sync.Mutex
@@ -33,8 +33,8 @@ type World struct {
 // maxReply bounds a reply of the node.
 const maxReply = 64 << 20
 
-// rpcLimit bounds a request whose context has no earlier end. The node answers within its own limit
-// of 10 s.
+// rpcLimit is the time limit of a request whose context has no earlier deadline. The node's own
+// limit is 10 s.
 const rpcLimit = time.Minute
 
 func newWorld(url string, of *Sandbox) *World {
@@ -43,7 +43,7 @@ func newWorld(url string, of *Sandbox) *World {
 	return &World{URL: url, root: url, of: of, http: &http.Client{Timeout: rpcLimit, Transport: t}, nonces: map[string]uint64{}}
 }
 
-// Connect returns the chain of a node that runs already.
+// Connect returns the chain of a running node.
 func Connect(url string) *World { return newWorld(strings.TrimSuffix(url, "/"), nil) }
 
 // RPCError is a refusal of the node.
@@ -63,7 +63,8 @@ func (e *RPCError) Error() string {
 	return fmt.Sprintf("sandbox: %s: %s %s", e.Method, e.Name, more)
 }
 
-// RPC calls a method of the node and decodes the result into result; nil: it is ignored.
+// RPC calls a method of the node and decodes the result into result. If result is nil, the reply's
+// result is ignored.
 func (w *World) RPC(ctx context.Context, method string, params, result any) error {
 	return w.post(ctx, w.URL, method, params, result)
 }
@@ -119,11 +120,11 @@ func (w *World) post(ctx context.Context, url, method string, params, result any
 	return nil
 }
 
-// endWait is how long the process may take to end after its connection broke. If it ends in that
+// endWait is the time that the process has to end after its connection broke. If it ends in this
 // time, the error says how it ended.
 const endWait = 200 * time.Millisecond
 
-// unreachable returns the error of a connection.
+// unreachable returns the error for a failed connection.
 func (w *World) unreachable(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("sandbox: %s: %w", method, context.Cause(ctx))
@@ -204,7 +205,7 @@ func (w *World) Create(ctx context.Context, id string, amount *big.Int) (*Accoun
 	case err != nil:
 		return nil, err
 	case !has:
-		// nearcore: 40 bytes, and the lengths 33 and 9 of key and value
+		// As in nearcore: 40 bytes plus the lengths of key (33) and value (9).
 		usage, err := strconv.ParseUint(fmt.Sprint(account["storage_usage"]), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("sandbox: storage_usage of %s: %w", id, err)
@@ -231,7 +232,8 @@ func (w *World) Balance(ctx context.Context, id string) (*big.Int, error) {
 	return amount, nil
 }
 
-// accessKey returns the nonce of an account's key and the hash of the head. has: it has the key.
+// accessKey returns the nonce of an account's key and the hash of the head. has is false if the
+// account does not have the key.
 func (w *World) accessKey(ctx context.Context, a *Account) (nonce uint64, head string, has bool, err error) {
 	var key struct {
 		Nonce uint64
