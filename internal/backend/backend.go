@@ -18,14 +18,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Options are what a backend needs. Fields without a note are required.
+// Options configure a backend. Fields without a note are required.
 type Options struct {
 	Engine  *engine.Engine
-	VM      *vm.VM // the engine's; read for its counts
+	VM      *vm.VM // the engine's VM, for its counters
 	Genesis *genesis.Config
 	Submit  Submitter
-	// Halted returns why the node accepts no blocks; nil: it accepts blocks. The pointer stays the
-	// same until the reason changes.
+	// Halted returns why the node accepts no blocks, or nil if it does. The pointer does not change
+	// until the reason changes.
 	Halted    func() *view.Halted
 	Version   view.Version
 	RPCAddr   string // rpc.addr of config.json
@@ -34,8 +34,8 @@ type Options struct {
 	// MaxIdle is the age of the head above which the node counts as unhealthy. Zero allows any age,
 	// for a chain that makes blocks on demand.
 	MaxIdle time.Duration
-	// KeepEpochs is gc_num_epochs_to_keep, the head's epoch included. Zero: an archival node, which
-	// keeps every block.
+	// KeepEpochs is gc_num_epochs_to_keep, including the head's epoch. Zero means an archival node,
+	// which keeps every block.
 	KeepEpochs uint64
 	// Views runs the calls of CallFunction; nil: CallFunction is not supported.
 	Views *viewpool.Pool
@@ -44,11 +44,11 @@ type Options struct {
 	Now             func() time.Time
 	// Config is the JSON that client_config returns.
 	Config []byte
-	// Origins bound ReceiptToTx.
+	// Origins are the bounds of ReceiptToTx.
 	Origins Origins
-	// Control executes the sandbox_ methods; nil: there are none.
+	// Control executes the sandbox_ methods. nil: these methods are not supported.
 	Control SandboxControl
-	// Network reports on peers; nil: the node has none.
+	// Network reports on peers. nil: the node has no network.
 	Network Network
 }
 
@@ -106,11 +106,12 @@ func of(o Options, past *past, genesisJSON []byte) *Backend {
 	return b
 }
 
-// Rekeyed sets the validator key that Status reports; nil: the node is no validator any more.
+// Rekeyed sets the validator key that Status reports. nil means that the node is no longer a
+// validator.
 func (b *Backend) Rekeyed(key *primitives.KeyFile) { b.validator.Store(key) }
 
-// Child returns a backend for a chain instance that branched off this one. change edits a copy of
-// the options. Both share the encoded genesis and the limit on historical readers.
+// Child returns a backend for a chain instance that branched off this one. change modifies a copy
+// of the options. Both backends share the encoded genesis and the limit on historical readers.
 func (b *Backend) Child(change func(*Options)) *Backend {
 	o := b.Options
 	change(&o)
@@ -128,17 +129,18 @@ type block struct {
 	ref   storage.BlockRef
 	entry *engine.BlockNode // nil: not in memory
 	rec   *storage.Record   // nil: not loaded yet
-	ahead bool              // not persisted yet: only entry has its data
+	ahead bool              // the block is not persisted yet, so only entry has its data
 }
 
-// errAhead is returned if a block that is not persisted yet lacks the requested data in memory.
+// errAhead means that a block is not persisted yet and that the requested data of it is not in
+// memory.
 var errAhead = errors.New("backend: the block is not on disk yet, and this part of it is not in memory")
 
 // find resolves a reference to a block. It returns a *view.LookupError if there is no such block.
 func (b *Backend) find(r view.BlockRef) (*block, error) {
 	e := b.Engine
 	switch r.Kind {
-	case view.RefOptimistic, view.RefNearFinal, view.RefFinal: // a node that has not synced yet has no state to refer to
+	case view.RefOptimistic, view.RefNearFinal, view.RefFinal: // a node that has not synced yet has no such block
 		if e.Head() == e.Genesis() && b.syncing() {
 			return nil, &view.LookupError{Kind: view.ErrNotSynced}
 		}
@@ -197,8 +199,8 @@ func (b *Backend) byHeight(height primitives.Height) (*block, error) {
 	}
 	rec, err := b.Engine.Store().BlockAt(height)
 	if gone(err) {
-		// The error for a collected block names its hash, as in neard, which keeps the hash of
-		// every height.
+		// The error for a collected block names its hash. neard, too, keeps the hash of every
+		// height.
 		if hash, err := b.Engine.Store().CollectedAt(height); err == nil {
 			return nil, view.UnknownBlock(hash)
 		}
@@ -210,7 +212,7 @@ func (b *Backend) byHeight(height primitives.Height) (*block, error) {
 	return &block{ref: rec.Ref(), rec: rec}, nil
 }
 
-// gone returns whether a store error means that the data is not stored, or not any more.
+// gone returns whether a store error means that the data is not stored, or no longer stored.
 func gone(err error) bool {
 	return errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone)
 }
@@ -230,7 +232,7 @@ func (b *Backend) record(k *block) (*storage.Record, error) {
 }
 
 // whole returns a block's header and body. After state sync a node may have only the header of a
-// block before the sync point. Such a block is reported as unknown, as in neard
+// block before the sync point. As in neard, such a block is reported as unknown
 // (chain/client/src/view_client_actor.rs, GetBlock).
 func (b *Backend) whole(k *block) (*primitives.Block, error) {
 	if k.entry != nil {
@@ -255,7 +257,7 @@ func (b *Backend) whole(k *block) (*primitives.Block, error) {
 }
 
 // executed returns view.UnknownBlock for a block whose execution results this node does not have.
-// These are the blocks after the genesis up to the one whose state the node was bootstrapped with.
+// These are the blocks after the genesis up to the block at which state sync ended.
 func (b *Backend) executed(k *block) error {
 	if k.ref.Height == b.Engine.Chain().Height {
 		return nil
@@ -383,8 +385,8 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The genesis and the block after it have the same epoch id, so the genesis is not the last
-		// block of an epoch (nearcore view_client_actor.rs:908).
+		// The genesis and its child have the same epoch id. So the genesis is not the last block of
+		// an epoch (nearcore view_client_actor.rs:908).
 		if next == h.EpochID {
 			return nil, &view.LookupError{Kind: view.ErrNoValidatorInfo}
 		}
@@ -397,8 +399,8 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 	return v, err
 }
 
-// nextEpoch returns the epoch of the block after k on the head's chain. It returns ErrUnknownEpoch
-// if k is the head or is not on that chain.
+// nextEpoch returns the epoch of k's child on the head's chain. It returns ErrUnknownEpoch if k is
+// the head or is not on that chain.
 func (b *Backend) nextEpoch(k *block) (of primitives.EpochID, err error) {
 	store := b.Engine.Store()
 	ref, err := store.NextBlock(k.ref.Height + 1)

@@ -34,9 +34,9 @@ type authored struct {
 	author primitives.AccountID
 }
 
-// authorSlots is the size of the cache of block producers, indexed by the first byte of the hash.
-// Clients ask for the last few blocks again and again, and computing a producer hashes under the
-// lock of the epoch manager.
+// authorSlots is the size of the cache of block producers. The index is the first byte of the block
+// hash. The cache helps because clients query the last few blocks repeatedly. Computing a producer
+// hashes while it holds the lock of the epoch manager.
 const authorSlots = 256
 
 // producer returns the account that produced a block.
@@ -80,10 +80,11 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if err != nil {
 		return "", nil, &view.LookupError{Kind: view.ErrInvalidShard, ShardID: r.ShardID}
 	}
-	if c := blk.Body.Chunks[i]; c.HeightIncluded != blk.Header.Height { // an older chunk, repeated
+	// an older chunk: the shard has no new chunk in this block
+	if c := blk.Body.Chunks[i]; c.HeightIncluded != blk.Header.Height {
 		return b.chunkByHash(c.ChunkHash())
 	}
-	if held, err := b.hasChunk(k, i); err != nil || !held { // neard does not have the body either
+	if held, err := b.hasChunk(k, i); err != nil || !held { // as in neard, which does not have the body either
 		return "", nil, cmp.Or[error](err, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: blk.Body.Chunks[i].ChunkHash()})
 	}
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
@@ -95,8 +96,8 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	return b.loadChunk(blk.Body.Chunks[i].ChunkHash(), r.ShardID, k)
 }
 
-// loadChunk reads a chunk from the store. After state sync a node has only the headers of earlier
-// chunks; it reports those chunks as unknown, as neard does.
+// loadChunk reads a chunk from the store. After state sync, a node has only the headers of earlier
+// chunks. As in neard, such a chunk is reported as unknown.
 func (b *Backend) loadChunk(hash primitives.Hash, shard primitives.ShardID, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	c, err := engine.LoadChunk(in.rec, shard)
 	if gone(err) {
@@ -108,7 +109,7 @@ func (b *Backend) loadChunk(hash primitives.Hash, shard primitives.ShardID, in *
 	return b.author(c, in)
 }
 
-// hasChunk returns whether the node has the body of the new chunk of shard index i in a block.
+// hasChunk returns whether the node has the body of the new chunk with shard index i in a block.
 func (b *Backend) hasChunk(k *block, i primitives.ShardIndex) (bool, error) {
 	if b.Engine.HoldsAll() {
 		return true, nil
@@ -141,11 +142,11 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 }
 
 // author returns a chunk with its producer. It sets the chunk's HeightIncluded to the height of the
-// block, which the chunk as produced does not contain. Before protocol version 87 the producer
-// follows from the block's epoch and the height of its parent. From 87 on it also depends on the two
-// blocks before. These may be collected, but their records are kept a while longer.
+// block; the produced chunk does not contain this height. Before protocol version 87, the block's
+// epoch and its parent's height determine the producer. From version 87 on, the two previous blocks
+// do so too. These blocks may be collected, but their records are kept somewhat longer.
 func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
-	chunk := *made // made is shared
+	chunk := *made // a copy, because made is shared
 	chunk.Header.HeightIncluded = in.ref.Height
 	c := &chunk
 	var of primitives.EpochID
@@ -155,7 +156,7 @@ func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountI
 	case in.entry != nil:
 		h := in.entry.Header()
 		of, prev = h.EpochID, storage.BlockRef{Hash: h.PrevHash, Height: h.PrevHeight}
-	default: // not the height in the chunk (nearcore view_client_actor.rs:871)
+	default: // do not use the height in the chunk (nearcore view_client_actor.rs:871)
 		rec, err := b.record(in)
 		if err != nil {
 			return "", nil, err
@@ -178,8 +179,8 @@ func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountI
 	return id, c, err
 }
 
-// collectedInfo returns a function that finds the BlockInfo of a block below the tail and, after it,
-// of its parent.
+// collectedInfo returns a function that finds the BlockInfo of a block below the tail. In later
+// calls it finds the BlockInfo of the parent of the previous result.
 func (b *Backend) collectedInfo(at storage.BlockRef) func(primitives.Hash) (*epoch.BlockInfo, error) {
 	return func(hash primitives.Hash) (*epoch.BlockInfo, error) {
 		ref := at
@@ -206,7 +207,7 @@ func (b *Backend) collectedInfo(at storage.BlockRef) func(primitives.Hash) (*epo
 	}
 }
 
-// GasPrice returns the gas price in a block's header. A nil r is the head.
+// GasPrice returns the gas price in a block's header. A nil r means the head.
 func (b *Backend) GasPrice(r *view.BlockRef) (primitives.Balance, error) {
 	if r == nil {
 		return b.Engine.Head().Header().NextGasPrice, nil
@@ -222,7 +223,7 @@ func (b *Backend) GasPrice(r *view.BlockRef) (primitives.Balance, error) {
 	return h.NextGasPrice, nil
 }
 
-// written returns a block's hash and its state changes, ascending by key.
+// written returns a block's hash and its state changes, in ascending order of keys.
 func (b *Backend) written(r view.BlockRef) (primitives.Hash, []primitives.KeyChanges, error) {
 	k, err := b.find(r)
 	if err != nil {
@@ -264,7 +265,7 @@ func (b *Backend) Changes(r view.BlockRef, q *view.ChangesRequest) (primitives.H
 	return hash, out, err
 }
 
-// Effects returns a block's hash, and for each account the kinds of data that the block wrote.
+// Effects returns a block's hash and, for each account, the kinds of data that the block wrote.
 func (b *Backend) Effects(r view.BlockRef) (primitives.Hash, []view.Effect, error) {
 	hash, all, err := b.written(r)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// CallFunction runs a view method of a contract on the threads of Views. It starts in the short
-// lane unless the same client's call of this method was long before. If the node has no pool for
-// views it returns view.ErrContractsUnsupported.
+// CallFunction runs a view method of a contract in the pool Views. It starts in the short lane,
+// unless an earlier call of this method by the same client took long. Without a pool it returns
+// view.ErrContractsUnsupported.
 func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallResult, error) {
 	if b.Views == nil {
 		return nil, &view.LookupError{Kind: view.ErrContractsUnsupported}
@@ -41,13 +41,13 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 	return out, err
 }
 
-// longCalls remembers by client address which methods of which contracts took long. A repeated call
-// then starts in the long lane, instead of using up the time of a short call first. An entry
-// affects only the address that made the long call. Safe for concurrent use.
+// longCalls records, by client address, which contract methods took long. Such a call then starts
+// in the long lane at once, instead of first using up the time of a short call. An entry affects
+// only the address whose call took long. Safe for concurrent use.
 type longCalls struct {
 	mu sync.Mutex
 	at map[longKey]time.Time
-	n  atomic.Int64 // len(at); 0 is checked without the lock
+	n  atomic.Int64 // len(at), so that an empty map is detected without the lock
 }
 
 type longKey struct {
@@ -56,7 +56,7 @@ type longKey struct {
 	method  string
 }
 
-// Bounds of longCalls. When it is full all entries are dropped.
+// Bounds of longCalls. A full map is emptied.
 const (
 	maxLong  = 4096
 	longKept = 10 * time.Second
@@ -78,7 +78,7 @@ func (l *longCalls) has(k *longKey, clock func() time.Time) bool {
 }
 
 func (l *longCalls) add(k longKey, now time.Time) {
-	if len(k.method) > 256 { // not worth remembering: names are short
+	if len(k.method) > 256 { // too long to record: method names are short
 		return
 	}
 	l.mu.Lock()
@@ -93,7 +93,7 @@ func (l *longCalls) add(k longKey, now time.Time) {
 func (b *Backend) callFunction(block primitives.Hash, c *view.Call, short bool, interrupt func() error) (*view.CallResult, error) {
 	at, err := b.Engine.StateUntil(interrupt, block)
 	switch {
-	case errors.Is(err, storage.ErrGone), errors.Is(err, engine.ErrUnknown): // collected after the block was resolved
+	case errors.Is(err, storage.ErrGone), errors.Is(err, engine.ErrUnknown): // collected after the block was found
 		return nil, &view.LookupError{Kind: view.ErrUnknownBlock, Hash: block}
 	case err != nil:
 		return nil, err

@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// The JSON of neard's debug pages (nearcore chain/client/src/debug.rs), as far as a single
-// validator without peers has the data. Members are in the order of nearcore's structs.
+// This file encodes the JSON of neard's debug pages (nearcore chain/client/src/debug.rs). It
+// contains the data that a single validator without peers has. Members are in the order of
+// nearcore's structs.
 
 // Bounds on the size of debug pages, as in nearcore.
 const (
@@ -29,7 +30,7 @@ type debugEpoch struct {
 	Height      uint64             `json:"epoch_height"`
 	ID          primitives.EpochID `json:"epoch_id"`
 	First       primitives.Height  `json:"height"`
-	FirstBlock  []any              `json:"first_block"` // hash and time; null: the epoch has not begun
+	FirstBlock  []any              `json:"first_block"` // hash and time of the block; null: the epoch has not begun
 	Producers   []debugAccount     `json:"block_producers"`
 	Chunks      []string           `json:"chunk_producers"`
 	Validators  []string           `json:"chunk_validators"`
@@ -67,7 +68,7 @@ type debugMissed struct {
 	Producer *primitives.AccountID `json:"block_producer"`
 }
 
-// Debug returns the JSON of a debug page; nil if there is no page of that name. It returns
+// Debug returns the JSON of a debug page, or nil if there is no page of that name. It returns
 // *view.LookupError for an unknown epoch.
 func (b *Backend) Debug(q *view.Debug) ([]byte, error) {
 	name, value := "", any(nil)
@@ -115,7 +116,7 @@ func (b *Backend) Debug(q *view.Debug) ([]byte, error) {
 	return json.Marshal(map[string]any{"status_response": map[string]any{name: value}})
 }
 
-// debugStatus returns status with the fields that only the debug page has.
+// debugStatus returns status with additional fields for the debug page.
 func (b *Backend) debugStatus() ([]byte, error) {
 	s, err := b.Status()
 	if err != nil {
@@ -126,7 +127,7 @@ func (b *Backend) debugStatus() ([]byte, error) {
 		return nil, err
 	}
 	var c struct {
-		Delay string `json:"min_block_production_delay"` // JSON: seconds, nanoseconds
+		Delay string `json:"min_block_production_delay"` // as a list: seconds, nanoseconds
 	}
 	var delay [2]uint64
 	if err := json.Unmarshal(b.Config, &c); err != nil {
@@ -191,8 +192,8 @@ func fillEpoch(m *epoch.Manager, id primitives.EpochID, out *debugEpoch) error {
 	return err
 }
 
-// debugEpochs describes the next epoch, the epoch of the head or the named one, and those before
-// it.
+// debugEpochs describes the next epoch, the epoch of the head or the named epoch, and the epochs
+// before it.
 func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch, error) {
 	out := []debugEpoch{}
 	head := b.Engine.Head()
@@ -269,8 +270,8 @@ func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch,
 	return out, nil
 }
 
-// shardSizes returns the sizes of the shard states after a block and the number of their state
-// parts, for the shards whose state is available.
+// shardSizes returns the sizes of shard states after a block, and their numbers of state parts. It
+// leaves out shards whose state is not available.
 func (b *Backend) shardSizes(block primitives.Hash) [][3]any {
 	out := [][3]any{}
 	at, err := b.Engine.StateAt(block)
@@ -292,7 +293,7 @@ func (b *Backend) shardSizes(block primitives.Hash) [][3]any {
 	return out
 }
 
-// debugBlocks describes blocks of the chain from a height downwards, and the heights without one.
+// debugBlocks describes the blocks of the chain from a height downwards, and the skipped heights.
 func (b *Backend) debugBlocks(q *view.Debug) (any, error) {
 	head := b.Engine.Head()
 	out := struct {
@@ -332,7 +333,8 @@ func (b *Backend) debugBlocks(q *view.Debug) (any, error) {
 		out.Blocks = append(out.Blocks, x)
 		if h, err := b.Engine.Header(k.ref.Hash); err == nil {
 			last = h.EpochID
-			if h.PrevHeight < low && h.PrevHeight+1 != height { // the skipped heights began there
+			// the skipped heights begin below the lowest described height
+			if h.PrevHeight < low && h.PrevHeight+1 != height {
 				if x, err := b.debugBlock(h.PrevHash); err == nil {
 					out.Blocks = append(out.Blocks, x)
 				}

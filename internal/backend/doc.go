@@ -1,5 +1,5 @@
 // Package backend implements rpc.Node: it answers RPC requests from an engine. Reads use state
-// snapshots and the store; submissions go through the node's actors.
+// snapshots and the store. Submissions go to the node's actors.
 //
 //	in      requests of package rpc, as values
 //	out     rpc.Node

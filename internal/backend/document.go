@@ -11,14 +11,14 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// A document is a block's message for indexers in the form that neardata serves
-// (github.com/fastnear/neardata-server): nearcore's streamer message, with the transaction that
-// each executed receipt comes from. Documents are read by height, on the final or the optimistic
-// chain.
+// A document is a block's message for indexers in the format of neardata
+// (github.com/fastnear/neardata-server): nearcore's streamer message, with the originating
+// transaction of each executed receipt. Documents are read by height, on the final or the
+// optimistic chain.
 
-// AwaitHeight waits until the head, or the final block if final is set, has reached a height. It
-// returns the height of that block. When ctx ends it returns the height so far and the context's
-// cause.
+// AwaitHeight waits until the head or, if final is set, the final block has reached a height. It
+// returns the height that this block has then. When ctx ends, it returns the height so far and the
+// context's cause.
 func (b *Backend) AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error) {
 	for {
 		moved := b.Submit.Moves()
@@ -38,8 +38,8 @@ func (b *Backend) AwaitHeight(ctx context.Context, final bool, height primitives
 }
 
 // BlockDocument returns the JSON of one part of a block's document. It returns "null" for a height
-// without a block, and for a part that the block does not have. The height must not be above the
-// head. It returns view.UnknownBlock if the block is collected.
+// without a block, and for a missing part. The height must not be above the head. It returns
+// view.UnknownBlock if the block is collected.
 func (b *Backend) BlockDocument(ctx context.Context, height primitives.Height, part view.DocumentPart) ([]byte, error) {
 	k, err := b.byHeight(height)
 	var missing *view.LookupError
@@ -86,13 +86,13 @@ func (b *Backend) BlockDocument(ctx context.Context, height primitives.Height, p
 	return []byte("null"), nil
 }
 
-// dropped returns whether the blocks of a height are collected.
+// dropped returns whether the blocks at a height are collected.
 func (b *Backend) dropped(height primitives.Height) bool {
 	first, err := b.find(view.BlockRef{Kind: view.RefEarliest})
 	return err == nil && height < first.ref.Height && height > b.Engine.Chain().Height
 }
 
-// name sets d.Origins: for each receipt that a shard executed, the transaction it comes from.
+// name sets d.Origins: for each receipt that a shard executed, its originating transaction.
 func (b *Backend) name(ctx context.Context, s *stream.Shard, d *stream.Details) error {
 	d.Origins = make(map[primitives.Hash]primitives.Hash, len(s.Outcomes))
 	isTx := map[primitives.Hash]bool{}
@@ -120,8 +120,8 @@ func (b *Backend) name(ctx context.Context, s *stream.Shard, d *stream.Details) 
 	return nil
 }
 
-// originOf looks up the transaction of a receipt. It returns the zero hash if the search finds none
-// within its bounds.
+// originOf looks up the originating transaction of a receipt. It returns the zero hash if the
+// search finds none within its bounds.
 func (b *Backend) originOf(ctx context.Context, id primitives.Hash) (primitives.Hash, error) {
 	bounds := Origins{MaxOutcomes: 20_000}
 	o := &origin{Backend: b, ctx: ctx, bounds: bounds, left: bounds.MaxOutcomes}
@@ -136,16 +136,16 @@ func (b *Backend) originOf(ctx context.Context, id primitives.Hash) (primitives.
 	return found.Transaction, nil
 }
 
-// origins caches the transactions of receipts. A client that reads blocks in order finds nearly
-// every receipt here. It has two generations: when the newer one is full the older one is dropped.
-// Safe for concurrent use.
+// origins caches the originating transactions of receipts. A client that reads blocks in order
+// finds nearly every receipt in it. The cache has two generations. When the newer one is full, the
+// older one is dropped. Safe for concurrent use.
 type origins struct {
 	mu       sync.Mutex
 	now, old map[primitives.Hash]primitives.Hash
 }
 
-// originsKept is the size of a generation. An entry takes about 100 bytes. At least this many
-// entries are kept, at most twice as many.
+// originsKept is the maximum size of a generation, in entries of about 100 bytes. So the cache
+// keeps at least this many recent entries, and at most twice as many.
 const originsKept = 20_000
 
 func (o *origins) get(id primitives.Hash) (primitives.Hash, bool) {

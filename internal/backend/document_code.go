@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// appendCode returns, as base64 in JSON, the contract code with the given hash that a transaction
-// or receipt of the block carries; null if none carries it. It is needed because documents contain
-// only the hash of code, and the code of a failed deployment is in no account.
+// appendCode returns the contract code with the given hash, as base64 in JSON, if a transaction or
+// receipt of the block contains it. Otherwise it returns null. Documents contain only the hash of
+// code, and no account has the code of a failed deployment.
 func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 	for i := range m.Shards {
 		c := m.Shards[i].Chunk
@@ -28,7 +28,7 @@ func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 				code = codeIn(body.Actions, hash)
 			case *primitives.GlobalContractDistribution:
 				code = ifHash(body.Code, hash)
-			default: // no other receipt carries code
+			default: // other receipts contain no code
 			}
 			if code != nil {
 				return json.Marshal(code)
@@ -38,7 +38,7 @@ func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// codeIn returns the code with a hash that actions deploy; nil if none does.
+// codeIn returns the code with a hash that actions deploy, or nil.
 func codeIn(actions []primitives.Action, hash primitives.Hash) []byte {
 	for _, a := range actions {
 		var code []byte

@@ -15,10 +15,10 @@ import (
 
 var _ stream.Source = (*Backend)(nil)
 
-// Open opens an in-process feed of this chain's messages: a subscription that is never dropped for
-// being slow. If it starts above the chain's height while the node is syncing, Open waits. It
-// returns stream.ErrAhead for a start above the chain of a synced node, and stream.ErrGone for one
-// that is collected.
+// Open opens an in-process feed of this chain's messages. The feed is a subscription that is never
+// dropped for being slow. If the start is above the chain's height while the node is syncing, Open
+// waits. It returns stream.ErrAhead for a start above the chain of a synced node, and
+// stream.ErrGone for a start at a collected block.
 func (b *Backend) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 	if err := b.awaitStart(ctx, q); err != nil {
 		return nil, err
@@ -50,7 +50,8 @@ func (b *Backend) Open(ctx context.Context, q *stream.Query) (stream.Feed, error
 	return f, nil
 }
 
-// syncLook is how often awaitStart polls whether the node has caught up: there is no notification.
+// syncLook is the interval at which awaitStart polls whether the node has caught up. There is no
+// notification of that.
 const syncLook = 50 * time.Millisecond
 
 // awaitStart waits until a feed can start.
@@ -81,15 +82,15 @@ func (b *Backend) awaitStart(ctx context.Context, q *stream.Query) error {
 	}
 }
 
-// feedRoom is how many messages a feed buffers for its reader. Each one holds a block in memory.
-// Its JSON is made only when it is read.
+// feedRoom is the number of messages that a feed buffers for its reader. Each keeps a block in
+// memory. Its JSON is encoded when the reader reads it.
 const feedRoom = 16
 
-// feed is an in-process subscription: the sink that the subscriptions actor fills (view.Sink), and
-// the reader's side (stream.Feed).
+// feed is an in-process subscription. It is the sink into which the subscriptions actor writes
+// (view.Sink), and the feed from which the reader reads (stream.Feed).
 type feed struct {
 	sub   view.Subscriber
-	woken chan struct{} // capacity 1: a message or the end is there to take
+	woken chan struct{} // capacity 1: a message or the end is available
 
 	mu    sync.Mutex
 	queue []*view.Notice
@@ -167,8 +168,8 @@ func (f *feed) Next(ctx context.Context) (*stream.Message, error) {
 	}
 }
 
-// take returns the next notice, or nil, and the callback to run now that the buffer has room, or
-// nil. ended is set once the feed has ended.
+// take returns the next notice, or nil if there is none. room is the callback to run because the
+// buffer now has space, or nil. ended is set once the feed has ended.
 func (f *feed) take() (n *view.Notice, room func(), ended error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,13 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// forkReader reads the state of a fork: the local state first, then the state of the forked chain.
+// forkReader reads the state of a fork. It reads the local state first, and then the state of the
+// forked chain.
 type forkReader struct {
 	reader
 	over engine.ForkOverlay
 }
 
-// over adds the forked chain's state below r. It returns r unchanged on a chain that is no fork.
+// over adds the forked chain's state below r. On a chain that is no fork it returns r unchanged.
 func (b *Backend) over(r reader) reader {
 	base := b.Engine.Fork()
 	if base == nil {
@@ -31,23 +32,24 @@ func (f forkReader) scan(prefix, after []byte, each func(key, value []byte) bool
 	return f.over.Each(prefix, after, each)
 }
 
-// proveKey returns an error: no block's state root covers the remote part of a fork's state.
+// proveKey returns an error, because no block's state root covers the remote part of a fork's
+// state.
 func (f forkReader) proveKey(key []byte) ([][]byte, error) { return f.prove(key) }
 
 func (f forkReader) prove([]byte) ([][]byte, error) {
 	return nil, errors.New("a fork's state cannot be proven: part of it is on the forked chain, which no state root of the fork covers")
 }
 
-// forerun runs a transaction of a fork before it is submitted, to fetch the remote state that it
-// reads before a block needs it. It returns an error only if that state cannot be fetched; the
-// outcome of the transaction is ignored.
+// forerun runs a fork's transaction before it is submitted, and discards the outcome. It thereby
+// fetches the remote state that the transaction reads, before a block needs it. It returns an error
+// only if that state cannot be fetched.
 func (b *Backend) forerun(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if b.Engine.Fork() == nil {
 		return nil
 	}
 	at, err := b.Engine.StateAt(b.Engine.Head().Hash)
 	if err != nil {
-		return nil // the head has moved on so far that its state is collected
+		return nil // the head has advanced so far that this state is collected
 	}
 	defer at.Release()
 	if _, err := b.Engine.Simulate(ctx, at, tx, engine.SimulateOptions{Signature: verify.Checked}); errors.Is(err, state.ErrAway) {

@@ -7,49 +7,51 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// past limits how many subscribers read far behind the head at a time, to half of the cores.
+// past limits the number of subscribers that concurrently read far behind the head, to half of the
+// cores.
 //
-// Old blocks are cheap to ask for and expensive to send. Without a limit the readers of the past
-// would take the cores from the subscribers that follow the head.
+// Old blocks are cheap to request and expensive to send. Without a limit, historical readers would
+// take the cores from the subscribers at the head.
 //
 // A reader that finds no free place waits. The next place goes to the address that has used the
-// least time (package fair), so a reader that never stops gives way to all others after each
-// block. While more than crowd readers wait, a place that an address leaves stays empty for as
-// long as it was used, if other readers of that address wait. Many connections of one address thus
-// get at most half of the places' time, and the rest is left to others.
+// least time (package fair). So a reader that never stops lets all others read after each block.
+// One rule applies only while more than crowd readers wait: when an address returns a place and
+// more of its readers wait, the place stays empty for as long as it was used. So many connections
+// of one address use at most half of the places' time.
 //
 // Safe for concurrent use.
 type past struct {
 	now   func() time.Time
-	after func(time.Duration, func()) (stop func() bool) // time.AfterFunc
+	after func(time.Duration, func()) (stop func() bool) // time.AfterFunc, replaced in tests
 
 	mu    sync.Mutex
-	free  int // free places; 0 while a reader waits
+	free  int // number of free places; 0 while a reader waits
 	queue fair.Queue[*turn]
-	waits map[[16]byte]int // by address, readers in queue that have not left
+	waits map[[16]byte]int // number of waiting readers by address
 	all   int              // the sum of waits
-	conns uint64           // readers so far; numbers the next one
+	conns uint64           // number of readers so far; used to number the next one
 }
 
 const (
-	crowd     = 32      // waiting readers: more than honest use has
-	maxTurns  = 1 << 16 // in the queue
+	crowd     = 32      // number of waiting readers that exceeds honest use
+	maxTurns  = 1 << 16 // maximum number of turns in the queue
 	lookAgain = time.Second
-	// patience is how long a place waits for the reader that was called to take it. The reader may
-	// never come: its chain instance may be closed while another one shares the places.
+	// patience is the time for which a place is reserved for the reader that was woken to take it.
+	// The reader may never come: its chain instance may be closed while another instance shares the
+	// places.
 	patience = 10 * time.Second
 )
 
-// turn is a place in the queue.
+// turn is an entry in the queue.
 type turn struct {
 	of     *pastReader
 	wake   func()
-	called func() bool // stops the patience timer of the place that was offered; nil: still waiting
+	called func() bool // stops the patience timer of the offered place; nil: the reader still waits
 	left   bool
 }
 
-// pastReader is a subscriber that may read the past. Only one goroutine at a time may call take;
-// leave may be called by any.
+// pastReader is a subscriber that reads historical blocks. Only one goroutine at a time may call
+// take. Any goroutine may call leave.
 type pastReader struct {
 	p      *past
 	client fair.Client
@@ -69,8 +71,9 @@ func (p *past) reader(address [16]byte) *pastReader {
 	return &pastReader{p: p, client: fair.Client{Address: address, Conn: p.conns}}
 }
 
-// take takes a place; back returns it. If no place is free, ok is false. Then any goroutine calls
-// wake, once, when the reader should call take again, and back gives up the reader's turn.
+// take takes a place. If ok is true, back returns the place. If no place is free, ok is false. In
+// that case wake is called once, on any goroutine, when the reader should call take again; back
+// gives up the reader's turn.
 func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	p := r.p
 	p.mu.Lock()
@@ -98,7 +101,8 @@ func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	return func() { p.done(r.client, p.now().Sub(begun)) }, true
 }
 
-// leave gives up the reader's turn, or the place that it was offered and has not taken.
+// leave gives up the reader's turn. If a place was offered and not taken, it gives up the place
+// too.
 func (r *pastReader) leave() {
 	p := r.p
 	p.mu.Lock()
@@ -116,7 +120,7 @@ func (r *pastReader) leave() {
 	p.mu.Unlock()
 }
 
-// late passes on a place that was not taken within patience.
+// late passes a place to the next reader if it was not taken within patience.
 func (t *turn) late() {
 	r := t.of
 	r.p.mu.Lock()
@@ -130,7 +134,7 @@ func (t *turn) late() {
 	}
 }
 
-// done returns a place and charges its client for the time it took.
+// done returns a place and charges its client for the used time.
 func (p *past) done(c fair.Client, took time.Duration) {
 	p.mu.Lock()
 	p.queue.Charge(c, int64(took))
@@ -143,7 +147,7 @@ func (p *past) done(c fair.Client, took time.Duration) {
 	p.pass()
 }
 
-// pass offers a place to the next waiting reader, or frees it.
+// pass offers a place to the next waiting reader. If none waits, the place becomes free.
 func (p *past) pass() {
 	if wake := p.next(); wake != nil {
 		wake()

@@ -46,7 +46,7 @@ func (b *Backend) CongestionLevel(r view.ChunkRef) (float64, error) {
 	return (&congestion.Control{Config: &runtime.CongestionControl, Info: chunk.Header.CongestionInfo}).Level(), nil
 }
 
-// ValidatorsOrdered lists the block producers of a block's epoch. A nil r is the head.
+// ValidatorsOrdered lists the block producers of a block's epoch. A nil r means the head.
 func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.ValidatorStake, err error) {
 	h := b.Engine.Head().Header()
 	if r != nil {
@@ -62,8 +62,8 @@ func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.Validato
 	return out, err
 }
 
-// MaintenanceWindows lists the height ranges of the current epoch, from the head on, in which an
-// account produces neither a block nor a chunk: see epoch.IdleForecast.
+// MaintenanceWindows lists the height ranges in which an account produces neither a block nor a
+// chunk, from the head to the end of the current epoch (see epoch.IdleForecast).
 func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Window, error) {
 	var forecast *epoch.IdleForecast
 	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
@@ -73,7 +73,7 @@ func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Windo
 	if err != nil {
 		return nil, err
 	}
-	idle, err := forecast.Heights() // not inside Epochs: imports of blocks would wait for it
+	idle, err := forecast.Heights() // outside of Epochs, because imports of blocks wait for its lock
 	if err != nil {
 		return nil, err
 	}

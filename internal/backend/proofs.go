@@ -21,7 +21,7 @@ func (b *Backend) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return x, err
 }
 
-// NextLightClientBlock returns the block that a light client whose last block is last needs next.
+// NextLightClientBlock returns the next block for a light client whose last block is last.
 func (b *Backend) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	if _, err := b.byHash(last); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 	if err != nil {
 		return nil, err
 	}
-	shards := []primitives.ShardID{place.Shard} // the shard, and later its child shards
+	shards := []primitives.ShardID{place.Shard} // the shard, and after splits its child shards
 	for height := at.Height + 1; height <= head.Height(); height++ {
 		k, err := b.byHeight(height)
 		if errors.Is(err, view.ErrUnknownHeight) {
@@ -95,8 +95,8 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 	return nil, &view.LookupError{Kind: view.ErrNotConfirmed, Hash: r.ID}
 }
 
-// follow maps shards of a layout to the shards they have become in block k, and returns k's layout.
-// neard uses the index of the old layout (view_client_actor.rs:1179), and so proves another shard's
+// follow maps shards of a layout to their descendants in block k's layout, and returns that layout.
+// neard uses the index in the old layout (view_client_actor.rs:1179). So it proves another shard's
 // root if a shard with a lower index was split.
 func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitives.ShardLayout) ([]primitives.ShardID, primitives.ShardLayout, error) {
 	now, err := b.layoutOf(k)
@@ -116,7 +116,7 @@ func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitive
 
 // LightClientBlockProof proves that a block is an ancestor of head. Both must be final.
 func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
-	k, err := b.byHash(hash) // first, because the error names it if both are unknown
+	k, err := b.byHash(hash) // first, because the error must name this block if both are unknown
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,7 +142,7 @@ func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives
 	return &lite, path, nil
 }
 
-// merkleSource reads the Merkle trees of block hashes that block proofs are made of.
+// merkleSource reads the Merkle trees from which block proofs are built.
 type merkleSource struct{ b *Backend }
 
 func (m merkleSource) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMerkleTree, error) {

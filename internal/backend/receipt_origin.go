@@ -12,33 +12,33 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// How ReceiptToTx finds the transaction of a receipt without an index of parents.
+// How ReceiptToTx finds the originating transaction of a receipt without an index of parents.
 //
 // The store knows the block and shard that sent each receipt. A receipt's id is a hash of its
 // parent's id, the height at which the parent ran, and a number. So for most receipts it is enough
-// to read the outcomes of that block and shard: the parent's outcome names the receipt. No outcome
-// names data receipts; they are recognised by deriving their ids.
+// to read the outcomes of that block and shard, because the parent's outcome lists the receipt.
+// Outcomes do not list data receipts. These are recognized by deriving their ids.
 //
-// The parents of some other receipts may have run many blocks before. These are receipts that
-// waited in a queue or a buffer, distributions of global code to further shards, and resumes of
-// yields that timed out. The store has a row with the parent of each of these receipts
-// (storage.Origin). Blocks stored by older versions have no such rows. There the blocks before are
-// searched, within the bounds of Origins.
+// The parents of some other receipts may have run many blocks earlier: receipts that waited in a
+// queue or a buffer, distributions of global code to further shards, and resumes of yields that
+// timed out. For each of these receipts the store has a row with its parent (storage.Origin).
+// Blocks stored by older versions have no such rows. For them, earlier blocks are searched within
+// the bounds of Origins.
 
-// Origins bound ReceiptToTx. The zero value has the defaults of config.json.
+// Origins contains the bounds of ReceiptToTx. The zero value means the defaults of config.json.
 type Origins struct {
 	NoMapping   bool   // save_receipt_to_tx is false: a query needs a hint
-	NoOutcomes  bool   // save_tx_outcomes is false: a hint is of no use
+	NoOutcomes  bool   // save_tx_outcomes is false: a hint does not help
 	MaxWindow   uint64 // receipt_to_tx_max_hint_window, blocks; 0: 20
 	MaxHop      uint64 // receipt_to_tx_max_hop_distance, blocks; 0: 20
 	MaxOutcomes uint64 // receipt_to_tx_max_outcomes_per_request; 0: 20,000
 }
 
 const (
-	originDepth  = 1000 // receipts between a receipt and its transaction
-	originBlocks = 5000 // blocks searched backwards for the parent of a receipt
-	// How many derived ids are tried. The ids of data receipts follow those of the other receipts
-	// of one parent. The ids of yield timeouts are counted per chunk.
+	originDepth  = 1000 // maximum number of receipts between a receipt and its transaction
+	originBlocks = 5000 // maximum number of blocks searched backwards for a receipt's parent
+	// Maximum numbers of derived ids that are tried. The ids of data receipts follow those of the
+	// parent's other receipts. The ids of yield timeouts are counted per chunk.
 	dataReceipts  = 1024
 	yieldTimeouts = 4096
 )
@@ -48,11 +48,11 @@ type origin struct {
 	*Backend
 	ctx    context.Context
 	bounds Origins
-	left   uint64 // outcomes and receipts that may still be read
+	left   uint64 // number of outcomes and receipts that may still be read
 }
 
-// ReceiptToTx returns the transaction that a receipt comes from. It returns *view.OriginError if
-// the search finds none within its bounds.
+// ReceiptToTx returns the originating transaction of a receipt. It returns *view.OriginError if the
+// search finds none within its bounds.
 func (b *Backend) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.Origin, error) {
 	o := &origin{Backend: b, ctx: ctx, bounds: b.Origins}
 	for _, d := range []struct {
@@ -111,7 +111,7 @@ func unknownOrigin(id primitives.Hash) error {
 	return &view.OriginError{Kind: view.OriginUnknown, Receipt: id}
 }
 
-// parent returns the id of the transaction or receipt that made a receipt.
+// parent returns the id of the transaction or receipt that created a receipt.
 func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 	p, err := o.canonical(o.Engine.Store().FindOrigin(id))
 	if err != nil {
@@ -144,13 +144,13 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 		if body.Resume && body.Data == nil && derived(body.DataID, p.Block.Ref().Height, yieldTimeouts, id) {
 			return o.yield(p, id, body.DataID)
 		}
-	case *primitives.ActionReceipt: // its parent's outcome names it
+	case *primitives.ActionReceipt: // the parent's outcome lists it
 	}
 	return o.search(p, id, func(out *primitives.OutcomeWithID, height primitives.Height) bool {
 		if slices.Contains(out.ReceiptIDs, id) {
 			return true
 		}
-		switch receipt.Body.(type) { // receipts that no outcome names
+		switch receipt.Body.(type) { // receipts that no outcome lists
 		case *primitives.DataReceipt:
 			return out.ExecutorID == receipt.PredecessorID && derived(out.ID, height, len(out.ReceiptIDs)+dataReceipts, id)
 		case *primitives.GlobalContractDistribution:
@@ -161,7 +161,7 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 	})
 }
 
-// canonical returns the place that is on the head's chain; nil if none is.
+// canonical returns the place that is on the head's chain, or nil if none is.
 func (o *origin) canonical(places []storage.Place, err error) (*storage.Place, error) {
 	if err != nil && !gone(err) {
 		return nil, err
@@ -183,7 +183,7 @@ func derived(base primitives.Hash, height primitives.Height, n int, id primitive
 	return false
 }
 
-// search looks for an outcome in the block and shard of a place, then in the blocks before it.
+// search looks for an outcome in the block and shard of a place, and then in earlier blocks.
 func (o *origin) search(p *storage.Place, id primitives.Hash, is func(*primitives.OutcomeWithID, primitives.Height) bool) (parent primitives.Hash, err error) {
 	found := false
 	err = o.back(p, originBlocks, func(rec *storage.Record, shard primitives.ShardID) (bool, error) {
@@ -217,8 +217,8 @@ func (o *origin) outcome(rec *storage.Record, shard primitives.ShardID, is func(
 	return primitives.Hash{}, false, nil
 }
 
-// pay takes one outcome or receipt from the budget. It returns an error if the budget is used up or
-// the request has ended.
+// pay takes one outcome or receipt from the budget. It returns an error if the budget is exhausted
+// or the request has ended.
 func (o *origin) pay() error {
 	if o.left == 0 {
 		return &view.OriginError{Kind: view.OriginBudget, Got: o.bounds.MaxOutcomes, Limit: o.bounds.MaxOutcomes}
@@ -227,8 +227,8 @@ func (o *origin) pay() error {
 	return nil
 }
 
-// back calls each for the block of p and its ancestors, at most blocks of them, with the shard that
-// p's shard was in each. It stops when each returns false.
+// back calls each for the block of p and its ancestors, for at most `blocks` blocks. It passes the
+// shard that contained the accounts of p's shard in each block. It stops when each returns false.
 func (o *origin) back(p *storage.Place, blocks int, each func(*storage.Record, primitives.ShardID) (more bool, err error)) error {
 	rec, shard := p.Block, p.Shard
 	for range blocks {
@@ -263,8 +263,8 @@ func (o *origin) back(p *storage.Place, blocks int, each func(*storage.Record, p
 	return nil
 }
 
-// yield finds the receipt with a yielded promise that timed out: the parent of the resume receipt
-// that the protocol made with the given data id.
+// yield finds the receipt whose yielded promise timed out. This receipt is the parent of the resume
+// receipt that the protocol created with the given data id.
 func (o *origin) yield(p *storage.Place, id, data primitives.Hash) (parent primitives.Hash, err error) {
 	found := false
 	err = o.back(p, originBlocks, func(rec *storage.Record, shard primitives.ShardID) (bool, error) {
@@ -294,8 +294,8 @@ func (o *origin) yield(p *storage.Place, id, data primitives.Hash) (parent primi
 	return parent, err
 }
 
-// distributor finds the previous distribution receipt of global code. It came from another shard,
-// some blocks before.
+// distributor finds the previous distribution receipt of global code. That receipt came from
+// another shard, some blocks earlier.
 func (o *origin) distributor(p *storage.Place, r *primitives.Receipt, d *primitives.GlobalContractDistribution) (parent primitives.Hash, found bool, err error) {
 	height := p.Block.Ref().Height
 	blocks := o.bounds.MaxHop
@@ -320,8 +320,8 @@ func (o *origin) distributor(p *storage.Place, r *primitives.Receipt, d *primiti
 	return parent, found, err
 }
 
-// around searches for the parent of a receipt that is not stored itself. It searches the heights
-// around a hint, the nearest first.
+// around searches for the parent of a receipt that is not stored. It searches the heights around a
+// hint, nearest first.
 func (o *origin) around(q *view.OriginQuery, window uint64) (parent primitives.Hash, err error) {
 	if o.bounds.NoOutcomes {
 		return parent, &view.OriginError{Kind: view.OriginNoOutcomes}
@@ -364,8 +364,8 @@ func (o *origin) around(q *view.OriginQuery, window uint64) (parent primitives.H
 	return parent, unknownOrigin(q.Receipt)
 }
 
-// hinted returns the shards of a block to search: the named shard and those it was split from, or
-// all.
+// hinted returns the shards of a block to search. These are the named shard and the shards from
+// which it was split. Without a named shard, these are all shards.
 func (o *origin) hinted(k *block, rec *storage.Record, named *primitives.ShardID) ([]primitives.ShardID, error) {
 	if named == nil {
 		return rec.Shards(), nil

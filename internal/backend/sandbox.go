@@ -165,7 +165,8 @@ func (b *Backend) Deal(ctx context.Context, token, account primitives.AccountID,
 	return b.Control.Deal(ctx, token, account, amount)
 }
 
-// Impersonate accepts transactions of accounts without a valid signature; all: of every account.
+// Impersonate makes the chain accept transactions of accounts without a valid signature. all means
+// every account.
 func (b *Backend) Impersonate(accounts []primitives.AccountID, all bool) error {
 	if b.Control == nil {
 		return errNoSandboxControl
@@ -189,7 +190,7 @@ func (b *Backend) Reorganise(ctx context.Context, blocks uint64) (view.Reorganis
 	return b.Control.Reorganise(ctx, blocks)
 }
 
-// MockVerification sets the results of the signature checks that contracts request.
+// MockVerification sets the results of signature checks in contracts.
 func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) error {
 	if b.Control == nil {
 		return errNoSandboxControl

@@ -35,8 +35,8 @@ func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Sim
 	return out, err
 }
 
-// simulable returns the error for a shard whose state this node does not have. A simulation may
-// reach any shard, so it needs all of them.
+// simulable returns an error if this node does not have the state of all shards. A simulation may
+// reach any shard.
 func simulable(at *engine.State) error {
 	for i := range at.Shards {
 		if !at.Shards[i].Held() {
@@ -46,9 +46,9 @@ func simulable(at *engine.State) error {
 	return nil
 }
 
-// aside runs f in the lane for simulations, where it does not slow the chain down. It returns early
-// if ctx ends before f's turn. f must call ask now and then: ask returns an error when the time of
-// the pool or the request is over, or the client has gone.
+// aside runs f in the lane for simulations, where f does not slow down the chain. It returns early
+// if ctx ends before f starts. f must call ask regularly. ask returns an error when the time limit
+// of the pool or the request is exceeded, or the client has disconnected.
 func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func() error) error) error {
 	if b.Views == nil {
 		return &view.LookupError{Kind: view.ErrContractsUnsupported}
@@ -85,7 +85,7 @@ func simulateOptions(r *view.Simulate) engine.SimulateOptions {
 }
 
 // stateAt returns the state after a block. Its reads fail once ask returns an error. The caller
-// releases it.
+// must release it.
 func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, error) {
 	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
@@ -104,8 +104,8 @@ func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, err
 	return at, err
 }
 
-// Trace returns the JSON trace of a stored transaction or of a simulated one. It runs in the lane
-// for simulations.
+// Trace returns the JSON trace of a stored or simulated transaction. It runs in the lane for
+// simulations.
 func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) error {
 		report, err := b.trace(ctx, r, ask)

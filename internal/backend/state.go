@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// reader reads one shard's state after a block: from the trie of a recent block, or from the stored
-// values of an older one.
+// reader reads one shard's state after a block. It reads from the trie of a recent block, or from
+// the stored values of an older block.
 type reader interface {
-	get(key []byte) ([]byte, error) // nil: absent
+	get(key []byte) ([]byte, error) // nil: the key is absent
 	scan(prefix, after []byte, each func(key, value []byte) bool) error
 	prove(prefix []byte) ([][]byte, error)
 	proveKey(key []byte) ([][]byte, error)
@@ -30,7 +30,7 @@ type snapshot struct {
 	buf []byte
 }
 
-// State returns the state after a block of the shard that holds an account. The caller releases it.
+// State returns the state of an account's shard after a block. The caller must release it.
 func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.State, error) {
 	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
@@ -51,8 +51,8 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 	return b.stateOf(k, tail, layout, shard)
 }
 
-// stateOf returns the state of a shard after a block. tail is the store's, read before the block was
-// found.
+// stateOf returns the state of a shard after a block. tail is the store's tail, read before the
+// block was found.
 func (b *Backend) stateOf(k *block, tail primitives.Height, layout primitives.ShardLayout, shard primitives.ShardID) (*snapshot, error) {
 	s := &snapshot{at: view.At{Height: k.ref.Height, Hash: k.ref.Hash}}
 	if k.entry != nil && k.entry.Acquire() {
@@ -88,8 +88,8 @@ func unavailable(shard primitives.ShardID) error {
 	return &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: shard}
 }
 
-// holds returns whether this node has executed a stored block's chunk of a shard. Nearly every node
-// tracks all shards.
+// holds returns whether this node has executed a stored block's chunk of a shard. Most nodes track
+// all shards.
 func (b *Backend) holds(k *block, shard primitives.ShardID) (bool, error) {
 	if b.Engine.HoldsAll() {
 		return true, nil
@@ -117,15 +117,15 @@ func (b *Backend) layoutOf(k *block) (primitives.ShardLayout, error) {
 	return b.layout(h)
 }
 
-// isCollected returns whether garbage collection has removed the states of a height. neard refuses
-// a query by height as soon as the height may be collected, and answers one by hash as long as the
-// state is there (chain/client/src/view_client_actor.rs:360, is_block_gc). Here both are answered
-// while the state is stored.
+// isCollected returns whether garbage collection has removed the states at a height. neard refuses
+// a query by height as soon as the height may be collected, and answers a query by hash as long as
+// the state is stored (chain/client/src/view_client_actor.rs:360, is_block_gc). This node answers
+// both as long as the state is stored.
 func (b *Backend) isCollected(height primitives.Height) bool {
 	return b.KeepEpochs > 0 && height < b.Engine.Store().Tip().Tail
 }
 
-// collected returns the error for a height whose state has been collected.
+// collected returns the error for a height whose state was collected.
 func (b *Backend) collected(height primitives.Height) error {
 	e := &view.LookupError{Kind: view.ErrGarbageCollected, Height: height}
 	var gone *view.LookupError
@@ -150,8 +150,8 @@ type trieReader struct {
 
 func (t trieReader) release() { t.entry.Release() }
 
-// get reads a value without loading trie nodes into memory. The flat state is cheaper for one
-// value, and queries must not decide which nodes stay resident.
+// get reads a value without loading trie nodes into memory. For one value, the flat state is
+// cheaper. Also, queries must not influence which nodes stay resident.
 func (t trieReader) get(key []byte) ([]byte, error) {
 	if v, known := t.root.Peek(key); known {
 		return v, nil
@@ -163,7 +163,8 @@ func (t trieReader) get(key []byte) ([]byte, error) {
 	case err == storage.ErrNotFound: // not wrapped: the key is absent
 		return nil, nil
 	}
-	// the block is not stored any more: it lost to a fork, or the store is another instance's
+	// The block is not stored any more: it is on an abandoned branch, or the store belongs to
+	// another chain instance.
 	return t.root.Get(key, nil)
 }
 
@@ -230,7 +231,8 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 	return err
 }
 
-// prove returns an error that names the oldest height with tries, from which proofs can be made.
+// prove returns an error. It names the oldest height whose tries are in memory, so that proofs are
+// possible from that height on.
 func (s storeReader) prove([]byte) ([][]byte, error) {
 	e := &view.LookupError{Kind: view.ErrNoProof}
 	for x := s.e.Head(); x != nil && x.Acquire(); x = s.e.BlockNode(x.Header().PrevHash) {
@@ -248,7 +250,7 @@ func (s *snapshot) At() view.At { return s.at }
 // Release frees the state. The snapshot must not be used after it.
 func (s *snapshot) Release() { s.r.release() }
 
-// read decodes the value of the key in s.buf. It returns false if there is none.
+// read decodes the value of the key in s.buf. It returns false if there is no value.
 func (s *snapshot) read(v borsh.Decoder) (bool, error) {
 	raw, err := s.r.get(s.buf)
 	if err != nil || raw == nil {
@@ -269,15 +271,15 @@ func (s *snapshot) AccessKey(id primitives.AccountID, h primitives.PublicKeyHand
 	return s.read(k)
 }
 
-// manyNonces is the number of nonces of a gas key above which AccessKeys does not read the nonces
-// but seeks to the next key. A key has up to 1024.
+// manyNonces is a number of nonces of a gas key. Above it, AccessKeys seeks to the next key instead
+// of reading the nonces. A gas key has up to 1024 nonces.
 const manyNonces = 8
 
-// AccessKeys returns at most limit access keys of an account after a key, in trie order, and
-// whether there are more. A limit of 0 means no limit.
+// AccessKeys returns at most limit access keys of an account, in trie order. It begins after the
+// key after. more says whether there are further keys. A limit of 0 means no limit.
 func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (out []view.KeyInfo, more bool, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
-	// The records of a gas key's nonces are its own key with two more bytes.
+	// The trie keys of a gas key's nonces are its own trie key plus two bytes.
 	behind := func(key []byte) []byte { return append(key, 0xff, 0xff, 0xff) }
 	var from []byte
 	if after != "" {
@@ -337,8 +339,8 @@ func (s *snapshot) GlobalCode(id *primitives.GlobalContractID) ([]byte, error) {
 	return s.r.get(s.buf)
 }
 
-// Data calls each for the contract's key-value pairs with a prefix, after the given key, until each
-// returns false.
+// Data calls each for the contract's key-value pairs with a prefix, until each returns false. It
+// begins after the key after.
 func (s *snapshot) Data(id primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error {
 	base := len(primitives.AppendContractDataKey(nil, id, nil))
 	var from []byte

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// statusAt caches the last answer of Status. It is valid while the head, the tail and the second
-// are the same.
+// statusAt caches the last result of Status. It is valid while the head, the tail and the second
+// are unchanged.
 type statusAt struct {
 	head   *engine.BlockNode
 	tail   primitives.Height
@@ -21,16 +21,16 @@ type statusAt struct {
 	status view.Status
 }
 
-// earliest is the oldest block that the store has.
+// earliest is the oldest block in the store.
 type earliest struct {
-	tail   primitives.Height // the store's tail at the time of the lookup
+	tail   primitives.Height // the store's tail when this block was looked up
 	hash   primitives.Hash
 	height primitives.Height
 	time   uint64 // ns since 1970
 }
 
-// Status describes the node and the chain. On a replica its lag is at most a second old. Equal
-// answers are the same pointer, so that callers can cache their encoding.
+// Status describes the node and the chain. On a replica, the reported lag is at most a second old.
+// Equal results are the same pointer, so that callers can cache their encoding.
 func (b *Backend) Status() (*view.Status, error) {
 	head, tail := b.Engine.Head(), b.Engine.Store().Tip().Tail
 	uptime := int64(b.Now().Sub(b.started) / time.Second)
@@ -58,7 +58,7 @@ func (b *Backend) Status() (*view.Status, error) {
 	return &last.status, nil
 }
 
-// progress reports how far a syncing node has come.
+// progress reports the progress of a syncing node.
 func (b *Backend) progress(syncing bool) *view.Progress {
 	if !syncing {
 		return nil

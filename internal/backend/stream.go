@@ -36,7 +36,7 @@ func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 // receipt is missing, and view.ErrMessageLarge if the reply would have more than most bytes.
 func (b *Backend) IndexerBlock(hash primitives.Hash, most int) ([]byte, error) {
 	out, err := b.indexerBlock(hash, most)
-	if gone(err) { // collected meanwhile
+	if gone(err) { // collected in between
 		err = view.UnknownBlock(hash)
 	}
 	return out, err
@@ -73,7 +73,7 @@ func (b *Backend) indexerBlock(hash primitives.Hash, most int) ([]byte, error) {
 	return out, err
 }
 
-// messageOf collects what nearcore's indexer framework streams of a block.
+// messageOf collects the data of a block that nearcore's indexer framework streams.
 func (b *Backend) messageOf(k *block) (*stream.Block, []stream.Details, error) {
 	m, err := b.streamed(k)
 	if err != nil {
@@ -83,8 +83,8 @@ func (b *Backend) messageOf(k *block) (*stream.Block, []stream.Details, error) {
 	return m, details, err
 }
 
-// streamed collects a block's chunks and outcomes: from memory where they are there, else from the
-// store.
+// streamed collects a block's chunks and outcomes. It takes them from memory if possible, else from
+// the store.
 func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	blk, err := b.whole(k)
 	if err != nil {
@@ -94,8 +94,8 @@ func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	if m.Author, err = b.producer(k.ref.Hash, blk.Header); err != nil {
 		return nil, err
 	}
-	// loaded only if memory lacks something, so that followers of the head do not wait for the
-	// store
+	// The record is loaded only if memory lacks some data. So followers of the head do not wait for
+	// the store.
 	var rec *storage.Record
 	if !remembered(k) {
 		if err := b.executed(k); err != nil {
@@ -199,12 +199,12 @@ func receipt(raw []byte) (*primitives.Receipt, error) {
 	return x, borsh.Unmarshal(raw, x)
 }
 
-// details collects what only the indexer message contains: executed receipts, local receipts and
-// state changes.
+// details collects data that only the indexer message contains: executed receipts, local receipts
+// and state changes.
 func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 	var err error
 	out := make([]stream.Details, len(m.Shards))
-	lost := map[primitives.Hash]*stream.Details{} // receipts without a record of their own
+	lost := map[primitives.Hash]*stream.Details{} // receipts that are not stored on their own
 	for i := range m.Shards {
 		s, d := &m.Shards[i], &out[i]
 		d.Receipts = map[primitives.Hash]*primitives.Receipt{}
@@ -214,7 +214,7 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 		if d.Changes, err = b.wrote(k, i, s.ID); err != nil {
 			return nil, err
 		}
-		came, err := b.fromQueue(k, i, s.ID) // with entry.Incoming this covers most receipts without a read
+		came, err := b.fromQueue(k, i, s.ID) // with entry.Incoming, this covers most receipts without a read
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +261,7 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 }
 
 // fromQueue returns the delayed receipts that a shard executed, by id. Blocks stored by older
-// versions do not record them.
+// versions do not list them.
 func (b *Backend) fromQueue(k *block, i int, id primitives.ShardID) (map[primitives.Hash]*primitives.Receipt, error) {
 	out := map[primitives.Hash]*primitives.Receipt{}
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
@@ -308,8 +308,8 @@ func (b *Backend) wrote(k *block, i int, id primitives.ShardID) ([]primitives.Ke
 	return out, nil
 }
 
-// brought finds receipts from shards that this node does not track. They are stored only within the
-// receipt proofs of new chunks. Receipts that it finds are moved from lost to their details.
+// brought finds receipts from shards that this node does not track. Only the receipt proofs of new
+// chunks contain them. It moves found receipts from lost to their Details.
 func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	if len(lost) == 0 {
 		return nil
@@ -338,7 +338,7 @@ func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) erro
 	return nil
 }
 
-// storedReceipt finds a receipt by its id on any branch; nil if it is not stored.
+// storedReceipt finds a receipt by id on any branch. It returns nil if the receipt is not stored.
 func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error) {
 	places, err := b.Engine.Store().FindReceipt(id)
 	if err != nil || len(places) == 0 {
@@ -354,8 +354,8 @@ func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error)
 	return receipt(raw.Value)
 }
 
-// local adds the receipts that a shard made for itself: those of local transactions, and instant
-// ones.
+// local adds the receipts that a shard created for itself: receipts of local transactions, and
+// instant receipts.
 func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) error {
 	made, err := b.madeFor(k, i, s.ID)
 	if err != nil {
@@ -370,7 +370,7 @@ func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) err
 		for tx, id := range s.Locals() {
 			x := byID[id]
 			delete(byID, id)
-			if x == nil { // it was delayed, and is stored in the block that executes it
+			if x == nil { // the receipt was delayed: the block that executes it stores it
 				rec, err := b.record(k)
 				if err != nil {
 					return err
@@ -390,7 +390,7 @@ func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) err
 	return nil
 }
 
-// madeFor returns the receipts that a shard made for itself and executed in the same chunk, in
+// madeFor returns the receipts that a shard created for itself and executed in the same chunk, in
 // order.
 func (b *Backend) madeFor(k *block, i int, id primitives.ShardID) (out []*primitives.Receipt, err error) {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
@@ -446,16 +446,16 @@ func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransac
 	}}, nil
 }
 
-// delayedReach is how many blocks delayed searches backwards, as in nearcore.
+// delayedReach is the maximum number of blocks that delayed searches backwards, as in nearcore.
 const delayedReach = 1000
 
-// delayed finds receipts that were delayed some blocks before, in blocks stored by older versions.
-// Those versions store the receipt of a local transaction only as the transaction, and a receipt
-// from an untracked shard only within its proof.
+// delayed finds receipts that were delayed in blocks stored by older versions. Those versions store
+// the receipt of a local transaction only as the transaction. They store a receipt from an
+// untracked shard only within its proof.
 func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	for range delayedReach {
 		if len(lost) == 0 || rec.Prev().IsZero() {
-			return nil // the message reports the missing receipts
+			return nil // the message then reports the missing receipts
 		}
 		prev, err := b.Engine.Store().Block(rec.Prev())
 		if err != nil {

@@ -20,7 +20,7 @@ type Submitter interface {
 	Moves() <-chan struct{}
 }
 
-// OpenSession admits a connection whose request submits a transaction or waits for one.
+// OpenSession admits a connection for requests that submit a transaction or wait for one.
 func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), error) {
 	return b.Submit.OpenSession(ctx)
 }

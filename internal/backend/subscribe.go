@@ -17,7 +17,7 @@ import (
 )
 
 // Subscribe starts a subscription. It returns *view.LookupError for an unknown block, and
-// *view.CursorError for a cursor that is lost.
+// *view.CursorError for a cursor that is not known any more.
 func (b *Backend) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscriber, error) {
 	begin, err := b.begin(q)
 	if err != nil {
@@ -42,9 +42,10 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 		}
 		_, known := b.parents.get(q.After.Hash)
 		switch {
-		case err != nil && known && q.Topic != view.TopicTransactions: // reported before, and reverted: Step reports it as lost
+		// an earlier block that was reverted: Step reports it as lost
+		case err != nil && known && q.Topic != view.TopicTransactions:
 			return *q.After, nil
-		case err != nil && q.After.Height > b.Engine.Head().Height(): // another node may have reported it
+		case err != nil && q.After.Height > b.Engine.Head().Height(): // another node may have reported this block
 			return c, view.UnknownHeight(q.After.Height)
 		case err != nil || k.ref.Height != q.After.Height:
 			return c, b.cursorLost()
@@ -62,7 +63,7 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 			return c, err
 		}
 		return b.before(ref)
-	case q.Hashes != nil: // start at the first block with one of them, so that its progress is reported
+	case q.Hashes != nil: // start at the first block that includes one of them, so that its progress is reported
 		head := at(b.Engine.Head())
 		first := storage.BlockRef{}
 		for _, hash := range q.Hashes {
@@ -116,16 +117,16 @@ func (b *Backend) cursorLost() error {
 	return &view.CursorError{Earliest: k.ref.Height}
 }
 
-// follower implements subscriptions.Chain: how the subscriptions actor reads the chain. There is
-// one for each subscription.
+// follower implements subscriptions.Chain, through which the subscriptions actor reads the chain.
+// Each subscription has its own follower.
 type follower struct {
 	b    *Backend
-	past *pastReader // nil: the follower only resolves tips
+	past *pastReader // nil: this follower is used only for Tip
 }
 
 var _ subscriptions.Chain = follower{}
 
-// Tip returns the last block of a finality.
+// Tip returns the last block of the given finality.
 func (f follower) Tip(kind view.RefKind) (view.At, error) {
 	k, err := f.b.find(view.BlockRef{Kind: kind})
 	if err != nil {
@@ -139,12 +140,13 @@ func (f follower) has(at view.At) bool {
 	return f.b.Engine.Canonical(storage.BlockRef{Height: at.Height, Hash: at.Hash})
 }
 
-// Step returns what follows a block: the next block, or the blocks that were lost to a fork or a
-// rollback and the fork point. It is empty if nothing follows yet.
+// Step returns the continuation of the chain after a block. It is the next block, or the blocks
+// lost to a fork or rollback together with the last common block. It is empty if there is no later
+// block yet.
 func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, err error) {
 	tip, err := f.Tip(kind)
 	var absent *view.LookupError
-	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // the node has not synced yet: no block follows
+	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // before the node has synced, no block follows
 		return s, nil
 	}
 	if err != nil || tip == after {
@@ -175,14 +177,14 @@ func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, 
 		if after.Height < store.Tip().Tail {
 			return s, f.b.cursorLost()
 		}
-		return s, nil // the chain is being reorganised: a notification will follow
+		return s, nil // the chain is being reorganised: a notification will come
 	}
 	s.Next = refAt(next)
 	f.b.parents.put(next.Hash, after)
 	return s, nil
 }
 
-// parent returns the parent of a block that may not be on the chain any more. It returns
+// parent returns the parent of a block, which may no longer be on the chain. It returns
 // *view.CursorError if the parent is unknown.
 func (f follower) parent(of view.At) (view.At, error) {
 	store := f.b.Engine.Store()
@@ -204,17 +206,17 @@ func (f follower) parent(of view.At) (view.At, error) {
 
 func refAt(r storage.BlockRef) view.At { return view.At{Height: r.Height, Hash: r.Hash} }
 
-// parents remembers the parents of the blocks that were reported last, for all subscribers. A
-// rollback to a snapshot deletes the blocks that it reverts from the store. A subscriber at such a
-// block finds its way back to the chain through parents. Safe for concurrent use.
+// parents records the parents of recently reported blocks, for all subscribers. A rollback to a
+// snapshot deletes the reverted blocks from the store. With parents, a subscriber at such a block
+// finds the last common block. Safe for concurrent use.
 type parents struct {
 	mu   sync.Mutex
 	of   map[primitives.Hash]view.At
-	ring []primitives.Hash // keys of of; the oldest is at next once the ring is full
+	ring []primitives.Hash // keys of of; once the ring is full, the oldest is at next
 	next int
 }
 
-// keptParents bounds parents.
+// keptParents is the maximum number of entries in parents.
 const keptParents = 4096
 
 func (p *parents) put(block primitives.Hash, prev view.At) {
@@ -243,23 +245,23 @@ func (p *parents) get(block primitives.Hash) (view.At, bool) {
 	return prev, ok
 }
 
-// Past takes a place for reading from a height on, if that is far behind the head. It implements
-// subscriptions.Chain; back and wake are those of pastReader.take. A subscriber near the head needs
-// no place, so it never waits for readers of the past.
+// Past takes a place for reading from a height on, if that height is far behind the head. It
+// implements subscriptions.Chain. back and wake are those of pastReader.take. A subscriber near the
+// head needs no place, so it never waits for historical readers.
 func (f follower) Past(from primitives.Height, wake func()) (back func(), ok bool) {
 	if from+near >= f.b.Engine.Head().Height() {
-		f.past.leave() // the head may have been rolled back while the reader waited
+		f.past.leave() // the head may have been rolled back while the reader waited for a place
 		return func() {}, true
 	}
 	return f.past.take(wake)
 }
 
-// restBeforeText is how long Ahead waits before it encodes a message. In that time the messages of
-// the same block go out to subscribers, and encoding would take their cores.
+// restBeforeText is the time for which Ahead waits before it encodes a message. During this time,
+// subscribers get the messages of the same block. Encoding would take their cores.
 const restBeforeText = 10 * time.Millisecond
 
 // Ahead encodes the head's message in the background, so that it is ready when the block becomes
-// final. Only one is encoded at a time: on a faster chain some blocks are skipped.
+// final. Only one message is encoded at a time. On a faster chain some blocks are skipped.
 func (f follower) Ahead() {
 	c := &f.b.digests
 	head := at(f.b.Engine.Head())
@@ -277,13 +279,13 @@ func (f follower) Ahead() {
 	})
 }
 
-// calm recovers from a panic while a message is encoded in advance. The panic is not lost: it
+// calm recovers from a panic while a message is encoded in advance. The panic is not hidden: it
 // occurs again when the block is sent to a subscriber.
 func calm() { _ = recover() }
 
-// Soon encodes the message of a block that is not persisted yet, unless the previous one is still
-// being encoded. Subscribers receive a block only after it is persisted, so a block that is never
-// persisted does not reach them.
+// Soon encodes the message of a block that is not persisted yet. It does nothing if the previous
+// such message is still being encoded. Subscribers receive a block only after it is persisted. So
+// they never receive a block that is not persisted.
 func (f follower) Soon(hash primitives.Hash) {
 	c := &f.b.digests
 	if !c.upcoming.CompareAndSwap(false, true) {
@@ -298,7 +300,8 @@ func (f follower) Soon(hash primitives.Hash) {
 	}()
 }
 
-// upcoming builds the digest of an imported block from memory alone; nil if memory lacks a part.
+// upcoming creates the digest of an imported block from memory. It returns nil if some data is not
+// in memory.
 func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
 	x := b.Engine.Imported(hash)
 	if x == nil {
@@ -313,8 +316,8 @@ func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
 	return stream.NewDigest(m, func() ([]stream.Details, error) { return details, nil })
 }
 
-// Digest returns the digest of a block, cached or new. It returns view.UnknownBlock if the block is
-// not stored any more.
+// Digest returns the digest of a block, from the cache or newly created. It returns
+// view.UnknownBlock if the block is not stored any more.
 func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	c := &f.b.digests
 	if d := c.get(at.Hash); d != nil {
@@ -340,11 +343,11 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	}
 	d := stream.NewDigest(m, func() (details []stream.Details, err error) {
 		defer func() {
-			if err != nil { // a digest calls this once: a retry needs a new digest
+			if err != nil { // a digest calls this function only once, so a retry needs a new digest
 				c.forget(at.Hash)
 			}
 		}()
-		k, err := f.b.byHash(at.Hash) // again: a digest must not keep the engine's data alive
+		k, err := f.b.byHash(at.Hash) // look up again: a digest must not keep the engine's data alive
 		if err != nil {
 			return nil, err
 		}
@@ -356,10 +359,9 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	return c.put(d, far), nil
 }
 
-// digests caches the digests of the blocks that were requested last. Subscribers at the head
-// request the same blocks, and so do readers of the past that started at one height. Each of the
-// two groups has a shelf of its own, so that neither evicts digests of the other. Safe for
-// concurrent use.
+// digests caches the digests of recently requested blocks. Subscribers at the head request the same
+// blocks. So do historical readers that started at the same height. Each of the two groups has its
+// own shelf, so neither evicts digests of the other. Safe for concurrent use.
 type digests struct {
 	past     *past
 	ahead    atomic.Pointer[view.At]
@@ -368,15 +370,15 @@ type digests struct {
 	mu       sync.Mutex
 	head     shelf // blocks near the head
 	far      shelf
-	soon     shelf // blocks that were not persisted when they were added; get does not look here
+	soon     shelf // blocks that were not persisted when added; get does not search here
 }
 
-// shelf is a list of digests, the most recently used first.
+// shelf is a list of digests, most recently used first.
 type shelf struct {
 	list []*stream.Digest
 }
 
-// near is how many blocks behind the head still count as near it.
+// near is the maximum number of blocks by which a block near the head is behind the head.
 const near = 8
 
 // Bounds of the shelves: numbers of digests, and bytes. The most recently used digest is kept
@@ -389,8 +391,8 @@ const (
 	keptSoon    = engine.MaxAhead
 )
 
-// putUpcoming adds the digest of a block that is not persisted yet. It returns false if there is
-// one already, or the block has been persisted and reported meanwhile.
+// putUpcoming adds the digest of a block that is not persisted yet. It returns false if there
+// already is one, or if the block has been persisted and reported in between.
 func (c *digests) putUpcoming(d *stream.Digest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -401,8 +403,8 @@ func (c *digests) putUpcoming(d *stream.Digest) bool {
 	return true
 }
 
-// arrived moves the digest of a block that is now persisted from soon to head, and returns it; nil
-// if there is none.
+// arrived moves the digest of a block that is now persisted from soon to head. It returns the
+// digest, or nil if there is none.
 func (c *digests) arrived(k *block) *stream.Digest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -410,11 +412,11 @@ func (c *digests) arrived(k *block) *stream.Digest {
 	if d == nil {
 		return nil
 	}
-	c.soon.list = slices.Delete(c.soon.list, 0, 1) // get has moved it to the front
+	c.soon.list = slices.Delete(c.soon.list, 0, 1) // get has moved the digest to the front
 	if old := c.head.get(k.ref.Hash); old != nil {
 		return old
 	}
-	// the digest is of another instance of the block, which was not persisted
+	// The digest belongs to another instance of the block, which was not persisted.
 	if k.entry == nil || k.entry.Block != d.Block.Block {
 		return nil
 	}
@@ -431,8 +433,8 @@ func (c *digests) get(hash primitives.Hash) *stream.Digest {
 	return c.far.get(hash)
 }
 
-// put adds the digest of a block; far is whether the block is far behind the head. If the cache
-// already has a digest of the block, put returns that one.
+// put adds the digest of a block. far says whether the block is far behind the head. If the cache
+// already has a digest of the block, put returns that digest.
 func (c *digests) put(d *stream.Digest, far bool) *stream.Digest {
 	if old := c.get(d.Hash); old != nil {
 		return old
@@ -468,7 +470,8 @@ func (s *shelf) get(hash primitives.Hash) *stream.Digest {
 
 func (s *shelf) put(d *stream.Digest, most, weight int) {
 	s.list = slices.Insert(s.list, 0, d)
-	for i, held := 0, 0; i < len(s.list); i++ { // sizes are read again: a message is encoded after its digest was added
+	// sizes are read again, because messages are encoded after digests were added
+	for i, held := 0, 0; i < len(s.list); i++ {
 		if held += weightOf(s.list[i]); i >= most || i > 0 && held > weight {
 			clear(s.list[i:])
 			s.list = s.list[:i]
@@ -476,8 +479,7 @@ func (s *shelf) put(d *stream.Digest, most, weight int) {
 	}
 }
 
-// weightOf estimates the bytes that a digest holds in memory: chunks, outcomes and the encoded
-// message.
+// weightOf estimates the memory of a digest in bytes: chunks, outcomes and the encoded message.
 func weightOf(d *stream.Digest) int {
 	n := 16<<10 + d.Size()
 	for i := range d.Shards {

@@ -18,14 +18,14 @@ import (
 // Bounds of tags.
 const (
 	maxTags   = 256
-	maxTagged = 10_000  // transactions of one tag; further ones are only counted
-	maxOfAll  = 200_000 // transactions of all tags, about 20 MiB
+	maxTagged = 10_000  // maximum number of transactions of one tag; more are only counted
+	maxOfAll  = 200_000 // maximum number of transactions of all tags, about 20 MiB
 )
 
-// tags are named sets of a sandbox's transactions, for profiling them together. Safe for concurrent
-// use.
+// tags are named sets of a sandbox's transactions, which can be profiled together. Safe for
+// concurrent use.
 type tags struct {
-	open atomic.Pointer[tag] // collects submitted transactions; nil: none does
+	open atomic.Pointer[tag] // collects submitted transactions; nil: no tag is open
 	all  atomic.Int64        // number of transactions in all tags
 	mu   sync.Mutex
 	list []*tag // in order of creation
@@ -37,10 +37,10 @@ type tag struct {
 	hashes  []primitives.Hash
 	has     map[primitives.Hash]bool
 	omitted uint64
-	gone    bool // it was dropped
+	gone    bool // the tag was deleted
 }
 
-// add adds a transaction. all counts those of all tags.
+// add adds a transaction. all counts the transactions of all tags.
 func (t *tag) add(hash primitives.Hash, all *atomic.Int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,8 +76,8 @@ func (t *tags) find(name string) *tag {
 
 var errNoTag = &view.SandboxError{Reason: "the chain has no such tag"}
 
-// Tag opens a tag, which collects the transactions submitted from now on; an empty name closes the
-// open one. If hashes are given, it adds those transactions to the tag instead.
+// Tag opens a tag, which collects the transactions submitted from now on. An empty name closes the
+// open tag. If hashes are given, Tag only adds these transactions to the tag.
 func (b *Backend) Tag(name string, hashes []primitives.Hash) (out view.Tag, err error) {
 	t := &b.tags
 	t.mu.Lock()
@@ -132,8 +132,8 @@ func (b *Backend) DropTag(name string) error {
 	return nil
 }
 
-// ProfileTag returns the JSON profile of the gas that a tag's transactions burnt. It runs in the
-// lane for simulations.
+// ProfileTag returns the JSON profile of the gas that the transactions of a tag burnt. It runs in
+// the lane for simulations.
 func (b *Backend) ProfileTag(ctx context.Context, name string, r *view.Simulate) (out []byte, err error) {
 	b.tags.mu.Lock()
 	x := b.tags.find(name)

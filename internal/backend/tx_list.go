@@ -20,26 +20,27 @@ import (
 
 // How Transactions lists transactions without an index.
 //
-// The node keeps nothing for lists: each request reads blocks from the head, or from the place where
-// an earlier reply ended, backwards. So a list costs nothing until a client asks, it goes back as
-// far as the node has blocks, also after a restart, and a reorganisation needs no care. Blocks
-// without transactions are skipped by the heads of their records. The bounds below end a request
-// early; its reply then says where to continue.
+// The node stores nothing for lists. Each request reads blocks backwards, from the head or from the
+// position where an earlier reply ended. So lists cost nothing until a client requests one. They
+// cover all stored blocks, also after a restart, and need no handling of reorganisations. For
+// blocks without transactions only the head of the record is read. The bounds below end a request
+// early; the reply then contains the position from which to continue.
 //
-// A filter by account, or for failures, selects outcomes of receipts, and lists the transactions
-// that these come from. A parent ran in the same block or in an earlier one, so the ids of selected
-// receipts are kept until the outcome that lists them is read. Those whose transaction is below the
-// end of the request are searched as ReceiptToTx does.
+// A filter by account or for failures selects outcomes of receipts, and lists their originating
+// transactions. A parent ran in the same block or in an earlier one. So the ids of selected
+// receipts are kept until the parent's outcome is read. If the transaction is below the end of the
+// request, it is searched as in ReceiptToTx.
 //
-// Rejected: a list in memory that each accepted block extends. It costs every node with a console a
-// few microseconds for each outcome, whether anyone looks or not, and is empty after a restart.
+// Rejected: a list in memory that each accepted block extends. It would cost every node with a
+// console a few microseconds for each outcome, even without readers. It would be empty after a
+// restart.
 
 // Bounds of one list.
 const (
-	listBlocks   = 2000   // blocks read
-	listOutcomes = 20_000 // transactions and outcomes read to select some
-	listReceipts = 300    // outcomes read to describe one transaction; others count as pending
-	listWanted   = 64     // receipts whose transactions are searched below the end
+	listBlocks   = 2000   // maximum number of blocks read
+	listOutcomes = 20_000 // maximum number of transactions and outcomes read to select some
+	listReceipts = 300    // maximum number of outcomes read to describe one transaction; others count as pending
+	listWanted   = 64     // maximum number of receipts whose transactions are searched below the end
 )
 
 // listing is one list and its remaining budget.
@@ -48,9 +49,9 @@ type listing struct {
 	ctx    context.Context
 	q      *view.ListQuery
 	out    *view.TransactionList
-	blocks int                          // blocks that may be read
-	left   int                          // transactions and outcomes that may still be read
-	wanted map[primitives.Hash]struct{} // selected receipts, and ancestors of such, whose parent has not been read yet
+	blocks int                          // number of blocks that may still be read
+	left   int                          // number of transactions and outcomes that may still be read
+	wanted map[primitives.Hash]struct{} // selected receipts and their ancestors whose parent has not been read yet
 	tokens map[contractStandard]struct{}
 }
 
@@ -64,7 +65,7 @@ func (b *Backend) Transactions(ctx context.Context, q *view.ListQuery) (*view.Tr
 	return b.transactionsWithin(ctx, q, listBlocks, listOutcomes)
 }
 
-// transactionsWithin is Transactions with other bounds.
+// transactionsWithin does the same as Transactions, with other bounds.
 func (b *Backend) transactionsWithin(ctx context.Context, q *view.ListQuery, blocks, outcomes int) (*view.TransactionList, error) {
 	head, err := b.find(view.BlockRef{Kind: view.RefOptimistic})
 	if err != nil {
@@ -91,8 +92,8 @@ func (b *Backend) transactionsWithin(ctx context.Context, q *view.ListQuery, blo
 	return l.out, err
 }
 
-// atOrBelow returns the highest block of the head's chain at a height or below it; nil if the node
-// has none.
+// atOrBelow returns the highest block of the head's chain at or below a height. It returns nil if
+// the node has none.
 func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, error) {
 	if height >= head.ref.Height {
 		return head, nil
@@ -102,7 +103,7 @@ func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, erro
 		return k, err
 	}
 	ref, err := b.Engine.Store().NextBlock(height)
-	if gone(err) { // the blocks above the height are in memory alone
+	if gone(err) { // the blocks above the height are only in memory
 		for k = head; err == nil && k != nil && k.ref.Height > height; {
 			k, err = b.parentOf(k)
 		}
@@ -117,7 +118,7 @@ func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, erro
 	return b.parentOf(k)
 }
 
-// parentOf returns the parent of a block; nil if the node does not have it.
+// parentOf returns the parent of a block. It returns nil if the node does not have the parent.
 func (b *Backend) parentOf(k *block) (*block, error) {
 	var hash primitives.Hash
 	if k.entry != nil {
@@ -135,7 +136,8 @@ func (b *Backend) parentOf(k *block) (*block, error) {
 	return parent, nil
 }
 
-// ifStored returns nil for the errors of a block that is not stored, or not any more.
+// ifStored returns nil if err means that a block is not stored, or no longer stored. Other errors
+// are returned unchanged.
 func ifStored(err error) error {
 	if isLookup(err) || gone(err) {
 		return nil
@@ -143,7 +145,7 @@ func ifStored(err error) error {
 	return err
 }
 
-// walk reads blocks backwards from k. Of k itself it reads only what comes before the place below.
+// walk reads blocks backwards from k. In k itself it reads only the items before the place below.
 // It returns whether it has read all blocks.
 func (l *listing) walk(k *block, below int) (end bool, err error) {
 	for n := 0; k != nil && k.ref.Height > l.q.After; n++ {
@@ -179,7 +181,8 @@ func (l *listing) walk(k *block, below int) (end bool, err error) {
 
 func (l *listing) full() bool { return len(l.out.Transactions) >= l.q.Limit }
 
-// describe lists a block. It returns false for a block whose body the node does not have.
+// describe lists the transactions of a block. It returns false if the node does not have the
+// block's body.
 func (l *listing) describe(k *block) (bool, error) {
 	whole, err := l.whole(k)
 	if err != nil {
@@ -206,15 +209,15 @@ func (l *listing) describe(k *block) (bool, error) {
 	return true, nil
 }
 
-// shardPart is how much a block has of a shard, and where that is.
+// shardPart describes the contents of a block in one shard, and where they are stored.
 type shardPart struct {
 	id            primitives.ShardID
-	state         *engine.ShardState // nil: not in memory
-	rec           *storage.Record    // nil: all is in state
+	state         *engine.ShardState // nil: the contents are not in memory
+	rec           *storage.Record    // nil: all contents are in state
 	txs, outcomes int
 }
 
-// parts returns the shards of a block in its order.
+// parts returns the shards of a block in the block's order.
 func (l *listing) parts(k *block) ([]shardPart, error) {
 	var out []shardPart
 	if k.entry != nil {
@@ -292,13 +295,13 @@ func (p *shardPart) executed() ([]primitives.OutcomeWithID, error) {
 	return out, nil
 }
 
-// read lists what is selected of a block before the place below, until the list is full.
+// read lists the selected items of a block before the place below, until the list is full.
 func (l *listing) read(k *block, below int) error {
 	parts, err := l.parts(k)
 	if err != nil {
 		return ifStored(err)
 	}
-	first := 0 // place of the first item of a shard
+	first := 0 // place of the shard's first item
 	selects := l.selects()
 	for i := range parts {
 		if selects {
@@ -331,7 +334,7 @@ func (l *listing) read(k *block, below int) error {
 	return nil
 }
 
-// selects returns whether outcomes have to be read to know what is listed.
+// selects returns whether outcomes must be read to determine which transactions are listed.
 func (l *listing) selects() bool { return l.q.Account != "" || l.q.Failed }
 
 func (l *listing) readTransactions(k *block, p *shardPart, txs []*primitives.SignedTransaction, first, below int) error {
@@ -403,8 +406,8 @@ func timestamp(k *block) uint64 {
 	return k.rec.Timestamp()
 }
 
-// matches returns whether the query selects an outcome. tx is the transaction if it is the outcome
-// of one.
+// matches returns whether the query selects an outcome. tx is set if the outcome is that of a
+// transaction.
 func (l *listing) matches(o *primitives.OutcomeWithID, tx *primitives.SignedTransaction, height primitives.Height) bool {
 	if account := l.q.Account; account != "" {
 		named := l.events(o, height)
@@ -413,10 +416,11 @@ func (l *listing) matches(o *primitives.OutcomeWithID, tx *primitives.SignedTran
 	return o.Outcome.Status.Kind == primitives.StatusFailure
 }
 
-// standards are those of tokens whose events name accounts.
+// standards are the token standards whose events name accounts.
 var standards = []string{"nep141", "nep171", "nep245"}
 
-// events returns whether an event of a token names the account, and lists the token.
+// events returns whether a token's event names the account. If so, it also adds the token to the
+// list.
 func (l *listing) events(o *primitives.OutcomeWithID, height primitives.Height) (named bool) {
 	if o.Outcome.Status.Kind == primitives.StatusFailure { // its effects were discarded
 		return false
@@ -471,12 +475,12 @@ func (l *listing) list(tx *primitives.SignedTransaction, at view.At, shard primi
 	return nil
 }
 
-// progress sets what is known of a transaction's execution. It returns false for one that has not
-// been executed: a chunk may have transactions that are no longer valid.
+// progress sets the known execution results of a transaction. It returns false if the transaction
+// was not executed: a chunk may contain transactions that are no longer valid.
 func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 	type open struct {
 		id   primitives.Hash
-		from primitives.Height // no block below has its outcome
+		from primitives.Height // no block below this height has its outcome
 	}
 	hash := x.Transaction.Hash()
 	queue := []open{{hash, x.Block.Height}}
@@ -516,7 +520,7 @@ func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 		s, ok := results[id]
 		switch {
 		case ok && s.Kind == primitives.StatusSuccessReceiptID:
-			id = s.ReceiptID // made later than the one before, so this ends
+			id = s.ReceiptID // created later than the previous one, so the loop ends
 			continue
 		case ok && s.Kind == primitives.StatusFailure:
 			x.Status, x.Failure = view.ListedFailed, txtext.Failure(s.Failure)
@@ -527,8 +531,8 @@ func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 	}
 }
 
-// outcome returns the outcome of a transaction or receipt on the current chain, and its height; nil
-// if there is none.
+// outcome returns the outcome of a transaction or receipt on the current chain, and its height. It
+// returns nil if there is none.
 func (l *listing) outcome(id primitives.Hash, from primitives.Height) (*primitives.OutcomeWithID, primitives.Height, error) {
 	places, err := l.Engine.Store().FindOutcomeFrom(id, from)
 	if err != nil {
@@ -548,7 +552,7 @@ func (l *listing) outcome(id primitives.Hash, from primitives.Height) (*primitiv
 	return nil, 0, nil
 }
 
-// below lists the transactions of selected receipts that are older than what was read.
+// below lists the transactions of selected receipts that are older than the blocks read.
 func (l *listing) below() error {
 	o := &origin{Backend: l.Backend, ctx: l.ctx, left: listOutcomes}
 	found := map[primitives.Hash]struct{}{}
@@ -571,7 +575,7 @@ func (l *listing) below() error {
 	for hash := range found {
 		tx, place, err := l.Engine.Transaction(hash)
 		if err != nil {
-			continue // it was reverted meanwhile
+			continue // the transaction was reverted in between
 		}
 		ref := place.Block.Ref()
 		if err := l.list(tx, view.At{Height: ref.Height, Hash: ref.Hash}, place.Shard, place.Block.Timestamp()); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// DumpTransaction returns a transaction with the state that it reads, for ReplayTransaction. It
-// runs in the lane for simulations.
+// DumpTransaction returns a transaction with the state that it reads, as input for
+// ReplayTransaction. It runs in the lane for simulations.
 func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view.Case, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) (err error) {
 		out, err = b.Engine.Prestate(ctx, r.Hash, trace.Interruptible(b.VM, ask))

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Status of a finding.
+// Status is the status of a finding.
 type Status string
 
 // The statuses.
 const (
 	OK   Status = "ok"
-	Warn Status = "warn" // a node runs, but worse than it could
-	Fail Status = "fail" // a node does not run, or not for long
+	Warn Status = "warn" // a node runs, but not as well as it could
+	Fail Status = "fail" // a node does not run, or fails soon
 )
 
 // Finding is the result of one check.
@@ -30,16 +30,16 @@ const (
 	goodMemory     = 4 << 30
 	leastFiles     = 1024
 	goodFiles      = 65_536
-	leastSpace     = 512 << 20 // addresses: a contract's memory is reserved with guard pages of this order
+	leastSpace     = 512 << 20 // bytes of address space: each contract's memory is reserved with guard pages
 	goodSpace      = 64 << 30
-	goodMappings   = 65_530 // default of Linux
+	goodMappings   = 65_530 // Linux's default
 	leastFree      = 256 << 20
 	goodFree       = 5 << 30
 	leastNames     = 1000
 	slowSync       = 20 * time.Millisecond
 	fileSkew       = 2 * time.Second
 	clockSkew      = 5 * time.Second
-	clockSkewLimit = 100 * time.Second // nodes refuse blocks from more than 120 s ahead
+	clockSkewLimit = 100 * time.Second // below 120 s: nodes refuse blocks whose timestamp is further ahead
 )
 
 // report collects findings.
@@ -52,7 +52,7 @@ func (r *report) add(check string, s Status, advice, format string, args ...any)
 	*r = append(*r, Finding{check, s, fmt.Sprintf(format, args...), advice})
 }
 
-// Check judges facts. The findings are in the order of the documentation.
+// Check evaluates facts. The findings are in the order of the documentation.
 func Check(f *Facts) []Finding {
 	var r report
 	r.machine(f)
@@ -244,7 +244,7 @@ func (r *report) ports(f *Facts) {
 	}
 }
 
-// risky are file systems that a node should not be on, with what happens.
+// risky maps unsuitable file systems to the consequence for a node.
 var risky = map[string]string{
 	"tmpfs": "it is memory: a restart of the machine loses the chain", "ramfs": "it is memory: a restart of the machine loses the chain",
 	"overlay": "the layer of a container is lost with it: mount a volume",

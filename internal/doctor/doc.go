@@ -1,5 +1,5 @@
-// Package doctor looks for what would keep a node from running well: the machine, its limits, clock
-// and disk, and the home folder.
+// Package doctor looks for problems that keep a node from running well. It checks the machine, its
+// limits, clock and disk, and the home folder.
 //
 //	in      a home folder; optionally the JSON-RPC of another node
 //	out     findings, each with a status and what to do
@@ -10,5 +10,5 @@
 //	errors  what cannot be read is a finding
 //	source  our own
 //
-// Names and contents of files come from elsewhere: findings must be escaped before they are shown.
+// Names and contents of files are not trusted. So findings must be escaped before they are shown.
 package doctor

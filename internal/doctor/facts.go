@@ -6,19 +6,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Facts are what Check judges. A zero value means that a fact is unknown, except where noted.
+// Facts are the input of Check. A zero value means that a fact is unknown, except where noted.
 type Facts struct {
 	Home     string
 	CPUs     int
-	CPUQuota float64  // cores that the cgroup allows
-	Features []string // of the processor that compiled contracts need and that it lacks
+	CPUQuota float64  // number of cores that the cgroup allows
+	Features []string // processor features that compiled contracts need and this processor lacks
 	Memory   Memory
 	Limits   Limits
 	Clock    Clock
 	Folder   Folder
 	Disks    []Disk
 	Ports    []Port
-	Remote   *Remote // nil: no other node was asked
+	Remote   *Remote // nil: no other node was queried
 }
 
 // Memory is in bytes.
@@ -33,40 +33,42 @@ type Limits struct {
 	AddressSpace uint64 // bytes
 	FileSize     uint64 // bytes
 	Mappings     uint64 // vm.max_map_count
-	Overcommit   int    // vm.overcommit_memory: 2 refuses to reserve more memory than there is
+	Overcommit   int    // vm.overcommit_memory; with 2, Linux refuses to reserve more memory than it has
 }
 
 // Clock are facts about the time.
 type Clock struct {
 	Now time.Time
-	// Synced: the kernel says that a program such as chrony adjusts the clock. nil: unknown.
+	// Synced says whether a program such as chrony adjusts the clock, according to the kernel. nil:
+	// unknown.
 	Synced *bool
-	// Files is the time stamp of a file that was just written, minus the clock. nil: unknown.
+	// Files is the timestamp of a file that was just written minus the time of the clock. nil:
+	// unknown.
 	Files *time.Duration
 }
 
 // Folder are facts about the home folder.
 type Folder struct {
-	Missing   bool   // it does not exist, or has no config.json
-	Err       string // it cannot be read
-	ReadOnly  bool   // this user may not write to it
+	Missing   bool   // the folder does not exist, or has no config.json
+	Err       string // error of reading the folder; empty: none
+	ReadOnly  bool   // this user may not write to the folder
 	Irregular []Irregular
-	// of the validation of the files
-	Valid            int // files without an error
+	// Results of validating the files.
+	Valid            int // number of files without an error
 	Warnings, Errors []string
 	Skipped          string // why the files were not validated
 	Network          bool   // the node has peers
 	Validator        bool   // it has a validator key
 	ChainID          string
 	GenesisTime      time.Time
-	DataErr          string // the data folder is none of this program's
-	DataChain        string // chain of the data folder; empty: there is none
+	DataErr          string // why the data folder does not belong to this program; empty: it does
+	DataChain        string // chain of the data folder; empty: there is no data folder
 	Locked           bool   // a process has the data folder open
 	LockedBy         Holder
 	Cache            Cache
 }
 
-// Irregular is a file that is none: a pipe, a device, a folder.
+// Irregular is a path that should be a file and is a pipe, a device or a folder.
 type Irregular struct{ Path, Kind string }
 
 // Cache are facts about the folder of compiled contracts.
@@ -74,28 +76,28 @@ type Cache struct {
 	Path     string // empty: unknown
 	Exists   bool
 	ReadOnly bool
-	NoFolder bool // something else has its place
+	NoFolder bool // the path exists, but is no folder
 }
 
 // Disk is the file system of a folder.
 type Disk struct {
-	Path        string // of the folder
+	Path        string // path of the folder
 	Err         string
-	Type        string // ext4 ...; empty: unknown
+	Type        string // for example ext4; empty: unknown
 	Total, Free uint64 // bytes, for this user
-	Files       uint64 // that can still be created; 0: unknown, if Limited is false
+	Files       uint64 // number of files that can still be created; 0: unknown, if Limited is false
 	Limited     bool
 	ReadOnly    bool
 	Sync        time.Duration // median of a small write and its fsync; 0: not measured
 	SyncErr     string
-	Full        bool // the write found no room
+	Full        bool // the test write failed because the disk is full
 }
 
-// Port is an address that the node would listen at.
+// Port is an address at which the node would listen.
 type Port struct {
-	Key    string // of config.json
+	Key    string // key in config.json
 	Addr   string
-	State  PortState // empty: not checked, because its host is a name
+	State  PortState // empty: not checked, because the host is a name
 	Holder Holder
 }
 
@@ -104,7 +106,7 @@ type Remote struct {
 	URL     string
 	Err     string
 	ChainID string
-	Ahead   *time.Duration // its clock minus this one; nil: it does not tell its time
-	Within  time.Duration  // how exactly that is known
+	Ahead   *time.Duration // its clock minus this machine's clock; nil: it sends no time
+	Within  time.Duration  // error bound of Ahead
 	Height  primitives.Height
 }

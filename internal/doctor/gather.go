@@ -25,17 +25,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Bounds.
+// Limits of Gather.
 const (
-	maxGenesis    = 256 << 20 // bytes of files that are validated
+	maxGenesis    = 256 << 20 // maximum bytes of files that are validated
 	validateLimit = 30 * time.Second
 	remoteLimit   = 5 * time.Second
 	maxReply      = 1 << 20 // bytes
-	maxEntries    = 2000    // of epoch_configs
+	maxEntries    = 2000    // maximum number of files in epoch_configs
 )
 
-// Gather reads the facts of this machine and of a home folder. url is the JSON-RPC of another node;
-// empty: none is asked.
+// Gather reads the facts of this machine and of a home folder. url is the JSON-RPC of another node.
+// If it is empty, no other node is queried.
 func Gather(ctx context.Context, dir, url string) *Facts {
 	f := &Facts{Home: dir, CPUs: runtime.NumCPU(), Features: missingFeatures()}
 	f.Clock.Now = time.Now()
@@ -56,7 +56,8 @@ func Gather(ctx context.Context, dir, url string) *Facts {
 	return f
 }
 
-// missingFeatures lists what machine code of contracts uses on amd64 and this processor lacks.
+// missingFeatures lists the amd64 processor features that compiled contracts need and this
+// processor lacks.
 func missingFeatures() (out []string) {
 	if runtime.GOARCH != "amd64" {
 		return nil
@@ -69,7 +70,7 @@ func missingFeatures() (out []string) {
 	return out
 }
 
-// gatherFolder reads the home folder. The configuration is nil if it cannot be read.
+// gatherFolder reads the home folder. The returned configuration is nil if it cannot be read.
 func gatherFolder(ctx context.Context, f *Facts) (home.Paths, *config.Config) {
 	d := &f.Folder
 	paths := home.Paths{Dir: f.Home, Data: f.Home, Contracts: f.Home}
@@ -109,9 +110,9 @@ func gatherFolder(ctx context.Context, f *Facts) (home.Paths, *config.Config) {
 	return paths, c
 }
 
-// regular returns whether path is a regular file. If it is something else, regular records that in
-// d.Irregular. The caller does not read it then: reading a pipe could block, and reading a device
-// might never end.
+// regular returns whether path is a regular file. If path exists and is something else, regular
+// records that in d.Irregular. The caller must not read such a path: reading a pipe could block,
+// and reading a device might never end.
 func (d *Folder) regular(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -140,8 +141,8 @@ func kind(m fs.FileMode) string {
 	return "special file"
 }
 
-// validate validates the files with the code of validate-config, unless one of them cannot be read
-// safely or in a short time.
+// validate validates the files with the code of validate-config. It skips this if one of the files
+// cannot be read safely or quickly.
 func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) {
 	files := []string{p.Genesis, p.NodeKey, p.ValidatorKey}
 	if p.Records != "" {
@@ -218,7 +219,7 @@ func (d *Folder) data(p *home.Paths) {
 	}
 }
 
-// nearest returns a path, or the nearest folder above it that exists.
+// nearest returns the path itself if it exists, else the nearest folder above it that exists.
 func nearest(path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -238,7 +239,7 @@ func nearest(path string) string {
 
 type address struct{ key, addr string }
 
-// addresses lists where a node of this configuration listens.
+// addresses lists the addresses at which a node with this configuration listens.
 func addresses(c *config.Config) (out []address) {
 	if c.RPC != nil {
 		out = append(out, address{"rpc.addr", c.RPC.Addr})
@@ -258,7 +259,8 @@ func addresses(c *config.Config) (out []address) {
 	return out
 }
 
-// gatherPort tries an address. Names are not resolved, since a resolver may take long.
+// gatherPort tries to listen at an address. It does not resolve names, because a resolver may take
+// long.
 func gatherPort(key, addr string) Port {
 	p := Port{Key: key, Addr: addr}
 	host, port, err := net.SplitHostPort(addr)
@@ -276,13 +278,13 @@ func gatherPort(key, addr string) Port {
 		return p
 	}
 	p.State, p.Holder = PortAt(a)
-	if p.State == PortUnusable && host == "::" { // a machine without IPv6
+	if p.State == PortUnusable && host == "::" { // the machine has no IPv6
 		p.State, p.Holder = PortAt(netip.AddrPortFrom(netip.IPv4Unspecified(), a.Port()))
 	}
 	return p
 }
 
-// askRemote asks another node for its status.
+// askRemote queries another node for its status.
 func askRemote(ctx context.Context, url string) *Remote {
 	o := &Remote{URL: url}
 	if !strings.Contains(url, "://") {
@@ -314,7 +316,7 @@ func askRemote(ctx context.Context, url string) *Remote {
 		return o
 	}
 	o.ChainID, o.Height = s.ChainID, s.Sync.Height
-	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil { // cut to a whole second
+	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil { // truncated to a whole second
 		trip := after.Sub(before)
 		ahead := date.Add(time.Second / 2).Sub(before.Add(trip / 2))
 		o.Ahead, o.Within = &ahead, time.Second/2+trip/2
@@ -322,7 +324,7 @@ func askRemote(ctx context.Context, url string) *Remote {
 	return o
 }
 
-// bare returns the text of an error without the operation and the path.
+// bare returns the text of an error without operation and path.
 func bare(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {

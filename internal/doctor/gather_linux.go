@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the measurement of the disk.
+// Limits of the disk measurement.
 const (
 	syncTries = 15
 	syncLimit = 500 * time.Millisecond
 	syncBytes = 4096
 )
 
-// gatherSystem reads what Linux says of the machine and of this process.
+// gatherSystem reads Linux's facts about the machine and this process.
 func gatherSystem(f *Facts) {
 	info, _ := os.ReadFile("/proc/meminfo")
 	f.Memory.Total, f.Memory.Available = meminfo(info, "MemTotal:"), meminfo(info, "MemAvailable:")
@@ -35,7 +35,7 @@ func gatherSystem(f *Facts) {
 	l.AddressSpace, l.FileSize = limit(unix.RLIMIT_AS), limit(unix.RLIMIT_FSIZE)
 	l.Mappings, l.Overcommit = number("/proc/sys/vm/max_map_count"), int(number("/proc/sys/vm/overcommit_memory"))
 	var x unix.Timex
-	if state, err := unix.Adjtimex(&x); err == nil { // modes 0: it only reads
+	if state, err := unix.Adjtimex(&x); err == nil { // x.Modes is 0, so this call only reads
 		synced := state != unix.TIME_ERROR && x.Status&unix.STA_UNSYNC == 0
 		f.Clock.Synced = &synced
 	}
@@ -52,7 +52,8 @@ func meminfo(text []byte, name string) uint64 {
 	return 0
 }
 
-// cpuQuota parses cpu.max: "150000 100000" allows 1.5 cores. 0: no limit.
+// cpuQuota parses cpu.max and returns a number of cores: "150000 100000" allows 1.5 cores. 0 means
+// no limit.
 func cpuQuota(text string) float64 {
 	var quota, period float64
 	if n, _ := fmt.Sscanf(text, "%f %f", &quota, &period); n != 2 || quota <= 0 || period <= 0 {
@@ -61,7 +62,7 @@ func cpuQuota(text string) float64 {
 	return quota / period
 }
 
-// number reads a file that holds a number; 0: it holds none.
+// number reads a number from a file. It returns 0 if the file contains none.
 func number(path string) uint64 {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -71,7 +72,8 @@ func number(path string) uint64 {
 	return n
 }
 
-// limit returns a soft limit of this process; 0: none. Go raises that of open files at start.
+// limit returns a soft limit of this process, or 0 if there is none. Go raises the limit of open
+// files at start.
 func limit(resource int) uint64 {
 	var r unix.Rlimit
 	if unix.Getrlimit(resource, &r) != nil || r.Cur == unix.RLIM_INFINITY {
@@ -82,14 +84,14 @@ func limit(resource int) uint64 {
 
 func writable(path string) bool { return unix.Access(path, unix.W_OK|unix.X_OK) == nil }
 
-// fileSystems are names by the magic numbers of statfs.
+// fileSystems maps the magic numbers of statfs to names.
 var fileSystems = map[uint32]string{
 	0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs", 0x01021994: "tmpfs", 0x858458f6: "ramfs",
 	0x794c7630: "overlay", 0x6969: "nfs", 0xff534d42: "cifs", 0xfe534d42: "cifs", 0x01021997: "9p", 0x65735546: "fuse",
 }
 
-// gatherDisk reads the properties of a folder's file system, and measures synced writes to an
-// unnamed temporary file, which vanishes when it is closed.
+// gatherDisk reads the properties of a folder's file system. It measures synced writes to an
+// unnamed temporary file, which is removed when it is closed.
 func gatherDisk(path string, clock *Clock) Disk {
 	d := Disk{Path: path}
 	var s unix.Statfs_t
@@ -105,7 +107,7 @@ func gatherDisk(path string, clock *Clock) Disk {
 	}
 	fd, err := unix.Open(path, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOENT) {
-		return d // of this file system or kernel
+		return d // this file system or kernel supports no unnamed files
 	}
 	if err != nil {
 		d.SyncErr, d.Full = err.Error(), full(err)
@@ -138,13 +140,14 @@ func gatherDisk(path string, clock *Clock) Disk {
 
 func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// sameDisk returns whether two folders are on one file system.
+// sameDisk returns whether two folders are on the same file system.
 func sameDisk(a, b string) bool {
 	var x, y unix.Stat_t
 	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev == y.Dev
 }
 
-// lockHolder returns whether a process holds the lock of a file, without taking it.
+// lockHolder returns whether a process holds the lock of a file, and which. It does not take the
+// lock.
 func lockHolder(path string) (bool, Holder) {
 	var s unix.Stat_t
 	if unix.Stat(path, &s) != nil {
@@ -165,7 +168,7 @@ func lockHolder(path string) (bool, Holder) {
 func lockIn(text, file string) (pid int, locked bool) {
 	for in := bufio.NewScanner(strings.NewReader(text)); in.Scan(); {
 		w := strings.Fields(in.Text())
-		if len(w) < 6 || w[1] == "->" || w[5] != file { // "->" waits for the lock
+		if len(w) < 6 || w[1] == "->" || w[5] != file { // "->" marks a process that waits for the lock
 			continue
 		}
 		pid, _ = strconv.Atoi(w[4])

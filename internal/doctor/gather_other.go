@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// gatherSystem reads what is known on this system: the limit of open files.
+// gatherSystem reads the only fact that is available on this system: the limit of open files.
 func gatherSystem(f *Facts) {
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) == nil {
@@ -20,7 +20,8 @@ func writable(path string) bool {
 	return err == nil && info.Mode().Perm()&0o200 != 0
 }
 
-// gatherDisk looks at the file system of a folder. Its speed is not measured on this system.
+// gatherDisk reads the properties of a folder's file system. Its speed is not measured on this
+// system.
 func gatherDisk(path string, _ *Clock) Disk {
 	d := Disk{Path: path}
 	var s syscall.Statfs_t
@@ -38,5 +39,5 @@ func sameDisk(a, b string) bool {
 	return errA == nil && errB == nil && x.Sys().(*syscall.Stat_t).Dev == y.Sys().(*syscall.Stat_t).Dev
 }
 
-// lockHolder: unknown on this system.
+// lockHolder returns no holder, because it is unknown on this system.
 func lockHolder(string) (bool, Holder) { return false, Holder{} }

@@ -11,25 +11,25 @@ import (
 	"github.com/troupe-chain/troupe/internal/txtext"
 )
 
-// PortState is what a node would find when it listens at an address.
+// PortState is the result of an attempt to listen at an address.
 type PortState string
 
 // The states.
 const (
 	PortFree     PortState = "free"
 	PortUsed     PortState = "in use"
-	PortNoSuch   PortState = "no such address" // the machine does not have it
-	PortDenied   PortState = "denied"          // a port below 1024 without the privilege
-	PortUnusable PortState = "unusable"        // for another reason
+	PortNoSuch   PortState = "no such address" // the machine does not have this address
+	PortDenied   PortState = "denied"          // the port is below 1024 and the privilege is missing
+	PortUnusable PortState = "unusable"        // listening fails for another reason
 )
 
 // Holder is the process that listens on a port.
 type Holder struct {
 	PID  int
-	Name string // of its program, escaped; empty: unknown
+	Name string // name of its program, escaped; empty: unknown
 }
 
-// String returns "PID 123 (name)"; empty: unknown.
+// String returns "PID 123 (name)". It returns an empty text if the process is unknown.
 func (h Holder) String() string {
 	switch {
 	case h.PID == 0:
@@ -40,9 +40,8 @@ func (h Holder) String() string {
 	return fmt.Sprintf("PID %d (%s)", h.PID, h.Name)
 }
 
-// PortAt returns what a node would find at an address. If the address is in use, it also returns
-// the process that listens there, if the system reveals it. To find out, it opens and closes a
-// listener.
+// PortAt returns the result of an attempt to listen at an address. If the address is in use, it
+// also returns the listening process, if the system reveals it. PortAt opens and closes a listener.
 func PortAt(a netip.AddrPort) (PortState, Holder) {
 	var lc net.ListenConfig
 	lc.SetMultipathTCP(false)
@@ -61,7 +60,7 @@ func PortAt(a netip.AddrPort) (PortState, Holder) {
 	return PortUnusable, Holder{}
 }
 
-// PortProblem returns why a node cannot listen at an address; empty: it can.
+// PortProblem returns why a node cannot listen at an address. The result is empty if it can.
 func PortProblem(a netip.AddrPort) string {
 	switch state, h := PortAt(a); state {
 	case PortFree:
@@ -79,8 +78,8 @@ func PortProblem(a netip.AddrPort) string {
 	return fmt.Sprintf("%v: the system does not allow to listen there", a)
 }
 
-// clean escapes and cuts a text that others have written.
+// clean escapes an untrusted text and cuts it to maxText bytes.
 func clean(text string) string { return txtext.Line(text, maxText) }
 
-// maxText bounds a text of another source in bytes.
+// maxText is the maximum length in bytes of an untrusted text.
 const maxText = 500

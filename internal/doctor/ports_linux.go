@@ -17,13 +17,13 @@ import (
 const (
 	maxSockets   = 100_000
 	maxProcesses = 100_000
-	maxFDs       = 100_000 // of one process
+	maxFDs       = 100_000 // open files of one process
 )
 
 // listening is the state of a listening socket in /proc/net/tcp.
 const listening = "0A"
 
-// holder finds the process that listens at an address, also at the same port of all addresses. Only
+// holder finds the process that listens at an address, or at the same port of all addresses. Only
 // root sees processes of other users.
 func holder(a netip.AddrPort) Holder {
 	var inodes []string
@@ -66,8 +66,8 @@ func listenersAt(text io.Reader, a netip.AddrPort) (inodes []string) {
 	return inodes
 }
 
-// parseSocket parses "0100007F:0BD6": words of four bytes in the machine's order, which is little
-// endian on all machines that this program runs on.
+// parseSocket parses "0100007F:0BD6". The address consists of four-byte words in the machine's byte
+// order. All machines that this program runs on are little endian.
 func parseSocket(s string) (a netip.AddrPort, ok bool) {
 	host, port, _ := strings.Cut(s, ":")
 	b, err := hex.DecodeString(host)
@@ -116,7 +116,7 @@ func holds(pid int, files []string) bool {
 	return false
 }
 
-// comm returns the name of a process, which it may have chosen itself.
+// comm returns the name of a process. The process may have chosen this name itself.
 func comm(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {

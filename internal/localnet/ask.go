@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	askLimit  = 2 * time.Second // for one look at a node or at the chain
-	maxReply  = 64 << 20        // bytes; a chunk has 4 MiB of transactions at the most
-	maxBlocks = 16              // of one look
+	askLimit  = 2 * time.Second // time limit of one query of a node or of the chain
+	maxReply  = 64 << 20        // bytes; a chunk has at most 4 MiB of transactions
+	maxBlocks = 16              // maximum number of blocks read by one look
 	noRoot    = "11111111111111111111111111111111"
 )
 
-// client queries nodes. A neard's answers have the same form.
+// client sends the queries. The answers of a neard have the same form.
 var client = &http.Client{}
 
 // call calls a method of the JSON-RPC at url.
@@ -71,7 +71,7 @@ func ask(ctx context.Context, url string) Answer {
 	return Answer{Height: status.Info.Height, Syncing: status.Info.Syncing, Peers: network.Peers}
 }
 
-// blockView are the fields of a block that are read.
+// blockView contains the fields of a block that look reads.
 type blockView struct {
 	Header struct {
 		Height     uint64
@@ -87,9 +87,9 @@ type blockView struct {
 	}
 }
 
-// look reads the validators and at most maxBlocks blocks above after; one block the first time.
-// urls are nodes, best first. Chunks are requested from them in turn, because not every node has
-// every shard.
+// look reads the validators and at most maxBlocks blocks above height after. The first look reads
+// one block. urls are nodes, best first. Chunks are requested from them in turn, because not every
+// node has every shard.
 func look(ctx context.Context, urls []string, after uint64) (out []any) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

@@ -15,18 +15,18 @@ const (
 	Down   Phase = "down"   // no process
 	Up     Phase = "up"     // the process runs
 	Paused Phase = "paused" // the process is stopped by SIGSTOP
-	Ending Phase = "ending" // the process was sent a signal to end
-	Failed Phase = "failed" // the process ended without being asked to
-	Killed Phase = "killed" // it was killed by a key
+	Ending Phase = "ending" // a signal to end was sent to the process
+	Failed Phase = "failed" // the process ended without a request
+	Killed Phase = "killed" // the user killed the process with a key
 )
 
 const (
-	window  = time.Minute // for which rates are computed
-	notes   = 4           // lines of recent messages on the screen
+	window  = time.Minute // period over which rates are computed
+	notes   = 4           // number of recent messages on the screen
 	maxSaid = 100
 )
 
-// Spec is a node's configuration as the board needs it.
+// Spec is the part of a node's configuration that the board displays.
 type Spec struct {
 	Name, Role, Tracks, Program string
 	RPC                         string // host:port of its JSON-RPC
@@ -34,14 +34,14 @@ type Spec struct {
 
 // Answer is a node's status.
 type Answer struct {
-	Err     string // why there is no answer
+	Err     string // why the node did not answer; empty: it answered
 	Height  uint64
 	Syncing bool
 	Peers   int
 }
 
-// Duty is how many blocks, chunks and endorsements a validator should have produced in this epoch,
-// and how many it did.
+// Duty contains a validator's expected and actual numbers of blocks, chunks and endorsements in
+// this epoch.
 type Duty struct {
 	Shards                         []uint64
 	Blocks, ExpectedBlocks         uint64
@@ -49,7 +49,7 @@ type Duty struct {
 	Endorsed, ExpectedEndorsements uint64
 }
 
-// Missed returns how much of its duty a validator missed.
+// Missed returns how many blocks, chunks and endorsements a validator missed.
 func (d *Duty) Missed() uint64 {
 	return gap(d.ExpectedBlocks, d.Blocks) + gap(d.ExpectedChunks, d.Chunks) + gap(d.ExpectedEndorsements, d.Endorsed)
 }
@@ -64,7 +64,7 @@ func gap(expected, done uint64) uint64 {
 // Block is an observed block of the chain.
 type Block struct {
 	Height, Ordinal      uint64
-	Skipped              uint64 // heights below it without a block
+	Skipped              uint64 // number of heights without a block just below this one
 	At                   time.Time
 	Chunks, MissedChunks int
 	Transactions         int
@@ -77,7 +77,7 @@ type (
 	// Ended: a process has ended.
 	Ended struct {
 		Node int
-		How  string // as the system describes it
+		How  string // the system's description of the end
 	}
 	// Answered: a node's status has arrived, or the query failed.
 	Answered struct {
@@ -101,16 +101,16 @@ type (
 	// Loaded counts the transactions of the load since the start.
 	Loaded struct {
 		Sent, Refused uint64
-		Err           string // of the last one that was refused
+		Err           string // error of the last refused transaction
 	}
 	// CutFailed: a node cannot exclude peers.
 	CutFailed struct {
 		Node int
 		Err  string
 	}
-	// Key: a key was pressed.
+	// Key: the user pressed a key.
 	Key struct{ Key rune }
-	// StopRequested: the program was asked to end.
+	// StopRequested: a signal or the context requested the end of the program.
 	StopRequested struct{}
 )
 
@@ -139,7 +139,7 @@ type row struct {
 	alive bool // there is a process
 	last  Answer
 	how   string
-	cuts  string // why it cannot exclude peers; empty: it can, as far as known
+	cuts  string // why the node cannot exclude peers; empty: no such error is known
 }
 
 // view is what the screen shows.
@@ -147,14 +147,14 @@ type view byte
 
 const (
 	viewNodes view = iota
-	viewLog        // of a node
+	viewLog        // log of a node
 	viewHelp       // what columns and keys mean
 )
 
-// loadRates are the rates of transactions per second that the key t goes through.
+// loadRates are the rates in transactions per second through which the key t cycles.
 var loadRates = []int{0, 10, 100, 500}
 
-// Board is the state of the network as the screen shows it. It is not safe for concurrent use.
+// Board is the state of the network as shown on the screen. It is not safe for concurrent use.
 type Board struct {
 	rows       []row
 	unattended bool // there is no keyboard
@@ -168,19 +168,19 @@ type Board struct {
 
 	view    view
 	page    pager
-	logNode int    // whose log is shown
-	logPath string // empty: nothing was read yet
+	logNode int    // node whose log is shown
+	logPath string // empty: the log was not read yet
 	logErr  string
 
-	accounts int // that can send transactions
+	accounts int // number of accounts that can send transactions
 
-	cut    int // nodes from this one on have no connection with those before; 0: no cut
-	load   int // index of loadRates
+	cut    int // the network is cut between nodes below this index and the others; 0: no cut
+	load   int // index in loadRates
 	loaded Loaded
 }
 
-// NewBoard returns the board of nodes that are not started yet. If unattended, the board is done
-// when no process is left.
+// NewBoard returns the board of nodes that are not started yet. An unattended board is done when no
+// process is left.
 func NewBoard(nodes []Spec, unattended bool) *Board {
 	b := &Board{unattended: unattended}
 	for _, n := range nodes {
@@ -197,12 +197,12 @@ func (b *Board) Begin() (out []Do) {
 	return out
 }
 
-// Done returns whether no process runs any more and none can be started again.
+// Done returns whether no process runs and none will be started.
 func (b *Board) Done() bool {
 	return (b.ending || b.unattended) && !slices.ContainsFunc(b.rows, func(r row) bool { return r.alive })
 }
 
-// Failures lists the nodes that ended by themselves.
+// Failures lists the nodes that ended without a request.
 func (b *Board) Failures() (out []string) {
 	for _, r := range b.rows {
 		if r.phase == Failed {
@@ -212,7 +212,7 @@ func (b *Board) Failures() (out []string) {
 	return out
 }
 
-// Highest lists the nodes that answer, the highest first.
+// Highest lists the nodes that answer, in descending order of height.
 func (b *Board) Highest() (out []int) {
 	for i, r := range b.rows {
 		if r.phase == Up && r.last.Err == "" {
@@ -223,7 +223,7 @@ func (b *Board) Highest() (out []int) {
 	return out
 }
 
-// Up lists the nodes whose process runs and may answer.
+// Up lists the nodes whose process runs. Some of them may not answer.
 func (b *Board) Up() (out []int) {
 	for i, r := range b.rows {
 		if r.phase == Up {
@@ -293,7 +293,7 @@ func (b *Board) ended(ev Ended) {
 	r.alive, r.last = false, Answer{}
 }
 
-// see adds blocks above the last one. Blocks that a second node reports too are not counted twice.
+// see adds blocks above the last one. It ignores blocks that another node has already reported.
 func (b *Board) see(blocks []Block) {
 	for _, x := range blocks {
 		if n := len(b.blocks); n > 0 && x.Height <= b.blocks[n-1].Height {
@@ -308,8 +308,8 @@ func (b *Board) see(blocks []Block) {
 	}
 }
 
-// rates returns blocks and transactions per second in the window. Blocks are counted by ordinal: if
-// they come faster than they are read, the transactions of the blocks that were read are scaled up.
+// rates returns blocks and transactions per second in the window. Blocks are counted by ordinal. If
+// blocks come faster than they are read, the transactions of the read blocks are scaled up.
 func (b *Board) rates() (blocks, transactions float64) {
 	n := len(b.blocks)
 	if n < 2 {
@@ -337,7 +337,8 @@ func (b *Board) height() uint64 {
 	return h
 }
 
-// key executes a key: on the page that covers the screen, or on the selected node.
+// key executes a key press. The key applies to the page that covers the screen, or to the selected
+// node.
 func (b *Board) key(k rune) []Do {
 	if b.view != viewNodes {
 		if k == ctrlC {
@@ -387,7 +388,8 @@ func (b *Board) key(k rune) []Do {
 	return nil
 }
 
-// stop ends a node. A paused one is continued, because it handles the signal only then.
+// stop ends a node. It first continues a paused node, because a paused process does not handle the
+// signal.
 func (b *Board) stop(i int) (out []Do) {
 	r := &b.rows[i]
 	out = append(out, Do{i, Stop})

@@ -2,7 +2,7 @@ package localnet
 
 import "fmt"
 
-// cutOrHeal cuts the network in two, or ends that.
+// cutOrHeal cuts the network in two, or ends the cut.
 func (b *Board) cutOrHeal() {
 	switch {
 	case b.cut > 0:
@@ -21,7 +21,7 @@ func (b *Board) cutOrHeal() {
 	}
 }
 
-// parts names the two parts of a network that is cut.
+// parts names the two parts of a cut network.
 func (b *Board) parts() string {
 	part := func(from, to int) string {
 		if to-from == 1 {
@@ -32,7 +32,7 @@ func (b *Board) parts() string {
 	return part(0, b.cut) + " | " + part(b.cut, len(b.rows))
 }
 
-// Excluded lists the nodes that a node must have no connection with.
+// Excluded lists the nodes with which a node must have no connection.
 func (b *Board) Excluded(node int) (out []int) {
 	if b.cut == 0 {
 		return nil
@@ -45,9 +45,9 @@ func (b *Board) Excluded(node int) (out []int) {
 	return out
 }
 
-// cutFailed notes a node that cannot exclude peers. The cut is effective nevertheless, unless
-// there is such a node on both sides. A node that does not answer is not noted, since it may still
-// be starting.
+// cutFailed records a node that cannot exclude peers. The cut is still effective, unless there is
+// such a node on both sides. A node that does not answer is not recorded, because it may still be
+// starting.
 func (b *Board) cutFailed(ev CutFailed) {
 	r := &b.rows[ev.Node]
 	if b.cut == 0 || r.phase != Up || r.last.Err != "" || r.cuts == ev.Err {
@@ -65,5 +65,5 @@ func (b *Board) cutFailed(ev CutFailed) {
 	}
 }
 
-// Rate returns the load in transactions per second.
+// Rate returns the rate of the load in transactions per second.
 func (b *Board) Rate() int { return loadRates[b.load] }

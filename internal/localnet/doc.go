@@ -12,7 +12,7 @@
 //	errors  a node's error is in its row; an error that ends the whole network is returned by Run
 //	source  our own
 //
-// Every process has a process group of its own, so that Ctrl-C at the terminal reaches only this
-// process. The nodes end with it: they are stopped if it stops in order, and killed if it is killed
-// (on Linux).
+// Every process has its own process group, so that Ctrl-C at the terminal reaches only this
+// process. The nodes end with this process. If it stops normally, it stops the nodes. If it is
+// killed, Linux kills the nodes.
 package localnet

@@ -2,7 +2,7 @@ package localnet
 
 import "unicode/utf8"
 
-// The keys that are no characters.
+// Keys that are not characters.
 const (
 	KeyUp rune = -1 - iota
 	KeyDown
@@ -17,20 +17,20 @@ const (
 
 const ctrlC = 3
 
-// sequences are the keys by the end of their escape sequence, after "ESC [" or "ESC O".
+// sequences maps the end of an escape sequence, after "ESC [" or "ESC O", to its key.
 var sequences = map[string]rune{
 	"A": KeyUp, "B": KeyDown, "C": KeyRight, "D": KeyLeft, "H": KeyHome, "F": KeyEnd,
 	"1~": KeyHome, "7~": KeyHome, "4~": KeyEnd, "8~": KeyEnd, "5~": KeyPageUp, "6~": KeyPageDown,
 }
 
-// maxSequence bounds an escape sequence; a longer one is dropped.
+// maxSequence is the maximum length of an escape sequence. A longer one is dropped.
 const maxSequence = 16
 
-// keyReader decodes key presses from terminal input, which may arrive in parts. It drops escape
-// sequences of other keys.
+// keyReader decodes key presses from terminal input, which may arrive in pieces. It drops the
+// escape sequences of all other keys.
 type keyReader struct{ rest []byte }
 
-// keys returns the keys of the next input.
+// keys decodes the next input and returns its keys.
 func (d *keyReader) keys(in []byte) (out []rune) {
 	in = append(d.rest, in...)
 	d.rest = nil

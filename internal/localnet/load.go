@@ -14,11 +14,11 @@ import (
 
 // Bounds of the load.
 const (
-	maxSenders  = 32                    // accounts that send; each has one request under way
-	loadTick    = 50 * time.Millisecond // between two portions of transactions
-	hashLife    = 5 * time.Second       // how long a block hash is used
-	sendPause   = time.Second           // of an account after a refusal
-	maxLoadText = 200                   // bytes of a reason
+	maxSenders  = 32                    // maximum number of sending accounts; each has one request in progress
+	loadTick    = 50 * time.Millisecond // interval between portions of transactions
+	hashLife    = 5 * time.Second       // time for which a block hash is used
+	sendPause   = time.Second           // pause of an account after a refusal
+	maxLoadText = 200                   // maximum bytes of a reason
 )
 
 // loader sends transfers of 1 yoctoNEAR from account to account. The rate is an upper bound: each
@@ -26,11 +26,11 @@ const (
 type loader struct {
 	accounts []*primitives.KeyFile
 	rate     atomic.Int64             // transactions per second
-	urls     atomic.Pointer[[]string] // nodes that answer
+	urls     atomic.Pointer[[]string] // URLs of nodes that answer
 	tokens   chan struct{}            // each allows one transaction
 	sent     atomic.Uint64
 	refused  atomic.Uint64
-	reason   atomic.Pointer[string] // of the last refusal
+	reason   atomic.Pointer[string] // reason of the last refusal
 }
 
 func newLoader(accounts []*primitives.KeyFile) *loader {
@@ -59,7 +59,7 @@ func (l *loader) run(ctx context.Context) {
 		for ; credit >= 1; credit-- {
 			select {
 			case l.tokens <- struct{}{}:
-			default: // the accounts do not keep up
+			default: // the accounts are not fast enough: skip this portion
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (l *loader) counts() Loaded {
 	return out
 }
 
-// send sends the transactions of an account, one after the other.
+// send sends the transactions of an account one after another.
 func (l *loader) send(ctx context.Context, i int) {
 	s := sender{from: l.accounts[i], to: l.accounts[(i+1)%len(l.accounts)].AccountID}
 	for {
@@ -102,18 +102,18 @@ func (l *loader) send(ctx context.Context, i int) {
 	}
 }
 
-// sender is an account that sends.
+// sender is the state of an account that sends.
 type sender struct {
 	from  *primitives.KeyFile
 	to    primitives.AccountID
 	url   string
-	known bool   // the key was read from this node
-	nonce uint64 // of the last transaction; it only grows, since earlier ones may still wait
+	known bool   // the access key's nonce was read from this node
+	nonce uint64 // nonce of the last transaction; never decreases, because earlier transactions may still wait
 	hash  primitives.Hash
-	until time.Time // the hash is used until then
+	until time.Time // time until which the hash is used
 }
 
-// transfer sends one transaction, and returns when a node has accepted it.
+// transfer sends one transaction. It returns when a node has accepted the transaction.
 func (s *sender) transfer(ctx context.Context, url string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

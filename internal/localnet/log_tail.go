@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/txtext"
 )
 
-// Bounds of the log that is shown.
+// Bounds of the displayed log.
 const (
 	maxTail    = 512 << 10 // bytes of the end of the log
 	maxLogLine = 4096      // bytes of a line
@@ -21,8 +21,8 @@ const (
 // colors are the escape sequences that neard writes around words of its log.
 var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// readLog returns the last lines of a node's log, escaped for the terminal. If the log has just
-// started over, lines of the previous file come first.
+// readLog returns the last lines of a node's log, escaped for the terminal. If the node has just
+// started a new log file, lines of the previous file come first.
 func readLog(path string) ([]string, error) {
 	text, whole, err := readTail(path, maxTail)
 	if err != nil {
@@ -43,8 +43,8 @@ func readLog(path string) ([]string, error) {
 	return lines, nil
 }
 
-// readTail returns at most limit bytes of the end of a file, without a first line that is cut off,
-// and whether this is the whole file.
+// readTail returns at most limit bytes from the end of a file. It drops an incomplete first line.
+// whole says whether the result is the whole file.
 func readTail(path string, limit int64) (text []byte, whole bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer does not block
 	if err != nil {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// pager is a text that covers the screen and can be scrolled.
+// pager is a scrollable text that covers the screen.
 type pager struct {
 	lines  []string
 	top    int  // first line on the screen
-	left   int  // characters skipped of each line
+	left   int  // number of characters skipped at the start of each line
 	follow bool // the last line stays on the screen when lines are added
-	height int  // lines that were shown last
+	height int  // number of lines that were shown last
 }
 
-// sideways is how many characters a key scrolls to the side.
+// sideways is the number of characters by which a key scrolls to the side.
 const sideways = 20
 
-// maxSideways bounds the characters that are skipped.
+// maxSideways is the maximum number of skipped characters.
 const maxSideways = maxLogLine * len(`\U00000000`)
 
-// key scrolls. It returns false if the key is not for this.
+// key scrolls the text. It returns false if the key does not scroll.
 func (p *pager) key(k rune) bool {
 	last := max(len(p.lines)-p.height, 0)
 	if p.follow {
@@ -80,8 +80,8 @@ func (b *Board) pageKey(k rune) {
 	}
 }
 
-// ReadsLog returns whether the screen shows the end of a node's log, so that it has to be read
-// again. While the user looks at earlier lines, these stay as they are.
+// ReadsLog returns whether the screen shows the end of a node's log. If so, the log must be read
+// again. While the user looks at earlier lines, the log is not read.
 func (b *Board) ReadsLog() (node int, reads bool) {
 	return b.logNode, b.view == viewLog && (b.page.follow || b.logPath == "")
 }
@@ -115,7 +115,7 @@ func (b *Board) pageLines(height int) []string {
 	return append(out, "arrows, PgUp, PgDn, Home, End scroll   q back")
 }
 
-// explained is the text of the key ?.
+// explained is the help text that the key ? shows.
 var explained = strings.Split(`columns
   node       name of the home folder; the name of the node's account, too
   rpc        address of its JSON-RPC

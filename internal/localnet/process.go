@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	maxLog    = 64 << 20 // bytes, twice
+	maxLog    = 64 << 20 // bytes; the current and the previous file may each have as many
 	pipeLimit = 2 * time.Second
 )
 
-// signals are the signals of the actions on a process.
+// signals maps the actions on a process to signals.
 var signals = map[What]syscall.Signal{Stop: syscall.SIGTERM, Kill: syscall.SIGKILL, Pause: syscall.SIGSTOP, Continue: syscall.SIGCONT}
 
 // process is a running process.
 type process struct{ pid int }
 
-// begin starts a command with its output in a log file. ended is called with the reason when the
-// process ends.
+// begin starts a command with its output in a log file. When the process ends, ended is called with
+// the reason.
 func begin(command []string, logPath string, ended func(how string)) (*process, error) {
 	log, err := openLog(logPath)
 	if err != nil {
@@ -31,8 +31,8 @@ func begin(command []string, logPath string, ended func(how string)) (*process, 
 	started := make(chan error, 1)
 	var p process
 	go func() {
-		// The kernel ends the process with the thread that started it (Pdeathsig): this goroutine
-		// keeps the thread until the process has ended.
+		// The kernel kills the process when the thread that started it ends (Pdeathsig). So this
+		// goroutine keeps the thread until the process has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer func() { _ = log.Close() }()
@@ -56,8 +56,8 @@ func begin(command []string, logPath string, ended func(how string)) (*process, 
 	return &p, nil
 }
 
-// send sends a signal to the process, not to its children: a node ends its children itself. It does
-// nothing if the process has ended.
+// send sends a signal. Stop goes only to the process, because a node ends its children itself;
+// other signals go to its process group. send does nothing if the process has ended.
 func (p *process) send(w What) {
 	to := -p.pid
 	if w == Stop {
@@ -66,7 +66,8 @@ func (p *process) send(w What) {
 	_ = syscall.Kill(to, signals[w])
 }
 
-// logFile is a log that starts over at maxLog bytes. The previous file is kept beside it.
+// logFile is a log file. At maxLog bytes a new file is started, and the previous file is kept as
+// path.1.
 type logFile struct {
 	path string
 	mu   sync.Mutex
@@ -93,7 +94,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends p. It reports no error, so that a full disk does not end the node.
+// Write appends p. It reports no error, because an error on a full disk would end the node.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +109,8 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// turn starts a new file. If that fails it continues in the current one, from its start if the old
-// content cannot be moved away.
+// turn starts a new file. If that fails, it continues in the current file. If the old contents
+// cannot be moved away, it first truncates the file.
 func (l *logFile) turn() {
 	if os.Rename(l.path, l.path+".1") != nil {
 		if l.file.Truncate(0) == nil {

@@ -2,7 +2,8 @@ package localnet
 
 import "syscall"
 
-// attributes give a process a group of its own, and have it killed when this one is.
+// attributes give a process its own process group. The kernel kills the process when this one is
+// killed.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

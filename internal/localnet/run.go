@@ -20,12 +20,12 @@ const (
 type Node struct {
 	Spec
 	Command []string
-	URL     string // of its JSON-RPC
-	Log     string // file
+	URL     string // URL of its JSON-RPC
+	Log     string // path of its log file
 	// Peer is the node's key, by which other nodes know it.
 	Peer primitives.PublicKey
-	// Exclude makes the running node refuse and close connections with these peers, until the next
-	// call. Exclude must return within a few seconds.
+	// Exclude makes the running node close and refuse connections with these peers until the next
+	// call. It must return within a few seconds.
 	Exclude func(peers []primitives.PublicKey) error
 }
 
@@ -33,17 +33,17 @@ type Node struct {
 type Options struct {
 	Nodes []Node
 	Title string
-	// Accounts have keys that sign the transactions of the load.
+	// Accounts contains keys that sign the transactions of the load.
 	Accounts []*primitives.KeyFile
-	// Draw shows the screen, whose size Size returns. If Draw is nil there is no screen, and Say
-	// gets lines instead.
+	// Draw shows the screen. Size returns the size of the screen. If Draw is nil, there is no
+	// screen, and Say gets status lines instead.
 	Draw func(lines []string)
 	Size func() (width, height int)
-	Keys <-chan []byte // what is typed
-	// Signals end all nodes, as the end of the context does. A second signal kills them.
+	Keys <-chan []byte // input that the user types
+	// Signals ends all nodes, as the end of the context does. A second signal kills them.
 	Signals <-chan os.Signal
 	Say     func(line string)
-	// Every is the time between two status lines.
+	// Every is the interval of status lines.
 	Every time.Duration
 }
 
@@ -55,28 +55,28 @@ type runner struct {
 	events    chan any
 	asking    map[int]bool
 	looking   bool
-	reading   bool // of a log
-	hurried   bool // the time for an end in order runs
+	reading   bool // a log is being read
+	hurried   bool // the time limit of the orderly end has started
 	keys      keyReader
 	loader    *loader // nil: there are no accounts
-	// excluded are, for each node, the peers that its process excludes, as far as known. excluding
-	// is whether a request to a node is in progress.
+	// excluded contains, for each node, the peers that its process last confirmed to exclude.
+	// excluding says whether a request to a node is in progress.
 	excluded  [][]int
 	excluding []bool
 }
 
-// excludedNow is the end of a request to exclude.
+// excludedNow is the result of a request to exclude peers.
 type excludedNow struct {
 	node    int
-	process *process // that was asked
+	process *process // the process to which the request went
 	list    []int
 	err     error
 }
 
-// looked is the result of a look at the chain.
+// looked is the result of look.
 type looked struct{ found []any }
 
-// Run starts all nodes and waits until all have ended, on the user's request or because ctx is
+// Run starts all nodes and waits until all have ended, because of a user request or because ctx is
 // done. Without a screen it also returns when every node has ended by itself. The error names the
 // nodes that ended by themselves.
 func Run(ctx context.Context, o Options) error {
@@ -107,7 +107,7 @@ func (r *runner) loop(ctx context.Context) {
 	defer every.Stop()
 	var hurry <-chan time.Time
 	told := ctx.Done()
-	signals, over := 0, false // the first signal may end the context, too
+	signals, over := 0, false // the first signal may end the context too
 	r.do(r.board.Begin())
 	r.look(asks)
 	for r.show(); !r.board.Done(); r.show() {
@@ -194,8 +194,8 @@ func (r *runner) do(list []Do) {
 	}
 }
 
-// look queries every node's status, and the chain from the highest ones, unless earlier queries are
-// still under way.
+// look queries the status of every node, and reads the chain from the highest nodes. It skips
+// queries that are still in progress.
 func (r *runner) look(ctx context.Context) {
 	for _, i := range r.board.Up() {
 		if r.asking[i] {
@@ -212,7 +212,7 @@ func (r *runner) look(ctx context.Context) {
 		urls = append(urls, r.Nodes[i].URL)
 	}
 	if r.loader != nil {
-		byNumber := slices.Sorted(slices.Values(urls)) // so that an account stays with its node
+		byNumber := slices.Sorted(slices.Values(urls)) // a fixed order, so that an account keeps its node
 		r.loader.urls.Store(&byNumber)
 		r.board.Step(r.loader.counts())
 	}
@@ -227,7 +227,7 @@ func (r *runner) look(ctx context.Context) {
 	go func() { r.tell(ctx, looked{look(ctx, urls, after)}) }()
 }
 
-// readLog reads the log that the screen shows, unless that is under way.
+// readLog reads the displayed log, unless a read is in progress.
 func (r *runner) readLog(ctx context.Context) {
 	i, reads := r.board.ReadsLog()
 	if !reads || r.reading {
@@ -245,9 +245,8 @@ func (r *runner) readLog(ctx context.Context) {
 	}()
 }
 
-// exclude makes the nodes exclude the other part of a network that is cut. While the network is
-// cut, each node gets the request again at every look, since a node may have restarted its
-// network.
+// exclude makes the nodes exclude the other part of a cut network. During a cut, every node gets
+// the request again at every look, because a node may have restarted its network.
 func (r *runner) exclude(ctx context.Context) {
 	for _, i := range r.board.Up() {
 		n, list := &r.Nodes[i], r.board.Excluded(i)

@@ -89,8 +89,8 @@ func ids(shards []uint64) string {
 	return strings.Join(out, ",")
 }
 
-// Lines draws the board, or the page that covers it, within width and height characters. Of the nodes
-// it draws as many as fit. The selected one is always among them.
+// Lines draws the board, or the page that covers the board, within width and height characters. It
+// draws as many nodes as fit, including the selected one.
 func (b *Board) Lines(title string, width, height int) []string {
 	width, height = max(width, 1), max(height, 1)
 	var out []string
@@ -109,9 +109,9 @@ func (b *Board) Lines(title string, width, height int) []string {
 // maxLine bounds a line of the screen in bytes.
 const maxLine = 1 << 16
 
-// nodeLines draws the nodes. If there is little room, less important lines are left out.
+// nodeLines draws the nodes. On a small screen it leaves out less important lines.
 func (b *Board) nodeLines(title string, height int) []string {
-	free := height - 1 // one row is always there
+	free := height - 1 // one line is reserved for a node
 	has := func() bool {
 		if free > 0 {
 			free--
@@ -120,7 +120,7 @@ func (b *Board) nodeLines(title string, height int) []string {
 		return false
 	}
 	heads, titled, summed, helped := has(), has(), has(), has()
-	said := min(notes+1, free/2) // with an empty line below
+	said := min(notes+1, free/2) // includes an empty line below the messages
 	room := 1 + free - said
 
 	table := [][]string{heading}

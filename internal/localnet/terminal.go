@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is a full-screen terminal until Close.
+// Terminal shows a full screen until Close.
 type Terminal struct {
 	in, out *os.File
 	before  *term.State
@@ -26,12 +26,13 @@ func OpenTerminal(in, out *os.File) (*Terminal, bool) {
 		return nil, false
 	}
 	t := &Terminal{in: in, out: out, before: before, Keys: make(chan []byte)}
-	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // the other screen, without a cursor and line wraps
+	// switch to the alternate screen, without cursor and line wraps
+	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l")
 	go t.read()
 	return t, true
 }
 
-// read ends only with the process: a read from a terminal cannot be cancelled.
+// read returns only when the process ends, because a read from a terminal cannot be cancelled.
 func (t *Terminal) read() {
 	for {
 		buf := make([]byte, 64)
@@ -53,7 +54,7 @@ func (t *Terminal) Size() (width, height int) {
 	return width, height
 }
 
-// Draw shows lines, unless they are the same as before.
+// Draw shows lines. It does nothing if they are unchanged.
 func (t *Terminal) Draw(lines []string) {
 	text := frame(lines)
 	if text == t.last {
@@ -63,7 +64,7 @@ func (t *Terminal) Draw(lines []string) {
 	_, _ = io.WriteString(t.out, text)
 }
 
-// frame returns the output that draws lines over the current ones. The title and the selected node
+// frame returns the output that draws lines over the current lines. The title and the selected node
 // are bold.
 func frame(lines []string) string {
 	var b strings.Builder

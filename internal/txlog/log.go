@@ -14,38 +14,40 @@ import (
 // Options configure a Log.
 type Options struct {
 	Out io.Writer
-	// Accounts selects the transactions whose signer or receiver, or the receiver of one of whose
-	// receipts, is in it. Empty: all transactions.
+	// Accounts selects transactions by account: one of Accounts is the signer, the receiver, or the
+	// receiver of one of the transaction's receipts. Empty: all transactions.
 	Accounts []primitives.AccountID
 	// FailedOnly selects the transactions that failed, or of which a receipt failed.
 	FailedOnly bool
-	// Failed is called once, after a write to Out has failed. nil: not called.
+	// Failed is called once, after a write to Out has failed. nil: it is not called.
 	Failed func()
-	// Queue bounds the blocks that wait for the terminal, in bytes of memory. 0: defaultQueue.
+	// Queue is the maximum memory in bytes of the blocks that wait for the terminal. 0:
+	// defaultQueue.
 	Queue int
 }
 
-// defaultQueue is about three seconds of full load.
+// defaultQueue is the memory of about three seconds of blocks at full load.
 const defaultQueue = 64 << 20
 
-// closeLimit bounds the time that Close waits for the terminal.
+// closeLimit is the maximum time for which Close waits for the terminal.
 const closeLimit = time.Second
 
 // Log writes transactions to a terminal. Observe never waits for the terminal: a goroutine formats
 // and writes. Safe for concurrent use.
 type Log struct {
 	o       Options
-	tracker *tracker // of the goroutine
+	tracker *tracker // used only by the log's goroutine
 
 	mu     sync.Mutex
 	queue  []entry
-	queued int // weight of the blocks in queue
+	queued int // sum of the weights of the queued blocks
 	closed bool
-	wake   chan struct{} // has room for one
+	wake   chan struct{} // capacity 1
 	done   chan struct{} // closed when the goroutine has ended
 }
 
-// entry is a block, or the number of transactions of blocks that were dropped in its place.
+// entry is a block. If block is nil, the entry replaces dropped blocks, and lost is their number of
+// transactions.
 type entry struct {
 	block *block
 	lost  int
@@ -57,7 +59,7 @@ type block struct {
 	height     primitives.Height
 	head       bool
 	shards     []shard
-	weight     int // about the bytes of memory
+	weight     int // approximate bytes of memory
 }
 
 type shard struct {
@@ -84,8 +86,8 @@ func New(o Options) *Log {
 	return l
 }
 
-// Observe takes a block that the node has accepted. It never waits. It keeps parts of m, which must
-// not be changed.
+// Observe queues a block that the node has accepted. It never waits. The log keeps parts of m, so
+// the caller must not change them.
 func (l *Log) Observe(m *messages.BlockAccepted) {
 	b := &block{hash: m.Hash, prev: m.Block.Header.PrevHash, height: m.Height(), head: m.IsHead, weight: weightBlock}
 	for i := range m.Shards {
@@ -108,7 +110,7 @@ func (l *Log) Observe(m *messages.BlockAccepted) {
 	switch {
 	case last < 0 || l.queued+b.weight <= l.o.Queue && l.queue[last].block != nil:
 		l.queue, l.queued = append(l.queue, entry{block: b}), l.queued+b.weight
-	case l.queue[last].block == nil: // it stays closed until the goroutine has taken everything
+	case l.queue[last].block == nil: // blocks are dropped until the goroutine has emptied the queue
 		l.queue[last].lost += b.transactions()
 	default:
 		l.queue = append(l.queue, entry{lost: b.transactions()})
@@ -119,7 +121,7 @@ func (l *Log) Observe(m *messages.BlockAccepted) {
 	}
 }
 
-// Close writes what is queued, for at most closeLimit, and ends the log.
+// Close writes the queued blocks, for at most closeLimit, and ends the log.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -129,7 +131,7 @@ func (l *Log) Close() {
 	l.mu.Unlock()
 	select {
 	case <-l.done:
-	case <-time.After(closeLimit): // the terminal takes nothing
+	case <-time.After(closeLimit): // the terminal does not accept output
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 
 // Bounds of the text of one transaction.
 const (
-	maxLine  = 500 // bytes of a contract's log
-	maxLines = 50  // lines below the first
+	maxLine  = 500 // maximum bytes of a contract's log line
+	maxLines = 50  // maximum number of lines below the first
 )
 
-// show appends a transaction with the gas of its receipts but refunds, unless the options exclude it.
+// show appends a transaction unless the options exclude it. The shown gas includes all receipts
+// except refunds.
 func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 	failure, failed, pending := tx.result()
 	if t.o.FailedOnly && !slices.ContainsFunc(tx.executed, func(e executed) bool { return e.outcome.Status.Kind == primitives.StatusFailure }) {
@@ -54,7 +55,7 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 		}
 		text := txtext.Failure(o.Status.Failure)
 		if failed && text == failure && o.ExecutorID == tx.receiver && len(tx.executed) == 2 {
-			continue // the first line says it
+			continue // the first line contains this failure
 		}
 		if lines++; lines > maxLines {
 			more++
@@ -71,11 +72,11 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 	}
 }
 
-// result returns how a transaction ended: it follows the outcome of the transaction to the receipt
-// that decides. pending is set if that receipt has not run.
+// result returns how a transaction ended. It follows the outcomes from the transaction to the
+// receipt that decides. pending is set if that receipt has not run yet.
 func (tx *transaction) result() (failure string, failed, pending bool) {
 	id := tx.hash
-	for i := range tx.executed { // a receipt runs after the one that created it
+	for i := range tx.executed { // each receipt comes after the receipt that created it
 		e := &tx.executed[i]
 		if e.outcome.ID != id {
 			continue
@@ -92,15 +93,15 @@ func (tx *transaction) result() (failure string, failed, pending bool) {
 	return "", false, true
 }
 
-// concerns returns whether one of the accounts is the signer or the receiver of the transaction, or
-// has executed one of its receipts.
+// concerns returns whether one of the accounts signed or receives the transaction, or executed one
+// of its receipts.
 func (tx *transaction) concerns(accounts map[primitives.AccountID]bool) bool {
 	return accounts[tx.signer] || accounts[tx.receiver] ||
 		slices.ContainsFunc(tx.executed, func(e executed) bool { return accounts[e.outcome.ExecutorID] })
 }
 
-// actions names actions. The common ones are named without their JSON views, which take five times as
-// long.
+// actions returns the names of actions. For common actions it does not use their JSON views, which
+// take five times as long.
 func actions(list []primitives.Action) string {
 	return txtext.List(len(list), func(i int) string {
 		switch a := list[i].(type) {
@@ -108,7 +109,7 @@ func actions(list []primitives.Action) string {
 			return txtext.Call(a.Method, a.Args, a.Deposit)
 		case *primitives.Transfer:
 			return txtext.Transfer(a.Deposit)
-		case *primitives.DeployContract: // its view has the hash of the code
+		case *primitives.DeployContract: // skip the JSON view, because it contains the hash of the code
 			return fmt.Sprintf("DeployContract of %d bytes", len(a.Code))
 		case *primitives.DeployGlobalContract:
 			return fmt.Sprintf("DeployGlobalContract of %d bytes", len(a.Code))

@@ -11,35 +11,35 @@ import (
 // Bounds of a tracker.
 const (
 	maxOpen      = 20_000   // transactions that have not ended
-	maxHeld      = 64 << 20 // bytes of memory that these take, with their outcomes and receipts
+	maxHeld      = 64 << 20 // maximum bytes of memory of these transactions with their outcomes and receipts
 	maxCanonical = 1024     // recent canonical blocks
 	maxSide      = 16       // recent blocks of other branches
-	// maxWait is how many blocks a transaction may take before it is shown as pending: a promise
-	// yield may wait for 200 blocks.
+	// maxWait is the number of blocks after which an unfinished transaction is shown as pending. A
+	// yielded promise may wait for 200 blocks.
 	maxWait = 12
-	// maxAge is for how many more blocks a pending transaction is followed. Without this bound, a
-	// transaction with a receipt to a shard that this node does not track would be pending
-	// forever.
+	// maxAge is the number of further blocks for which a pending transaction is tracked. Without
+	// this bound, a transaction with a receipt to a shard that this node does not track would be
+	// pending forever.
 	maxAge = 1000
 )
 
-// tracker follows transactions through the canonical blocks until all their receipts but refunds
+// tracker follows transactions through the canonical blocks until all their receipts except refunds
 // have run. Not safe for concurrent use.
 //
-// A block is applied when it becomes canonical. If canonical blocks are replaced, what they did is
+// A block is applied when it becomes canonical. If canonical blocks are replaced, their effects are
 // undone first: transactions that they include are dropped, and receipts that ran in them wait
 // again.
 type tracker struct {
 	o         *Options
-	accounts  map[primitives.AccountID]bool // of Options.Accounts
+	accounts  map[primitives.AccountID]bool // set of Options.Accounts
 	canonical []seen                        // oldest first
 	side      []*block
 	open      map[primitives.Hash]*transaction // by the transaction's hash
-	recent    []*transaction                   // included in the last maxWait blocks, oldest first; some have ended
-	late      []*transaction                   // included before, oldest first; some have ended
+	recent    []*transaction                   // transactions in the last maxWait blocks, oldest first; some have ended
+	late      []*transaction                   // transactions in earlier blocks, oldest first; some have ended
 	waiting   map[primitives.Hash]waiting      // receipts of open transactions that have not run, by id
 	held      int                              // bytes of memory of the open transactions
-	dropped   int                              // transactions that exceeded maxOpen or maxHeld, not reported yet
+	dropped   int                              // number of transactions dropped because of maxOpen or maxHeld, not reported yet
 }
 
 type seen struct {
@@ -54,14 +54,14 @@ type transaction struct {
 	signer, receiver primitives.AccountID
 	actions          named
 	height           primitives.Height
-	executed         []executed // in order; the first is the transaction's own
-	waits            int        // its receipts in tracker.waiting
-	held             int        // its part of tracker.held
-	ended            bool       // the other fields but height are no longer valid
+	executed         []executed // in order of execution; the first is the transaction's own outcome
+	waits            int        // number of its receipts in tracker.waiting
+	held             int        // its share of tracker.held
+	ended            bool       // if true, the other fields except height are no longer valid
 }
 
-// executed is an outcome with the actions of its receipt. The outcome is a copy, since a pointer
-// to it would keep all outcomes of its chunk in memory.
+// executed is an outcome with the actions of its receipt. The outcome is a copy. A pointer to it
+// would keep all outcomes of its chunk in memory.
 type executed struct {
 	height  primitives.Height
 	outcome primitives.OutcomeWithID
@@ -81,20 +81,20 @@ func newTracker(o *Options) *tracker {
 	return t
 }
 
-// hold adds to the memory that a transaction takes.
+// hold adds n bytes to the memory of a transaction.
 func (t *tracker) hold(tx *transaction, n int) {
 	tx.held += n
 	t.held += n
 }
 
-// wait adds a receipt to those that a transaction waits for.
+// wait adds a receipt for which a transaction waits.
 func (t *tracker) wait(tx *transaction, id primitives.Hash, what named) {
 	t.waiting[id] = waiting{tx, what}
 	tx.waits++
 	t.hold(tx, weightReceipt+what.weight())
 }
 
-// arrive removes a receipt from those that its transaction waits for.
+// arrive removes a receipt from tracker.waiting, because it has run.
 func (t *tracker) arrive(id primitives.Hash) {
 	w := t.waiting[id]
 	delete(t.waiting, id)
@@ -102,14 +102,14 @@ func (t *tracker) arrive(id primitives.Hash) {
 	t.hold(w.of, -weightReceipt-w.what.weight())
 }
 
-// execute adds an outcome.
+// execute adds an outcome to a transaction.
 func (t *tracker) execute(tx *transaction, e executed) {
 	tx.executed = append(tx.executed, e)
 	t.hold(tx, outcomeWeight(&e.outcome)+e.what.weight())
 }
 
-// makeRoom drops the oldest transactions until the others are within the bounds. It first drops
-// those that are already shown as pending.
+// makeRoom drops the oldest transactions until the rest is within the bounds. It begins with those
+// that are already shown as pending.
 func (t *tracker) makeRoom() {
 	for len(t.open) > maxOpen || t.held > maxHeld {
 		var tx *transaction
@@ -127,7 +127,7 @@ func (t *tracker) makeRoom() {
 	}
 }
 
-// forget drops all open transactions after a gap in the blocks, and returns how many they are.
+// forget drops all open transactions after a gap in the blocks. It returns their number.
 func (t *tracker) forget() int {
 	n := len(t.open)
 	t.canonical, t.side, t.recent, t.late, t.held = nil, nil, nil, nil, 0
@@ -136,7 +136,7 @@ func (t *tracker) forget() int {
 	return n
 }
 
-// accept takes a block and appends what is to be shown.
+// accept processes a block and appends the text to show.
 func (t *tracker) accept(b *block, out *bytes.Buffer) {
 	if !b.head {
 		if len(t.side) == maxSide {
@@ -159,7 +159,7 @@ func (t *tracker) accept(b *block, out *bytes.Buffer) {
 	switch {
 	case at >= 0:
 		t.revert(at, out)
-	case len(t.canonical) > 0: // after a state sync, or a rewind beyond maxCanonical
+	case len(t.canonical) > 0: // after a state sync, or after a rollback beyond maxCanonical
 		if n := t.forget(); n > 0 {
 			fmt.Fprintf(out, "%s not shown: block %d does not follow the last one\n", count(n, "transaction"), b.height)
 		}
@@ -206,14 +206,14 @@ func (t *tracker) revert(at int, out *bytes.Buffer) {
 	}
 }
 
-// undo removes what an open transaction did in blocks above a height.
+// undo removes the effects on an open transaction of blocks above a height.
 func (t *tracker) undo(tx *transaction, height primitives.Height) {
 	for len(tx.executed) > 0 && tx.executed[len(tx.executed)-1].height > height {
 		e := tx.executed[len(tx.executed)-1]
 		tx.executed = tx.executed[:len(tx.executed)-1]
 		t.hold(tx, -outcomeWeight(&e.outcome)-e.what.weight())
 		for _, id := range e.outcome.ReceiptIDs {
-			if t.waiting[id].of == tx { // false for a refund
+			if t.waiting[id].of == tx { // false if the receipt is a refund
 				t.arrive(id)
 			}
 		}
@@ -254,7 +254,7 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 		}
 		for _, tx := range b.shards[i].transactions {
 			if t.open[tx.Hash()] != nil {
-				continue // it is included a second time, which has no effect
+				continue // a second inclusion has no effect
 			}
 			x := &transaction{hash: tx.Hash(), signer: tx.SignerID, receiver: tx.ReceiverID, actions: newNamed(tx.Actions), height: b.height}
 			t.open[x.hash], t.recent, fresh = x, append(t.recent, x), append(fresh, x)
@@ -270,7 +270,7 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 			if isReceipt {
 				t.arrive(o.ID)
 			} else if tx = t.open[o.ID]; tx == nil || len(tx.executed) > 0 {
-				continue // of a transaction from before the log began, or a refund
+				continue // of a transaction from before the log began, or of a refund
 			}
 			t.execute(tx, executed{b.height, *o, w.what})
 			for _, id := range o.ReceiptIDs {
@@ -293,13 +293,13 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 		}
 	}
 	for _, tx := range fresh {
-		if !tx.ended && len(tx.executed) == 0 { // this node does not execute its shard
+		if !tx.ended && len(tx.executed) == 0 { // this node does not track the transaction's shard
 			t.end(tx)
 		}
 	}
 }
 
-// review shows transactions that take long as pending, and drops those that are too old.
+// review shows transactions older than maxWait as pending, and drops those that exceed maxAge.
 func (t *tracker) review(height primitives.Height, out *bytes.Buffer) {
 	n := 0
 	for ; n < len(t.recent) && t.recent[n].height+maxWait <= height; n++ {

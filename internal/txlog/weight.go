@@ -2,7 +2,7 @@ package txlog
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// About the bytes of memory that a value takes beside its texts and lists.
+// Approximate memory in bytes of a value without its texts and lists.
 const (
 	weightBlock   = 400
 	weightTx      = 500
@@ -63,14 +63,14 @@ func actionsWeight(list []primitives.Action) (n int) {
 	return n
 }
 
-// maxKept is the weight of the largest actions that a tracker keeps. Of larger ones it keeps only
+// maxKept is the maximum weight of actions that a tracker keeps. Of larger actions it keeps only
 // the text.
 const maxKept = 4 << 10
 
-// named are actions that can be named later.
+// named contains actions whose names are formatted later.
 type named struct {
 	list []primitives.Action
-	text string // in place of list
+	text string // set instead of list for large actions
 }
 
 func newNamed(list []primitives.Action) named {
@@ -80,8 +80,8 @@ func newNamed(list []primitives.Action) named {
 	return named{text: actions(list)}
 }
 
-// String returns the names. It returns an empty text for the zero value, which stands for an
-// unknown receipt.
+// String returns the names of the actions. It returns an empty text for the zero value, which means
+// that the receipt is unknown.
 func (n *named) String() string {
 	if n.text != "" || n.list == nil {
 		return n.text
