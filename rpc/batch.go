@@ -85,7 +85,7 @@ func (it *batched) lane() string {
 func (x *exchange) item(b []byte, it *batched) []byte {
 	switch {
 	case it.why != "":
-		return appendNotRequest(b, it.why)
+		return x.notRequest(b, it.why)
 	case time.Now().After(x.until):
 		x.limiter.refused[limits.BatchTime].Add(1)
 		return x.refuse(b, it, internal(reachedLimits, errBatchTime).(*failure))

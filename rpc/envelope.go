@@ -74,9 +74,11 @@ func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 	return x.parsed(b, val{doc, 0}, method)
 }
 
-// appendBad appends the reply to a body that is not JSON or exceeds a bound of JSON.
-func (s *Server) appendBad(b []byte, bad *syntaxError, body []byte) []byte {
-	b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", s.syntaxText(bad, body), -32700, "Parse error")
+// appendBad appends the reply to a body that is not JSON or exceeds a bound of JSON, and logs it.
+func (x *exchange) appendBad(b []byte, bad *syntaxError, body []byte) []byte {
+	text := x.syntaxText(bad, body)
+	x.logUnread(text)
+	b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error")
 	return append(b, `,"id":null}`...)
 }
 
@@ -90,7 +92,7 @@ func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	}
 	var r request
 	if why := r.read(root); why != "" {
-		return appendNotRequest(b, why), http.StatusBadRequest
+		return x.notRequest(b, why), http.StatusBadRequest
 	}
 	r.prepareID()
 	return x.one(b, &r)
@@ -123,6 +125,12 @@ func (s *Server) syntaxText(bad *syntaxError, body []byte) string {
 // appendRefused appends the reply to a body that was not read.
 func appendRefused(b []byte, f *failure) []byte {
 	return append(f.appendError(append(b, `{"jsonrpc":"2.0","error":`...)), `,"id":null}`...)
+}
+
+// notRequest logs and refuses a body, or an item of a batch, that is JSON and no request.
+func (x *exchange) notRequest(b []byte, why string) []byte {
+	x.logUnread(why)
+	return appendNotRequest(b, why)
 }
 
 func appendNotRequest(b []byte, why string) []byte {
@@ -205,11 +213,12 @@ func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 	}
 	r = request{}
 	if why := r.read(root); why != "" && (r.method != "" || !onlyMethodMissing(root) || why != notRequest) {
-		return appendNotRequest(b, why), http.StatusBadRequest
+		return x.notRequest(b, why), http.StatusBadRequest
 	}
 	if r.method != "" && r.method != method {
 		r.prepareID()
 		text := "the body's method is " + r.method + ", the path's " + method
+		x.logUnread(text)
 		return x.reply(b, &r, func(b []byte) []byte {
 			return appendInvalid(append(b, `"error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error")
 		}), http.StatusBadRequest
@@ -244,10 +253,18 @@ func appendID(b []byte, r *request) []byte {
 	return append(r.id.appendCompact(b), '}')
 }
 
-// one answers a request and counts it in the metrics.
+// one answers a request, counts it in the metrics, and logs it.
 func (x *exchange) one(b []byte, r *request) ([]byte, int) {
-	route := byName[r.method]
 	start := time.Now()
+	b, status, err := x.appendReply(b, r, start)
+	x.logRequest(r, time.Since(start), err)
+	return b, status
+}
+
+// appendReply appends the reply to a request that began at start, and counts it in the metrics. It
+// returns the HTTP status, and the error that the reply shows.
+func (x *exchange) appendReply(b []byte, r *request, start time.Time) ([]byte, int, error) {
+	route := byName[r.method]
 	if len(b) > smallReply { // in a batch: a small reply is appended to b without growing it
 		b = growPieces(b, smallReply)
 	}
@@ -255,7 +272,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 		x.metrics.observe(unknownLabel, time.Since(start), -32601)
 		return x.reply(b, r, func(b []byte) []byte {
 			return appendInvalid(append(b, `"error":`...), "METHOD_NOT_FOUND", "method_name", r.method, -32601, "Method not found")
-		}), http.StatusBadRequest
+		}), http.StatusBadRequest, errNoMethod
 	}
 	from := len(b)
 	b = append(b, `{"jsonrpc":"2.0","result":`...)
@@ -276,7 +293,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	}
 	if err == nil {
 		x.metrics.observe(label, time.Since(start), 0)
-		return appendID(out, r), http.StatusOK
+		return appendID(out, r), http.StatusOK, nil
 	}
 	b = append(out[:from], `{"jsonrpc":"2.0","error":`...)
 	httpStatus := http.StatusBadRequest
@@ -299,7 +316,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 			httpStatus = http.StatusUnprocessableEntity
 		}
 	}
-	return appendID(b, r), x.httpStatus(route, httpStatus)
+	return appendID(b, r), x.httpStatus(route, httpStatus), err
 }
 
 // disabled returns whether a method is switched off. A method that is switched off behaves as if it

@@ -502,6 +502,54 @@ func TestTroublesAreLogged(t *testing.T) {
 	}
 }
 
+// TestRequestsAreLoggedAtDebug: each request of a body is a debug message with its method and error,
+// and so is a body that is no request. At the level info there is none.
+func TestRequestsAreLoggedAtDebug(t *testing.T) {
+	log, hook := test.NewNullLogger()
+	n := &fakeNode{}
+	s := newServer(t, n, Options{Log: log})
+	callMethod(s, "gas_price", `[null]`)
+	if e := hook.LastEntry(); e != nil {
+		t.Fatalf("logged at the level info: %v", e)
+	}
+	log.SetLevel(logrus.DebugLevel)
+	for _, c := range []struct {
+		name, path, body string
+		method, err      string // err: a part of the field; "": there is none
+	}{
+		{"success", "/", `{"jsonrpc":"2.0","id":1,"method":"gas_price","params":[null]}`, "gas_price", ""},
+		{"failure", "/", `{"jsonrpc":"2.0","id":1,"method":"block","params":[7,8]}`, "block", "Failed parsing args"},
+		{"unknown method", "/", `{"jsonrpc":"2.0","id":1,"method":"nope"}`, "nope", "METHOD_NOT_FOUND"},
+		{"long method", "/", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("m", 500) + `"}`, strings.Repeat("m", maxMethod), "METHOD_NOT_FOUND"},
+		{"path", "/health", `{}`, "health", ""},
+		{"no JSON", "/", `{`, "", "Failed to parse the request body as JSON"},
+		{"no request", "/", `5`, "", notRequest},
+		{"another method", "/health", `{"jsonrpc":"2.0","id":1,"method":"block"}`, "", "the path's health"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			hook.Reset()
+			post(s, c.path, c.body)
+			entries := hook.AllEntries()
+			if len(entries) != 1 {
+				t.Fatalf("%d messages, want 1", len(entries))
+			}
+			e := entries[0]
+			method, _ := e.Data["method"].(string)
+			if e.Level != logrus.DebugLevel || !strings.HasPrefix(method, c.method) || len(method) > len(c.method)+3 {
+				t.Errorf("logged %v %v", e.Level, e.Data)
+			}
+			if err, failed := e.Data["error"].(string); failed != (c.err != "") || !strings.Contains(err, c.err) {
+				t.Errorf("error %q, want %q", err, c.err)
+			}
+		})
+	}
+	hook.Reset()
+	post(s, "/", `[{"jsonrpc":"2.0","id":1,"method":"gas_price","params":[null]},7]`)
+	if entries := hook.AllEntries(); len(entries) != 2 || entries[0].Data["method"] != "gas_price" || entries[1].Data["error"] != notRequest {
+		t.Errorf("a batch: %v", entries)
+	}
+}
+
 // TestStatusCodes: with always_200 every status is 200, and with spec that of
 // EXPERIMENTAL_tx_status is.
 func TestStatusCodes(t *testing.T) {
