@@ -230,6 +230,10 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_pooling_allocation_config_table_elements_set(p, table_elements);
   wasmtime_pooling_allocation_strategy_set(c, p);
   wasmtime_pooling_allocation_config_delete(p);
+  // The library starts a log of its own with the first engine, and writes what RUST_LOG asks for to
+  // stderr, in another form than the node's log, for which the variable is meant. Go has a copy of
+  // the environment, so the node and its child processes still see the variable.
+  unsetenv("RUST_LOG");
   return wasm_engine_new_with_config(c);
 }
 
