@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable } from "node:stream";
+import { clearInterval, setInterval } from "node:timers"; // those of jest's fake timers and of jsdom are others
+import { runInThisContext } from "node:vm";
 import { findBinary } from "./binary.js";
 import { Chain } from "./chain.js";
 import { SandboxError } from "./errors.js";
@@ -33,6 +35,21 @@ export interface StartOptions {
 const keptLines = 50;
 const longestLine = 64 << 10; // characters; a longer line is taken as several
 const stopTimeout = 10_000;
+const runnerPoll = 500;
+
+// jest gives its tests a copy of process, in which the id of the parent never changes
+const { process: real } = runInThisContext("globalThis") as { process: NodeJS.Process };
+const { ppid } = real;
+
+/**
+ * Whether this process is one that a test runner started for its tests: a file of `node --test`, a worker of vitest or
+ * of jest. Such a process goes on when its runner is killed, and vitest's never ends then.
+ */
+function isOfRunner(): boolean {
+  const { env } = process;
+  if (env["NODE_TEST_CONTEXT"]?.startsWith("child")) return true;
+  return Boolean(process.connected) && Boolean(env["VITEST_WORKER_ID"] ?? env["JEST_WORKER_ID"]);
+}
 
 /** The process of a node, and what is known about its end. */
 class NodeProcess {
@@ -86,6 +103,16 @@ class NodeProcess {
   unref(): void {
     this.child.unref();
     for (const s of [this.child.stdin, this.child.stdout, this.child.stderr]) (s as unknown as { unref(): void }).unref();
+  }
+
+  /** Stops the node when the test runner that started this process has ended. */
+  stopWithRunner(): void {
+    if (!isOfRunner()) return;
+    const timer = setInterval(() => {
+      if (real.ppid !== ppid) this.child.stdin!.destroy();
+      else if (this.status === undefined) return;
+      clearInterval(timer);
+    }, runnerPoll).unref();
   }
 
   private ref(): void {
@@ -159,6 +186,7 @@ export class Sandbox extends Chain {
       throw startError(binary, address, status, startTimeout, node);
     }
     node.unref();
+    node.stopWithRunner();
     const sandbox = new Sandbox(found, await networkOf(found), accounts, node);
     try {
       if (quiet) await sandbox.production({ quiet });

@@ -62,6 +62,7 @@ try {
     const tools = ["vitest@2.1.9", "jest@29.7.0", "ws@8", ...(major < 20 ? [] : ["near-kit@0.19.0", "near-api-js@7.3.1"])];
     npm(`install ${tools.join(" ")}`, tools, registered);
     run("every part of the API", node, ["--test", "api.test.mjs"]);
+    run("runners that are killed", node, ["--test", "killed.test.mjs"]);
     for (const [name, more] of [["a sandbox per file", {}], ["one sandbox by the global setup", { SHARED: "1" }]]) {
       run(`vitest, 60 tests with a world each, ${name}`, node, ["node_modules/vitest/vitest.mjs", "run"], more);
       run(`jest, 50 tests with a world each, ${name}`, node, ["node_modules/jest/bin/jest.js"], more);
