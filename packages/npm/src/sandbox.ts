@@ -233,7 +233,9 @@ function startError(binary: string, address: string, status: string | undefined,
   if (lines.some((line) => /--rpc-addr: .* is in use/.test(line))) {
     return new SandboxError("PortTaken", `${address} is in use: choose another port, or 0 for a free one`, { lines });
   }
-  const outdated = lines.some((line) => line.includes("exit-with-stdin")) ? `; ${binary} is older than this package` : "";
+  // all flags are this package's
+  const old = lines.some((line) => /^troupe: unknown (flag: --|command "dev")/.test(line));
+  const outdated = old ? `; ${binary} is older than this package` : "";
   const why = status === undefined ? `was not ready after ${limit} ms` : status;
   return new SandboxError("StartFailed", `${binary} ${why}${outdated}; its last lines:${node.text}`, { lines });
 }

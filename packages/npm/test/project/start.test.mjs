@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, symlinkSync } from "node:fs";
+import { mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -99,6 +99,14 @@ test("a start that fails has the node's last lines", async () => {
   await assert.rejects(Sandbox.start({ binary: "/nowhere/troupe" }), kind("StartFailed", "ENOENT"));
   await assert.rejects(Sandbox.start({ binary: process.execPath }), kind("StartFailed", "exit code"));
   await assert.rejects(Sandbox.start({ startTimeout: 0 }), kind("StartFailed", "not ready after 0 ms"));
+});
+
+test("a binary that is older than the package", async () => {
+  const binary = join(mkdtempSync(join(tmpdir(), "old-")), "troupe");
+  for (const line of ["unknown flag: --exit-with-stdin", 'unknown command "dev" for "troupe"']) {
+    writeFileSync(binary, `#!/bin/sh\necho 'troupe: ${line}' >&2\nexit 2\n`, { mode: 0o755 });
+    await assert.rejects(Sandbox.start({ binary }), kind("StartFailed", `exit code 2; ${binary} is older than this package`));
+  }
 });
 
 test("a node that is killed", async () => {

@@ -118,7 +118,8 @@ class NodeProcess:
         if any(re.search(r"--rpc-addr: .* is in use", line) for line in lines):
             return PortTakenError(f"{address} is in use: choose another port, or 0 for a free one", lines)
         binary = self._command[0]
-        if any("unknown flag: --exit-with-stdin" in line for line in lines):
+        # all flags are this package's
+        if any(re.match('troupe: unknown (flag: --|command "dev")', line) for line in lines):
             why += f"; {binary} is older than this package"
         return StartFailedError(f"{binary} {why}; its last lines:{self.text}", lines)
 

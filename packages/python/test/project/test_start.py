@@ -137,6 +137,15 @@ def test_a_start_that_fails() -> None:
         Sandbox.start(start_timeout=0)
 
 
+@pytest.mark.parametrize("line", ["unknown flag: --exit-with-stdin", 'unknown command "dev" for "troupe"'])
+def test_a_binary_that_is_older_than_the_package(line: str, tmp_path: Path) -> None:
+    binary = tmp_path / "troupe"
+    binary.write_text(f"#!/bin/sh\necho 'troupe: {line}' >&2\nexit 2\n")
+    binary.chmod(0o755)
+    with pytest.raises(StartFailedError, match=f"exit code 2; {binary} is older than this package"):
+        Sandbox.start(binary=str(binary))
+
+
 def test_a_node_that_is_killed() -> None:
     with Sandbox.start() as sandbox:
         world = sandbox.new_world()
