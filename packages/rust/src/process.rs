@@ -13,6 +13,8 @@ const MAX_LINE: u64 = 64 << 10;
 /// How long the node may take to end before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
+#[cfg(unix)]
+const PARENT_POLL: Duration = Duration::from_millis(500);
 
 /// A function that gets each line that the node writes.
 pub(crate) type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
@@ -53,6 +55,28 @@ impl Process {
     }
 }
 
+/// Returns whether cargo or nextest started this process. It goes on when they are killed.
+#[cfg(unix)]
+fn is_of_cargo() -> bool {
+    std::env::var_os("CARGO_MANIFEST_DIR").is_some()
+}
+
+/// Closes the stdin of a node when the parent of this process has ended.
+#[cfg(unix)]
+fn stop_with_parent(process: std::sync::Weak<Process>) -> std::io::Result<()> {
+    use std::os::unix::process::parent_id;
+    let parent = parent_id();
+    let watch = move || loop {
+        std::thread::sleep(PARENT_POLL);
+        match process.upgrade() {
+            Some(process) if parent_id() == parent => drop(process),
+            Some(process) => return drop(lock(&process.0).stdin.take()),
+            None => return,
+        }
+    };
+    std::thread::Builder::new().name("troupe-parent".into()).spawn(watch).map(drop)
+}
+
 /// A node that was started here.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -88,6 +112,10 @@ impl Node {
         ];
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let node = Self { pid, process: Arc::new(Process(Mutex::new(child))), lines };
+        #[cfg(unix)]
+        if is_of_cargo() {
+            stop_with_parent(Arc::downgrade(&node.process))?;
+        }
         let (sender, receiver) = oneshot::channel();
         let sender = Arc::new(Mutex::new(Some(sender)));
         for output in outputs.into_iter().flatten() {

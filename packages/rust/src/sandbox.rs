@@ -292,7 +292,9 @@ async fn start_node(options: StartOptions) -> Result<(String, Node)> {
         return Err(Error::PortTaken { address });
     }
     let status = status.or(ended).unwrap_or_else(|| "closed its output".into());
-    let old = lines.iter().any(|l| l.contains("unknown flag") && l.contains("exit-with-stdin"));
+    // all flags are this crate's
+    let unknown = ["troupe: unknown flag: --", "troupe: unknown command \"dev\""];
+    let old = lines.iter().any(|l| unknown.iter().any(|u| l.starts_with(u)));
     let old = if old { ": it is older than this crate" } else { "" };
     Err(Error::StartFailed { message: format!("{name} {status}{old}{}", node.text()), lines })
 }

@@ -231,7 +231,7 @@ async fn runner() {
     let (a, b) = tokio::join!(Sandbox::start_with(options.clone()), Sandbox::start_with(options));
     let (a, b) = (a.unwrap(), b.unwrap());
     std::mem::forget(a.new_world().await.unwrap());
-    println!("pids {} {}", a.pid().unwrap(), b.pid().unwrap());
+    println!("pids {} {} {}", std::process::id(), a.pid().unwrap(), b.pid().unwrap());
     if std::env::var_os("WAIT").is_some() {
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
@@ -239,9 +239,14 @@ async fn runner() {
     std::mem::forget((a, b));
 }
 
-fn runner_ends(signal: Option<&str>) {
+/// Ends the runner by a signal, or lets it end. With `parent` it ends the parent of the runner.
+fn runner_ends(signal: Option<&str>, parent: bool) {
     let homes = Homes::new();
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let exe = std::env::current_exe().unwrap();
+    let mut command = Command::new(if parent { "sh".as_ref() } else { exe.as_os_str() });
+    if parent {
+        command.args(["-c", "\"$0\" \"$@\" & wait"]).arg(&exe);
+    }
     command.args(["--ignored", "--exact", "runner", "--nocapture"]).env("HOMES", &homes.0);
     command.stdout(Stdio::piped());
     if signal.is_some() {
@@ -254,7 +259,8 @@ fn runner_ends(signal: Option<&str>) {
         lines.by_ref().map(Result::unwrap).find(|l| l.contains("pids ")).expect("a line with pids");
     let (_, pids) = line.split_once("pids ").unwrap();
     let pids: Vec<u32> = pids.split(' ').map(|p| p.parse().unwrap()).collect();
-    assert_eq!(pids.len(), 2);
+    assert_eq!(pids.len(), 3);
+    let (program, pids) = (pids[0], &pids[1..]);
     if let Some(signal) = signal {
         assert!(pids.iter().copied().all(alive));
         assert_eq!(homes.count(), 2);
@@ -262,20 +268,28 @@ fn runner_ends(signal: Option<&str>) {
     }
     runner.wait().unwrap();
     until("both nodes end", || !pids.iter().copied().any(alive));
+    if parent {
+        kill("KILL", program);
+    }
     assert_eq!(homes.count(), 0);
 }
 
 #[test]
 fn nothing_is_left_when_the_runner_ends_without_stop() {
-    runner_ends(None);
+    runner_ends(None, false);
 }
 
 #[test]
 fn nothing_is_left_when_the_runner_is_killed() {
-    runner_ends(Some("KILL"));
+    runner_ends(Some("KILL"), false);
+}
+
+#[test]
+fn nothing_is_left_when_cargo_is_killed() {
+    runner_ends(Some("KILL"), true);
 }
 
 #[test]
 fn nothing_is_left_when_the_runner_is_interrupted() {
-    runner_ends(Some("INT"));
+    runner_ends(Some("INT"), false);
 }
