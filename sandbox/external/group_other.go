@@ -2,6 +2,12 @@
 
 package external
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 func ownGroup() *syscall.SysProcAttr { return nil }
+
+// killGroup kills a process.
+func killGroup(p *os.Process) { _ = p.Kill() }

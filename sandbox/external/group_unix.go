@@ -2,6 +2,12 @@
 
 package external
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// killGroup kills a process that ownGroup has started, and the processes that it has started.
+func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -34,12 +34,16 @@ type Options struct {
 	Log     io.Writer // receives the output of the process, with a line for each transaction; nil: discarded
 }
 
-// startLimit is the time limit for the start in New. stopLimit is the time limit for Close, and the
-// time that the process has to end before it is killed.
+// startLimit is the time limit for the start in New. drainLimit is the time limit for output that
+// arrives after the process has ended.
 const (
 	startLimit = time.Minute
-	stopLimit  = 10 * time.Second
+	drainLimit = 10 * time.Second
 )
+
+// stopLimit is the time limit for Close, and the time that the process has to end before it is
+// killed.
+var stopLimit = 10 * time.Second
 
 // maxLines is the maximum number of the process's output lines that are kept.
 const maxLines = 50
@@ -137,7 +141,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	s.stdin = stdin
 	out, in := io.Pipe()
-	s.cmd.Stdout, s.cmd.Stderr, s.cmd.WaitDelay = in, in, stopLimit
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.WaitDelay = in, in, drainLimit
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("sandbox: start %s: %w", path, err)
 	}
@@ -205,7 +209,11 @@ func (s *Sandbox) text() string {
 	if len(s.lines) == 0 {
 		return ""
 	}
-	return "; it has printed:\n  " + strings.Join(s.lines, "\n  ")
+	text := "; it has printed:"
+	for _, line := range s.lines {
+		text += "\n  " + printable(line, maxText)
+	}
+	return text
 }
 
 // end returns how the process has ended, with its last lines.
@@ -218,7 +226,7 @@ func (s *Sandbox) Close() error {
 		select {
 		case <-s.ended:
 		case <-time.After(stopLimit):
-			_ = s.cmd.Process.Kill()
+			killGroup(s.cmd.Process)
 			<-s.ended
 			s.err = fmt.Errorf("sandbox: the process did not end within %v and was killed%s", stopLimit, s.text())
 			return

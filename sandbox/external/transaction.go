@@ -136,7 +136,7 @@ type CallError struct {
 }
 
 // Error returns a text with What and the failure.
-func (e *CallError) Error() string { return e.What + " has failed: " + e.Failure }
+func (e *CallError) Error() string { return e.What + " has failed: " + printable(e.Failure, maxText) }
 
 // status is the reply of EXPERIMENTAL_tx_status.
 type status struct {
@@ -208,25 +208,41 @@ func (w *World) Send(ctx context.Context, by *Account, to string, actions ...Act
 		tx = a.append(tx)
 	}
 	hash := sha256.Sum256(tx)
+	id := encode58(hash[:])
 	tx = append(append(tx, 0), ed25519.Sign(by.Key, hash[:])...)
 
 	var s status
 	if err := w.RPC(ctx, "send_tx", map[string]any{"signed_tx_base64": tx, "wait_until": "EXECUTED_OPTIMISTIC"}, &s); err != nil {
 		return nil, err
 	}
-	for n := 0; s.pending(); n++ {
-		if n == maxRefundBlocks {
-			return nil, fmt.Errorf("sandbox: receipts of transaction %s have not been executed within %d blocks", s.Transaction.Hash, n)
-		}
-		if err := w.Mine(ctx, 1); err != nil {
-			return nil, err
-		}
-		asked := map[string]any{"tx_hash": s.Transaction.Hash, "sender_account_id": by.ID, "wait_until": "NONE"}
-		if err := w.RPC(ctx, "EXPERIMENTAL_tx_status", asked, &s); err != nil {
-			return nil, err
-		}
+	if s, err = w.settle(ctx, by, id, s); err != nil {
+		return nil, err
 	}
 	return s.result(fmt.Sprintf("transaction from %s to %s", by.ID, to))
+}
+
+// settle produces blocks until all receipts of a transaction are executed, and returns the last
+// status. s is the first one.
+func (w *World) settle(ctx context.Context, by *Account, id string, s status) (status, error) {
+	for n := 0; ; n++ {
+		if s.Transaction.Hash != id {
+			return s, fmt.Errorf("sandbox: %s answers for transaction %s with that of %.60q", w.URL, id, s.Transaction.Hash)
+		}
+		if !s.pending() {
+			return s, nil
+		}
+		if n == maxRefundBlocks {
+			return s, fmt.Errorf("sandbox: receipts of transaction %s have not been executed within %d blocks", id, n)
+		}
+		if err := w.Mine(ctx, 1); err != nil {
+			return s, err
+		}
+		s = status{} // decoding keeps what a reply does not have
+		asked := map[string]any{"tx_hash": id, "sender_account_id": by.ID, "wait_until": "NONE"}
+		if err := w.RPC(ctx, "EXPERIMENTAL_tx_status", asked, &s); err != nil {
+			return s, err
+		}
+	}
 }
 
 // result makes the Outcome, and the error if the transaction failed.

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // World is one chain. Safe for concurrent use.
@@ -40,7 +43,10 @@ const rpcLimit = time.Minute
 func newWorld(url string, of *Sandbox) *World {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 16
-	return &World{URL: url, root: url, of: of, http: &http.Client{Timeout: rpcLimit, Transport: t}, nonces: map[string]uint64{}}
+	// A redirect is an error: it would send a transaction to another server than the caller named.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &World{URL: url, root: url, of: of, http: &http.Client{Timeout: rpcLimit, Transport: t, CheckRedirect: stay},
+		nonces: map[string]uint64{}}
 }
 
 // Connect returns the chain of a running node.
@@ -54,13 +60,40 @@ type RPCError struct {
 	Data   json.RawMessage // a text, or a failed transaction
 }
 
+// maxText bounds the text of the node in an error, in bytes.
+const maxText = 4000
+
+// printable returns untrusted text for an error: at most limit bytes of it, with escapes for all
+// characters that are not printable, except line breaks and tabs.
+func printable(text string, limit int) string {
+	cut := text[:min(len(text), limit)]
+	var b strings.Builder
+	for len(cut) > 0 {
+		r, n := utf8.DecodeRuneInString(cut)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, cut[0])
+		case r == '\n', r == '\t', unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			escaped := strconv.QuoteRuneToASCII(r)
+			b.WriteString(escaped[1 : len(escaped)-1])
+		}
+		cut = cut[n:]
+	}
+	if len(text) > limit {
+		fmt.Fprintf(&b, "... (%d bytes)", len(text))
+	}
+	return b.String()
+}
+
 // Error returns method, name and details.
 func (e *RPCError) Error() string {
 	more := e.Info
 	if len(more) == 0 || string(more) == "{}" {
 		more = e.Data
 	}
-	return fmt.Sprintf("sandbox: %s: %s %s", e.Method, e.Name, more)
+	return fmt.Sprintf("sandbox: %s: %s %s", e.Method, printable(e.Name, 100), printable(string(more), maxText))
 }
 
 // RPC calls a method of the node and decodes the result into result. If result is nil, the reply's
@@ -145,6 +178,9 @@ func (w *World) New(ctx context.Context) (*World, error) {
 	if err := w.RPC(ctx, "sandbox_new_world", map[string]any{"quiet": true}, &made); err != nil {
 		return nil, err
 	}
+	if made.ID == "" || !strings.HasPrefix(made.Path, "/") {
+		return nil, fmt.Errorf("sandbox: reply of sandbox_new_world: a world has no id %.80q or path %.80q", made.ID, made.Path)
+	}
 	return &World{URL: w.root + made.Path, id: made.ID, root: w.root, of: w.of, http: w.http, nonces: map[string]uint64{}}, nil
 }
 
@@ -197,6 +233,9 @@ func (w *World) Create(ctx context.Context, id string, amount *big.Int) (*Accoun
 	if err != nil && !(errors.As(err, &refused) && refused.Name == "UNKNOWN_ACCOUNT") {
 		return nil, err
 	}
+	if account == nil {
+		return nil, fmt.Errorf("sandbox: reply of query: account %s is null", id)
+	}
 	for _, k := range []string{"block_hash", "block_height", "storage_paid_at"} {
 		delete(account, k)
 	}
@@ -226,7 +265,7 @@ func (w *World) Balance(ctx context.Context, id string) (*big.Int, error) {
 		return nil, err
 	}
 	amount, ok := new(big.Int).SetString(account.Amount, 10)
-	if !ok {
+	if !ok || amount.Sign() < 0 || amount.BitLen() > 128 {
 		return nil, fmt.Errorf("sandbox: the balance of %s is %.80q", id, account.Amount)
 	}
 	return amount, nil
@@ -280,6 +319,9 @@ func (w *World) View(ctx context.Context, contract, method string, args, into an
 	}
 	text := make([]byte, len(out.Result))
 	for i, c := range out.Result {
+		if c > math.MaxUint8 {
+			return fmt.Errorf("sandbox: result of view %s of %s: %d is no byte", method, contract, c)
+		}
 		text[i] = byte(c)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
