@@ -57,9 +57,10 @@ export interface Subscription extends AsyncIterableIterator<Message> {
 
 /**
  * How much text of messages waits for a reader that does not ask for it. The subscription then ends: a WebSocket cannot
- * tell the node to wait.
+ * tell the node to wait. Each message counts as messageSize characters more, for the objects that it takes.
  */
 const maxQueued = 64 << 20;
+const messageSize = 256;
 
 /** Opens a WebSocket and subscribes. Throws an RpcError if the node refuses. */
 export async function subscribe(url: string, topic: Topic, constructor?: WebSocketConstructor): Promise<Subscription> {
@@ -72,7 +73,8 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
     );
   }
   const socket = new WebSocket(url);
-  const queue: { message: Message; size: number }[] = [];
+  let queue: ({ message: Message; size: number } | undefined)[] = [];
+  let read = 0; // how many messages at the begin of queue have been read: shift() would move all others
   let queued = 0;
   const waiting: { resolve: (r: IteratorResult<Message>) => void; reject: (err: unknown) => void }[] = [];
   let end: { error?: unknown } | undefined;
@@ -96,7 +98,7 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
     queue.push({ message, size });
     queued += size;
     if (queued <= maxQueued) return;
-    const text = `the subscription at ${url} ended: ${queue.length} messages wait to be read; continue with \`after\`, the last message's cursor`;
+    const text = `the subscription at ${url} ended: ${queue.length - read} messages wait to be read; continue with \`after\`, the last message's cursor`;
     finish(new SandboxError("SubscriptionClosed", text, { reason: "SLOW_READER" }));
   };
 
@@ -110,6 +112,7 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
       finish(err);
     };
     socket.addEventListener("message", (event: { data: unknown }) => {
+      if (end) return; // the node has not closed its side yet
       const text = String(event.data);
       let m: Received | null;
       try {
@@ -120,15 +123,19 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
       }
       if (m?.error) {
         fail(asError("subscribe", url, m.error));
-      } else if (m?.id === 1 && m.result) {
-        resolve(m.result.cursor);
+      } else if (m?.id === 1) {
+        const cursor = m.result?.cursor;
+        if (typeof cursor === "object" && cursor !== null) resolve(cursor);
+        else fail(new SandboxError("BadReply", `subscribe: a reply of ${url} has no cursor: ${text.slice(0, 200)}`));
       } else if (m?.params?.closed !== undefined && m.params.closed !== null) {
         const { closed } = m.params;
-        const reason = (typeof closed === "string" ? closed : closed.reason) ?? "unknown";
-        if (reason === "DONE") finish();
-        else finish(new SandboxError("SubscriptionClosed", `the node closed the subscription: ${reason}`, { reason }));
+        const given = typeof closed === "string" ? closed : closed.reason;
+        const reason = typeof given === "string" ? given : "unknown";
+        const error = new SandboxError("SubscriptionClosed", `the node closed the subscription: ${reason}`, { reason });
+        reject(error); // has no effect after the reply to subscribe
+        finish(reason === "DONE" ? undefined : error);
       } else if (m?.params) {
-        push(m.params, text.length);
+        push(m.params, text.length + messageSize);
       }
     });
     const lost = (event: { message?: string; reason?: string }): void => {
@@ -143,8 +150,13 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
     cursor,
     close: () => finish(),
     next() {
-      const first = queue.shift();
+      const first = queue[read];
       if (first) {
+        queue[read++] = undefined;
+        if (read > 1024 && read > queue.length / 2) {
+          queue = queue.slice(read);
+          read = 0;
+        }
         queued -= first.size;
         return Promise.resolve({ done: false, value: first.message });
       }
@@ -152,7 +164,7 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
       return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
     },
     return() {
-      queue.length = queued = 0;
+      queue.length = read = queued = 0;
       finish();
       return Promise.resolve({ done: true, value: undefined });
     },

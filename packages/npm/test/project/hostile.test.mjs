@@ -104,6 +104,36 @@ test("a flood that nobody reads ends the subscription", async () => {
   server.close();
 });
 
+test("a flood of small messages takes bounded memory and is read in time", { timeout: 60_000 }, async () => {
+  const { server, url } = await liar((res) => res.end("{}"));
+  const chain = await Sandbox.connect(url);
+  let sent = 0;
+  const s = await chain.subscribe({ topic: "blocks" }, { webSocket: socketOf((say, self) => {
+    say(began);
+    while (!self.closed && sent < 1e6) say(`{"params":{"n":${++sent}}}`);
+  }) });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(sent < 300_000, `${sent} messages`);
+  for (let n = 1; n <= sent; n++) assert.equal((await s.next()).value.n, n);
+  await assert.rejects(s.next(), kind("SubscriptionClosed", `${sent} messages wait`));
+  server.close();
+});
+
+test("a subscription that does not begin", { timeout: 10_000 }, async () => {
+  const { server, url } = await liar((res) => res.end("{}"));
+  const chain = await Sandbox.connect(url);
+  for (const [text, want, word] of [
+    ['{"id":1,"result":true}', "BadReply", "no cursor"],
+    ['{"id":1}', "BadReply", "no cursor"],
+    ['{"id":1,"result":{"cursor":5}}', "BadReply", "no cursor"],
+    ['{"params":{"closed":{"reason":"DONE"}}}', "SubscriptionClosed", "DONE"],
+    ['{"params":{"closed":{"reason":{"x":1}}}}', "SubscriptionClosed", "unknown"],
+  ]) {
+    await assert.rejects(chain.subscribe({ topic: "blocks" }, { webSocket: socketOf((say) => say(text)) }), kind(want, word), text);
+  }
+  server.close();
+});
+
 test("a foreign program that is called troupe", async () => {
   const dir = mkdtempSync(join(tmpdir(), "foreign-"));
   const foreign = (text) => {
