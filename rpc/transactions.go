@@ -19,8 +19,8 @@ var transactionList = Method[view.ListQuery]{
 	Name: "troupe_transactions", Doc: `Returns transactions of the current chain, newest first. The node reads its blocks backwards for this. Filters: account_id
 (signer, receiver, executor of a receipt, or named by an event of NEP-141, NEP-171 or NEP-245; tokens then has the
 contracts with such events), method_prefix, failed_only (the transaction or one of its receipts failed). A request
-reads at most 2,000 blocks and 20,000 transactions and outcomes; to continue, send next as before, with the same
-filters. With after_height only blocks above it are read. blocks is how many of the newest blocks the reply describes.
+reads at most 2,000 blocks and 20,000 transactions and outcomes, so it may list fewer than limit; to continue, send next
+as before, with the same filters. With after_height only blocks above it are read. blocks is how many of the newest blocks the reply describes.
 A reply may repeat the last transactions of the one before.`,
 	Faults: []*Fault{NotSyncedYet}, Heavy: true,
 	Own: true, Parse: parseListQuery,

@@ -28,8 +28,10 @@ import (
 //
 // A filter by account or for failures selects outcomes of receipts, and lists their originating
 // transactions. A parent ran in the same block or in an earlier one. So the ids of selected
-// receipts are kept until the parent's outcome is read. If the transaction is below the end of the
-// request, it is searched as in ReceiptToTx.
+// receipts are kept until the parent's outcome is read. Such receipts count as transactions of the
+// list. A full list selects no further outcomes, but the request reads on until it has the
+// transactions of the receipts that it selected: the next request does not select them. If the
+// bounds end the request before, those transactions are searched as in ReceiptToTx.
 //
 // Rejected: a list in memory that each accepted block extends. It would cost every node with a
 // console a few microseconds for each outcome, even without readers. It would be empty after a
@@ -38,9 +40,8 @@ import (
 // Bounds of one list.
 const (
 	listBlocks   = 2000   // maximum number of blocks read
-	listOutcomes = 20_000 // maximum number of transactions and outcomes read to select some
+	listOutcomes = 20_000 // maximum number of transactions and outcomes read to select and describe some
 	listReceipts = 300    // maximum number of outcomes read to describe one transaction; others count as pending
-	listWanted   = 64     // maximum number of receipts whose transactions are searched below the end
 )
 
 // listing is one list and its remaining budget.
@@ -153,7 +154,7 @@ func (l *listing) walk(k *block, below int) (end bool, err error) {
 			l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: below}
 		}
 		described := len(l.out.Blocks) >= l.q.Blocks
-		if l.out.Next != nil && described || n == l.blocks || l.left <= 0 || l.ctx.Err() != nil {
+		if l.complete() && described || n == l.blocks || l.spent() {
 			if l.out.Next == nil {
 				l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: below}
 			}
@@ -166,20 +167,43 @@ func (l *listing) walk(k *block, below int) (end bool, err error) {
 			}
 		}
 		if l.out.Next == nil {
+			l.out.From = k.ref.Height
+		}
+		if !l.complete() {
 			if err := l.read(k, below); err != nil {
 				return false, err
 			}
-			l.out.From = k.ref.Height
+			if l.out.Next != nil && l.spent() { // perhaps within the block
+				return false, nil
+			}
 		}
 		below = view.WholeBlock
 		if k, err = l.parentOf(k); err != nil {
 			return false, err
 		}
 	}
-	return l.out.Next == nil, nil
+	return true, nil
 }
 
-func (l *listing) full() bool { return len(l.out.Transactions) >= l.q.Limit }
+// full returns whether the list has as many transactions as the query wants, those of selected
+// receipts included.
+func (l *listing) full() bool { return len(l.out.Transactions)+len(l.wanted) >= l.q.Limit }
+
+// complete returns whether nothing more has to be read for the list.
+func (l *listing) complete() bool { return l.out.Next != nil && len(l.wanted) == 0 }
+
+// spent returns whether nothing more may be read.
+func (l *listing) spent() bool { return l.left <= 0 || l.ctx.Err() != nil }
+
+// passed ends the selection at an item that has been read if the list is full or the budget is
+// spent. It returns whether the reading ends too.
+func (l *listing) passed(k *block, index int) (end bool) {
+	spent := l.spent()
+	if l.out.Next == nil && (l.full() || spent) {
+		l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: index}
+	}
+	return l.complete() || spent
+}
 
 // describe lists the transactions of a block. It returns false if the node does not have the
 // block's body.
@@ -327,7 +351,7 @@ func (l *listing) read(k *block, below int) error {
 		} else {
 			err = l.readTransactions(k, &p, txs, first, below)
 		}
-		if err != nil || l.out.Next != nil {
+		if err != nil || l.complete() || l.out.Next != nil && l.spent() {
 			return err
 		}
 	}
@@ -346,8 +370,7 @@ func (l *listing) readTransactions(k *block, p *shardPart, txs []*primitives.Sig
 		if err := l.list(tx, view.At{Height: k.ref.Height, Hash: k.ref.Hash}, p.id, timestamp(k)); err != nil {
 			return err
 		}
-		if l.full() {
-			l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: first + i}
+		if l.passed(k, first+i) {
 			return nil
 		}
 	}
@@ -371,7 +394,7 @@ func (l *listing) readOutcomes(k *block, p *shardPart, txs []*primitives.SignedT
 		o := &outcomes[i]
 		tx := byHash[o.ID]
 		_, selected := l.wanted[o.ID]
-		if l.matches(o, tx, k.ref.Height) {
+		if l.out.Next == nil && l.matches(o, tx, k.ref.Height) {
 			selected = true
 		}
 		for _, id := range o.Outcome.ReceiptIDs {
@@ -380,19 +403,17 @@ func (l *listing) readOutcomes(k *block, p *shardPart, txs []*primitives.SignedT
 				delete(l.wanted, id)
 			}
 		}
-		if !selected {
-			continue
-		}
-		if tx == nil {
+		switch {
+		case !selected:
+		case tx == nil:
 			l.wanted[o.ID] = struct{}{}
-			continue
+		default:
+			delete(l.wanted, o.ID)
+			if err := l.list(tx, view.At{Height: k.ref.Height, Hash: k.ref.Hash}, p.id, timestamp(k)); err != nil {
+				return err
+			}
 		}
-		delete(l.wanted, o.ID)
-		if err := l.list(tx, view.At{Height: k.ref.Height, Hash: k.ref.Hash}, p.id, timestamp(k)); err != nil {
-			return err
-		}
-		if l.full() {
-			l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: first + i}
+		if l.passed(k, first+i) {
 			return nil
 		}
 	}
@@ -490,6 +511,7 @@ func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 			x.Pending += len(queue) - n
 			break
 		}
+		l.left--
 		o, height, err := l.outcome(queue[n].id, queue[n].from)
 		if err != nil {
 			return false, err
@@ -552,12 +574,13 @@ func (l *listing) outcome(id primitives.Hash, from primitives.Height) (*primitiv
 	return nil, 0, nil
 }
 
-// below lists the transactions of selected receipts that are older than the blocks read.
+// below lists the transactions of selected receipts that are older than the blocks read. It has a
+// budget of its own.
 func (l *listing) below() error {
 	o := &origin{Backend: l.Backend, ctx: l.ctx, left: listOutcomes}
 	found := map[primitives.Hash]struct{}{}
 	wanted := slices.SortedFunc(maps.Keys(l.wanted), func(a, b primitives.Hash) int { return bytes.Compare(a[:], b[:]) })
-	for _, id := range wanted[:min(len(wanted), listWanted)] {
+	for _, id := range wanted {
 		if l.ctx.Err() != nil {
 			break
 		}
@@ -578,6 +601,9 @@ func (l *listing) below() error {
 			continue // the transaction was reverted in between
 		}
 		ref := place.Block.Ref()
+		if ref.Height <= l.q.After {
+			continue
+		}
 		if err := l.list(tx, view.At{Height: ref.Height, Hash: ref.Hash}, place.Shard, place.Block.Timestamp()); err != nil {
 			return err
 		}
