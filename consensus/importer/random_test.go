@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 )
 
-// TestRandomSequences: whatever the order of calls, of errors of the engine and of calls from
+// TestRandomSequencesLoseNoImport: whatever the order of calls, of errors of the engine and of calls from
 // effects, no import is lost, and once there are no more errors all blocks are imported.
-func TestRandomSequences(t *testing.T) {
+func TestRandomSequencesLoseNoImport(t *testing.T) {
 	const seeds, steps, blocks = 60, 80, 6
 	n := newNodes(t, seeds+1)
 	list := n[0].chainOf(t, blocks)
@@ -20,7 +20,7 @@ func TestRandomSequences(t *testing.T) {
 		errors.Join(engine.ErrPartialBody, chain.InvalidSignature)}
 	for seed := range uint64(seeds) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		r := newRig(n[seed+1])
+		r := newRecorder(n[seed+1])
 		var run *Run
 		var now uint64
 		depth := 0
