@@ -179,6 +179,10 @@ await step("texts of a contract are text, cut, and move nothing", async () => {
         await page.click("#trace > summary");
         await page.click("#flame > summary");
         await page.waitForFunction(() => !document.querySelector("#trace [role=status], #flame [role=status]"));
+      } else if (hash.startsWith("account/")) {
+        await page.locator("#storage form button.main").click();
+        await page.locator("#storage caption", { hasText: "values" }).waitFor();
+        await page.getByRole("button", { name: "JSON" }).click();
       } else await page.waitForTimeout(700);
       const found = await page.evaluate(() => {
         const text = document.body.textContent;

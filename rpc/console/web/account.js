@@ -201,7 +201,7 @@ function stateForm(id, at) {
   let rows = [];
   let after = null;
   const draw = () => {
-    if (rows.length || after === null) fill(out, table(`${count(rows.length)}${after ? ' and more' : ''} values`, [['Key', 'mono'], ['Value', 'mono'], ['Size', 'num wide']],
+    if (rows.length || after === null) fill(out, table(`${count(rows.length)}${after ? ' and more' : ''} values`, [['Key', 'mono entry'], ['Value', 'mono'], ['Size', 'num wide']],
       rows.map(([k, v]) => [show(k, way, 200), el('div', { class: 'value' }, show(v, way, 1000)), bytes(v.length)]), 'No key begins so.'));
   };
   const read = async () => {

@@ -24,7 +24,7 @@ export class Feed {
     this.blocks = [];
     this.known = new Map(); // heights of final blocks that came before the page, by hash
     this.listeners = new Set();
-    this.counted = 0; // pages that show how many transactions blocks have
+    this.counted = []; // of each table that shows how many transactions blocks have: its rows
   }
 
   /** load reads the last blocks: those from before the page was opened, and those that came while there was no connection. */
@@ -46,33 +46,39 @@ export class Feed {
     for (const b of this.blocks) b.txs = by.get(b.hash) ?? b.txs;
   }
 
-  /** counts has the transactions of blocks counted while a page is there: at most once in a second, and only for blocks that have some. */
-  counts(life) {
-    this.counted++;
+  /** counts has the transactions of the last rows blocks counted while a table is there: at most twice in a second, and only for blocks that have some. */
+  counts(rows, life) {
+    this.counted.push(rows);
     life.ends.push(() => {
-      if (!--this.counted) {
+      this.counted.splice(this.counted.indexOf(rows), 1);
+      if (!this.counted.length) {
         clearTimeout(this.asked);
         this.asked = 0;
       }
     });
-    if (this.blocks.some((b) => b.txs === null)) this.ask();
+    this.ask();
+  }
+
+  /** uncounted are the blocks that a table shows without their transactions. */
+  uncounted() {
+    return this.blocks.slice(-Math.max(...this.counted)).filter((b) => b.txs === null);
   }
 
   ask() {
-    if (!this.counted) return;
+    if (!this.counted.length || !this.uncounted().length) return;
     this.asked ||= setTimeout(async () => {
-      const i = this.blocks.findIndex((b) => b.txs === null);
-      if (i >= 0 && !document.hidden) {
-        const r = await call('troupe_transactions', { limit: 0, blocks: Math.min(200, this.blocks.length - i + 2) }).catch(() => null);
+      const [first] = this.uncounted();
+      if (first && !document.hidden) {
+        const r = await call('troupe_transactions', { limit: 0, blocks: this.blocks.length - this.blocks.indexOf(first) + 2 }).catch(() => null);
         if (r) {
           this.count(r.blocks);
-          for (const b of this.blocks) if (b.txs === null && b.height <= r.head_height) b.txs = undefined; // older than what is described, or reverted
+          for (const b of this.uncounted()) if (b.height <= r.head_height) b.txs = undefined; // older than what is described, or reverted
           for (const f of this.listeners) f(undefined);
         }
       }
       this.asked = 0;
-      if (this.blocks.some((b) => b.txs === null)) this.ask();
-    }, 1000);
+      this.ask();
+    }, 500);
   }
 
   add(b) {
@@ -94,7 +100,7 @@ export class Feed {
     if (this.blocks.length > KEPT) this.blocks.shift();
     for (const f of this.listeners) f(x);
     if (x.txs === null) this.ask();
-    if (last && last.hash !== x.prev && this.counted) this.load();
+    if (last && last.hash !== x.prev && this.counted.length) this.load();
   }
 
   /** reverted forgets blocks that the chain has dropped. */
@@ -144,7 +150,7 @@ function liveTable(feed, most, life, caption, drawn = () => {}) {
     if (!last.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, 'No block has come yet.')));
   };
   feed.listen(() => { asked ||= setTimeout(draw, 250); }, life);
-  feed.counts(life);
+  feed.counts(most, life);
   feed.load();
   life.ends.push(() => clearTimeout(asked));
   draw();

@@ -96,7 +96,7 @@ export function flame(file) {
           enter();
         }
       } } }, svg('title', null, said), svg('rect', { x, y: level * ROW, width: Math.max(w - 0.5, 0.4), height: ROW - 1 }),
-      w > 40 ? svg('text', { x: x + 4, y: level * ROW + 14 }, cut1(n.name, Math.floor((w - 8) / 6.2))) : ''));
+      w > 40 ? svg('text', { x: x + 4, y: level * ROW + 14 }, cut1(n.name, Math.floor((w - 8) / 6.8))) : ''));
     }
     back.hidden = top === root;
     fill(place, drawn);

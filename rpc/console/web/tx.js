@@ -276,7 +276,7 @@ function traceCall(o, c) {
     c.missing_imports?.length && ['Missing imports', c.missing_imports.map(importName).join(', ')],
   ]), table('Host functions' + (c.host_calls_omitted ? ` (${count(c.host_calls_omitted)} calls more are not counted)` : ''), [['Function', 'mono'], ['Calls', 'num'], ['Gas', 'num']],
     [...by].sort((a, b) => b[1].gas - a[1].gas).map(([name, x]) => [name, count(x.n), gas(x.gas)])),
-  entries.length ? table(`Storage, in order${entries.length > HOST ? ` (the first ${HOST} of ${count(entries.length)})` : ''}`, [['Function', 'mono'], ['Key', 'mono'], ['Value', 'mono'], ['Size', 'num'], ['Gas', 'num']],
+  entries.length ? table(`Storage, in order${entries.length > HOST ? ` (the first ${HOST} of ${count(entries.length)})` : ''}`, [['Function', 'mono keep'], ['Key', 'mono entry'], ['Value', 'mono'], ['Size', 'num'], ['Gas', 'num']],
     entries.slice(0, HOST).map((h) => [h.name, show(h.entry.key, 200), show(h.entry.value, 300), bytes(h.entry.value_length), gas(h.gas)])) : null);
 }
 
