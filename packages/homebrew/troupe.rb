@@ -1,5 +1,5 @@
 # Formula of Homebrew, on Linux and macOS: builds Troupe from source.
-# A tap has it as Formula/troupe.rb; docs/dev/release.md says what changes in it with a release.
+# A tap has it as Formula/troupe.rb; packages/README.md says what changes in it with a release.
 class Troupe < Formula
   desc "NEAR protocol node, and a sandbox for tests"
   homepage "https://github.com/troupe-chain/troupe"
