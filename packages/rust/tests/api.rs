@@ -79,6 +79,20 @@ async fn accounts_and_keys() {
     assert_eq!(keys["keys"][0]["public_key"], again.public_key());
 }
 
+/// near-api reads access keys so, and the README says how many blocks that takes.
+#[tokio::test]
+async fn keys_are_final_after_two_blocks() {
+    let sandbox = Sandbox::start().await.unwrap();
+    let alice = sandbox.create_account("alice.near").await.unwrap();
+    let query = json!({"request_type": "view_access_key", "finality": "final",
+        "account_id": alice.id(), "public_key": alice.public_key()});
+    let before: Value = sandbox.rpc("query", &query).await.unwrap();
+    assert!(before["error"].as_str().unwrap().contains("does not exist"), "{before}");
+    sandbox.mine(2).await.unwrap();
+    let key: Value = sandbox.rpc("query", &query).await.unwrap();
+    assert_eq!(key["permission"], "FullAccess", "{key}");
+}
+
 #[tokio::test]
 async fn transactions_of_many_actions() {
     let (world, token) = WORLDS.world().await.unwrap();
