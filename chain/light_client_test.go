@@ -77,9 +77,10 @@ func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	return s.Verify(data, k)
 }
 
-// TestLightClientBlock: LightClientBlock returns the last final block, or an earlier one if the two
-// blocks after it are in the next epoch (nearcore chain.rs:679).
-func TestLightClientBlock(t *testing.T) {
+// TestLightClientBlockIsLastFinalOfItsEpoch: LightClientBlock returns the last final block, or an
+// earlier one if the two blocks after it are in the next epoch (nearcore chain.rs:679).
+func TestLightClientBlockIsLastFinalOfItsEpoch(t *testing.T) {
+	t.Parallel()
 	all := grow(12, 5)
 	for head, want := range map[primitives.Height]primitives.Height{
 		5: 3, // the two blocks after 3 are 4 and 5
@@ -109,7 +110,8 @@ func TestLightClientBlock(t *testing.T) {
 	}
 }
 
-func TestLightClientAdvance(t *testing.T) {
+func TestLightClientRefusesAlteredBlock(t *testing.T) {
+	t.Parallel()
 	all := grow(12, 5)
 	good := func() (*LightClientHead, *primitives.LightClientBlock) {
 		b, err := LightClientBlock(all[4], all[:5], producers)
@@ -130,7 +132,7 @@ func TestLightClientAdvance(t *testing.T) {
 		"a list cut short": func(_ *LightClientHead, b *primitives.LightClientBlock) {
 			b.ApprovalsAfterNext = b.ApprovalsAfterNext[:2]
 		},
-		"a stranger's approval": func(_ *LightClientHead, b *primitives.LightClientBlock) {
+		"an approval by another key": func(_ *LightClientHead, b *primitives.LightClientBlock) {
 			b.ApprovalsAfterNext[3] = b.ApprovalsAfterNext[0]
 		},
 		"other producers":       func(l *LightClientHead, _ *primitives.LightClientBlock) { l.BPs = bps[1:] },
@@ -141,15 +143,17 @@ func TestLightClientAdvance(t *testing.T) {
 			l.BPs = append(l.BPs[:3:3], primitives.ValidatorStake{Stake: near(50)})
 		},
 	} {
-		l, b := good()
-		change(l, b)
-		was := *l
-		if got, err := l.Advance(b, verify); err == nil {
-			t.Errorf("%s: accepted block %d", name, got.Lite.Height)
-		}
-		if l.Lite != was.Lite {
-			t.Errorf("%s: a refusal changed the head", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			l, b := good()
+			change(l, b)
+			was := *l
+			if got, err := l.Advance(b, verify); err == nil {
+				t.Errorf("accepted block %d", got.Lite.Height)
+			}
+			if l.Lite != was.Lite {
+				t.Error("a refusal changed the head")
+			}
+		})
 	}
 	l, b := good()
 	next, err := l.Advance(b, verify)
@@ -174,9 +178,10 @@ func TestLightClientAdvance(t *testing.T) {
 	}
 }
 
-// TestFinality: a block becomes final when the next two heights have blocks on it (nearcore
-// block_header.rs).
-func TestFinality(t *testing.T) {
+// TestBlockIsFinalAfterTwoNextHeights: a block becomes final when the next two heights have blocks
+// on it (nearcore block_header.rs).
+func TestBlockIsFinalAfterTwoNextHeights(t *testing.T) {
+	t.Parallel()
 	h := func(height primitives.Height, parent *primitives.BlockHeader) *primitives.BlockHeader {
 		x := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: parent.Hash(), BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{Height: height}}
 		x.LastDSFinalBlock, x.LastFinalBlock = LastDSFinal(parent, height), LastFinal(parent, height)

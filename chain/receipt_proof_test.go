@@ -26,8 +26,10 @@ func sending(f testing.TB) (*primitives.Chunk, primitives.ShardLayout) {
 	return c, layout
 }
 
-// TestProveReceipts: ProveReceipts returns a valid proof for each shard, in layouts of any size.
-func TestProveReceipts(t *testing.T) {
+// TestReceiptsAreProvenToEachShard: ProveReceipts returns a valid proof for each shard, in layouts
+// of any size.
+func TestReceiptsAreProvenToEachShard(t *testing.T) {
+	t.Parallel()
 	c, layout := sending(t)
 	ids := layout.ShardIDs()
 	whole := CutChunk(c, layout, ids)
@@ -38,16 +40,16 @@ func TestProveReceipts(t *testing.T) {
 	for i, g := range groups {
 		p := ProofTo(whole, g.ShardID)
 		if !bytes.Equal(primitives.AppendReceipts(nil, p.Receipts), primitives.AppendReceipts(nil, g.Receipts)) || p.From != c.Header.ShardID {
-			t.Errorf("receipts to shard %d are others", ids[i])
+			t.Errorf("receipts to shard %d differ", ids[i])
 		}
 	}
 	some := CutChunk(c, layout, ids[1:2])
 	if Proves(some, ids) || !Proves(some, ids[1:2]) || len(some.Proofs) != 1 || len(some.Proofs[0].Receipts) != 0 {
-		t.Error("that there are no receipts is not proven")
+		t.Error("the absence of receipts is not proven")
 	}
 	some.Proofs = append(some.Proofs, some.Proofs[0])
 	if err := ValidateProofs(some); !errors.Is(err, InvalidReceiptsProof) {
-		t.Errorf("the same twice: %v", err)
+		t.Errorf("a repeated proof: %v, want InvalidReceiptsProof", err)
 	}
 	for n := 1; n <= 9; n++ {
 		layout, err := primitives.MultiShardLayout(n)

@@ -7,10 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWholeChunks: a body that is known to encode to its header is compared with this node's
-// receipts and not encoded again. All differences are still found.
-func TestWholeChunks(t *testing.T) {
-	r := newRig(t)
+// TestWholeChunkIsNotEncodedAgain: a body that is known to encode to its header is compared with
+// this node's receipts and not encoded again. All differences are still found.
+func TestWholeChunkIsNotEncodedAgain(t *testing.T) {
+	t.Parallel()
+	r := newValidCase(t)
 	x := r.extras[0]
 	receipt := func(to primitives.AccountID, b byte) *primitives.Receipt {
 		return &primitives.Receipt{PredecessorID: "aa", ReceiverID: to, ID: primitives.Hash{b}, Body: &primitives.DataReceipt{Data: []byte{b}}}
@@ -34,19 +35,21 @@ func TestWholeChunks(t *testing.T) {
 		t.Errorf("a whole chunk: %v", err)
 	}
 	if err := ValidateChunkAgain(c, x); err != nil {
-		t.Errorf("a chunk that was looked at before: %v", err)
+		t.Errorf("a chunk that was validated before: %v", err)
 	}
 	loose := *c
 	loose.Whole = primitives.Hash{}
 	if err := ValidateChunk(&loose, x, ours(), r.layout, r.coding); err != nil {
-		t.Errorf("a chunk of which nobody has told: %v", err)
+		t.Errorf("a chunk of which nobody has headersOnly: %v", err)
 	}
 	wrong := *c
 	wrong.Transactions = nil
 	for name, err := range map[string]error{"": ValidateChunk(&wrong, x, ours(), r.layout, nil), " again": ValidateChunkAgain(&wrong, x)} {
-		if !errors.Is(err, InvalidTxRoot) {
-			t.Errorf("other transactions%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, InvalidTxRoot) {
+				t.Errorf("other transactions%s: %v", name, err)
+			}
+		})
 	}
 	changed := *x
 	changed.GasUsed++
@@ -74,9 +77,11 @@ func TestWholeChunks(t *testing.T) {
 			return l
 		}},
 	} {
-		if err := ValidateChunk(build(tt.change(ours())), x, ours(), r.layout, r.coding); !errors.Is(err, tt.want) {
-			t.Errorf("receipts %s: error = %v, want %q", name, err, tt.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := ValidateChunk(build(tt.change(ours())), x, ours(), r.layout, r.coding); !errors.Is(err, tt.want) {
+				t.Errorf("receipts %s: error = %v, want %q", name, err, tt.want)
+			}
+		})
 	}
 }
 

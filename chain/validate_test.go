@@ -14,9 +14,9 @@ func key(name string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
 }
 
-// rig is a valid block 1 on a genesis with two shards, and its ValidationContext. There are five
+// validCase is a valid block 1 on a genesis with two shards, and its ValidationContext. There are five
 // approvers, of which "a" is the block's producer, and three validators per shard.
-type rig struct {
+type validCase struct {
 	block  *primitives.Block
 	j      *ValidationContext
 	chunks []*primitives.Chunk
@@ -27,7 +27,7 @@ type rig struct {
 
 func near(v uint64) primitives.Balance { return primitives.NEAR(v) }
 
-func newRig(t *testing.T) *rig {
+func newValidCase(t *testing.T) *validCase {
 	t.Helper()
 	layout, err := primitives.MultiShardLayout(2)
 	if err != nil {
@@ -47,7 +47,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{layout: layout, coding: coding}
+	r := &validCase{layout: layout, coding: coding}
 	sync := primitives.Hash{9}
 	facts := BlockFacts{
 		EpochID: primitives.EpochID{}, NextEpochID: genesis.Hash(), NextBPHash: genesis.Header.NextBPHash,
@@ -98,7 +98,7 @@ func newRig(t *testing.T) *rig {
 
 // seal makes the block consistent after a change of the body or header: it sets the body hash,
 // computes the block hash and signs it.
-func (r *rig) seal() {
+func (r *validCase) seal() {
 	h := r.block.Header
 	h.BlockBodyHash = r.block.Body.Hash()
 	h.Init()
@@ -106,7 +106,7 @@ func (r *rig) seal() {
 }
 
 // reroot computes again the header fields that follow from the chunks.
-func (r *rig) reroot() {
+func (r *validCase) reroot() {
 	h, roots := r.block.Header, ComputeRoots(r.block.Body.Chunks, 1)
 	h.PrevStateRoot, h.PrevOutcomeRoot, h.ChunkHeadersRoot = roots.PrevStateRoot, roots.PrevOutcomeRoot, roots.ChunkHeaders
 	h.PrevChunkOutgoingReceiptsRoot, h.ChunkTxRoot = roots.PrevOutgoingReceipts, roots.ChunkTx
@@ -114,7 +114,7 @@ func (r *rig) reroot() {
 }
 
 // resign signs a chunk header after a change, and renews its endorsements.
-func (r *rig) resign(i int) {
+func (r *validCase) resign(i int) {
 	c := r.block.Body.Chunks[i]
 	hash := c.ChunkHash()
 	c.Signature = key("p").Sign(hash[:])
@@ -125,7 +125,7 @@ func (r *rig) resign(i int) {
 }
 
 // miss replaces the block's chunk of a shard by the parent's.
-func (r *rig) miss(i int) {
+func (r *validCase) miss(i int) {
 	r.block.Body.Chunks[i], r.block.Body.ChunkEndorsements[i] = r.j.PrevChunks[i], nil
 	h := r.block.Header
 	h.ChunkEndorsements = EndorsementBitmaps(r.block.Body.ChunkEndorsements)
@@ -133,45 +133,49 @@ func (r *rig) miss(i int) {
 	h.NextGasPrice, h.TotalSupply, _ = nextEconomics(&r.j.BlockFacts, r.j.Parent, r.block.Body.Chunks, 1)
 }
 
-func TestValidateBlockAccepts(t *testing.T) {
-	for name, change := range map[string]func(r *rig){
-		"whole":                 func(*rig) {},
-		"a chunk is missing":    func(r *rig) { r.miss(0) },
-		"both are":              func(r *rig) { r.miss(0); r.miss(1) },
-		"no clock, no bound":    func(r *rig) { r.j.Now, r.j.MaxHeight = 0, 0 },
-		"V7 before 87":          func(r *rig) { r.block.Header.Version = primitives.HeaderV7 },
-		"a later vote":          func(r *rig) { r.block.Header.LatestProtocolVersion = 99 },
-		"the list may be short": func(r *rig) { r.block.Header.Approvals = r.block.Header.Approvals[:4] },
-		"no stake in the next epoch": func(r *rig) {
+func TestValidateBlockAcceptsUnusualBlocks(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(r *validCase){
+		"whole":                                func(*validCase) {},
+		"a chunk is missing":                   func(r *validCase) { r.miss(0) },
+		"both chunks are missing":              func(r *validCase) { r.miss(0); r.miss(1) },
+		"no clock, no bound":                   func(r *validCase) { r.j.Now, r.j.MaxHeight = 0, 0 },
+		"V7 before 87":                         func(r *validCase) { r.block.Header.Version = primitives.HeaderV7 },
+		"a later vote":                         func(r *validCase) { r.block.Header.LatestProtocolVersion = 99 },
+		"approvers at the end may be left out": func(r *validCase) { r.block.Header.Approvals = r.block.Header.Approvals[:4] },
+		"no stake in the next epoch": func(r *validCase) {
 			for i := range r.j.Approvers {
 				r.j.Approvers[i].StakeNext = primitives.Balance{}
 			}
 		},
-		"the time is as late as it may be": func(r *rig) { r.j.Now, r.block.Header.Timestamp = 2000, 2000+AcceptableTimeDifference },
-		"chunk of inner version 4": func(r *rig) {
+		"the time is as late as it may be": func(r *validCase) { r.j.Now, r.block.Header.Timestamp = 2000, 2000+AcceptableTimeDifference },
+		"chunk of inner version 4": func(r *validCase) {
 			r.block.Body.Chunks[0].Version = primitives.ChunkInnerV4
 			r.resign(0)
 		},
-		"a chunk of another height": func(r *rig) {
+		"a chunk of another height": func(r *validCase) {
 			r.block.Body.Chunks[0].HeightCreated = 2
 			r.resign(0)
 		},
-		"a block of our own votes as it likes": func(r *rig) { r.j.Produced, r.block.Header.Approvals = true, nil },
+		"an own block needs no approvals": func(r *validCase) { r.j.Produced, r.block.Header.Approvals = true, nil },
 	} {
-		r := newRig(t)
-		change(r)
-		r.seal()
-		if err := ValidateBlock(r.block, r.j); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := newValidCase(t)
+			change(r)
+			r.seal()
+			if err := ValidateBlock(r.block, r.j); err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 
-// TestHeightAheadIsToldApart: the error for a height too far above the head differs from that for a
-// height that is not above the parent's: only the former block may become valid later.
-func TestHeightAheadIsToldApart(t *testing.T) {
+// TestHeightFarAheadHasItsOwnError: the error for a height too far above the head differs from that
+// for a height that is not above the parent's: only the former block may become valid later.
+func TestHeightFarAheadHasItsOwnError(t *testing.T) {
+	t.Parallel()
 	for height, ahead := range map[primitives.Height]bool{0: false, 5: true} {
-		r := newRig(t)
+		r := newValidCase(t)
 		r.j.MaxHeight, r.block.Header.Height = 4, height
 		r.seal()
 		if err := ValidateBlock(r.block, r.j); !errors.Is(err, InvalidBlockHeight) || errors.Is(err, ErrHeightAhead) != ahead {
@@ -180,120 +184,122 @@ func TestHeightAheadIsToldApart(t *testing.T) {
 	}
 }
 
-// TestValidateBlockRules breaks each rule alone, in a block that is otherwise consistent.
-func TestValidateBlockRules(t *testing.T) {
-	h := func(r *rig) *primitives.BlockHeader { return r.block.Header }
+// TestValidateBlockRefusesEachBrokenRule breaks each rule alone, in a block that is otherwise
+// consistent.
+func TestValidateBlockRefusesEachBrokenRule(t *testing.T) {
+	t.Parallel()
+	h := func(r *validCase) *primitives.BlockHeader { return r.block.Header }
 	other := primitives.Hash{0xff}
 	for name, tt := range map[string]struct {
 		want   Invalid
-		change func(r *rig)
-		after  func(r *rig) // applied after the block was signed
+		change func(r *validCase)
+		after  func(r *validCase) // applied after the block was signed
 	}{
-		"an old header":       {want: InvalidHeaderVersion, change: func(r *rig) { h(r).Version = primitives.HeaderV1 }},
-		"another parent":      {want: InvalidPrevBlock, change: func(r *rig) { h(r).PrevHash = other }},
-		"another body":        {want: InvalidBodyHash, after: func(r *rig) { r.block.Body.VRFProof[0]++ }},
-		"another signer":      {want: InvalidSignature, after: func(r *rig) { SignBlock(r.block, key("b")) }},
-		"too few mask bits":   {want: InvalidNumberOfChunkHeaders, change: func(r *rig) { h(r).ChunkMask = h(r).ChunkMask[:1] }},
-		"too few chunks":      {want: InvalidNumberOfChunkHeaders, change: func(r *rig) { r.block.Body.Chunks = r.block.Body.Chunks[:1] }},
-		"too many chunks":     {want: InvalidNumberOfChunkHeaders, change: func(r *rig) { b := &r.block.Body; b.Chunks = append(b.Chunks, b.Chunks[0]) }},
-		"the parent's height": {want: InvalidBlockHeight, change: func(r *rig) { h(r).Height = 0 }},
-		"too high":            {want: InvalidBlockHeight, change: func(r *rig) { r.j.MaxHeight = 4; h(r).Height = 5 }},
-		"from the future":     {want: InvalidBlockFutureTime, change: func(r *rig) { h(r).Timestamp = r.j.Now + AcceptableTimeDifference + 1 }},
-		"the parent's time":   {want: InvalidBlockPastTime, change: func(r *rig) { h(r).Timestamp = r.j.Parent.Timestamp }},
-		"another epoch":       {want: InvalidEpochHash, change: func(r *rig) { h(r).EpochID = other }},
-		"another next epoch":  {want: InvalidEpochHash, change: func(r *rig) { h(r).NextEpochID = other }},
-		"a header of Spice":   {want: InvalidHeaderVersion, change: func(r *rig) { h(r).Version = primitives.HeaderV8 }},
-		"V7 since 87": {want: InvalidProtocolVersion, change: func(r *rig) {
+		"an old header":       {want: InvalidHeaderVersion, change: func(r *validCase) { h(r).Version = primitives.HeaderV1 }},
+		"another parent":      {want: InvalidPrevBlock, change: func(r *validCase) { h(r).PrevHash = other }},
+		"another body":        {want: InvalidBodyHash, after: func(r *validCase) { r.block.Body.VRFProof[0]++ }},
+		"another signer":      {want: InvalidSignature, after: func(r *validCase) { SignBlock(r.block, key("b")) }},
+		"too few mask bits":   {want: InvalidNumberOfChunkHeaders, change: func(r *validCase) { h(r).ChunkMask = h(r).ChunkMask[:1] }},
+		"too few chunks":      {want: InvalidNumberOfChunkHeaders, change: func(r *validCase) { r.block.Body.Chunks = r.block.Body.Chunks[:1] }},
+		"too many chunks":     {want: InvalidNumberOfChunkHeaders, change: func(r *validCase) { b := &r.block.Body; b.Chunks = append(b.Chunks, b.Chunks[0]) }},
+		"the parent's height": {want: InvalidBlockHeight, change: func(r *validCase) { h(r).Height = 0 }},
+		"too high":            {want: InvalidBlockHeight, change: func(r *validCase) { r.j.MaxHeight = 4; h(r).Height = 5 }},
+		"from the future":     {want: InvalidBlockFutureTime, change: func(r *validCase) { h(r).Timestamp = r.j.Now + AcceptableTimeDifference + 1 }},
+		"the parent's time":   {want: InvalidBlockPastTime, change: func(r *validCase) { h(r).Timestamp = r.j.Parent.Timestamp }},
+		"another epoch":       {want: InvalidEpochHash, change: func(r *validCase) { h(r).EpochID = other }},
+		"another next epoch":  {want: InvalidEpochHash, change: func(r *validCase) { h(r).NextEpochID = other }},
+		"a header of Spice":   {want: InvalidHeaderVersion, change: func(r *validCase) { h(r).Version = primitives.HeaderV8 }},
+		"V7 since 87": {want: InvalidProtocolVersion, change: func(r *validCase) {
 			h(r).Version, h(r).LatestProtocolVersion, r.j.Version = primitives.HeaderV7, 87, 87
 		}},
-		"an old node":          {want: InvalidProtocolVersion, change: func(r *rig) { h(r).LatestProtocolVersion = 85 }},
-		"other next producers": {want: InvalidNextBPHash, change: func(r *rig) { h(r).NextBPHash = other }},
-		"prev_height":          {want: InvalidPrevHeight, change: func(r *rig) { h(r).PrevHeight = 5 }},
-		"too many approvals":   {want: InvalidApprovals, change: func(r *rig) { h(r).Approvals = append(h(r).Approvals, "") }},
-		"approvals swapped":    {want: InvalidApprovals, change: func(r *rig) { a := h(r).Approvals; a[0], a[1] = a[1], a[0] }},
-		"approval of a skip": {want: InvalidApprovals, change: func(r *rig) {
+		"an old node":          {want: InvalidProtocolVersion, change: func(r *validCase) { h(r).LatestProtocolVersion = 85 }},
+		"other next producers": {want: InvalidNextBPHash, change: func(r *validCase) { h(r).NextBPHash = other }},
+		"prev_height":          {want: InvalidPrevHeight, change: func(r *validCase) { h(r).PrevHeight = 5 }},
+		"too many approvals":   {want: InvalidApprovals, change: func(r *validCase) { h(r).Approvals = append(h(r).Approvals, "") }},
+		"approvals swapped":    {want: InvalidApprovals, change: func(r *validCase) { a := h(r).Approvals; a[0], a[1] = a[1], a[0] }},
+		"approval of a skip": {want: InvalidApprovals, change: func(r *validCase) {
 			in := primitives.NewApprovalInner(h(r).PrevHash, 0, 2)
 			h(r).Approvals[0] = key("a").Sign(in.SignedBytes(1))
 		}},
-		"three fifths":          {want: NotEnoughApprovals, change: func(r *rig) { h(r).Approvals[3] = "" }},
-		"little stake tomorrow": {want: NotEnoughApprovals, change: func(r *rig) { r.j.Approvers[4].StakeNext = near(100) }},
-		"no approvals at all":   {want: NotEnoughApprovals, change: func(r *rig) { h(r).Approvals = nil }},
-		"last final":            {want: InvalidFinalityInfo, change: func(r *rig) { h(r).LastFinalBlock = other }},
-		"last doomslug final":   {want: InvalidFinalityInfo, change: func(r *rig) { h(r).LastDSFinalBlock = other }},
-		"block merkle root":     {want: InvalidBlockMerkleRoot, change: func(r *rig) { h(r).BlockMerkleRoot = other }},
-		"ordinal (A66)":         {want: InvalidBlockOrdinal, change: func(r *rig) { h(r).BlockOrdinal += 1000 }},
-		"epoch sync (A66)":      {want: InvalidEpochSyncDataHash, change: func(r *rig) { h(r).EpochSyncDataHash = &other }},
-		"no epoch sync":         {want: InvalidEpochSyncDataHash, change: func(r *rig) { h(r).EpochSyncDataHash = nil }},
-		"epoch sync uncalled":   {want: InvalidEpochSyncDataHash, change: func(r *rig) { r.j.EpochSyncDataHash = nil }},
-		"VRF proof":             {want: InvalidRandomness, change: func(r *rig) { r.block.Body.VRFProof[1] ^= 1 }},
-		"VRF of another seed":   {want: InvalidRandomness, change: func(r *rig) { r.j.PrevRandom = other }},
-		"random value":          {want: InvalidRandomness, change: func(r *rig) { h(r).RandomValue = other }},
-		"state root":            {want: InvalidStateRoot, change: func(r *rig) { h(r).PrevStateRoot = other }},
-		"outcome root":          {want: InvalidOutcomesProof, change: func(r *rig) { h(r).PrevOutcomeRoot = other }},
-		"receipts root":         {want: InvalidReceiptsProof, change: func(r *rig) { h(r).PrevChunkOutgoingReceiptsRoot = other }},
-		"headers root":          {want: InvalidChunkHeadersRoot, change: func(r *rig) { h(r).ChunkHeadersRoot = other }},
-		"tx root":               {want: InvalidTxRoot, change: func(r *rig) { h(r).ChunkTxRoot = other }},
-		"proposals":             {want: InvalidValidatorProposals, change: func(r *rig) { h(r).PrevValidatorProposals = h(r).PrevValidatorProposals[1:] }},
-		"mask":                  {want: InvalidChunkMask, change: func(r *rig) { h(r).ChunkMask = []bool{true, false} }},
-		"gas price":             {want: InvalidGasPrice, change: func(r *rig) { h(r).NextGasPrice = primitives.Yocto(99) }},
-		"supply":                {want: InvalidTotalSupply, change: func(r *rig) { h(r).TotalSupply = near(1000) }},
-		"a split":               {want: InvalidShardSplit, change: func(r *rig) { h(r).ShardSplit = &primitives.ShardSplit{Boundary: "aa"} }},
-		"no split":              {want: InvalidShardSplit, change: func(r *rig) { r.j.ShardSplit = &primitives.ShardSplit{Boundary: "aa"} }},
-		"more burnt than is": {want: ArithmeticOverflow, change: func(r *rig) {
+		"three fifths":          {want: NotEnoughApprovals, change: func(r *validCase) { h(r).Approvals[3] = "" }},
+		"little stake tomorrow": {want: NotEnoughApprovals, change: func(r *validCase) { r.j.Approvers[4].StakeNext = near(100) }},
+		"no approvals at all":   {want: NotEnoughApprovals, change: func(r *validCase) { h(r).Approvals = nil }},
+		"last final":            {want: InvalidFinalityInfo, change: func(r *validCase) { h(r).LastFinalBlock = other }},
+		"last doomslug final":   {want: InvalidFinalityInfo, change: func(r *validCase) { h(r).LastDSFinalBlock = other }},
+		"block merkle root":     {want: InvalidBlockMerkleRoot, change: func(r *validCase) { h(r).BlockMerkleRoot = other }},
+		"ordinal (A66)":         {want: InvalidBlockOrdinal, change: func(r *validCase) { h(r).BlockOrdinal += 1000 }},
+		"epoch sync (A66)":      {want: InvalidEpochSyncDataHash, change: func(r *validCase) { h(r).EpochSyncDataHash = &other }},
+		"no epoch sync":         {want: InvalidEpochSyncDataHash, change: func(r *validCase) { h(r).EpochSyncDataHash = nil }},
+		"epoch sync uncalled":   {want: InvalidEpochSyncDataHash, change: func(r *validCase) { r.j.EpochSyncDataHash = nil }},
+		"VRF proof":             {want: InvalidRandomness, change: func(r *validCase) { r.block.Body.VRFProof[1] ^= 1 }},
+		"VRF of another seed":   {want: InvalidRandomness, change: func(r *validCase) { r.j.PrevRandom = other }},
+		"random value":          {want: InvalidRandomness, change: func(r *validCase) { h(r).RandomValue = other }},
+		"state root":            {want: InvalidStateRoot, change: func(r *validCase) { h(r).PrevStateRoot = other }},
+		"outcome root":          {want: InvalidOutcomesProof, change: func(r *validCase) { h(r).PrevOutcomeRoot = other }},
+		"receipts root":         {want: InvalidReceiptsProof, change: func(r *validCase) { h(r).PrevChunkOutgoingReceiptsRoot = other }},
+		"headers root":          {want: InvalidChunkHeadersRoot, change: func(r *validCase) { h(r).ChunkHeadersRoot = other }},
+		"tx root":               {want: InvalidTxRoot, change: func(r *validCase) { h(r).ChunkTxRoot = other }},
+		"proposals":             {want: InvalidValidatorProposals, change: func(r *validCase) { h(r).PrevValidatorProposals = h(r).PrevValidatorProposals[1:] }},
+		"mask":                  {want: InvalidChunkMask, change: func(r *validCase) { h(r).ChunkMask = []bool{true, false} }},
+		"gas price":             {want: InvalidGasPrice, change: func(r *validCase) { h(r).NextGasPrice = primitives.Yocto(99) }},
+		"supply":                {want: InvalidTotalSupply, change: func(r *validCase) { h(r).TotalSupply = near(1000) }},
+		"a split":               {want: InvalidShardSplit, change: func(r *validCase) { h(r).ShardSplit = &primitives.ShardSplit{Boundary: "aa"} }},
+		"no split":              {want: InvalidShardSplit, change: func(r *validCase) { r.j.ShardSplit = &primitives.ShardSplit{Boundary: "aa"} }},
+		"more burnt than is": {want: ArithmeticOverflow, change: func(r *validCase) {
 			r.block.Body.Chunks[0].PrevBalanceBurnt = primitives.MaxBalance
 			r.resign(0)
 		}},
-		"gas beyond 64 bits": {want: ArithmeticOverflow, change: func(r *rig) {
+		"gas beyond 64 bits": {want: ArithmeticOverflow, change: func(r *validCase) {
 			r.block.Body.Chunks[0].PrevGasUsed = ^primitives.Gas(0)
 			r.resign(0)
 		}},
-		"a chunk of another shard": {want: InvalidShardID, change: func(r *rig) { r.block.Body.Chunks[0].ShardID = 77; r.resign(0) }},
-		"a chunk on another block": {want: InvalidChunk, change: func(r *rig) { r.block.Body.Chunks[0].PrevBlockHash = other; r.resign(0) }},
-		"a chunk of another producer": {want: InvalidChunk, change: func(r *rig) {
+		"a chunk of another shard": {want: InvalidShardID, change: func(r *validCase) { r.block.Body.Chunks[0].ShardID = 77; r.resign(0) }},
+		"a chunk on another block": {want: InvalidChunk, change: func(r *validCase) { r.block.Body.Chunks[0].PrevBlockHash = other; r.resign(0) }},
+		"a chunk of another producer": {want: InvalidChunk, change: func(r *validCase) {
 			c := r.block.Body.Chunks[0]
 			hash := c.ChunkHash()
 			c.Signature = key("q").Sign(hash[:])
 		}},
-		"an old chunk that never was": {want: InvalidChunk, change: func(r *rig) {
+		"an old chunk that never was": {want: InvalidChunk, change: func(r *validCase) {
 			r.miss(0)
 			old := *r.block.Body.Chunks[0]
 			old.PrevStateRoot = other
 			r.block.Body.Chunks[0] = &old
 			r.reroot()
 		}},
-		"an old chunk of another height": {want: InvalidChunk, change: func(r *rig) {
+		"an old chunk of another height": {want: InvalidChunk, change: func(r *validCase) {
 			r.miss(0)
 			old := *r.block.Body.Chunks[0]
 			old.HeightIncluded = 2
 			r.block.Body.Chunks[0] = &old
 			r.reroot()
 		}},
-		"an old chunk, endorsed": {want: InvalidChunkEndorsement, change: func(r *rig) {
+		"an old chunk, endorsed": {want: InvalidChunkEndorsement, change: func(r *validCase) {
 			sigs := r.block.Body.ChunkEndorsements[0]
 			r.miss(0)
 			r.block.Body.ChunkEndorsements[0] = sigs
 			h(r).ChunkEndorsements = EndorsementBitmaps(r.block.Body.ChunkEndorsements)
 		}},
-		"endorsements of one shard": {want: InvalidChunkEndorsement, change: func(r *rig) { b := &r.block.Body; b.ChunkEndorsements = b.ChunkEndorsements[:1] }},
-		"bits of one shard":         {want: InvalidEndorsementBitmap, change: func(r *rig) { h(r).ChunkEndorsements = h(r).ChunkEndorsements[:1] }},
-		"other bits":                {want: InvalidEndorsementBitmap, change: func(r *rig) { h(r).ChunkEndorsements[0][0] = 3 }},
-		"bits beyond the last":      {want: InvalidEndorsementBitmap, change: func(r *rig) { h(r).ChunkEndorsements[0][0] |= 8 }},
-		"endorsements of strangers": {want: InvalidChunkEndorsement, change: func(r *rig) {
+		"endorsements of one shard": {want: InvalidChunkEndorsement, change: func(r *validCase) { b := &r.block.Body; b.ChunkEndorsements = b.ChunkEndorsements[:1] }},
+		"bits of one shard":         {want: InvalidEndorsementBitmap, change: func(r *validCase) { h(r).ChunkEndorsements = h(r).ChunkEndorsements[:1] }},
+		"other bits":                {want: InvalidEndorsementBitmap, change: func(r *validCase) { h(r).ChunkEndorsements[0][0] = 3 }},
+		"bits beyond the last":      {want: InvalidEndorsementBitmap, change: func(r *validCase) { h(r).ChunkEndorsements[0][0] |= 8 }},
+		"endorsements of strangers": {want: InvalidChunkEndorsement, change: func(r *validCase) {
 			b := &r.block.Body
 			b.ChunkEndorsements[0] = append(b.ChunkEndorsements[0], b.ChunkEndorsements[0][0])
 			h(r).ChunkEndorsements = EndorsementBitmaps(b.ChunkEndorsements)
 		}},
-		"an endorsement of another chunk": {want: InvalidChunkEndorsement, change: func(r *rig) {
+		"an endorsement of another chunk": {want: InvalidChunkEndorsement, change: func(r *validCase) {
 			r.block.Body.ChunkEndorsements[0][1] = key("b").Sign(primitives.ChunkEndorsementBytes(other))
 		}},
-		"two of three endorse": {want: InvalidChunkEndorsement, change: func(r *rig) {
+		"two of three endorse": {want: InvalidChunkEndorsement, change: func(r *validCase) {
 			b := &r.block.Body
 			b.ChunkEndorsements[1][2] = ""
 			h(r).ChunkEndorsements = EndorsementBitmaps(b.ChunkEndorsements)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := newValidCase(t)
 			if tt.change != nil {
 				tt.change(r)
 			}
@@ -314,8 +320,8 @@ func TestValidateBlockRules(t *testing.T) {
 	}
 }
 
-// TestValidateChunkRules changes each field of a chunk alone.
-func TestValidateChunkRules(t *testing.T) {
+func TestValidateChunkRefusesEachChangedField(t *testing.T) {
+	t.Parallel()
 	receipt := &primitives.Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &primitives.DataReceipt{}}
 	tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "aa", PublicKey: primitives.ZeroED25519Key, ReceiverID: "bb"}, primitives.ZeroED25519Signature)
 	type in struct {
@@ -348,30 +354,33 @@ func TestValidateChunkRules(t *testing.T) {
 		"parts' root":        {InvalidEncodedMerkleRoot, func(i *in) { h(i).EncodedMerkleRoot = other }},
 		"encoded length":     {InvalidEncodedMerkleRoot, func(i *in) { h(i).EncodedLength++ }},
 	} {
-		r := newRig(t)
-		x := *r.extras[0]
-		x.ProposedSplit = &primitives.TrieSplit{Boundary: "mm"}
-		i := &in{x: &x, outgoing: []*primitives.Receipt{receipt}}
-		var err error
-		i.c, _, err = BuildChunk(&ChunkInput{PrevBlock: r.j.Parent.Hash(), Height: 1, Extra: &x, Outgoing: i.outgoing,
-			Transactions: []*primitives.SignedTransaction{tx}, Layout: r.layout, Coding: r.coding}, key("p"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		was := i.c.Hash
-		if tt.change(i); i.c.Hash == was {
-			i.c.Hash = h(i).ChunkHash()
-		}
-		err = ValidateChunk(i.c, i.x, i.outgoing, r.layout, r.coding)
-		if tt.want == "" && err != nil || tt.want != "" && !errors.Is(err, tt.want) {
-			t.Errorf("%s: error = %v, want %q", name, err, tt.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := newValidCase(t)
+			x := *r.extras[0]
+			x.ProposedSplit = &primitives.TrieSplit{Boundary: "mm"}
+			i := &in{x: &x, outgoing: []*primitives.Receipt{receipt}}
+			var err error
+			i.c, _, err = BuildChunk(&ChunkInput{PrevBlock: r.j.Parent.Hash(), Height: 1, Extra: &x, Outgoing: i.outgoing,
+				Transactions: []*primitives.SignedTransaction{tx}, Layout: r.layout, Coding: r.coding}, key("p"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := i.c.Hash
+			if tt.change(i); i.c.Hash == was {
+				i.c.Hash = h(i).ChunkHash()
+			}
+			err = ValidateChunk(i.c, i.x, i.outgoing, r.layout, r.coding)
+			if tt.want == "" && err != nil || tt.want != "" && !errors.Is(err, tt.want) {
+				t.Errorf("error = %v, want %q", err, tt.want)
+			}
+		})
 	}
 }
 
-// TestEndorsedEnough: the threshold floor(2*total/3)+1 counts stake, not validators (nearcore
-// chunk_endorsement.rs).
-func TestEndorsedEnough(t *testing.T) {
+// TestEndorsedEnoughCountsStake: the threshold floor(2*total/3)+1 counts stake, not validators
+// (nearcore chunk_endorsement.rs).
+func TestEndorsedEnoughCountsStake(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		stakes []uint64
 		signed string
@@ -407,9 +416,10 @@ func TestEndorsedEnough(t *testing.T) {
 	}
 }
 
-// TestEndorsementBitmaps: bit i, the lowest first, stands for validator i (nearcore
+// TestEndorsementBitmapsStartAtLowestBit: bit i, the lowest first, stands for validator i (nearcore
 // ChunkEndorsementsBitmap). A chunk that is not new has an empty bitmap.
-func TestEndorsementBitmaps(t *testing.T) {
+func TestEndorsementBitmapsStartAtLowestBit(t *testing.T) {
+	t.Parallel()
 	s := primitives.ZeroED25519Signature
 	got := EndorsementBitmaps([][]primitives.Signature{{s, "", s}, nil, {"", "", "", "", "", "", "", "", s}, {""}})
 	for i, want := range []string{"\x05", "", "\x00\x01", "\x00"} {

@@ -71,9 +71,10 @@ func simpleChain(t *testing.T, version primitives.ProtocolVersion) (*primitives.
 	return genesis, hashes
 }
 
-// TestVectorA8A9: block hashes of the simple chain in protocol versions 86 (literals of nearcore,
-// and the blocks between them) and 85.
-func TestVectorA8A9(t *testing.T) {
+// TestSimpleChainHashesVectorA8A9: block hashes of the simple chain in protocol versions 86
+// (literals of nearcore, and the blocks between them) and 85.
+func TestSimpleChainHashesVectorA8A9(t *testing.T) {
+	t.Parallel()
 	for version, want := range map[primitives.ProtocolVersion][]string{
 		86: {"432iZKRoXmYbMq4YjwwTUPVp7nvCVrEkVEQZiMykRMmS", "DxBZK9R2yNYducZryiAxaBRs2np8cr9EaxFpqsTYDGin",
 			"HpWzNVGNNmar3UGu4181difqn9FhauE5aXrdibUudCYw", "6QKf8tyLjxBP5N1iA5cW2iPeTspHs6zvRK4YjhhyZ6cz",
@@ -91,9 +92,10 @@ func TestVectorA8A9(t *testing.T) {
 	}
 }
 
-// TestTrap1: a genesis above height 0 has an empty chunk mask. The encodings depend on the protocol
-// version of the genesis, not on that of the program.
-func TestTrap1(t *testing.T) {
+// TestGenesisAboveZeroHasEmptyChunkMask: a genesis above height 0 has an empty chunk mask. The
+// encodings depend on the protocol version of the genesis, not on that of the program.
+func TestGenesisAboveZeroHasEmptyChunkMask(t *testing.T) {
+	t.Parallel()
 	in := GenesisInput{Version: 86, ShardIDs: []primitives.ShardID{0}, StateRoots: make([]primitives.Hash, 1), Congestion: make([]primitives.CongestionInfo, 1)}
 	for height, want := range map[primitives.Height]int{0: 1, 1: 0, 9820210: 0} {
 		in.Height = height
@@ -115,10 +117,11 @@ func TestTrap1(t *testing.T) {
 	}
 }
 
-// TestTrap3: prev_outcome_root is zero in the genesis header. In the next header it is the root
-// over chunks without outcomes.
-func TestTrap3(t *testing.T) {
-	r := newRig(t)
+// TestGenesisPrevOutcomeRootIsZero: prev_outcome_root is zero in the genesis header. In the next
+// header it is the root over chunks without outcomes.
+func TestGenesisPrevOutcomeRootIsZero(t *testing.T) {
+	t.Parallel()
+	r := newValidCase(t)
 	if got := r.j.Parent.PrevOutcomeRoot; !got.IsZero() {
 		t.Errorf("prev_outcome_root of the genesis = %v, want zeros", got)
 	}

@@ -141,8 +141,9 @@ func (l *line) orphan(i int, id primitives.EpochID, height primitives.Height) er
 		primitives.ChunkAnchor{PrevBlock: unknown, PrevPrevBlock: l.blocks[i].Hash}, genesisHeight)
 }
 
-// TestKeyCheck checks the rows of the table in the comment of Check.
-func TestKeyCheck(t *testing.T) {
+// TestCheckFollowsItsTable checks the rows of the table in the comment of Check.
+func TestCheckFollowsItsTable(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, 100, 20, map[int]primitives.Height{9: 2})
 	hash := func(i int) primitives.Hash { return l.blocks[i].Hash }
 	height := func(i int) primitives.Height { return l.blocks[i].Height }
@@ -182,17 +183,20 @@ func TestKeyCheck(t *testing.T) {
 		{"parent unknown, no anchor, genesis + 1", primitives.ChunkAnchor{PrevBlock: unknown}, l.childEpoch(0), genesisHeight + 1, nil},
 		{"parent unknown, no anchor, genesis + 2", primitives.ChunkAnchor{PrevBlock: unknown}, l.childEpoch(0), genesisHeight + 2, ErrWrong},
 	} {
-		err := Check(l.m, primitives.ChunkKey{ShardID: 1, EpochID: c.epoch, HeightCreated: c.height}, c.at, genesisHeight)
-		if c.want == nil && err != nil || c.want != nil && !errors.Is(err, c.want) || errors.Is(err, ErrWrong) && errors.Is(err, ErrEarly) {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			err := Check(l.m, primitives.ChunkKey{ShardID: 1, EpochID: c.epoch, HeightCreated: c.height}, c.at, genesisHeight)
+			if c.want == nil && err != nil || c.want != nil && !errors.Is(err, c.want) || errors.Is(err, ErrWrong) && errors.Is(err, ErrEarly) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
 	}
 }
 
-// TestAnchorsAtTheEndOfAnEpochAreEarly: if the grandchild of an anchor is in the next epoch,
-// messages with that anchor are early, whatever epoch they contain. Once the parent is known they
-// are accepted.
-func TestAnchorsAtTheEndOfAnEpochAreEarly(t *testing.T) {
+// TestAnchorsAtEndOfEpochAreEarly: if the grandchild of an anchor is in the next epoch, messages
+// with that anchor are early, whatever epoch they contain. Once the parent is known they are
+// accepted.
+func TestAnchorsAtEndOfEpochAreEarly(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, 5, 14, nil)
 	var last, before, inside int
 	for i := range len(l.blocks) - 1 {
@@ -231,6 +235,7 @@ func TestAnchorsAtTheEndOfAnEpochAreEarly(t *testing.T) {
 // TestAnchorsOfShortEpochsAreEarly: epochs of at most three blocks end by height, so messages are
 // early with any anchor.
 func TestAnchorsOfShortEpochsAreEarly(t *testing.T) {
+	t.Parallel()
 	for length := uint64(1); length <= 3; length++ {
 		l := newLine(t, length, 12, nil)
 		for i := range len(l.blocks) - 1 {
@@ -241,9 +246,10 @@ func TestAnchorsOfShortEpochsAreEarly(t *testing.T) {
 	}
 }
 
-// TestMissingAncestorIsEarly: if the parent of the anchor was garbage collected, a message is
-// early, as with an unknown anchor. A failed read gives neither ErrEarly nor ErrWrong.
-func TestMissingAncestorIsEarly(t *testing.T) {
+// TestMissingAncestorOfAnchorIsEarly: if the parent of the anchor was garbage collected, a message
+// is early, as with an unknown anchor. A failed read gives neither ErrEarly nor ErrWrong.
+func TestMissingAncestorOfAnchorIsEarly(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, 100, 9, nil)
 	id, height := l.childEpoch(5), l.blocks[5].Height+heightOffset
 	l.restart()

@@ -14,6 +14,7 @@ import (
 // epoch is wrong. An unknown anchor and missing chunk producers are counted under their own labels,
 // even if the error is also ErrWrong or ErrEarly.
 func TestLookupsAreCountedByResult(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		err  error
 		want string
@@ -33,12 +34,13 @@ func TestLookupsAreCountedByResult(t *testing.T) {
 	}
 }
 
-// TestLookupsOfManyShards: a message may contain any shard, so all shards after the first 256 share
-// a label.
-func TestLookupsOfManyShards(t *testing.T) {
+// TestLookupsOfHighShardsShareALabel: a message may contain any shard, so all shards after the
+// first 256 share a label.
+func TestLookupsOfHighShardsShareALabel(t *testing.T) {
+	t.Parallel()
 	var n Counters
 	if len(n.Lookups()) != 0 {
-		t.Error("something is counted")
+		t.Error("new counters are not empty")
 	}
 	for range 2 {
 		for shard := range primitives.ShardID(3 * maxShards) {

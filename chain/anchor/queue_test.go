@@ -13,8 +13,9 @@ func entry(signer, parent, kind int, height primitives.Height, size int) Entry {
 	return Entry{Parent: primitives.Hash{byte(parent)}, Height: height, Signer: primitives.AccountID(fmt.Sprint("node", signer)), Kind: kind, Size: size}
 }
 
-// TestQueueGivesMessagesOfABlockOnce: Take returns messages in the order of Put, and only once.
-func TestQueueGivesMessagesOfABlockOnce(t *testing.T) {
+// TestQueueReturnsMessagesOfABlockOnce: Take returns messages in the order of Put, and only once.
+func TestQueueReturnsMessagesOfABlockOnce(t *testing.T) {
+	t.Parallel()
 	q := NewQueue[int]()
 	c := q.Counters
 	for i := range 6 {
@@ -48,43 +49,46 @@ func TestQueueGivesMessagesOfABlockOnce(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: whatever signers send, the bounds hold, and the messages of a signer with few
-// messages are not evicted.
-func TestQueueIsBounded(t *testing.T) {
+// TestQueueBoundsEachSigner: whatever signers send, the bounds hold, and the messages of a signer
+// with few messages are not evicted.
+func TestQueueBoundsEachSigner(t *testing.T) {
+	t.Parallel()
 	for name, size := range map[string]int{"many": 1, "large": 2 << 20, "short": 40 << 10} {
-		q := NewQueue[int]()
-		c := q.Counters
-		if err := q.Put(entry(0, 1, 1, 7, 100), -1); err != nil {
-			t.Fatal(err)
-		}
-		for i := range 5 * MaxQueued { // half of them by one signer
-			if err := q.Put(entry(1+i%2*(i%7), 2, i, 7, size), i); err != nil && !errors.Is(err, ErrEarly) {
+		t.Run(name, func(t *testing.T) {
+			q := NewQueue[int]()
+			c := q.Counters
+			if err := q.Put(entry(0, 1, 1, 7, 100), -1); err != nil {
 				t.Fatal(err)
 			}
-			n, bytes := q.Len()
-			if n > MaxQueued || bytes > MaxQueuedBytes {
-				t.Fatalf("%s: %d messages of %d bytes wait", name, n, bytes)
-			}
-			if i%500 > 0 {
-				continue
-			}
-			counts, sizes := map[primitives.AccountID]int{}, map[primitives.AccountID]int{}
-			for _, x := range q.waiting {
-				counts[x.Signer]++
-				sizes[x.Signer] += x.Size
-			}
-			for a := range counts {
-				if counts[a] > MaxQueued/share || sizes[a] > MaxQueuedBytes/share {
-					t.Fatalf("%s: %d messages of %d bytes are of %s", name, counts[a], sizes[a], a)
+			for i := range 5 * MaxQueued { // half of them by one signer
+				if err := q.Put(entry(1+i%2*(i%7), 2, i, 7, size), i); err != nil && !errors.Is(err, ErrEarly) {
+					t.Fatal(err)
+				}
+				n, bytes := q.Len()
+				if n > MaxQueued || bytes > MaxQueuedBytes {
+					t.Fatalf("%d messages of %d bytes wait", n, bytes)
+				}
+				if i%500 > 0 {
+					continue
+				}
+				counts, sizes := map[primitives.AccountID]int{}, map[primitives.AccountID]int{}
+				for _, x := range q.waiting {
+					counts[x.Signer]++
+					sizes[x.Signer] += x.Size
+				}
+				for a := range counts {
+					if counts[a] > MaxQueued/share || sizes[a] > MaxQueuedBytes/share {
+						t.Fatalf("%d messages of %d bytes are of %s", counts[a], sizes[a], a)
+					}
 				}
 			}
-		}
-		if c.Evicted.Load() == 0 || c.Refused.Load() == 0 {
-			t.Errorf("%s: %d evicted, %d refused", name, c.Evicted.Load(), c.Refused.Load())
-		}
-		if got := q.Take(primitives.Hash{1}); !slices.Equal(got, []int{-1}) {
-			t.Errorf("%s: the message of the quiet signer is gone", name)
-		}
+			if c.Evicted.Load() == 0 || c.Refused.Load() == 0 {
+				t.Errorf("%d evicted, %d refused", c.Evicted.Load(), c.Refused.Load())
+			}
+			if got := q.Take(primitives.Hash{1}); !slices.Equal(got, []int{-1}) {
+				t.Error("the message of the quiet signer is gone")
+			}
+		})
 	}
 	if err := NewQueue[int]().Put(entry(1, 1, 1, 1, MaxQueuedBytes/share), 1); !errors.Is(err, ErrEarly) {
 		t.Errorf("a message beyond the share: %v", err)

@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBounds: a document with too many shards or bytes is refused before it is decoded. A
-// transaction above the maximum size is not hashed with each ancestor.
-func TestBounds(t *testing.T) {
+// TestOversizedDocumentIsNotDecoded: a document with too many shards or bytes is refused before it
+// is decoded. A transaction above the maximum size is not hashed with each ancestor.
+func TestOversizedDocumentIsNotDecoded(t *testing.T) {
+	t.Parallel()
 	many := `{"chunks":[` + strings.Repeat("{},", maxShards) + `{}],"header":{}}`
 	if _, err := ParseBlock([]byte(many)); !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), "chunks") {
 		t.Errorf("chunks: %v", err)
@@ -31,20 +32,21 @@ func TestBounds(t *testing.T) {
 	}
 	own := primitives.Transaction{SignerID: "a", ReceiverID: "b", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(),
 		Actions: []primitives.Action{&primitives.FunctionCall{Method: "m", Args: make([]byte, maxTransaction)}}}
-	asked := 0
+	hashed := 0
 	err := (&Transaction{SignedTransaction: &primitives.SignedTransaction{Transaction: own}}).Complete(nil, func(yield func(primitives.Hash) bool) {
-		asked++
+		hashed++
 		yield(primitives.Hash{})
 	})
-	if !errors.Is(err, ErrLacks) || asked != 0 {
-		t.Errorf("a long transaction: %v, asked for blocks %d times", err, asked)
+	if !errors.Is(err, ErrLacks) || hashed != 0 {
+		t.Errorf("a long transaction: %v, hashed for blocks %d times", err, hashed)
 	}
 }
 
-// TestFits: transactions or receipts that are longer than the chunk header declares are refused
-// before their hashes are searched. So a feed with false data costs no more work than the chunk
-// itself.
-func TestFits(t *testing.T) {
+// TestBodyLongerThanHeaderIsNotSearched: transactions or receipts that are longer than the chunk
+// header declares are refused before their hashes are searched. So a feed with false data costs no
+// more work than the chunk itself.
+func TestBodyLongerThanHeaderIsNotSearched(t *testing.T) {
+	t.Parallel()
 	s := readStream(t)
 	b := newBooks()
 	b.blocks = s.before
@@ -62,17 +64,17 @@ func TestFits(t *testing.T) {
 			if shard == nil || shard.Chunk == nil || h.HeightIncluded != d.Block.Header.Height {
 				continue
 			}
-			asked := 0
+			hashed := 0
 			chunks := func(held primitives.ShardID) error {
-				_, err := d.Chunks(k.Code, func(each func(primitives.Hash) bool) { asked++; k.Ancestors(each) }, &Wanted{Layout: s.layout, Held: []primitives.ShardID{held}})
+				_, err := d.Chunks(k.Code, func(each func(primitives.Hash) bool) { hashed++; k.Ancestors(each) }, &Wanted{Layout: s.layout, Held: []primitives.ShardID{held}})
 				return err
 			}
 			was := h.EncodedLength
 			var lie *MismatchError
 			if list := shard.Transactions; len(list) > 0 && len(list[0].Slots) == 0 {
 				h.EncodedLength = uint64(len(list[0].SignedTransaction.AppendBorsh(nil)) - 1)
-				if err := chunks(ids[i]); !errors.As(err, &lie) && !errors.Is(err, ErrLacks) || asked > 0 {
-					t.Fatalf("block %d: %v, blocks were asked for %d times", d.Block.Header.Height, err, asked)
+				if err := chunks(ids[i]); !errors.As(err, &lie) && !errors.Is(err, ErrLacks) || hashed > 0 {
+					t.Fatalf("block %d: %v, blocks were hashed for %d times", d.Block.Header.Height, err, hashed)
 				}
 				txs++
 			}

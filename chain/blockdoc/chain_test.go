@@ -50,9 +50,10 @@ func nextOf(c *Chain) (h primitives.Hash) {
 	return h
 }
 
-// TestChainOfFour verifies a recorded chain from several blocks on. Each block must become final
-// when the headers say so, and the producers are found by their hash.
-func TestChainOfFour(t *testing.T) {
+// TestChainVerifiesRecordedBlocks verifies a recorded chain from several blocks on. Each block must
+// become final when the headers say so, and the producers are found by their hash.
+func TestChainVerifiesRecordedBlocks(t *testing.T) {
+	t.Parallel()
 	blocks, lists := four(t)
 	for _, from := range []int{0, 1, 61, 130, 200} {
 		if from >= len(blocks)-10 {
@@ -72,7 +73,7 @@ func TestChainOfFour(t *testing.T) {
 		for i, d := range blocks[from:] {
 			if list := lists[nextOf(c)]; c.Needs() && list != nil {
 				if c.Producers([]primitives.ValidatorStake{{AccountID: "a", PublicKey: list[0].PublicKey, Stake: primitives.NEAR(1)}}) || c.Producers(nil) {
-					t.Fatal("producers that the chain does not name are taken")
+					t.Fatal("producers whose hash the chain does not contain are accepted")
 				}
 				if c.Producers(list) {
 					epochs++
@@ -104,9 +105,10 @@ func TestChainOfFour(t *testing.T) {
 	}
 }
 
-// TestChainRefuses: a Chain refuses a block that is not the next one, lacks approvals, or has a
-// wrong signature. The Chain is then unchanged.
-func TestChainRefuses(t *testing.T) {
+// TestChainRefusesUnprovenBlock: a Chain refuses a block that is not the next one, lacks approvals,
+// or has a wrong signature. The Chain is then unchanged.
+func TestChainRefusesUnprovenBlock(t *testing.T) {
+	t.Parallel()
 	blocks, lists := four(t)
 	first := blocks[0].Block.Header
 	begin := func() *Chain {
@@ -128,29 +130,31 @@ func TestChainRefuses(t *testing.T) {
 		return &d
 	}
 	for name, d := range map[string]*Document{
-		"the one before":  blocks[7],
-		"one too far":     blocks[9],
-		"the checkpoint":  blocks[0],
-		"another height":  resealed(func(h *primitives.BlockHeader, _ *Document) { h.Height++ }),
-		"no higher":       resealed(func(h *primitives.BlockHeader, _ *Document) { h.Height = blocks[7].Block.Header.Height }),
-		"no later":        resealed(func(h *primitives.BlockHeader, _ *Document) { h.Timestamp = blocks[7].Block.Header.Timestamp }),
-		"another epoch":   resealed(func(h *primitives.BlockHeader, _ *Document) { h.EpochID[0]++ }),
-		"other producers": resealed(func(h *primitives.BlockHeader, _ *Document) { h.NextBPHash[0]++ }),
-		"another state":   resealed(func(h *primitives.BlockHeader, _ *Document) { h.PrevStateRoot[0]++ }),
-		"another's name":  resealed(func(_ *primitives.BlockHeader, d *Document) { d.Author = "node9" }),
-		"too few":         resealed(func(h *primitives.BlockHeader, _ *Document) { h.Approvals[0], h.Approvals[1] = "", "" }),
+		"the previous block":   blocks[7],
+		"the block after next": blocks[9],
+		"the checkpoint":       blocks[0],
+		"another height":       resealed(func(h *primitives.BlockHeader, _ *Document) { h.Height++ }),
+		"no higher":            resealed(func(h *primitives.BlockHeader, _ *Document) { h.Height = blocks[7].Block.Header.Height }),
+		"no later":             resealed(func(h *primitives.BlockHeader, _ *Document) { h.Timestamp = blocks[7].Block.Header.Timestamp }),
+		"another epoch":        resealed(func(h *primitives.BlockHeader, _ *Document) { h.EpochID[0]++ }),
+		"other producers":      resealed(func(h *primitives.BlockHeader, _ *Document) { h.NextBPHash[0]++ }),
+		"another state":        resealed(func(h *primitives.BlockHeader, _ *Document) { h.PrevStateRoot[0]++ }),
+		"another's name":       resealed(func(_ *primitives.BlockHeader, d *Document) { d.Author = "node9" }),
+		"too few":              resealed(func(h *primitives.BlockHeader, _ *Document) { h.Approvals[0], h.Approvals[1] = "", "" }),
 		"swapped": resealed(func(h *primitives.BlockHeader, _ *Document) {
 			h.Approvals[0], h.Approvals[1] = h.Approvals[1], h.Approvals[0]
 		}),
 	} {
-		c := begin()
-		var lie *MismatchError
-		if _, err := c.Add(d); !errors.As(err, &lie) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if final, err := c.Add(blocks[8]); err != nil || final.Hash != blocks[6].Hash {
-			t.Errorf("the right one after %s: %v, %v", name, final, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := begin()
+			var lie *MismatchError
+			if _, err := c.Add(d); !errors.As(err, &lie) {
+				t.Errorf("got %v", err)
+			}
+			if final, err := c.Add(blocks[8]); err != nil || final.Hash != blocks[6].Hash {
+				t.Errorf("the right one after %s: %v, %v", name, final, err)
+			}
+		})
 	}
 	c := NewChain(primitives.Hash{1}, first.EpochID, lists[first.NextBPHash], primitives.Signature.Verify)
 	if _, err := c.Add(blocks[0]); err == nil || c.Needs() || c.Producers(lists[first.NextBPHash]) {

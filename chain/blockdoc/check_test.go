@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStream: all blocks of neard's recorded stream pass, and each proves the outcomes of the block
-// before. Only the code of global contracts is missing, which no document contains. Four shards
-// list their outcomes in another order than the root has, so it is not proven that these are
-// complete.
-func TestStream(t *testing.T) {
+// TestRecordedStreamProvesItsOutcomes: all blocks of neard's recorded stream pass, and each proves
+// the outcomes of the block before. Only the code of global contracts is missing, which no document
+// contains. Four shards list their outcomes in another order than the root has, so it is not proven
+// that these are complete.
+func TestRecordedStreamProvesItsOutcomes(t *testing.T) {
+	t.Parallel()
 	s := readStream(t)
 	b := newBooks()
 	b.blocks = s.before
@@ -68,9 +69,11 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestReal: blocks of mainnet and testnet of the protocol versions 29 to 86 pass in the layouts of
-// their time. In the two pairs of consecutive blocks, the second proves the outcomes of the first.
-func TestReal(t *testing.T) {
+// TestPublicNetworkBlocksPass: blocks of mainnet and testnet of the protocol versions 29 to 86 pass
+// in the layouts of their time. In the two pairs of consecutive blocks, the second proves the
+// outcomes of the first.
+func TestPublicNetworkBlocksPass(t *testing.T) {
+	t.Parallel()
 	list := realDocuments(t)
 	headers, chunks := map[headerForm]int{}, map[chunkForm]int{}
 	for name, text := range list {
@@ -110,8 +113,8 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestNoBlock: Parse returns ErrForm for input that is not a document.
-func TestNoBlock(t *testing.T) {
+func TestParseOfNonDocumentIsErrForm(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		``, `null`, `[]`, `7`, `{}`, `{"block":null}`, `{"block":{}}`, `{"block":{"header":null,"chunks":null},"shards":null}`, `{"block":[1],"shards":[]}`,
 		`{"block":{"header":{"timestamp":1,"timestamp_nanosec":"x"}},"shards":[]}`, `{"block":` + strings.Repeat("[", 20_000),
@@ -122,6 +125,6 @@ func TestNoBlock(t *testing.T) {
 		}
 	}
 	if (&Document{}).AddShard(json.RawMessage(`{"chunk":{"header":7}}`)) == nil || (&Document{}).AddChunk(json.RawMessage(`{"transactions":[1]}`)) == nil {
-		t.Error("a shard that is none is read")
+		t.Error("an invalid shard or chunk is accepted")
 	}
 }

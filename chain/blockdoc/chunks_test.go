@@ -8,10 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunks: for a node that tracks one shard, Chunks returns from each block of the stream the
-// transactions of that shard's chunk, verified by tx_root, and the receipts of other chunks to the
-// shard, verified by their roots. Only code that no earlier document contains is missing.
-func TestChunks(t *testing.T) {
+// TestChunksReturnsVerifiedTrackedShard: for a node that tracks one shard, Chunks returns from each
+// block of the stream the transactions of that shard's chunk, verified by tx_root, and the receipts
+// of other chunks to the shard, verified by their roots. Only code that no earlier document
+// contains is missing.
+func TestChunksReturnsVerifiedTrackedShard(t *testing.T) {
+	t.Parallel()
 	s := readStream(t)
 	b := newBooks()
 	b.blocks = s.before

@@ -244,9 +244,10 @@ func withoutEmpty(v reflect.Value) {
 	}
 }
 
-// TestSameMeaning: sameMeaning recognises three removals that do not change the contents, and a
-// change that no check can detect.
-func TestSameMeaning(t *testing.T) {
+// TestSameMeaningSeesThroughRemovals: sameMeaning recognises three removals that do not change the
+// contents, and a change that no check can detect.
+func TestSameMeaningSeesThroughRemovals(t *testing.T) {
+	t.Parallel()
 	said := map[string]bool{}
 	look := func(name string, text []byte, known func() Known) {
 		o := new(original)
@@ -360,14 +361,15 @@ func (o *original) sameLists(t testing.TB, text []byte) bool {
 // much time as hundreds of others.
 const maxAltered = 200_000
 
-// TestAltered changes one value anywhere in blocks of the recorded stream and of public networks.
+// TestAlteredDocumentIsNotAccepted changes one value anywhere in blocks of the recorded stream and of public networks.
 // No altered document may be accepted, except if the path is in Uncovered or not proven by the
 // unaltered document either. TROUPE_ALTERED is the number of alterations; by default some
 // thousands.
 //
 // The altered outcomes are compared with the root in the next block, which an attacker may know.
 // For single blocks, the block's own root is taken for it.
-func TestAltered(t *testing.T) {
+func TestAlteredDocumentIsNotAccepted(t *testing.T) {
+	t.Parallel()
 	n := 1000
 	if text := os.Getenv("TROUPE_ALTERED"); text != "" {
 		var err error

@@ -8,8 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestHeaderForms: header decodes headers of all layouts and recognises the layout by the hash.
-func TestHeaderForms(t *testing.T) {
+// TestHeaderFormIsRecognizedByHash: header decodes headers of all layouts and recognises the layout
+// by the hash.
+func TestHeaderFormIsRecognizedByHash(t *testing.T) {
+	t.Parallel()
 	for v, want := range map[primitives.HeaderVersion]headerForm{primitives.HeaderV5: headerV5, primitives.HeaderV6: headerV6, primitives.HeaderV7: headerV7,
 		primitives.HeaderV8: headerV8} {
 		h := &primitives.BlockHeader{Version: v, PrevHash: primitives.Hash{1}, Signature: primitives.ZeroED25519Signature}

@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestValueActions: the views of actions that near-primitives 0.38.0 writes
+// TestActionViewsDecodeToOriginals: the views of actions that near-primitives 0.38.0 writes
 // (primitives/testdata/values.jsonl.gz) decode to the original actions. Code is found by its hash.
-func TestValueActions(t *testing.T) {
+func TestActionViewsDecodeToOriginals(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for v := range testutil.Vectors[struct {
 		Type  string          `json:"type"`

@@ -70,12 +70,14 @@ func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 	return out
 }
 
-// TestAnyOrder: blocks and chunks arrive in random order and repeatedly, with bad signatures, wrong
-// producers, forks, equivocating blocks, distant heights and unknown epochs among them. The final
-// head must be the same as if the chain had arrived in order. Each block is executed at most once,
-// and an invalid one is validated at most once. At most MaxEquivocating blocks of a height and
-// producer are kept, except those on which other blocks build.
-func TestAnyOrder(t *testing.T) {
+// TestBlocksInAnyOrderReachTheSameHead: blocks and chunks arrive in random order and repeatedly,
+// with bad signatures, wrong producers, forks, equivocating blocks, distant heights and unknown
+// epochs among them. The final head must be the same as if the chain had arrived in order. Each
+// block is executed at most once, and an invalid one is validated at most once. At most
+// MaxEquivocating blocks of a height and producer are kept, except those on which other blocks
+// build.
+func TestBlocksInAnyOrderReachTheSameHead(t *testing.T) {
+	t.Parallel()
 	asked, beyond := 0, 0
 	for seed := range uint64(150) {
 		w := newWorld(t, seed, 1000)
@@ -147,9 +149,9 @@ func TestAnyOrder(t *testing.T) {
 		if f.head != want {
 			t.Fatalf("seed %d: head %d, want %d", seed, f.head.Height, want.Height)
 		}
-		for hash, n := range f.judged {
+		for hash, n := range f.validated {
 			if w.bad[hash] && n > 1 || n > 2*f.kept[hash] { // validated first without its bodies, then with them
-				t.Errorf("seed %d: block %d is judged %d times, and was taken in %d times", seed, w.blocks[hash].Header.Height, n, f.kept[hash])
+				t.Errorf("seed %d: block %d is validated %d times, and was taken in %d times", seed, w.blocks[hash].Header.Height, n, f.kept[hash])
 			}
 		}
 		parents := map[primitives.Hash]bool{}
@@ -177,11 +179,12 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEquivocatingBlocksThatLeadNowhere: blocks of a producer that are refused, lack a body, or
+// TestUselessEquivocationsDoNotBlockChain: blocks of a producer that are refused, lack a body, or
 // have a parent that does not exist, do not prevent the pool from accepting another block of their
 // height on the tip. Other nodes may have imported and approved that block.
-func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
-	for name, twin := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
+func TestUselessEquivocationsDoNotBlockChain(t *testing.T) {
+	t.Parallel()
+	for name, equivocating := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
 		"refused": func(w *world, at *primitives.BlockHeader) *primitives.Block {
 			b := w.make(at, at.Height+1, 0)
 			w.bad[b.Hash()] = true
@@ -195,7 +198,7 @@ func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 			f := newFollower(w)
 			at := w.genesis.Header
 			for range 3 * MaxEquivocating {
-				_ = f.take(twin(w, at), nil, "liar")
+				_ = f.take(equivocating(w, at), nil, "liar")
 				f.run()
 			}
 			b := w.make(at, at.Height+1, 1)
@@ -204,7 +207,7 @@ func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 			}
 			f.run()
 			if f.head != b.Header {
-				t.Error("it is not adopted")
+				t.Error("the block is not imported")
 			}
 			if n, _ := f.pool.Len(); n > MaxEquivocating {
 				t.Errorf("%d blocks are kept", n)
@@ -222,9 +225,10 @@ func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestEpochs: blocks of several epochs, which at first are unknown, are all imported if they arrive
-// roughly in order.
-func TestEpochs(t *testing.T) {
+// TestBlocksOfUnknownEpochsAreImported: blocks of several epochs, which at first are unknown, are
+// all imported if they arrive roughly in order.
+func TestBlocksOfUnknownEpochsAreImported(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(60) {
 		w := newWorld(t, seed, 10)
 		list := w.honest(100)
@@ -245,10 +249,12 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestFlood: an attacker with four of ten validators and any number of connections has filled every
-// bound with blocks of maximum size and bodies of chunks that were never produced, and continues.
-// All blocks of the chain are imported nevertheless, even in the worst order of arrival.
-func TestFlood(t *testing.T) {
+// TestFloodedPoolStillImportsChain: an attacker with four of ten validators and any number of
+// connections has filled every bound with blocks of maximum size and bodies of chunks that were
+// never produced, and continues. All blocks of the chain are imported nevertheless, even in the
+// worst order of arrival.
+func TestFloodedPoolStillImportsChain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, 10_000)
 	var list []*primitives.Block
 	for at := w.genesis.Header; len(list) < 60; {
@@ -341,10 +347,11 @@ func heavyBody() []*primitives.SignedTransaction {
 	}, primitives.ZeroED25519Signature)}
 }
 
-// TestLongOnes: bodies that a validated block needs are kept whatever their size, because the chain
-// continues with this block. Additional data of the producer does not make a block too large
-// either.
-func TestLongOnes(t *testing.T) {
+// TestNeededBodiesAreKeptWhateverTheirSize: bodies that a validated block needs are kept whatever
+// their size, because the chain continues with this block. Additional data of the producer does not
+// make a block too large either.
+func TestNeededBodiesAreKeptWhateverTheirSize(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
 	long := heavyBody()
@@ -365,13 +372,14 @@ func TestLongOnes(t *testing.T) {
 		t.Errorf("head %d", f.head.Height)
 	}
 	if err := f.body(w.chunks(b)[0], true); !errors.Is(err, ErrFull) {
-		t.Errorf("a long body that no block asks for: %v", err)
+		t.Errorf("a long body that no block needs: %v", err)
 	}
 }
 
 // TestBodiesOfOrphansAreEvictedFirst: to make room for a body of a validated block, bodies of
 // orphans are evicted, even if these are nearer to the tip.
 func TestBodiesOfOrphansAreEvictedFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
 	big := heavyBody()
@@ -397,9 +405,10 @@ func TestBodiesOfOrphansAreEvictedFirst(t *testing.T) {
 	}
 }
 
-// TestShares: among the blocks of unknown epochs, each sender has at most MaxEach, those nearest to
-// the tip. A sender that comes late finds room, too.
-func TestShares(t *testing.T) {
+// TestEachSenderHasBoundedShare: among the blocks of unknown epochs, each sender has at most
+// MaxEach, those nearest to the tip. A sender that comes late finds room, too.
+func TestEachSenderHasBoundedShare(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3, 10)
 	f := newFollower(w)
 	far := func(i int) *primitives.Block { return w.lost(1000 + primitives.Height(i)) }
@@ -414,16 +423,18 @@ func TestShares(t *testing.T) {
 	}
 	late := far(100_000)
 	if err := f.take(late, nil, "late"); err != nil || f.pool.unknownEpoch[MaxUnknownEpoch-1].Block.Block != late {
-		t.Errorf("who comes late finds no place: %v", err)
+		t.Errorf("a late sender finds no space: %v", err)
 	}
 	if err := f.take(late, nil, "late"); err != nil || len(f.pool.unknownEpoch) != MaxUnknownEpoch {
 		t.Errorf("a second time: %v, %d", err, len(f.pool.unknownEpoch))
 	}
 }
 
-// TestRefused: an invalid block and its descendants, those in the pool and those that arrive later,
-// are refused without validation. At most MaxRefused invalid blocks are remembered.
-func TestRefused(t *testing.T) {
+// TestDescendantsOfInvalidBlockAreRefused: an invalid block and its descendants, those in the pool
+// and those that arrive later, are refused without validation. At most MaxRefused invalid blocks
+// are remembered.
+func TestDescendantsOfInvalidBlockAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4, 100_000)
 	f := newFollower(w)
 	var list []*primitives.Block
@@ -446,8 +457,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	f.run()
-	if len(f.judged) != 2 || len(f.pool.items) != 0 || f.head != list[0].Header {
-		t.Errorf("%d blocks judged, %d kept, head %d", len(f.judged), len(f.pool.items), f.head.Height)
+	if len(f.validated) != 2 || len(f.pool.items) != 0 || f.head != list[0].Header {
+		t.Errorf("%d blocks validated, %d kept, head %d", len(f.validated), len(f.pool.items), f.head.Height)
 	}
 	for i := range 2 * MaxRefused {
 		f.pool.Refused(primitives.HashBytes([]byte{byte(i), byte(i >> 8)}), chain.InvalidApprovals)
@@ -458,15 +469,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBodies: a body is accepted if a block needs it or if its signature is valid. A body that does
-// not match its header is refused, and the right one is still awaited.
-func TestBodies(t *testing.T) {
+// TestBodyMustBeNeededOrSigned: a body is accepted if a block needs it or if its signature is
+// valid. A body that does not match its header is refused, and the right one is still awaited.
+func TestBodyMustBeNeededOrSigned(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 5, 1000)
 	f := newFollower(w)
 	b := w.make(w.genesis.Header, 1, 2)
 	c := w.chunks(b)
 	if err := f.body(c[0], false); !errors.Is(err, ErrUnwanted) {
-		t.Errorf("a body that nobody asks for: %v", err)
+		t.Errorf("a body that no block needs: %v", err)
 	}
 	if err := f.body(c[0], true); err != nil {
 		t.Errorf("a signed body: %v", err)
@@ -475,14 +487,14 @@ func TestBodies(t *testing.T) {
 	wrong.Transactions = []*primitives.SignedTransaction{primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a", ReceiverID: "b",
 		PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey()}, primitives.ZeroED25519Signature)}
 	if out, err := f.pool.Add(Block{Block: b, Chunks: []*primitives.Chunk{nil, &wrong}, Standing: Follows}, 1); err != nil || !errors.Is(out.Bad, chain.InvalidTxRoot) {
-		t.Errorf("a block with another's body: %v, %v", out.Bad, err)
+		t.Errorf("a block with a wrong body: %v, %v", out.Bad, err)
 	}
 	f.run()
-	if f.head != w.genesis.Header || f.judged[b.Hash()] != 1 {
-		t.Fatal("a block without a body is adopted, or was not judged")
+	if f.head != w.genesis.Header || f.validated[b.Hash()] != 1 {
+		t.Fatal("a block without a body is imported, or was not validated")
 	}
 	if err := f.body(&wrong, false); !errors.Is(err, chain.InvalidTxRoot) {
-		t.Errorf("another's body: %v", err)
+		t.Errorf("a wrong body: %v", err)
 	}
 	if err := f.body(c[1], false); err != nil {
 		t.Error(err)
@@ -518,9 +530,10 @@ func (w *world) sending(layout primitives.ShardLayout) (b *primitives.Block, who
 	return b, whole
 }
 
-// TestProofs: of a chunk in an untracked shard, a block needs the receipts to all tracked shards
-// and nothing else. Other data is not kept.
-func TestProofs(t *testing.T) {
+// TestUntrackedShardNeedsOnlyReceipts: of a chunk in an untracked shard, a block needs the receipts
+// to all tracked shards and nothing else. Other data is not kept.
+func TestUntrackedShardNeedsOnlyReceipts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
 	if err != nil {
@@ -535,13 +548,13 @@ func TestProofs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Next() == nil {
-			t.Fatal("the block is not judged")
+			t.Fatal("the block is not validated")
 		}
 		return p
 	}
 	p := add([]Need{{Body: true}, {To: held}, {Body: true}, {To: held}})
 	if out, ok := p.WaitForChunks(b.Hash(), 1); !ok || len(out.Chunks) != 4 {
-		t.Fatalf("%d chunks are asked for", len(out.Chunks))
+		t.Fatalf("%d chunks are requested, want 4", len(out.Chunks))
 	}
 	bad := *chain.CutChunk(whole[1], layout, held)
 	bad.Proofs = slices.Clone(bad.Proofs)
@@ -557,9 +570,11 @@ func TestProofs(t *testing.T) {
 		"none":                        {chain.CutChunk(whole[1], layout, nil), ErrUnwanted},
 		"other receipts":              {&bad, chain.InvalidReceiptsProof},
 	} {
-		if err := p.AddBody(tt.c, true, Need{Body: true}); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := p.AddBody(tt.c, true, Need{Body: true}); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
 	}
 	for i, c := range []*primitives.Chunk{whole[0], chain.CutChunk(whole[1], layout, ids), whole[2], chain.CutChunk(whole[3], layout, held)} {
 		if p.Next() != nil {
@@ -589,9 +604,11 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestRefresh: if the tracked shards have changed since a block arrived, it waits for the bodies
-// that are needed now. Suitable stored bodies are kept, the others are requested.
-func TestRefresh(t *testing.T) {
+// TestChangedTrackingRequestsMissingBodies: if the tracked shards have changed since a block
+// arrived, it waits for the bodies that are needed now. Suitable stored bodies are kept, the others
+// are requested.
+func TestChangedTrackingRequestsMissingBodies(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
 	if err != nil {
@@ -605,7 +622,7 @@ func TestRefresh(t *testing.T) {
 	}
 	p.Next()
 	if _, ok := p.WaitForChunks(b.Hash(), 1); !ok {
-		t.Fatal("it lacks nothing")
+		t.Fatal("the block lacks no chunk")
 	}
 	for i, c := range []*primitives.Chunk{whole[0], chain.CutChunk(whole[1], layout, held), chain.CutChunk(whole[2], layout, ids)} {
 		if err := p.AddBody(c, i == 2, Need{}); err != nil {
@@ -619,7 +636,7 @@ func TestRefresh(t *testing.T) {
 	needs := []Need{{Body: true}, {Body: true}, {To: held}, {To: held}}
 	out := p.Refresh(b.Hash(), needs, 2)
 	if want := []primitives.Hash{whole[1].Hash, whole[2].Hash, whole[3].Hash}; !slices.Equal(out.Chunks, want) {
-		t.Fatalf("%d chunks are asked for, want %d", len(out.Chunks), len(want))
+		t.Fatalf("%d chunks are requested, want 4, want %d", len(out.Chunks), len(want))
 	}
 	for i, c := range []*primitives.Chunk{whole[1], chain.CutChunk(whole[2], layout, held), chain.CutChunk(whole[3], layout, held)} {
 		if p.Next() != nil {

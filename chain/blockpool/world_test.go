@@ -115,22 +115,22 @@ func (w *world) chunks(b *primitives.Block) []*primitives.Chunk {
 // follower is a model of a node that uses the pool.
 type follower struct {
 	*world
-	pool    *Pool
-	adopted map[primitives.Hash]*primitives.BlockHeader
-	head    *primitives.BlockHeader
-	final   *primitives.BlockHeader
-	judged  map[primitives.Hash]int // how often each block was validated
-	kept    map[primitives.Hash]int // how often each block was accepted into the pool
-	now     uint64
-	blocksW func(primitives.Hash) // called for each requested block
-	chunksW func(primitives.Hash)
+	pool      *Pool
+	adopted   map[primitives.Hash]*primitives.BlockHeader
+	head      *primitives.BlockHeader
+	final     *primitives.BlockHeader
+	validated map[primitives.Hash]int // how often each block was validated
+	kept      map[primitives.Hash]int // how often each block was accepted into the pool
+	now       uint64
+	blocksW   func(primitives.Hash) // called for each requested block
+	chunksW   func(primitives.Hash)
 }
 
 // takesBodies makes each request for a body be answered at once. The pool must accept the body.
 func (f *follower) takesBodies(t *testing.T) {
 	f.chunksW = func(hash primitives.Hash) {
 		if err := f.body(f.bodies[hash], false); err != nil {
-			t.Errorf("a body of the judged block: %v", err)
+			t.Errorf("a body of the validated block: %v", err)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (f *follower) takesBodies(t *testing.T) {
 func newFollower(w *world) *follower {
 	g := w.genesis.Header
 	return &follower{world: w, pool: New(0, 0), adopted: map[primitives.Hash]*primitives.BlockHeader{g.Hash(): g}, head: g, final: g,
-		judged: map[primitives.Hash]int{}, kept: map[primitives.Hash]int{}, blocksW: func(primitives.Hash) {}, chunksW: func(primitives.Hash) {}}
+		validated: map[primitives.Hash]int{}, kept: map[primitives.Hash]int{}, blocksW: func(primitives.Hash) {}, chunksW: func(primitives.Hash) {}}
 }
 
 var errSignature = errors.New("signature")
@@ -220,7 +220,7 @@ func (f *follower) want(out Out) {
 func (f *follower) run() {
 	for b := f.pool.Next(); b != nil; b = f.pool.Next() {
 		hash := b.Hash()
-		f.judged[hash]++
+		f.validated[hash]++
 		parent := f.adopted[b.Header.PrevHash]
 		missing := false
 		for i := range b.Body.Chunks {
@@ -228,7 +228,7 @@ func (f *follower) run() {
 		}
 		switch {
 		case f.signer[b.Block] != f.producer(b.Header.Height):
-			f.t.Fatalf("block %d is judged, which nobody signed", b.Header.Height)
+			f.t.Fatalf("block %d is validated, which nobody signed", b.Header.Height)
 		case parent == nil || !f.descends(parent):
 			f.pool.Dropped(hash, false)
 		case f.bad[hash]:

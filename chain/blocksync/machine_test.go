@@ -21,7 +21,7 @@ type world struct {
 	tip     int
 	headers int
 	arrived map[primitives.Hash]bool
-	peers   map[PeerID]*fake
+	peers   map[PeerID]*simPeer
 	later   []later
 	asked   map[PeerID]int // requests in flight, by peer
 	most    int            // the most requests in flight to one peer
@@ -39,8 +39,8 @@ type later struct {
 	do func()
 }
 
-// fake is a simulated peer.
-type fake struct {
+// simPeer is a simulated peer.
+type simPeer struct {
 	id       PeerID
 	height   primitives.Height
 	delay    int64 // ms
@@ -56,8 +56,8 @@ func hash(n int) (h primitives.Hash) {
 	return h
 }
 
-func newWorld(t *testing.T, seed int64, height int, peers ...*fake) *world {
-	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), arrived: map[primitives.Hash]bool{}, peers: map[PeerID]*fake{}, asked: map[PeerID]int{},
+func newWorld(t *testing.T, seed int64, height int, peers ...*simPeer) *world {
+	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), arrived: map[primitives.Hash]bool{}, peers: map[PeerID]*simPeer{}, asked: map[PeerID]int{},
 		banned: map[PeerID]bool{}}
 	for i := range height + 1 {
 		w.chain = append(w.chain, Ref{hash(i), primitives.Height(i)})
@@ -118,7 +118,7 @@ func (w *world) step(ev Event) {
 
 func (w *world) in(ms int64, do func()) { w.later = append(w.later, later{w.now + ms, do}) }
 
-func (w *world) askHeaders(p *fake) {
+func (w *world) askHeaders(p *simPeer) {
 	if p == nil {
 		w.t.Fatal("headers asked of nobody")
 	}
@@ -143,7 +143,7 @@ func (w *world) askHeaders(p *fake) {
 	})
 }
 
-func (w *world) askBlock(p *fake, h primitives.Hash) {
+func (w *world) askBlock(p *simPeer, h primitives.Hash) {
 	w.asks++
 	n := int(binary.BigEndian.Uint64(h[:])) - 1
 	if p == nil || !p.blocks || w.banned[p.id] || n < p.from || n > int(p.height) {
@@ -215,11 +215,12 @@ func (w *world) run(limit int64) bool {
 	return false
 }
 
-func honest() *fake { return &fake{delay: 30, headers: 512, blocks: true} }
+func honest() *simPeer { return &simPeer{delay: 30, headers: 512, blocks: true} }
 
-// TestFollows: with honest peers a node reaches the end of the chain. It requests each block once,
-// and uses all peers.
-func TestFollows(t *testing.T) {
+// TestNodeReachesEndOfChain: with honest peers a node reaches the end of the chain. It requests
+// each block once, and uses all peers.
+func TestNodeReachesEndOfChain(t *testing.T) {
+	t.Parallel()
 	a, b := honest(), honest()
 	w := newWorld(t, 1, 3000, a, b)
 	if !w.run(60_000) {
@@ -237,8 +238,9 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// TestSmallGap: a small gap is left to gossip, unless it lasts.
-func TestSmallGap(t *testing.T) {
+// TestSmallGapIsLeftToGossip: a small gap is left to gossip, unless it lasts.
+func TestSmallGapIsLeftToGossip(t *testing.T) {
+	t.Parallel()
 	p := honest()
 	p.height = 5
 	w := newWorld(t, 1, 5, p)
@@ -247,127 +249,133 @@ func TestSmallGap(t *testing.T) {
 		w.step(Peers{[]Peer{{p.id, 5}}})
 	}
 	if w.asks+p.headersN != 0 || w.m.Syncing() {
-		t.Error("it asks at once for what may be on its way")
+		t.Error("a small gap is requested at once")
 	}
 	if !w.run(5000) {
-		t.Error("it does not ask when it stays away")
+		t.Error("a lasting gap is not requested")
 	}
 }
 
-// TestEnemies: one honest peer is sufficient, even if others claim false heights, do not respond,
-// send invalid headers or blocks, or lack old blocks. They cost a bounded time.
-func TestEnemies(t *testing.T) {
+// TestOneHonestPeerIsEnough: one honest peer is sufficient, even if others claim false heights, do
+// not respond, send invalid headers or blocks, or lack old blocks. They cost a bounded time.
+func TestOneHonestPeerIsEnough(t *testing.T) {
+	t.Parallel()
 	far := primitives.Height(1 << 40)
 	for name, tt := range map[string]struct {
-		enemies []*fake
+		hostile []*simPeer
 		limit   int64 // ms
 		banned  int
 	}{
-		"silent":            {[]*fake{{}, {}, {}}, 120_000, 0},
-		"claims much":       {[]*fake{{height: far, headers: -1, delay: 5, blocks: true}}, 60_000, 0},
-		"claims, is silent": {[]*fake{{height: far}}, 90_000, 0},
-		"bad headers":       {[]*fake{{headers: -2, delay: 1}}, 60_000, 0},
-		"bad blocks":        {[]*fake{{headers: 512, delay: 1, blocks: true, wrong: true}}, 60_000, 0},
-		"no old blocks":     {[]*fake{{headers: 512, delay: 1, blocks: true, from: 350}}, 60_000, 0},
-		"slow":              {[]*fake{{headers: 1, delay: 1900, blocks: true}}, 90_000, 0},
+		"silent":            {[]*simPeer{{}, {}, {}}, 120_000, 0},
+		"claims much":       {[]*simPeer{{height: far, headers: -1, delay: 5, blocks: true}}, 60_000, 0},
+		"claims, is silent": {[]*simPeer{{height: far}}, 90_000, 0},
+		"bad headers":       {[]*simPeer{{headers: -2, delay: 1}}, 60_000, 0},
+		"bad blocks":        {[]*simPeer{{headers: 512, delay: 1, blocks: true, wrong: true}}, 60_000, 0},
+		"no old blocks":     {[]*simPeer{{headers: 512, delay: 1, blocks: true, from: 350}}, 60_000, 0},
+		"slow":              {[]*simPeer{{headers: 1, delay: 1900, blocks: true}}, 90_000, 0},
 	} {
-		for seed := range int64(4) {
-			peers := []*fake{honest()}
-			for _, e := range tt.enemies {
-				x := *e
-				peers = append(peers, &x)
+		t.Run(name, func(t *testing.T) {
+			for seed := range int64(4) {
+				peers := []*simPeer{honest()}
+				for _, e := range tt.hostile {
+					x := *e
+					peers = append(peers, &x)
+				}
+				w := newWorld(t, seed, 400, peers...)
+				for w.now < tt.limit && w.tip < 400 {
+					w.pass()
+				}
+				if w.tip < 400 {
+					t.Errorf("seed %d: at %d of 400, headers %d, after %d ms", seed, w.tip, w.headers, w.now)
+				}
+				if w.banned[peers[0].id] {
+					t.Errorf("seed %d: the honest peer is banned", seed)
+				}
 			}
-			w := newWorld(t, seed, 400, peers...)
-			for w.now < tt.limit && w.tip < 400 {
-				w.pass()
-			}
-			if w.tip < 400 {
-				t.Errorf("%s, seed %d: at %d of 400, headers %d, after %d ms", name, seed, w.tip, w.headers, w.now)
-			}
-			if w.banned[peers[0].id] {
-				t.Errorf("%s, seed %d: the honest peer is banned", name, seed)
-			}
-		}
+		})
 	}
 }
 
-// TestLiarIsBanned: a peer that claims a height and delivers nothing is asked at growing intervals,
-// and banned after some minutes. Meanwhile the node counts as in sync.
-func TestLiarIsBanned(t *testing.T) {
+// TestPeerWithFalseHeightIsBanned: a peer that claims a height and delivers nothing is asked at
+// growing intervals, and banned after some minutes. Meanwhile the node counts as in sync.
+func TestPeerWithFalseHeightIsBanned(t *testing.T) {
+	t.Parallel()
 	for _, silent := range []bool{false, true} {
-		liar := &fake{height: 1 << 40, headers: -1, delay: 5}
+		lying := &simPeer{height: 1 << 40, headers: -1, delay: 5}
 		if silent {
-			liar.headers = 0
+			lying.headers = 0
 		}
 		p := honest()
-		w := newWorld(t, 3, 100, p, liar)
+		w := newWorld(t, 3, 100, p, lying)
 		quiet := 0
-		for w.now < 400_000 && !w.banned[liar.id] {
+		for w.now < 400_000 && !w.banned[lying.id] {
 			if w.pass(); w.tip == 100 && !w.m.Syncing() {
 				quiet++
 			}
 		}
-		if !w.banned[liar.id] || w.banned[p.id] || liar.headersN != MaxStrikes {
-			t.Errorf("silent %v: after %d ms banned %v, asked %d times", silent, w.now, w.banned[liar.id], liar.headersN)
+		if !w.banned[lying.id] || w.banned[p.id] || lying.headersN != MaxStrikes {
+			t.Errorf("silent %v: after %d ms banned %v, asked %d times", silent, w.now, w.banned[lying.id], lying.headersN)
 		}
 		if quiet*10 < int(w.now)/2 {
-			t.Errorf("silent %v: in step for %d of %d ms", silent, quiet*10, w.now)
+			t.Errorf("silent %v: in sync for %d of %d ms", silent, quiet*10, w.now)
 		}
 	}
 }
 
-// TestStuck: if peers deliver neither headers nor blocks, the node does not count as in sync once
-// it trusts no peer, even if all disconnect. This ends when a trusted peer claims a lower height,
-// or when the tip advances.
-func TestStuck(t *testing.T) {
+// TestNodeWithoutTrustedPeersIsStuck: if peers deliver neither headers nor blocks, the node does
+// not count as in sync once it trusts no peer, even if all disconnect. This ends when a trusted
+// peer claims a lower height, or when the tip advances.
+func TestNodeWithoutTrustedPeersIsStuck(t *testing.T) {
+	t.Parallel()
 	for _, headers := range []int{0, -1} {
-		a, b := &fake{height: 100, headers: headers, delay: 5}, &fake{height: 90, headers: headers, delay: 5}
+		a, b := &simPeer{height: 100, headers: headers, delay: 5}, &simPeer{height: 90, headers: headers, delay: 5}
 		w := newWorld(t, 3, 100, a, b)
 		w.tip, w.headers = 2, 2
 		for !w.m.Syncing() {
 			w.pass()
 		}
-		doubted := 0
+		untrusted := 0
 		for ; w.now < 120_000; w.pass() {
 			if !w.m.Syncing() {
-				if doubted++; !w.m.Stuck() {
-					t.Fatalf("headers %d: after %d ms it says that it is in step", headers, w.now)
+				if untrusted++; !w.m.Stuck() {
+					t.Fatalf("headers %d: after %d ms it is neither syncing nor stuck", headers, w.now)
 				}
 			}
 		}
-		if doubted == 0 {
-			t.Errorf("headers %d: nobody is doubted", headers)
+		if untrusted == 0 {
+			t.Errorf("headers %d: every peer stays trusted", headers)
 		}
 		w.step(Peers{})
 		if w.m.Syncing() || !w.m.Stuck() {
-			t.Errorf("headers %d: alone it is in step", headers)
+			t.Errorf("headers %d: without peers it is in sync", headers)
 		}
 		w.step(Peers{[]Peer{{"other", 2}}})
 		if w.m.Stuck() {
-			t.Errorf("headers %d: who is as high is not believed", headers)
+			t.Errorf("headers %d: a peer of the same height is not trusted", headers)
 		}
 	}
-	liar := &fake{height: 1 << 40, headers: -1, delay: 5}
-	w := newWorld(t, 3, 100, liar)
+	lying := &simPeer{height: 1 << 40, headers: -1, delay: 5}
+	w := newWorld(t, 3, 100, lying)
 	w.tip, w.headers = 2, 2
 	since := int64(0)
-	for ; w.now < 60_000 && !w.banned[liar.id]; w.pass() {
+	for ; w.now < 60_000 && !w.banned[lying.id]; w.pass() {
 		if w.now%1000 == 0 {
 			w.tip, w.headers = w.tip+1, w.headers+1 // an own block
 		}
 		if !w.m.Stuck() {
 			since = w.now
 		} else if w.now-since > 1000 {
-			t.Fatalf("after %d ms a chain that goes on is kept from being in step by a liar", w.now)
+			t.Fatalf("after %d ms a chain that goes on is kept from being in step by a lying", w.now)
 		}
 	}
 }
 
-// TestStuckOnTheWay: a node that has advanced, but not to its highest header, is still behind if
-// all peers disconnect or are not trusted.
-func TestStuckOnTheWay(t *testing.T) {
+// TestNodeBelowItsHeadersIsStuckAlone: a node that has advanced, but not to its highest header, is
+// still behind if all peers disconnect or are not trusted.
+func TestNodeBelowItsHeadersIsStuckAlone(t *testing.T) {
+	t.Parallel()
 	for _, left := range []bool{true, false} {
-		a := &fake{height: 100, headers: 512, delay: 5, blocks: true}
+		a := &simPeer{height: 100, headers: 512, delay: 5, blocks: true}
 		w := newWorld(t, 3, 100, a)
 		w.tip, w.headers = 2, 2
 		for ; w.tip < 50; w.pass() {
@@ -385,7 +393,7 @@ func TestStuckOnTheWay(t *testing.T) {
 			w.step(Tick{})
 		}
 		if !w.m.Syncing() && !w.m.Stuck() {
-			t.Errorf("left %v: at %d of %d it is in step", left, w.tip, w.headers)
+			t.Errorf("left %v: at %d of %d it is in sync", left, w.tip, w.headers)
 		}
 		if w.tip = 100; left {
 			w.step(Peers{})
@@ -398,33 +406,35 @@ func TestStuckOnTheWay(t *testing.T) {
 	}
 }
 
-// TestOneHeader: a peer that delivers one header per response is banned like a peer that delivers
-// none. Meanwhile Still becomes true.
-func TestOneHeader(t *testing.T) {
-	liar := &fake{height: 1 << 40, headers: 1, delay: 9_000}
+// TestPeerOfOneHeaderPerResponseIsBanned: a peer that delivers one header per response is banned
+// like a peer that delivers none. Meanwhile Still becomes true.
+func TestPeerOfOneHeaderPerResponseIsBanned(t *testing.T) {
+	t.Parallel()
+	lying := &simPeer{height: 1 << 40, headers: 1, delay: 9_000}
 	p := honest()
-	w := newWorld(t, 9, 100_000, p, liar)
+	w := newWorld(t, 9, 100_000, p, lying)
 	w.apart = true // only headers are synced
 	stood := int64(0)
-	for w.now < 600_000 && !w.banned[liar.id] {
+	for w.now < 600_000 && !w.banned[lying.id] {
 		w.pass()
 		if w.headers > 99_000 && !w.m.Still(w.now) && w.m.Best() > 100_000 {
 			stood += 10
 		}
 	}
-	if !w.banned[liar.id] || w.banned[p.id] {
-		t.Errorf("after %d ms with %d answers the liar is banned: %v, the honest one: %v", w.now, liar.headersN, w.banned[liar.id], w.banned[p.id])
+	if !w.banned[lying.id] || w.banned[p.id] {
+		t.Errorf("after %d ms with %d answers the lying is banned: %v, the honest one: %v", w.now, lying.headersN, w.banned[lying.id], w.banned[p.id])
 	}
 	if stood > 10_000 {
-		t.Errorf("for %d ms it was waited for what nobody has", stood)
+		t.Errorf("waited %d ms for headers that no peer has", stood)
 	}
 }
 
-// TestProofElsewhere: the peer with the highest claim is not asked forever for a proof that it
-// never sends. Blocks wait only for the first proof.
-func TestProofElsewhere(t *testing.T) {
+// TestMissingProofIsRequestedElsewhere: the peer with the highest claim is not asked forever for a
+// proof that it never sends. Blocks wait only for the first proof.
+func TestMissingProofIsRequestedElsewhere(t *testing.T) {
+	t.Parallel()
 	for seed := range int64(2) {
-		p, all := honest(), []*fake{honest(), honest(), honest(), honest()}
+		p, all := honest(), []*simPeer{honest(), honest(), honest(), honest()}
 		for i, x := range all {
 			x.height = primitives.Height(40_006 + 6*i)
 		}
@@ -441,7 +451,7 @@ func TestProofElsewhere(t *testing.T) {
 			}
 		}
 		if n := len(w.proofs); !slices.Contains(w.proofs, p.id) || n > len(all) {
-			t.Fatalf("seed %d: %d times those that give none were asked", seed, n)
+			t.Fatalf("seed %d: peers without a proof got %d requests", seed, n)
 		}
 		w.step(ProofArrived{p.id})
 		w.step(Proved{From: p.id}) // the proof could not be used
@@ -462,9 +472,10 @@ func TestProofElsewhere(t *testing.T) {
 	}
 }
 
-// TestPeersGo: requests to a peer that disconnects are sent to another at once. Without peers
-// nothing is requested, and no request is lost.
-func TestPeersGo(t *testing.T) {
+// TestRequestsOfLostPeerAreSentElsewhere: requests to a peer that disconnects are sent to another
+// at once. Without peers nothing is requested, and no request is lost.
+func TestRequestsOfLostPeerAreSentElsewhere(t *testing.T) {
+	t.Parallel()
 	a, b := honest(), honest()
 	w := newWorld(t, 5, 400, a, b)
 	w.run(150)
@@ -491,17 +502,18 @@ func TestPeersGo(t *testing.T) {
 	}
 }
 
-// TestWanted: the parent of a received block is requested from the sender of that block, then from
-// other peers. The number of tries and of parents is bounded.
-func TestWanted(t *testing.T) {
+// TestParentIsRequestedFromSenderFirst: the parent of a received block is requested from the sender
+// of that block, then from other peers. The number of tries and of parents is bounded.
+func TestParentIsRequestedFromSenderFirst(t *testing.T) {
+	t.Parallel()
 	a, b := honest(), honest()
 	a.height, b.height = 3, 3
 	w := newWorld(t, 7, 3, a, b)
 	w.tip, w.headers = 3, 3
 	w.run(200)
-	strange := hash(1000)
-	w.step(Wanted{strange, b.id})
-	if got := w.m.blocks[strange]; got == nil || got.peer != b.id {
+	unknown := hash(1000)
+	w.step(Wanted{unknown, b.id})
+	if got := w.m.blocks[unknown]; got == nil || got.peer != b.id {
 		t.Fatalf("asked %+v", got)
 	}
 	for ; w.now < 60_000; w.now += 100 {
@@ -522,8 +534,10 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// TestLost: a block that has arrived and was lost before its import is requested again.
-func TestLost(t *testing.T) {
+// TestLostBlockIsRequestedAgain: a block that has arrived and was lost before its import is
+// requested again.
+func TestLostBlockIsRequestedAgain(t *testing.T) {
+	t.Parallel()
 	p := honest()
 	w := newWorld(t, 8, 50, p)
 	w.lose = w.chain[7].Hash
@@ -532,11 +546,12 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestProof: a node further behind than Horizon first requests a proof, and continues without it if
-// none arrives. With a proof, headers continue from it and no block is requested. The sender of an
-// invalid proof is banned. A node less far behind requests no proof.
-func TestProof(t *testing.T) {
-	w := newWorld(t, 3, 1000, &fake{headers: 100, delay: 20, blocks: true})
+// TestDistantNodeRequestsProofFirst: a node further behind than Horizon first requests a proof, and
+// continues without it if none arrives. With a proof, headers continue from it and no block is
+// requested. The sender of an invalid proof is banned. A node less far behind requests no proof.
+func TestDistantNodeRequestsProofFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3, 1000, &simPeer{headers: 100, delay: 20, blocks: true})
 	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200})
 	var peers Peers
 	for id, p := range w.peers {
@@ -544,19 +559,19 @@ func TestProof(t *testing.T) {
 	}
 	w.step(peers)
 	if len(w.proofs) != 1 || len(w.later) != 0 {
-		t.Fatalf("%d proofs asked for, %d answers to come", len(w.proofs), len(w.later))
+		t.Fatalf("%d proofs requested, %d pending responses", len(w.proofs), len(w.later))
 	}
 	from := w.proofs[0]
 	if claimed, is := w.m.ExpectsProof(from); !is || claimed != 1000 {
 		t.Fatalf("expects %v from %d", is, claimed)
 	}
 	if _, is := w.m.ExpectsProof("x"); is {
-		t.Error("a stranger's proof is expected")
+		t.Error("a proof of an unknown peer is expected")
 	}
 	w.now += proofFirst
 	w.step(Tick{})
 	if w.peers[from].headersN != 1 {
-		t.Error("while no proof comes no headers are asked for")
+		t.Error("no headers are requested while the proof is late")
 	}
 	w.step(ProofArrived{from})
 	w.headers, w.apart = 950, true
@@ -580,7 +595,7 @@ func TestProof(t *testing.T) {
 	if len(w.proofs) != 2 || !w.banned[from] {
 		t.Errorf("%d proofs asked for, banned: %v", len(w.proofs), w.banned)
 	}
-	near := newWorld(t, 3, 200, &fake{headers: 100, delay: 20, blocks: true})
+	near := newWorld(t, 3, 200, &simPeer{headers: 100, delay: 20, blocks: true})
 	near.m = New(near, Options{Random: near.rng.Intn, Horizon: 200})
 	for id, p := range near.peers {
 		near.step(Peers{List: []Peer{{id, p.height}}})

@@ -33,7 +33,7 @@ func hashAt(h primitives.Height) primitives.Hash { return primitives.Hash{0xb0, 
 // block adds a block to the network. known sets whether all nodes know it.
 func (n *network) block(hash primitives.Hash, h primitives.Height, prev primitives.Hash, known bool) {
 	n.heights[hash], n.parents[hash] = h+1, prev
-	for _, e := range n.eyes {
+	for _, e := range n.views {
 		e.known[hash] = known
 	}
 }
@@ -73,17 +73,18 @@ func empty(p *Pool) bool {
 
 // maker returns the producer of the chunk of shard 0 on a block of the network.
 func (n *network) maker(prev primitives.Hash) primitives.AccountID {
-	v, err := n.eyes[producers[0]].Maker(prev, 0)
+	v, err := n.views[producers[0]].Maker(prev, 0)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	return v.AccountID
 }
 
-// TestFormFollowsTheEpoch: a partial chunk must have an anchor if and only if EarlyKickout is in
-// force in the chunk's epoch, whether its previous block is known or not. If the epoch is unknown
-// both forms are accepted. Messages of the pool have the form of their epoch.
-func TestFormFollowsTheEpoch(t *testing.T) {
+// TestAnchorIsRequiredByEpochOfChunk: a partial chunk must have an anchor if and only if
+// EarlyKickout is in force in the chunk's epoch, whether its previous block is known or not. If the
+// epoch is unknown both forms are accepted. Messages of the pool have the form of their epoch.
+func TestAnchorIsRequiredByEpochOfChunk(t *testing.T) {
+	t.Parallel()
 	for _, kickout := range []bool{false, true} {
 		for _, parent := range []primitives.Hash{hashAt(20), {99}} {
 			n := anchoredNetwork(t, kickout)
@@ -136,11 +137,12 @@ func TestFormFollowsTheEpoch(t *testing.T) {
 	}
 }
 
-// TestWrongAnchorIsRefused: the pool stores nothing of a partial chunk whose key or anchor
-// contradicts the known blocks, or whose header is not signed by the producer that the anchor
-// determines. The anchor is not signed, so the same header with the right anchor is accepted
+// TestChunkWithWrongAnchorIsNotStored: the pool stores nothing of a partial chunk whose key or
+// anchor contradicts the known blocks, or whose header is not signed by the producer that the
+// anchor determines. The anchor is not signed, so the same header with the right anchor is accepted
 // afterwards.
-func TestWrongAnchorIsRefused(t *testing.T) {
+func TestChunkWithWrongAnchorIsNotStored(t *testing.T) {
+	t.Parallel()
 	n := anchoredNetwork(t, true)
 	other := primitives.Hash{99}
 	n.block(other, 21, hashAt(20), false)
@@ -152,23 +154,25 @@ func TestWrongAnchorIsRefused(t *testing.T) {
 		at   primitives.PartialChunkAnchor
 		want error
 	}{
-		"another anchor":              {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(16), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
-		"an unknown anchor":           {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: other, EpochID: primitives.Hash{1}}, anchor.ErrWrong},
-		"another epoch":               {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{2}}, anchor.ErrWrong},
-		"another height":              {hashAt(20), 22, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
-		"no anchor":                   {other, 22, producers[1], primitives.PartialChunkAnchor{EpochID: primitives.Hash{1}}, anchor.ErrWrong},
-		"too low":                     {other, 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
-		"of a blacklisted producer":   {hashAt(20), 21, producers[0], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{1}}, ErrSignature},
-		"by nobody, parent not known": {other, 22, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, ErrSignature},
-		"by nobody, nothing known":    {other, 22, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: primitives.Hash{98}, EpochID: primitives.Hash{1}}, ErrSignature},
-		"by nobody, heights skipped":  {other, 24, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, ErrSignature},
-		"too far, nothing known":      {other, 26, producers[0], primitives.PartialChunkAnchor{PrevPrevBlock: primitives.Hash{98}, EpochID: primitives.Hash{1}}, ErrHorizon},
+		"another anchor":                     {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(16), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"an unknown anchor":                  {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: other, EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"another epoch":                      {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{2}}, anchor.ErrWrong},
+		"another height":                     {hashAt(20), 22, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"no anchor":                          {other, 22, producers[1], primitives.PartialChunkAnchor{EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"too low":                            {other, 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"of a blacklisted producer":          {hashAt(20), 21, producers[0], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{1}}, ErrSignature},
+		"unknown producer, parent not known": {other, 22, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, ErrSignature},
+		"unknown producer, nothing known":    {other, 22, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: primitives.Hash{98}, EpochID: primitives.Hash{1}}, ErrSignature},
+		"unknown producer, heights skipped":  {other, 24, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, ErrSignature},
+		"too far, nothing known":             {other, 26, producers[0], primitives.PartialChunkAnchor{PrevPrevBlock: primitives.Hash{98}, EpochID: primitives.Hash{1}}, ErrHorizon},
 	} {
-		p := n.nodes[producers[2]]
-		c := n.on(x.by, x.prev, x.h, primitives.Hash{})
-		if out, err := p.Step(0, with(c, &x.at, 2)); !errors.Is(err, x.want) || !empty(p) || len(out.Send)+len(out.Ready) > 0 {
-			t.Errorf("%s: %v, want %v", name, err, x.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := n.nodes[producers[2]]
+			c := n.on(x.by, x.prev, x.h, primitives.Hash{})
+			if out, err := p.Step(0, with(c, &x.at, 2)); !errors.Is(err, x.want) || !empty(p) || len(out.Send)+len(out.Ready) > 0 {
+				t.Errorf("got %v, want %v", err, x.want)
+			}
+		})
 	}
 	p := n.nodes[producers[2]]
 	c := n.on(producers[1], hashAt(20), 21, hashAt(19))
@@ -177,10 +181,11 @@ func TestWrongAnchorIsRefused(t *testing.T) {
 	}
 }
 
-// TestEarlyChunkWaitsForItsBlock: parts and receipts whose producer the anchor does not determine
-// are queued and occupy no slot. They are handled when the previous block arrives, and own parts
-// are forwarded then.
-func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
+// TestEarlyChunkWaitsForItsPrevBlock: parts and receipts whose producer the anchor does not
+// determine are queued and occupy no slot. They are handled when the previous block arrives, and
+// own parts are forwarded then.
+func TestEarlyChunkWaitsForItsPrevBlock(t *testing.T) {
+	t.Parallel()
 	parent := primitives.Hash{99}
 	for name, x := range map[string]struct {
 		h    primitives.Height
@@ -191,67 +196,73 @@ func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
 		"at the end of an epoch":  {22, hashAt(20), true},
 		"the anchor is not known": {23, primitives.Hash{98}, false},
 	} {
-		n := anchoredNetwork(t, true)
-		n.tails[hashAt(20)] = x.tail
-		n.block(primitives.Hash{98}, 21, hashAt(20), false)
-		n.block(parent, x.h-1, x.at, false)
-		c := n.on(n.maker(parent), parent, x.h, x.at)
-		p := n.nodes[producers[2]]
-		for _, ev := range []Event{with(c, c.Anchor, 2), with(c, c.Anchor, 5, 6), with(c, c.Anchor, 2)} {
-			if out, err := p.Step(0, ev); err != nil && !errors.Is(err, anchor.ErrEarly) || len(out.Send)+len(out.Ready)+len(p.entries)+len(p.bySlot) > 0 {
-				t.Fatalf("%s: %v, %d entries", name, err, len(p.entries))
+		t.Run(name, func(t *testing.T) {
+			n := anchoredNetwork(t, true)
+			n.tails[hashAt(20)] = x.tail
+			n.block(primitives.Hash{98}, 21, hashAt(20), false)
+			n.block(parent, x.h-1, x.at, false)
+			c := n.on(n.maker(parent), parent, x.h, x.at)
+			p := n.nodes[producers[2]]
+			for _, ev := range []Event{with(c, c.Anchor, 2), with(c, c.Anchor, 5, 6), with(c, c.Anchor, 2)} {
+				if out, err := p.Step(0, ev); err != nil && !errors.Is(err, anchor.ErrEarly) || len(out.Send)+len(out.Ready)+len(p.entries)+len(p.bySlot) > 0 {
+					t.Fatalf("got %v, %d entries", err, len(p.entries))
+				}
 			}
-		}
-		if waits, _ := p.early.Len(); waits != 3+len(c.Receipts) || p.counters.Queued.Load() != uint64(waits) {
-			t.Errorf("%s: %d messages wait", name, waits)
-		}
-		if _, err := p.Step(0, BlockArrived{primitives.Hash{97}}); err != nil || len(p.entries) > 0 {
-			t.Errorf("%s: %v with another block", name, err)
-		}
-		n.block(primitives.Hash{98}, 21, hashAt(20), true)
-		n.block(parent, x.h-1, x.at, true)
-		out, err := p.Step(0, BlockArrived{parent})
-		if err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 || out.Complete[0].Chunk.Hash != c.Header.ChunkHash() {
-			t.Errorf("%s: %v, %d ready, %d complete", name, err, len(out.Ready), len(out.Complete))
-		}
-		if !slices.ContainsFunc(out.Send, func(s Send) bool { _, ok := s.Body.(*primitives.ChunkForward); return ok }) {
-			t.Errorf("%s: own parts are not forwarded", name)
-		}
-		if waits, bytes := p.early.Len(); waits+bytes > 0 || p.counters.Taken.Load() == 0 {
-			t.Errorf("%s: %d messages wait", name, waits)
-		}
+			if waits, _ := p.early.Len(); waits != 3+len(c.Receipts) || p.counters.Queued.Load() != uint64(waits) {
+				t.Errorf("%d messages wait", waits)
+			}
+			if _, err := p.Step(0, BlockArrived{primitives.Hash{97}}); err != nil || len(p.entries) > 0 {
+				t.Errorf("%v with another block", err)
+			}
+			n.block(primitives.Hash{98}, 21, hashAt(20), true)
+			n.block(parent, x.h-1, x.at, true)
+			out, err := p.Step(0, BlockArrived{parent})
+			if err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 || out.Complete[0].Chunk.Hash != c.Header.ChunkHash() {
+				t.Errorf("got %v, %d ready, %d complete", err, len(out.Ready), len(out.Complete))
+			}
+			if !slices.ContainsFunc(out.Send, func(s Send) bool { _, ok := s.Body.(*primitives.ChunkForward); return ok }) {
+				t.Error("own parts are not forwarded")
+			}
+			if waits, bytes := p.early.Len(); waits+bytes > 0 || p.counters.Taken.Load() == 0 {
+				t.Errorf("%d messages wait", waits)
+			}
+		})
 	}
 }
 
-// TestEarlyChunkOfAnyAnchor: the anchor of a partial chunk is not signed, and each part is queued
-// once. So any node can make a part wait with a wrong anchor. When the previous block is known the
-// part is accepted by the right anchor, since the producer's own message was not queued.
-func TestEarlyChunkOfAnyAnchor(t *testing.T) {
+// TestWrongAnchorDoesNotLoseEarlyPart: the anchor of a partial chunk is not signed, and each part
+// is queued once. So any node can make a part wait with a wrong anchor. When the previous block is
+// known the part is accepted by the right anchor, since the producer's own message was not queued.
+func TestWrongAnchorDoesNotLoseEarlyPart(t *testing.T) {
+	t.Parallel()
 	parent := primitives.Hash{99}
 	for name, at := range map[string]*primitives.PartialChunkAnchor{
 		"an unknown anchor": {PrevPrevBlock: primitives.Hash{77}, EpochID: primitives.Hash{1}},
 		"an older anchor":   {PrevPrevBlock: hashAt(16), EpochID: primitives.Hash{1}},
 	} {
-		n := anchoredNetwork(t, true)
-		n.block(parent, 22, hashAt(20), false)
-		c := n.on(n.maker(parent), parent, 23, hashAt(20))
-		p := n.nodes[producers[2]]
-		if _, err := p.Step(0, with(c, at, 2)); err != nil && !errors.Is(err, anchor.ErrEarly) || p.counters.Queued.Load() == 0 {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if _, err := p.Step(0, with(c, c.Anchor, 2, 5, 6)); !errors.Is(err, anchor.ErrEarly) {
-			t.Fatalf("%s: the producer's message: %v", name, err)
-		}
-		n.block(parent, 22, hashAt(20), true)
-		if out, err := p.Step(0, BlockArrived{parent}); err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 {
-			t.Errorf("%s: %v, %d ready, %d complete", name, err, len(out.Ready), len(out.Complete))
-		}
+		t.Run(name, func(t *testing.T) {
+			n := anchoredNetwork(t, true)
+			n.block(parent, 22, hashAt(20), false)
+			c := n.on(n.maker(parent), parent, 23, hashAt(20))
+			p := n.nodes[producers[2]]
+			if _, err := p.Step(0, with(c, at, 2)); err != nil && !errors.Is(err, anchor.ErrEarly) || p.counters.Queued.Load() == 0 {
+				t.Fatalf("got %v", err)
+			}
+			if _, err := p.Step(0, with(c, c.Anchor, 2, 5, 6)); !errors.Is(err, anchor.ErrEarly) {
+				t.Fatalf("the producer's message: %v", err)
+			}
+			n.block(parent, 22, hashAt(20), true)
+			if out, err := p.Step(0, BlockArrived{parent}); err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 {
+				t.Errorf("got %v, %d ready, %d complete", err, len(out.Ready), len(out.Complete))
+			}
+		})
 	}
 }
 
-// TestEarlyChunkOfOldEpoch: a partial chunk of an epoch that is over is not queued, even if a
+// TestChunkOfOldEpochIsNotQueued: a partial chunk of an epoch that is over is not queued, even if a
 // producer of that epoch has signed it: former validators must not fill the queue.
-func TestEarlyChunkOfOldEpoch(t *testing.T) {
+func TestChunkOfOldEpochIsNotQueued(t *testing.T) {
+	t.Parallel()
 	for id, queued := range map[primitives.EpochID]bool{{1}: true, {2}: true, {0, 7}: false} {
 		n := anchoredNetwork(t, true)
 		n.anchored[id] = true
@@ -265,9 +276,11 @@ func TestEarlyChunkOfOldEpoch(t *testing.T) {
 	}
 }
 
-// TestEarlyChunkIsDropped: a queued partial chunk is rejected if the previous block shows that the
-// producer or the height is another. It is dropped once the head is far above its height.
-func TestEarlyChunkIsDropped(t *testing.T) {
+// TestEarlyChunkOfWrongProducerIsDropped: a queued partial chunk is rejected if the previous block
+// shows that the producer or the height is another. It is dropped once the head is far above its
+// height.
+func TestEarlyChunkOfWrongProducerIsDropped(t *testing.T) {
+	t.Parallel()
 	parent := primitives.Hash{99}
 	for name, x := range map[string]struct {
 		prev     primitives.Hash // the true parent of the previous block
@@ -278,20 +291,22 @@ func TestEarlyChunkIsDropped(t *testing.T) {
 		"another height":   {hashAt(20), 21, false, anchor.ErrWrong},
 		"another producer": {hashAt(20), 22, true, ErrSignature},
 	} {
-		n := anchoredNetwork(t, true)
-		n.block(parent, 22, hashAt(20), false)
-		c := n.on(n.maker(parent), parent, 23, hashAt(20))
-		p := n.nodes[producers[2]]
-		if _, err := p.Step(0, with(c, c.Anchor, 2)); err != nil {
-			t.Fatal(err)
-		}
-		if x.replaced {
-			n.replaced[hashAt(20)] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
-		}
-		n.block(parent, x.h, x.prev, true)
-		if out, err := p.Step(0, BlockArrived{parent}); !errors.Is(err, x.want) || !empty(p) || len(out.Ready) > 0 {
-			t.Errorf("%s: %v, want %v", name, err, x.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			n := anchoredNetwork(t, true)
+			n.block(parent, 22, hashAt(20), false)
+			c := n.on(n.maker(parent), parent, 23, hashAt(20))
+			p := n.nodes[producers[2]]
+			if _, err := p.Step(0, with(c, c.Anchor, 2)); err != nil {
+				t.Fatal(err)
+			}
+			if x.replaced {
+				n.replaced[hashAt(20)] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
+			}
+			n.block(parent, x.h, x.prev, true)
+			if out, err := p.Step(0, BlockArrived{parent}); !errors.Is(err, x.want) || !empty(p) || len(out.Ready) > 0 {
+				t.Errorf("got %v, want %v", err, x.want)
+			}
+		})
 	}
 	n := anchoredNetwork(t, true)
 	n.block(parent, 22, hashAt(20), false)
@@ -309,6 +324,7 @@ func TestEarlyChunkIsDropped(t *testing.T) {
 // height of another producer, with previous blocks that do not exist. They do not keep the pool
 // from accepting the chunk of the other producer.
 func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
+	t.Parallel()
 	n := anchoredNetwork(t, true)
 	fork, parent := primitives.Hash{70}, primitives.Hash{99}
 	n.block(fork, 20, hashAt(18), true) // a fork: block 20 has the same height
@@ -345,9 +361,10 @@ func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
 	}
 }
 
-// TestStrippedAnchor: any node can remove the anchor from a partial chunk, or add one. The pool
-// still accepts the original, whichever arrives first.
-func TestStrippedAnchor(t *testing.T) {
+// TestStrippedAnchorDoesNotBlockOriginal: any node can remove the anchor from a partial chunk, or
+// add one. The pool still accepts the original, whichever arrives first.
+func TestStrippedAnchorDoesNotBlockOriginal(t *testing.T) {
+	t.Parallel()
 	n := anchoredNetwork(t, true)
 	c := n.on(n.maker(hashAt(20)), hashAt(20), 21, hashAt(19))
 	forged := &primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(3), EpochID: primitives.Hash{1}}
@@ -366,7 +383,7 @@ func TestStrippedAnchor(t *testing.T) {
 			}
 		}
 		if e := p.entries[c.Header.ChunkHash()]; e == nil || e.have != 1 {
-			t.Error("the chunk is gone")
+			t.Error("the chunk was evicted")
 		}
 	}
 
@@ -378,10 +395,10 @@ func TestStrippedAnchor(t *testing.T) {
 		n.anchored = map[primitives.EpochID]bool{{2}: true}
 		parent := primitives.Hash{99}
 		n.block(parent, 21, hashAt(20), false)
-		for _, e := range n.eyes {
+		for _, e := range n.views {
 			e.epochs, e.later = map[primitives.Hash]primitives.EpochID{parent: {2}}, n.layout
 		}
-		by, _ := n.eyes[producers[0]].Producer(primitives.EpochID{2}, 0, 22)
+		by, _ := n.views[producers[0]].Producer(primitives.EpochID{2}, 0, 22)
 		c := n.on(by.AccountID, parent, 22, hashAt(20))
 		c.Anchor.EpochID = primitives.Hash{2}
 		p := n.nodes[producers[2]]
@@ -401,9 +418,10 @@ func TestStrippedAnchor(t *testing.T) {
 	}
 }
 
-// TestFloodOfEarlyChunks: whatever peers send with the signed header of an early chunk, the queue
-// is bounded, and it holds each part at most once and only with a valid proof.
-func TestFloodOfEarlyChunks(t *testing.T) {
+// TestFloodOfEarlyChunksIsBounded: whatever peers send with the signed header of an early chunk,
+// the queue is bounded, and it holds each part at most once and only with a valid proof.
+func TestFloodOfEarlyChunksIsBounded(t *testing.T) {
+	t.Parallel()
 	n := anchoredNetwork(t, true)
 	parent, p := primitives.Hash{99}, n.nodes[producers[2]]
 	n.block(parent, 22, hashAt(20), false)
@@ -447,10 +465,11 @@ func TestFloodOfEarlyChunks(t *testing.T) {
 	}
 }
 
-// TestForwardsOfReplacedProducers: forwards of a chunk on an unknown child of the head are accepted
-// if the producer for the head as anchor signed them. Own parts are also forwarded to the producer
-// of the next chunk, which the chunk's previous block determines.
-func TestForwardsOfReplacedProducers(t *testing.T) {
+// TestForwardsFollowReplacedProducer: forwards of a chunk on an unknown child of the head are
+// accepted if the producer for the head as anchor signed them. Own parts are also forwarded to the
+// producer of the next chunk, which the chunk's previous block determines.
+func TestForwardsFollowReplacedProducer(t *testing.T) {
+	t.Parallel()
 	n := anchoredNetwork(t, true)
 	parent := primitives.Hash{99}
 	n.replaced[hashAt(20)] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
@@ -477,9 +496,10 @@ func TestForwardsOfReplacedProducers(t *testing.T) {
 	}
 }
 
-// TestEachEarlyChunkIsCounted: one block may show that several queued chunks are wrong. The
+// TestEachWrongEarlyChunkIsCounted: one block may show that several queued chunks are wrong. The
 // counters count each of them, and a valid one among them is still accepted.
-func TestEachEarlyChunkIsCounted(t *testing.T) {
+func TestEachWrongEarlyChunkIsCounted(t *testing.T) {
+	t.Parallel()
 	n := anchoredNetwork(t, true)
 	parent := primitives.Hash{99}
 	n.block(parent, 22, hashAt(20), false)

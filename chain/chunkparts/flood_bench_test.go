@@ -11,7 +11,7 @@ import (
 func BenchmarkWrong(b *testing.B) {
 	n := newNetwork(b, 1, 10, 0)
 	prev := primitives.Hash{4}
-	for _, e := range n.eyes {
+	for _, e := range n.views {
 		e.known[prev] = true
 	}
 	n.heights[prev] = 4

@@ -8,9 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFloodOfForwards: if a chunk producer signs any number of chunks and their parts are
-// forwarded, the forwards of another producer's chunk are not evicted before its header arrives.
-func TestFloodOfForwards(t *testing.T) {
+// TestFloodOfForwardsEvictsOnlyItsProducer: if a chunk producer signs any number of chunks and
+// their parts are forwarded, the forwards of another producer's chunk are not evicted before its
+// header arrives.
+func TestFloodOfForwardsEvictsOnlyItsProducer(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
 	p := n.nodes[producers[2]]
@@ -32,13 +34,15 @@ func TestFloodOfForwards(t *testing.T) {
 		}
 	}
 	if len(p.forwards) != MaxForwards || len(p.forwardSigners) != MaxForwards || len(p.forwards[c.Hash]) != 3 {
-		t.Errorf("%d chunks have waiting parts, that of another maker %d", len(p.forwards), len(p.forwards[c.Hash]))
+		t.Errorf("%d chunks have waiting parts, that of another producer %d", len(p.forwards), len(p.forwards[c.Hash]))
 	}
 }
 
-// TestRepeatedPartsAndReceipts: a message repeats neither parts nor receipts. Any node that has one
-// of each could otherwise make a message, with the producer's header, that takes seconds to verify.
-func TestRepeatedPartsAndReceipts(t *testing.T) {
+// TestRepeatedPartsOrReceiptsAreRefused: a message repeats neither parts nor receipts. Any node
+// that has one of each could otherwise make a message, with the producer's header, that takes
+// seconds to verify.
+func TestRepeatedPartsOrReceiptsAreRefused(t *testing.T) {
+	t.Parallel()
 	n := anchoredNetwork(t, true)
 	unknown := primitives.Hash{99}
 	n.block(unknown, 22, hashAt(20), false)

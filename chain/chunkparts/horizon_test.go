@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHorizonAny: for any sequence of chunks and heads, the pool and all its indexes contain only
-// chunks within the horizon and requested ones.
-func TestHorizonAny(t *testing.T) {
+// TestPoolStaysWithinHorizon: for any sequence of chunks and heads, the pool and all its indexes
+// contain only chunks within the horizon and requested ones.
+func TestPoolStaysWithinHorizon(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 3))

@@ -16,11 +16,11 @@ import (
 func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.Chunk)) (*primitives.Chunk, []primitives.ChunkPart) {
 	t.Helper()
 	prev := primitives.Hash{byte(h)}
-	for _, e := range n.eyes {
+	for _, e := range n.views {
 		e.known[prev] = true
 	}
 	n.heights[prev] = h
-	p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, 0, h)
+	p, _ := n.views[producers[0]].Producer(primitives.Hash{1}, 0, h)
 	c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
 		Outgoing: []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "zz", Body: &primitives.DataReceipt{Data: bytes.Repeat([]byte{7}, 900)}}}}, secret(p.AccountID))
 	if err != nil {
@@ -39,8 +39,10 @@ func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.
 	return c, list
 }
 
-// TestRefusals: each invalid message gives an error, and the pool stores nothing of it.
-func TestRefusals(t *testing.T) {
+// TestInvalidMessageIsNotStored: each invalid message gives an error, and the pool stores nothing
+// of it.
+func TestInvalidMessageIsNotStored(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 6, nil)
 	p := n.nodes[producers[2]]
@@ -73,12 +75,14 @@ func TestRefusals(t *testing.T) {
 		"a forward by nobody": {forward(func(f *primitives.ChunkForward) { f.Signature = primitives.ZeroED25519Signature }), ErrSignature},
 		"an answer to nobody": {Response{&primitives.ChunkResponse{ChunkHash: c.Hash}}, ErrUnknown},
 	} {
-		if out, err := p.Step(0, x.ev); !errors.Is(err, x.want) || len(out.Send)+len(out.Ready)+len(out.Complete) > 0 {
-			t.Errorf("%s: %v, want %v", name, err, x.want)
-		}
-		if len(p.entries)+len(p.bySlot)+len(p.forwards) > 0 {
-			t.Fatalf("%s: %d chunks are kept", name, len(p.entries))
-		}
+		t.Run(name, func(t *testing.T) {
+			if out, err := p.Step(0, x.ev); !errors.Is(err, x.want) || len(out.Send)+len(out.Ready)+len(out.Complete) > 0 {
+				t.Errorf("got %v, want %v", err, x.want)
+			}
+			if len(p.entries)+len(p.bySlot)+len(p.forwards) > 0 {
+				t.Fatalf("%d chunks are kept", len(p.entries))
+			}
+		})
 	}
 	if _, err := p.Step(0, partial(func(*primitives.PartialChunk) {})); err != nil {
 		t.Fatal(err)
@@ -117,9 +121,11 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestForwardBytes: a producer can sign any root. The forwards of its chunks without header are
-// bounded in bytes, and a part longer than that of the longest chunk is rejected.
-func TestForwardBytes(t *testing.T) {
+// TestForwardsWithoutHeaderAreBoundedInBytes: a producer can sign any root. The forwards of its
+// chunks without header are bounded in bytes, and a part longer than that of the longest chunk is
+// rejected.
+func TestForwardsWithoutHeaderAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, _ := one(t, n, 4, nil)
 	p := n.nodes[producers[2]]
@@ -133,7 +139,7 @@ func TestForwardBytes(t *testing.T) {
 		x.GasLimit, x.HeightCreated = primitives.Gas(i), h
 		root, paths := primitives.MerklizeParts(parts)
 		x.EncodedMerkleRoot = root
-		by, err := n.eyes[producers[2]].Producer(primitives.Hash{1}, 0, h)
+		by, err := n.views[producers[2]].Producer(primitives.Hash{1}, 0, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,9 +176,10 @@ func TestForwardBytes(t *testing.T) {
 	}
 }
 
-// TestForwardsFirst: forwards that arrive before the header are used when it arrives. Own parts are
-// forwarded once, to validators of the shard and to the producer of its next chunk.
-func TestForwardsFirst(t *testing.T) {
+// TestForwardsBeforeHeaderAreUsed: forwards that arrive before the header are used when it arrives.
+// Own parts are forwarded once, to validators of the shard and to the producer of its next chunk.
+func TestForwardsBeforeHeaderAreUsed(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
 	p := n.nodes[producers[2]]
@@ -194,16 +201,17 @@ func TestForwardsFirst(t *testing.T) {
 		}
 	}
 	if want := []primitives.AccountID{producers[0], producers[1]}; !slices.Equal(to, want) {
-		t.Errorf("passed on to %v, want %v", to, want)
+		t.Errorf("forwarded to %v, want %v", to, want)
 	}
 	if out, err := p.Step(0, first); err != nil || len(out.Send)+len(out.Ready)+len(out.Complete) > 0 {
 		t.Errorf("again: %v, %+v", err, out)
 	}
 }
 
-// TestForwardsEnough: with Sparing, a validator that owns enough parts to restore the body gets no
-// forwards.
-func TestForwardsEnough(t *testing.T) {
+// TestSparingOmitsForwardsToFullOwners: with Sparing, a validator that owns enough parts to restore
+// the body gets no forwards.
+func TestSparingOmitsForwardsToFullOwners(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0) // three parts restore the body; two of the four validators own three
 	c, list := one(t, n, 4, nil)
 	for _, sparing := range []bool{true, false} {
@@ -213,16 +221,17 @@ func TestForwardsEnough(t *testing.T) {
 		}
 		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}}})
 		if err != nil || len(out.Ready) != 1 || len(out.Send) == 0 != sparing {
-			t.Errorf("sparing %v: %v, %d ready, %d sent to who holds the shard and has enough", sparing, err, len(out.Ready), len(out.Send))
+			t.Errorf("sparing %v: %v, %d ready, %d sent to a validator with enough own parts", sparing, err, len(out.Ready), len(out.Send))
 		}
 	}
 }
 
-// TestSpared: with Sparing, a validator that restores bodies from its own parts gets no forwards.
-// If a faulty producer does not send its parts, it requests enough parts from one validator shortly
-// after the block, and then from all. It requests no parts that arrived meanwhile, and waits longer
-// for a long body.
-func TestSpared(t *testing.T) {
+// TestSparedValidatorRequestsMissingParts: with Sparing, a validator that restores bodies from its
+// own parts gets no forwards. If a faulty producer does not send its parts, it requests enough
+// parts from one validator shortly after the block, and then from all. It requests no parts that
+// arrived meanwhile, and waits longer for a long body.
+func TestSparedValidatorRequestsMissingParts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		seats   int
@@ -232,62 +241,64 @@ func TestSpared(t *testing.T) {
 		by, want   primitives.AccountID
 		soon, than int64 // times in ms of the first request and of that to all; 0: times as in neard
 	}{
-		{"by the block's maker", 4, true, producers[3], producers[3], forwardWait, forwardWait + Retry},
-		{"by the chunk's own maker", 4, true, producers[0], "", forwardWait, forwardWait + Retry},
-		{"by nobody known", 4, true, "", "", forwardWait, forwardWait + Retry},
+		{"by the block's producer", 4, true, producers[3], producers[3], forwardWait, forwardWait + Retry},
+		{"by the chunk's producer", 4, true, producers[0], "", forwardWait, forwardWait + Retry},
+		{"by an unknown producer", 4, true, "", "", forwardWait, forwardWait + Retry},
 		{"own block", 4, true, producers[1], "", forwardWait, forwardWait + Retry},
-		{"others pass on", 4, false, producers[3], "", 0, 0},
+		{"forwards are sent", 4, false, producers[3], "", 0, 0},
 		{"own parts are too few", 10, true, producers[3], "", 0, 0},
 	} {
-		n := newNetwork(t, 1, c.seats, 0)
-		chunk, list := one(t, n, 4, nil)
-		me := producers[1]
-		if c.seats == 10 {
-			me = producers[2] // owns two parts
-		}
-		p := n.nodes[me]
-		p.Sparing = c.sparing
-		step := func(now int64, ev Event) Out {
-			t.Helper()
-			out, err := p.Step(now, ev)
-			if err != nil {
-				t.Fatalf("%s: %v", c.name, err)
+		t.Run(c.name, func(t *testing.T) {
+			n := newNetwork(t, 1, c.seats, 0)
+			chunk, list := one(t, n, 4, nil)
+			me := producers[1]
+			if c.seats == 10 {
+				me = producers[2] // owns two parts
 			}
-			return out
-		}
-		step(0, Head{Hash: chunk.Header.PrevBlockHash, Height: 3})
-		wanted := Wanted{Headers: []*primitives.ChunkHeader{&chunk.Header}, Ancestor: chunk.Header.PrevBlockHash, By: c.by}
-		if out := step(1000, wanted); len(out.Ask) > 0 {
-			t.Errorf("%s: %d questions at once", c.name, len(out.Ask))
-		}
-		if c.soon == 0 {
-			if p.Due() != 0 || len(step(1000+forwardWait, Tick{}).Ask) > 0 || len(step(1000+Retry, Tick{}).Ask) == 0 {
-				t.Errorf("%s: due at %d, and not as neard asks", c.name, p.Due())
+			p := n.nodes[me]
+			p.Sparing = c.sparing
+			step := func(now int64, ev Event) Out {
+				t.Helper()
+				out, err := p.Step(now, ev)
+				if err != nil {
+					t.Fatalf("got %v", err)
+				}
+				return out
 			}
-			continue
-		}
-		if p.Due() != 1000+c.soon || len(step(1000+c.soon-1, Tick{}).Ask) > 0 || p.Due() != 1000+c.soon {
-			t.Errorf("%s: due at %d", c.name, p.Due())
-		}
-		step(1000+c.soon-1, wanted) // the block is handled again
-		out := step(1000+c.soon, Tick{})
-		if len(out.Ask) != 1 || len(out.Ask[0].Request.Ords) != p.rs.DataParts() || out.Ask[0].PreferPeer || p.Due() != 1000+c.than {
-			t.Fatalf("%s: %+v, then due at %d", c.name, out.Ask, p.Due())
-		}
-		who, facts := out.Ask[0].Account, p.epochs[primitives.EpochID{1}]
-		if c.want != "" && who != c.want || who == me || who == producers[0] || facts.owners[out.Ask[0].Request.Ords[0]] != who {
-			t.Errorf("%s: %s is asked for part %d", c.name, who, out.Ask[0].Request.Ords[0])
-		}
-		if len(step(1000+c.soon, wanted).Ask)+len(step(1000+c.than-1, Tick{}).Ask) > 0 {
-			t.Errorf("%s: asked again", c.name)
-		}
-		if out := step(1000+c.than, Tick{}); len(out.Ask) < 2 {
-			t.Errorf("%s: then %+v", c.name, out.Ask)
-		}
-		done := step(1000+c.than, Response{&primitives.ChunkResponse{ChunkHash: chunk.Hash, Parts: list[:p.rs.DataParts()]}})
-		if len(done.Complete) != 1 || len(step(5000, Tick{}).Ask) > 0 || p.Due() != 0 {
-			t.Errorf("%s: %d complete, due at %d", c.name, len(done.Complete), p.Due())
-		}
+			step(0, Head{Hash: chunk.Header.PrevBlockHash, Height: 3})
+			wanted := Wanted{Headers: []*primitives.ChunkHeader{&chunk.Header}, Ancestor: chunk.Header.PrevBlockHash, By: c.by}
+			if out := step(1000, wanted); len(out.Ask) > 0 {
+				t.Errorf("%d questions at once", len(out.Ask))
+			}
+			if c.soon == 0 {
+				if p.Due() != 0 || len(step(1000+forwardWait, Tick{}).Ask) > 0 || len(step(1000+Retry, Tick{}).Ask) == 0 {
+					t.Errorf("due at %d, and not as neard asks", p.Due())
+				}
+				return
+			}
+			if p.Due() != 1000+c.soon || len(step(1000+c.soon-1, Tick{}).Ask) > 0 || p.Due() != 1000+c.soon {
+				t.Errorf("due at %d", p.Due())
+			}
+			step(1000+c.soon-1, wanted) // the block is handled again
+			out := step(1000+c.soon, Tick{})
+			if len(out.Ask) != 1 || len(out.Ask[0].Request.Ords) != p.rs.DataParts() || out.Ask[0].PreferPeer || p.Due() != 1000+c.than {
+				t.Fatalf("%+v, then due at %d", out.Ask, p.Due())
+			}
+			who, facts := out.Ask[0].Account, p.epochs[primitives.EpochID{1}]
+			if c.want != "" && who != c.want || who == me || who == producers[0] || facts.owners[out.Ask[0].Request.Ords[0]] != who {
+				t.Errorf("%s is asked for part %d", who, out.Ask[0].Request.Ords[0])
+			}
+			if len(step(1000+c.soon, wanted).Ask)+len(step(1000+c.than-1, Tick{}).Ask) > 0 {
+				t.Error("asked again")
+			}
+			if out := step(1000+c.than, Tick{}); len(out.Ask) < 2 {
+				t.Errorf("then %+v", out.Ask)
+			}
+			done := step(1000+c.than, Response{&primitives.ChunkResponse{ChunkHash: chunk.Hash, Parts: list[:p.rs.DataParts()]}})
+			if len(done.Complete) != 1 || len(step(5000, Tick{}).Ask) > 0 || p.Due() != 0 {
+				t.Errorf("%d complete, due at %d", len(done.Complete), p.Due())
+			}
+		})
 	}
 	n := newNetwork(t, 1, 4, 0)
 	c, list := one(t, n, 4, nil)
@@ -312,31 +323,36 @@ func TestSpared(t *testing.T) {
 	}
 }
 
-// TestBadChunk: signed parts that do not decode are reported once, and never requested again.
-func TestBadChunk(t *testing.T) {
+// TestUndecodableChunkIsReportedOnce: signed parts that do not decode are reported once, and never
+// requested again.
+func TestUndecodableChunkIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*primitives.Chunk){
 		"transactions": func(c *primitives.Chunk) { c.Header.TxRoot = primitives.Hash{1} },
 		"receipts":     func(c *primitives.Chunk) { c.Header.PrevOutgoingReceiptsRoot = primitives.Hash{1} },
 		"length":       func(c *primitives.Chunk) { c.Header.EncodedLength-- },
 	} {
-		n := newNetwork(t, 1, 10, 0)
-		c, list := one(t, n, 4, change)
-		p := n.nodes[producers[0]]
-		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[3:6]}})
-		if err != nil || len(out.Bad) != 1 || len(out.Complete) != 0 {
-			t.Errorf("%s: %v, %d bad", name, err, len(out.Bad))
-		}
-		out, err = p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
-		if err != nil || len(out.Bad)+len(out.Ask) != 0 {
-			t.Errorf("%s again: %v, %+v", name, err, out)
-		}
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(t, 1, 10, 0)
+			c, list := one(t, n, 4, change)
+			p := n.nodes[producers[0]]
+			out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[3:6]}})
+			if err != nil || len(out.Bad) != 1 || len(out.Complete) != 0 {
+				t.Errorf("got %v, %d bad", err, len(out.Bad))
+			}
+			out, err = p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
+			if err != nil || len(out.Bad)+len(out.Ask) != 0 {
+				t.Errorf("%s again: %v, %+v", name, err, out)
+			}
+		})
 	}
 }
 
-// TestTimers: a node to which others forward parts waits for them; a node that tracks a shard but
-// gets no forwards does not wait. Then it requests own parts and receipts from the producer, after
-// 400 ms from other validators, and all parts after 3 s.
-func TestTimers(t *testing.T) {
+// TestRequestTimesFollowForwarding: a node to which others forward parts waits for them; a node
+// that tracks a shard but gets no forwards does not wait. Then it requests own parts and receipts
+// from the producer, after 400 ms from other validators, and all parts after 3 s.
+func TestRequestTimesFollowForwarding(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, coded := one(t, n, 4, nil)
 	head := Head{Hash: c.Header.PrevBlockHash, Height: 3}
@@ -396,7 +412,7 @@ func TestTimers(t *testing.T) {
 	n = newNetwork(t, 1, 10, 0)
 	one(t, n, 4, nil)
 	// shard 3 is tracked from an earlier epoch, and no validator forwards receipts to it
-	n.eyes[me].more = []primitives.ShardID{3}
+	n.views[me].more = []primitives.ShardID{3}
 	asked(me, 0, head)
 	if list := asked(me, 0, wanted); len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2, 3}) {
 		t.Errorf("who holds another shard that it makes no chunks of asks at once: %+v", list)
@@ -404,7 +420,7 @@ func TestTimers(t *testing.T) {
 	n = newNetwork(t, 1, 10, 0)
 	one(t, n, 4, nil)
 	me = producers[3] // does not produce chunks of shard 0
-	n.eyes[me].more = []primitives.ShardID{0}
+	n.views[me].more = []primitives.ShardID{0}
 	asked(me, 0, head)
 	parts = 0
 	for _, a := range asked(me, 0, wanted) {
@@ -418,7 +434,7 @@ func TestTimers(t *testing.T) {
 	}
 	n = newNetwork(t, 1, 10, 0)
 	one(t, n, 4, nil)
-	n.eyes[me].more = []primitives.ShardID{0}
+	n.views[me].more = []primitives.ShardID{0}
 	asked(me, 0, head)
 	own := &primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{coded[3], coded[7]}}
 	if list := asked(me, 0, Partial{own}); len(list) != 0 {
@@ -436,13 +452,14 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestOfAnotherHeight: a chunk whose height is not its previous block's plus one must be signed by
-// the producer of that block's children. Its parts are accepted, forwarded and requested like those
-// of other chunks. The producer of the height in the header does not matter.
-func TestOfAnotherHeight(t *testing.T) {
+// TestChunkOfWrongHeightNeedsItsProducer: a chunk whose height is not its previous block's plus one
+// must be signed by the producer of that block's children. Its parts are accepted, forwarded and
+// requested like those of other chunks. The producer of the height in the header does not matter.
+func TestChunkOfWrongHeightNeedsItsProducer(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
-	if there, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, 0, 5); there.AccountID == producers[0] {
+	if there, _ := n.views[producers[0]].Producer(primitives.Hash{1}, 0, 5); there.AccountID == producers[0] {
 		t.Fatal("the same producer at both heights")
 	}
 	p := n.nodes[producers[2]]
@@ -458,7 +475,7 @@ func TestOfAnotherHeight(t *testing.T) {
 	}
 	for _, a := range out.Ask {
 		if a.Account == producers[1] && len(a.Request.Shards) > 0 {
-			t.Errorf("receipts are asked of who makes height 5: %+v", a.Request)
+			t.Errorf("receipts are requested from the producer of height 5: %+v", a.Request)
 		}
 	}
 	f := primitives.NewChunkForward(&c.Header, list[6:7])
@@ -481,12 +498,13 @@ func TestOfAnotherHeight(t *testing.T) {
 	}
 }
 
-// TestOthersPlace: a chunk that has the height of another producer's chunk does not block that
-// chunk, whichever arrives first. There can be one such chunk for each block.
-func TestOthersPlace(t *testing.T) {
+// TestChunkOfWrongHeightBlocksNoOther: a chunk that has the height of another producer's chunk does
+// not block that chunk, whichever arrives first. There can be one such chunk for each block.
+func TestChunkOfWrongHeightBlocksNoOther(t *testing.T) {
+	t.Parallel()
 	for _, first := range []bool{true, false} {
 		n := newNetwork(t, 1, 10, 0)
-		strange, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
+		wrongHeight, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
 		again, more := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 6 })
 		right, own := one(t, n, 5, nil)
 		p := n.nodes[producers[2]]
@@ -502,7 +520,7 @@ func TestOthersPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := give(strange, list); err != nil {
+		if err := give(wrongHeight, list); err != nil {
 			t.Errorf("one of another height: %v", err)
 		}
 		if first {
@@ -523,18 +541,19 @@ func TestOthersPlace(t *testing.T) {
 	}
 }
 
-// TestBlind: while it is unknown which shards are tracked, no chunk counts as complete, even if
-// everything is present that a node needs of an untracked shard.
-func TestBlind(t *testing.T) {
+// TestUnknownTrackingCompletesNoChunk: while it is unknown which shards are tracked, no chunk
+// counts as complete, even if everything is present that a node needs of an untracked shard.
+func TestUnknownTrackingCompletesNoChunk(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
-	p, blind := n.nodes[producers[2]], errors.New("not to be told")
-	n.eyes[producers[2]].blind = blind
+	p, unknown := n.nodes[producers[2]], errors.New("not known")
+	n.views[producers[2]].unknown = unknown
 	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
-	if out, err := p.Step(0, all); !errors.Is(err, blind) || len(out.Complete) > 0 {
+	if out, err := p.Step(0, all); !errors.Is(err, unknown) || len(out.Complete) > 0 {
 		t.Errorf("%v, %d complete", err, len(out.Complete))
 	}
-	n.eyes[producers[2]].blind = nil
+	n.views[producers[2]].unknown = nil
 	if out, err := p.Step(0, BlockArrived{c.Header.PrevBlockHash}); err != nil || len(out.Complete) != 1 {
 		t.Errorf("%v, %d complete", err, len(out.Complete))
 	}
@@ -546,9 +565,10 @@ func signBy(h *primitives.ChunkHeader, shard primitives.ShardID) {
 	h.Signature = secret(producers[shard]).Sign(hash[:])
 }
 
-// TestNowhere: a header on an unknown block is rejected if the producer has not signed it, if the
-// epoch is unknown, or if the epoch does not have the shard.
-func TestNowhere(t *testing.T) {
+// TestHeaderOnUnknownBlockNeedsSigner: a header on an unknown block is rejected if the producer has
+// not signed it, if the epoch is unknown, or if the epoch does not have the shard.
+func TestHeaderOnUnknownBlockNeedsSigner(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
 	me := producers[2]
@@ -566,28 +586,29 @@ func TestNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := send(0, true); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
-		t.Errorf("in no epoch: %v, %d are kept", err, len(p.entries))
+		t.Errorf("of an unknown epoch: %v, %d are kept", err, len(p.entries))
 	}
-	n.eyes[me].known[head] = true
+	n.views[me].known[head] = true
 	if err := send(77, true); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
 		t.Errorf("of no shard: %v, %d are kept", err, len(p.entries))
 	}
 	if err := send(0, false); !errors.Is(err, ErrSignature) || len(p.entries) > 0 {
-		t.Errorf("signed by nobody: %v, %d are kept", err, len(p.entries))
+		t.Errorf("without the producer's signature: %v, %d are kept", err, len(p.entries))
 	}
 	if err := send(0, true); err != nil || len(p.entries) != 1 {
 		t.Errorf("what may be: %v, %d are kept", err, len(p.entries))
 	}
 }
 
-// TestTwoHeads: the horizon and the epoch follow the chain's head even if headers are far ahead.
-// Whether a chunk is old depends on the headers.
-func TestTwoHeads(t *testing.T) {
+// TestHorizonFollowsChainNotHeaders: the horizon and the epoch follow the chain's head even if
+// headers are far ahead. Whether a chunk is old depends on the headers.
+func TestHorizonFollowsChainNotHeaders(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
 	me := producers[2]
 	p, here, ahead := n.nodes[me], primitives.Hash{3}, primitives.Hash{200}
-	n.eyes[me].known[here] = true
+	n.views[me].known[here] = true
 	if _, err := p.Step(0, Head{Hash: here, Height: 3, Header: ahead, HeaderPrev: primitives.Hash{199}}); err != nil {
 		t.Fatal(err)
 	}
@@ -606,7 +627,7 @@ func TestTwoHeads(t *testing.T) {
 		return len(out.Ask) == 0
 	}
 	if waits(&c.Header) {
-		t.Error("forwards of a chunk are awaited that is not on the last two headers")
+		t.Error("the pool awaits forwards of a chunk that is not on the last two headers")
 	}
 	last := c.Header
 	last.PrevBlockHash, last.ShardID = ahead, 1
@@ -620,9 +641,10 @@ func TestTwoHeads(t *testing.T) {
 	}
 }
 
-// TestDoneAndGone: a chunk that a block far from the head needs is removed from the pool when it is
-// complete.
-func TestDoneAndGone(t *testing.T) {
+// TestCompleteChunkFarFromHeadIsRemoved: a chunk that a block far from the head needs is removed
+// from the pool when it is complete.
+func TestCompleteChunkFarFromHeadIsRemoved(t *testing.T) {
+	t.Parallel()
 	for _, h := range []primitives.Height{4, 200} {
 		n := newNetwork(t, 1, 10, 0)
 		c, list := one(t, n, h, nil)
@@ -641,18 +663,20 @@ func TestDoneAndGone(t *testing.T) {
 	}
 }
 
-// TestOneErrorOfMany: an error for one chunk is returned, and the other chunks are processed.
-func TestOneErrorOfMany(t *testing.T) {
+// TestErrorOfOneChunkSparesOthers: an error for one chunk is returned, and the other chunks are
+// processed.
+func TestErrorOfOneChunkSparesOthers(t *testing.T) {
+	t.Parallel()
 	for shard := range primitives.ShardID(4) { // whatever the order of the map, one of them is not the last
-		oneErrorOfMany(t, shard)
+		testErrorOfOneChunk(t, shard)
 	}
 }
 
-func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
+func testErrorOfOneChunk(t *testing.T, shard primitives.ShardID) {
 	n := newNetwork(t, 1, 10, 0)
-	prev, odd := primitives.Hash{9}, errors.New("not to be told")
+	prev, odd := primitives.Hash{9}, errors.New("not known")
 	me := producers[3]
-	p, e := n.nodes[me], n.eyes[me]
+	p, e := n.nodes[me], n.views[me]
 	e.known[prev] = true
 	var headers []*primitives.ChunkHeader
 	for s := range primitives.ShardID(4) {
@@ -724,9 +748,11 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 	}
 }
 
-// TestTwoSignatures: the chunk hash does not cover the signature. A header with a wrong signature
-// that arrives before the block does not block the header of the producer or of a block.
-func TestTwoSignatures(t *testing.T) {
+// TestWrongSignatureDoesNotBlockHeader: the chunk hash does not cover the signature. A header with
+// a wrong signature that arrives before the block does not block the header of the producer or of a
+// block.
+func TestWrongSignatureDoesNotBlockHeader(t *testing.T) {
+	t.Parallel()
 	wrong := func(h primitives.ChunkHeader, first byte) *primitives.ChunkHeader {
 		key := primitives.SecretKeyFromSeed(primitives.ED25519, string(rune(first)))
 		hash := h.ChunkHash()
@@ -758,30 +784,32 @@ func TestTwoSignatures(t *testing.T) {
 			return errors.Join(first, second)
 		},
 	} {
-		n := newNetwork(t, 1, 10, 0)
-		c, list := one(t, n, 4, nil)
-		p, e := n.nodes[producers[0]], n.eyes[producers[0]]
-		delete(e.known, c.Header.PrevBlockHash)
-		e.known[primitives.Hash{3}] = true
-		if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
-			t.Fatal(err)
-		}
-		if err := before(p, c.Header, list); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		e.known[c.Header.PrevBlockHash] = true
-		if _, err := p.Step(0, BlockArrived{c.Header.PrevBlockHash}); err != nil {
-			t.Errorf("%s: the block came: %v", name, err)
-		}
-		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[2:3]}})
-		if err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Header.Signature != c.Header.Signature {
-			t.Errorf("%s: %v, %d complete", name, err, len(out.Complete))
-		}
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(t, 1, 10, 0)
+			c, list := one(t, n, 4, nil)
+			p, e := n.nodes[producers[0]], n.views[producers[0]]
+			delete(e.known, c.Header.PrevBlockHash)
+			e.known[primitives.Hash{3}] = true
+			if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
+				t.Fatal(err)
+			}
+			if err := before(p, c.Header, list); err != nil {
+				t.Errorf("got %v", err)
+			}
+			e.known[c.Header.PrevBlockHash] = true
+			if _, err := p.Step(0, BlockArrived{c.Header.PrevBlockHash}); err != nil {
+				t.Errorf("the block came: %v", err)
+			}
+			out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[2:3]}})
+			if err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Header.Signature != c.Header.Signature {
+				t.Errorf("got %v, %d complete", err, len(out.Complete))
+			}
+		})
 	}
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
 	p := n.nodes[producers[0]]
-	e := n.eyes[producers[0]]
+	e := n.views[producers[0]]
 	delete(e.known, c.Header.PrevBlockHash)
 	e.known[primitives.Hash{3}] = true
 	if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
@@ -798,14 +826,15 @@ func TestTwoSignatures(t *testing.T) {
 	}
 }
 
-// TestNextEpoch: parts of the first chunk of an epoch may arrive before the chunk's previous block.
-// If the head's epoch does not have the shard, they are stored, and forwarded when the block
-// arrives. Parts of other shards are forwarded first by their owners in the head's epoch, then by
-// those in the chunk's epoch.
-func TestNextEpoch(t *testing.T) {
+// TestChunkOfNextEpochIsStoredAndForwarded: parts of the first chunk of an epoch may arrive before
+// the chunk's previous block. If the head's epoch does not have the shard, they are stored, and
+// forwarded when the block arrives. Parts of other shards are forwarded first by their owners in
+// the head's epoch, then by those in the chunk's epoch.
+func TestChunkOfNextEpochIsStoredAndForwarded(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	me, head, prev := producers[2], primitives.Hash{200}, primitives.Hash{99}
-	p, e := n.nodes[me], n.eyes[me]
+	p, e := n.nodes[me], n.views[me]
 	e.known[head], e.epochs = true, map[primitives.Hash]primitives.EpochID{prev: {2}}
 	var err error
 	if e.later, err = primitives.NewShardLayoutV2([]primitives.AccountID{"dd", "hh", "ll", "pp"}, []primitives.ShardID{0, 1, 2, 77, 3}, nil); err != nil {
@@ -858,13 +887,14 @@ func TestNextEpoch(t *testing.T) {
 	}
 }
 
-// TestOtherShards: a chunk that is complete for the previous tracked shards need not be complete
-// for others. The body is requested then, or proofs are computed.
-func TestOtherShards(t *testing.T) {
+// TestNewTrackedShardRequestsBody: a chunk that is complete for the previous tracked shards need
+// not be complete for others. The body is requested then, or proofs are computed.
+func TestNewTrackedShardRequestsBody(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
 	me := producers[2]
-	p, e := n.nodes[me], n.eyes[me]
+	p, e := n.nodes[me], n.views[me]
 	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
 	if out, err := p.Step(0, all); err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Proofs == nil {
 		t.Fatalf("%v, %d complete", err, len(out.Complete))
@@ -887,9 +917,10 @@ func TestOtherShards(t *testing.T) {
 	}
 }
 
-// TestIncludedByNobody: no hash covers the height at which a chunk is included, so the pool ignores
-// that field of a message.
-func TestIncludedByNobody(t *testing.T) {
+// TestHeightIncludedOfMessageIsIgnored: no hash covers the height at which a chunk is included, so
+// the pool ignores that field of a message.
+func TestHeightIncludedOfMessageIsIgnored(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 6, nil)
 	p := n.nodes[producers[2]]

@@ -19,17 +19,19 @@ func (n *network) ask(p *Pool, hash primitives.Hash, ords []uint64, shards ...pr
 	return out.Answer[0].Body
 }
 
-// TestShortRequests: a request for parts and shards that do not exist reads no stored chunk, a
-// request for receipts encodes no parts, and a stored chunk is encoded once for several requests.
-func TestShortRequests(t *testing.T) {
+// TestRequestsReadOnlyWhatTheyNeed: a request for parts and shards that do not exist reads no
+// stored chunk, a request for receipts encodes no parts, and a stored chunk is encoded once for
+// several requests.
+func TestRequestsReadOnlyWhatTheyNeed(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
-	e := n.eyes[""]
+	e := n.views[""]
 	p := n.nodes[""]
 	e.stored[c.Hash] = c
 	total := uint64(n.rs.TotalParts())
 	if a := n.ask(p, c.Hash, []uint64{total, 1 << 40}); len(a.Parts)+len(a.Receipts) > 0 || e.reads > 0 {
-		t.Errorf("of numbers that no part has: %d parts, read %d times", len(a.Parts), e.reads)
+		t.Errorf("of unknown part numbers: %d parts, read %d times", len(a.Parts), e.reads)
 	}
 	if a := n.ask(p, c.Hash, nil); len(a.Parts) > 0 || e.reads > 0 {
 		t.Errorf("of nothing: %d parts, read %d times", len(a.Parts), e.reads)
@@ -75,11 +77,13 @@ func TestShortRequests(t *testing.T) {
 	}
 }
 
-// TestKeptParts: stored parts are sent, and the stored chunk is not read for the missing ones.
-func TestKeptParts(t *testing.T) {
+// TestStoredPartsAreSentWithoutChunk: stored parts are sent, and the stored chunk is not read for
+// the missing ones.
+func TestStoredPartsAreSentWithoutChunk(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
-	e, p := n.eyes[producers[2]], n.nodes[producers[2]]
+	e, p := n.views[producers[2]], n.nodes[producers[2]]
 	e.stored[c.Hash] = c
 	e.kept = map[primitives.Hash]*primitives.PartialChunk{c.Hash: {Header: c.Header, Parts: slices.Clone(list[2:4]), Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)[1:2]}}
 	if a := n.ask(p, c.Hash, []uint64{2, 5, 3}, 1, 2); len(a.Parts) != 2 || len(a.Receipts) != 1 || a.Parts[1].Ord != 3 || e.reads > 0 {

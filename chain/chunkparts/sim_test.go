@@ -38,42 +38,44 @@ func secret(a primitives.AccountID) primitives.SecretKey {
 
 var producers = []primitives.AccountID{account(0), account(1), account(2), account(3)}
 
-// eye is the Chain of one node: what that node knows of the world.
-type eye struct {
+// nodeView is the Chain of one node: what that node knows of the world.
+type nodeView struct {
 	*world
-	me     primitives.AccountID
-	known  map[primitives.Hash]bool
-	stored map[primitives.Hash]*primitives.Chunk
-	kept   map[primitives.Hash]*primitives.PartialChunk
-	reads  int                // number of calls of Stored
-	blind  error              // error that Holds returns
-	odd    primitives.ShardID // shard for which Producer and Maker return oddly, if that is not nil
-	oddly  error
-	epochs map[primitives.Hash]primitives.EpochID // epoch of the children of a block; missing: {1}
-	later  primitives.ShardLayout                 // shard layout of epoch {2}, if it differs
-	more   []primitives.ShardID                   // additional tracked shards
+	me      primitives.AccountID
+	known   map[primitives.Hash]bool
+	stored  map[primitives.Hash]*primitives.Chunk
+	kept    map[primitives.Hash]*primitives.PartialChunk
+	reads   int                // number of calls of Stored
+	unknown error              // error that Holds returns
+	odd     primitives.ShardID // shard for which Producer and Maker return oddly, if that is not nil
+	oddly   error
+	epochs  map[primitives.Hash]primitives.EpochID // epoch of the children of a block; missing: {1}
+	later   primitives.ShardLayout                 // shard layout of epoch {2}, if it differs
+	more    []primitives.ShardID                   // additional tracked shards
 }
 
-func (e *eye) Epoch(prev primitives.Hash) (primitives.EpochID, bool) {
+func (e *nodeView) Epoch(prev primitives.Hash) (primitives.EpochID, bool) {
 	if id, ok := e.epochs[prev]; ok {
 		return id, e.known[prev]
 	}
 	return primitives.Hash{1}, e.known[prev]
 }
-func (e *eye) Height(prev primitives.Hash) (primitives.Height, bool) {
+func (e *nodeView) Height(prev primitives.Hash) (primitives.Height, bool) {
 	return e.heights[prev] - 1, e.known[prev] && e.heights[prev] > 0
 }
-func (e *eye) NextEpoch(primitives.Hash) (primitives.EpochID, error) { return primitives.Hash{2}, nil }
-func (e *eye) Layout(id primitives.EpochID) (primitives.ShardLayout, error) {
+func (e *nodeView) NextEpoch(primitives.Hash) (primitives.EpochID, error) {
+	return primitives.Hash{2}, nil
+}
+func (e *nodeView) Layout(id primitives.EpochID) (primitives.ShardLayout, error) {
 	if e.epochs != nil && id == (primitives.EpochID{2}) {
 		return e.later, nil
 	}
 	return e.layout, nil
 }
-func (e *eye) Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error) {
+func (e *nodeView) Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error) {
 	return producers[(part+uint64(id[0])-1)%4], nil
 }
-func (e *eye) Producer(_ primitives.EpochID, s primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
+func (e *nodeView) Producer(_ primitives.EpochID, s primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
 	a := producers[int(s)%4]
 	if s == e.odd && e.oddly != nil {
 		return primitives.ValidatorStake{}, e.oddly
@@ -83,7 +85,7 @@ func (e *eye) Producer(_ primitives.EpochID, s primitives.ShardID, h primitives.
 	}
 	return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
 }
-func (e *eye) Maker(prev primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
+func (e *nodeView) Maker(prev primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
 	if id, _ := e.Epoch(prev); e.anchored[id] && !e.parents[prev].IsZero() {
 		return e.row(e.parents[prev], s)
 	}
@@ -91,25 +93,25 @@ func (e *eye) Maker(prev primitives.Hash, s primitives.ShardID) (primitives.Vali
 }
 
 // row returns the producer of a shard's chunk with an anchor.
-func (e *eye) row(anchor primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
+func (e *nodeView) row(anchor primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
 	if a, ok := e.replaced[anchor][s]; ok {
 		return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
 	}
 	return e.Producer(primitives.EpochID{}, s, e.heights[anchor]+1)
 }
 
-func (e *eye) Anchored(id primitives.EpochID) (anchored, known bool) {
+func (e *nodeView) Anchored(id primitives.EpochID) (anchored, known bool) {
 	return e.anchored[id], id[0] <= 2
 }
 
-func (e *eye) Parent(hash primitives.Hash) (primitives.Hash, error) {
+func (e *nodeView) Parent(hash primitives.Hash) (primitives.Hash, error) {
 	if !e.known[hash] {
 		return primitives.Hash{}, epoch.ErrMissingBlock
 	}
 	return e.parents[hash], nil
 }
 
-func (e *eye) Following(id primitives.EpochID, prev primitives.Hash, s primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
+func (e *nodeView) Following(id primitives.EpochID, prev primitives.Hash, s primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
 	if e.anchored[id] {
 		return e.row(prev, s)
 	}
@@ -117,7 +119,7 @@ func (e *eye) Following(id primitives.EpochID, prev primitives.Hash, s primitive
 }
 
 // ProducerAt does the same as anchor.Check for a chain with one epoch.
-func (e *eye) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) (v primitives.ValidatorStake, err error) {
+func (e *nodeView) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) (v primitives.ValidatorStake, err error) {
 	if _, known := e.Anchored(k.EpochID); !known {
 		return v, epoch.ErrEpochOutOfBounds
 	}
@@ -145,24 +147,24 @@ func (e *eye) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) (v pr
 	}
 	return v, nil
 }
-func (e *eye) BlockProducers(primitives.EpochID) ([]primitives.AccountID, error) {
+func (e *nodeView) BlockProducers(primitives.EpochID) ([]primitives.AccountID, error) {
 	return slices.Clone(producers), nil
 }
-func (e *eye) Cares(a primitives.AccountID, _ primitives.Hash, s primitives.ShardID) bool {
+func (e *nodeView) Cares(a primitives.AccountID, _ primitives.Hash, s primitives.ShardID) bool {
 	i := slices.Index(producers, a)
 	return i == int(s)%4 || i == int(s+1)%4
 }
-func (e *eye) Holds(prev primitives.Hash, s primitives.ShardID) (bool, error) {
-	return e.me == "" || e.Cares(e.me, prev, s) || slices.Contains(e.more, s), e.blind
+func (e *nodeView) Holds(prev primitives.Hash, s primitives.ShardID) (bool, error) {
+	return e.me == "" || e.Cares(e.me, prev, s) || slices.Contains(e.more, s), e.unknown
 }
-func (e *eye) Stored(hash primitives.Hash) *primitives.Chunk {
+func (e *nodeView) Stored(hash primitives.Hash) *primitives.Chunk {
 	e.reads++
 	return e.stored[hash]
 }
-func (e *eye) StoredPartial(hash primitives.Hash) *primitives.PartialChunk { return e.kept[hash] }
+func (e *nodeView) StoredPartial(hash primitives.Hash) *primitives.PartialChunk { return e.kept[hash] }
 
-// flying is a message in transit, which arrives at the time at, in ms.
-type flying struct {
+// inTransit is a message in transit, which arrives at the time at, in ms.
+type inTransit struct {
 	at int64
 	to primitives.AccountID
 	ev func() Event
@@ -175,9 +177,9 @@ type network struct {
 	random   *rand.Rand
 	loss     float64
 	now      int64
-	air      []flying
+	air      []inTransit
 	nodes    map[primitives.AccountID]*Pool
-	eyes     map[primitives.AccountID]*eye
+	views    map[primitives.AccountID]*nodeView
 	complete map[primitives.AccountID]map[primitives.Hash]Complete
 	ready    map[primitives.AccountID]map[primitives.Hash]bool
 	asks     int
@@ -198,20 +200,20 @@ func newNetwork(t testing.TB, seed uint64, seats int, loss float64) *network {
 		replaced: map[primitives.Hash]map[primitives.ShardID]primitives.AccountID{}, tails: map[primitives.Hash]bool{},
 	}
 	n := &network{world: w, t: t, random: rand.New(rand.NewPCG(seed, 2)), loss: loss, nodes: map[primitives.AccountID]*Pool{},
-		eyes: map[primitives.AccountID]*eye{}, complete: map[primitives.AccountID]map[primitives.Hash]Complete{}, ready: map[primitives.AccountID]map[primitives.Hash]bool{}}
+		views: map[primitives.AccountID]*nodeView{}, complete: map[primitives.AccountID]map[primitives.Hash]Complete{}, ready: map[primitives.AccountID]map[primitives.Hash]bool{}}
 	for _, a := range append(slices.Clone(producers), "") {
-		n.eyes[a] = &eye{world: n.world, me: a, known: map[primitives.Hash]bool{}, stored: map[primitives.Hash]*primitives.Chunk{}}
-		n.nodes[a] = New(a, n.eyes[a], rs, primitives.Signature.Verify, n.random.IntN)
+		n.views[a] = &nodeView{world: n.world, me: a, known: map[primitives.Hash]bool{}, stored: map[primitives.Hash]*primitives.Chunk{}}
+		n.nodes[a] = New(a, n.views[a], rs, primitives.Signature.Verify, n.random.IntN)
 		n.complete[a], n.ready[a] = map[primitives.Hash]Complete{}, map[primitives.Hash]bool{}
 	}
 	return n
 }
 
-// fly puts an event in transit to a node. Some events are lost, some are duplicated.
-func (n *network) fly(to primitives.AccountID, ev func() Event) {
+// transmit puts an event in transit to a node. Some events are lost, some are duplicated.
+func (n *network) transmit(to primitives.AccountID, ev func() Event) {
 	for again := true; again; again = n.random.Float64() < n.loss {
 		if n.random.Float64() >= n.loss {
-			n.air = append(n.air, flying{at: n.now + 1 + n.random.Int64N(150), to: to, ev: ev})
+			n.air = append(n.air, inTransit{at: n.now + 1 + n.random.Int64N(150), to: to, ev: ev})
 		}
 	}
 }
@@ -223,7 +225,7 @@ func (n *network) step(by primitives.AccountID, ev Event) {
 	}
 	for _, s := range out.Send {
 		raw := s.Body.AppendBorsh(nil)
-		n.fly(s.To, func() Event {
+		n.transmit(s.To, func() Event {
 			switch s.Body.(type) {
 			case *primitives.PartialChunk:
 				c := new(primitives.PartialChunk)
@@ -246,7 +248,7 @@ func (n *network) step(by primitives.AccountID, ev Event) {
 			to = producers[int(a.Shard)%4]
 		}
 		raw := a.Request.AppendBorsh(nil)
-		n.fly(to, func() Event {
+		n.transmit(to, func() Event {
 			q := new(primitives.ChunkRequest)
 			n.read(raw, q)
 			return Request{q, by}
@@ -254,7 +256,7 @@ func (n *network) step(by primitives.AccountID, ev Event) {
 	}
 	for _, a := range out.Answer {
 		raw := a.Body.AppendBorsh(nil)
-		n.fly(a.To.(primitives.AccountID), func() Event {
+		n.transmit(a.To.(primitives.AccountID), func() Event {
 			r := new(primitives.ChunkResponse)
 			n.read(raw, r)
 			return Response{r}
@@ -319,9 +321,9 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 				ID: primitives.Hash{byte(h), byte(s), byte(i)}, Body: &primitives.DataReceipt{DataID: primitives.Hash{byte(i)}, Data: bytes.Repeat([]byte{byte(i)}, n.random.IntN(400))}})
 		}
 		n.heights[prev] = h
-		p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, s, h)
+		p, _ := n.views[producers[0]].Producer(primitives.Hash{1}, s, h)
 		if parent := n.parents[prev]; n.anchored[primitives.EpochID{1}] && !parent.IsZero() {
-			p, _ = n.eyes[producers[0]].row(parent, s)
+			p, _ = n.views[producers[0]].row(parent, s)
 		}
 		c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, ShardID: s, Extra: new(chain.ChunkExtra), Outgoing: receipts, Layout: n.layout, Coding: n.rs}, secret(p.AccountID))
 		if err != nil {
@@ -333,17 +335,18 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 	return chunks
 }
 
-// TestSpread: in a network that loses, duplicates and reorders messages, four validators and
-// another node each get what they need of every chunk: the body if they track the shard, otherwise
-// the receipts to shards that they track, and own parts.
-func TestSpread(t *testing.T) {
-	t.Run("before EarlyKickout", func(t *testing.T) { testSpread(t, false) })
-	t.Run("with anchors", func(t *testing.T) { testSpread(t, true) })
+// TestLossyNetworkDeliversAllChunks: in a network that loses, duplicates and reorders messages,
+// four validators and another node each get what they need of every chunk: the body if they track
+// the shard, otherwise the receipts to shards that they track, and own parts.
+func TestLossyNetworkDeliversAllChunks(t *testing.T) {
+	t.Parallel()
+	t.Run("before EarlyKickout", func(t *testing.T) { testLossyNetwork(t, false) })
+	t.Run("with anchors", func(t *testing.T) { testLossyNetwork(t, true) })
 }
 
-// testSpread uses chunks with anchors if kickout is set. Then chunks at some heights have a
+// testLossyNetwork uses chunks with anchors if kickout is set. Then chunks at some heights have a
 // producer other than the canonical one.
-func testSpread(t *testing.T, kickout bool) {
+func testLossyNetwork(t *testing.T, kickout bool) {
 	for _, c := range []struct {
 		seats int
 		loss  float64
@@ -361,7 +364,7 @@ func testSpread(t *testing.T, kickout bool) {
 					n.replaced[prev] = map[primitives.ShardID]primitives.AccountID{1: producers[2], 2: producers[3]}
 				}
 				know := func(a primitives.AccountID) {
-					n.eyes[a].known[hash] = true
+					n.views[a].known[hash] = true
 					n.step(a, Head{Hash: hash, Prev: prev, Height: h - 1})
 					n.step(a, BlockArrived{hash})
 				}
@@ -369,7 +372,7 @@ func testSpread(t *testing.T, kickout bool) {
 					if p := slices.Index(producers, a); !c.late || p >= 0 && int(h)%2 == p%2 || h%5 == 0 {
 						know(a)
 					} else if p >= 0 {
-						n.eyes[a].known[hash] = true // so that it can produce its chunk
+						n.views[a].known[hash] = true // so that it can produce its chunk
 					}
 				}
 				chunks := n.make(hash, h)
@@ -407,16 +410,16 @@ func (n *network) check(c *primitives.Chunk) {
 			n.t.Errorf("%q has shard %d at %d: complete %v, own parts %v", a, c.Header.ShardID, c.Header.HeightCreated, ok, n.ready[a][c.Hash])
 			continue
 		}
-		if holds, _ := n.eyes[a].Holds(primitives.Hash{}, c.Header.ShardID); holds {
+		if holds, _ := n.views[a].Holds(primitives.Hash{}, c.Header.ShardID); holds {
 			if got.Chunk.Proofs != nil || !bytes.Equal(got.Chunk.ChunkBody.AppendBorsh(nil), c.ChunkBody.AppendBorsh(nil)) {
 				n.t.Errorf("%q has another body of shard %d", a, c.Header.ShardID)
 			}
-			n.eyes[a].stored[c.Hash] = got.Chunk
+			n.views[a].stored[c.Hash] = got.Chunk
 			continue
 		}
 		var held []primitives.ShardID
 		for s := range primitives.ShardID(4) {
-			if holds, _ := n.eyes[a].Holds(primitives.Hash{}, s); holds {
+			if holds, _ := n.views[a].Holds(primitives.Hash{}, s); holds {
 				held = append(held, s)
 			}
 		}

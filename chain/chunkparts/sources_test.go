@@ -7,21 +7,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBrings: Brings predicts which accounts receive enough parts before the block, with and
-// without Sparing. A validator that produces no blocks receives none, and an unknown previous block
-// gives an error.
-func TestBrings(t *testing.T) {
+// TestBringsPredictsDeliveredParts: Brings predicts which accounts receive enough parts before the
+// block, with and without Sparing. A validator that produces no blocks receives none, and an
+// unknown previous block gives an error.
+func TestBringsPredictsDeliveredParts(t *testing.T) {
+	t.Parallel()
 	for _, seats := range []int{4, 10} {
 		for _, sparing := range []bool{true, false} {
 			n := newNetwork(t, 1, seats, 0)
 			prev := primitives.Hash{4}
-			for _, e := range n.eyes {
+			for _, e := range n.views {
 				e.known[prev] = true
 			}
 			for _, p := range n.nodes {
 				p.Sparing = sparing
 			}
-			maker, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, 0, 4)
+			maker, _ := n.views[producers[0]].Producer(primitives.Hash{1}, 0, 4)
 			c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: 4, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
 				Outgoing: []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "zz", Body: &primitives.DataReceipt{Data: make([]byte, 900)}}}}, secret(maker.AccountID))
 			if err != nil {

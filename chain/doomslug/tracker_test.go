@@ -33,9 +33,10 @@ func text(ps []Proposal) string {
 	return strings.Join(out, " ")
 }
 
-// TestEndorsementsAndSkips repeats nearcore's test_endorsements_and_skips_basic (doomslug.rs:820)
-// with its numbers.
-func TestEndorsementsAndSkips(t *testing.T) {
+// TestApprovalsFollowNearcoresTimes repeats nearcore's test_endorsements_and_skips_basic
+// (doomslug.rs:820) with its numbers.
+func TestApprovalsFollowNearcoresTimes(t *testing.T) {
+	t.Parallel()
 	type step struct {
 		tip   byte // 0: none
 		final primitives.Height
@@ -89,8 +90,10 @@ func TestEndorsementsAndSkips(t *testing.T) {
 	}
 }
 
-// TestDelay repeats nearcore's doomslug.rs test_get_delay_reacts_to_config_updates.
-func TestDelay(t *testing.T) {
+// TestSkipDelayGrowsUpToMaxWait repeats nearcore's doomslug.rs
+// test_get_delay_reacts_to_config_updates.
+func TestSkipDelayGrowsUpToMaxWait(t *testing.T) {
+	t.Parallel()
 	d := delays()
 	for _, tt := range []struct {
 		skip, most int64
@@ -130,9 +133,10 @@ func (t *Tracker) votesFor(a *primitives.Approval) *votes {
 	return nil
 }
 
-// TestApprovals repeats nearcore's doomslug.rs test_doomslug_approvals. The stakes are 2, 1, 3 and
-// 1; five of seven are sufficient.
-func TestApprovals(t *testing.T) {
+// TestHeightIsReadyFromTwoThirdsOn repeats nearcore's doomslug.rs test_doomslug_approvals. The
+// stakes are 2, 1, 3 and 1; five of seven are sufficient.
+func TestHeightIsReadyFromTwoThirdsOn(t *testing.T) {
+	t.Parallel()
 	d, all := New(delays(), 0, 0), approvers([2]uint64{2}, [2]uint64{1}, [2]uint64{3}, [2]uint64{1})
 	var now int64
 	for i, s := range []struct {
@@ -160,8 +164,10 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TestOneVotePerTarget repeats nearcore's doomslug.rs test_doomslug_one_approval_per_target_height.
-func TestOneVotePerTarget(t *testing.T) {
+// TestNewVoteReplacesVoteForSameTarget repeats nearcore's doomslug.rs
+// test_doomslug_one_approval_per_target_height.
+func TestNewVoteReplacesVoteForSameTarget(t *testing.T) {
+	t.Parallel()
 	d, all := New(delays(), 0, 0), approvers([2]uint64{2, 0}, [2]uint64{1, 2}, [2]uint64{3, 3}, [2]uint64{2, 2})
 	old, now := vote(1, 1, 4), vote(1, 3, 4) // a skip of height 1, an endorsement of 3
 	stake := func(a *primitives.Approval) [2]uint64 {
@@ -198,9 +204,10 @@ func TestOneVotePerTarget(t *testing.T) {
 	}
 }
 
-// TestReady: with sufficient approvals a height is ready at once if all chunks are available,
-// otherwise after T*chunk_wait (doomslug.rs:722).
-func TestReady(t *testing.T) {
+// TestReadyWaitsForMissingChunks: with sufficient approvals a height is ready at once if all chunks
+// are available, otherwise after T*chunk_wait (doomslug.rs:722).
+func TestReadyWaitsForMissingChunks(t *testing.T) {
+	t.Parallel()
 	d, all := New(delays(), 0, 0), approvers([2]uint64{1}, [2]uint64{1}, [2]uint64{1})
 	d.Tip(block(5), 5, 4, 0)
 	ready := func(now int64, chunks, want bool, again int64) {
@@ -232,18 +239,19 @@ func TestReady(t *testing.T) {
 	ready(20*ms, true, false, 0)
 }
 
-// TestVoteBounds: approvals are kept for heights from the tip's to MaxAhead above it, and only of
-// approvers.
-func TestVoteBounds(t *testing.T) {
+// TestVotesOutsideMaxAheadAreDropped: approvals are kept for heights from the tip's to MaxAhead
+// above it, and only of approvers.
+func TestVotesOutsideMaxAheadAreDropped(t *testing.T) {
+	t.Parallel()
 	d, all := New(delays(), 0, 0), approvers([2]uint64{1})
 	d.Tip(block(100), 100, 98, 0)
 	for target, want := range map[primitives.Height]bool{99: false, 100: true, 101: true, 100 + MaxAhead: true, 100 + MaxAhead + 1: false, 0: false, ^primitives.Height(0): false} {
 		if got := d.Vote(vote(1, 100, target), all, 0); got != want {
-			t.Errorf("vote for %d on tip 100: taken %v, want %v", target, got, want)
+			t.Errorf("vote for %d on tip 100: accepted %v, want %v", target, got, want)
 		}
 	}
 	if d.Vote(vote(2, 100, 101), all, 0) {
-		t.Error("the vote of a stranger was taken")
+		t.Error("the vote of an unknown account was accepted")
 	}
 	if len(d.heights) != 3 {
 		t.Errorf("%d heights are tracked, want 3", len(d.heights))
@@ -254,9 +262,10 @@ func TestVoteBounds(t *testing.T) {
 	}
 }
 
-// TestSkipsOfTwoBranches: an approval that skips contains a height and no block, so approvals for
-// one target may come with two lists of approvers.
-func TestSkipsOfTwoBranches(t *testing.T) {
+// TestSkipsOfTwoBranchesShareATarget: an approval that skips contains a height and no block, so
+// approvals for one target may come with two lists of approvers.
+func TestSkipsOfTwoBranchesShareATarget(t *testing.T) {
+	t.Parallel()
 	d := New(delays(), 0, 0)
 	d.Tip(block(1), 1, 0, 0)
 	few, many := approvers([2]uint64{1}), approvers([2]uint64{1}, [2]uint64{1}, [2]uint64{1})
@@ -268,9 +277,10 @@ func TestSkipsOfTwoBranches(t *testing.T) {
 	}
 }
 
-// TestTargetsOnlyGrow: no height is approved twice, not even after a restart. LargestTarget covers
-// each approval.
-func TestTargetsOnlyGrow(t *testing.T) {
+// TestNoHeightIsApprovedTwice: no height is approved twice, not even after a restart. LargestTarget
+// covers each approval.
+func TestNoHeightIsApprovedTwice(t *testing.T) {
+	t.Parallel()
 	d := New(delays(), 7, 0) // 7 was on disk
 	d.Tip(block(5), 5, 4, 0)
 	if got := text(d.Tick(500*ms, false)); got != "" {
@@ -287,8 +297,10 @@ func TestTargetsOnlyGrow(t *testing.T) {
 	}
 }
 
-// TestNext: no approval is due before the time that Next returns, and one is due at that time.
-func TestNext(t *testing.T) {
+// TestApprovalIsDueExactlyAtNext: no approval is due before the time that Next returns, and one is
+// due at that time.
+func TestApprovalIsDueExactlyAtNext(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
 	d, now, height := New(delays(), 0, 0), int64(0), primitives.Height(0)
 	for range 2000 {
@@ -298,18 +310,19 @@ func TestNext(t *testing.T) {
 		}
 		next := d.Next()
 		if next > now && len(d.Tick(next-1, false)) != 0 {
-			t.Fatalf("something was due before %d", next)
+			t.Fatalf("an approval was due before %d", next)
 		}
 		before := *d
 		now = max(now, next)
 		if got := d.Tick(now, false); len(got) == 0 && d.pending == before.pending && d.timerHeight == before.timerHeight {
-			t.Fatalf("nothing was due at %d", now)
+			t.Fatalf("no approval was due at %d", now)
 		}
 	}
 }
 
-// TestEqualEvents: equal events cause equal outputs, whatever the order of maps.
-func TestEqualEvents(t *testing.T) {
+// TestEqualEventsGiveEqualOutputs: equal events cause equal outputs, whatever the order of maps.
+func TestEqualEventsGiveEqualOutputs(t *testing.T) {
+	t.Parallel()
 	run := func(seed uint64) (out []string) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		all := approvers([2]uint64{3, 1}, [2]uint64{2, 2}, [2]uint64{4, 0}, [2]uint64{1, 1}, [2]uint64{5, 3})
@@ -343,9 +356,11 @@ func TestEqualEvents(t *testing.T) {
 	}
 }
 
-// TestDelayFarAhead: the delay of a height very far above the final block is MaxWait, without an
-// overflow of 64 bits. A sole validator that skips nothing can be that far ahead.
-func TestDelayFarAhead(t *testing.T) {
+// TestDelayFarAheadDoesNotOverflow: the delay of a height very far above the final block is
+// MaxWait, without an overflow of 64 bits. A sole validator that skips nothing can be that far
+// ahead.
+func TestDelayFarAheadDoesNotOverflow(t *testing.T) {
+	t.Parallel()
 	d := Delays{Skip: 1 << 48, MaxWait: 1 << 48}
 	for _, n := range []primitives.Height{0, 3, 327_000, 330_000, 1 << 20, 1 << 40} {
 		if got := d.skip(n); got != 1<<48 {

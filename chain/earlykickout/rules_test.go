@@ -29,9 +29,10 @@ func counters(list ...Production) func(uint64) Production {
 	}
 }
 
-// TestBlacklist repeats nearcore's test cases (nearcore 2.14.0-rc.1
+// TestBlacklistMatchesNearcoreCases repeats nearcore's test cases (nearcore 2.14.0-rc.1
 // chain/epoch-manager/src/tests/early_kickout.rs) under their names.
-func TestBlacklist(t *testing.T) {
+func TestBlacklistMatchesNearcoreCases(t *testing.T) {
+	t.Parallel()
 	good := Production{100, 100}
 	const most = math.MaxUint64
 	for _, c := range []struct {
@@ -74,8 +75,8 @@ func TestBlacklist(t *testing.T) {
 	}
 }
 
-// TestBlacklistOfNEP652 repeats the example in NEP-652.
-func TestBlacklistOfNEP652(t *testing.T) {
+func TestBlacklistMatchesExampleOfNEP652(t *testing.T) {
+	t.Parallel()
 	some := []Production{{450, 500}, {350, 500}, {390, 500}, {490, 500}}
 	if got, n := Protocol().Blacklist(ids(4), counters(some...)); !slices.Equal(got, []uint64{1, 2}) || n != 2 {
 		t.Errorf("listed %v, want the second and third", got)
@@ -86,9 +87,10 @@ func TestBlacklistOfNEP652(t *testing.T) {
 	}
 }
 
-// TestMissesUntilListed: a producer that has produced its first n chunks and then misses all others
-// is listed after the given number of misses (NEP-652).
-func TestMissesUntilListed(t *testing.T) {
+// TestMissesUntilListedMatchNEP652: a producer that has produced its first n chunks and then misses
+// all others is listed after the given number of misses (NEP-652).
+func TestMissesUntilListedMatchNEP652(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ perfect, misses uint64 }{{0, 100}, {400, 101}, {1000, 251}, {4000, 1001}} {
 		p := Production{c.perfect, c.perfect}
 		for p.Missed() < 10_000 && !Protocol().IsCandidate(p) {
@@ -100,7 +102,8 @@ func TestMissesUntilListed(t *testing.T) {
 	}
 }
 
-func TestGrace(t *testing.T) {
+func TestGraceEndsAfterThousandBlocks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		final, start primitives.Height
 		want         bool
@@ -114,8 +117,9 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestIsAnchored checks IsAnchored for all combinations of its inputs.
-func TestIsAnchored(t *testing.T) {
+// TestIsAnchoredNeedsAnchorInEpoch checks IsAnchored for all combinations of its inputs.
+func TestIsAnchoredNeedsAnchorInEpoch(t *testing.T) {
+	t.Parallel()
 	e, other := primitives.EpochID{1}, primitives.EpochID{2}
 	for _, c := range []struct {
 		name        string
@@ -129,15 +133,18 @@ func TestIsAnchored(t *testing.T) {
 		{"anchor in the epoch", Chunk{true, true, e}, e, true, true},
 		{"anchor is genesis, first epoch", Chunk{true, true, primitives.EpochID{}}, primitives.EpochID{}, true, true},
 	} {
-		if c.chunk.NeedsAnchor() != c.needs || c.chunk.IsAnchored(c.anchor) != c.want {
-			t.Errorf("%s: needs %v, anchored %v", c.name, c.chunk.NeedsAnchor(), c.chunk.IsAnchored(c.anchor))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if c.chunk.NeedsAnchor() != c.needs || c.chunk.IsAnchored(c.anchor) != c.want {
+				t.Errorf("needs %v, anchored %v", c.chunk.NeedsAnchor(), c.chunk.IsAnchored(c.anchor))
+			}
+		})
 	}
 }
 
-// TestBlacklistAgainstBigIntegers compares Blacklist with the same rule in unbounded integers, for
-// small and large 64-bit counters.
-func TestBlacklistAgainstBigIntegers(t *testing.T) {
+// TestBlacklistEqualsUnboundedArithmetic compares Blacklist with the same rule in unbounded
+// integers, for small and large 64-bit counters.
+func TestBlacklistEqualsUnboundedArithmetic(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(6, 52))
 	number := func() uint64 {
 		switch rng.IntN(4) {

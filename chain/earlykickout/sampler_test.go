@@ -17,9 +17,10 @@ func seed(n uint64) [32]byte {
 	return primitives.HashBytes(binary.LittleEndian.AppendUint64(nil, n))
 }
 
-// TestDrawOfNEP652: the example in NEP-652. Of the stakes 40, 30, 20 and 10, the second and third
-// member are listed, so the others are drawn with 80 % and 20 %.
-func TestDrawOfNEP652(t *testing.T) {
+// TestListedProducersAreNeverDrawn uses the example in NEP-652. Of the stakes 40, 30, 20 and 10,
+// the second and third member are listed, so the others are drawn with 80 % and 20 %.
+func TestListedProducersAreNeverDrawn(t *testing.T) {
+	t.Parallel()
 	s, err := NewSampler(ids(4), stakesOf(40, 30, 20, 10), []uint64{1, 2})
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,7 @@ func TestDrawOfNEP652(t *testing.T) {
 // TestSampleWithoutListIsCanonical: with an empty list the draw equals that of the whole settlement
 // (near-primitives 0.38.0 src/epoch_info.rs sample_chunk_producer_excluding_empty_delegates).
 func TestSampleWithoutListIsCanonical(t *testing.T) {
+	t.Parallel()
 	stakes := []uint64{1_000_000, 2_000_000, 3_000_000}
 	settlement := []uint64{2, 0, 1, 0}
 	var weights []primitives.Balance
@@ -61,8 +63,9 @@ func TestSampleWithoutListIsCanonical(t *testing.T) {
 	}
 }
 
-// TestKeepOneLeavesTheSurvivor repeats nearcore's keep_one_leaves_sampler_nonempty.
-func TestKeepOneLeavesTheSurvivor(t *testing.T) {
+// TestKeepOneLeavesOneProducer repeats nearcore's keep_one_leaves_sampler_nonempty.
+func TestKeepOneLeavesOneProducer(t *testing.T) {
+	t.Parallel()
 	listed, _ := Protocol().Blacklist(ids(3), counters(Production{50, 1000}, Production{400, 1000}, Production{790, 1000}))
 	s, err := NewSampler(ids(3), stakesOf(1_000_000, 1_000_000, 1_000_000), listed)
 	if err != nil {
@@ -75,19 +78,23 @@ func TestKeepOneLeavesTheSurvivor(t *testing.T) {
 	}
 }
 
-func TestSamplerOfNobody(t *testing.T) {
+func TestSamplerWithoutStakeIsAnError(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ settlement, listed []uint64 }{
 		"all listed": {ids(2), []uint64{0, 1}}, "no member": {nil, nil}, "no stake left": {ids(3), []uint64{0, 1}},
 	} {
-		if _, err := NewSampler(c.settlement, stakesOf(5, 5, 0), c.listed); !errors.Is(err, ErrAllListed) {
-			t.Errorf("%s: %v, want ErrAllListed", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewSampler(c.settlement, stakesOf(5, 5, 0), c.listed); !errors.Is(err, ErrAllListed) {
+				t.Errorf("got %v, want ErrAllListed", err)
+			}
+		})
 	}
 }
 
-// TestDrawRenormalizes: a list also changes which producer is drawn for seeds that select a member
-// outside the list.
-func TestDrawRenormalizes(t *testing.T) {
+// TestListChangesDrawOfOtherProducers: a list also changes which producer is drawn for seeds that
+// select a member outside the list.
+func TestListChangesDrawOfOtherProducers(t *testing.T) {
+	t.Parallel()
 	stakes := stakesOf(1_000_000, 2_000_000, 5_000_000)
 	whole, err := NewSampler(ids(3), stakes, nil)
 	if err != nil {

@@ -25,8 +25,10 @@ func assignedBefore(lists [][]ValidatorID) *EpochInfo {
 
 type lists = [][]ValidatorID
 
-// TestVectorA56: nearcore shard_assignment/mod.rs:600, 625, 670, and the other tests of that file.
-func TestVectorA56(t *testing.T) {
+// TestChunkProducerListsVectorA56: nearcore shard_assignment/mod.rs:600, 625, 670, and the other
+// tests of that file.
+func TestChunkProducerListsVectorA56(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name                            string
 		producers, shards, least, limit int
@@ -35,7 +37,7 @@ func TestVectorA56(t *testing.T) {
 		want                            lists
 	}{
 		{"minimal", 1, 1, 1, 1, nil, false, lists{{0}}},
-		{"the only one leaves", 1, 1, 1, 0, lists{{1}}, true, lists{{0}}},
+		{"the only producer leaves", 1, 1, 1, 0, lists{{1}}, true, lists{{0}}},
 		{"repeats", 3, 3, 2, 0, lists{{0, 1, 2}, {0, 1, 2}, {3, 4, 5}}, true, lists{{0, 1}, {1, 0}, {2, 0}}},
 		{"reassignment", 4, 4, 1, 0, lists{{0, 1, 2}, {3}, {}, {}}, true, lists{{0}, {3}, {1}, {2}}},
 		{"stable", 4, 2, 1, 1, lists{{2, 3}, {0, 1}}, true, lists{{2, 3}, {0, 1}}},
@@ -43,18 +45,21 @@ func TestVectorA56(t *testing.T) {
 		{"empty start", 10, 3, 1, 1, nil, false, lists{{0, 3, 6, 9}, {1, 4, 7}, {2, 5, 8}}},
 		{"imperfect", 7, 3, 1, 5, lists{{0, 1, 2, 3, 4}, {5}, {6}}, true, lists{{0, 1, 4}, {3, 5}, {2, 6}}},
 	} {
-		config := &Config{MinimumValidatorsPerShard: uint64(c.least), ChunkProducerAssignmentChanges: uint64(c.limit)}
-		got, err := assignChunkProducers(equalStakes(c.producers), c.shards, config, primitives.Hash{},
-			assignmentStrategy{carryOver: c.carry}, assignedBefore(c.prev))
-		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			config := &Config{MinimumValidatorsPerShard: uint64(c.least), ChunkProducerAssignmentChanges: uint64(c.limit)}
+			got, err := assignChunkProducers(equalStakes(c.producers), c.shards, config, primitives.Hash{},
+				assignmentStrategy{carryOver: c.carry}, assignedBefore(c.prev))
+			if err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %v, %v, want %v", got, err, c.want)
+			}
+		})
 	}
 }
 
-// TestAssignmentConverges repeats nearcore's shard_assignment/mod.rs:758: with two changes per
-// epoch, the lists are balanced after five epochs.
-func TestAssignmentConverges(t *testing.T) {
+// TestAssignmentBalancesAfterFiveEpochs repeats nearcore's shard_assignment/mod.rs:758: with two
+// changes per epoch, the lists are balanced after five epochs.
+func TestAssignmentBalancesAfterFiveEpochs(t *testing.T) {
+	t.Parallel()
 	current := lists{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {11, 12, 13, 14}, {}}
 	config := &Config{MinimumValidatorsPerShard: 1, ChunkProducerAssignmentChanges: 2}
 	for range 5 {
@@ -71,8 +76,9 @@ func TestAssignmentConverges(t *testing.T) {
 	}
 }
 
-// TestVectorA83: nearcore shard_assignment/sticky_resharding.rs:239-345.
-func TestVectorA83(t *testing.T) {
+// TestChildShardAssignmentVectorA83: nearcore shard_assignment/sticky_resharding.rs:239-345.
+func TestChildShardAssignmentVectorA83(t *testing.T) {
+	t.Parallel()
 	pack := func(amounts ...uint64) lists {
 		vs := stakes("test0", amounts...)
 		var all []ValidatorID
@@ -88,15 +94,17 @@ func TestVectorA83(t *testing.T) {
 		amounts []uint64
 		want    lists
 	}{
-		{"nobody", nil, lists{nil, nil}},
+		{"no validators", nil, lists{nil, nil}},
 		{"one", []uint64{100}, lists{{0}, nil}},
 		{"equal stakes alternate", []uint64{10, 10, 10, 10}, lists{{0, 2}, {1, 3}}},
 		{"a whale alone", []uint64{100, 10, 10, 10}, lists{{0}, {1, 2, 3}}},
 		{"balanced", []uint64{100, 70, 60, 50}, lists{{0, 3}, {1, 2}}},
 	} {
-		if got := pack(c.amounts...); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := pack(c.amounts...); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
 	}
 
 	layout := func(boundaries []primitives.AccountID, ids ...primitives.ShardID) primitives.ShardLayout {
@@ -127,17 +135,19 @@ func TestVectorA83(t *testing.T) {
 		{"others keep theirs", layout([]primitives.AccountID{"bb", "mm", "tt"}, 0, 1, 2, 3), "hh", 8, lists{{0, 1}, {2, 3}, {4, 5}, {6, 7}},
 			map[primitives.ShardID][]ValidatorID{0: {0, 1}, 2: {4, 5}, 3: {6, 7}, 4: {2}, 5: {3}}},
 	} {
-		next := derive(c.prev, c.boundary)
-		got, err := assignChunkProducers(equalStakes(c.producers), next.NumShards(), config, primitives.Hash{},
-			selectStrategy(86, c.prev, next), assignedBefore(c.before))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, id := range next.ShardIDs() {
-			if !reflect.DeepEqual(got[i], c.want[id]) {
-				t.Errorf("%s: shard %d has %v, want %v", c.name, id, got[i], c.want[id])
+		t.Run(c.name, func(t *testing.T) {
+			next := derive(c.prev, c.boundary)
+			got, err := assignChunkProducers(equalStakes(c.producers), next.NumShards(), config, primitives.Hash{},
+				selectStrategy(86, c.prev, next), assignedBefore(c.before))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			for i, id := range next.ShardIDs() {
+				if !reflect.DeepEqual(got[i], c.want[id]) {
+					t.Errorf("shard %d has %v, want %v", id, got[i], c.want[id])
+				}
+			}
+		})
 	}
 
 	// Without a derived layout, and with the rules before version 85, the lists start empty.

@@ -48,9 +48,10 @@ func sampleEpochInfos(t testing.TB) []*EpochInfo {
 	return []*EpochInfo{v5, v4, v2}
 }
 
-// TestRoundTrips: each value survives encoding and decoding. A prefix of an encoding, or one with
-// trailing bytes, is refused.
-func TestRoundTrips(t *testing.T) {
+// TestStoredValuesSurviveEncoding: each value survives encoding and decoding. A prefix of an
+// encoding, or one with trailing bytes, is refused.
+func TestStoredValuesSurviveEncoding(t *testing.T) {
+	t.Parallel()
 	type value interface {
 		borsh.Appender
 		borsh.Decoder
@@ -87,8 +88,9 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestMapsAscend (trap 12): the encoding of a map is sorted by key, and other orders are refused.
-func TestMapsAscend(t *testing.T) {
+// TestUnsortedMapIsRefused (trap 12): the encoding of a map is sorted by key.
+func TestUnsortedMapIsRefused(t *testing.T) {
+	t.Parallel()
 	m := AccountMap[primitives.Balance]{{"bob", primitives.Yocto(1)}, {"alice", primitives.Yocto(2)}}
 	r := borsh.NewReader(appendAccountMap(nil, m, appendBalance))
 	readAccountMap(r, 16, primitives.ReadBalance)

@@ -32,8 +32,9 @@ func testParams(chain string, layout primitives.ShardLayout) *GenesisParams {
 	}
 }
 
-// TestConfigSources covers nearcore chain/epoch-manager/src/lib.rs:165.
-func TestConfigSources(t *testing.T) {
+// TestConfigFollowsNearcoresSources covers nearcore chain/epoch-manager/src/lib.rs:165.
+func TestConfigFollowsNearcoresSources(t *testing.T) {
+	t.Parallel()
 	layout := primitives.SingleShardLayout()
 	for _, c := range []struct {
 		chain string
@@ -81,15 +82,19 @@ func TestConfigSources(t *testing.T) {
 		"a file that is no version":            {testParams("localnet", layout), map[string][]byte{"x.json": nil}},
 		"two names of one version":             {testParams("localnet", layout), map[string][]byte{"85.json": files["85.json"], "085.json": files["85.json"]}},
 	} {
-		if _, err := NewConfigs(c.g, c.files, 86); !errors.Is(err, ErrConfig) {
-			t.Errorf("%s: %v, want ErrConfig", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewConfigs(c.g, c.files, 86); !errors.Is(err, ErrConfig) {
+				t.Errorf("got %v, want ErrConfig", err)
+			}
+		})
 	}
 }
 
-// TestGenesisShardLayout: the first epochs have the static layout of the genesis's protocol
-// version, or else the layout in the genesis (near-primitives 0.38.0 src/epoch_manager.rs:364).
-func TestGenesisShardLayout(t *testing.T) {
+// TestFirstEpochsHaveStaticLayout: the first epochs have the static layout of the genesis's
+// protocol version, or else the layout in the genesis (near-primitives 0.38.0
+// src/epoch_manager.rs:364).
+func TestFirstEpochsHaveStaticLayout(t *testing.T) {
+	t.Parallel()
 	files := readDir(t, filepath.Join(data, "neard", "reshard-epoch-configs")) // static at 85, dynamic at 86
 	three, err := primitives.MultiShardLayout(3)
 	if err != nil {
@@ -116,7 +121,8 @@ func TestGenesisShardLayout(t *testing.T) {
 	}
 }
 
-func TestParseConfig(t *testing.T) {
+func TestParseConfigRefusesBadFields(t *testing.T) {
+	t.Parallel()
 	text := readData(t, "mainnet-epoch-config-85.json")
 	edit := func(name string, value any) []byte {
 		var object map[string]any
@@ -155,10 +161,12 @@ func TestParseConfig(t *testing.T) {
 		{"dynamic_resharding_config", map[string]any{}, "missing field `memory_usage_threshold`"},
 		{"shard_layout", map[string]any{"V9": 1}, "shard_layout"},
 	} {
-		_, err := ParseConfig(edit(c.name, c.value))
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s = %v: error %v, want %q", c.name, c.value, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseConfig(edit(c.name, c.value))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s = %v: error %v, want %q", c.name, c.value, err, c.want)
+			}
+		})
 	}
 }
 
@@ -177,19 +185,22 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// TestLowestTerms: like nearcore's Rational32, ratios in replies are reduced.
-func TestLowestTerms(t *testing.T) {
+// TestRatiosAreInLowestTerms: like nearcore's Rational32, ratios in replies are reduced.
+func TestRatiosAreInLowestTerms(t *testing.T) {
+	t.Parallel()
 	c := genesisTestConfig(new(Config))
 	for name, r := range map[string]Ratio{
 		"online_min_threshold": c.OnlineMinThreshold, "online_max_threshold": c.OnlineMaxThreshold, "minimum_stake_ratio": c.MinimumStakeRatio,
 		"protocol_upgrade_stake_threshold": c.ProtocolUpgradeStakeThreshold, "max_inflation_rate": c.MaxInflationRate,
 	} {
-		a, b := r.Num, r.Den
-		for b != 0 {
-			a, b = b, a%b
-		}
-		if a != 1 {
-			t.Errorf("%s is %v", name, r)
-		}
+		t.Run(name, func(t *testing.T) {
+			a, b := r.Num, r.Den
+			for b != 0 {
+				a, b = b, a%b
+			}
+			if a != 1 {
+				t.Errorf("%s is %v", name, r)
+			}
+		})
 	}
 }

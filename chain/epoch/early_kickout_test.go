@@ -85,9 +85,10 @@ func (r *tree) list(n *node) []ValidatorID {
 	return lists[0]
 }
 
-// TestSampleExcluding repeats the tests in near-primitives 0.38.0 src/epoch_info.rs:809 for the
-// versions with samplers.
-func TestSampleExcluding(t *testing.T) {
+// TestSampleExcludesListedProducers repeats the tests in near-primitives 0.38.0
+// src/epoch_info.rs:809 for the versions with samplers.
+func TestSampleExcludesListedProducers(t *testing.T) {
+	t.Parallel()
 	infoOf := func(version byte, stake ...uint64) *EpochInfo {
 		e := &EpochInfo{RngSeed: primitives.Hash(bytes.Repeat([]byte{7}, 32)), ProtocolVersion: 87,
 			ShardLayout: primitives.SingleShardLayout(), Validators: stakes("test", stake...)}
@@ -155,6 +156,7 @@ func TestSampleExcluding(t *testing.T) {
 // TestDrawsAreThoseOfNearPrimitives compares 8,000 draws with
 // EpochInfo::sample_chunk_producer_excluding of near-primitives 0.38.0 (internal/oracle/answers).
 func TestDrawsAreThoseOfNearPrimitives(t *testing.T) {
+	t.Parallel()
 	type vector struct {
 		Info  string
 		Draws [][4]json.RawMessage
@@ -217,11 +219,12 @@ func TestDrawsAreThoseOfNearPrimitives(t *testing.T) {
 	}
 }
 
-// TestKickoutFromTheGraceOn: a producer that is down is listed from the anchor on whose last final
-// block is 1000 blocks after the start of the epoch. Its counters stop there. The list ends with
-// the epoch (nearcore get_chunk_producer_blacklist_respects_epoch_grace,
+// TestProducerIsListedAfterGrace: a producer that is down is listed from the anchor on whose last
+// final block is 1000 blocks after the start of the epoch. Its counters stop there. The list ends
+// with the epoch (nearcore get_chunk_producer_blacklist_respects_epoch_grace,
 // early_kickout_attribution_does_not_flap, get_chunk_producer_blacklist_resets_on_epoch_boundary).
-func TestKickoutFromTheGraceOn(t *testing.T) {
+func TestProducerIsListedAfterGrace(t *testing.T) {
+	t.Parallel()
 	r := kickoutTree(t, 1200, nil, stakes("test", 1_000_000, 1_000_000)...)
 	at := r.nodes[0]
 	counters := func() Stats {
@@ -286,9 +289,10 @@ func TestKickoutFromTheGraceOn(t *testing.T) {
 	}
 }
 
-// TestKickoutStatsOfAllProducers: if all producers are candidates, each row is counted in Kept.
+// TestOneProducerIsKeptAndCounted: if all producers are candidates, each row is counted in Kept.
 // This includes a sole producer, which is never listed.
-func TestKickoutStatsOfAllProducers(t *testing.T) {
+func TestOneProducerIsKeptAndCounted(t *testing.T) {
+	t.Parallel()
 	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 5, MinProducedPercent: 80}
 	for n := 1; n <= 2; n++ {
 		r := kickoutTree(t, 10_000, short, stakes("test", slices.Repeat([]uint64{1_000_000}, n)...)...)
@@ -313,10 +317,11 @@ func TestKickoutStatsOfAllProducers(t *testing.T) {
 	}
 }
 
-// TestEpochStartByTheBranch: two blocks on the genesis at heights 1 and 3 begin the same epoch. The
-// blacklists on the branch of the lower block do not depend on which of the two was recorded first
-// (nearcore chain/epoch-manager/src/tests/epoch_start_fork_determinism.rs).
-func TestEpochStartByTheBranch(t *testing.T) {
+// TestEpochStartFollowsBranch: two blocks on the genesis at heights 1 and 3 begin the same epoch.
+// The blacklists on the branch of the lower block do not depend on which of the two was recorded
+// first (nearcore chain/epoch-manager/src/tests/epoch_start_fork_determinism.rs).
+func TestEpochStartFollowsBranch(t *testing.T) {
+	t.Parallel()
 	short := &earlykickout.Thresholds{GraceBlocks: 40, MinMissed: 10, MinProducedPercent: 80}
 	run := func(highFirst bool) (out []string) {
 		r := kickoutTree(t, 10_000, short, stakes("test", 1_000_000, 1_000_000)...)
@@ -348,10 +353,11 @@ func TestEpochStartByTheBranch(t *testing.T) {
 	}
 }
 
-// TestForksHaveListsOfTheirOwn: two branches in which different producers fail have different
+// TestForksHaveSeparateBlacklists: two branches in which different producers fail have different
 // lists, even after the other branch has become final (nearcore
 // get_chunk_producer_blacklist_isolates_abandoned_fork).
-func TestForksHaveListsOfTheirOwn(t *testing.T) {
+func TestForksHaveSeparateBlacklists(t *testing.T) {
+	t.Parallel()
 	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 10, MinProducedPercent: 80}
 	r := kickoutTree(t, 10_000, short, stakes("test", 1_000_000, 1_000_000, 1_000_000)...)
 	grow := func(at *node, down ValidatorID, until ...ValidatorID) *node {
@@ -385,6 +391,7 @@ func TestForksHaveListsOfTheirOwn(t *testing.T) {
 // TestForecastAfterRestartCountsOnce: the statistics that a forecast computes after a restart are
 // continued by the next block, which has the same list and chunk producers as without the restart.
 func TestForecastAfterRestartCountsOnce(t *testing.T) {
+	t.Parallel()
 	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 10, MinProducedPercent: 80}
 	r := kickoutTree(t, 10_000, short, stakes("test", 1_000_000, 1_000_000, 1_000_000)...)
 	at := r.nodes[0]
@@ -413,13 +420,14 @@ func TestForecastAfterRestartCountsOnce(t *testing.T) {
 	}
 }
 
-// TestListAfterEpochSync: after an epoch sync, the last final block of the first blocks may be an
-// unknown one of the epoch before. Then the list is empty. If the unknown block is in the same
-// epoch, this is an error and nothing is recorded (nearcore
+// TestListIsEmptyAfterEpochSync: after an epoch sync, the last final block of the first blocks may
+// be an unknown one of the epoch before. Then the list is empty. If the unknown block is in the
+// same epoch, this is an error and nothing is recorded (nearcore
 // seeder_tolerates_post_epoch_sync_aggregator_anchor,
 // seeder_propagates_missing_block_info_on_same_epoch_basis,
 // record_block_info_failure_does_not_poison_block_info_cache).
-func TestListAfterEpochSync(t *testing.T) {
+func TestListIsEmptyAfterEpochSync(t *testing.T) {
+	t.Parallel()
 	r := kickoutTree(t, 10, nil, stakes("test", 1_000_000, 1_000_000)...)
 	old, current := primitives.Hash{1}, primitives.Hash{2}
 	info := *r.manager.genesis
@@ -463,9 +471,10 @@ func TestListAfterEpochSync(t *testing.T) {
 	}
 }
 
-// TestStoredBlockInfo: the stored form of a BlockInfo without ChunkProducers equals its hashed
-// encoding; otherwise ChunkProducers follow.
-func TestStoredBlockInfo(t *testing.T) {
+// TestStoredBlockInfoAppendsProducers: the stored form of a BlockInfo without ChunkProducers equals
+// its hashed encoding; otherwise ChunkProducers follow.
+func TestStoredBlockInfoAppendsProducers(t *testing.T) {
+	t.Parallel()
 	b := sampleBlockInfo()
 	plain := b.AppendBorsh(nil)
 	if got := (StoredBlockInfo{b}).AppendBorsh(nil); !bytes.Equal(got, plain) {
@@ -490,8 +499,10 @@ func TestStoredBlockInfo(t *testing.T) {
 	}
 }
 
-// TestNoRowsBefore87: blocks have ChunkProducers from the first epoch of version 87 on.
-func TestNoRowsBefore87(t *testing.T) {
+// TestChunkProducersAreStoredFrom87: blocks have ChunkProducers from the first epoch of version 87
+// on.
+func TestChunkProducersAreStoredFrom87(t *testing.T) {
+	t.Parallel()
 	r := newTree(t, 10, stakes("test", 900, 700, 500)...)
 	at := r.nodes[0]
 	for range 45 {

@@ -33,11 +33,12 @@ func slowGasPrice(g GasPriceRules, price primitives.Balance, used, limit primiti
 	return next, true
 }
 
-// TestGasPriceMoves uses the settings of nearcore's tests
+// TestGasPriceStaysWithinBounds uses the settings of nearcore's tests
 // (integration-tests/src/tests/client/process_blocks.rs:818, 1467, 1531 and
 // features/cap_max_gas_price.rs). Prices stay within [min, min(max, 20·min)] and equal those of
 // slowGasPrice.
-func TestGasPriceMoves(t *testing.T) {
+func TestGasPriceStaysWithinBounds(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		min, max string
 		rate     Ratio
@@ -58,26 +59,29 @@ func TestGasPriceMoves(t *testing.T) {
 		}, "100000000"},
 		"full for 100 blocks": {"100000000", "10000000000000000000000", Ratio{1, 100}, 1e15, func(int) primitives.Gas { return 1e15 }, "164666786"},
 	} {
-		g := NewGasPriceRules(86, primitives.MustParseBalance(tt.min), primitives.MustParseBalance(tt.max), tt.rate)
-		price := g.Min
-		for b := range 100 {
-			next, err := g.Next(price, tt.used(b), tt.limit)
-			want, _ := slowGasPrice(g, price, tt.used(b), tt.limit)
-			if err != nil || next.Big().Cmp(want) != 0 {
-				t.Fatalf("%s: block %d: %v after %v, %v, want %v", name, b, next, price, err, want)
+		t.Run(name, func(t *testing.T) {
+			g := NewGasPriceRules(86, primitives.MustParseBalance(tt.min), primitives.MustParseBalance(tt.max), tt.rate)
+			price := g.Min
+			for b := range 100 {
+				next, err := g.Next(price, tt.used(b), tt.limit)
+				want, _ := slowGasPrice(g, price, tt.used(b), tt.limit)
+				if err != nil || next.Big().Cmp(want) != 0 {
+					t.Fatalf("block %d: %v after %v, %v, want %v", b, next, price, err, want)
+				}
+				if next.Less(g.Min) || g.Max.Less(next) {
+					t.Fatalf("block %d: %v is outside of [%v, %v]", b, next, g.Min, g.Max)
+				}
+				price = next
 			}
-			if next.Less(g.Min) || g.Max.Less(next) {
-				t.Fatalf("%s: block %d: %v is outside of [%v, %v]", name, b, next, g.Min, g.Max)
+			if price.String() != tt.end {
+				t.Errorf("%v after 100 blocks, want %s", price, tt.end)
 			}
-			price = next
-		}
-		if price.String() != tt.end {
-			t.Errorf("%s: %v after 100 blocks, want %s", name, price, tt.end)
-		}
+		})
 	}
 }
 
-func TestGasPriceAgainstFractions(t *testing.T) {
+func TestGasPriceEqualsFractions(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 20_000 {
 		g := GasPriceRules{

@@ -26,8 +26,9 @@ func mainnetGenesis(t *testing.T) (*GenesisParams, *EpochInfo) {
 	return p, info
 }
 
-// TestVectorA3: nearcore chain/chain/src/runtime/tests.rs:1551: seats by HC-128.
-func TestVectorA3(t *testing.T) {
+// TestMainnetSeatsMatchVectorA3: nearcore chain/chain/src/runtime/tests.rs:1551: seats by HC-128.
+func TestMainnetSeatsMatchVectorA3(t *testing.T) {
+	t.Parallel()
 	_, info := mainnetGenesis(t)
 	want := []ValidatorID{
 		1, 0, 1, 0, 0, 3, 3, 2, 2, 3, 0, 2, 0, 0, 1, 1, 1, 1, 3, 2, 3, 2, 0, 3, 3, 3, 0, 3, 1,
@@ -39,12 +40,13 @@ func TestVectorA3(t *testing.T) {
 		t.Errorf("settlement = %v, want %v", info.BlockProducers, want)
 	}
 	if got := info.SampleBlockProducer(9820211); got != want[11] {
-		t.Errorf("producer of 9820211 = %d, want %d: they take turns", got, want[11])
+		t.Errorf("producer of 9820211 = %d, want %d: heights rotate through the seats", got, want[11])
 	}
 }
 
-// TestVectorA6: nearcore chain/epoch-manager/src/genesis.rs:57.
-func TestVectorA6(t *testing.T) {
+// TestMainnetEpochInfoVectorA6: nearcore chain/epoch-manager/src/genesis.rs:57.
+func TestMainnetEpochInfoVectorA6(t *testing.T) {
+	t.Parallel()
 	p, info := mainnetGenesis(t)
 	if got, want := primitives.HashBorsh(info).String(), "Hsc6BpTrd77H7J29w8uLXQY7bhfQzRDcFyo8Dj2CMZCj"; got != want {
 		t.Errorf("hash of the EpochInfo = %s, want %s", got, want)
@@ -102,8 +104,9 @@ func simpleChain(t *testing.T) (*Manager, *BlockInfo) {
 	}
 }
 
-// TestVectorB checks samples that were computed from nearcore's formulas.
-func TestVectorB(t *testing.T) {
+// TestSimpleChainEpochVectorB checks samples that were computed from nearcore's formulas.
+func TestSimpleChainEpochVectorB(t *testing.T) {
+	t.Parallel()
 	m, genesis := simpleChain(t)
 	info, err := m.EpochInfo(primitives.EpochID{})
 	if err != nil {

@@ -39,10 +39,11 @@ func (r *tree) busyHeights(n *node, account primitives.AccountID) (busy []primit
 	return busy
 }
 
-// TestIdleHeightsBefore87: before version 87, an account's idle heights are those at which neither
-// the draw of block producers nor the canonical draw of chunk producers selects it, whatever
-// heights were skipped. An account that is not a validator is always idle.
-func TestIdleHeightsBefore87(t *testing.T) {
+// TestIdleHeightsBefore87FollowDraws: before version 87, an account's idle heights are those at
+// which neither the draw of block producers nor the canonical draw of chunk producers selects it,
+// whatever heights were skipped. An account that is not a validator is always idle.
+func TestIdleHeightsBefore87FollowDraws(t *testing.T) {
+	t.Parallel()
 	r := newTree(t, 40, stakes("test", 900, 700, 500, 300)...)
 	at := r.nodes[0]
 	for range 12 {
@@ -77,10 +78,11 @@ func TestIdleHeightsBefore87(t *testing.T) {
 	}
 }
 
-// TestIdleHeightsFrom87: from version 87 on, whether the next height is idle follows from the
-// producers that the chain will require, also after a skipped height. At later heights no chunk is
-// due from a producer that is excluded.
-func TestIdleHeightsFrom87(t *testing.T) {
+// TestIdleHeightsFrom87FollowBlacklist: from version 87 on, whether the next height is idle follows
+// from the producers that the chain will require, also after a skipped height. At later heights no
+// chunk is due from a producer that is excluded.
+func TestIdleHeightsFrom87FollowBlacklist(t *testing.T) {
+	t.Parallel()
 	short := &earlykickout.Thresholds{GraceBlocks: 10, MinMissed: 3, MinProducedPercent: 80}
 	r := kickoutTree(t, 200, short, stakes("test", 1_000_000, 1_000_000, 1_000_000)...)
 	layout, at := primitives.SingleShardLayout(), r.nodes[0]

@@ -18,8 +18,10 @@ func produced(k KickoutKind, made, expected uint64) KickoutReason {
 	return KickoutReason{Kind: k, Produced: made, Expected: expected}
 }
 
-// TestKickouts repeats the cases of nearcore chain/epoch-manager/src/tests/mod.rs:2515-3190.
-func TestKickouts(t *testing.T) {
+// TestKickoutsMatchNearcoreCases repeats the cases of nearcore
+// chain/epoch-manager/src/tests/mod.rs:2515-3190.
+func TestKickoutsMatchNearcoreCases(t *testing.T) {
+	t.Parallel()
 	unstaked3 := AccountMap[KickoutReason]{{"test3", KickoutReason{Kind: Unstaked}}}
 	slowAll := []ValidatorStats{work(50, 100, 0, 100), work(70, 100, 0, 100), work(70, 100, 100, 100), work(), work(0, 0, 50, 100)}
 	endorsers := []ValidatorStats{
@@ -89,14 +91,16 @@ func TestKickouts(t *testing.T) {
 			nil, nil,
 		},
 	} {
-		config := &Config{
-			BlockProducerKickoutThreshold: c.blocks, ChunkProducerKickoutThreshold: c.chunks,
-			ChunkValidatorOnlyKickoutThreshold: c.endorse, ValidatorMaxKickoutStakePerc: c.maxPerc,
-		}
-		got, err := kickForPerformance(config, &EpochInfo{Validators: stakes("test", c.stakes...)}, c.stats, c.prev)
-		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			config := &Config{
+				BlockProducerKickoutThreshold: c.blocks, ChunkProducerKickoutThreshold: c.chunks,
+				ChunkValidatorOnlyKickoutThreshold: c.endorse, ValidatorMaxKickoutStakePerc: c.maxPerc,
+			}
+			got, err := kickForPerformance(config, &EpochInfo{Validators: stakes("test", c.stakes...)}, c.stats, c.prev)
+			if err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %v, %v, want %v", got, err, c.want)
+			}
+		})
 	}
 }
 
@@ -136,15 +140,17 @@ func checkReward(t *testing.T, cutoff int, stats []ValidatorStats, minted string
 	}
 }
 
-// TestVectorA57: nearcore reward_calculator.rs:216.
-func TestVectorA57(t *testing.T) {
+// TestRewardsMatchVectorA57: nearcore reward_calculator.rs:216.
+func TestRewardsMatchVectorA57(t *testing.T) {
+	t.Parallel()
 	checkReward(t, -1, []ValidatorStats{work(945, 1000, 945, 1000), work(999, 1000, 999, 1000), work(850, 1000, 850, 1000)},
 		"4999999", "1666666", "3333333", "0")
 }
 
-// TestRewardOfOneKind repeats nearcore's reward_calculator.rs:281, 368: validators that have worked
-// in only one or two kinds.
-func TestRewardOfOneKind(t *testing.T) {
+// TestRewardOfOneKindOfWork repeats nearcore's reward_calculator.rs:281, 368: validators that have
+// worked in only one or two kinds.
+func TestRewardOfOneKindOfWork(t *testing.T) {
+	t.Parallel()
 	checkReward(t, -1, []ValidatorStats{work(945, 1000, 945, 1000), work(0, 0, 999, 1000), work(945, 1000), work()},
 		"5000000", "1250000", "2500000", "1250000", "0")
 	checkReward(t, -1, []ValidatorStats{
@@ -152,15 +158,18 @@ func TestRewardOfOneKind(t *testing.T) {
 	}, "7500000", "1250000", "2500000", "1250000", "2500000")
 }
 
-// TestVectorA84: nearcore reward_calculator.rs:457.
-func TestVectorA84(t *testing.T) {
+// TestEndorsementCutoffVectorA84: nearcore reward_calculator.rs:457.
+func TestEndorsementCutoffVectorA84(t *testing.T) {
+	t.Parallel()
 	checkReward(t, 50, []ValidatorStats{
 		work(945, 1000, 944, 1000, 946, 1000), work(945, 1000, 944, 1000, 446, 1000), work(0, 0, 0, 0, 946, 1000), work(0, 0, 0, 0, 446, 1000),
 	}, "4250000", "1750000", "0", "2500000", "0")
 }
 
-// TestVectorA85: nearcore reward_calculator.rs:591, with the built-in configs of both networks.
-func TestVectorA85(t *testing.T) {
+// TestNetworkInflationVectorA85: nearcore reward_calculator.rs:591, with the built-in configs of
+// both networks.
+func TestNetworkInflationVectorA85(t *testing.T) {
+	t.Parallel()
 	for _, chain := range []string{mainnet, testnet} {
 		g := &GenesisParams{
 			ChainID: chain, ProtocolVersion: ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near",
@@ -189,10 +198,11 @@ func TestVectorA85(t *testing.T) {
 	}
 }
 
-// TestRewardTreasury covers two special cases of the treasury. If all validators are excluded, its
-// reward is listed although nothing is minted. If the treasury is a validator, only its validator
-// reward is listed, while the minted amount includes both.
-func TestRewardTreasury(t *testing.T) {
+// TestTreasuryRewardIsListedOnce covers two special cases of the treasury. If all validators are
+// excluded, its reward is listed although nothing is minted. If the treasury is a validator, only
+// its validator reward is listed, while the minted amount includes both.
+func TestTreasuryRewardIsListedOnce(t *testing.T) {
+	t.Parallel()
 	rc := RewardCalculator{Ratio{1, 10}, "test0", 1000}
 	in := &rewardInput{
 		info: &EpochInfo{Validators: stakes("test", 500)}, stats: []ValidatorStats{work(100, 100)}, excluded: []bool{false},
@@ -206,11 +216,12 @@ func TestRewardTreasury(t *testing.T) {
 	in.excluded[0] = true
 	rewards, minted, err = rc.calculate(in)
 	if v, _ := rewards.Get("test0"); err != nil || v != primitives.Yocto(1000) || !minted.IsZero() {
-		t.Errorf("nobody left: %v, minted %v, %v, want 1000, 0", rewards, minted, err)
+		t.Errorf("no validator left: %v, minted %v, %v, want 1000, 0", rewards, minted, err)
 	}
 }
 
-func TestVoteOnVersion(t *testing.T) {
+func TestVersionNeedsFourFifthsOfStake(t *testing.T) {
+	t.Parallel()
 	info := &EpochInfo{Validators: stakes("a", 500, 301, 200, 1000), BlockProducers: []ValidatorID{0, 1, 2}}
 	config := &Config{ProtocolUpgradeStakeThreshold: Ratio{4, 5}} // more than 800 of 1001
 	for _, c := range []struct {

@@ -107,9 +107,10 @@ func (n *node) path() []*node {
 	return out
 }
 
-// TestForks: the Changes of a block do not depend on other forks, on the order in which forks grow,
-// or on restarts.
-func TestForks(t *testing.T) {
+// TestChangesDoNotDependOnOtherForks: nor do the Changes of a block depend on the order in which
+// forks grow, or on restarts.
+func TestChangesDoNotDependOnOtherForks(t *testing.T) {
+	t.Parallel()
 	vs := stakes("test", 900, 700, 500, 300)
 	r := newTree(t, 8, vs...)
 	rng := primitives.NewChaCha20Rng(primitives.Hash{7})
@@ -210,9 +211,10 @@ func checkEpochIDs(t *testing.T, m *Manager, tip *node) {
 	}
 }
 
-// TestPossiblyLast repeats nearcore's chain/epoch-manager/src/tests/mod.rs:3611: in epochs of 5
-// blocks, splits are proposed at the heights 4 and 5.
-func TestPossiblyLast(t *testing.T) {
+// TestSplitsAreProposedAtEndOfEpoch repeats nearcore's chain/epoch-manager/src/tests/mod.rs:3611:
+// in epochs of 5 blocks, splits are proposed at the heights 4 and 5.
+func TestSplitsAreProposedAtEndOfEpoch(t *testing.T) {
+	t.Parallel()
 	r := newTree(t, 5, stakes("test", 1_000_000)...)
 	n := r.nodes[0]
 	for h := primitives.Height(1); h <= 7; h++ {
@@ -236,9 +238,10 @@ func TestPossiblyLast(t *testing.T) {
 	}
 }
 
-// TestApprovers: while an epoch is overdue because finality is late, the next epoch's producers
-// also are approvers.
-func TestApprovers(t *testing.T) {
+// TestOverdueEpochAddsNextApprovers: while an epoch is overdue because finality is late, the next
+// epoch's producers also are approvers.
+func TestOverdueEpochAddsNextApprovers(t *testing.T) {
+	t.Parallel()
 	r := newTree(t, 5, stakes("test", 1000, 500)...)
 	n := r.nodes[0]
 	// A proposal in the first epoch makes a new producer in the third.
@@ -285,7 +288,8 @@ func TestApprovers(t *testing.T) {
 	}
 }
 
-func TestRecordRefusals(t *testing.T) {
+func TestInvalidBlockInfoIsNotRecorded(t *testing.T) {
+	t.Parallel()
 	r := newTree(t, 5, stakes("test", 1000)...)
 	n, _ := r.grow(r.nodes[0], 0, nil)
 	for _, c := range []struct {
@@ -299,13 +303,15 @@ func TestRecordRefusals(t *testing.T) {
 		{"short mask", func(b *BlockInfo) { b.ChunkMask = b.ChunkMask[:1] }, ErrBlockInfo},
 		{"unknown final block", func(b *BlockInfo) { b.LastFinalBlockHash, b.LastFinalizedHeight = primitives.Hash{9}, 1 }, ErrMissingBlock},
 	} {
-		b := r.child(n, 0, c.edit).info
-		if got, err := r.manager.RecordBlockInfo(b, primitives.Hash{}); !errors.Is(err, c.want) || got.BlockInfo != nil {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
-		}
-		if _, err := r.manager.BlockInfo(b.Hash); !b.Hash.IsZero() && !errors.Is(err, ErrMissingBlock) {
-			t.Errorf("%s: the block was kept: %v", c.name, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			b := r.child(n, 0, c.edit).info
+			if got, err := r.manager.RecordBlockInfo(b, primitives.Hash{}); !errors.Is(err, c.want) || got.BlockInfo != nil {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if _, err := r.manager.BlockInfo(b.Hash); !b.Hash.IsZero() && !errors.Is(err, ErrMissingBlock) {
+				t.Errorf("the block was kept: %v", err)
+			}
+		})
 	}
 	if _, err := r.manager.ValidatorInfoOfEpoch(primitives.EpochID{}); !errors.Is(err, ErrEpochOutOfBounds) {
 		t.Errorf("validators of a running epoch: %v, want ErrEpochOutOfBounds", err)
@@ -318,9 +324,10 @@ func TestRecordRefusals(t *testing.T) {
 	}
 }
 
-// TestForget: a block that could not be persisted can be recorded again with the same Changes, also
-// the first and the last block of an epoch.
-func TestForget(t *testing.T) {
+// TestForgottenBlockIsRecordedAgain: a block that could not be persisted can be recorded again with
+// the same Changes, also the first and the last block of an epoch.
+func TestForgottenBlockIsRecordedAgain(t *testing.T) {
+	t.Parallel()
 	r := newTree(t, 5, stakes("test", 1000)...)
 	at, starts, ends := r.nodes[0], 0, 0
 	for range 14 {
@@ -359,9 +366,10 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestStakeInfo: the stake of a validator that leaves stays locked as long as it is a validator in
-// one of three epochs.
-func TestStakeInfo(t *testing.T) {
+// TestStakeStaysLockedForThreeEpochs: the stake of a validator that leaves stays locked as long as
+// it is a validator in one of three epochs.
+func TestStakeStaysLockedForThreeEpochs(t *testing.T) {
+	t.Parallel()
 	r := newTree(t, 5, stakes("test", 1_000_000, 400_000)...)
 	n := r.nodes[0]
 	leaves := func(b *BlockInfo) {
@@ -411,7 +419,8 @@ func TestStakeInfo(t *testing.T) {
 	}
 }
 
-func TestCacheIsBounded(t *testing.T) {
+func TestCacheKeepsNewestEntries(t *testing.T) {
+	t.Parallel()
 	c := newCache[int, int](3)
 	for i := range 10 {
 		c.put(i, i)
@@ -425,7 +434,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	c.drop(9)
 	if _, ok := c.get(9); ok {
-		t.Error("9 is still there")
+		t.Error("9 is still cached")
 	}
 	c.put(9, 1)
 	c.put(10, 1)
@@ -434,7 +443,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestGasPrice(t *testing.T) {
+func TestGasPriceFollowsUsage(t *testing.T) {
+	t.Parallel()
 	g := NewGasPriceRules(86, primitives.Yocto(100), primitives.Yocto(1_000_000), Ratio{1, 100})
 	if g.Max != primitives.Yocto(2000) {
 		t.Errorf("max = %v, want 20 times the least", g.Max)
@@ -471,7 +481,8 @@ func FuzzQuoRem(f *testing.F) {
 	})
 }
 
-func TestParts(t *testing.T) {
+func TestPartsFollowSeats(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ seats, total, data int }{{1, 2, 1}, {3, 3, 1}, {4, 4, 1}, {7, 7, 2}, {50, 50, 16}, {100, 100, 33}} {
 		p := testParams("test-chain-parts", primitives.SingleShardLayout())
 		p.Epoch.NumBlockProducerSeats, p.Validators = uint64(c.seats), stakes("test", 30, 20, 10)
@@ -492,7 +503,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-func TestBlockInfoFromHeader(t *testing.T) {
+func TestBlockInfoFromHeaderCopiesFields(t *testing.T) {
+	t.Parallel()
 	want := sampleBlockInfo()
 	h := &primitives.BlockHeader{
 		Version: primitives.HeaderV6, PrevHash: want.PrevHash, Signature: primitives.ZeroED25519Signature,

@@ -41,8 +41,9 @@ func mandatesRng() *primitives.ChaChaRng {
 	return primitives.NewChaCha8Rng(primitives.RngSeedFromUint64(42))
 }
 
-// TestVectorA50: nearcore core/primitives/src/validator_mandates/mod.rs:340.
-func TestVectorA50(t *testing.T) {
+// TestMandatesMatchVectorA50: nearcore core/primitives/src/validator_mandates/mod.rs:340.
+func TestMandatesMatchVectorA50(t *testing.T) {
+	t.Parallel()
 	got := testMandates(t, 4)
 	want := ValidatorMandates{
 		TargetPerShard: 3, NumShards: 4, StakePerMandate: primitives.Yocto(8),
@@ -54,9 +55,10 @@ func TestVectorA50(t *testing.T) {
 	}
 }
 
-// TestVectorA51: the random shuffles that a sample uses (nearcore validator_mandates/mod.rs:375,
-// 403, 534).
-func TestVectorA51(t *testing.T) {
+// TestMandateShufflesVectorA51: the random shuffles that a sample uses (nearcore
+// validator_mandates/mod.rs:375, 403, 534).
+func TestMandateShufflesVectorA51(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		shards        uint64
 		first, second []int
@@ -90,23 +92,26 @@ func testSample(t *testing.T, shards uint64, want [][]WeightedValidator) {
 	}
 }
 
-// TestVectorA52: pieces that are divided evenly among 3 shards, nearcore mod.rs:455.
-func TestVectorA52(t *testing.T) {
+// TestEvenMandatesVectorA52: pieces that are divided evenly among 3 shards, nearcore mod.rs:455.
+func TestEvenMandatesVectorA52(t *testing.T) {
+	t.Parallel()
 	testSample(t, 3, [][]WeightedValidator{
 		weights(1, 17, 4, 10, 6, 6, 0, 10), weights(4, 5, 5, 4, 0, 10, 1, 10, 3, 10), weights(0, 10, 2, 9, 4, 20, 3, 2),
 	})
 }
 
-// TestVectorA53: pieces that cannot be divided evenly among 4 shards, nearcore mod.rs:488 (trap 7:
-// row r goes to the r-th shard in the shuffled list).
-func TestVectorA53(t *testing.T) {
+// TestUnevenMandatesVectorA53: pieces that cannot be divided evenly among 4 shards, nearcore
+// mod.rs:488 (trap 7: row r goes to the r-th shard in the shuffled list).
+func TestUnevenMandatesVectorA53(t *testing.T) {
+	t.Parallel()
 	testSample(t, 4, [][]WeightedValidator{
 		weights(3, 8, 6, 6, 0, 22), weights(4, 8, 2, 9, 1, 8), weights(0, 8, 3, 4, 4, 19), weights(4, 8, 5, 4, 1, 19),
 	})
 }
 
-// TestMandatePrice: nearcore compute_price.rs:118.
-func TestMandatePrice(t *testing.T) {
+// TestMandatePriceMatchesNearcore: nearcore compute_price.rs:118.
+func TestMandatePriceMatchesNearcore(t *testing.T) {
+	t.Parallel()
 	equal := slices.Repeat([]uint64{11}, 13)
 	step := slices.Concat(slices.Repeat([]uint64{55}, 6), slices.Repeat([]uint64{11}, 7))
 	exp := []uint64{1_000_000_000}
@@ -130,10 +135,12 @@ func TestMandatePrice(t *testing.T) {
 		{"exponential, one each", 210, 1, exp, 210},
 		{"exponential, half", 105, 1, exp, 105},
 	} {
-		m, err := newValidatorMandates(c.target, c.shards, stakes("a", c.stakes...))
-		if err != nil || len(m.Mandates) != c.mandates {
-			t.Errorf("%s: %d mandates, %v, want %d", c.name, len(m.Mandates), err, c.mandates)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m, err := newValidatorMandates(c.target, c.shards, stakes("a", c.stakes...))
+			if err != nil || len(m.Mandates) != c.mandates {
+				t.Errorf("%d mandates, %v, want %d", len(m.Mandates), err, c.mandates)
+			}
+		})
 	}
 	if _, err := newValidatorMandates(68, 1, nil); err == nil {
 		t.Error("mandates of nobody: no error")

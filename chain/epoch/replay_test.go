@@ -273,11 +273,11 @@ func (r *replay) validators(line []byte) {
 	r.kickouts += len(info.PrevEpochKickout)
 }
 
-// TestReplay compares the results of this package with chains that neard has recorded: the producer
-// of each block, the signers of each chunk and approval, epoch IDs, next_bp_hash,
-// epoch_sync_data_hash (so all bytes of EpochInfo and BlockInfo), total_supply, gas price,
-// shard_split, and the validators query. Several times a new Manager replaces the old one.
-func TestReplay(t *testing.T) {
+// TestReplayMatchesRecordedChains compares the results of this package with chains that neard has
+// recorded: the producer of each block, the signers of each chunk and approval, epoch IDs,
+// next_bp_hash, epoch_sync_data_hash (so all bytes of EpochInfo and BlockInfo), total_supply, gas
+// price, shard_split, and the validators query. Several times a new Manager replaces the old one.
+func TestReplayMatchesRecordedChains(t *testing.T) {
 	for _, c := range []struct {
 		name                              string
 		configs                           string

@@ -51,10 +51,11 @@ func sampleBySorting(m *ValidatorMandates, rng *primitives.ChaChaRng) [][]Weight
 	return pieces
 }
 
-// TestSampleAsSorted: sample returns the same validators in the same order as sampleBySorting, and
-// uses the same random numbers. This includes more shards than mandates, validators without
-// mandates, and no mandates at all.
-func TestSampleAsSorted(t *testing.T) {
+// TestSampleEqualsSortingImplementation: sample returns the same validators in the same order as
+// sampleBySorting, and uses the same random numbers. This includes more shards than mandates,
+// validators without mandates, and no mandates at all.
+func TestSampleEqualsSortingImplementation(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range 500 {
 		m := ValidatorMandates{NumShards: 1 + uint64(random.IntN(12)), StakePerMandate: primitives.Yocto(1 + random.Uint64())}

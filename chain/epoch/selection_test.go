@@ -56,8 +56,9 @@ func mustSelect(t *testing.T, in *selectionInput) *EpochInfo {
 	return e
 }
 
-// TestVectorA54: nearcore validator_selection.rs:434.
-func TestVectorA54(t *testing.T) {
+// TestSelectionMatchesVectorA54: nearcore validator_selection.rs:434.
+func TestSelectionMatchesVectorA54(t *testing.T) {
+	t.Parallel()
 	e := mustSelect(t, &selectionInput{
 		config: selectionConfig(100, 100, 300, smallRatio), prev: prevInfo(7),
 		proposals: named(map[string]uint64{"test1": 1000, "test2": 2000, "test3": 300}), layout: multiShard(t, 2),
@@ -73,9 +74,10 @@ func TestVectorA54(t *testing.T) {
 	}
 }
 
-// TestVectorA55 repeats nearcore's validator_selection.rs:479: a validator with too little stake is
-// kicked out, and the reason contains the seat price.
-func TestVectorA55(t *testing.T) {
+// TestLowStakeKickoutVectorA55 repeats nearcore's validator_selection.rs:479: a validator with too
+// little stake is kicked out, and the reason contains the seat price.
+func TestLowStakeKickoutVectorA55(t *testing.T) {
+	t.Parallel()
 	amounts := map[string]uint64{}
 	for i := uint64(2); i < 50; i++ {
 		amounts[fmt.Sprint("test", i)] = 2000 + i
@@ -100,9 +102,10 @@ func TestVectorA55(t *testing.T) {
 	}
 }
 
-// TestShuffledAssignment repeats nearcore's validator_selection.rs:582: if the config says so, the
-// shards exchange whole lists of producers.
-func TestShuffledAssignment(t *testing.T) {
+// TestShardsExchangeShuffledLists repeats nearcore's validator_selection.rs:582: if the config says
+// so, the shards exchange whole lists of producers.
+func TestShardsExchangeShuffledLists(t *testing.T) {
+	t.Parallel()
 	amounts := map[string]uint64{}
 	for i := uint64(2); i < 50; i++ {
 		amounts[fmt.Sprint("test", i)] = 2000 + i
@@ -135,9 +138,10 @@ func TestShuffledAssignment(t *testing.T) {
 	}
 }
 
-// TestChunkValidatorsSampling repeats nearcore's validator_selection.rs:869: mandates of all
+// TestChunkValidatorsMatchNearcore repeats nearcore's validator_selection.rs:869: mandates of all
 // validators except test6.
-func TestChunkValidatorsSampling(t *testing.T) {
+func TestChunkValidatorsMatchNearcore(t *testing.T) {
+	t.Parallel()
 	e := mustSelect(t, &selectionInput{
 		config: selectionConfig(8, 8, 8, Ratio{1, 10}), prev: prevInfo(7, stakes("test", 0, 0, 0)[1:]...),
 		proposals: named(map[string]uint64{"test1": 1500, "test2": 1000, "test3": 1000, "test4": 260, "test5": 140, "test6": 50}),
@@ -153,9 +157,10 @@ func TestChunkValidatorsSampling(t *testing.T) {
 	}
 }
 
-// TestStakeRatio repeats nearcore's validator_selection.rs:908: a stake equal to the seat price is
-// just enough for a seat.
-func TestStakeRatio(t *testing.T) {
+// TestStakeOfSeatPriceIsEnough repeats nearcore's validator_selection.rs:908: a stake equal to the
+// seat price is just enough for a seat.
+func TestStakeOfSeatPriceIsEnough(t *testing.T) {
+	t.Parallel()
 	config := selectionConfig(100, 300, 300, Ratio{1, 10})
 	amounts := map[string]uint64{"test1": 1000, "test2": 1000, "test3": 1000, "test4": 200, "test5": 100, "test6": 50}
 	in := &selectionInput{
@@ -176,9 +181,10 @@ func TestStakeRatio(t *testing.T) {
 	}
 }
 
-// TestEpochUpdate covers the order in which kickouts, proposals and rewards are applied (nearcore
-// validator_selection.rs:290).
-func TestEpochUpdate(t *testing.T) {
+// TestKickoutsApplyBeforeProposals covers the order in which kickouts, proposals and rewards are
+// applied (nearcore validator_selection.rs:290).
+func TestKickoutsApplyBeforeProposals(t *testing.T) {
+	t.Parallel()
 	prev := prevInfo(7, stakes("test", 1000, 2000, 3000)...)
 	prev.ValidatorKickout.Set("old", KickoutReason{Kind: ProtocolVersionTooOld, Version: 85, NetworkVersion: 86})
 	prev.ValidatorKickout.Set("slow", KickoutReason{Kind: NotEnoughBlocks})
@@ -206,7 +212,8 @@ func TestEpochUpdate(t *testing.T) {
 	}
 }
 
-func TestNotEnoughValidators(t *testing.T) {
+func TestTooFewValidatorsIsAnError(t *testing.T) {
+	t.Parallel()
 	config := selectionConfig(100, 100, 300, smallRatio)
 	config.MinimumValidatorsPerShard = 2
 	_, err := proposalsToEpochInfo(&selectionInput{

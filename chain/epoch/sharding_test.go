@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVectorA82: nearcore chain/epoch-manager/src/tests/pick_shard_to_split.rs.
-func TestVectorA82(t *testing.T) {
+// TestShardToSplitVectorA82: nearcore chain/epoch-manager/src/tests/pick_shard_to_split.rs.
+func TestShardToSplitVectorA82(t *testing.T) {
+	t.Parallel()
 	split := func(id primitives.ShardID, left, right uint64) ProposedSplit {
 		return ProposedSplit{id, primitives.TrieSplit{Boundary: "aaa.near", LeftMemory: left, RightMemory: right}}
 	}
@@ -27,16 +28,19 @@ func TestVectorA82(t *testing.T) {
 		{"forced but not proposed", []ProposedSplit{split(0, 100, 100)}, ids{1}, nil, 0},
 		{"blocked", []ProposedSplit{split(0, 100, 100)}, nil, ids{0}, -1},
 	} {
-		got, ok := PickShardToSplit(c.proposed, &DynamicResharding{ForceSplitShards: c.forced, BlockSplitShards: c.barred})
-		if ok != (c.want >= 0) || ok && got != c.proposed[c.want] {
-			t.Errorf("%s: %+v, %v, want index %d", c.name, got, ok, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, ok := PickShardToSplit(c.proposed, &DynamicResharding{ForceSplitShards: c.forced, BlockSplitShards: c.barred})
+			if ok != (c.want >= 0) || ok && got != c.proposed[c.want] {
+				t.Errorf("%+v, %v, want index %d", got, ok, c.want)
+			}
+		})
 	}
 }
 
-// TestMainnetLayouts: the built-in layouts lead to the history of splits with which the first
-// dynamic split starts.
-func TestMainnetLayouts(t *testing.T) {
+// TestMainnetLayoutsGiveSplitHistory: the built-in layouts lead to the history of splits with which
+// the first dynamic split starts.
+func TestMainnetLayoutsGiveSplitHistory(t *testing.T) {
+	t.Parallel()
 	p := &GenesisParams{
 		ChainID: mainnet, ProtocolVersion: ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near", ProtocolRewardRate: Ratio{1, 10},
 		Epoch: Config{EpochLength: 43200},

@@ -34,9 +34,10 @@ func votesOf(t *testing.T, text string) (votes []UpgradeVote) {
 	return votes
 }
 
-// TestUpgradeVotes repeats the cases in near-primitives 0.38.0 src/upgrade_schedule.rs, and tests
-// the dates of both public networks.
-func TestUpgradeVotes(t *testing.T) {
+// TestUpgradeVotesFollowSchedule repeats the cases in near-primitives 0.38.0
+// src/upgrade_schedule.rs, and tests the dates of both public networks.
+func TestUpgradeVotesFollowSchedule(t *testing.T) {
+	t.Parallel()
 	const triple = "2000-01-10 00:00:00=101,2000-01-10 01:00:00=102,2000-01-10 02:00:00=103"
 	const double = "2000-01-10 00:00:00=101,2000-01-15 00:00:00=102"
 	for _, tt := range []struct {
@@ -89,8 +90,9 @@ func TestUpgradeVotes(t *testing.T) {
 	}
 }
 
-// TestUpgradeVotesAreRefused repeats the error cases of the same file.
-func TestUpgradeVotesAreRefused(t *testing.T) {
+// TestInvalidUpgradeVotesAreRefused repeats the error cases of the same file.
+func TestInvalidUpgradeVotesAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, votes := range []string{
 		"2000-01-10 00:00:00=108,2000-01-15 00:00:00=109", // does not end with 110
 		"2000-01-10 00:00:00=111,2000-01-15 00:00:00=110", // versions descend

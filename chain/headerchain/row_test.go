@@ -42,9 +42,10 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// TestRowKeepsChunkProducers: the chunk producers of an anchor are stored with its header. A header
-// without them has the same encoding as before version 87.
-func TestRowKeepsChunkProducers(t *testing.T) {
+// TestRowStoresChunkProducers: the chunk producers of an anchor are stored with its header. A
+// header without them has the same encoding as before version 87.
+func TestRowStoresChunkProducers(t *testing.T) {
+	t.Parallel()
 	h := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
 	h.Init()
 	r := &Row{Header: h, Info: epoch.BlockInfoFromHeader(h, 0), Tree: new(primitives.PartialMerkleTree), Final: 3}
@@ -65,9 +66,10 @@ func TestRowKeepsChunkProducers(t *testing.T) {
 	}
 }
 
-// TestStartHasChunkProducers: from protocol version 87 on, the first block after an epoch sync
-// proof has chunk producers, as with an empty list.
-func TestStartHasChunkProducers(t *testing.T) {
+// TestFirstBlockAfterProofHasProducers: from protocol version 87 on, the first block after an epoch
+// sync proof has chunk producers, as with an empty list.
+func TestFirstBlockAfterProofHasProducers(t *testing.T) {
+	t.Parallel()
 	layout, err := primitives.MultiShardLayout(2)
 	if err != nil {
 		t.Fatal(err)

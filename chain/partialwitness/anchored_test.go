@@ -78,10 +78,11 @@ func anchorAt(h primitives.Height) *primitives.ChunkAnchor {
 	return &primitives.ChunkAnchor{PrevBlock: hashAt(h - 1), PrevPrevBlock: hashAt(h - 2)}
 }
 
-// TestFormFollowsTheEpoch: a message of any kind must have an anchor if and only if EarlyKickout is
-// in force in the chunk's epoch. In an unknown epoch both forms pass this check, and the message is
-// dropped as irrelevant.
-func TestFormFollowsTheEpoch(t *testing.T) {
+// TestAnchorIsRequiredByEpochOfMessage: a message of any kind must have an anchor if and only if
+// EarlyKickout is in force in the chunk's epoch. In an unknown epoch both forms pass this check,
+// and the message is dropped as irrelevant.
+func TestAnchorIsRequiredByEpochOfMessage(t *testing.T) {
+	t.Parallel()
 	for _, m := range messages {
 		for _, anchored := range []bool{false, true} {
 			w := anchoredWorld(t, anchored)
@@ -109,10 +110,11 @@ func TestFormFollowsTheEpoch(t *testing.T) {
 	}
 }
 
-// TestSenderFormFollowsTheEpoch: a producer sends messages in the form of its chunk's epoch. The
-// anchor consists of the parent and the parent's parent, which is zero for a chunk on the genesis
-// block.
-func TestSenderFormFollowsTheEpoch(t *testing.T) {
+// TestSentAnchorFollowsEpochOfChunk: a producer sends messages in the form of its chunk's epoch.
+// The anchor consists of the parent and the parent's parent, which is zero for a chunk on the
+// genesis block.
+func TestSentAnchorFollowsEpochOfChunk(t *testing.T) {
+	t.Parallel()
 	for _, anchored := range []bool{false, true} {
 		for _, h := range []primitives.Height{1, 2, 21} {
 			x := newNetwork(t, 1, 10, 4, 0)
@@ -160,9 +162,11 @@ func TestSenderFormFollowsTheEpoch(t *testing.T) {
 	}
 }
 
-// TestWrongAnchorIsRefused: the tracker stores nothing of a message whose key or anchor contradicts
-// the known blocks, or that is not signed by the producer that the anchor determines.
-func TestWrongAnchorIsRefused(t *testing.T) {
+// TestMessageWithWrongAnchorIsNotStored: the tracker stores nothing of a message whose key or
+// anchor contradicts the known blocks, or that is not signed by the producer that the anchor
+// determines.
+func TestMessageWithWrongAnchorIsNotStored(t *testing.T) {
+	t.Parallel()
 	unknown := primitives.Hash{99}
 	for _, m := range messages {
 		for name, c := range map[string]struct {
@@ -196,9 +200,10 @@ func TestWrongAnchorIsRefused(t *testing.T) {
 	}
 }
 
-// TestReplacedProducer: if a blacklisted producer is replaced for an anchor, only messages of the
-// replacement are accepted. The canonical producer is the blacklisted one.
-func TestReplacedProducer(t *testing.T) {
+// TestOnlyReplacementProducerIsAccepted: if a blacklisted producer is replaced for an anchor, only
+// messages of the replacement are accepted. The canonical producer is the blacklisted one.
+func TestOnlyReplacementProducerIsAccepted(t *testing.T) {
+	t.Parallel()
 	for _, m := range messages {
 		w := anchoredWorld(t, true)
 		key, at := keyAt(21), anchorAt(21)
@@ -218,10 +223,11 @@ func TestReplacedProducer(t *testing.T) {
 	}
 }
 
-// TestEarlyMessagesWaitForTheParent: a message whose producer cannot be determined without the
+// TestEarlyMessageWaitsForTheParent: a message whose producer cannot be determined without the
 // parent is queued, and handled once when the parent is recorded, with the same result as if it
 // arrived then.
-func TestEarlyMessagesWaitForTheParent(t *testing.T) {
+func TestEarlyMessageWaitsForTheParent(t *testing.T) {
+	t.Parallel()
 	parent := primitives.Hash{50}
 	for _, m := range messages {
 		for name, c := range map[string]struct {
@@ -279,6 +285,7 @@ func TestEarlyMessagesWaitForTheParent(t *testing.T) {
 // signer is not the producer, or that the anchor or height is wrong. If the parent does not arrive,
 // the message is dropped once the final height reaches its height.
 func TestEarlyMessageIsCheckedWithTheParent(t *testing.T) {
+	t.Parallel()
 	parent, a := primitives.Hash{50}, primitives.Hash{40}
 	for _, m := range messages {
 		for name, c := range map[string]struct {
@@ -326,9 +333,11 @@ func TestEarlyMessageIsCheckedWithTheParent(t *testing.T) {
 	}
 }
 
-// TestFloodOfEarlyMessages: for messages with unknown anchors the queue is bounded, contains only
-// messages signed by likely producers, and one producer cannot evict the messages of another.
-func TestFloodOfEarlyMessages(t *testing.T) {
+// TestFloodOfEarlyMessagesIsBounded: for messages with unknown anchors the queue is bounded,
+// contains only messages signed by likely producers, and one producer cannot evict the messages of
+// another.
+func TestFloodOfEarlyMessagesIsBounded(t *testing.T) {
+	t.Parallel()
 	w := anchoredWorld(t, true)
 	node := w.tracker(me)
 	parent := primitives.Hash{50}
@@ -336,20 +345,20 @@ func TestFloodOfEarlyMessages(t *testing.T) {
 	if _, err := node.Step(messages[0].make(quiet.AccountID, keyAt(23), &primitives.ChunkAnchor{PrevBlock: parent, PrevPrevBlock: primitives.Hash{40}}, me)); err != nil {
 		t.Fatal(err)
 	}
-	loud, _ := w.Producer(keyAt(22))
+	flooding, _ := w.Producer(keyAt(22))
 	const flood = 400
 	big := make([]byte, 200<<10)
 	for i := range flood {
 		at := &primitives.ChunkAnchor{PrevBlock: primitives.HashBytes(fmt.Append(nil, i)), PrevPrevBlock: primitives.HashBytes(fmt.Append(nil, "a", i))}
-		p := witnessPart(loud.AccountID, keyAt(22), at, i%10)
+		p := witnessPart(flooding.AccountID, keyAt(22), at, i%10)
 		p.Part = big[:1+i*400]
-		p.Signature = secret(loud.AccountID).Sign(p.SignedBytes())
+		p.Signature = secret(flooding.AccountID).Sign(p.SignedBytes())
 		if _, err := node.Step(Part{p, true}); err != nil && !errors.Is(err, anchor.ErrEarly) {
 			t.Fatal(err)
 		}
 		for _, m := range messages { // account 9 produces no chunks
 			if _, err := node.Step(m.make(account(9), keyAt(22), at, i%6)); !errors.Is(err, ErrSigner) {
-				t.Fatalf("%s of a stranger: %v", m.name, err)
+				t.Fatalf("%s of an unassigned account: %v", m.name, err)
 			}
 		}
 	}
@@ -366,13 +375,14 @@ func TestFloodOfEarlyMessages(t *testing.T) {
 	}
 	w.blocks[primitives.Hash{40}], w.blocks[parent] = block{21, hashAt(20)}, block{22, primitives.Hash{40}}
 	if _, err := node.Step(BlockRecorded{parent}); err != nil || kept(node) != 1 {
-		t.Errorf("%v: the message of the quiet producer is gone", err)
+		t.Errorf("%v: the message of the quiet producer was evicted", err)
 	}
 }
 
-// TestForksDoNotMix: on two forks a chunk key may have two producers. Their messages are collected
-// separately, and both witnesses are validated.
-func TestForksDoNotMix(t *testing.T) {
+// TestWitnessesOfTwoForksDoNotMix: on two forks a chunk key may have two producers. Their messages
+// are collected separately, and both witnesses are validated.
+func TestWitnessesOfTwoForksDoNotMix(t *testing.T) {
+	t.Parallel()
 	w := anchoredWorld(t, true)
 	fork := primitives.Hash{70} // another block of height 19, with another producer of the chunk at height 21
 	w.blocks[fork] = block{19, hashAt(18)}
@@ -428,10 +438,11 @@ func TestForksDoNotMix(t *testing.T) {
 	}
 }
 
-// TestEndorsementNeedsThePlace: the producer on an abandoned anchor may sign a witness with the
-// previous block of another producer's chunk, before that block is known. Once the block is known,
-// the chunk is not endorsed.
-func TestEndorsementNeedsThePlace(t *testing.T) {
+// TestChunkOfWrongParentIsNotEndorsed: the producer on an abandoned anchor may sign a witness with
+// the previous block of another producer's chunk, before that block is known. Once the block is
+// known, the chunk is not endorsed.
+func TestChunkOfWrongParentIsNotEndorsed(t *testing.T) {
+	t.Parallel()
 	w := anchoredWorld(t, true)
 	parent := primitives.Hash{71} // a block at height 20, whose real parent is block 18
 	node, key, at := w.tracker(me), keyAt(21), &primitives.ChunkAnchor{PrevBlock: parent, PrevPrevBlock: hashAt(19)}
@@ -485,9 +496,10 @@ func TestEndorsementNeedsThePlace(t *testing.T) {
 	}
 }
 
-// TestPartsOfOtherParents: one producer can sign parts for several previous blocks with one anchor.
-// The tracker accepts those of the first and stores nothing of the others.
-func TestPartsOfOtherParents(t *testing.T) {
+// TestPartsOfOneParentAreKept: one producer can sign parts for several previous blocks with one
+// anchor. The tracker accepts those of the first and stores nothing of the others.
+func TestPartsOfOneParentAreKept(t *testing.T) {
+	t.Parallel()
 	w := anchoredWorld(t, true)
 	node, key := w.tracker(me), keyAt(21)
 	p, _ := w.Producer(key)
@@ -503,9 +515,10 @@ func TestPartsOfOtherParents(t *testing.T) {
 	}
 }
 
-// TestHeldChunkOfAnotherHeight: from EarlyKickout on the height of a chunk must be that of its
-// previous block plus one, also if the chunk is endorsed without its witness.
-func TestHeldChunkOfAnotherHeight(t *testing.T) {
+// TestHeldChunkOfWrongHeightIsRefused: from EarlyKickout on the height of a chunk must be that of
+// its previous block plus one, also if the chunk is endorsed without its witness.
+func TestHeldChunkOfWrongHeightIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, anchored := range []bool{false, true} {
 		w := anchoredWorld(t, anchored)
 		for _, h := range []primitives.Height{20, 21, 22} {
@@ -518,9 +531,10 @@ func TestHeldChunkOfAnotherHeight(t *testing.T) {
 	}
 }
 
-// TestCodeOfTwoForks: a code response has no anchor. It is used for the witness for which the code
-// was requested from that producer.
-func TestCodeOfTwoForks(t *testing.T) {
+// TestCodeIsUsedForForkThatRequestedIt: a code response has no anchor. It is used for the witness
+// for which the code was requested from that producer.
+func TestCodeIsUsedForForkThatRequestedIt(t *testing.T) {
+	t.Parallel()
 	w := anchoredWorld(t, true)
 	fork := primitives.Hash{70}
 	w.blocks[fork] = block{19, hashAt(18)}
@@ -537,7 +551,7 @@ func TestCodeOfTwoForks(t *testing.T) {
 		a.Signature = secret(p.AccountID).Sign(a.SignedBytes())
 		out, err := node.Step(Accesses{a, false})
 		if err != nil || len(out.Send) != 1 || out.Send[0].To[0] != p.AccountID {
-			t.Fatalf("%v, asks %+v", err, out.Send)
+			t.Fatalf("%v, requests %+v", err, out.Send)
 		}
 	}
 	for _, by := range []primitives.AccountID{account(3), account(1)} {
@@ -557,9 +571,10 @@ func TestCodeOfTwoForks(t *testing.T) {
 	}
 }
 
-// TestEachEarlyMessageIsCounted: one block may show that several queued messages are wrong. The
-// counters count each of them once, and each lookup of a producer under its kind of message.
-func TestEachEarlyMessageIsCounted(t *testing.T) {
+// TestEachWrongEarlyMessageIsCounted: one block may show that several queued messages are wrong.
+// The counters count each of them once, and each lookup of a producer under its kind of message.
+func TestEachWrongEarlyMessageIsCounted(t *testing.T) {
+	t.Parallel()
 	w := anchoredWorld(t, true)
 	node, parent := w.tracker(me), primitives.Hash{50}
 	at := &primitives.ChunkAnchor{PrevBlock: parent, PrevPrevBlock: hashAt(20)}

@@ -7,21 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// asking is a network whose validator 0 produces chunks and gets code requests.
-type asking struct {
+// requestNetwork is a network whose validator 0 produces chunks and gets code requests.
+type requestNetwork struct {
 	*network
 	code    []byte
 	derived int
 	early   bool
 }
 
-func newAsking(t *testing.T) *asking {
-	x := &asking{network: newNetwork(t, 1, 6, 1, 0), code: []byte("code")}
+func newRequestNetwork(t *testing.T) *requestNetwork {
+	x := &requestNetwork{network: newNetwork(t, 1, 6, 1, 0), code: []byte("code")}
 	x.head = 200
 	return x
 }
 
-func (x *asking) ask(by int, height primitives.Height) (Out, error) {
+func (x *requestNetwork) ask(by int, height primitives.Height) (Out, error) {
 	q := &primitives.ContractCodeRequest{Requester: account(by), Key: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: height},
 		Contracts: []primitives.Hash{primitives.HashBytes(x.code)}, Transition: x.transition}
 	q.Signature = secret(account(by)).Sign(q.SignedBytes())
@@ -34,10 +34,11 @@ func (x *asking) ask(by int, height primitives.Height) (Out, error) {
 	}})
 }
 
-// TestEarlyOfOthers: a validator that sends requests for many chunks on unknown blocks does not
-// evict the requests of another validator.
-func TestEarlyOfOthers(t *testing.T) {
-	x := newAsking(t)
+// TestEarlyRequestsDoNotEvictOthers: a validator that sends requests for many chunks on unknown
+// blocks does not evict the requests of another validator.
+func TestEarlyRequestsDoNotEvictOthers(t *testing.T) {
+	t.Parallel()
+	x := newRequestNetwork(t)
 	x.early = true
 	if _, err := x.ask(2, 4); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestEarlyOfOthers(t *testing.T) {
 		}
 	}
 	if refused != 200-maxEarlyOfOne {
-		t.Errorf("%d refused", refused)
+		t.Errorf("%d requests refused, want %d", refused, 200-maxEarlyOfOne)
 	}
 	x.early = false
 	out, err := x.nodes[account(0)].Step(BlockArrived{Hash: primitives.Hash{1}})
@@ -64,10 +65,11 @@ func TestEarlyOfOthers(t *testing.T) {
 	}
 }
 
-// TestAnsweredOnce: a validator's request is not answered a second time, even after requests for
-// many other chunks.
-func TestAnsweredOnce(t *testing.T) {
-	x := newAsking(t)
+// TestCodeRequestIsAnsweredOnce: a validator's request is not answered a second time, even after
+// requests for many other chunks.
+func TestCodeRequestIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	x := newRequestNetwork(t)
 	for h := range primitives.Height(100) {
 		if out, err := x.ask(1, h); err != nil || len(out.Send) != 1 {
 			t.Fatal(err, out)
@@ -78,10 +80,11 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestSameQuestion: the response to equal requests of a chunk's validators is computed and
-// compressed once, until the next block.
-func TestSameQuestion(t *testing.T) {
-	x := newAsking(t)
+// TestEqualCodeRequestsAreComputedOnce: the response to equal requests of a chunk's validators is
+// computed and compressed once, until the next block.
+func TestEqualCodeRequestsAreComputedOnce(t *testing.T) {
+	t.Parallel()
+	x := newRequestNetwork(t)
 	for by := 1; by < 5; by++ {
 		out, err := x.ask(by, 4)
 		if err != nil || len(out.Send) != 1 {
@@ -93,23 +96,24 @@ func TestSameQuestion(t *testing.T) {
 		}
 	}
 	if x.derived != 1 {
-		t.Errorf("derived %d times", x.derived)
+		t.Errorf("code computed %d times", x.derived)
 	}
 	if _, err := x.nodes[account(0)].Step(BlockArrived{Hash: primitives.Hash{1}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.ask(5, 4); err != nil || x.derived != 2 {
-		t.Errorf("behind a block: %v, derived %d times", err, x.derived)
+		t.Errorf("behind a block: %v, code computed %d times", err, x.derived)
 	}
 }
 
-// TestToldAgain: if a producer announces the contracts of a chunk again after many other chunks,
-// the code is not requested again.
-func TestToldAgain(t *testing.T) {
-	x := newCalled(t)
+// TestRepeatedAccessesRequestNoCode: if a producer announces the contracts of a chunk again after
+// many other chunks, the code is not requested again.
+func TestRepeatedAccessesRequestNoCode(t *testing.T) {
+	t.Parallel()
+	x := newCodeNetwork(t)
 	one := []byte("one")
 	if asked, _ := x.tell(false, one); len(asked) != 1 {
-		t.Fatalf("asks for %v", asked)
+		t.Fatalf("requests %v", asked)
 	}
 	for h := range primitives.Height(maxAccessLists) {
 		x.at(5 + h)
@@ -123,10 +127,11 @@ func TestToldAgain(t *testing.T) {
 	}
 }
 
-// TestWrongCode: a response with code other than requested is rejected, and a later correct one is
-// accepted.
-func TestWrongCode(t *testing.T) {
-	x := newCalled(t)
+// TestWrongCodeIsRejected: a response with code other than requested is rejected, and a later
+// correct one is accepted.
+func TestWrongCodeIsRejected(t *testing.T) {
+	t.Parallel()
+	x := newCodeNetwork(t)
 	one := []byte("one")
 	x.tell(false, one)
 	x.parts()

@@ -9,24 +9,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// called is a network with a producer that announces the contracts of a chunk, and with the tracker
+// codeNetwork is a network with a producer that announces the contracts of a chunk, and with the tracker
 // under test, of a validator that does not produce chunks of the shard.
-type called struct {
+type codeNetwork struct {
 	*network
 	witness *primitives.ChunkStateWitness
 	maker   primitives.AccountID
 	node    *Tracker
 }
 
-func newCalled(t *testing.T) *called {
-	x := &called{network: newNetwork(t, 1, 4, 2, 0)}
+func newCodeNetwork(t *testing.T) *codeNetwork {
+	x := &codeNetwork{network: newNetwork(t, 1, 4, 2, 0)}
 	x.node = x.nodes[account(3)]
 	x.at(4)
 	return x
 }
 
 // at replaces the chunk by one at height h.
-func (x *called) at(h primitives.Height) {
+func (x *codeNetwork) at(h primitives.Height) {
 	x.head = h - 1
 	x.witness = sample()
 	x.witness.Header.HeightCreated = h
@@ -36,7 +36,7 @@ func (x *called) at(h primitives.Height) {
 
 // tell gives the tracker a list of called contracts, and returns the contracts that it requests and
 // the witnesses that it emits. held sets whether the validator tracks the shard.
-func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, pending []PendingWitness) {
+func (x *codeNetwork) tell(held bool, codes ...[]byte) (asked []primitives.Hash, pending []PendingWitness) {
 	x.t.Helper()
 	a := &primitives.ContractAccesses{Key: x.witness.Key(), Transition: x.transition}
 	for _, c := range codes {
@@ -50,7 +50,7 @@ func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, pend
 	return x.asks(out), out.Validate
 }
 
-func (x *called) asks(out Out) []primitives.Hash {
+func (x *codeNetwork) asks(out Out) []primitives.Hash {
 	x.t.Helper()
 	for _, s := range out.Send {
 		if q, ok := s.Body.(*primitives.ContractCodeRequest); ok {
@@ -64,7 +64,7 @@ func (x *called) asks(out Out) []primitives.Hash {
 }
 
 // give gives the tracker a response with code, and returns the witnesses that it emits.
-func (x *called) give(codes ...[]byte) (pending []PendingWitness) {
+func (x *codeNetwork) give(codes ...[]byte) (pending []PendingWitness) {
 	x.t.Helper()
 	r := &primitives.ContractCodeResponse{Key: x.witness.Key(), Responder: x.maker, Compressed: EncodeContracts(codes)}
 	r.Signature = secret(x.maker).Sign(r.SignedBytes())
@@ -80,7 +80,7 @@ func (x *called) give(codes ...[]byte) (pending []PendingWitness) {
 }
 
 // parts gives the tracker all parts of the witness, and returns the witnesses that it emits.
-func (x *called) parts() []PendingWitness {
+func (x *codeNetwork) parts() []PendingWitness {
 	x.t.Helper()
 	payload, err := Encode(x.witness)
 	if err != nil {
@@ -102,7 +102,7 @@ func (x *called) parts() []PendingWitness {
 }
 
 // pending returns the witnesses in out, after it has run the work in out.
-func (x *called) pending(out Out) []PendingWitness {
+func (x *codeNetwork) pending(out Out) []PendingWitness {
 	x.t.Helper()
 	pending := out.Validate
 	for _, w := range out.Work {
@@ -116,12 +116,13 @@ func (x *called) pending(out Out) []PendingWitness {
 	return pending
 }
 
-// TestCodeIsKept: code is requested once, and passed with each witness that calls it.
-func TestCodeIsKept(t *testing.T) {
-	x := newCalled(t)
+// TestCodeIsRequestedOnce: code is requested once, and passed with each witness that calls it.
+func TestCodeIsRequestedOnce(t *testing.T) {
+	t.Parallel()
+	x := newCodeNetwork(t)
 	one, two := []byte("one"), []byte("code two")
 	if asked, _ := x.tell(false, one); len(asked) != 1 {
-		t.Fatalf("asks for %v", asked)
+		t.Fatalf("requests %v", asked)
 	}
 	if pending := x.parts(); len(pending) > 0 {
 		t.Fatal("emitted before its code has arrived")
@@ -131,14 +132,14 @@ func TestCodeIsKept(t *testing.T) {
 	}
 	x.at(5)
 	if asked, _ := x.tell(false, one); len(asked) > 0 {
-		t.Errorf("asks for %v again", asked)
+		t.Errorf("requests %v again", asked)
 	}
 	if pending := x.parts(); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
 		t.Fatalf("to be validated: %+v", pending)
 	}
 	x.at(6)
 	if asked, _ := x.tell(false, two, one); !slices.Equal(asked, []primitives.Hash{primitives.HashBytes(two)}) {
-		t.Errorf("asks for %v", asked)
+		t.Errorf("requests %v", asked)
 	}
 	x.parts()
 	if pending := x.give(two); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one, two}) {
@@ -146,13 +147,14 @@ func TestCodeIsKept(t *testing.T) {
 	}
 }
 
-// TestCodeOfHeld: a validator that tracks the shard requests no code and does not wait for code. If
-// validation reports missing code, it requests the code then.
-func TestCodeOfHeld(t *testing.T) {
-	x := newCalled(t)
+// TestTrackingValidatorRequestsLackingCode: a validator that tracks the shard requests no code and
+// does not wait for code. If validation reports missing code, it requests the code then.
+func TestTrackingValidatorRequestsLackingCode(t *testing.T) {
+	t.Parallel()
+	x := newCodeNetwork(t)
 	one := []byte("one")
 	if asked, _ := x.tell(true, one); len(asked) > 0 {
-		t.Fatalf("asks for %v", asked)
+		t.Fatalf("requests %v", asked)
 	}
 	pending := x.parts()
 	if len(pending) != 1 || len(pending[0].Codes) > 0 {
@@ -160,7 +162,7 @@ func TestCodeOfHeld(t *testing.T) {
 	}
 	out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true})
 	if asked := x.asks(out); err != nil || len(asked) != 1 {
-		t.Fatalf("%v, asks for %v", err, asked)
+		t.Fatalf("%v, requests %v", err, asked)
 	}
 	if pending = x.give(one); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
 		t.Fatalf("to be validated: %+v", pending)
@@ -170,25 +172,26 @@ func TestCodeOfHeld(t *testing.T) {
 	}
 }
 
-// TestCodeToldLate: a witness is validated without its code, and the list of contracts arrives only
-// after that validation or during it.
-func TestCodeToldLate(t *testing.T) {
-	x := newCalled(t)
+// TestLateAccessesRequestLackingCode: a witness is validated without its code, and the list of
+// contracts arrives only after that validation or during it.
+func TestLateAccessesRequestLackingCode(t *testing.T) {
+	t.Parallel()
+	x := newCodeNetwork(t)
 	one := []byte("one")
-	for _, judgedFirst := range []bool{true, false} {
+	for _, validatedFirst := range []bool{true, false} {
 		pending := x.parts()
 		if len(pending) != 1 {
 			t.Fatalf("to be validated: %+v", pending)
 		}
 		var asked []primitives.Hash
-		if judgedFirst {
+		if validatedFirst {
 			if out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil || len(out.Send)+len(out.Validate) > 0 {
 				t.Fatalf("%v, %+v", err, out)
 			}
 			asked, _ = x.tell(false, one)
 		} else {
 			if asked, _ = x.tell(false, one); len(asked) > 0 {
-				t.Errorf("asks for %v while it is pending", asked)
+				t.Errorf("requests %v while it is pending", asked)
 			}
 			out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true})
 			// the code was requested and has arrived before validation ended
@@ -198,7 +201,7 @@ func TestCodeToldLate(t *testing.T) {
 			return
 		}
 		if len(asked) != 1 {
-			t.Fatalf("asks for %v", asked)
+			t.Fatalf("requests %v", asked)
 		}
 		if pending = x.give(one); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
 			t.Fatalf("to be validated: %+v", pending)
@@ -207,10 +210,11 @@ func TestCodeToldLate(t *testing.T) {
 	}
 }
 
-// TestLackingForgotten: witnesses that wait for code are bounded in number, and dropped once they
-// are at or below the final height.
-func TestLackingForgotten(t *testing.T) {
-	x := newCalled(t)
+// TestWitnessesWithoutCodeAreBounded: witnesses that wait for code are bounded in number, and
+// dropped once they are at or below the final height.
+func TestWitnessesWithoutCodeAreBounded(t *testing.T) {
+	t.Parallel()
+	x := newCodeNetwork(t)
 	for h := range primitives.Height(maxCodeWaits + 2) {
 		x.at(4 + h)
 		pending := x.parts()
@@ -226,13 +230,14 @@ func TestLackingForgotten(t *testing.T) {
 	}
 	long := PendingWitness{Key: x.witness.Key(), Witness: x.witness, Size: maxOrphan + 1}
 	if _, err := x.node.Step(WitnessValidated{PendingWitness: long, Lacks: true}); err != nil || len(x.node.codeWaits.order) > 0 {
-		t.Errorf("%v, a long one is kept", err)
+		t.Errorf("%v, a too long witness is kept", err)
 	}
 }
 
-// TestCodeAskedEarly: a request for a chunk on an unknown block is answered once, when the block
-// arrives.
-func TestCodeAskedEarly(t *testing.T) {
+// TestEarlyCodeRequestIsAnsweredOnce: a request for a chunk on an unknown block is answered once,
+// when the block arrives.
+func TestEarlyCodeRequestIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 4, 1, 0)
 	code, here := []byte("code"), false
 	q := &primitives.ContractCodeRequest{Requester: account(2), Key: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4},
@@ -275,8 +280,10 @@ func TestCodeAskedEarly(t *testing.T) {
 	}
 }
 
-// TestLibrary: the cache contains the most recently used contracts, bounded in bytes and number.
-func TestLibrary(t *testing.T) {
+// TestContractCacheKeepsRecentlyUsed: the cache contains the most recently used contracts, bounded
+// in bytes and number.
+func TestContractCacheKeepsRecentlyUsed(t *testing.T) {
+	t.Parallel()
 	l := newContractCache(100)
 	code := func(i, n int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, n/2) }
 	for i := range 10 {

@@ -16,9 +16,10 @@ func sample() *primitives.ChunkStateWitness {
 	return w
 }
 
-// TestCoding: any DataParts parts restore a payload, and fewer do not. A single part has a length
-// prefix only where nearcore writes one.
-func TestCoding(t *testing.T) {
+// TestDataPartsRestorePayload: any DataParts parts restore a payload, and fewer do not. A single
+// part has a length prefix only where nearcore writes one.
+func TestDataPartsRestorePayload(t *testing.T) {
+	t.Parallel()
 	payload, err := Encode(sample())
 	if err != nil {
 		t.Fatal(err)
@@ -40,13 +41,13 @@ func TestCoding(t *testing.T) {
 			if length != uint64(want) {
 				t.Errorf("%s in %d: length %d, want %d", name, n, length, want)
 			}
-			for gone := n - c.DataParts(); gone >= 0; gone-- {
+			for missing := n - c.DataParts(); missing >= 0; missing-- {
 				some := append([][]byte(nil), parts...)
-				for i := range gone {
+				for i := range missing {
 					some[(i*5+n)%n] = nil
 				}
 				if got, err := c.Join(some, length); err != nil || !bytes.Equal(got, payload) {
-					t.Errorf("%s in %d without %d: %v", name, n, gone, err)
+					t.Errorf("%s in %d without %d: %v", name, n, missing, err)
 				}
 			}
 			few := append([][]byte(nil), parts...)
@@ -68,9 +69,10 @@ func TestCoding(t *testing.T) {
 	}
 }
 
-// TestLimits: a payload that decompresses to neard's limit is accepted, and one with another byte
-// is not, whatever length its zstd frame header states.
-func TestLimits(t *testing.T) {
+// TestPayloadAboveLimitIsRefused: a payload that decompresses to neard's limit is accepted, and one
+// with another byte is not, whatever length its zstd frame header states.
+func TestPayloadAboveLimitIsRefused(t *testing.T) {
+	t.Parallel()
 	w := sample()
 	fill := MaxRaw - len(w.AppendBorsh(nil)) - 4
 	w.Main.Base = append(w.Main.Base, make([]byte, fill))
@@ -93,7 +95,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestContracts(t *testing.T) {
+func TestContractsSurviveEncoding(t *testing.T) {
+	t.Parallel()
 	codes := [][]byte{[]byte("one"), {}, bytes.Repeat([]byte{7}, 100_000)}
 	got, err := DecodeContracts(EncodeContracts(codes), MaxRequested)
 	if err != nil || len(got) != 3 || !bytes.Equal(got[2], codes[2]) {
@@ -145,9 +148,10 @@ func FuzzJoin(f *testing.F) {
 	})
 }
 
-// TestManyContracts: a short message with very many contracts is rejected before they are
-// allocated.
-func TestManyContracts(t *testing.T) {
+// TestTooManyContractsAreNotAllocated: a short message with very many contracts is rejected before
+// they are allocated.
+func TestTooManyContractsAreNotAllocated(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{MaxRequested, MaxRequested + 1, 1 << 20} {
 		list := make([][]byte, n)
 		for i := range list {

@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFloodOfParts: if a producer signs several parts for one witness, a validator forwards its own
-// part once. Forwarding costs a message for each validator.
-func TestFloodOfParts(t *testing.T) {
+// TestOwnPartIsForwardedOnce: if a producer signs several parts for one witness, a validator
+// forwards its own part once. Forwarding costs a message for each validator.
+func TestOwnPartIsForwardedOnce(t *testing.T) {
+	t.Parallel()
 	const validators, me = 10, 7
 	x := newNetwork(t, 1, validators, 1, 0)
 	x.head = 4
@@ -70,9 +71,10 @@ func TestFloodOfParts(t *testing.T) {
 	}
 }
 
-// TestFloodOfDeploys: the incomplete parts of deployed code that producers sign are bounded in
-// bytes, no part exceeds the maximum length, and a small set is not dropped.
-func TestFloodOfDeploys(t *testing.T) {
+// TestFloodOfDeploysIsBoundedInBytes: the incomplete parts of deployed code that producers sign are
+// bounded in bytes, no part exceeds the maximum length, and a small set is not dropped.
+func TestFloodOfDeploysIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 10, 2, 0)
 	x.head = 4
 	node := x.nodes[account(9)]
@@ -111,6 +113,7 @@ func TestFloodOfDeploys(t *testing.T) {
 // TestLongAccessesAreNotHashed: a list of too many contracts is rejected before its signature is
 // verified, which takes time in proportion to its length. Any peer can send one.
 func TestLongAccessesAreNotHashed(t *testing.T) {
+	t.Parallel()
 	w := anchoredWorld(t, true)
 	verified := 0
 	node := NewTracker(Validator{account(me), secret(account(me))}, w, func(primitives.Signature, []byte, primitives.PublicKey) bool {
@@ -122,16 +125,19 @@ func TestLongAccessesAreNotHashed(t *testing.T) {
 		"accesses":       Accesses{&primitives.ContractAccesses{Key: keyAt(21), Contracts: list, Anchor: anchorAt(21)}, false},
 		"early accesses": Accesses{&primitives.ContractAccesses{Key: keyAt(23), Contracts: list, Anchor: &primitives.ChunkAnchor{PrevBlock: primitives.Hash{50}, PrevPrevBlock: hashAt(20)}}, false},
 	} {
-		if _, err := node.Step(ev); !errors.Is(err, ErrContracts) || verified > 0 {
-			t.Errorf("%s: %v, %d signatures verified", name, err, verified)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := node.Step(ev); !errors.Is(err, ErrContracts) || verified > 0 {
+				t.Errorf("got %v, %d signatures verified", err, verified)
+			}
+		})
 	}
 }
 
-// TestEndorsementsOfInventedChunks: one validator that endorses chunks that do not exist, at all
-// heights at which a block may still include a chunk, does not evict the endorsements that others
-// gave to a real chunk.
-func TestEndorsementsOfInventedChunks(t *testing.T) {
+// TestInventedChunksEvictNoEndorsements: one validator that endorses chunks that do not exist, at
+// all heights at which a block may still include a chunk, does not evict the endorsements that
+// others gave to a real chunk.
+func TestInventedChunksEvictNoEndorsements(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 6, 1, 0)
 	x.head = 4 * MaxChunks // no block is final for long
 	votes := NewEndorsements(x, verify)

@@ -45,7 +45,7 @@ func TestWitnessOfAnyItemsDecodes(t *testing.T) {
 		},
 		"the longest transaction":        func(w *primitives.ChunkStateWitness) { w.NewTransactions = []*primitives.SignedTransaction{long} },
 		"the longest transaction before": func(w *primitives.ChunkStateWitness) { w.Transactions = []*primitives.SignedTransaction{long} },
-		"six of them": func(w *primitives.ChunkStateWitness) {
+		"six of these": func(w *primitives.ChunkStateWitness) {
 			w.Transactions = []*primitives.SignedTransaction{long, long, long}
 			w.NewTransactions = w.Transactions
 		},
@@ -59,35 +59,38 @@ func TestWitnessOfAnyItemsDecodes(t *testing.T) {
 			w.Sources = []primitives.SourceProof{{ReceiptProof: primitives.ReceiptProof{Receipts: []*primitives.Receipt{receipt(1 << 20), receipt(1 << 20)}}}}
 		},
 	} {
-		w := sample()
-		change(w)
-		payload, err := Encode(w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw := len(w.AppendBorsh(nil))
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		got, size, memory, err := decode(unpackWitness(), payload)
-		runtime.ReadMemStats(&after)
-		if err != nil || size != raw {
-			t.Errorf("%s: %d bytes, packed %d: %v", name, raw, len(payload), err)
-			continue
-		}
-		if most := raw + borsh.RoomFor(raw); memory < raw || memory > most {
-			t.Errorf("%s: %d bytes of memory of %d", name, memory, raw)
-		}
-		if made := int(after.TotalAlloc - before.TotalAlloc); made > 2*memory+12*raw+8<<20 {
-			t.Errorf("%s: %d bytes allocated for %d, of %d", name, made, memory, raw)
-		}
-		if again := len(got.AppendBorsh(nil)); again != raw {
-			t.Errorf("%s: %d bytes when it is written again, not %d", name, again, raw)
-		}
+		t.Run(name, func(t *testing.T) {
+			w := sample()
+			change(w)
+			payload, err := Encode(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw := len(w.AppendBorsh(nil))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got, size, memory, err := decode(unpackWitness(), payload)
+			runtime.ReadMemStats(&after)
+			if err != nil || size != raw {
+				t.Errorf("%d bytes, packed %d: %v", raw, len(payload), err)
+				return
+			}
+			if most := raw + borsh.RoomFor(raw); memory < raw || memory > most {
+				t.Errorf("%d bytes of memory of %d", memory, raw)
+			}
+			if made := int(after.TotalAlloc - before.TotalAlloc); made > 2*memory+12*raw+8<<20 {
+				t.Errorf("%d bytes allocated for %d, of %d", made, memory, raw)
+			}
+			if again := len(got.AppendBorsh(nil)); again != raw {
+				t.Errorf("%d bytes when it is written again, not %d", again, raw)
+			}
+		})
 	}
 }
 
 // TestWitnessOfMostBytesDecodes: the longest witness that nearcore decodes has MaxRaw bytes.
 func TestWitnessOfMostBytesDecodes(t *testing.T) {
+	t.Parallel()
 	for _, more := range []int{0, 1} {
 		w := sample()
 		w.Main.Base = [][]byte{{}}
@@ -102,6 +105,7 @@ func TestWitnessOfMostBytesDecodes(t *testing.T) {
 // TestRepeatedContractsCountOnce: a response may contain a contract several times, since nearcore
 // compares sets.
 func TestRepeatedContractsCountOnce(t *testing.T) {
+	t.Parallel()
 	list := [][]byte{[]byte("a"), []byte("b")}
 	for range MaxRequested {
 		list = append(list, []byte("a"))
@@ -118,7 +122,8 @@ func TestRepeatedContractsCountOnce(t *testing.T) {
 // TestWaitingWitnessesAreBoundedByMemory: witnesses that wait take at most maxWaiting bytes of
 // memory; the oldest are dropped first.
 func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
-	x := newCalled(t)
+	t.Parallel()
+	x := newCodeNetwork(t)
 	wait := func(h primitives.Height, j WitnessValidated) {
 		t.Helper()
 		j.Witness, j.Memory, j.Head = x.witness, maxWaiting/3, h-orphanFrom

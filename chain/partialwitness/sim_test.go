@@ -121,8 +121,8 @@ func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	return s.Verify(data, k)
 }
 
-// flying is a message in transit.
-type flying struct {
+// inTransit is a message in transit.
+type inTransit struct {
 	at   int // ms
 	to   primitives.AccountID
 	from primitives.AccountID
@@ -130,7 +130,7 @@ type flying struct {
 }
 
 // versioned returns the encoding of a witness part with its version.
-func (f *flying) versioned() []byte {
+func (f *inTransit) versioned() []byte {
 	v := primitives.VersionedPartialWitness{PartialWitness: *f.send.Body.(*primitives.PartialWitness)}
 	return v.AppendBorsh(nil)
 }
@@ -142,7 +142,7 @@ type network struct {
 	random       *rand.Rand
 	loss, double float64
 	now          int
-	air          []flying
+	air          []inTransit
 	nodes        map[primitives.AccountID]*Tracker
 	votes        map[primitives.AccountID]*Endorsements
 	pending      map[primitives.AccountID]map[primitives.ChunkKey]int
@@ -189,12 +189,12 @@ func (x *network) do(by primitives.AccountID, out Out, err error) {
 		}
 		for _, to := range s.To {
 			if to == by {
-				x.deliver(flying{to: by, from: by, send: s})
+				x.deliver(inTransit{to: by, from: by, send: s})
 				continue
 			}
 			for again := true; again; again = x.random.Float64() < x.double {
 				if x.random.Float64() >= x.loss {
-					x.air = append(x.air, flying{x.now + 1 + x.random.IntN(200), to, by, s})
+					x.air = append(x.air, inTransit{x.now + 1 + x.random.IntN(200), to, by, s})
 				}
 			}
 		}
@@ -243,7 +243,7 @@ func sameCode(a, b [][]byte) bool {
 }
 
 // deliver encodes a message, decodes it, and gives it to the receiver's tracker.
-func (x *network) deliver(f flying) {
+func (x *network) deliver(f inTransit) {
 	t, raw := x.nodes[f.to], f.send.Body.AppendBorsh(nil)
 	read := func(v borsh.Decoder) {
 		if err := borsh.Unmarshal(raw, v); err != nil {
@@ -356,16 +356,17 @@ func (w *world) grow(h primitives.Height) primitives.Hash {
 	return hashAt(h)
 }
 
-// TestSpread: if no message is lost, in any order, every validator validates each witness of other
-// producers once, with its code, which it requests at most once. The producers of the next five
-// blocks get all endorsements, and all validators except the shard's producers compile deployed
-// code.
-func TestSpread(t *testing.T) {
-	t.Run("before EarlyKickout", func(t *testing.T) { testSpread(t, false) })
-	t.Run("with anchors", func(t *testing.T) { testSpread(t, true) })
+// TestEveryValidatorValidatesOnce: if no message is lost, in any order, every validator validates
+// each witness of other producers once, with its code, which it requests at most once. The
+// producers of the next five blocks get all endorsements, and all validators except the shard's
+// producers compile deployed code.
+func TestEveryValidatorValidatesOnce(t *testing.T) {
+	t.Parallel()
+	t.Run("before EarlyKickout", func(t *testing.T) { testEveryValidatorValidatesOnce(t, false) })
+	t.Run("with anchors", func(t *testing.T) { testEveryValidatorValidatesOnce(t, true) })
 }
 
-func testSpread(t *testing.T, anchored bool) {
+func testEveryValidatorValidatesOnce(t *testing.T, anchored bool) {
 	for n := 1; n <= 7; n++ {
 		x := newNetwork(t, uint64(n), n, (n+1)/2, 0)
 		x.anchored = anchored
@@ -404,10 +405,11 @@ func testSpread(t *testing.T, anchored bool) {
 	}
 }
 
-// TestSpreadLossy: with a tenth of the messages lost and a tenth duplicated, four validators send
-// enough endorsements for nearly every chunk. No validator validates a witness twice, or without
-// the code that it requested.
-func TestSpreadLossy(t *testing.T) {
+// TestLossyNetworkEndorsesMostChunks: with a tenth of the messages lost and a tenth duplicated,
+// four validators send enough endorsements for nearly every chunk. No validator validates a witness
+// twice, or without the code that it requested.
+func TestLossyNetworkEndorsesMostChunks(t *testing.T) {
+	t.Parallel()
 	chunks, enough := 0, 0
 	for seed := range uint64(16) {
 		x := newNetwork(t, seed, 4, 1, 0.1)
@@ -430,8 +432,9 @@ func TestSpreadLossy(t *testing.T) {
 	}
 }
 
-// TestRefusals: an invalid message gives an error and changes nothing.
-func TestRefusals(t *testing.T) {
+// TestInvalidMessageChangesNothing: the message gives an error.
+func TestInvalidMessageChangesNothing(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 4, 1, 0)
 	x.head = 4
 	w := sample()
@@ -468,9 +471,11 @@ func TestRefusals(t *testing.T) {
 		"accesses by another":     {Accesses{&primitives.ContractAccesses{Key: w.Key(), Contracts: []primitives.Hash{{1}}, Signature: primitives.ZeroED25519Signature}, false}, ErrSigner},
 		"an orphan far ahead":     {WitnessValidated{PendingWitness: PendingWitness{Key: w.Key(), Witness: w}, Early: true, Head: 30}, ErrIrrelevant},
 	} {
-		if out, err := node.Step(c.ev); !errors.Is(err, c.want) || len(out.Send)+len(out.Validate) > 0 {
-			t.Errorf("%s: %v, %+v, want %v", name, err, out, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if out, err := node.Step(c.ev); !errors.Is(err, c.want) || len(out.Send)+len(out.Validate) > 0 {
+				t.Errorf("got %v, %+v, want %v", err, out, c.want)
+			}
+		})
 	}
 	if _, err := node.Step(Part{parts[1], true}); err != nil {
 		t.Fatal(err)
@@ -515,9 +520,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestCodeRequests: each validator of the chunk gets code once, and only contracts that the
-// transition called.
-func TestCodeRequests(t *testing.T) {
+// TestCodeRequestIsLimitedToCalledCode: each validator of the chunk gets code once, and only
+// contracts that the transition called.
+func TestCodeRequestIsLimitedToCalledCode(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 4, 1, 0)
 	key := primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
 	code := []byte("code")
@@ -549,9 +555,10 @@ func TestCodeRequests(t *testing.T) {
 	}
 }
 
-// TestCodeRequestsCost: code is computed once, and only for an assigned validator with a valid
-// signature.
-func TestCodeRequestsCost(t *testing.T) {
+// TestCodeIsComputedForValidRequestsOnly: code is computed once, and only for an assigned validator
+// with a valid signature.
+func TestCodeIsComputedForValidRequestsOnly(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 4, 1, 0)
 	derived := 0
 	ask := func(by int, height primitives.Height, signer primitives.AccountID, hashes int) error {
@@ -567,15 +574,17 @@ func TestCodeRequestsCost(t *testing.T) {
 	for name, c := range map[string]struct {
 		err, want error
 	}{
-		"of no validator":  {ask(9, 4, account(9), 0), ErrAssigned},
-		"of another":       {ask(1, 4, account(2), 0), ErrSigner},
-		"of an old chunk":  {ask(1, 400, account(1), 0), ErrIrrelevant},
-		"of too many":      {ask(3, 4, account(3), MaxRequested+1), ErrContracts},
-		"of one after all": {ask(3, 4, account(3), 1), ErrKnown},
+		"of an unassigned account": {ask(9, 4, account(9), 0), ErrAssigned},
+		"of another":               {ask(1, 4, account(2), 0), ErrSigner},
+		"of an old chunk":          {ask(1, 400, account(1), 0), ErrIrrelevant},
+		"of too many":              {ask(3, 4, account(3), MaxRequested+1), ErrContracts},
+		"of one afterwards":        {ask(3, 4, account(3), 1), ErrKnown},
 	} {
-		if !errors.Is(c.err, c.want) || derived > 0 {
-			t.Errorf("%s: %v, want %v; derived %d times", name, c.err, c.want, derived)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(c.err, c.want) || derived > 0 {
+				t.Errorf("got %v, want %v; code computed %d times", c.err, c.want, derived)
+			}
+		})
 	}
 	for range 3 {
 		if err := ask(1, 4, account(1), 0); derived != 1 || err != nil && !errors.Is(err, ErrKnown) {
@@ -584,9 +593,10 @@ func TestCodeRequestsCost(t *testing.T) {
 	}
 }
 
-// TestEndorsements: only the first endorsement of each assigned validator is used, and more than
-// two thirds of the stake suffice.
-func TestEndorsements(t *testing.T) {
+// TestTwoThirdsOfStakeEndorseChunk: only the first endorsement of each assigned validator is used,
+// and more than two thirds of the stake suffice.
+func TestTwoThirdsOfStakeEndorseChunk(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 6, 1, 0)
 	votes, key := NewEndorsements(x, verify), primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
 	add := func(i int, chunk primitives.Hash) error {
@@ -602,13 +612,13 @@ func TestEndorsements(t *testing.T) {
 		}
 	}
 	if err := add(0, primitives.Hash{6}); !errors.Is(err, ErrKnown) {
-		t.Errorf("another word: %v", err)
+		t.Errorf("a second endorsement: %v", err)
 	}
 	if _, enough, _ := votes.Of(key, primitives.Hash{6}); enough {
 		t.Error("another chunk is endorsed")
 	}
 	if err := add(7, primitives.Hash{5}); !errors.Is(err, ErrAssigned) {
-		t.Errorf("a stranger: %v", err)
+		t.Errorf("an unassigned account: %v", err)
 	}
 	late := Endorse(primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 50}, primitives.Hash{5}, account(0), secret(account(0)))
 	if err := votes.Add(late); !errors.Is(err, ErrIrrelevant) {
@@ -626,14 +636,16 @@ func TestEndorsements(t *testing.T) {
 	}
 }
 
-// TestForgedChunks: unsigned endorsements of more than MaxChunks chunks evict no signed ones, and
-// each costs two signature checks. While all stored chunks are irrelevant, no signature is checked.
-func TestForgedChunks(t *testing.T) {
+// TestForgedChunksEvictNoSignedOnes: unsigned endorsements of more than MaxChunks chunks evict no
+// signed ones, and each costs two signature checks. While all stored chunks are irrelevant, no
+// signature is checked.
+func TestForgedChunksEvictNoSignedOnes(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 6, 1, 0)
 	x.head = 1000
-	looks := 0
+	verified := 0
 	votes := NewEndorsements(x, func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool {
-		looks++
+		verified++
 		return verify(sig, data, key)
 	})
 	key := func(h primitives.Height) primitives.ChunkKey {
@@ -660,14 +672,14 @@ func TestForgedChunks(t *testing.T) {
 	if n := len(votes.chunks.by); n > MaxChunks || len(votes.chunks.order) != n {
 		t.Errorf("%d chunks are kept", n)
 	}
-	if most := 2 * (20*5 + 5*4*MaxChunks); looks > most {
-		t.Errorf("%d looks, not %d", looks, most)
+	if most := 2 * (20*5 + 5*4*MaxChunks); verified > most {
+		t.Errorf("%d verified, not %d", verified, most)
 	}
-	looks = 0
+	verified = 0
 	votes = NewEndorsements(old{x.world}, votes.verify)
 	for h := range primitives.Height(3 * MaxChunks) {
-		if x.head = 100 + h; votes.Add(Endorse(key(x.head), primitives.Hash{5}, account(0), secret(account(0)))) != nil || looks > 0 {
-			t.Fatalf("%d looks at height %d", looks, x.head)
+		if x.head = 100 + h; votes.Add(Endorse(key(x.head), primitives.Hash{5}, account(0), secret(account(0)))) != nil || verified > 0 {
+			t.Fatalf("%d verified at height %d", verified, x.head)
 		}
 	}
 }
@@ -679,9 +691,10 @@ func (o old) Relevant(k primitives.ChunkKey) bool {
 	return o.world.Relevant(k) && k.HeightCreated+4 > o.head
 }
 
-// TestForgedEndorsements: a forged endorsement is never used and never displaces a valid one,
-// whichever arrives first. A signature is verified once.
-func TestForgedEndorsements(t *testing.T) {
+// TestForgedEndorsementIsNeverUsed: a forged endorsement is never used and never displaces a valid
+// one, whichever arrives first. A signature is verified once.
+func TestForgedEndorsementIsNeverUsed(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 6, 1, 0)
 	right, wrong := primitives.Hash{5}, primitives.Hash{6}
 	for i, c := range []struct {
@@ -690,9 +703,9 @@ func TestForgedEndorsements(t *testing.T) {
 		spoil  bool
 	}{{right, 1, false}, {wrong, 1, false}, {right, 0, true}} {
 		for order := range 4 {
-			looks := 0
+			verified := 0
 			votes := NewEndorsements(x, func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool {
-				looks++
+				verified++
 				return verify(sig, data, key)
 			})
 			key := primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
@@ -723,33 +736,34 @@ func TestForgedEndorsements(t *testing.T) {
 			if of() != own.Signature {
 				t.Errorf("case %d, order %d: the right one does not count", i, order)
 			}
-			before := looks
-			if of(); looks != before {
+			before := verified
+			if of(); verified != before {
 				t.Errorf("case %d, order %d: a signature is looked at twice", i, order)
 			}
 			if sigs, _, _ := votes.Of(key, wrong); sigs[0] != "" {
 				t.Errorf("case %d, order %d: what is forged counts for its chunk", i, order)
 			}
 			if err := votes.Add(Endorse(key, wrong, account(0), secret(account(0)))); !errors.Is(err, ErrKnown) {
-				t.Errorf("case %d, order %d: another word: %v", i, order, err)
+				t.Errorf("case %d, order %d: a second endorsement: %v", i, order, err)
 			}
 		}
 	}
-	looks := 0
-	votes := NewEndorsements(x, func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return true })
+	verified := 0
+	votes := NewEndorsements(x, func(primitives.Signature, []byte, primitives.PublicKey) bool { verified++; return true })
 	for h := range primitives.Height(5) {
 		for a := range 6 {
 			_ = votes.Add(Endorse(primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 1 + h}, right, account(a), secret(account(a))))
 		}
 	}
-	if looks > 0 {
-		t.Errorf("who makes no block looks at %d signatures", looks)
+	if verified > 0 {
+		t.Errorf("who makes no block verified at %d signatures", verified)
 	}
 }
 
-// TestCodeOfAnother: code is accepted only from the producer from which it was requested, even if
-// others produce chunks of the shard.
-func TestCodeOfAnother(t *testing.T) {
+// TestCodeOfOtherProducerIsRefused: code is accepted only from the producer from which it was
+// requested, even if others produce chunks of the shard.
+func TestCodeOfOtherProducerIsRefused(t *testing.T) {
+	t.Parallel()
 	x := newNetwork(t, 1, 4, 2, 0)
 	x.head = 3
 	w := sample()

@@ -7,9 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForward compares the heights of the blocks on the way to a target, and the final block, which
-// is computed by the rule that a block is final two blocks later if no height was skipped.
-func TestForward(t *testing.T) {
+// TestFastForwardVisitsEpochBoundaries compares the heights of the blocks on the way to a target,
+// and the final block, which is computed by the rule that a block is final two blocks later if no
+// height was skipped.
+func TestFastForwardVisitsEpochBoundaries(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		at, first, length, target primitives.Height
 		want                      []primitives.Height

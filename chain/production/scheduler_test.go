@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestScripts runs the scripts in testdata. Their commands: new mode=... ; waiting yes|no ; wanted
-// yes|no ; vote ; accept height=... final=... [busy] [fresh] [pressing] ; mine blocks=... ; tick.
-// Each command may have after=, the time since the previous command.
-func TestScripts(t *testing.T) {
+// TestSchedulerFollowsScripts runs the scripts in testdata. Their commands: new mode=... ; waiting
+// yes|no ; wanted yes|no ; vote ; accept height=... final=... [busy] [fresh] [pressing] ; mine
+// blocks=... ; tick. Each command may have after=, the time since the previous command.
+func TestSchedulerFollowsScripts(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *Scheduler
 		var now int64
@@ -98,6 +99,7 @@ func text(o Out, now int64) string {
 // allows. A validity period lasts at least as long as the package comment states, whether there is
 // always work, never, or now and then.
 func TestValidityPeriodLastsAsLongAsPromised(t *testing.T) {
+	t.Parallel()
 	for _, interval := range []time.Duration{time.Millisecond, 120 * time.Millisecond, 600 * time.Millisecond, time.Minute} {
 		for _, validity := range []primitives.Height{1, 2, 3, 10, 60, 100, 101, 1000, 86400} {
 			for _, work := range []func(i int) bool{
@@ -242,6 +244,7 @@ func (l *load) of(t *testing.T, c *chain) (look func()) {
 // TestInstantIsNeverSlowerThanInterval: for any interval, validity period, linger, load and block
 // time, the n-th block of instant mode is the head no later than that of interval mode.
 func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	ms := func(n int64) int64 { return n * int64(time.Millisecond) }
 	pick := func(of ...int64) int64 { return of[r.IntN(len(of))] }
@@ -285,7 +288,8 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	}
 }
 
-func TestMineIsBounded(t *testing.T) {
+func TestMineAboveMaxMineIsRefused(t *testing.T) {
+	t.Parallel()
 	s := New(Rules{Mode: Manual, Validity: 100}, 0)
 	if _, err := s.Step(Mine{Blocks: MaxMine}, 0); err != nil {
 		t.Errorf("mine %d: %v", MaxMine, err)

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestBombs: a part of very many empty strings, which is small when compressed and large in memory,
-// is rejected before it is allocated.
-func TestBombs(t *testing.T) {
+// TestPartOfEmptyStringsIsNotAllocated: a part of very many empty strings, which is small when
+// compressed and large in memory, is rejected before it is allocated.
+func TestPartOfEmptyStringsIsNotAllocated(t *testing.T) {
 	const strings = 8 << 20 // 192 MiB of slices
 	raw := append(binary.LittleEndian.AppendUint32([]byte{0}, strings), make([]byte, strings*4)...)
 	part := &primitives.StatePart{Compressed: true, Body: packer().EncodeAll(raw, nil)}
@@ -33,9 +33,11 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestStatePartEntryLimit does the same as test_state_part_entry_count_at_limit_is_accepted and
-// test_state_part_entry_count_bomb of near-primitives 0.38.0 src/state_part.rs.
-func TestStatePartEntryLimit(t *testing.T) {
+// TestStatePartAboveEntryLimitIsRefused does the same as
+// test_state_part_entry_count_at_limit_is_accepted and test_state_part_entry_count_bomb of
+// near-primitives 0.38.0 src/state_part.rs.
+func TestStatePartAboveEntryLimitIsRefused(t *testing.T) {
+	t.Parallel()
 	if MaxPartStrings != 1_258_291 {
 		t.Errorf("the limit is %d", MaxPartStrings)
 	}
@@ -50,9 +52,10 @@ func TestStatePartEntryLimit(t *testing.T) {
 	}
 }
 
-// TestStatePartCompressionBomb: a part whose decompressed bytes exceed the limit is rejected
+// TestStatePartBombIsRefused: a part whose decompressed bytes exceed the limit is rejected
 // (test_state_part_compression_bomb).
-func TestStatePartCompressionBomb(t *testing.T) {
+func TestStatePartBombIsRefused(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("decompresses 512 MiB")
 	}
@@ -82,6 +85,7 @@ func TestStatePartCompressionBomb(t *testing.T) {
 // TestProofOfAbsentEndorsementsUnpacks: an absent endorsement takes one byte in a proof and sixteen
 // in memory. A proof in which nearly all endorsements are absent is decoded.
 func TestProofOfAbsentEndorsementsUnpacks(t *testing.T) {
+	t.Parallel()
 	const epochs, producers = 600, 2000
 	stake := primitives.ValidatorStake{AccountID: "aa", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()}
 	list := make([]primitives.ValidatorStake, producers)

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fake is a simulated host. Times are in ms.
-type fake struct {
+// simHost is a simulated host. Times are in ms.
+type simHost struct {
 	delay  int64
 	silent bool
 	none   bool
@@ -31,15 +31,15 @@ type world struct {
 	t      *testing.T
 	m      *Machine
 	now    int64
-	hosts  map[PeerID]*fake
+	hosts  map[PeerID]*simHost
 	later  []later
 	banned map[PeerID]bool
 	flight map[PeerID]int
 	total  uint64
 }
 
-func newWorld(t *testing.T, total uint64, hosts ...*fake) *world {
-	w := &world{t: t, m: New([]primitives.ShardID{1, 2}, Options{}), hosts: map[PeerID]*fake{}, banned: map[PeerID]bool{}, flight: map[PeerID]int{}, total: total}
+func newWorld(t *testing.T, total uint64, hosts ...*simHost) *world {
+	w := &world{t: t, m: New([]primitives.ShardID{1, 2}, Options{}), hosts: map[PeerID]*simHost{}, banned: map[PeerID]bool{}, flight: map[PeerID]int{}, total: total}
 	for i, h := range hosts {
 		w.hosts[PeerID(fmt.Sprintf("host %d", i))] = h
 	}
@@ -73,7 +73,7 @@ func (w *world) step(ev Event) {
 	}
 }
 
-func (w *world) answer(a Ask, h *fake) {
+func (w *world) answer(a Ask, h *simHost) {
 	if !w.m.Expects(a.Peer, a.Item) {
 		return
 	}
@@ -121,11 +121,12 @@ func (w *world) run(limit int64) int64 {
 	return w.now
 }
 
-// TestHosts: parts arrive from several hosts at once, even if some are silent, have nothing,
-// disconnect or send invalid data. Hosts that send invalid data are banned.
-func TestHosts(t *testing.T) {
-	one := newWorld(t, 40, &fake{delay: 1000}).run(1 << 20)
-	w := newWorld(t, 40, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000})
+// TestPartsArriveFromSeveralHosts: parts arrive from several hosts at once, even if some are
+// silent, have nothing, disconnect or send invalid data. Hosts that send invalid data are banned.
+func TestPartsArriveFromSeveralHosts(t *testing.T) {
+	t.Parallel()
+	one := newWorld(t, 40, &simHost{delay: 1000}).run(1 << 20)
+	w := newWorld(t, 40, &simHost{delay: 1000}, &simHost{delay: 1000}, &simHost{delay: 1000}, &simHost{delay: 1000})
 	four := w.run(1 << 20)
 	if four*3 > one {
 		t.Errorf("one host: %d ms, four: %d ms", one, four)
@@ -135,7 +136,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%v was asked %d times", id, h.asked)
 		}
 	}
-	w = newWorld(t, 30, &fake{delay: 200}, &fake{silent: true}, &fake{wrong: true, delay: 50}, &fake{none: true, delay: 50}, &fake{delay: 100, until: 3000})
+	w = newWorld(t, 30, &simHost{delay: 200}, &simHost{silent: true}, &simHost{wrong: true, delay: 50}, &simHost{none: true, delay: 50}, &simHost{delay: 100, until: 3000})
 	took := w.run(300_000)
 	if !w.banned["host 2"] || len(w.banned) != 1 {
 		t.Errorf("banned: %v", w.banned)
@@ -148,11 +149,12 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestSlowLine: over a link on which a part takes longer than the timeout, everything arrives, and
-// few items are sent twice. Most requests go to a host with a faster link.
-func TestSlowLine(t *testing.T) {
+// TestSlowLinkDeliversWithFewRepeats: over a link on which a part takes longer than the timeout,
+// everything arrives, and few items are sent twice. Most requests go to a host with a faster link.
+func TestSlowLinkDeliversWithFewRepeats(t *testing.T) {
+	t.Parallel()
 	for _, line := range []int64{5_000, 15_000, 45_000, 90_000} {
-		slow := &fake{line: line, delay: 50}
+		slow := &simHost{line: line, delay: 50}
 		w := newWorld(t, 10, slow)
 		took := w.run(1 << 40)
 		// two headers and 16 parts are sent; one part of each shard is present at the start
@@ -162,7 +164,7 @@ func TestSlowLine(t *testing.T) {
 		if slow.sent > 18*3/2+4 {
 			t.Errorf("%d s a part: 18 parts were sent %d times", line/1000, slow.sent)
 		}
-		slow, fast := &fake{line: line, delay: 50}, &fake{delay: 100}
+		slow, fast := &simHost{line: line, delay: 50}, &simHost{delay: 100}
 		w = newWorld(t, 40, slow, fast)
 		if took := w.run(1 << 40); took > 300_000 {
 			t.Errorf("%d s a part: beside a fast host it took %d s", line/1000, took/1000)
@@ -170,9 +172,11 @@ func TestSlowLine(t *testing.T) {
 	}
 }
 
-// TestLate: a late response is accepted once, if it was requested and is still missing. If the item
-// was requested from another host meanwhile, the response of that host is not expected any more.
-func TestLate(t *testing.T) {
+// TestLateResponseIsAcceptedOnce: a late response is accepted once, if it was requested and is
+// still missing. If the item was requested from another host meanwhile, the response of that host
+// is not expected any more.
+func TestLateResponseIsAcceptedOnce(t *testing.T) {
+	t.Parallel()
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}}})
 	header, part := Item{Shard: 1, Header: true}, Item{Shard: 1, Part: 1}
@@ -180,22 +184,22 @@ func TestLate(t *testing.T) {
 	m.Step(1, ItemVerified{From: "a", Item: header})
 	m.Step(1, Known{Shard: 1, Total: 3})
 	if !m.Expects("a", part) || m.Expects("a", Item{Shard: 1, Part: 9}) || m.Expects("b", part) {
-		t.Fatal("it does not expect what it asked for, and no more")
+		t.Fatal("Expects differs from the requested items")
 	}
 	m.Step(20_000, Hosts{List: []Host{{"a", []primitives.ShardID{1}}, {"b", []primitives.ShardID{1}}}})
 	if r := m.asked[part]; r == nil || r.peer != "b" {
 		t.Fatalf("asked of %+v", r)
 	}
 	if !m.Expects("a", part) || !m.Expects("b", part) {
-		t.Error("it is not expected of both")
+		t.Error("the part is not expected from both hosts")
 	}
 	m.Step(20_001, Arrived{"a", part})
 	if m.Expects("b", part) || m.Expects("a", part) {
-		t.Error("it is expected while it is verified")
+		t.Error("the part is expected while it is verified")
 	}
 	m.Step(20_002, ItemVerified{From: "a", Item: part})
 	if have, _ := m.Parts(); have != 1 || m.Expects("b", part) || m.Expects("a", part) {
-		t.Errorf("%d parts are here", have)
+		t.Errorf("%d parts are present", have)
 	}
 	for id, want := range map[PeerID]int{"a": 0, "b": 2} {
 		if got := m.hosts[id].asked; got != want {
@@ -204,14 +208,15 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestRandomHosts: if one honest host stays connected, everything arrives, whatever the other hosts
-// do.
-func TestRandomHosts(t *testing.T) {
+// TestOneHonestHostIsEnough: if one honest host stays connected, everything arrives, whatever the
+// other hosts do.
+func TestOneHonestHostIsEnough(t *testing.T) {
+	t.Parallel()
 	for seed := range int64(300) {
 		r := rand.New(rand.NewSource(seed))
-		hosts := []*fake{{delay: r.Int63n(4000)}}
+		hosts := []*simHost{{delay: r.Int63n(4000)}}
 		for range r.Intn(6) {
-			hosts = append(hosts, &fake{delay: r.Int63n(12_000), silent: r.Intn(3) == 0, none: r.Intn(3) == 0, wrong: r.Intn(3) == 0, until: r.Int63n(100_000) + 1})
+			hosts = append(hosts, &simHost{delay: r.Int63n(12_000), silent: r.Intn(3) == 0, none: r.Intn(3) == 0, wrong: r.Intn(3) == 0, until: r.Int63n(100_000) + 1})
 		}
 		w := newWorld(t, uint64(1+r.Intn(30)), hosts...)
 		w.run(1_000_000)
@@ -221,20 +226,22 @@ func TestRandomHosts(t *testing.T) {
 	}
 }
 
-// TestStranger: responses that were not requested, and results for them, change nothing.
-func TestStranger(t *testing.T) {
+// TestUnrequestedResponseChangesNothing: responses that were not requested, and results for them,
+// change nothing.
+func TestUnrequestedResponseChangesNothing(t *testing.T) {
+	t.Parallel()
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}, {"b", []primitives.ShardID{2}}}})
 	i := Item{Shard: 1, Header: true}
 	if !m.Expects("a", i) || m.Expects("b", i) {
-		t.Fatal("the wrong one was asked")
+		t.Fatal("the wrong host got the request")
 	}
 	m.Step(1, Arrived{"b", i})
 	m.Step(1, ItemVerified{From: "b", Item: i})
 	m.Step(1, None{"b", i})
 	m.Step(1, ItemVerified{From: "a", Item: i}) // it has not arrived
 	if m.Headers() || !m.Expects("a", i) {
-		t.Error("a stranger's answer was taken")
+		t.Error("an unrequested response was accepted")
 	}
 	m.Step(1, Known{Shard: 9, Total: 3})
 	m.Step(1, Known{Shard: 1, Total: 1 << 40})
@@ -243,8 +250,10 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestPack: parts and proofs are decoded as they were encoded; invalid data gives an error.
-func TestPack(t *testing.T) {
+// TestInvalidPackedDataIsAnError: parts and proofs are decoded as they were encoded; invalid data
+// gives an error.
+func TestInvalidPackedDataIsAnError(t *testing.T) {
+	t.Parallel()
 	p := PackPart(3, [][]byte{{1, 2}, {}, {3}})
 	got, err := UnpackPart(p)
 	if err != nil || len(got) != 3 || string(got[0]) != "\x01\x02" || p.Number != 3 {

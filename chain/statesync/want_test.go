@@ -7,10 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWant: wanted items, also those of shards not passed to New, are requested from one host at a
-// time until a valid one arrives or Dropped cancels the request. A host that sends an invalid item
-// is not asked again, and the item is requested from another host.
-func TestWant(t *testing.T) {
+// TestWantedItemIsRequestedUntilValid: wanted items, also those of shards not passed to New, are
+// requested from one host at a time until a valid one arrives or Dropped cancels the request. A
+// host that sends an invalid item is not asked again, and the item is requested from another host.
+func TestWantedItemIsRequestedUntilValid(t *testing.T) {
+	t.Parallel()
 	m := New(nil, Options{Wait: 1000})
 	hosts := []Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7, 8}}}
 	m.Step(0, Hosts{hosts})
@@ -29,7 +30,7 @@ func TestWant(t *testing.T) {
 	first := asked(m.Step(0, Want{header}), header)[0]
 	asked(m.Step(0, Want{header}))
 	if p := asked(m.Step(1, Want{part}), part); p[0] != "b" {
-		t.Errorf("the part is asked of %s", p[0])
+		t.Errorf("the part is requested from %s", p[0])
 	}
 	m.Step(2, Arrived{first, header})
 	out := m.Step(3, ItemVerified{From: first, Item: header, Bad: true})
@@ -52,9 +53,10 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// TestBack: a host that disconnects while its response is validated, and reconnects, may get as
-// many requests at once as others.
-func TestBack(t *testing.T) {
+// TestReconnectedHostGetsFullShare: a host that disconnects while its response is validated, and
+// reconnects, may get as many requests at once as others.
+func TestReconnectedHostGetsFullShare(t *testing.T) {
+	t.Parallel()
 	m := New(nil, Options{})
 	hosts := Hosts{[]Host{{ID: "a", Shards: []primitives.ShardID{7}}}}
 	item := Item{Shard: 7, Part: 1}
@@ -65,6 +67,6 @@ func TestBack(t *testing.T) {
 	m.Step(3, hosts)
 	m.Step(4, ItemVerified{From: "a", Item: item})
 	if n := m.hosts["a"].asked; n != 0 {
-		t.Errorf("it is asked for %d items", n)
+		t.Errorf("the host has %d open requests", n)
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestQueueTurns: clients take turns, one item each; a client with large items has fewer turns.
-func TestQueueTurns(t *testing.T) {
+// TestClientsTakeTurnsBySize: clients take turns, one item each; a client with large items has
+// fewer turns.
+func TestClientsTakeTurnsBySize(t *testing.T) {
+	t.Parallel()
 	q := NewQueue[string](QueueLimits{})
 	for i := range 5 {
 		q.Put("many", 100, fmt.Sprint("many", i))
@@ -31,9 +33,11 @@ func TestQueueTurns(t *testing.T) {
 	}
 }
 
-// TestQueueModel: under any sequence of operations only reported items are lost, each client's
-// items keep their order, and lost items are the newest of the client with the most.
-func TestQueueModel(t *testing.T) {
+// TestQueueEvictsNewestOfLargestClient: under any sequence of operations only reported items are
+// lost, each client's items keep their order, and lost items are the newest of the client with the
+// most.
+func TestQueueEvictsNewestOfLargestClient(t *testing.T) {
+	t.Parallel()
 	rng := primitives.NewChaCha8Rng([32]byte{5})
 	type item struct {
 		client string

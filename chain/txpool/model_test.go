@@ -281,7 +281,8 @@ func check(t *testing.T, p *Pool, m *model) {
 	}
 }
 
-func TestAgainstModel(t *testing.T) {
+func TestPoolMatchesModel(t *testing.T) {
+	t.Parallel()
 	rng := primitives.NewChaCha8Rng([32]byte{1})
 	for range 60 {
 		script := make([]byte, 4*400)
@@ -302,7 +303,8 @@ func FuzzPool(f *testing.F) {
 	})
 }
 
-func TestErrorsAreTyped(t *testing.T) {
+func TestAddErrorsAreTyped(t *testing.T) {
+	t.Parallel()
 	p := New(Limits{Transactions: 3, KeyTransactions: 2}, 10, primitives.Hash{})
 	first := testTx(0, 5, 0)
 	if added, err := p.Add(first, 0); !added || err != nil {

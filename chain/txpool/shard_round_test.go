@@ -7,9 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRoundRobin checks nearcore's order (chain/pool/src/lib.rs tests): one transaction of each
-// group in turn, with ascending nonces, and the next round starts after the group used last.
-func TestRoundRobin(t *testing.T) {
+// TestRoundVisitsGroupsInTurn checks nearcore's order (chain/pool/src/lib.rs tests): one
+// transaction of each group in turn, with ascending nonces, and the next round starts after the
+// group used last.
+func TestRoundVisitsGroupsInTurn(t *testing.T) {
+	t.Parallel()
 	p := New(Limits{}, 100, primitives.Hash{3})
 	for nonce := primitives.Nonce(5); nonce > 0; nonce-- {
 		for key := byte(0); key < 24; key += 8 {
@@ -42,9 +44,10 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-// TestParked: a group with a missing nonce is skipped; once the gap is filled, it is visited in
-// order.
-func TestParked(t *testing.T) {
+// TestGroupWithNonceGapIsSkipped: a group with a missing nonce is skipped; once the gap is filled,
+// it is visited in order.
+func TestGroupWithNonceGapIsSkipped(t *testing.T) {
+	t.Parallel()
 	p := New(Limits{}, 100, primitives.Hash{3})
 	p.Add(testTx(0, 3, 0), 0)
 	p.Add(testTx(8, 1, 0), 0)
@@ -70,9 +73,10 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestRoundWhileThePoolChanges: during a round a block includes a kept transaction, the next
+// TestRoundFollowsChangesOfPool: during a round a block includes a kept transaction, the next
 // transaction expires, and new transactions are added.
-func TestRoundWhileThePoolChanges(t *testing.T) {
+func TestRoundFollowsChangesOfPool(t *testing.T) {
+	t.Parallel()
 	p := New(Limits{}, 10, primitives.Hash{3})
 	a, b, c := testTx(0, 1, 0), testTx(0, 2, 0), testTx(0, 3, 0)
 	p.Add(a, 5)
@@ -92,7 +96,7 @@ func TestRoundWhileThePoolChanges(t *testing.T) {
 	p.Advance(11)
 	r.Keep(again)
 	if !r.Next() || r.Peek() != c {
-		t.Error("what expired is still offered")
+		t.Error("an expired transaction is still returned")
 	}
 	r.Drop(b) // b was removed: nothing happens
 	r.End()
@@ -105,7 +109,8 @@ func TestRoundWhileThePoolChanges(t *testing.T) {
 	}
 }
 
-func TestDrain(t *testing.T) {
+func TestDrainReturnsAllTransactions(t *testing.T) {
+	t.Parallel()
 	p := New(Limits{}, 10, primitives.Hash{3})
 	for i := range byte(20) {
 		p.Add(testTx(i, primitives.Nonce(i), 0), primitives.Height(i))

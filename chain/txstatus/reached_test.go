@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestReached: Reached returns the same level as Level with all outcomes, for any tree of receipts
-// and any known part of the tree.
-func TestReached(t *testing.T) {
+// TestReachedEqualsLevelOfAllOutcomes: Reached returns the same level as Level with all outcomes,
+// for any tree of receipts and any known part of the tree.
+func TestReachedEqualsLevelOfAllOutcomes(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	seen := map[view.ExecutionLevel]int{}
 	for range 20_000 {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// fake is a Source with named outcomes: ids are hashes of the names.
-type fake struct {
+// outcomeSource is a Source with named outcomes: ids are hashes of the names.
+type outcomeSource struct {
 	outcomes map[primitives.Hash]view.OutcomeProof
 	refunds  []string
 	final    []string // names of final blocks
@@ -22,28 +22,28 @@ func id(name string) primitives.Hash {
 	return primitives.HashBytes([]byte(name))
 }
 
-func (f *fake) Outcome(h primitives.Hash) (view.OutcomeProof, bool) {
+func (f *outcomeSource) Outcome(h primitives.Hash) (view.OutcomeProof, bool) {
 	o, ok := f.outcomes[h]
 	return o, ok
 }
 
-func (f *fake) IsRefund(h primitives.Hash, _ *view.OutcomeProof) bool {
+func (f *outcomeSource) IsRefund(h primitives.Hash, _ *view.OutcomeProof) bool {
 	return slices.ContainsFunc(f.refunds, func(n string) bool { return id(n) == h })
 }
 
-func (f *fake) IsFinal(h primitives.Hash) bool {
+func (f *outcomeSource) IsFinal(h primitives.Hash) bool {
 	return slices.ContainsFunc(f.final, func(n string) bool { return id(n) == h })
 }
 
-// outcome is an outcome of a fake. status "v..." is a value, "f..." a failure, "?" unknown,
+// outcome is an outcome of a outcomeSource. status "v..." is a value, "f..." a failure, "?" unknown,
 // otherwise the name of a SuccessReceiptId.
 type outcome struct {
 	name, block, status string
 	sends               []string
 }
 
-func chain(final, refunds []string, os ...outcome) *fake {
-	f := &fake{outcomes: map[primitives.Hash]view.OutcomeProof{}, final: final, refunds: refunds}
+func chain(final, refunds []string, os ...outcome) *outcomeSource {
+	f := &outcomeSource{outcomes: map[primitives.Hash]view.OutcomeProof{}, final: final, refunds: refunds}
 	for _, o := range os {
 		p := view.OutcomeProof{BlockHash: id(o.block)}
 		p.ID = id(o.name)
@@ -64,7 +64,8 @@ func chain(final, refunds []string, os ...outcome) *fake {
 	return f
 }
 
-func TestLevelAndStatus(t *testing.T) {
+func TestLevelAndStatusOfTransfer(t *testing.T) {
+	t.Parallel()
 	// A simple transfer: the transaction in block 1 sends receipt r; r runs in block 2 and sends
 	// the refund s, which runs in block 3.
 	tx := outcome{"tx", "1", "r", []string{"r"}}
@@ -73,7 +74,7 @@ func TestLevelAndStatus(t *testing.T) {
 	refund := []string{"s"}
 	for _, c := range []struct {
 		name   string
-		chain  *fake
+		chain  *outcomeSource
 		level  view.ExecutionLevel
 		status view.FinalStatusKind
 		count  int
@@ -117,7 +118,8 @@ func TestLevelAndStatus(t *testing.T) {
 	}
 }
 
-func TestOutcomesDepthFirst(t *testing.T) {
+func TestOutcomesAreInDepthFirstOrder(t *testing.T) {
+	t.Parallel()
 	f := chain(nil, nil, outcome{"tx", "1", "a", []string{"a"}}, outcome{"a", "2", "b", []string{"b", "c"}},
 		outcome{"b", "3", "v", []string{"d"}}, outcome{"c", "3", "v", nil}, outcome{"d", "4", "v", nil})
 	var got []primitives.Hash
@@ -130,7 +132,8 @@ func TestOutcomesDepthFirst(t *testing.T) {
 	}
 }
 
-func TestMeets(t *testing.T) {
+func TestMeetsFollowsOrderOfLevels(t *testing.T) {
+	t.Parallel()
 	// The columns are the levels reached, in order, the rows the levels wanted; x: satisfied.
 	for wanted, row := range []string{"xxxxxx", "-xxxxx", "--x-xx", "---xxx", "----xx", "-----x"} {
 		for level := range row {
@@ -142,7 +145,8 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-func TestLookBeforeAnyOutcome(t *testing.T) {
+func TestLookWithoutOutcomeIsIncluded(t *testing.T) {
+	t.Parallel()
 	got := Look(primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near",
 		PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature), chain(nil, nil))
 	if got.Level != view.LevelIncluded || got.Transaction != nil {

@@ -26,7 +26,7 @@ func TestVectorsTable(t *testing.T) {
 			}
 		}
 	}
-	// a folder with one or more of its tests: "chain/epoch TestVectorA3, TestVectorA6"
+	// a folder with one or more of its tests: "chain/epoch TestMainnetSeatsMatchVectorA3, TestReplayMatchesRecordedChains"
 	const test = `(?:Test|Fuzz)[A-Z]\w*`
 	var named [][2]string
 	for _, m := range regexp.MustCompile(`([a-z][a-z/0-9]*) (`+test+`(?:, `+test+`)*)`).FindAllStringSubmatch(string(doc), -1) {
