@@ -37,7 +37,7 @@ type clientFlags struct {
 	base64 bool
 }
 
-// networks are names that --url takes in place of an address.
+// networks maps names that --url accepts to addresses.
 var networks = map[string]string{
 	"mainnet": "https://rpc.mainnet.near.org",
 	"testnet": "https://rpc.testnet.near.org",
@@ -66,7 +66,7 @@ that is an access key of the signer on the chain is used: ACCOUNT.json and valid
 account's name, which test accounts have ('near', the accounts of 'troupe dev' and 'troupe
 localnet').`
 
-// node returns the URL of the node to ask.
+// node returns the URL of the node that the command queries.
 func (o *clientFlags) node(a *app) (string, error) {
 	if u, ok := networks[o.url]; ok {
 		return u, nil
@@ -74,7 +74,7 @@ func (o *clientFlags) node(a *app) (string, error) {
 	return a.nodeURL(o.url)
 }
 
-// printResult prints a node's reply as JSON with indentation. What a terminal could obey is escaped.
+// printResult prints a node's reply as indented JSON. It escapes control sequences.
 func printResult(w io.Writer, result json.RawMessage) error {
 	text, err := txtext.JSON(result)
 	if err == nil {
@@ -83,8 +83,8 @@ func printResult(w io.Writer, result json.RawMessage) error {
 	return err
 }
 
-// Bounds of files that the commands read, in bytes. The protocol's limits of contracts and arguments
-// are below them.
+// Maximum sizes in bytes of files that the commands read. They exceed the protocol's limits of
+// contracts and arguments.
 const (
 	mostKey       = 64 << 10
 	mostArguments = 16 << 20
@@ -94,8 +94,8 @@ const (
 // maxPipeWait bounds the wait for the program that writes to a pipe, as in --key <(pass alice).
 const maxPipeWait = 10 * time.Second
 
-// readBounded reads a file or pipe of at most limit bytes. It does not wait for a program that opens
-// the other end of a named pipe.
+// readBounded reads a file or pipe of at most limit bytes. For a named pipe, it does not wait until
+// a program opens the other end.
 func readBounded(name string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -121,7 +121,7 @@ func (o *clientFlags) arguments(text string) ([]byte, error) {
 		}
 		raw = b
 		if o.base64 {
-			return raw, nil // the bytes themselves
+			return raw, nil // not JSON: these bytes are the arguments
 		}
 	}
 	switch {
@@ -163,10 +163,11 @@ type chainKey struct {
 	Permission json.RawMessage `json:"permission"`
 }
 
-// errNoKey: the account does not have the key.
+// errNoKey means that the account does not have the key.
 var errNoKey = errors.New("the account has no such key")
 
-// accessKey asks for a key of an account at the head. errNoKey if the account or key does not exist.
+// accessKey queries a key of an account at the head. It returns errNoKey if the account or key does
+// not exist.
 func accessKey(ctx context.Context, url string, id primitives.AccountID, key primitives.PublicKey) (*chainKey, error) {
 	result, err := askRPC(ctx, url, "query", map[string]any{
 		"request_type": "view_access_key", "finality": "optimistic", "account_id": id, "public_key": key,
@@ -180,7 +181,7 @@ func accessKey(ctx context.Context, url string, id primitives.AccountID, key pri
 	}
 	var k struct {
 		chainKey
-		Error string `json:"error"` // of nodes that report it inside of a result
+		Error string `json:"error"` // set by nodes that report an error within a result
 	}
 	if err := json.Unmarshal(result, &k); err != nil {
 		return nil, fmt.Errorf("%s answers with an invalid access key: %w", url, err)
@@ -191,7 +192,8 @@ func accessKey(ctx context.Context, url string, id primitives.AccountID, key pri
 	return &k.chainKey, nil
 }
 
-// signer finds a key of an account that exists on the chain. Errors say where keys were looked for.
+// signer finds a key of an account that exists on the chain. An error lists the places that were
+// searched.
 func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primitives.AccountID) (primitives.SecretKey, *chainKey, error) {
 	if o.key != "" {
 		k, err := readKeyOf(o.key, id)
@@ -223,7 +225,7 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 			continue
 		}
 		k, err := readKeyOf(file, id)
-		if err != nil { // not there, or of another account
+		if err != nil { // the file is missing, or belongs to another account
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOtherAccount) {
 				tried = append(tried, err.Error())
 			}
@@ -246,11 +248,11 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 		id, url, strings.Join(tried, "; "))
 }
 
-// errOtherAccount: a key file is of another account.
+// errOtherAccount means that a key file belongs to another account.
 var errOtherAccount = errors.New("the file is of another account")
 
-// readKeyOf reads the key of an account from a key file. Files without account_id, as near-cli
-// writes some, are accepted for any account.
+// readKeyOf reads the key of an account from a key file. near-cli writes some files without
+// account_id. Such a file is accepted for any account.
 func readKeyOf(file string, id primitives.AccountID) (primitives.SecretKey, error) {
 	text, err := readBounded(file, mostKey)
 	if err != nil {
@@ -277,16 +279,16 @@ func readKeyOf(file string, id primitives.AccountID) (primitives.SecretKey, erro
 	return k.SecretKey, nil
 }
 
-// mostCredentials bounds the key files of one account that are read.
+// mostCredentials is the maximum number of key files of one account that are read.
 const mostCredentials = 16
 
-// chainIDs are the ids of chains that may be the name of a folder.
+// chainIDs matches chain ids that are safe as the name of a folder.
 var chainIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// credentials lists near-cli's key files of an account for the node's chain: ACCOUNT.json, and
-// those in the folder ACCOUNT. A home without them gives none. The chain is the one that the node
-// reports. So keys of a public network are used only if TLS authenticates the server; if they are
-// not used, note says so.
+// credentials lists near-cli's key files of an account for the node's chain: ACCOUNT.json, and the
+// files in the folder ACCOUNT. It returns none if near-cli has no folder. The node reports the
+// chain. So keys of a public network are used only if TLS authenticates the server. If they are not
+// used for this reason, note says so.
 func credentials(ctx context.Context, url string, id primitives.AccountID) (files []string, note string) {
 	dir, err := os.UserHomeDir()
 	if err != nil {
@@ -313,7 +315,7 @@ func credentials(ctx context.Context, url string, id primitives.AccountID) (file
 	return files, ""
 }
 
-// blockHash asks for the hash of the final block, which a transaction names.
+// blockHash queries the hash of the final block. A transaction must name such a hash.
 func blockHash(ctx context.Context, url string) (primitives.Hash, error) {
 	result, err := askRPC(ctx, url, "block", map[string]any{"finality": "final"})
 	if err != nil {
@@ -333,14 +335,14 @@ func blockHash(ctx context.Context, url string) (primitives.Hash, error) {
 	return b.Header.Hash, nil
 }
 
-// errFailed: the transaction failed on the chain. What it did has been printed.
+// errFailed means that the transaction failed on the chain. Its result has been printed.
 var errFailed = errors.New("the transaction failed")
 
-// maxNonces bounds how many nonces are tried for one transaction. Other programs may use the key at
-// the same time.
+// maxNonces is the maximum number of nonces that are tried for one transaction. More than one is
+// needed if other programs use the key at the same time.
 const maxNonces = 20
 
-// transact signs a transaction, submits it, waits, and prints what it did.
+// transact signs and submits a transaction, waits for it, and prints its result.
 func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.AccountID, actions ...primitives.Action) error {
 	ctx := cmd.Context()
 	if !slices.Contains(view.LevelNames[:], o.wait) {
@@ -361,7 +363,8 @@ func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.A
 	t := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(), ReceiverID: to, BlockHash: hash, Actions: actions}
 	used := onChain.Nonce
 	for try := 1; ; try++ {
-		// A gap between nonces is valid. Programs that have met once then seldom meet again.
+		// A gap between nonces is valid. After a collision, a random gap makes another collision
+		// with the same program unlikely.
 		t.Nonce.Nonce = primitives.Nonce(used + 1 + rand.Uint64N(uint64(try)))
 		id := t.Hash()
 		signed := primitives.NewSignedTransaction(t, key.Sign(id[:]))
@@ -390,7 +393,7 @@ func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.A
 }
 
 // nonceTaken returns the nonce of the key if a node refused a transaction because its nonce is not
-// above that. e may be nil.
+// above the key's nonce. e may be nil.
 func nonceTaken(e *rpcError) (last uint64, ok bool) {
 	if e == nil {
 		return 0, false
@@ -414,7 +417,7 @@ func nonceTaken(e *rpcError) (last uint64, ok bool) {
 	return 0, false
 }
 
-// showTx prints a transaction. short is the result of a method without receipts; nil: none.
+// showTx prints a transaction. short is the result of a method without receipts, or nil.
 func (o *clientFlags) showTx(cmd *cobra.Command, url, hash, sender string, short json.RawMessage) error {
 	result := short
 	if short == nil || o.wait != "NONE" {
@@ -455,7 +458,7 @@ func (o *clientFlags) showTx(cmd *cobra.Command, url, hash, sender string, short
 	return nil
 }
 
-// gasFlag parses gas: "30", "30 Tgas", "30tgas" in Tgas.
+// gasFlag parses an amount of gas in Tgas: "30", "30 Tgas" or "30tgas".
 func gasFlag(text string) (primitives.Gas, error) {
 	t := strings.TrimSpace(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "tgas"))
 	g, err := strconv.ParseFloat(t, 64)
@@ -465,15 +468,15 @@ func gasFlag(text string) (primitives.Gas, error) {
 	return primitives.Gas(g * 1e12), nil
 }
 
-// keyFileName returns where a new key of an account is stored by default. The folder is not that
-// of the node's files, since an account may be called config or validator_key.
+// keyFileName returns the default path of a new key of an account. It is not in the folder of the
+// node's files, because an account may be called config or validator_key.
 func (a *app) keyFileName(id primitives.AccountID) string {
 	return filepath.Join(a.home, "keys", string(id)+".json")
 }
 
-// newKey creates a key for a new account and stores it in a file. If the file already has a key of
-// an account of this name, perhaps on another chain, it returns that key, so that no key is
-// overwritten.
+// newKey creates a key for a new account and stores it in a file. If the file already contains a
+// key for an account of this name, it returns that key instead. So it never overwrites a key, which
+// might be in use on another chain.
 func newKey(file string, id primitives.AccountID) (primitives.SecretKey, error) {
 	if key, err := readKeyOf(file, id); !errors.Is(err, fs.ErrNotExist) {
 		return key, err

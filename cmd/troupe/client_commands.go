@@ -56,7 +56,7 @@ any NEAR RPC; --url takes an address, mainnet or testnet.`,
 	return c
 }
 
-// tooMany returns whether a node refuses a list because it is too long.
+// tooMany returns whether a node refused a list because the list is too long.
 func tooMany(err error) bool {
 	var failed *rpcError
 	return errors.As(err, &failed) && strings.HasPrefix(failed.Cause, "TOO_")
@@ -70,7 +70,7 @@ func mustJSON(v any) json.RawMessage {
 	return b
 }
 
-// showAccount prints an account. keys is nil if the node does not list them.
+// showAccount prints an account. keys is nil if the node does not list the account's keys.
 func showAccount(cmd *cobra.Command, url string, id primitives.AccountID, result, keys json.RawMessage) error {
 	var v struct {
 		Amount  primitives.Balance `json:"amount"`
@@ -189,7 +189,8 @@ a name without a dot.
 				if file == "" {
 					file = a.keyFileName(id)
 				}
-				// before the transaction: an account whose key is lost is lost
+				// Store the key before the transaction is sent. Otherwise a crash could lose the
+				// key of a created account.
 				key, err := newKey(file, id)
 				if err != nil {
 					return err
@@ -285,7 +286,8 @@ func refer(params map[string]any, block string) {
 	}
 }
 
-// printReturned prints what a method returned: JSON with indentation, other bytes as one line.
+// printReturned prints the value that a method returned. JSON is indented; other bytes are printed
+// as one line.
 func printReturned(w io.Writer, v []byte) error {
 	if json.Valid(v) {
 		return printResult(w, v)
@@ -468,7 +470,7 @@ node needs only the hash. See troupe trace for what its contracts did.`,
 				return err
 			}
 			if sender == "" {
-				sender = "system" // a troupe looks in all shards
+				sender = "system" // a troupe then searches in all shards
 			}
 			result, err := askRPC(cmd.Context(), url, "EXPERIMENTAL_tx_status", map[string]any{
 				"tx_hash": args[0], "sender_account_id": sender, "wait_until": "NONE",
@@ -525,7 +527,7 @@ transactions of each chunk.`,
 	return c
 }
 
-// mostChunks bounds the chunks that showBlock asks for.
+// mostChunks is the maximum number of chunks that showBlock requests.
 const mostChunks = 64
 
 func showBlock(cmd *cobra.Command, url string, result json.RawMessage) error {
@@ -621,6 +623,6 @@ func newRPC(a *app) *cobra.Command {
 		},
 	}
 	o.add(c)
-	_ = c.Flags().MarkHidden("json") // it prints nothing else
+	_ = c.Flags().MarkHidden("json") // JSON is this command's only output
 	return c
 }

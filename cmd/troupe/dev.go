@@ -33,8 +33,8 @@ import (
 
 const (
 	devPort     = 3030
-	devPorts    = 100 // that are tried
-	devAccounts = 100 // at most
+	devPorts    = 100 // maximum number of ports that are tried
+	devAccounts = 100 // maximum number of accounts
 	// devValidator is the validator. Its name is the seed of its key too.
 	devValidator = "test.near"
 )
@@ -115,14 +115,14 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 	}
 	survivePipes()
 	out := cmd.OutOrStdout()
-	flags.Lookup("log-transactions").Changed = true // it is always on
+	flags.Lookup("log-transactions").Changed = true // mark as set, because dev always logs transactions
 	transactions, err := o.transactions.options(flags, out)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	transactions.Failed = cancel         // the reader of the output has gone
+	transactions.Failed = cancel         // called when the reader of the output has disconnected
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -175,7 +175,8 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 		}
 		hm.Config.RPC.Addr = listen
 		err := run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(), Observe: l.Observe}, events{ready: started})
-		if runs || !search || tries == devPorts || !errors.Is(err, syscall.EADDRINUSE) { // else another process was faster
+		// else another process took the port in between
+		if runs || !search || tries == devPorts || !errors.Is(err, syscall.EADDRINUSE) {
 			return err
 		}
 	}
@@ -204,7 +205,7 @@ func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*
 }
 
 // devListen returns the address with the first free port from devPort on. If that port is not
-// devPort, note says so.
+// devPort, note explains why.
 func devListen() (addr, note string) {
 	for port := uint16(devPort); port < devPort+devPorts; port++ {
 		l, err := tcp.Bind(devAddr(port))
@@ -217,9 +218,9 @@ func devListen() (addr, note string) {
 		if port != devPort {
 			note = fmt.Sprintf("Port %d is in use; this chain has port %d.\n", devPort, port)
 		}
-		return devAddr(port), note // another error is reported by the start
+		return devAddr(port), note // the start will report this other error
 	}
-	return devAddr(devPort), "" // the start reports that it is in use
+	return devAddr(devPort), "" // the start will report that this port is in use
 }
 
 func devAddr(port uint16) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))) }
@@ -231,8 +232,8 @@ func devNames(n int) (out []primitives.AccountID) {
 	return out
 }
 
-// devBoundaries returns the boundaries between shards that spread the accounts evenly; nil: there are
-// more shards than accounts.
+// devBoundaries returns boundaries between shards that spread the accounts evenly. It returns nil
+// if there are more shards than accounts.
 func devBoundaries(accounts, shards int) []primitives.AccountID {
 	if shards > accounts {
 		return nil
@@ -270,7 +271,7 @@ func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID
 		}
 		account.Amount = balance
 		records = append(records, &genesis.AccountRecord{AccountID: id, Account: account})
-		if !hasKey { // the nonce of an existing key must not fall
+		if !hasKey { // otherwise the nonce of an existing key would decrease
 			records = append(records, &genesis.AccessKeyRecord{AccountID: id, PublicKey: key})
 		}
 	}
@@ -320,9 +321,9 @@ func devGreeting(url, forked, note string, accounts []primitives.AccountID, bala
 	return b.String()
 }
 
-// The temporary homes of dev are named devPrefix, the process id, and a random number. While the
-// process runs it holds a lock on devLock in its home. The process id alone does not show whether
-// it runs, since in another container the same id belongs to another process.
+// A temporary home of dev is named by devPrefix, the process id and a random number. While the
+// process runs, it holds a lock on devLock in its home. The process id alone does not show whether
+// the process runs, because the same id may belong to another process in another container.
 const (
 	devPrefix = "troupe-dev-"
 	devLock   = "dev.lock"
@@ -343,15 +344,15 @@ func makeDevHome(temp string) (dir string, remove func() error, err error) {
 	}
 	return dir, func() error {
 		err := os.RemoveAll(dir)
-		if err != nil { // a node that did not stop in time has written a file meanwhile
+		if err != nil { // a node that did not stop in time wrote a file in between
 			err = os.RemoveAll(dir)
 		}
 		return errors.Join(err, f.Close())
 	}, nil
 }
 
-// removeDevHomes removes the homes in temp whose process has ended without removing them. Errors
-// are ignored: the homes of other users cannot be removed.
+// removeDevHomes removes homes in temp whose process has ended without removing them. It ignores
+// errors, because homes of other users cannot be removed.
 func removeDevHomes(temp string) {
 	entries, err := os.ReadDir(temp)
 	if err != nil {

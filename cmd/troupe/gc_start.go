@@ -8,13 +8,14 @@ import (
 	"github.com/troupe-chain/troupe/internal/daemon"
 )
 
-// startMemory is the memory in bytes that a process may allocate before its first garbage
-// collection while its node starts. Three collections took a seventh of the CPU time of a start.
+// startMemory is the memory in bytes that a process may allocate during a node's start before its
+// first garbage collection. Without this, three collections took a seventh of the CPU time of a
+// start.
 const startMemory = 48 << 20
 
-// delayGC turns garbage collection off until done is called or startMemory is allocated. The second
-// bound covers starts that need much memory: a genesis of millions of records, a store of
-// gigabytes. If GOMEMLIMIT is at most startMemory, collection runs as usual.
+// delayGC turns garbage collection off until done is called or startMemory is allocated. The memory
+// bound is for starts that need much memory: a genesis of millions of records, or a store of
+// gigabytes. If GOMEMLIMIT is at most startMemory, delayGC does nothing.
 func delayGC() (done func()) {
 	least := debug.SetMemoryLimit(-1)
 	if least <= startMemory { // set by GOMEMLIMIT

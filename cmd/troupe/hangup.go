@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// hangupGrace is the time after SIGHUP at which the terminal is checked a second time: a program
-// that closes a terminal may send the signal before the terminal is gone.
+// hangupGrace is the time after SIGHUP at which the terminal is checked a second time. A program
+// that closes a terminal may send the signal before the terminal is closed.
 const hangupGrace = time.Second
 
 // hangups forwards SIGHUP, on which a node reloads its configuration. If the terminal that started
-// the process is closed, hangups cancels the returned context instead. It only forwards if the
-// process has no terminal, as under systemd, or was started to ignore SIGHUP (nohup). stop releases
-// its resources.
+// the process was closed, hangups cancels the returned context instead. If the process has no
+// terminal, as under systemd, or was started with SIGHUP ignored (nohup), hangups always forwards.
+// stop releases its resources.
 func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop func()) {
 	ignored := signal.Ignored(syscall.SIGHUP)
 	in, out := make(chan os.Signal, 1), make(chan os.Signal, 1)
@@ -41,7 +41,7 @@ func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop
 				}
 				select {
 				case out <- s:
-				default: // a reload is pending already
+				default: // a reload is already pending
 				}
 				later = time.After(hangupGrace)
 			case <-later:

@@ -52,7 +52,7 @@ func newInit(a *app) *cobra.Command {
 		Short:   "Create the files of a chain",
 		Long:    initLong,
 		Example: initExamples,
-		// neard takes `--download-config rpc` beside `--download-config=rpc`.
+		// As in neard, `--download-config rpc` means the same as `--download-config=rpc`.
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && cmd.Flags().Changed("download-config") && slices.Contains(home.ConfigKinds, args[0]) {
 				o.ConfigKind = args[0]

@@ -176,7 +176,7 @@ show for ML-DSA-65 (ml-dsa-65-hash:...).`,
 	return cmd
 }
 
-// globalContract parses a hash or, failing that, an account id. A text that can be both is a hash.
+// globalContract parses a hash or an account id. A text that is valid as both is a hash.
 func globalContract(text string) (primitives.GlobalContractID, error) {
 	if h, err := primitives.ParseHash(text); err == nil {
 		return primitives.GlobalContractID{Hash: h}, nil

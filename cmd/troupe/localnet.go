@@ -38,14 +38,14 @@ const localnetExamples = `  troupe --home /tmp/net localnet -v 4 -s 4
   troupe --home /tmp/net localnet -v 4 -s 4 --tracked-shards none --epoch-length 300
   troupe --home /tmp/net localnet run`
 
-// defaultBasePort is the default of --base-port. The ports from there on are neither those of
-// neard's defaults (3030, 24567) nor in the ephemeral range.
+// defaultBasePort is the default of --base-port. The ports from there on are not neard's default
+// ports (3030, 24567), and not in the ephemeral range.
 const defaultBasePort = 24600
 
 func newLocalnet(a *app) *cobra.Command {
 	var host string
 	o := home.LocalnetOptions{Now: time.Now, Random: rand.Reader, Free: home.PortFree, Adjust: func(_ []home.LocalnetNode, _ int, doc *config.Document) {
-		doc.Set("troupe.rpc.console", true) // all keys are public anyway
+		doc.Set("troupe.rpc.console", true) // safe, because all keys are public anyway
 	}}
 	cmd := &cobra.Command{
 		Use: "localnet", Short: "Create a network of nodes on this machine", Long: localnetLong, Example: localnetExamples,

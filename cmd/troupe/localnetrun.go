@@ -75,7 +75,7 @@ func newLocalnetRun(a *app) *cobra.Command {
 			}
 			out := localnet.Options{Nodes: nodes, Accounts: localnetAccounts(found), Every: o.every, Say: func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
 				Title: fmt.Sprintf("%s: %d nodes, logs in NODE/%s", a.home, len(nodes), runLog)}
-			signals := make(chan os.Signal, 4) // the second signal arrives here too: it kills the nodes
+			signals := make(chan os.Signal, 4) // also receives the second signal, which kills the nodes
 			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(signals)
 			out.Signals = signals
@@ -113,8 +113,8 @@ func localnetFiles(dir string) (p home.Paths, key primitives.PublicKey, err erro
 	return p, k.PublicKey(), nil
 }
 
-// localnetAccounts returns the keys of the accounts that localnet gives to the nodes. A home without
-// one is left out: it can run, but sends no load.
+// localnetAccounts returns the keys of the accounts that localnet gives to the nodes. It leaves out
+// homes without such a key: their nodes run, but send no load.
 func localnetAccounts(found []home.LocalnetNode) (out []*primitives.KeyFile) {
 	for _, n := range found {
 		p, _, err := localnetFiles(n.Dir)
@@ -128,7 +128,7 @@ func localnetAccounts(found []home.LocalnetNode) (out []*primitives.KeyFile) {
 	return out
 }
 
-// portsFree returns an error if a port of the network is taken: one node that cannot listen would
+// portsFree returns an error if a port of the network is in use. One node that cannot listen would
 // keep the others from producing blocks.
 func portsFree(found []home.LocalnetNode) error {
 	for _, n := range found {

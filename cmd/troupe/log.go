@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/txtext"
 )
 
-// parts maps the names that --verbose and RUST_LOG accept to prefixes of function names below the
-// module: our own names, and the log targets of neard that have a counterpart here. A name without
-// prefixes is a target of neard that logs nothing here.
+// parts maps the names that --verbose and RUST_LOG accept to prefixes of function names, without
+// the module path. The names are our own and neard's log targets. A name with an empty list is a
+// target of neard that this node does not have.
 var parts = map[string][]string{
 	"rpc": {"rpc."}, "jsonrpc": {"rpc."},
 	"actors": {"actors/"}, "node": {"actors/node."}, "producer": {"actors/producer."}, "shard": {"actors/shard."},
@@ -34,12 +34,12 @@ const module = "github.com/troupe-chain/troupe/"
 // filter holds the log level of each part.
 type filter struct {
 	level logrus.Level
-	of    map[string]logrus.Level // by prefix of the function's name
+	of    map[string]logrus.Level // by prefix of the function name
 }
 
-// newFilter parses the levels of the log. If set, env is the value of RUST_LOG: comma-separated
-// directives target=level, target, or level. verbose adds debug output for one part, or for all
-// parts. Errors are always logged. unknown returns the directives that are not valid.
+// newFilter parses the levels of the log. If set is true, env is the value of RUST_LOG:
+// comma-separated directives target=level, target, or level. verbose adds debug output for one part
+// or for all parts. Errors are always logged. unknown returns the invalid directives.
 func newFilter(env string, set bool, verbose string) (f filter, unknown []string, err error) {
 	f = filter{level: logrus.InfoLevel, of: map[string]logrus.Level{}}
 	if set {
@@ -75,7 +75,7 @@ func newFilter(env string, set bool, verbose string) (f filter, unknown []string
 	return f, unknown, nil
 }
 
-// set sets the level of a part. A name that is no part of this node is ignored.
+// set sets the level of a part. It ignores an unknown name.
 func (f *filter) set(part string, level logrus.Level) {
 	if slices.Contains(everything, part) {
 		f.level = max(level, logrus.ErrorLevel)
@@ -103,7 +103,7 @@ func (f *filter) maxLevel() logrus.Level {
 	return level
 }
 
-// passes reports whether an entry that function logs at level is shown. The longest matching prefix
+// passes returns whether an entry is shown that function logs at level. The longest matching prefix
 // decides.
 func (f *filter) passes(function string, level logrus.Level) bool {
 	function = strings.TrimPrefix(function, module)
@@ -126,7 +126,7 @@ const maxMessage = 64 << 10
 type filtered struct {
 	filter
 	to   logrus.Formatter
-	text bool // for a terminal: escape what is not printable
+	text bool // true: the output is text for a terminal, so escape unprintable characters
 }
 
 // Format returns nil for an entry that does not pass.
@@ -136,7 +136,7 @@ func (f *filtered) Format(e *logrus.Entry) ([]byte, error) {
 	}
 	e.Caller = nil // only the filter needs it
 	if f.text {
-		e.Message = txtext.Line(e.Message, maxMessage) // parts of it may be a peer's or a server's text
+		e.Message = txtext.Line(e.Message, maxMessage) // may contain text of a peer or server
 	}
 	return f.to.Format(e)
 }

@@ -13,12 +13,12 @@ import (
 // Bounds of a logWriter.
 const (
 	maxLogQueue = 1 << 20     // bytes that wait for the file
-	logFlush    = time.Second // that close waits
+	logFlush    = time.Second // maximum wait of close
 )
 
-// logWriter writes the log to a file from a goroutine, so that a terminal that is stopped (Ctrl-S)
-// or a full pipe does not stop the node. What exceeds maxLogQueue is dropped and
-// counted. Safe for concurrent use.
+// logWriter writes the log to a file from a goroutine. So a stopped terminal (Ctrl-S) or a full
+// pipe does not block the node. Lines that exceed maxLogQueue are dropped and counted. Safe for
+// concurrent use.
 type logWriter struct {
 	to   io.Writer
 	done chan struct{} // closed when the goroutine has ended
@@ -26,7 +26,7 @@ type logWriter struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	queue   []byte
-	dropped int // lines
+	dropped int // number of dropped lines
 	closed  bool
 }
 
@@ -37,13 +37,13 @@ func newLogWriter(to io.Writer) *logWriter {
 	return l
 }
 
-// Write takes a line. It never waits for the file and never fails.
+// Write queues a line. It never waits for the file and never fails.
 func (l *logWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case len(line) == 0 || l.closed:
-	case l.dropped > 0 || len(l.queue)+len(line) > maxLogQueue: // what was dropped is reported first
+	case l.dropped > 0 || len(l.queue)+len(line) > maxLogQueue: // report the dropped lines before new lines
 		l.dropped++
 	default:
 		l.queue = append(l.queue, line...)
@@ -52,7 +52,7 @@ func (l *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// close writes what waits, for at most logFlush. Lines that are written later are lost.
+// close writes the queued lines, for at most logFlush. Lines that are written later are lost.
 func (l *logWriter) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -73,7 +73,7 @@ func (l *logWriter) run() {
 			l.changed.Wait()
 		}
 		out, l.queue = l.queue, out[:0]
-		if len(out) == 0 && l.dropped > 0 { // everything before them is written
+		if len(out) == 0 && l.dropped > 0 { // everything before the dropped lines is written
 			out = fmt.Appendf(out, "%d lines of the log are lost: stderr took nothing\n", l.dropped)
 			l.dropped = 0
 		}
@@ -82,7 +82,7 @@ func (l *logWriter) run() {
 		if ended {
 			return
 		}
-		_, _ = l.to.Write(out) // a closed stderr is no reason to end
+		_, _ = l.to.Write(out) // a closed stderr must not end the process
 	}
 }
 

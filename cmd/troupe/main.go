@@ -14,8 +14,8 @@ import (
 	"runtime"
 )
 
-// init keeps the process's first thread out of use: its stack is limited by ulimit -s and may be
-// too small for contracts.
+// init keeps the process's first thread from running other goroutines. ulimit -s limits the stack
+// of this thread, so the stack may be too small for contracts.
 func init() { runtime.LockOSThread() }
 
 func main() {

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// logConfigFile is neard's file for the log, in the home folder. Its settings override RUST_LOG and
-// --verbose.
+// logConfigFile is the name of neard's configuration file for the log, in the home folder. Its
+// settings override RUST_LOG and --verbose.
 const logConfigFile = "log_config.json"
 
 // logConfig holds the keys of logConfigFile that are read.

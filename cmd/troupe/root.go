@@ -58,21 +58,21 @@ var commands = []func(*app) *cobra.Command{
 	newCompiler,
 }
 
-// app holds the global flags, and whether the command itself was reached.
+// app contains the global flags and the state of the command.
 type app struct {
 	home string
-	// homeGiven: --home or NEAR_HOME is set.
+	// homeGiven means that --home or NEAR_HOME is set.
 	homeGiven bool
 	verbose   string // empty: the default level; "all", or the name of a part
 	fast      bool   // --unsafe-fast-startup: skip the checks of a new chain's genesis
 	color     string
-	logFormat string // of run: text or json
+	logFormat string // format of run's log: text or json
 	logLevel  string // description of the log's level
-	closeLog  func() // writes the rest of the log; nil: there is none
+	closeLog  func() // writes the queued log lines; nil: there is no queue
 	started   bool
 }
 
-// usageError is an invalid command line: exit code 2.
+// usageError means that the command line is invalid. The exit code is 2.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -101,7 +101,7 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	_, _ = fmt.Fprintf(stderr, "troupe: %s\n", txtext.Lines(err.Error())) // parts of it may be a server's text
 	var usage *usageError
-	// Before the command has started, only its flags and arguments can be wrong.
+	// Errors before the command has started concern its flags and arguments.
 	if !a.started || errors.As(err, &usage) || errors.Is(err, home.ErrUsage) {
 		_, _ = fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
@@ -152,7 +152,8 @@ source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh
 	f.Lookup("verbose").NoOptDefVal = "all"
 	f.StringVar(&a.color, "color", "auto", "color the log: auto, always or never")
 	f.BoolVar(&a.fast, "unsafe-fast-startup", false, "skip the validation of genesis.json when a chain starts for the first time")
-	// flags of neard that have no counterpart; accepted so that scripts written for neard work.
+	// These flags of neard have no effect here. They are accepted so that scripts written for neard
+	// work.
 	f.String("opentelemetry", "off", "no effect")
 	f.Bool("log-span-events", false, "no effect")
 	f.String("record-io-trace", "", "no effect")
@@ -166,7 +167,7 @@ source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh
 	return root
 }
 
-// flagError replaces the text of a number that cannot be read, which names Go's functions.
+// flagError replaces pflag's error text for an invalid number, which names Go functions.
 func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	var number *strconv.NumError

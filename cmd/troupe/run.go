@@ -23,10 +23,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// stopLimit bounds a clean stop, after which the process ends anyway.
+// stopLimit is the time limit of a clean stop. After it the process ends anyway.
 const stopLimit = 5 * time.Second
 
-// restartStopLimit replaces stopLimit for a stop that is followed by a restart in this process.
+// restartStopLimit replaces stopLimit if the node is restarted in this process after the stop.
 const restartStopLimit = time.Minute
 
 func newRun(a *app) *cobra.Command {
@@ -262,7 +262,7 @@ that also sends SIGHUP.`,
 			}
 			err = run(ctx, ho, e)
 			derr := done()
-			// an empty file would block the next run with the same name
+			// An empty file would make the next run with the same name fail.
 			if err != nil && derr == nil && !tapped.Load() {
 				derr = os.Remove(o.capture)
 			}
@@ -291,7 +291,8 @@ that also sends SIGHUP.`,
 	f.StringVar(&o.production, "block-production", "", "when to produce blocks: instant, interval or manual")
 	f.BoolVar(&o.produceEmpty, "produce-empty-blocks", true, "produce blocks while no transaction waits")
 	f.Uint64Var(&o.maxGas, "max-gas-burnt-view", 0, "gas limit of a view call")
-	// flags of neard that have no counterpart; accepted so that scripts written for neard work.
+	// These flags of neard have no effect here. They are accepted so that scripts written for neard
+	// work.
 	f.Uint64("min-peers", 0, "no effect")
 	f.String("telemetry-url", "", "no effect")
 	f.Bool("connect-to-reliable-peers-on-startup", false, "no effect")
@@ -301,14 +302,15 @@ that also sends SIGHUP.`,
 	return c
 }
 
-// events are what a command does with its running node.
+// events contains a command's callbacks and signals for its running node.
 type events struct {
 	ready  func(*daemon.Daemon) error // called once, when the node runs; an error stops the node
 	hup    <-chan os.Signal           // delivers SIGHUP; nil: never
 	reload func(*daemon.Daemon)       // called at each SIGHUP
 }
 
-// run runs a node until ctx ends or the node fails, and restarts it when the daemon asks for that.
+// run runs a node until ctx ends or the node fails. It restarts the node when the daemon requests
+// that.
 func run(ctx context.Context, o daemon.Options, e events) error {
 	started := delayGC()
 	defer started()
@@ -324,15 +326,15 @@ func run(ctx context.Context, o daemon.Options, e events) error {
 	}
 }
 
-// restarts reports whether a node that ended with err is to be started again: it asked for that and
-// stopped cleanly. A node that did not stop in time still holds the lock of its folder, so a
-// restart would fail.
+// restarts returns whether a node that ended with err must be started again. The node must have
+// requested that and stopped cleanly. A node that did not stop in time still holds the lock of its
+// folder, so a restart would fail.
 func restarts(err error) bool {
 	var stuck *stopError
 	return (errors.Is(err, daemon.ErrStateSynced) || errors.Is(err, daemon.ErrRewound) || errors.Is(err, daemon.ErrDiskFreed)) && !errors.As(err, &stuck)
 }
 
-// stopError is the error of a stop that was not clean.
+// stopError is the error of an unclean stop.
 type stopError struct{ error }
 
 func (e *stopError) Unwrap() error { return e.error }
@@ -388,12 +390,12 @@ func once(ctx context.Context, o *daemon.Options, e *events, started func()) err
 	return ended(err, stop)
 }
 
-// startGrace is the time that a start may still take after the node was told to stop.
+// startGrace is the additional time for a start after ctx has ended.
 const startGrace = time.Second
 
-// startWithin starts the node, unless ctx ends first: a genesis with millions of records takes a
-// minute. If ctx ends it returns nil and nil; the data folder is left as after a crash, which the
-// next start handles.
+// startWithin starts the node. A start with a genesis of millions of records takes a minute, so ctx
+// may end before. In that case startWithin returns nil and nil, and leaves the data folder as after
+// a crash. The next start handles that.
 func startWithin(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 	type started struct {
 		h   *daemon.Daemon

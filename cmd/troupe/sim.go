@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/sim"
 )
 
-// errViolated is returned when an invariant was violated.
+// errViolated means that an invariant was violated.
 var errViolated = errors.New("the cluster violated an invariant; run the command above to reproduce it")
 
 // simulation holds the flags of sim.
@@ -196,7 +196,8 @@ func (o *simulation) run(cmd *cobra.Command) error {
 	return failed
 }
 
-// gcPercent is the GC percentage of sim: simulations are small and produce much garbage.
+// gcPercent is the GC percentage of sim. It is high because simulations are small and produce much
+// garbage.
 const gcPercent = 400
 
 // one runs one seed.

@@ -123,7 +123,7 @@ func (o *streamFlags) config(cmd *cobra.Command, a *app) (c indexer.Config, done
 	if c.Shards, err = o.filter(); err != nil {
 		return c, done, err
 	}
-	check := indexer.Config{} // checks the flags before a node is started
+	check := indexer.Config{} // check the flags before a node is started
 	if err := o.modes(&check, nil); err != nil {
 		return c, done, err
 	}
@@ -169,7 +169,7 @@ func (o *streamFlags) config(cmd *cobra.Command, a *app) (c indexer.Config, done
 	return c, done, o.modes(&c, after)
 }
 
-// modes applies the flags to c. after is the position to continue from; nil: none.
+// modes applies the flags to c. after is the position from which to continue, or nil.
 func (o *streamFlags) modes(c *indexer.Config, after *indexer.Cursor) (err error) {
 	switch {
 	case o.sync != "":
@@ -195,7 +195,7 @@ func (o *streamFlags) modes(c *indexer.Config, after *indexer.Cursor) (err error
 	return nil
 }
 
-// filter returns the shards that --shards and --accounts select; nil: all.
+// filter returns the shards that --shards and --accounts select. nil means all shards.
 func (o *streamFlags) filter() (*indexer.Shards, error) {
 	if o.shards == nil && o.accounts == nil {
 		return nil, nil
@@ -240,7 +240,8 @@ func (o *streamFlags) start(a *app, log *logrus.Logger) (*node.Node, error) {
 	return n, err
 }
 
-// open opens the bucket and returns the position of its last block; nil: it is empty.
+// open opens the bucket and returns the position of its last block. The position is nil if the
+// bucket is empty.
 func (o *streamFlags) open(ctx context.Context, log *logrus.Logger) (after *indexer.Cursor, err error) {
 	if o.bucket, err = lake.Open(ctx, lake.Options{Endpoint: o.s3Endpoint, Region: o.s3Region, Bucket: o.lake, OnTrouble: func(err error) {
 		log.WithError(err).Warn("the store fails; retrying")

@@ -104,8 +104,8 @@ name ends in .pb.gz, it is for go tool pprof.`,
 	return c
 }
 
-// nodeURL returns the URL of a node's JSON-RPC: given, or else that of the home folder's
-// config.json.
+// nodeURL returns the URL of a node's JSON-RPC: given or, if given is empty, the URL in the home
+// folder's config.json.
 func (a *app) nodeURL(given string) (string, error) {
 	if given == "" {
 		c, _, err := home.LoadConfig(a.home)
@@ -130,7 +130,8 @@ func (a *app) nodeURL(given string) (string, error) {
 	return given, nil
 }
 
-// writeFlame writes a speedscope profile, converted for pprof if path ends in .pb.gz.
+// writeFlame writes a speedscope profile. If path ends in .pb.gz, it converts the profile to
+// pprof's format.
 func writeFlame(path string, speedscope []byte) error {
 	var b bytes.Buffer
 	if strings.HasSuffix(path, ".pb.gz") {
@@ -147,10 +148,10 @@ func writeFlame(path string, speedscope []byte) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// rpcError is an error that a node answered with.
+// rpcError is an error in a node's reply.
 type rpcError struct {
 	URL, Kind, Cause, Message string
-	Info, Data                json.RawMessage // nil: the reply has none
+	Info, Data                json.RawMessage // nil: the reply does not contain it
 }
 
 // Error returns the node's URL, the name of the cause and the node's own text, on one line.
@@ -168,12 +169,12 @@ func (e *rpcError) Error() string {
 // maxReply bounds the reply of a node, in bytes.
 const maxReply = 256 << 20
 
-// rpcClient follows no redirects: a POST that is redirected becomes a GET, or sends a transaction
-// to another server than the user named.
+// rpcClient follows no redirects. A redirected POST would become a GET, or would send a transaction
+// to a server that the user did not name.
 var rpcClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// askRPC calls a method of a node's JSON-RPC and returns its result. An error that the node answers
-// with is an *rpcError. It takes at most a minute.
+// askRPC calls a method of a node's JSON-RPC and returns its result. If the reply is an error, the
+// error is an *rpcError. The call takes at most a minute.
 func askRPC(ctx context.Context, url, method string, params any) (json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {

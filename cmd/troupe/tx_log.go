@@ -26,8 +26,8 @@ func (t *txLogFlags) addAccounts(f *pflag.FlagSet) {
 	f.StringSliceVar(&t.accounts, "log-accounts", nil, "print only transactions of these accounts (signer, or receiver of a receipt), separated by commas")
 }
 
-// options returns the options of the log that the flags ask for; nil: none. --log-accounts alone
-// asks for one too.
+// options returns the options of the log that the flags request, or nil. --log-accounts alone
+// requests a log too.
 func (t *txLogFlags) options(f *pflag.FlagSet, out io.Writer) (*txlog.Options, error) {
 	if !f.Changed("log-transactions") && !f.Changed("log-accounts") {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// errDifferent is returned when a result differs from the recording.
+// errDifferent means that a result differs from the recording.
 var errDifferent = errors.New("the results differ from the recorded chain; the first differences are printed above")
 
 func newVerify(*app) *cobra.Command {
@@ -139,8 +139,8 @@ func verifyProgress(w io.Writer, name string) func(done, all int) {
 	}
 }
 
-// readEpochConfigs reads *.json of a folder. An empty dir gives nil; a folder without such files is
-// an error.
+// readEpochConfigs reads *.json in a folder. If dir is empty, it returns nil. It returns an error
+// for a folder without such files.
 func readEpochConfigs(dir string) (map[string][]byte, error) {
 	if dir == "" {
 		return nil, nil

@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// errFails is returned when a chunk that a node could not apply still fails.
+// errFails means that a chunk that a node could not apply still fails.
 var errFails = errors.New("the chunk still fails")
 
-// verifyFailed applies a chunk that a node could not apply, and prints the result. Contracts are
-// compiled in child processes as in a node, because the compiler may be what fails.
+// verifyFailed applies a chunk that a node could not apply, and prints the result. As in a node,
+// contracts are compiled in child processes, because the compiler may be the part that fails.
 func verifyFailed(w io.Writer, file string) error {
 	f, err := badchunk.Read(file)
 	if err != nil {

@@ -15,17 +15,18 @@ import (
 // Set by the linker: -X main.version=$(git describe) -X main.commit=$(git rev-parse HEAD).
 var version, commit string
 
-// build describes what this binary was built from.
+// build describes the source of this binary.
 type build struct {
-	Release string // the tag it was built at; "trunk" between tags
-	Build   string // the tag, the commits since, and whether files were changed
+	Release string // tag of the source; "trunk" if it is between tags
+	Build   string // tag, number of commits since the tag, and whether files were changed
 	Commit  string
 	Go      string
 }
 
 var tag = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+(-(rc|beta)\.[0-9]+)?$`)
 
-// buildInfo returns the linker's values, and those of the go command where the linker has none.
+// buildInfo returns the linker's values. Missing values are taken from the go command's build
+// information.
 func buildInfo() build {
 	b := build{Release: "trunk", Build: version, Commit: commit, Go: runtime.Version()}
 	info, _ := debug.ReadBuildInfo()

@@ -13,10 +13,10 @@ import (
 // unknownMemory is the memory in bytes assumed if the system does not report it.
 const unknownMemory = 8 << 30
 
-// stateMemory returns the memory budget of the tries in bytes: the configured one, or a quarter of
-// the memory of the machine or its cgroup. The rest is for state that is loaded and changed between
-// two advances of the flat head, for the garbage collector, and for the page cache, from which flat
-// state is read.
+// stateMemory returns the memory budget of the tries in bytes: the configured budget, or a quarter
+// of the memory of the machine or its cgroup. The rest of the memory is for state that is loaded
+// and changed between two advances of the flat head, for the garbage collector, and for the page
+// cache, from which flat state is read.
 func stateMemory(configured uint64) uint64 {
 	if configured != 0 {
 		return configured
@@ -32,9 +32,9 @@ func rpcLimits(c *config.RPC) limits.Limits {
 	return l
 }
 
-// blockCache returns the size of the index's block cache in bytes: the configured one, or an eighth
-// of the trie budget. The cache also holds the index blocks and filters of the tables, some 2 % of
-// the index; a smaller cache reads them again at each lookup.
+// blockCache returns the size of the index's block cache in bytes: the configured size, or an
+// eighth of the trie budget. The cache also contains the index blocks and filters of the tables,
+// some 2 % of the index. With a smaller cache, each lookup would read them again.
 func blockCache(c *config.Config) int {
 	if c.BlockCache != 0 {
 		return int(c.BlockCache)

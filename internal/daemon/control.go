@@ -19,21 +19,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// The control socket lies in the data folder of a running node. Other processes of the same user
-// use it for work that needs the open store, since only one process can open the data folder.
+// The control socket is in the data folder of a running node. Other processes of the same user send
+// it requests for work that needs the open store, because only one process can open the data
+// folder.
 
-// controlName is the file name of the socket. A socket left by a crash is removed by the node that
-// holds the lock of the data folder.
+// controlName is the file name of the socket. If a crash left a socket behind, the next node that
+// locks the data folder removes it.
 const controlName = "control.sock"
 
 // Bounds of the socket.
 const (
-	maxControls  = 4       // requests served at a time; others wait
+	maxControls  = 4       // maximum number of concurrent requests; others wait
 	maxRequest   = 4 << 20 // bytes
 	controlLimit = time.Minute
-	// until a dump begins: before that all accounts are read, millions of them per minute
+	// openLimit is the time until a dump begins. Before that, all accounts are read, millions per
+	// minute.
 	openLimit   = 10 * time.Minute
-	acceptPause = 100 * time.Millisecond // after a failed Accept
+	acceptPause = 100 * time.Millisecond // pause after a failed Accept
 )
 
 // control serves the control socket.
@@ -48,8 +50,8 @@ type control struct {
 	cancel context.CancelFunc
 }
 
-// listenControl creates the socket and starts serving it. It fails on systems without Unix sockets,
-// or if the path is too long for one.
+// listenControl creates the socket and starts to serve it. It fails on systems without Unix
+// sockets, and if the path is too long for a socket address.
 func (h *Daemon) listenControl() (*control, error) {
 	path := filepath.Join(h.home.Paths.Data, controlName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -61,7 +63,7 @@ func (h *Daemon) listenControl() (*control, error) {
 		if err != nil {
 			return err
 		}
-		ul.SetUnlinkOnClose(false) // it would unlink the short name, which is invalid by then
+		ul.SetUnlinkOnClose(false) // at that time the short name is no longer valid
 		l = ul
 		return os.Chmod(path, 0o600)
 	})
@@ -98,7 +100,7 @@ func (c *control) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // perhaps out of file descriptors, until others are closed
+		if err != nil { // perhaps no file descriptor is free
 			time.Sleep(acceptPause)
 			continue
 		}
@@ -182,10 +184,11 @@ func (p deadlineWriter) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// deadlineReader sets a new deadline for each Read: a suspended process does not close its socket.
+// deadlineReader sets a new deadline for each Read. It is needed because a suspended process does
+// not close its socket.
 type deadlineReader struct {
 	net.Conn
-	next, later time.Duration // next applies to the next Read, later to all after it
+	next, later time.Duration // next applies to the next Read, later to all Reads after it
 }
 
 func (c *deadlineReader) Read(b []byte) (int, error) {
@@ -196,7 +199,7 @@ func (c *deadlineReader) Read(b []byte) (int, error) {
 }
 
 // dialControl sends a request to the node that runs on a data folder. A *net.OpError means that no
-// node runs there, or that it does not answer.
+// node runs on it, or that the node does not answer.
 func dialControl(data string, r any) (conn net.Conn, err error) {
 	err = shortPath(filepath.Join(data, controlName), func(short string) (err error) {
 		conn, err = net.DialTimeout("unix", short, controlLimit)
@@ -216,7 +219,8 @@ func dialControl(data string, r any) (conn net.Conn, err error) {
 	return conn, nil
 }
 
-// Dump calls f with a dump of a home's chain, from the running node or else from its data folder.
+// Dump calls f with a dump of a home's chain. If a node runs on the home, the node creates the
+// dump. Otherwise Dump reads the data folder.
 func Dump(hm *home.Home, r *dump.Request, f func(*dump.Received) error) error {
 	conn, dialed := dialControl(hm.Paths.Data, r)
 	if dialed == nil {

@@ -44,27 +44,27 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Options are the options of Start: the home, and what the command line adds to it.
+// Options configure Start: the home, and settings of the command line.
 type Options struct {
 	Home      *home.Home
 	Version   view.Version
 	Log       *logrus.Logger // nil: warnings and errors to stderr
-	Listen    string         // address of the RPC instead of rpc.addr; status still shows rpc.addr
+	Listen    string         // address of the RPC, which replaces rpc.addr; status still shows rpc.addr
 	Metrics   bool           // rpc.prometheus_addr was set on the command line
 	NoRPC     bool
 	InProcess bool // the caller uses Backend in this process, with or without an RPC
 	// Servable is set if the caller may call Serve. The RPC is then prepared although nothing
 	// listens yet.
 	Servable bool
-	// Memory keeps the chain in memory, and compiled contracts too. Start reads the files of Home;
-	// afterwards they may be removed. Nothing else is read or written, except the cache of a fork
-	// if config.json names its folder.
+	// Memory keeps the chain and compiled contracts in memory. Start reads the files of Home. After
+	// that they may be removed. No other file is read or written, except the cache of a fork if
+	// config.json names its folder.
 	Memory bool
-	Trust  bool // skip the validation of a genesis that is not in the store yet
+	Trust  bool // skip the validation of the genesis if the store does not exist yet
 	// Compiler starts a child of this binary that calls vm.ServeCompiler. The zero value compiles
 	// contracts in this process.
 	Compiler compiler.Command
-	// Grow adds to the genesis state of a new chain; nil: nothing.
+	// Grow adds records to the genesis state of a new chain. nil: it adds none.
 	Grow func(*engine.GenesisState)
 	// ForkTransport carries requests to the remote chain of a fork; nil: http.DefaultTransport.
 	ForkTransport http.RoundTripper
@@ -77,10 +77,10 @@ type Options struct {
 	Follow []blockfeed.Source
 	// Checkpoint is a block that the stored chain must contain; zero: no check.
 	Checkpoint primitives.Hash
-	// called for each accepted block, on the chain's goroutine; nil: not called
+	// Observe is called for each accepted block, on the chain's goroutine. nil: it is not called.
 	Observe func(*messages.BlockAccepted)
 
-	known map[string]json.RawMessage // configuration of the node that this one replaces, see UpdateOptions
+	known map[string]json.RawMessage // configuration of the node that this one replaces (see UpdateOptions)
 }
 
 // Daemon is a running node.
@@ -89,7 +89,7 @@ type Daemon struct {
 	Addr    net.Addr // address of the RPC; nil: none
 	Console bool     // the RPC serves the page at /console
 
-	serving sync.Mutex // of Serve
+	serving sync.Mutex // held by Serve
 
 	build           string // build name of the program
 	upgradeVotes    []epoch.UpgradeVote
@@ -106,7 +106,7 @@ type Daemon struct {
 	control         *control                    // nil: the system has no Unix sockets
 	bootstrap       *bootstrapFolder            // nil: no state sync
 	upkeep          chan struct{}               // closed when maintenance has ended
-	failed          chan error                  // why the node cannot continue, or must be restarted
+	failed          chan error                  // delivers why the node cannot continue or must be restarted
 	restarts        bool                        // see Options.Restarts
 	backing         atomic.Bool                 // a snapshot is being created
 	live            live                        // configuration that Reload may change
@@ -120,13 +120,14 @@ type Daemon struct {
 	signed          *signature.CachedVerifier // cache of verified validator signatures
 }
 
-// keysCached bounds the decompressed public keys that are cached for block and approval signatures.
+// keysCached is the maximum number of cached decompressed public keys, for block and approval
+// signatures.
 const keysCached = 1024
 
-// GCPercent is the debug.SetGCPercent value for a process that runs a node. It is lower than Go's
-// default, which lets the heap double before a collection. More collections cost little: nearly
-// all of a node's memory is in slabs without pointers, which the collector counts but does not
-// scan.
+// GCPercent is the debug.SetGCPercent value for a process that runs a node. Go's default is higher:
+// it lets the heap double before a collection. More collections cost little, because nearly all of
+// a node's memory is in slabs without pointers. The collector counts these slabs but does not scan
+// them.
 const GCPercent = 50
 
 // Start binds the listeners, opens the store and starts the node. On an error it undoes all steps
@@ -157,14 +158,14 @@ func Start(o Options) (_ *Daemon, err error) {
 	}
 	if pin, err := fork.ReadPin(o.Home.Paths.Dir); err != nil {
 		return nil, err
-	} else if pin != nil { // no peer has its blocks
+	} else if pin != nil { // no peer has the blocks of a fork
 		off := false
 		c.Network.Enabled = &off
 	}
 	if len(o.Follow) > 0 {
 		followsFeeds(&o)
 	}
-	ports, err := bind(&o) // first, because it fails most often and fastest
+	ports, err := bind(&o) // first, because this step fails most often and fastest
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func Start(o Options) (_ *Daemon, err error) {
 		h.metrics = serveMetrics(ports.metrics, h.server.AppendMetrics)
 	}
 	if !o.Memory {
-		// without the socket these commands work while the node is stopped
+		// Without the socket, these commands work only while the node is stopped.
 		if h.control, err = h.listenControl(); err != nil {
 			h.log.WithError(err).Warn("no control socket: troupe view-state and snapshot work only while this node is stopped")
 		}
@@ -220,7 +221,7 @@ func Start(o Options) (_ *Daemon, err error) {
 // open opens the store, the engine and the node.
 func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	hm, c := o.Home, o.Home.Config
-	if !o.Trust && !storage.Exists(hm.Paths.Data) { // an existing store identifies its genesis by fingerprint
+	if !o.Trust && !storage.Exists(hm.Paths.Data) { // an existing store identifies its genesis by its fingerprint
 		if err := hm.Records(func(genesis.Record) error { return nil }); err != nil {
 			return err
 		}
@@ -325,7 +326,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Validator == nil && hold.scheduled && hm.ValidatorKey == nil {
 			no.Validator = h.shadowOptions()
 		}
-		if no.Validator != nil { // all validators share one pace
+		if no.Validator != nil { // all validators must use the same pace
 			no.Mode = production.Interval
 		}
 		if no.Network.Sync.Horizon = h.horizon(hm, hold.tracks); o.Restarts && no.Network.Sync.Horizon > 0 {
@@ -368,7 +369,7 @@ func inHome(hm *home.Home, path string) string {
 	return filepath.Join(hm.Paths.Dir, path)
 }
 
-// undoLimit bounds the stop of a node when Start fails after node.Start.
+// undoLimit is the time limit for stopping a node if Start fails after node.Start.
 const undoLimit = 5 * time.Second
 
 // openBackend creates the backend that answers queries about the chain.
@@ -421,8 +422,8 @@ func (h *Daemon) serve(l net.Listener) {
 	}()
 }
 
-// indexerRequests returns how many calls of EXPERIMENTAL_indexer_block may run at a time. 0: the
-// method is switched off.
+// indexerRequests returns the maximum number of concurrent calls of EXPERIMENTAL_indexer_block. 0
+// means that the method is switched off.
 func indexerRequests(c *config.RPC) int {
 	if !c.Indexer {
 		return 0
@@ -453,8 +454,8 @@ func (h *Daemon) vmOptions(o *Options) vm.Options {
 	return v
 }
 
-// executable identifies the running file by size and modification time: binaries of `go build` can
-// have equal versions.
+// executable identifies the running file by size and modification time. The version would not
+// suffice, because different binaries of `go build` can have the same version.
 func executable() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -467,8 +468,9 @@ func executable() string {
 	return fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
 }
 
-// Failed delivers the error on which the node must be stopped: a failed RPC server, or
-// ErrStateSynced, ErrRewound or ErrDiskFreed, after which it is to be restarted.
+// Failed delivers an error after which the node must be stopped. It is the error of a failed RPC
+// server, or ErrStateSynced, ErrRewound or ErrDiskFreed. After one of the latter three, the caller
+// should restart the node.
 func (h *Daemon) Failed() <-chan error { return h.failed }
 
 // openChain opens the chain that Start runs.
@@ -484,8 +486,8 @@ func (h *Daemon) openChain(o *Options) (*storage.Store, error) {
 	return storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
 }
 
-// openStore opens the data folder, which belongs to one chain and one process. With reads, a full
-// disk opens it read-only.
+// openStore opens the data folder, which belongs to one chain and one process. If reads is set, a
+// full disk makes it open the folder read-only.
 func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, error) {
 	c := hm.Config
 	dir := hm.Paths.Data
@@ -551,8 +553,9 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 	return primitives.ZeroED25519Key
 }
 
-// maxIdle returns the head's age above which the node is unhealthy: ten times the longest block
-// delay. 0 means no bound: blocks on demand, and forks, which continue the remote chain's time.
+// maxIdle returns the age of the head above which the node is unhealthy: ten times the maximum
+// block delay. 0 means no bound. It applies to blocks on demand, and to forks, because they
+// continue the remote chain's time.
 func (h *Daemon) maxIdle(c *config.Config) time.Duration {
 	if c.Production == config.Manual || h.fork != nil {
 		return 0
@@ -599,7 +602,7 @@ var modes = map[config.Production]production.Mode{
 	config.Instant: production.Instant, config.Interval: production.Interval, config.Manual: production.Manual,
 }
 
-// origins returns the bounds of EXPERIMENTAL_receipt_to_tx that config.json sets.
+// origins returns the bounds of EXPERIMENTAL_receipt_to_tx from config.json.
 func origins(c *config.Config) backend.Origins {
 	o := &c.ReceiptOrigins
 	return backend.Origins{

@@ -17,14 +17,14 @@ import (
 type Checked struct {
 	Head, FlatHead storage.BlockRef
 	Tail           primitives.Height
-	Records        int // records of the log
-	Shards         int // shards with a state that matches its root
+	Records        int // number of records in the log
+	Shards         int // number of shards whose state matches its root
 }
 
-// CheckDB reads the whole chain of a home on which no node runs: every record of the log, and every
-// subtree of the states, and compares their hashes with the roots. Opening repairs what a crash
-// leaves, as a start does; nothing else changes. On an error the result covers what was checked
-// before.
+// CheckDB reads the whole chain of a home on which no node runs. It reads every record of the log
+// and every subtree of the states, and compares their hashes with the roots. Opening the store
+// repairs the effects of a crash, as at a start. CheckDB changes nothing else. On an error the
+// result covers what was checked so far.
 func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, what string)) (*Checked, error) {
 	if !storage.Exists(hm.Paths.Data) {
 		return nil, fmt.Errorf("%s: no node has run here yet", hm.Paths.Data)

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrDiskFreed is sent by Failed when a full disk has space again and the node must be restarted to
-// write.
+// ErrDiskFreed is delivered by Failed when a full disk has space again, and the node must be
+// restarted in order to write.
 var ErrDiskFreed = errors.New("the disk has space again: restart the node to write")
 
-// fullReminder is how often the log repeats that the disk is full.
+// fullReminder is the interval at which the log repeats that the disk is full.
 const fullReminder = time.Minute
 
-// onDiskFull handles a full disk, or its end (nil).
+// onDiskFull handles a full disk. f is nil if the disk has space again.
 func (h *Daemon) onDiskFull(f *storage.Full) {
 	switch {
 	case f == nil:
@@ -34,11 +34,11 @@ func (h *Daemon) restartForDisk() {
 	}
 	select {
 	case h.failed <- ErrDiskFreed:
-	default: // the node stops already
+	default: // the node is already stopping
 	}
 }
 
-// logDiskFull logs that the disk is full, and repeats it while it is.
+// logDiskFull logs that the disk is full. It repeats the message while the disk is full.
 func (h *Daemon) logDiskFull(f *storage.Full) {
 	h.log.Errorf("the disk is full: %v. The node stores no blocks and accepts no transactions; reads work. Free space on the disk: writing then continues by itself", f.Err)
 	time.AfterFunc(fullReminder, func() {

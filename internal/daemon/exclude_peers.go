@@ -14,11 +14,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Excluded peers cut a local network in parts. The list can only be changed through the control
-// socket, which only processes of the same user on this machine can open. A node that listens beyond
-// the loopback interface refuses the request: it may be part of a real network.
+// The list of excluded peers partitions a local network. It can only be changed through the control
+// socket, to which only processes of the same user on this machine can connect. A node that listens
+// beyond the loopback interface refuses the request, because it may be part of a real network.
 
-// maxExcluded bounds the list.
+// maxExcluded is the maximum number of excluded peers.
 const maxExcluded = 1000
 
 // excludeLimit bounds a request.
@@ -33,7 +33,7 @@ type excludeRequest struct {
 // peers, which are given by their node keys. The list replaces that of the previous call. Errors:
 // no node runs there, or the node listens for peers beyond this machine.
 func ExcludePeers(data string, peers []primitives.PublicKey) error {
-	peers = append([]primitives.PublicKey{}, peers...) // null would be another request
+	peers = append([]primitives.PublicKey{}, peers...) // null would mean another request
 	conn, err := dialControl(data, excludeRequest{&peers})
 	if err != nil {
 		return fmt.Errorf("no node answers at %s: %w", filepath.Join(data, controlName), err)
@@ -53,7 +53,7 @@ func ExcludePeers(data string, peers []primitives.PublicKey) error {
 	return nil
 }
 
-// excludeReply is the reply: one of the two.
+// excludeReply is the reply. Exactly one field is set.
 type excludeReply struct {
 	Error    string `json:"error,omitempty"`
 	Excluded *int   `json:"excluded,omitempty"` // number of peers

@@ -25,8 +25,8 @@ type feeds struct {
 	ended chan struct{} // closed when the runner has stopped
 }
 
-// feedsBehind is how many blocks a node may lag behind its feeds without counting as syncing: one
-// is always in transit.
+// feedsBehind is the maximum lag in blocks behind the feeds for which a node does not count as
+// syncing. One block is always in transit.
 const feedsBehind = 2
 
 // followsFeeds turns off block production and the network of a node that follows feeds.
@@ -58,9 +58,9 @@ func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *n
 	h.feeds = f
 }
 
-// precheckFeedBlock prechecks a feed's block: its producer must have signed it with these chunk
+// precheckFeedBlock prechecks a block of a feed. Its producer must have signed it with these chunk
 // headers. It returns blockfeed.ErrPassed for a known or old block, and blockfeed.ErrNotYet for a
-// block of an epoch that is not known yet.
+// block of an unknown epoch.
 func (h *Daemon) precheckFeedBlock(b *primitives.Block) error {
 	a, err := h.Engine.Precheck(b)
 	switch {
@@ -68,7 +68,7 @@ func (h *Daemon) precheckFeedBlock(b *primitives.Block) error {
 		return blockfeed.ErrPassed
 	case err != nil && engine.VerdictOf(err) == engine.VerdictInvalid:
 		return &blockdoc.MismatchError{Where: "block.header", Err: err}
-	case err == nil && a.Standing == blockpool.UnknownEpoch: // of an epoch that earlier blocks will define
+	case err == nil && a.Standing == blockpool.UnknownEpoch: // earlier blocks will define the epoch
 		return blockfeed.ErrNotYet
 	}
 	return err
@@ -91,7 +91,7 @@ func (h *Daemon) checkCheckpoint(want primitives.Hash) error {
 		h.home.Paths.Data, h.Engine.Head().Height(), want)
 }
 
-// wanted returns the shards that the node holds in an epoch.
+// wanted returns the shards that the node tracks in an epoch.
 func (h *Daemon) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.Wanted, err error) {
 	w = new(blockdoc.Wanted)
 	err = h.Engine.Epochs(func(m *epoch.Manager) (err error) {
@@ -130,7 +130,8 @@ func (f *feeds) run(ctx context.Context) {
 	f.Run(ctx)
 }
 
-// feedForwarder forwards submitted transactions to feeds that accept them, and waits for them here.
+// feedForwarder forwards submitted transactions to feeds that accept them. It waits for their
+// execution on this node.
 type feedForwarder struct {
 	backend.Submitter
 	feeds *feeds
@@ -152,7 +153,7 @@ func (p feedForwarder) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalO
 	return p.Submitter.SendTx(ctx, r)
 }
 
-// Syncing reports whether the node lags behind its feeds, or no feed has reported a height yet.
+// Syncing returns true if the node lags behind its feeds, or if no feed has reported a height yet.
 func (f *feeds) Syncing() (bool, primitives.Height) {
 	var best primitives.Height
 	for _, s := range f.Status() {

@@ -14,18 +14,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sumsName is a file in the data folder that caches the hashes of large genesis files by size and
-// modification time, so that a start need not read gigabytes again. It may be removed at any time.
+// sumsName is a cache file in the data folder. It contains the hashes of large genesis files by
+// size and modification time, so that a start need not read gigabytes again. It may be removed at
+// any time.
 const sumsName = "genesis.sums"
 
-// minRemembered is the file size in bytes from which a hash is cached: reading and hashing it takes
-// some 5 ms.
+// minRemembered is the minimum file size in bytes for a hash to be cached. Reading and hashing a
+// file of this size takes some 5 ms.
 const minRemembered = 4 << 20
 
 // fingerprints hashes files and caches the hashes of large ones.
 type fingerprints struct {
-	known []byte // contents of the file when it was read
-	lines []byte // contents to write
+	known []byte // contents of the cache file when it was read
+	lines []byte // new contents of the cache file
 }
 
 // readFingerprints reads the cache of a data folder. A missing or unreadable file gives an empty
@@ -93,7 +94,8 @@ func (f *fingerprints) remember(key []byte, h primitives.Hash) {
 	f.lines = append(hex.AppendEncode(append(f.lines, key...), h[:]), '\n')
 }
 
-// save writes the cache into the data folder, which the caller must know to be this chain's.
+// save writes the cache into the data folder. The caller must have checked that the folder belongs
+// to this chain.
 func (f *fingerprints) save(dir string) error {
 	if bytes.Equal(f.known, f.lines) {
 		return nil

@@ -24,7 +24,7 @@ type forked struct {
 	*fork.Base
 	mu   sync.Mutex
 	live []primitives.AccountID // in the order of their requests
-	at   view.At                // block that live accounts show
+	at   view.At                // block as of which live accounts are up to date
 }
 
 // ForkOptions returns the options of the remote chain's client from config.json. Relative paths are
@@ -42,9 +42,9 @@ func ForkOptions(dir string, c *config.Config) fork.Options {
 	return o
 }
 
-// openFork returns the remote state of a home that is a fork, or nil if it is none. With check, it
-// contacts the remote node: if that node serves another chain, openFork fails; if it does not
-// answer, openFork only logs a warning.
+// openFork returns the remote state of a home that is a fork, or nil if the home is no fork. If
+// check is set, it contacts the remote node. If that node serves another chain, openFork fails. If
+// it does not answer, openFork logs a warning.
 func (h *Daemon) openFork(opts *Options, check bool) (*forked, error) {
 	hm := opts.Home
 	pin, err := fork.ReadPin(hm.Paths.Dir)
@@ -72,7 +72,7 @@ func (h *Daemon) openFork(opts *Options, check bool) (*forked, error) {
 	return f, nil
 }
 
-// site returns the part of a URL that may be logged: the rest may contain API keys.
+// site returns the part of a URL that may be logged. The rest may contain API keys.
 func site(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -81,8 +81,7 @@ func site(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// chainOf returns the chain spec of a home. A fork has the remote chain's ID, and epochs of its
-// own.
+// chainOf returns the chain spec of a home. A fork has the remote chain's ID, but its own epochs.
 func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	g := hm.Genesis
 	if f != nil {
@@ -106,7 +105,7 @@ func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	return chain, nil
 }
 
-// forkClock returns the clock of a fork's blocks: it continues from its head's timestamp.
+// forkClock returns the clock for a fork's blocks. It continues from the head's timestamp.
 func forkClock(head *engine.BlockNode) func() uint64 {
 	begun, from := time.Now(), head.Header().Timestamp
 	return func() uint64 { return from + 1 + uint64(time.Since(begun)) }
@@ -165,7 +164,7 @@ func (s sandboxControl) forkStatus() (view.Fork, error) {
 	f, pin, n := s.fork, s.fork.Pin(), s.fork.Stats()
 	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash}, Proven: n.Proven, Unproven: n.Unproven,
 		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused, Bytes: n.Bytes, LastError: n.LastError}
-	if s.id == "" { // accounts of a world never change with the remote chain
+	if s.id == "" { // accounts of a world never follow the remote chain
 		f.mu.Lock()
 		out.Live = slices.Clone(f.live)
 		if len(f.live) > 0 {
@@ -179,8 +178,8 @@ func (s sandboxControl) forkStatus() (view.Fork, error) {
 	return out, err
 }
 
-// refreshLoop updates live accounts to their state on the remote chain whenever it has a newer
-// final block, until ctx ends.
+// refreshLoop updates live accounts to their state on the remote chain, whenever that has a newer
+// final block. It runs until ctx ends.
 func (h *Daemon) refreshLoop(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// CheckHome checks a home folder as home.Check does. If that finds no error, CheckHome also
-// creates the chain of the genesis in memory, with the code that Start uses. So it finds every
-// error of the files that Start would find. It needs twice the memory of the genesis state,
-// listens on no port and writes nothing.
+// CheckHome checks a home folder as home.Check does. If home.Check finds no error, CheckHome also
+// creates the genesis chain in memory, with the code that Start uses. So it finds every error in
+// the files that Start would find. It needs twice the memory of the genesis state. It listens on no
+// port and writes no file.
 func CheckHome(dir string) *home.Report {
 	r := home.Check(dir)
 	if len(r.Errors) > 0 {
@@ -33,7 +33,7 @@ func beginInMemory(dir string) error {
 	if err := hm.CheckVersion(); err != nil {
 		return err
 	}
-	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // the state of a fork comes from another node
+	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // another node provides the state of a fork
 		return err
 	}
 	chain, err := chainOf(hm, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Instance is one chain of a process: the node's own, or a world.
+// Instance is one chain of a process: the node's own chain, or a world.
 type Instance struct {
 	Engine *engine.Engine
 	Node   *node.Node
@@ -33,15 +33,16 @@ type Instance struct {
 	worlds       *worlds         // shared by the process
 	front        *network.Status // nil: no network
 	feeds        *feeds          // nil: follows no feeds
-	withOthers   bool            // it produces blocks with other validators
-	// current validator key, if Reload may change it: only with withOthers
+	withOthers   bool            // it produces blocks together with other validators
+	// key returns the current validator key. It is set only if Reload may change the key, which
+	// requires withOthers.
 	key     func() *primitives.KeyFile
 	fork    *forked       // nil: not a fork; worlds share their parent's
 	replays chan struct{} // semaphore of one, for ReplayTransaction
 }
 
-// Backend returns the chain's backend for queries in this process; nil: there is neither an RPC nor
-// Options.InProcess.
+// Backend returns the chain's backend for queries in this process. It is nil if there is neither an
+// RPC nor Options.InProcess.
 func (r *Instance) Backend() *backend.Backend { return r.back }
 
 // World creates a world that continues from this chain, for use in this process. It does not end
@@ -69,8 +70,8 @@ func (r *Instance) End() error {
 	return w.err
 }
 
-// Ended returns whether this chain has ended or is ending: its node has stopped, or it is a world
-// that was dropped.
+// Ended returns whether this chain has ended or is ending, because its node has stopped or its
+// world was dropped.
 func (r *Instance) Ended() bool {
 	if r.id != "" {
 		w := r.worlds.find(r.id)

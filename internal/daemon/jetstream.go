@@ -26,12 +26,12 @@ type publishing struct {
 	blocks        *jetstream.BlockPublisher // nil until the backend exists
 }
 
-// storeBytes is the disk space in bytes of an embedded server besides the stream: its index, and
-// messages that are only removed in whole files.
+// storeBytes is the disk space in bytes that an embedded server needs in addition to the stream. It
+// contains the index, and messages that can only be removed in whole files.
 const storeBytes = 256 << 20
 
-// publish starts publishing, once the node runs. A missing or full external server is no error: the
-// node continues without it.
+// publish starts to publish once the node runs. If an external server is unreachable or full,
+// publish returns no error, and the node continues without it.
 func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err error) {
 	c := &hm.Config.JetStream
 	switch {
@@ -94,7 +94,7 @@ func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err 
 	return p, nil
 }
 
-// close stops publishing; the next start resumes where it stopped. A nil receiver is allowed.
+// close stops publishing. The next start resumes at the same position. A nil receiver is allowed.
 func (p *publishing) close() {
 	if p == nil {
 		return
@@ -162,8 +162,8 @@ type logSource struct {
 	most int64 // size limit of the stream in bytes
 }
 
-// Beginning returns where an empty stream starts: at the start of the log, or above the flat head
-// if the log is long. A replica then needs a snapshot.
+// Beginning returns the position at which an empty stream starts. It is the start of the log or, if
+// the log is long, the position above the flat head. In the second case a replica needs a snapshot.
 func (x logSource) Beginning() (string, error) {
 	at, size, err := x.s.LogStart()
 	if err != nil {

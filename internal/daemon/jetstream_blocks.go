@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// recentBlocks is how many blocks before the final one an empty stream for indexers starts.
+// recentBlocks is the number of blocks below the final one at which an empty stream for indexers
+// starts.
 const recentBlocks = 1000
 
 // blockSource provides the node's final blocks to indexers.
@@ -40,7 +41,7 @@ func (x blockSource) Blocks(ctx context.Context, after *jetstream.BlockPlace, f 
 		q.From = &from
 	}
 	feed, err := x.b.Open(ctx, q)
-	// garbage collected, or of a restored folder
+	// The block was garbage collected, or belongs to a data folder that was replaced by a restore.
 	if errors.Is(err, stream.ErrGone) || errors.Is(err, stream.ErrAhead) {
 		return fmt.Errorf("%w: %w", jetstream.ErrSource, err)
 	}

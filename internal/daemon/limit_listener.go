@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// limitListener limits the open connections of a listener: a new connection closes the oldest one.
-// So idle clients cannot lock out new ones or use up file descriptors.
+// limitListener limits the open connections of a listener. Above the limit, a new connection closes
+// the oldest one. So idle clients cannot lock out new clients or use up file descriptors.
 type limitListener struct {
 	net.Listener
 	most int
@@ -39,7 +39,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	return in, nil
 }
 
-// remove removes c from the list; the lock must be held.
+// remove removes c from the list. The caller holds the lock.
 func (c *limitedConn) remove() {
 	if c.at != nil {
 		c.of.open.Remove(c.at)

@@ -54,7 +54,8 @@ func (p *ports) close() {
 	}
 }
 
-// listen binds addr, the value of key. The error for a port in use names the settings to change.
+// listen binds addr, the value of key. If the port is in use, the error names the settings to
+// change.
 func listen(key, addr, instead string) (net.Listener, error) {
 	l, err := tcp.Bind(addr)
 	if errors.Is(err, syscall.EADDRINUSE) {

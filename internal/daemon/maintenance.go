@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// verifyStep is the number of subtrees checked in one step after a start. Between two steps
-// verification pauses for verifyRest times the duration of the step, at least verifyPause.
+// verifyStep is the number of subtrees that are checked in one step after a start. After each step,
+// verification pauses for verifyRest times the duration of the step, but at least for verifyPause.
 const (
 	verifyStep  = 64
 	verifyRest  = 3
@@ -21,14 +21,15 @@ const (
 // obstaclePeriod is how often the node checks whether it can still produce blocks.
 const obstaclePeriod = 2 * time.Second
 
-// After a garbage collection that found nothing, the next one runs after collectRest periods, at
-// most maxCollectRest, but at least one period.
+// After a garbage collection that found nothing, the next one runs after collectRest periods. This
+// pause is at most maxCollectRest, but at least one period.
 const (
 	collectRest    = 10
 	maxCollectRest = 5 * time.Second
 )
 
-// logObstacle logs what prevents block production; empty: nothing any more.
+// logObstacle logs what prevents block production. An empty reason means that nothing prevents it
+// any more.
 func (h *Daemon) logObstacle(reason string) {
 	if reason == "" {
 		h.log.Info("this node produces blocks again")
@@ -47,15 +48,16 @@ func (h *Daemon) startMaintenance(ctx context.Context, c *config.Config, said st
 	}()
 }
 
-// recoverMaintenance recovers a panic of maintenance: the node does not depend on it.
+// recoverMaintenance recovers a panic of maintenance, because the node does not depend on
+// maintenance.
 func (h *Daemon) recoverMaintenance() {
 	if p := recover(); p != nil {
 		h.log.Errorf("maintenance failed: no garbage is collected until the node is restarted: %v\n%s", p, debug.Stack())
 	}
 }
 
-// maintain verifies the states once, then logs changes of the obstacle to block production and
-// collects garbage, until ctx ends.
+// maintain verifies the states once. After that it collects garbage and logs changes of the
+// obstacle to block production, until ctx ends.
 func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
@@ -90,8 +92,8 @@ func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	}
 }
 
-// collect removes some blocks that are older than configured, except what the chain or a shard's
-// catchup still needs.
+// collect removes some blocks that are older than the configured age. It keeps blocks that the
+// chain or a shard's catchup still needs.
 func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	from, err := h.Engine.KeepFrom()
 	if err != nil {
@@ -103,8 +105,8 @@ func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	})
 }
 
-// collectAgain returns the time to the next garbage collection. There is garbage once per epoch; an
-// idle node should not wake more often.
+// collectAgain returns the time until the next garbage collection. Garbage arises once per epoch,
+// and an idle node should not wake up more often.
 func collectAgain(period time.Duration, found bool) time.Duration {
 	if found {
 		return period
@@ -112,7 +114,7 @@ func collectAgain(period time.Duration, found bool) time.Duration {
 	return max(period, min(collectRest*period, maxCollectRest))
 }
 
-// verify reads all states once and compares their hashes, while the node works.
+// verify reads all states once and compares their hashes. The node works in the meantime.
 func (h *Daemon) verify(ctx context.Context) {
 	begin := time.Now()
 	if err := h.Engine.Preload(func() bool { return ctx.Err() != nil }); err != nil {

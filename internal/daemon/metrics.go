@@ -19,8 +19,8 @@ func appendMetric(b []byte, kind, name, help string, v float64) []byte {
 	return append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
 }
 
-// appendChain appends the metrics of a chain in Prometheus text, by nearcore's names where it has
-// them. sync is the value of near_sync_status.
+// appendChain appends the metrics of a chain in Prometheus text. A metric that nearcore has too has
+// nearcore's name. sync is the value of near_sync_status.
 func (h *Instance) appendChain(b []byte, sync float64) []byte {
 	head, s := h.Engine.Head(), h.store.Stats()
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
@@ -85,7 +85,7 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 	return h.Node.Metrics(h.worlds.appendMetrics(h.appendFork(h.appendContracts(h.appendShards(b)))))
 }
 
-// blockSync is neard's value of near_sync_status for block sync.
+// blockSync is the value of near_sync_status during block sync, as in neard.
 const blockSync = 7
 
 // appendContracts appends the metrics of contract compilation and view calls.

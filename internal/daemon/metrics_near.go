@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// appendNear appends metrics of the chain that have nearcore's names, for existing dashboards.
-// Those of the node's counters are in actors/node.
+// appendNear appends metrics of the chain under nearcore's names, for existing dashboards.
+// actors/node contains the metrics of the node's counters.
 func (h *Instance) appendNear(b []byte) []byte {
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	height := float64(h.Engine.Head().Height())
@@ -95,7 +95,7 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 	return b
 }
 
-// appendEarlyKickout appends how often chunk producers were left out within an epoch, by shard.
+// appendEarlyKickout appends, by shard, how often chunk producers were excluded within an epoch.
 func appendEarlyKickout(b []byte, stats []epoch.EarlyKickoutStats) []byte {
 	for _, f := range []struct {
 		name, kind, help string

@@ -26,14 +26,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// oldestPeer is the oldest protocol version that neard with the newest one accepts from peers.
+// oldestPeer is the oldest protocol version that a neard with the newest version accepts from
+// peers.
 const oldestPeer = 83
 
-// knownPeers is the row of the store with the peers of the previous run.
+// knownPeers is the key of the store row with the peers of the previous run.
 const knownPeers = "known_peers"
 
-// networkOptions returns the options of the network's actor. l is its listener; after a restart of
-// the actor it is closed, and only its address is used.
+// networkOptions returns the options of the network actor. l is its first listener. After a restart
+// of the actor l is closed, and only its address is used.
 func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	hm := h.home
 	c := &hm.Config.Network
@@ -105,11 +106,11 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 // since it belongs to the chain that is stored there.
 const signedFile = "signed"
 
-// followsFile is the journal of a node without a validator key; it stays empty.
+// followsFile is the name of the journal of a node without a validator key. It stays empty.
 const followsFile = "follows"
 
-// validatorOptions returns the options of a validator that produces blocks with other validators;
-// nil: this node has no validator key, or is the only validator.
+// validatorOptions returns the options of a validator that produces blocks together with other
+// validators. It returns nil if this node has no validator key or is the only validator.
 func (h *Daemon) validatorOptions() (*validator.Options, error) {
 	key := h.home.ValidatorKey
 	if key == nil {
@@ -133,7 +134,7 @@ func (h *Daemon) validatorOptions() (*validator.Options, error) {
 		}
 		return nil
 	})
-	if err != nil || !others && !hasSigned(h.home) { // only that actor knows the journal
+	if err != nil || !others && !hasSigned(h.home) { // only the validator actor can use the journal
 		return nil, err
 	}
 	h.withOthers, h.key = true, h.validatorKey
@@ -146,8 +147,8 @@ func (h *Daemon) shadowOptions() *validator.Options {
 	return &validator.Options{Journal: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed.Verify}
 }
 
-// hasSigned reports whether the validator of a folder has a signing journal, so has had other
-// validators.
+// hasSigned returns whether the validator of a folder has a signing journal. If so, the chain has
+// had other validators.
 func hasSigned(hm *home.Home) bool {
 	for _, name := range []string{".0", ".1"} {
 		if _, err := os.Stat(filepath.Join(hm.Paths.Data, signedFile+name)); err == nil {
@@ -157,8 +158,9 @@ func hasSigned(hm *home.Home) bool {
 	return false
 }
 
-// checkNeverShared returns an error if this validator has signed together with other validators.
-// If it now produced blocks alone, its signatures might contradict the earlier ones.
+// checkNeverShared returns an error if this validator has signed blocks of a chain with other
+// validators. If it produced blocks alone from now on, its signatures might contradict the earlier
+// ones.
 func checkNeverShared(hm *home.Home) error {
 	if hm.ValidatorKey == nil || !hasSigned(hm) {
 		return nil
@@ -184,8 +186,8 @@ func peers(key, list string) (out []wire.PeerInfo, err error) {
 	return out, nil
 }
 
-// blacklist returns a function that reports whether an address is in the list, with any port or
-// with this one.
+// blacklist returns a function that returns whether an address is in the list. An entry without a
+// port covers all ports.
 func blacklist(list []string) func(netip.AddrPort) bool {
 	all, one := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
 	for _, s := range list {
@@ -231,10 +233,11 @@ func (h *Daemon) loadPeers() (out []wire.PeerInfo) {
 	return out
 }
 
-// onFirstPeer revokes sandbox settings that peers would not accept: unsigned transactions.
+// onFirstPeer ends a sandbox setting that peers would not accept: unsigned transactions.
 func (h *Daemon) onFirstPeer() { h.checker.AllowUnsigned(nil, false) }
 
-// sharedReason returns why the history of this chain must not be changed here; empty: it may.
+// sharedReason returns why the history of this chain must not be changed. It is empty if the
+// history may be changed.
 func (h *Instance) sharedReason() string {
 	switch f := h.front; {
 	case f == nil:
@@ -249,7 +252,7 @@ func (h *Instance) sharedReason() string {
 	return ""
 }
 
-// checkExclusive is checkSandbox for changes that peers would not accept.
+// checkExclusive does the same as checkSandbox, for changes that peers would not accept.
 func (s sandboxControl) checkExclusive() error {
 	if reason := s.sharedReason(); reason != "" {
 		return &view.SandboxError{Reason: reason}
@@ -280,7 +283,7 @@ func peersClock(peers bool) func() uint64 {
 	return func() uint64 { return uint64(time.Now().UnixNano()) }
 }
 
-// warnPatched logs a warning if peers may follow this chain although its state was patched: they
+// warnPatched logs a warning if peers may follow this chain although its state was patched. Peers
 // cannot execute the blocks with patches.
 func (h *Daemon) warnPatched() {
 	ref, patched, err := h.Engine.LastPatched()

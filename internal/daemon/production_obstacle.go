@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Obstacle returns why this node cannot produce blocks and what would change that; empty: it can.
+// Obstacle returns why this node cannot produce blocks, and how to change that. It is empty if the
+// node can.
 func (h *Instance) Obstacle() string {
 	if halted, ok := h.Node.Halted(); ok {
 		text := fmt.Sprintf("it has halted: %s", halted.Reason)
@@ -60,7 +61,8 @@ func (h *Instance) Obstacle() string {
 	return reason
 }
 
-// obstacle checks the epoch of the block after head. together: the node has other validators.
+// obstacle checks the epoch of the block after head. together means that the chain has other
+// validators.
 func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, together bool) (string, error) {
 	id, err := m.EpochIDFromPrev(head)
 	if err != nil {
@@ -109,7 +111,7 @@ func absence(m *epoch.Manager, head primitives.Hash, id primitives.EpochID, acco
 		kickouts = append(kickouts, e.ValidatorKickout)
 		advice += fmt.Sprintf(" at least the price of a seat, %v yoctoNEAR", e.SeatPrice)
 	}
-	if info, err := m.ValidatorInfoOfBlock(head); err == nil { // the genesis has none
+	if info, err := m.ValidatorInfoOfBlock(head); err == nil { // no information exists at the genesis
 		kickouts = append(kickouts, info.PrevEpochKickout)
 		for i := range info.NextValidators {
 			if info.NextValidators[i].AccountID == account {

@@ -20,15 +20,15 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// live is the configuration that Reload may change. That of the RPC is in the server.
+// live is the part of the configuration that Reload may change. The server contains the RPC's part.
 type live struct {
 	mu     sync.Mutex                 // held by Reload
-	known  map[string]json.RawMessage // effective values by key; nil: those of the start; under mu
+	known  map[string]json.RawMessage // effective values by key; nil: values of the start; guarded by mu
 	config atomic.Pointer[config.Config]
-	key    atomic.Pointer[validatorKey] // nil: the key of the start; stored under mu
+	key    atomic.Pointer[validatorKey] // nil: the key of the start; written under mu
 }
 
-// validatorKey is the content of validator_key.json; nil inside: the file is missing.
+// validatorKey is the contents of validator_key.json. Its KeyFile is nil if the file is missing.
 type validatorKey struct{ *primitives.KeyFile }
 
 func (l *live) minAge() time.Duration { return l.config.Load().GCMinAge }
@@ -54,8 +54,8 @@ type Reloaded struct {
 	Restart []string // changed keys that need a restart
 }
 
-// Reload reads config.json and validator_key.json again and applies what may change at run time. On
-// an error it changes nothing; a start with these files would fail too.
+// Reload reads config.json and validator_key.json again, and applies the changes that are possible
+// at run time. On an error it changes nothing. A start with these files would fail too.
 func (h *Daemon) Reload() (*Reloaded, error) {
 	l := &h.live
 	l.mu.Lock()
@@ -119,9 +119,9 @@ func (h *Daemon) validatorKey() *primitives.KeyFile {
 }
 
 // reloadKey reads validator_key.json again and returns a function that applies it. A new key of the
-// same account signs from then on. If the file is missing, as after a move to another machine, or
-// has another account, nothing is signed: another account needs a restart, because the signing
-// journal belongs to the folder.
+// same account signs from then on. In two cases the node signs nothing from then on: the file is
+// missing, as after a move to another machine, or it contains another account. Another account
+// needs a restart, because the signing journal belongs to the folder.
 func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
 	nothing := func() {}
 	own, was, path := h.home.ValidatorKey, h.validatorKey(), h.home.Paths.ValidatorKey
@@ -173,8 +173,8 @@ func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
 	}, nil
 }
 
-// UpdateOptions updates o, the options of the start, for a restart: what Reload applied stays
-// applied.
+// UpdateOptions updates o, the options of the last start, for a restart. Changes that Reload
+// applied remain in force.
 func (h *Daemon) UpdateOptions(o *Options) {
 	l := &h.live
 	l.mu.Lock()

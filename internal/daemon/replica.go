@@ -32,7 +32,7 @@ func withoutToken(urls string) string {
 	return strings.Join(list, ",")
 }
 
-// ErrRewound is sent by Failed when the stored chain must be rewound, which a restart does.
+// ErrRewound is delivered by Failed when the stored chain must be rewound. A restart does that.
 var ErrRewound = errors.New("the chain was rewound: the node restarts")
 
 // cursorRow is the row of the store with the replica's position in its writer's log.
@@ -40,14 +40,15 @@ const cursorRow = "replica_cursor"
 
 // cursor is the position of a replica.
 type cursor struct {
-	Log string `json:"log,omitempty"` // ID of the writer's log; empty: nothing received
-	At  string `json:"at,omitempty"`  // position in the log up to which all records are here
-	Seq uint64 `json:"seq,omitempty"` // sequence number of the message; later ones may be here too
-	// Back: at the next start the chain is rewound to this block, and Then becomes the cursor.
+	Log string `json:"log,omitempty"` // ID of the writer's log; empty: nothing was received yet
+	At  string `json:"at,omitempty"`  // position in the log; all earlier records are stored
+	Seq uint64 `json:"seq,omitempty"` // sequence number of the last message; later messages may be stored too
+	// Back is the block to which the next start must rewind the chain. After that, Then becomes the
+	// cursor.
 	Back *view.At `json:"back,omitempty"`
 	Then *cursor  `json:"then,omitempty"`
-	// Lost is set if the stored chain is no longer part of the writer's chain. Then a snapshot is
-	// needed.
+	// Lost means that the stored chain is no longer part of the writer's chain. The replica then
+	// needs a snapshot.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -75,15 +76,15 @@ func (c *cursor) write(s *storage.Store) error {
 
 // Bounds of a replica.
 const (
-	maxInFlight  = 32 // records that were passed to the chain and are not on disk
-	changedTries = 3  // of a damaged record, before the node halts
+	maxInFlight  = 32 // records that were passed to the chain and are not on disk yet
+	changedTries = 3  // receptions of a damaged record before the node halts
 	cursorPeriod = time.Second
 	pauseLimit   = 10 * time.Second
 )
 
-// replica follows a writer's records: it receives them from a JetStream server, passes them to the
-// chain, and stores its position. Records may be received again, so the position may lag behind the
-// store.
+// replica follows a writer's records. It receives them from a JetStream server, passes them to the
+// chain, and stores its position. The stored position may be behind the store, because receiving a
+// record twice has no effect.
 type replica struct {
 	h      *Daemon
 	names  jetstream.Names
@@ -104,9 +105,9 @@ type replica struct {
 	failed   error // first error of an in-flight record
 	stop     context.CancelCauseFunc
 	follower *jetstream.Follower
-	cutAt    time.Time // zero: connected; else since when not
-	gapAt    time.Time // zero: no known gap; else since when the next record is missing
-	caught   bool      // it has caught up with the stream once
+	cutAt    time.Time // time since which the server is not connected; zero: connected
+	gapAt    time.Time // time since which the next record is missing; zero: none is known to be missing
+	caught   bool      // the replica has caught up with the stream at least once
 	seen     primitives.Height
 
 	records, snapshots, changed atomic.Uint64
@@ -118,8 +119,7 @@ type inFlightRecord struct {
 	done bool
 }
 
-// finishRewind rewinds the store before the engine opens it, if a record of the writer requires
-// that.
+// finishRewind rewinds the store before the engine opens it, if the cursor's Back is set.
 func finishRewind(s *storage.Store) error {
 	if s.Tip().Empty {
 		return nil
@@ -130,7 +130,7 @@ func finishRewind(s *storage.Store) error {
 	}
 	err = s.Rewind(storage.BlockRef{Height: c.Back.Height, Hash: c.Back.Hash})
 	switch {
-	case errors.Is(err, storage.ErrOrder): // below the flat head, or never stored
+	case errors.Is(err, storage.ErrOrder): // the block is below the flat head, or was never stored
 		return (&cursor{Lost: true}).write(s)
 	case err != nil:
 		return err
@@ -226,8 +226,7 @@ func (r *replica) run(ctx context.Context) {
 	}
 }
 
-// handleEnd handles the error that ended follow, and reports whether the replica is to stop for
-// good.
+// handleEnd handles the error that ended follow. It returns whether the replica must stop for good.
 func (r *replica) handleEnd(ctx context.Context, err error, tries *int) bool {
 	log := r.h.log.WithError(err)
 	halted, is := r.h.Node.Halted()
@@ -240,7 +239,7 @@ func (r *replica) handleEnd(ctx context.Context, err error, tries *int) bool {
 		return true
 	case errors.Is(err, jetstream.ErrGap), errors.Is(err, jetstream.ErrLog), errors.Is(err, engine.ErrOrphan):
 		log.Warn("the writer's records do not continue the stored chain: fetching a snapshot")
-		// not healthy until a snapshot is installed, even if the server is reachable
+		// The node is unhealthy until a snapshot is installed, even if the server is reachable.
 		r.onConnection(err)
 		r.mu.Lock()
 		if r.gapAt.IsZero() {
@@ -275,7 +274,7 @@ func (r *replica) handleEnd(ctx context.Context, err error, tries *int) bool {
 func (r *replica) requestRestart(err error) {
 	select {
 	case r.h.failed <- err:
-	default: // the node stops already
+	default: // the node is already stopping
 	}
 }
 
@@ -360,8 +359,8 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 	return nil
 }
 
-// isKnown reports whether a record is already here. A record that does not continue the stored log
-// is an error.
+// isKnown returns whether a record is already stored. It returns an error for a record that does
+// not continue the stored log.
 func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -376,7 +375,7 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 		}
 		return false, nil
 	}
-	if at.Log != "" && at.Log != x.Log { // the stream was started over meanwhile
+	if at.Log != "" && at.Log != x.Log { // the stream was restarted with another log
 		return false, fmt.Errorf("%w: its log is %q, the stored records are of log %q", jetstream.ErrLog, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
@@ -461,8 +460,8 @@ func (r *replica) scheduleRewind(x *jetstream.Record) error {
 	return ErrRewound
 }
 
-// fetch downloads a snapshot of the writer's store into a folder next to the node's, which the next
-// start installs.
+// fetch downloads a snapshot of the writer's store into a folder next to the node's data folder.
+// The next start installs the snapshot.
 func (r *replica) fetch(ctx context.Context) error {
 	if !r.again {
 		return errors.New("the replica needs a snapshot of the writer, which only `troupe run` installs, since that requires a restart of the node")
@@ -527,7 +526,8 @@ func (r *replica) save() {
 	r.written = r.cursor
 }
 
-// onConnection is called when the connection to the server is lost (err), or established (nil).
+// onConnection is called with an error when the connection to the server is lost, and with nil when
+// it is established.
 func (r *replica) onConnection(err error) {
 	r.mu.Lock()
 	was := r.cutAt

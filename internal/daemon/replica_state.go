@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// lag returns how old the replica's data is, as far as the replica knows, and how many messages of
-// the stream it has not stored yet.
+// lag returns the age of the replica's data as far as it is known. behind is the number of messages
+// of the stream that it has not stored yet.
 func (r *replica) lag() (lag time.Duration, behind uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,8 @@ func (r *replica) lag() (lag time.Duration, behind uint64) {
 	return max(lag, 0), behind
 }
 
-// Syncing implements backend.Network: the replica lags more than allowed, or has not caught up yet.
+// Syncing implements backend.Network. It returns true if the lag exceeds its limit, or if the
+// replica has not caught up yet.
 func (r *replica) Syncing() (bool, primitives.Height) {
 	lag, behind := r.lag()
 	r.mu.Lock()
@@ -64,7 +65,7 @@ func (r *replica) Info() *view.NetworkInfo { return &view.NetworkInfo{PeerMaxCou
 // lagBounds are the upper bounds of the histogram in ms.
 var lagBounds = [...]int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30_000}
 
-// lagCounts is a histogram of the time from the publication of a record to its storage here.
+// lagCounts is a histogram of the time from a record's publication to its storage on this node.
 type lagCounts struct {
 	counts [len(lagBounds) + 1]atomic.Uint64
 	sum    atomic.Int64 // ns
@@ -156,12 +157,12 @@ type passer struct {
 	asker *jetstream.Asker
 	log   *logrus.Logger
 	queue chan *primitives.SignedTransaction
-	// refuse is called for a transaction that does not reach the writer's pool: it is removed from
-	// this node's pool and its waiters get the error.
+	// refuse is called for a transaction that does not reach the writer's pool. It removes the
+	// transaction from this node's pool, and its waiters get the error.
 	refuse func(tx *primitives.SignedTransaction, why error)
 
 	mu  sync.Mutex
-	out map[primitives.Hash]bool // forwarded and in no block that this node knows
+	out map[primitives.Hash]bool // transactions that were forwarded and that no block known to this node includes
 
 	passed, refused, lost atomic.Uint64
 }
@@ -195,7 +196,7 @@ func (p *passer) pass(m messages.TransactionPooled) {
 	p.refuse(tx, errPassing)
 }
 
-// errPassing is the error if maxPassing transactions are being forwarded.
+// errPassing rejects a transaction while maxPassing transactions are being forwarded.
 var errPassing = &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d transactions are being forwarded to the writer; retry later", maxPassing)}
 
 func (p *passer) forget(hash primitives.Hash) {

@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxRevertPoints bounds the snapshots (revert points) of a chain: each keeps the state that
-// changed since.
+// maxRevertPoints is the maximum number of snapshots (revert points) of a chain. Each keeps the
+// state that has changed since it was taken.
 const maxRevertPoints = 1024
 
 // revertPoints are the snapshots of a chain, in the order in which they were taken.
 type revertPoints struct {
-	mu   sync.Mutex // held while one is taken or reverted to
+	mu   sync.Mutex // held while a snapshot is taken or reverted to
 	list []namedPoint
-	last uint64 // last number used as a name
+	last uint64 // last number that was used as a name
 }
 
 type namedPoint struct {
@@ -31,8 +31,8 @@ func (s *revertPoints) find(id string) int {
 	return slices.IndexFunc(s.list, func(n namedPoint) bool { return n.id == id })
 }
 
-// prune removes snapshots that have ended: too many blocks since, or above a block that was
-// reverted to.
+// prune removes snapshots that have ended: those with too many later blocks, and those above a
+// block to which the chain was reverted.
 func (s *revertPoints) prune() {
 	s.list = slices.DeleteFunc(s.list, func(n namedPoint) bool { return n.Ended() })
 }
@@ -45,8 +45,8 @@ func (s *revertPoints) refuse(id string) error {
 	return &view.SandboxError{Reason: fmt.Sprintf("there is no snapshot %q, or it has ended; existing ones are %v", id, names)}
 }
 
-// TakeSnapshot makes the head a snapshot. An existing snapshot of that name is replaced; an empty
-// name becomes a number.
+// TakeSnapshot makes the head a snapshot. It replaces an existing snapshot of that name. If name is
+// empty, the snapshot gets a number as its name.
 func (s sandboxControl) TakeSnapshot(ctx context.Context, name string) (out view.Snapshot, err error) {
 	if err := s.checkSandbox(); err != nil {
 		return out, err

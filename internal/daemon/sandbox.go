@@ -23,7 +23,7 @@ import (
 // sandboxControl implements the sandbox methods for one chain.
 type sandboxControl struct{ *Instance }
 
-// maxUntil bounds the blocks that one Mine or NextEpoch call produces.
+// maxUntil is the maximum number of blocks that one call of Mine or NextEpoch produces.
 const maxUntil = 1000
 
 // Mine produces blocks, in any production mode.
@@ -162,8 +162,8 @@ func (s sandboxControl) Reorganise(ctx context.Context, blocks uint64) (out view
 	return out, sandboxError(ctx, err)
 }
 
-// checkSandbox returns an error if the chain cannot be controlled. As in nearcore's sandbox,
-// mainnet and testnet cannot.
+// checkSandbox returns an error if the chain must not be controlled. As in nearcore's sandbox, this
+// applies to mainnet and testnet.
 func (s sandboxControl) checkSandbox() error {
 	if id := s.Engine.Chain().ID; s.fork == nil && (id == "mainnet" || id == "testnet") {
 		return &view.SandboxError{Reason: fmt.Sprintf("the chain is %s, where sandbox methods are not allowed", id)}

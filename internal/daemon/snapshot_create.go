@@ -26,10 +26,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// A snapshot is a folder with everything that a node needs of a chain, as of one block: the store,
+// A snapshot is a folder with all files that a node needs of a chain as of one block: the store,
 // the signing journal, and the files of the home except the keys. The process that has the data
-// folder open creates it while the node runs. A file with the sums of all others is written last,
-// and the folder gets its name when everything is synced to disk.
+// folder open creates the snapshot while the node runs. The last file that it writes contains the
+// sums of all others. The folder gets its final name once everything is synced to disk.
 
 // Snapshot is the content of snapshot.json.
 type Snapshot struct {
@@ -83,7 +83,7 @@ func (s *Snapshot) Bytes() (n int64) {
 // BackupRequest is the request for a snapshot at the control socket.
 type BackupRequest struct {
 	Dir  string `json:"dir"`            // absolute; must not exist
-	Copy bool   `json:"copy,omitempty"` // copy complete segments too, instead of hard-linking them
+	Copy bool   `json:"copy,omitempty"` // copy complete segments instead of hard-linking them
 }
 
 // errSnapshots is returned while another snapshot is being created.
@@ -113,7 +113,7 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 		return nil, fmt.Errorf("%s is the home of a fork, which a snapshot cannot contain; stop the node and copy the whole home folder", hm.Paths.Dir)
 	}
 	part := dir + unfinishedEnd
-	if err := os.RemoveAll(part); err != nil { // left by a killed process
+	if err := os.RemoveAll(part); err != nil { // left by a process that was killed
 		return nil, err
 	}
 	if err := os.MkdirAll(part, 0o700); err != nil {
@@ -134,7 +134,7 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	if err != nil {
 		return nil, err
 	}
-	// after the store, so that it has at least all that the stored blocks need
+	// Copy the journal after the store, so that it covers all stored blocks.
 	if err := backUpSigned(hm, filepath.Join(part, snapshotData)); err != nil {
 		return nil, err
 	}
@@ -162,8 +162,8 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	return s, syncFolder(filepath.Dir(dir))
 }
 
-// backUpSigned copies the signing journal. The node may be writing one of its two files, so a copy
-// in which neither is complete is repeated.
+// backUpSigned copies the signing journal. The node may be writing one of the journal's two files.
+// If neither file is complete in the copy, backUpSigned copies again.
 func backUpSigned(hm *home.Home, to string) error {
 	if !hasSigned(hm) {
 		return nil
@@ -181,7 +181,7 @@ func backUpSigned(hm *home.Home, to string) error {
 			return nil
 		}
 		if seq, err := validator.Signed(filepath.Join(hm.Paths.Data, signedFile)); err == nil && seq == 0 {
-			return nil // nothing signed yet
+			return nil // nothing was signed yet
 		}
 	}
 	return fmt.Errorf("%s.*: neither file of the signing journal could be copied completely; retry",
@@ -234,7 +234,7 @@ func sums(ctx context.Context, dir string) (out []SnapshotFile, err error) {
 	return out, err
 }
 
-// notData reports whether a file is goleveldb's log or lock file, which hold no data.
+// notData returns whether a file is goleveldb's log or lock file. These contain no data.
 func notData(name string) bool {
 	switch filepath.Base(name) {
 	case "LOG", "LOG.old", "LOCK":
@@ -256,8 +256,8 @@ func (c ctxReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// copyLarge copies a file and syncs it. hash receives the data and seen the lengths read, unless
-// nil.
+// copyLarge copies a file and syncs it. hash receives the data, and seen the lengths of the reads.
+// Both may be nil.
 func copyLarge(ctx context.Context, from, to string, hash io.Writer, seen func(n int64)) (err error) {
 	in, err := os.Open(filepath.Clean(from))
 	if err != nil {
@@ -310,8 +310,8 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// backupReply is a line of the reply at the control socket: progress, or at the end the snapshot or
-// an error.
+// backupReply is a line of the reply at the control socket. It reports progress. The last line
+// contains the snapshot or an error.
 type backupReply struct {
 	Done  int64     `json:"done,omitempty"`
 	All   int64     `json:"all,omitempty"`
@@ -328,7 +328,7 @@ func (c *control) serveBackup(conn net.Conn, r *BackupRequest) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	_ = conn.SetReadDeadline(time.Time{})
-	go func() { // the client sends nothing more: Read returns when it disconnects
+	go func() { // the client sends nothing more, so Read returns only when the client disconnects
 		_, _ = conn.Read(make([]byte, 1))
 		cancel()
 	}()
@@ -353,8 +353,8 @@ func (c *control) serveBackup(conn net.Conn, r *BackupRequest) {
 	say(backupReply{Made: made})
 }
 
-// CreateSnapshot creates a snapshot of a home's chain, by the running node or else from its data
-// folder. running reports which.
+// CreateSnapshot creates a snapshot of a home's chain. If a node runs on the home, the node creates
+// it, and running is true. Otherwise CreateSnapshot uses the data folder.
 func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupRequest, progress func(done, all int64)) (s *Snapshot, running bool, err error) {
 	conn, dialed := dialControl(hm.Paths.Data, struct {
 		Backup *BackupRequest `json:"backup"`

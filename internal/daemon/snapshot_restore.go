@@ -23,9 +23,9 @@ import (
 
 // RestoreOptions are the options of RestoreSnapshot.
 type RestoreOptions struct {
-	Home     string // the home folder; its existing files stay as they are
+	Home     string // the home folder; its existing files are not changed
 	Snapshot string
-	Replace  bool                    // move an existing chain aside instead of failing
+	Replace  bool                    // move an existing chain to another folder instead of failing
 	Progress func(done, all int64)   // bytes; nil: no progress
 	check    func(step string) error // for tests: called between steps
 }
@@ -33,10 +33,11 @@ type RestoreOptions struct {
 // Restored is the result of RestoreSnapshot.
 type Restored struct {
 	Snapshot
-	Data  string   // the data folder
-	Aside string   // where the previous chain is; empty: there was none
+	Data  string   // path of the data folder
+	Aside string   // path of the previous chain; empty: there was none
 	Made  []string // files created in the home folder
-	// folders whose signing journals were merged; empty: none signed together with other validators
+	// Signed lists the folders whose signing journals were merged. It is empty if no validator
+	// signed together with others.
 	Signed []string
 	NoKey  bool // the home has no node key; snapshots contain no keys
 }
@@ -77,8 +78,8 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 	return s, nil
 }
 
-// RestoreSnapshot replaces the chain of a home by that of a snapshot. It checks every file as it
-// copies it, and opens the copy once. Until then the existing chain stays as it is.
+// RestoreSnapshot replaces the chain of a home by the chain of a snapshot. It checks every file as
+// it copies it, and opens the copy once. It does not change the existing chain before that.
 func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err error) {
 	s, err := ReadSnapshot(o.Snapshot)
 	if err != nil {
@@ -93,7 +94,8 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		if err == nil || copied {
 			return
 		}
-		// without the chain, the home would start another one from the genesis
+		// Without the chain, the home would start a new chain from the genesis, so remove the
+		// created files.
 		for _, path := range slices.Backward(r.Made) {
 			if e := os.Remove(path); !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
@@ -114,11 +116,11 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		return nil, err
 	}
 	dir := paths.Data + restoringEnd
-	if err := clearDir(dir); err != nil { // left by a killed restore
+	if err := clearDir(dir); err != nil { // left by a restore that was killed
 		return nil, err
 	}
 	drop := func() error {
-		// the empty folder stays, so that a start of the node reports the unfinished restore
+		// Keep the empty folder, so that a start of the node reports the unfinished restore.
 		if places, err := replacedDirs(paths.Data); err != nil || !there && len(places) > 0 {
 			return errors.Join(err, clearDir(dir))
 		}
@@ -137,7 +139,7 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	if err := o.check("copied"); err != nil {
 		return nil, err
 	}
-	// an unfinished state sync would be installed at the next start
+	// Otherwise the next start would install an unfinished state sync.
 	if err := os.RemoveAll(incomingDir(hm)); err != nil {
 		return nil, err
 	}
@@ -164,8 +166,8 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	return r, syncFolder(filepath.Dir(paths.Data))
 }
 
-// dataExists reports whether there is a chain. It is an error if a node runs on it, or Replace is
-// unset.
+// dataExists returns whether there is a chain. It returns an error if a node runs on the chain or
+// Replace is false.
 func (o *RestoreOptions) dataExists(data string) (bool, error) {
 	entries, err := os.ReadDir(data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +185,8 @@ func (o *RestoreOptions) dataExists(data string) (bool, error) {
 	return true, nil
 }
 
-// home creates the missing files of the home folder. A home of another chain is an error.
+// home creates the missing files of the home folder. It returns an error if the home belongs to
+// another chain.
 func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, error) {
 	if err := os.MkdirAll(o.Home, 0o755); err != nil {
 		return nil, err
@@ -210,7 +213,7 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 		return nil, err
 	}
 	paths := home.PathsOf(o.Home, c)
-	// the snapshot's config.json is not trusted to name files outside of the home
+	// The snapshot's config.json is not trusted. So it must not name files outside of the home.
 	if at := filepath.Join(o.Home, home.ConfigFile); slices.Contains(r.Made, at) {
 		if err := checkBelow(o.Home, &paths); err != nil {
 			return nil, errors.Join(err, os.Remove(at))
@@ -232,7 +235,8 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 			}
 		}
 	}
-	if hm, err := home.Load(o.Home); err == nil { // without keys it does not load yet; a start checks it again
+	// without keys the home does not load yet; a start checks it again
+	if hm, err := home.Load(o.Home); err == nil {
 		if hm.Config.Numbering == "" {
 			hm.Numbering = r.Numbering // the data folder will have it
 		}
@@ -299,7 +303,8 @@ func (o *RestoreOptions) copyFile(ctx context.Context, f *SnapshotFile, to strin
 	return nil
 }
 
-// copyData copies the store. The FORMAT file, without which it does not open, comes last.
+// copyData copies the store. It copies the FORMAT file last, because the store does not open
+// without it.
 func (o *RestoreOptions) copyData(ctx context.Context, s *Snapshot, dir string) error {
 	const last = snapshotData + "/FORMAT"
 	done, all := int64(0), s.Bytes()
@@ -358,9 +363,9 @@ func checkOpens(dir string, s *Snapshot) error {
 	return nil
 }
 
-// mergeSigned merges signing journals into dir, so that nothing a validator signed is forgotten:
-// those of the replaced folder, of folders moved aside earlier, and of the snapshot. from lists the
-// folders that had one.
+// mergeSigned merges signing journals into dir, so that no signature of a validator is forgotten.
+// It merges the journals of the replaced folder, of folders that were moved away earlier, and of
+// the snapshot. from lists the folders that had a journal.
 func mergeSigned(data, dir, snapshot string) (from []string, err error) {
 	its, err := validator.ReadRow(filepath.Join(dir, signedFile))
 	if err != nil {
@@ -398,8 +403,8 @@ func mergeSigned(data, dir, snapshot string) (from []string, err error) {
 	return from, f.Write(all)
 }
 
-// replacedDirs returns the data folders that restores moved aside. If a restore was killed after
-// it had moved the data folder aside, there may be no new data folder in its place.
+// replacedDirs returns the data folders that restores have moved away. After a restore that was
+// killed, the data folder itself may be missing.
 func replacedDirs(data string) (dirs []string, err error) {
 	entries, err := os.ReadDir(filepath.Dir(data))
 	if errors.Is(err, fs.ErrNotExist) {

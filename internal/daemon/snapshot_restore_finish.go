@@ -12,12 +12,13 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// finishRestore finishes, at a start, a restore that was killed between its two renames: the old
-// chain is moved aside and the new one is not in place. Without this a node would start from the
-// genesis, and a validator would have lost its signing journal. An incomplete copy is an error.
+// finishRestore completes, at a start, a restore that was killed between its two renames. In this
+// state, the old chain is moved away and the new one is not in place. Otherwise the node would
+// start from the genesis, and a validator would lose its signing journal. It returns an error for
+// an incomplete copy.
 func finishRestore(data string, log *logrus.Logger) error {
 	if _, err := os.Lstat(data); !errors.Is(err, fs.ErrNotExist) {
-		return nil // opening it reports other errors
+		return nil // opening the folder will report any other error
 	}
 	dir := data + restoringEnd
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -51,8 +51,8 @@ func (s sandboxControl) LoadState(ctx context.Context, records []genesis.Record)
 	return sandboxError(ctx, err)
 }
 
-// restOf returns the keys, code and data that accounts with an Account record have and records does
-// not.
+// restOf returns keys, code and data that are in the state but not in records, for accounts with an
+// Account record in records.
 func (s sandboxControl) restOf(ctx context.Context, records []genesis.Record) (others []genesis.Record, err error) {
 	whole := []primitives.AccountID{}
 	there := map[string]bool{}
@@ -73,7 +73,8 @@ func (s sandboxControl) restOf(ctx context.Context, records []genesis.Record) (o
 	return others, err
 }
 
-// nameOf returns a name for a record that can be removed by itself; empty for other kinds.
+// nameOf returns a name for a record that can be removed on its own. It is empty for other kinds of
+// records.
 func nameOf(r genesis.Record) string {
 	switch r := r.(type) {
 	case *genesis.ContractRecord:

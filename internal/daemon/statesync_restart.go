@@ -19,17 +19,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrStateSynced is sent by Failed when the state of a later block was synced from peers. The node
-// must be restarted to continue from it.
+// ErrStateSynced is delivered by Failed when the state of a later block was synced from peers. The
+// node must be restarted to continue from that block.
 var ErrStateSynced = errors.New("the state of a later block was synced: the node restarts with it")
 
-// State sync writes into a folder next to the data folder, and this file marks it as complete. The
-// next start moves it into the place of the data folder, and removes the old one once the new one
-// is open. So at any time one of the two is complete.
+// completeFile marks the result of a state sync as complete. State sync writes into a folder next
+// to the data folder. The next start moves that folder into the place of the data folder, and
+// removes the old data folder once the new one is open. So at any time one of the two is complete.
 const completeFile = "ARRIVED"
 
-// dataDir returns the data folder with symbolic links resolved: the link itself stays, and may lead
-// nowhere after a kill between two renames.
+// dataDir returns the data folder with symbolic links resolved. The link itself is not replaced.
+// After a kill between two renames its target may be missing.
 func dataDir(hm *home.Home) string {
 	dir := hm.Paths.Data
 	for range maxLinks {
@@ -48,13 +48,13 @@ func dataDir(hm *home.Home) string {
 	return hm.Paths.Data
 }
 
-// maxLinks bounds the symbolic links that dataDir follows, as the system does.
+// maxLinks is the maximum number of symbolic links that dataDir follows, as in the system.
 const maxLinks = 40
 
 func incomingDir(hm *home.Home) string { return dataDir(hm) + ".coming" }
 
-// replacedDir returns the path of the replaced chain until it is removed. The name is one that
-// users do not choose.
+// replacedDir returns the path of the replaced chain, which exists until it is removed. Users are
+// unlikely to choose this name.
 func replacedDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" }
 
 // installIncoming replaces the data folder by a completely synced one, if there is one. The signing
@@ -75,7 +75,7 @@ func installIncoming(hm *home.Home, log *logrus.Logger) error {
 	if err := errors.Join(os.RemoveAll(data), os.Rename(dir, data)); err != nil {
 		return err
 	}
-	// before the old folder, with the only other copy of the journal, is removed
+	// The old folder has the only other copy of the journal. So sync before it is removed.
 	if err := syncNames(filepath.Dir(data)); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func removeReplaced(hm *home.Home, log *logrus.Logger) {
 	}
 }
 
-// withReplaced adds to an error where the replaced chain is, if there is one.
+// withReplaced adds the path of the replaced chain to an error, if there is one.
 func withReplaced(hm *home.Home, err error) error {
 	if err == nil || !storage.Exists(replacedDir(hm)) {
 		return err
@@ -113,8 +113,8 @@ func mounted(dir string) bool {
 	return isMount(list, dir)
 }
 
-// isMount looks a folder up in the list of mount points. Its fifth field is the mount point, with
-// special characters as \ooo.
+// isMount returns whether a folder is in the list of mount points. The fifth field of a line is the
+// mount point, with special characters as \ooo.
 func isMount(list []byte, dir string) bool {
 	for line := range bytes.Lines(list) {
 		fields := bytes.Fields(line)
@@ -139,7 +139,7 @@ func isMount(list []byte, dir string) bool {
 	return false
 }
 
-// kept are the rows of the store that belong to the node, not to its chain.
+// kept lists the rows of the store that belong to the node instead of its chain.
 var kept = []string{knownPeers}
 
 // carryOver copies the kept rows and the signing journal into the incoming folder.
@@ -225,15 +225,15 @@ type bootstrapFolder struct {
 	sync  *engine.BootstrapSync
 }
 
-// Begin opens the incoming folder and starts or resumes state sync. If that fails because of the
-// folder's content, it starts over with an empty one.
+// Begin opens the incoming folder and starts or resumes state sync. If the folder's contents make
+// that fail, it starts again with an empty folder.
 func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for again := false; ; again = true {
 		came, err := a.begin(b)
 		a.sync = came
-		// not caused by the folder's content
+		// In these cases the folder's contents are not the cause.
 		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) {
 			return came, err
 		}
@@ -269,7 +269,7 @@ func (a *bootstrapFolder) end() {
 func (a *bootstrapFolder) Ready(came *engine.BootstrapSync) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if came != a.sync || a.store == nil || a.store.Tip().Empty { // another sync was started meanwhile
+	if came != a.sync || a.store == nil || a.store.Tip().Empty { // another sync was started in between
 		return errors.New("the state sync that ended is not the current one, or stored no block")
 	}
 	err := a.store.Close()
@@ -282,7 +282,7 @@ func (a *bootstrapFolder) Ready(came *engine.BootstrapSync) error {
 	}
 	select {
 	case a.h.failed <- ErrStateSynced:
-	default: // the node stops already
+	default: // the node is already stopping
 	}
 	return nil
 }
@@ -306,8 +306,8 @@ func (a *bootstrapFolder) stop() {
 	a.end()
 }
 
-// horizon returns how many blocks a node may be behind before it uses state sync; 0: it never does.
-// An archival node needs all blocks, and state sync needs all shards.
+// horizon returns the number of blocks that a node must be behind before it uses state sync. 0
+// means that it never does: an archival node needs all blocks, and state sync needs all shards.
 func (h *Daemon) horizon(hm *home.Home, track engine.Track) primitives.Height {
 	if hm.Config.Archive || track != nil || h.fork != nil {
 		return 0
@@ -319,8 +319,8 @@ func (h *Daemon) horizon(hm *home.Home, track engine.Track) primitives.Height {
 	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength)
 }
 
-// newBootstrap prepares state sync and removes the remains of an earlier one that is not needed any
-// more.
+// newBootstrap prepares state sync. It removes the remains of an earlier state sync that is no
+// longer needed.
 func (h *Daemon) newBootstrap() *bootstrapFolder {
 	if apart, err := h.Engine.HeadersApart(); err == nil && !apart {
 		if err := os.RemoveAll(incomingDir(h.home)); err != nil {

@@ -9,15 +9,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrFlatHeadBehind is returned by a stop that could not finish the advance of the flat head.
-// Nothing is lost: the next start applies these blocks again. The store stays open until the
-// process ends.
+// ErrFlatHeadBehind means that a stop did not finish the advance of the flat head. No data is lost:
+// the next start applies these blocks again. The store stays open until the process ends.
 var ErrFlatHeadBehind = errors.New("the flat head was not advanced in time; the next start applies the last blocks again")
 
-// Stop stops the node: it answers waiting requests, finishes blocks in progress, advances the flat
-// head and closes the store. When ctx ends, it returns even if some parts have not stopped; these
-// keep what they use open until the process ends. Accepted blocks are on disk in any case. If only
-// the advance of the flat head is unfinished, the error is ErrFlatHeadBehind.
+// Stop stops the node. It answers waiting requests, finishes blocks in progress, advances the flat
+// head and closes the store. When ctx ends, it returns even if some parts have not stopped. These
+// parts keep their resources open until the process ends. Accepted blocks are on disk in any case.
+// If only the advance of the flat head is unfinished, the error is ErrFlatHeadBehind.
 func (h *Daemon) Stop(ctx context.Context) error {
 	h.stop()
 	h.Node.EndWaits()
@@ -48,7 +47,8 @@ func (h *Daemon) Stop(ctx context.Context) error {
 		ended = done("feeds", func() error { <-h.feeds.ended; return nil }) && ended
 	}
 	if h.views != nil {
-		// first, because requests that wait for a long call would delay the shutdown
+		// Close the views first, because requests that wait for a long call would delay the
+		// shutdown.
 		ended = done("view calls", func() error { h.views.Close(); return nil }) && ended
 	}
 	if h.server != nil {
@@ -70,7 +70,7 @@ func (h *Daemon) Stop(ctx context.Context) error {
 	if !inTime {
 		return flatHeadBehind(errs)
 	}
-	// no accepted block is lost: the next start applies what the log has
+	// No accepted block is lost, because the next start applies the blocks in the log.
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
 		h.log.WithError(err).Warn("the disk is full: the flat head was not advanced")
 		err = nil

@@ -13,19 +13,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// errTracked is wrapped by errors about a configuration of tracked shards that cannot work.
+// errTracked is wrapped by errors about an impossible configuration of tracked shards.
 var errTracked = errors.New("tracked shards")
 
-// holding is which shards a node tracks.
+// holding describes which shards a node tracks.
 type holding struct {
 	tracks    engine.Track           // always tracked; nil: all
-	assigned  []primitives.AccountID // validators whose assigned shards it also tracks, per epoch
+	assigned  []primitives.AccountID // validators whose assigned shards the node also tracks in each epoch
 	scheduled bool                   // tracked shards change at run time
 }
 
-// holdings returns which shards a node tracks. As in neard, a validator tracks its assigned
-// shards, whatever config.json says. In a network it catches up a shard for the epochs in which it
-// needs it, and then untracks it. A sole validator tracks all shards.
+// holdings returns which shards a node tracks. As in neard, a validator tracks its assigned shards
+// whatever config.json says. In a network it catches up a shard for the epochs that need it, and
+// untracks it after that. A sole validator tracks all shards.
 func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	c := &hm.Config.TrackedShards
 	if c.All {
@@ -49,7 +49,7 @@ func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	return h, err
 }
 
-// alwaysTracked returns the shards that config.json has a node track at all times.
+// alwaysTracked returns the shards that a node tracks at all times according to config.json.
 func alwaysTracked(c *config.TrackedShards) (engine.Track, error) {
 	switch {
 	case c.None, c.ShadowValidator != "":
@@ -74,20 +74,20 @@ func sameShards(a, b []primitives.ShardID) bool {
 		!slices.ContainsFunc(b, func(id primitives.ShardID) bool { return !slices.Contains(a, id) })
 }
 
-// soleValidator reports whether validator_key.json is of the genesis's only validator.
+// soleValidator returns whether validator_key.json belongs to the genesis's only validator.
 func soleValidator(hm *home.Home) bool {
 	return initialValidator(hm) && !slices.ContainsFunc(hm.Genesis.Validators, func(v genesis.Validator) bool { return v.AccountID != hm.ValidatorKey.AccountID })
 }
 
-// initialValidator reports whether validator_key.json is of a validator of the genesis.
+// initialValidator returns whether validator_key.json belongs to a validator of the genesis.
 func initialValidator(hm *home.Home) bool {
 	return hm.ValidatorKey != nil && slices.ContainsFunc(hm.Genesis.Validators, func(v genesis.Validator) bool {
 		return v.AccountID == hm.ValidatorKey.AccountID
 	})
 }
 
-// proofsOf returns how many bytes of state proofs a node keeps, and for which validator's chunks;
-// empty: for all chunks.
+// proofsOf returns the maximum bytes of state proofs that a node keeps. of is the validator for
+// whose chunks it keeps them. If of is empty, it keeps them for all chunks.
 func proofsOf(hm *home.Home) (bytes int64, of primitives.AccountID) {
 	switch c := hm.Config; {
 	case c.Proofs == config.ProofsOfAll:
@@ -98,7 +98,7 @@ func proofsOf(hm *home.Home) (bytes int64, of primitives.AccountID) {
 	return 0, ""
 }
 
-// checkTracked adds advice to the engine's error about a folder that lacks a shard.
+// checkTracked adds advice to the engine's error about a data folder without a tracked shard.
 func checkTracked(hm *home.Home, err error) error {
 	if !errors.Is(err, engine.ErrUntracked) {
 		return err
@@ -110,11 +110,11 @@ func checkTracked(hm *home.Home, err error) error {
 	return fmt.Errorf("%w: %s; shards cannot be added to a folder: track the shards that it has, or remove %s and start again", err, what, hm.Paths.Data)
 }
 
-// checkDuties returns an error if this validator is to produce chunks, in the next block's epoch,
-// of a shard that the node lacks and cannot get.
+// checkDuties returns an error if this validator must produce chunks, in the epoch of the next
+// block, of a shard whose state the node lacks and cannot get.
 func (h *Daemon) checkDuties() error {
 	key := h.home.ValidatorKey
-	if key == nil || h.Engine.Scheduled() && h.withOthers { // in a network they catch up
+	if key == nil || h.Engine.Scheduled() && h.withOthers { // in a network, the missing shards are caught up
 		return nil
 	}
 	head := h.Engine.Head()
@@ -125,7 +125,7 @@ func (h *Daemon) checkDuties() error {
 		}
 		for i := range head.Shards {
 			s := &head.Shards[i]
-			// if the shard is being split, its children count
+			// If the shard is being split, chunk producers of its children count too.
 			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() {
 				return fmt.Errorf("%w: %s of validator_key.json produces chunks of shard %d in this epoch, but %s lacks it and there are no peers to get it from: "+
 					"start with a new data folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)

@@ -14,13 +14,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// nonceRange times a block's height bounds the nonces of new keys (nearcore
-// ACCESS_KEY_NONCE_RANGE_MULTIPLIER).
+// nonceRange is a factor: a new key's nonce is at most about this factor times the block's height
+// (nearcore ACCESS_KEY_NONCE_RANGE_MULTIPLIER).
 const nonceRange = 1_000_000
 
-// ReplayTransaction loads the records that a transaction of this or another chain needs, executes
-// it here without its signature, and compares the outcomes. The block gets the original timestamp
-// if that is later than the head's.
+// ReplayTransaction executes a transaction of this or another chain on this chain, without its
+// signature, and compares the outcomes. First it loads the records that the transaction needs. If
+// the original timestamp is later than the head's, the block gets the original timestamp.
 func (s sandboxControl) ReplayTransaction(ctx context.Context, c *view.Case) (out view.Replayed, err error) {
 	if err := s.checkSandbox(); err != nil {
 		return out, err
@@ -42,7 +42,7 @@ func (s sandboxControl) ReplayTransaction(ctx context.Context, c *view.Case) (ou
 	}
 	head := s.Engine.Head()
 	if at := head.Header().Timestamp; c.Timestamp > at+1 {
-		// the clock has passed it meanwhile
+		// The clock may have passed this time in between.
 		if _, err := s.Node.Clock(ctx, messages.SetClock{Next: &c.Timestamp}); err != nil && !errors.Is(err, producer.ErrClock) {
 			return out, sandboxError(ctx, err)
 		}
@@ -69,9 +69,9 @@ func (s sandboxControl) ReplayTransaction(ctx context.Context, c *view.Case) (ou
 	return out, err
 }
 
-// prepareReplay returns the records to write and the transaction. The nonce of the key, or of an
-// uninitialized account that is the signer, is set to one below the transaction's, so that it is
-// valid at any height of this chain.
+// prepareReplay returns the records to write and the transaction. The nonce of the signing key is
+// set to one below the transaction's nonce. If the signer is an uninitialized account, the same is
+// done with the account's nonce. So the transaction is valid at any height of this chain.
 func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Record, primitives.Transaction) {
 	tx := c.Tx.Transaction
 	before := tx.Nonce.Nonce - min(tx.Nonce.Nonce, 1)
@@ -103,7 +103,7 @@ func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]gene
 			if k.Account.IsInitialized() {
 				break
 			}
-			if s.hasAccount(ctx, k.AccountID) { // an account that has its state does not become uninitialized
+			if s.hasAccount(ctx, k.AccountID) { // an existing account with state does not become uninitialized
 				records = append(records, &genesis.Removal{Of: &genesis.AccountRecord{AccountID: k.AccountID}})
 			}
 			if k.AccountID == tx.SignerID {
@@ -118,10 +118,10 @@ func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]gene
 	return records, tx
 }
 
-// maxLosses bounds the accounts that an error names.
+// maxLosses is the maximum number of accounts that an error names.
 const maxLosses = 5
 
-// checkNoLoss returns an error if loading records would remove state that records do not contain.
+// checkNoLoss returns an error if loading records would remove state that is not in records.
 func (s sandboxControl) checkNoLoss(ctx context.Context, records []genesis.Record) error {
 	others, err := s.restOf(ctx, records)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 )
 
 // unlinkedLog logs deployed contracts that import functions which the protocol version does not
-// have. The outcomes of their calls do not name the missing functions. Any account can deploy, so
-// each code is logged once and the rate is bounded. Safe for concurrent use.
+// have. The outcomes of their calls do not name these functions. Any account can deploy code. So
+// each code is logged once, and the rate is bounded. Safe for concurrent use.
 type unlinkedLog struct {
 	log   *logrus.Logger
 	limit *rate.Limiter
 
 	mu   sync.Mutex
-	seen map[primitives.Hash]bool // at most maxUnlinkedSeen; then it starts empty again
+	seen map[primitives.Hash]bool // at most maxUnlinkedSeen entries; a full map is emptied
 }
 
 // Bounds of an unlinkedLog.

@@ -16,7 +16,7 @@ import (
 // upgradeOverride is neard's environment variable that replaces the dates of protocol upgrades.
 const upgradeOverride = "NEAR_TESTS_PROTOCOL_UPGRADE_OVERRIDE"
 
-// upgradeTime is the form of its dates, in UTC.
+// upgradeTime is the format of the override's dates, in UTC.
 const upgradeTime = "2006-1-2 15:4:5"
 
 // upgrades returns the schedule by which this node votes for protocol versions.
@@ -38,15 +38,15 @@ func (h *Daemon) upgrades(chain *engine.ChainSpec) (*epoch.UpgradeSchedule, erro
 	return s, nil
 }
 
-// parseUpgradeVotes parses an override, in the form of near-primitives 0.38.0
-// src/upgrade_schedule.rs: "now" votes for newest at once, "sequential" for one version after the
-// other from oldest on, a list like "2026-11-04 00:00:00=87,2026-11-06 00:00:00=88" has dates.
+// parseUpgradeVotes parses an override (near-primitives 0.38.0 src/upgrade_schedule.rs). "now"
+// votes for newest at once. "sequential" votes for one version after another from oldest on. A list
+// like "2026-11-04 00:00:00=87,2026-11-06 00:00:00=88" contains dates.
 func parseUpgradeVotes(text string, oldest, newest primitives.ProtocolVersion) ([]epoch.UpgradeVote, error) {
 	var votes []epoch.UpgradeVote
 	switch strings.ToLower(text) {
 	case "now":
 		return nil, nil
-	case "sequential": // all dates are over, so that each epoch has the next version
+	case "sequential": // all dates are in the past, so that each epoch gets the next version
 		for v := oldest + 1; v <= newest; v++ {
 			votes = append(votes, epoch.UpgradeVote{From: int64(v), Version: v})
 		}

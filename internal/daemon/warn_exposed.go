@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// exposureWarning returns a warning about what clients of other machines may do to the chain;
-// empty: the RPC listens only on loopback, or allows nothing.
+// exposureWarning returns a warning about how clients of other machines may control the chain. It
+// is empty if the RPC listens only on loopback or allows no control.
 func (h *Daemon) exposureWarning(back *backend.Backend) string {
 	tcp, ok := h.Addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
@@ -34,8 +34,8 @@ func (h *Daemon) exposureWarning(back *backend.Backend) string {
 	return fmt.Sprintf("JSON-RPC on %s is open to other machines: %s. To close it: --rpc-addr 127.0.0.1:%d, or rpc.addr", tcp, strings.Join(what, "; "), tcp.Port)
 }
 
-// sandboxEnabled reports whether the sandbox methods are served: as configured, or else on forks
-// and on chains with keys that are derived from known words, as init creates them.
+// sandboxEnabled returns whether the sandbox methods are served. If this is not configured, they
+// are served on forks, and on chains whose keys init derives from known words.
 func (h *Daemon) sandboxEnabled(back *backend.Backend) bool {
 	if h.replica != nil { // only the writer can be controlled
 		return false
@@ -46,9 +46,9 @@ func (h *Daemon) sandboxEnabled(back *backend.Backend) bool {
 	return h.fork != nil || len(h.guessableAccounts(back)) > 0
 }
 
-// consoleEnabled reports whether the page at /console is served: as configured, or else on
-// sandboxes. Apart from its list of actors, the page shows only what the RPC returns. That list
-// shows the number of clients, so nodes that are no sandbox serve the page only if configured.
+// consoleEnabled returns whether the page at /console is served. If this is not configured, it is
+// served on sandboxes. The page's list of actors shows the number of clients. All other data on the
+// page is available from the RPC. So nodes that are no sandbox serve the page only if configured.
 func (h *Daemon) consoleEnabled(back *backend.Backend) bool {
 	if on := h.home.Config.RPC.Console; on != nil {
 		return *on

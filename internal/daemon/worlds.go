@@ -23,7 +23,7 @@ import (
 
 // worlds are the child chains of a process. Each continues a chain from one of its blocks
 // (engine.Engine.Child) and has its own node. They share their parent's state, the contract engine,
-// the view workers and the RPC listener. They live in memory only.
+// the view workers and the RPC listener. They exist in memory only.
 type worlds struct {
 	h *Daemon
 
@@ -33,7 +33,7 @@ type worlds struct {
 	last       uint64 // last ID used
 	closed     bool
 	sum        uint64    // estimated memory of the first `of` worlds of list, in bytes
-	summed     time.Time // when sum was computed; zero: a world has ended since
+	summed     time.Time // time at which sum was computed; zero: a world has ended since
 	of         int       // see sum
 	maintained sync.Once
 	stop       chan struct{} // closed by close
@@ -44,14 +44,14 @@ type worlds struct {
 	dropped [endReasons]atomic.Uint64
 }
 
-// endReason is why a world ends.
+// endReason is the reason for which a world ends.
 type endReason int
 
 const (
-	endAsked  endReason = iota // asked to, or its parent ended
+	endAsked  endReason = iota // on request, or because its parent ended
 	endIdle                    // no request for too long
-	endMemory                  // all worlds together took too much
-	endBehind                  // its parent has too many blocks since, or was rolled back below its start
+	endMemory                  // all worlds together exceeded the memory limit
+	endBehind                  // its parent has too many later blocks, or was rolled back below its start
 	endFailed                  // one of its actors failed
 	endReasons
 )
@@ -65,9 +65,9 @@ type world struct {
 	begin  view.At
 	at     *node.RevertPoint      // the parent's revert point that keeps the start
 	addr   atomic.Pointer[string] // address of its own port; nil: none
-	kept   bool                   // it does not end when idle: it is used in this process
-	busy   atomic.Int64           // running requests
-	asked  atomic.Int64           // end of the last request, by worldClock
+	kept   bool                   // the world does not end when idle, because it is used in this process
+	busy   atomic.Int64           // number of running requests
+	asked  atomic.Int64           // end of the last request, on worldClock
 	gone   atomic.Bool
 	ended  chan struct{} // closed when the world has ended completely
 	err    error         // set before ended is closed
@@ -77,14 +77,13 @@ type world struct {
 const worldBytes = 448 << 10
 
 // Each pool of a world may take 1/poolShare of the memory limit of all worlds, but at least
-// leastPool bytes, which is a few of the longest transactions.
+// leastPool bytes. leastPool is enough for a few of the longest transactions.
 const (
 	poolShare = 16
 	leastPool = 4 << 20
 )
 
-// Maintenance: its period, the time limit for a world to end, and the maximum age of the memory
-// sum.
+// Maintenance of worlds: its period and the time limit for a world to end.
 const (
 	worldsPeriod = time.Second
 	worldEnd     = 10 * time.Second
@@ -118,7 +117,7 @@ func (g *worlds) reserve() (id string, err error) {
 	return strconv.FormatUint(g.last, 10), nil
 }
 
-// bytes estimates the memory of all worlds; mu must be held.
+// bytes estimates the memory of all worlds. The caller holds mu.
 func (g *worlds) bytes() uint64 {
 	if time.Since(g.summed) > worldsSum {
 		g.sum, g.of, g.summed = 0, len(g.list), time.Now()
@@ -149,7 +148,7 @@ func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept 
 	switch {
 	case err != nil:
 		return nil, sandboxError(ctx, err)
-	case over: // its parent ended meanwhile
+	case over: // the parent ended in between
 		g.drop(w, endAsked)
 		return nil, &view.SandboxError{Reason: errEnded.Error()}
 	}
@@ -164,8 +163,8 @@ func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept 
 
 var errEnded = errors.New("the parent chain has ended")
 
-// publish makes a world reachable by RPC. The world is already listed and may be dropped meanwhile:
-// whichever comes second removes the route.
+// publish makes a world reachable by RPC. The world is already listed, so drop may run
+// concurrently. Whichever of the two comes second removes the route.
 func (g *worlds) publish(w *world, port bool) error {
 	if err := g.serve(w, port); err != nil {
 		return err
@@ -198,7 +197,7 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 		begin: view.At{Height: at.Height, Hash: at.Hash}, ended: make(chan struct{})}
 	w.asked.Store(int64(time.Since(worldClock)))
 	w.Engine, err = of.Engine.Child(at.Engine(), func(o *engine.Options) { o.Signature = w.checker.Check })
-	if err != nil && at.Ended() { // the parent was rolled back at this moment
+	if err != nil && at.Ended() { // the parent was rolled back just now
 		err = engine.ErrEnded
 	}
 	if err != nil {
@@ -232,7 +231,7 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 		err = w.Node.MockVerification(ctx, m)
 	}
 	if err != nil {
-		g.drop(w, endAsked) // an actor may have failed and be ending it
+		g.drop(w, endAsked) // an actor may have failed, and may already be ending the world
 		return nil, err
 	}
 	if of.back != nil {
@@ -243,8 +242,8 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 	return w, nil
 }
 
-// beginning takes the revert point at which a world starts: the head, or the named snapshot's
-// block.
+// beginning returns the revert point at which a world starts. It is the head or, if name is set,
+// the block of the named snapshot.
 func (r *Instance) beginning(ctx context.Context, name string) (*node.RevertPoint, error) {
 	if name == "" {
 		return r.Node.TakeSnapshot(ctx)
@@ -260,7 +259,7 @@ func (r *Instance) beginning(ctx context.Context, name string) (*node.RevertPoin
 	return r.Node.ShareSnapshot(ctx, all.list[i].RevertPoint)
 }
 
-// serve routes RPC requests to a world, and opens its own port if asked to.
+// serve routes RPC requests to a world. If port is set, it also opens a port for the world.
 func (g *worlds) serve(w *world, port bool) error {
 	s := g.h.server
 	if s == nil {
@@ -288,7 +287,7 @@ func (g *worlds) serve(w *world, port bool) error {
 	return nil
 }
 
-// ask counts a request; false: the world is ending.
+// ask counts a request. ok is false if the world is ending.
 func (g *worlds) ask(w *world) (done func(), ok bool) {
 	w.busy.Add(1)
 	done = func() {
@@ -338,7 +337,7 @@ func (g *worlds) end(w *world) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), worldEnd)
 	defer cancel()
-	if w.err = w.Node.Stop(ctx); w.err != nil { // running parts keep what they use
+	if w.err = w.Node.Stop(ctx); w.err != nil { // parts that still run keep their resources
 		w.log.WithField("world", w.id).WithError(w.err).Error("the world did not stop in time; its memory is not freed")
 		return
 	}
@@ -361,7 +360,8 @@ func (g *worlds) dropAbove(of *Instance, at view.At) {
 	}
 }
 
-// maintain ends worlds that are idle, take too much memory or have lost their start, until close.
+// maintain ends worlds that are idle, that exceed the memory limit, or whose start was removed. It
+// runs until close.
 func (g *worlds) maintain() {
 	tick := time.NewTicker(worldsPeriod)
 	defer tick.Stop()
@@ -378,7 +378,7 @@ func (g *worlds) maintain() {
 	}
 }
 
-// nextToEnd returns a world that should end and why; nil: none.
+// nextToEnd returns a world that should end, and the reason. It returns nil if there is none.
 func (g *worlds) nextToEnd(now time.Duration) (largest *world, because endReason) {
 	c := &g.h.home.Config.Worlds
 	g.mu.Lock()
@@ -401,12 +401,12 @@ func (g *worlds) nextToEnd(now time.Duration) (largest *world, because endReason
 	return nil, 0
 }
 
-// hasChild reports whether w is the parent of another world; mu must be held.
+// hasChild returns whether w is the parent of another world. The caller holds mu.
 func (g *worlds) hasChild(w *world) bool {
 	return slices.ContainsFunc(g.list, func(x *world) bool { return x.parent == &w.Instance })
 }
 
-// close ends all worlds. It returns when ctx ends, if that is earlier.
+// close ends all worlds. It returns when they have ended or ctx ends.
 func (g *worlds) close(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {
@@ -464,7 +464,7 @@ func (s sandboxControl) NewWorld(ctx context.Context, q *view.NewWorld) (view.Wo
 	return w.view(), nil
 }
 
-// DropWorld ends a world. A request to the world itself is still answered.
+// DropWorld ends a world. If the request came to the world itself, it is still answered.
 func (s sandboxControl) DropWorld(_ context.Context, id string) error {
 	w := s.worlds.find(id)
 	if w == nil {
