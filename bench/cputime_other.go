@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// cpuTime returns 0: it is not known on this system.
+// cpuTime returns 0, because the processor time is unknown on this system.
 func cpuTime() time.Duration { return 0 }

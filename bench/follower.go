@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// follower reads the chain's blocks and records when each transfer is included and when it is
-// FINAL: it and all its receipts, including refunds, are executed in final blocks.
+// follower reads the chain's blocks. It records when each transfer is included, and when it is
+// FINAL: the transfer and all its receipts, including refunds, are executed in final blocks.
 type follower struct {
 	plan      *plan
 	blocks    chan observed
@@ -23,14 +23,14 @@ type follower struct {
 	failed    atomic.Int64 // number of failed outcomes
 	following atomic.Bool
 	start     time.Time
-	sent      []int64 // by transfer: submission time in ns after start; written before the submission
+	sent      []int64 // submission time of each transfer in ns after start; written before the submission
 
-	mu   sync.Mutex // cond on it is signalled when there may be room for more transfers
+	mu   sync.Mutex // guards cond, which is signalled when there may be space for more transfers
 	cond *sync.Cond
 
 	data      sync.Mutex                // protects all fields below
-	open      []int32                   // by transfer: number of receipts that are not executed yet
-	receipts  map[primitives.Hash]int32 // index of the transfer by receipt id
+	open      []int32                   // number of each transfer's receipts that are not executed yet
+	receipts  map[primitives.Hash]int32 // transfer index by receipt id
 	executed  map[primitives.Height][]int32
 	measuring bool
 	latencies []float64 // ns from submission to FINAL
@@ -55,14 +55,14 @@ func newFollower(p *plan) *follower {
 	return f
 }
 
-// bytes estimates the memory of the follower.
+// bytes estimates the memory of the follower in bytes.
 func (f *follower) bytes() uint64 {
 	f.data.Lock()
 	defer f.data.Unlock()
 	return uint64(8*len(f.sent) + 4*len(f.open) + 8*cap(f.latencies) + 8*cap(f.inclusion) + 40*len(f.receipts))
 }
 
-// begin sets the start time and starts reading blocks, until f.blocks is closed.
+// begin sets the start time and reads blocks until f.blocks is closed.
 func (f *follower) begin() time.Time {
 	f.start = time.Now()
 	f.following.Store(true)
@@ -122,7 +122,9 @@ func (f *follower) follow(m *messages.BlockAccepted, at time.Duration) {
 			chunks++
 		}
 	}
-	for s := range m.Shards { // all chunks first: a receipt can be executed in another shard of the same block only if an earlier block sent it
+	// first collect all chunks: another shard of the same block may execute a receipt only if an
+	// earlier block sent it
+	for s := range m.Shards {
 		for k := range m.Shards[s].Outcomes {
 			o := &m.Shards[s].Outcomes[k]
 			i, ok := f.receipts[o.ID]
@@ -162,7 +164,7 @@ func (f *follower) follow(m *messages.BlockAccepted, at time.Duration) {
 	f.cond.Broadcast()
 }
 
-// wake makes waiting submitters check again whether there is room.
+// wake makes waiting submitters check again whether they may submit.
 func (f *follower) wake() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,7 +184,7 @@ func (f *follower) counts() counts {
 	return counts{at: time.Now(), included: f.included.Load(), final: f.final.Load(), blocks: f.made.Load(), chunks: f.busy.Load(), failed: f.failed.Load()}
 }
 
-// measure starts (on) or ends the measured time.
+// measure starts the measured time if on is true. Otherwise it ends it.
 func (f *follower) measure(on bool) {
 	f.data.Lock()
 	defer f.data.Unlock()
@@ -201,7 +203,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// report sets the fields of r from the measured time.
+// report sets the fields of r from the data of the measured time.
 func (f *follower) report(r *NodeResult) {
 	f.data.Lock()
 	defer f.data.Unlock()

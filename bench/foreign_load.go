@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// use is the processor time used up to a moment.
+// use is the processor time that was used up to a moment.
 type use struct {
 	at       time.Time
-	all, own time.Duration // of all processes with the kernel, and of this process; 0: unknown
+	all, own time.Duration // all: all processes and the kernel; own: this process; 0: unknown
 }
 
 // busy returns the processor time used so far.
 func busy() use { return use{at: time.Now(), all: machineTime(), own: cpuTime()} }
 
 // others returns the share of the machine's processor time that other processes used between two
-// moments; 0 if it is unknown.
+// moments. It returns 0 if the share is unknown.
 func (u use) others(to use) float64 {
 	took := to.at.Sub(u.at) * time.Duration(runtime.NumCPU())
 	if u.all == 0 || to.all < u.all || took <= 0 {

@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// machineTime returns 0: it is not known on this system.
+// machineTime returns 0, because the time is unknown on this system.
 func machineTime() time.Duration { return 0 }

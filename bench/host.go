@@ -28,13 +28,13 @@ import (
 type fullNode struct {
 	*daemon.Daemon
 	accounts int
-	base     primitives.Hash        // hash of the genesis, to which transactions refer
-	keys     []primitives.SecretKey // account i has key i modulo their number
-	first    primitives.Nonce       // the highest nonce that earlier runs may have used
+	base     primitives.Hash        // genesis hash, which transactions name
+	keys     []primitives.SecretKey // account i has the key with index i modulo their number
+	first    primitives.Nonce       // the highest nonce that an earlier run may have used
 }
 
-// The values that init writes. Epochs and validity are long enough for a run in which blocks are
-// produced as fast as possible.
+// The values that init writes. Even if blocks are produced as fast as possible, epochs and validity
+// last longer than a run.
 const (
 	epochLength = 43_200
 	validity    = 86_400
@@ -43,8 +43,8 @@ const (
 // accountBalance is the balance of each account in the genesis.
 var accountBalance = primitives.NEAR(1_000_000)
 
-// startNode creates a chain in dir and runs its node. rpc is the address of the JSON-RPC; empty:
-// none. With an RPC the chain also has a token, of which all accounts have the same balance.
+// startNode creates a chain in dir and runs its node. rpc is the address of the JSON-RPC; empty
+// means none. With an RPC, the chain also has a token that all accounts hold in equal amounts.
 func startNode(dir string, accounts, shards int, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
 	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts)}
 	spread(accounts, func(i int) {
@@ -60,7 +60,7 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 // name returns the name of account i.
 func (n *fullNode) name(i int) primitives.AccountID { return workload.Account(i) }
 
-// start runs the node in dir. If grow is not nil, the genesis has no records of accounts, and grow
+// start runs the node in dir. If grow is not nil, the genesis contains no account records, and grow
 // adds the accounts to the genesis state.
 func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) error {
 	g, err := workload.Genesis(o, workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance})
@@ -97,7 +97,8 @@ func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory ui
 	return nil
 }
 
-// writeRecords writes the genesis records: the validator, the treasury, each account with its key.
+// writeRecords writes the genesis records: the validator, the treasury, and each account with its
+// key.
 func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
 	if err != nil {
@@ -108,7 +109,7 @@ func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	out := bufio.NewWriterSize(f, 1<<20) // Flush returns its first error
+	out := bufio.NewWriterSize(f, 1<<20) // no error check here: Flush returns the first error
 	sep := byte('[')
 	put := func(r genesis.Record) {
 		_, _ = out.Write(genesis.AppendRecord([]byte{sep}, r))
@@ -157,18 +158,19 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// plan holds the transfers of a run: transfer i goes from account from[i] to account to[i] with
-// nonce[i]. The nonces of a signer's transfers are consecutive.
+// plan contains the transfers of a run. Transfer i goes from account from[i] to account to[i] with
+// nonce nonce[i]. The nonces of a signer's transfers are consecutive.
 type plan struct {
 	from, to []int32
 	nonce    []int32
-	of       [][]int32 // indexes of transfers by signer; nil with more than manySigners signers, where some has them
-	some     map[int32][]int32
-	first    primitives.Nonce // added to all nonces
+	// transfer indexes by signer; nil if there are more than manySigners signers, and some is used
+	of    [][]int32
+	some  map[int32][]int32
+	first primitives.Nonce // added to all nonces
 }
 
-// newPlan draws n transfers between accounts. The signers are the first ones of them. Account of
-// rank r is drawn with a probability proportional to 1/r^skew.
+// newPlan draws n transfers between accounts. The first `signers` accounts are the signers. The
+// account of rank r is drawn with a probability proportional to 1/r^skew.
 func newPlan(n, accounts, signers int, skew float64) *plan {
 	rng := rand.New(rand.NewPCG(1, 1))
 	p := &plan{from: make([]int32, n), to: make([]int32, n), nonce: make([]int32, n)}
@@ -191,11 +193,11 @@ func newPlan(n, accounts, signers int, skew float64) *plan {
 	return p
 }
 
-// manySigners is the number of signers above which a map is used, with only those signers that have
-// transfers.
+// manySigners is the maximum number of signers for a list by signer. With more signers, a map is
+// used that contains only signers with transfers.
 const manySigners = 2_000_000
 
-// sent returns the indexes of a signer's transfers.
+// sent returns the indexes of the transfers of a signer.
 func (p *plan) sent(signer int32) []int32 {
 	if p.of == nil {
 		return p.some[signer]
@@ -203,7 +205,7 @@ func (p *plan) sent(signer int32) []int32 {
 	return p.of[signer]
 }
 
-// find returns the index of a signer's transfer with a nonce.
+// find returns the index of the signer's transfer with the given nonce.
 func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
 	if signer < 0 || p.of != nil && signer >= len(p.of) || signer > math.MaxInt32 {
 		return 0, false
@@ -221,8 +223,8 @@ func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
 // bytes estimates the memory of the plan.
 func (p *plan) bytes() uint64 { return uint64(16*len(p.from) + 24*len(p.of) + 64*len(p.some)) }
 
-// transfers are encoded signed transfers of 1 yoctoNEAR in one buffer. It has no pointers, so that
-// it does not burden the garbage collector.
+// transfers contains encoded signed transfers of 1 yoctoNEAR in one buffer. The buffer has no
+// pointers, so the garbage collector need not scan it.
 type transfers struct {
 	bytes []byte
 	ends  []uint64
@@ -232,7 +234,7 @@ type transfers struct {
 func (n *fullNode) sign(p *plan, progress func(part float64)) *transfers {
 	count := len(p.from)
 	t := &transfers{ends: make([]uint64, count)}
-	const slab = 1 << 14 // transfers that are signed in one batch
+	const slab = 1 << 14 // number of transfers that are signed in one batch
 	made := make([][]byte, slab)
 	for done := 0; done < count; {
 		part := min(slab, count-done)
@@ -262,8 +264,8 @@ func (n *fullNode) transfer(from, to int, nonce primitives.Nonce) *primitives.Si
 	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))
 }
 
-// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). With it equal runs have equal
-// receivers.
+// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). Because of it, equal runs have
+// equal receivers.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -282,7 +284,8 @@ func (t *transfers) at(i int) []byte {
 
 func (t *transfers) len() int { return len(t.ends) }
 
-// resident returns the resident memory of a process in bytes; 0 if the system does not report it.
+// resident returns the resident memory of a process in bytes. It returns 0 if the system does not
+// report it.
 func resident(pid int) uint64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -56,8 +56,8 @@ func MeasureLimits(dir string) (l Limits, err error) {
 	return l, err
 }
 
-// perCall returns the processor time of one call: the best of several runs, since other processes
-// may use the machine.
+// perCall returns the processor time of one call. It is the best of several runs, because other
+// processes may use the machine.
 func perCall(run func(n int)) float64 {
 	n := 1
 	for {
@@ -81,8 +81,8 @@ func perCall(run func(n int)) float64 {
 	return best.Seconds() / float64(n)
 }
 
-// memoryRead measures dependent random reads: the address of each read is the result of the
-// previous one. This is the cost of a node in a walk through a large trie.
+// memoryRead measures dependent random reads: each read returns the address of the next. A node's
+// walk through a large trie has this cost.
 func memoryRead() float64 {
 	const size = 256 << 20 / 64 // number of cache lines
 	type line struct {

@@ -16,32 +16,32 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// LoadOptions configure RunLoad. A comment "of x" names the targets that use a field.
+// LoadOptions configure RunLoad. "For x" in a comment names the targets that use the field.
 type LoadOptions struct {
 	Target      string // one of LoadTargets
 	Workload    string
-	URL         string              // of rpc: the URL of the node
-	KeyFile     *primitives.KeyFile // of rpc: the account that pays for the sending accounts
+	URL         string              // for rpc: the URL of the node
+	KeyFile     *primitives.KeyFile // for rpc: the account that funds the sending accounts
 	Accounts    int
-	Fund        primitives.Balance // of rpc and cluster: initial balance of each account
+	Fund        primitives.Balance // for rpc and cluster: initial balance of each account
 	Connections int
 	Until       string
 	Timeout     time.Duration
-	Shards      int    // of shard, node and cluster: number of shards
-	Nodes       int    // of cluster: number of validators
-	Program     string // of cluster: the program of the nodes; empty: this one
-	Transport   string // of cluster: one of Transports; empty: near
-	Pace        string // of cluster: troupe.network.pace; empty: the default
+	Shards      int    // for shard, node and cluster: number of shards
+	Nodes       int    // for cluster: number of validators
+	Program     string // for cluster: the nodes' program; empty: this program
+	Transport   string // for cluster: one of Transports; empty: near
+	Pace        string // for cluster: troupe.network.pace; empty: the default
 	Dir         string // folder for the homes of started nodes
 
-	Rate    float64 // operations per second; 0 without a search: as many as the connections allow
+	Rate    float64 // operations per second; 0 without a search: as many as possible
 	Arrival load.Arrival
 	Warm    time.Duration
 	For     time.Duration
 	Seed    uint64
 	Search  *load.Search // nil: no search, runs at Rate
-	Runs    int          // number of searches, or of runs at Rate
-	Limits  bool         // measure the limits of the machine first
+	Runs    int          // number of searches; without a search, number of runs at Rate
+	Limits  bool         // true: first measure the limits of the machine
 
 	Commit     string
 	Progress   func(part float64, what string)
@@ -65,15 +65,15 @@ type loaded struct {
 	subject load.Subject
 	notes   []string
 	close   func() error
-	// stats returns the number of transactions in blocks and the head's height; ok is false if they
-	// are unknown.
+	// stats returns the number of transactions in blocks and the head's height. ok is false if
+	// these are unknown.
 	stats func(ctx context.Context) (included int, height primitives.Height, ok bool)
-	// heights reports on the heights of a run; nil: not reported.
+	// heights returns data about the heights of a run. nil: the report does not contain them.
 	heights func(ctx context.Context, from, to primitives.Height) (*load.Heights, error)
 }
 
-// RunLoad generates load on a target. If the target stops during the run, it returns the error and
-// a report of what was measured.
+// RunLoad generates load on a target. If the target stops during the run, RunLoad returns the error
+// and a report of the measurements so far.
 func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	w, err := load.WorkloadOf(o.Workload)
 	if err != nil {
@@ -122,7 +122,8 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		if err, t = t.close(), nil; err != nil {
 			return nil, err
 		}
-		// Let the next target reuse this memory: getting new memory from the system has a varying cost.
+		// Collect garbage so that the next target reuses this memory. The cost of new memory from
+		// the system varies.
 		runtime.GC()
 		t, err = o.open(ctx, w)
 		return t, err
@@ -188,9 +189,9 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		return nil
 	}
 	used := false
-	// young opens a new target before each trial for targets that start quickly, and before each
-	// search for a cluster. So all trials or searches start with a target of the same age, without
-	// load from earlier ones.
+	// young opens a new target if needed. It does so before each trial if the target starts
+	// quickly, and before each search if the target is a cluster. So all trials or searches start
+	// with a target of the same age, without load from earlier ones.
 	soon := o.Target == "node" || o.Target == "shard"
 	young := func(n int) (err error) {
 		if used && (soon || n == 0 && o.Target == "cluster") {
@@ -212,7 +213,7 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 			o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
 		}
 		trial.Progress(0, "begins")
-		if !soon { // for other targets the load of other processes may be the target itself
+		if !soon { // for other targets, the load of other processes may come from the target itself
 			return load.Run(ctx, t, trial)
 		}
 		before := busy()
@@ -240,7 +241,8 @@ func openRPC(ctx context.Context, o *LoadOptions, w load.Workload) (*loaded, err
 	return openChain(ctx, o, w, load.Subject{Kind: "rpc", Name: o.URL}, func() error { return nil })
 }
 
-// openChain connects to a chain by the URL of a node. close stops what was started for it.
+// openChain connects to a chain by the URL of a node. close stops the processes that were started
+// for it.
 func openChain(ctx context.Context, o *LoadOptions, w load.Workload, s load.Subject, close func() error) (*loaded, error) {
 	c, err := load.OpenChain(ctx, load.ChainOptions{URL: o.URL, Funder: o.KeyFile, Workload: w, Accounts: o.Accounts, Fund: o.Fund, Connections: o.Connections,
 		Until: o.Until, Timeout: o.Timeout, Progress: o.Progress})

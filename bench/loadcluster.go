@@ -18,15 +18,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// clusterEpoch is the epoch length of a cluster in blocks. Usual runs end before the first epoch
-// does.
+// clusterEpoch is the epoch length of a cluster in blocks. Usual runs end within the first epoch.
 const clusterEpoch = 5_000
 
-// clusterStart is the time limit until a cluster produces blocks.
+// clusterStart is the time that a cluster has to produce its first blocks.
 const clusterStart = 2 * time.Minute
 
-// openCluster creates homes, starts a process of the program for each, and connects to the first
-// node.
+// openCluster creates homes, starts a process for each, and connects to the first node.
 func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loaded, err error) {
 	program := o.Program
 	if program == "" {
@@ -74,8 +72,9 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	return openChain(ctx, o, w, load.Subject{Kind: "cluster", Name: name}, end)
 }
 
-// Bridge is the transport of a cluster in which half of the nodes use nearcore's protocol and half
-// libp2p. One additional node, which is no validator, uses both and relays.
+// Bridge is the transport of a cluster in which half of the nodes use nearcore's protocol and the
+// other half libp2p. An additional node relays between them. It uses both transports and is no
+// validator.
 const Bridge = "bridge"
 
 // Transports lists the transports of a cluster.
@@ -97,9 +96,9 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 		case Bridge:
 			last := &nodes[len(nodes)-1]
 			if second == "" {
-				// The bridge uses the same host as the other nodes, because it announces each node
-				// at the address from which the node connected. If another process takes the port,
-				// listening fails.
+				// The bridge uses the same host as the other nodes. It announces each node at the
+				// address from which the node connected. If another process takes the port in
+				// between, the bridge fails to listen.
 				second, _ = port(last.Network.Addr().String())
 			}
 			switch {
@@ -107,7 +106,7 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 				doc.Set("network.transport", config.Both)
 				doc.Set("network.libp2p.addr", second)
 				doc.Set("network.boot_nodes", "")
-				doc.Set("tracked_shards_config", "NoShards") // it only relays
+				doc.Set("tracked_shards_config", "NoShards") // this node only relays
 			case i < (len(nodes)-1)/2:
 				doc.Set("network.boot_nodes", key(last)+"@"+last.Network.String())
 			default:

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// nodeTarget is a complete node in this process. Requests are made to the functions that its RPC
-// calls, without HTTP.
+// nodeTarget is a complete node in this process. It calls the same functions as the node's RPC,
+// without HTTP.
 type nodeTarget struct {
 	n      *fullNode
 	lanes  int
@@ -79,7 +79,7 @@ func levelOf(name string) (view.ExecutionLevel, error) {
 	return 0, fmt.Errorf("bench: the execution level %q is unknown, must be one of %v", name, view.LevelNames)
 }
 
-// settle sets in which shard each account is.
+// settle sets the shard of each account.
 func (t *nodeTarget) settle(shards int) error {
 	layout, err := workload.Layout(shards)
 	if err != nil {
@@ -110,12 +110,12 @@ func (t *nodeTarget) settle(shards int) error {
 
 func (t *nodeTarget) Lanes() int { return t.lanes }
 
-// base returns the block hash for transactions: that of the final block. The genesis would be too
-// old after little more than a minute if blocks are produced as fast as possible.
+// base returns the block hash that transactions name: the hash of the final block. If blocks are
+// produced as fast as possible, the genesis would be too old after little more than a minute.
 func (t *nodeTarget) base() primitives.Hash { return t.n.Engine.Final().Hash }
 
 func (t *nodeTarget) Do(ctx context.Context, _ int, number uint64) error {
-	i := <-t.free // there are as many accounts as lanes, so this does not block
+	i := <-t.free // never blocks, because there are as many accounts as lanes
 	defer func() { t.free <- i }()
 	n := t.n
 	tx := primitives.Transaction{SignerID: n.name(i), PublicKey: n.keys[i].PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(t.nonces[i].Add(1))}, BlockHash: t.base()}

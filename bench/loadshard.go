@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// shardTarget applies chunks without a node: the waiting transactions go into the next chunks, up
-// to their capacity, and are complete when these are applied. Signatures are not checked, nothing
-// is written to disk, and chunks follow each other without a pause.
+// shardTarget applies chunks without a node. Waiting transactions go into the next chunks, up to
+// the chunks' capacity. An operation is complete when its chunk is applied. Signatures are not
+// checked, no data is written to disk, and chunks follow each other without a pause.
 type shardTarget struct {
 	net   *shardNet
 	rng   *rand.Rand
 	par   apply.Par
-	size  int // transactions in a chunk, at most
+	size  int // maximum number of transactions in a chunk
 	cross float64
 	calls bool
 	lanes int

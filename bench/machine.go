@@ -14,7 +14,8 @@ type Machine struct {
 	Cores int    `json:"cores"` // cores that the process may use
 	SHANI bool   `json:"sha_ni"`
 	OS    string `json:"os"`
-	// load average at the start of the run, including other processes; empty: unknown on this system
+	// Load is the load average at the start of the run, including other processes. Empty: unknown
+	// on this system.
 	Load string `json:"load_average"`
 	Go   string `json:"go"`
 }

@@ -21,22 +21,22 @@ import (
 // NodeOptions configure RunNode.
 type NodeOptions struct {
 	Accounts int     `json:"accounts"`
-	Signers  int     `json:"signers"` // number of accounts that send; 0: all
+	Signers  int     `json:"signers"` // number of sending accounts; 0: all
 	Skew     float64 `json:"skew"`    // Zipf exponent of senders and receivers
 	Shards   int     `json:"shards"`
 	Senders  int     `json:"senders"` // number of goroutines that submit
 	Batch    int     `json:"batch"`   // transfers in one submission
-	Window   int     `json:"window"`  // the most transfers that are submitted and not included
-	// transfers per second to submit; 0: as many as Window allows
+	Window   int     `json:"window"`  // maximum number of transfers that are submitted and not included yet
+	// Rate is the number of transfers submitted per second. 0: as many as Window allows.
 	Rate     float64       `json:"rate"`
 	Warm     time.Duration `json:"warm_ns"`                // duration of the warm-up
 	Duration time.Duration `json:"duration_ns"`            // duration of the measurement
-	Signed   float64       `json:"signed"`                 // number of transfers to sign beforehand, per second of the run
+	Signed   float64       `json:"signed"`                 // number of transfers signed in advance, per second of the run
 	State    string        `json:"state,omitempty"`        // a folder made by RunState, whose chain is used; empty: a new chain
 	Memory   uint64        `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
 	Commit   string        `json:"-"`
 	Dir      string        `json:"-"` // folder for the new chain; empty: the system's temporary folder
-	// CPUProfile receives a CPU profile of the measured time; nil: none.
+	// CPUProfile receives a CPU profile of the measured time. nil: no profile.
 	CPUProfile io.Writer                       `json:"-"`
 	Progress   func(part float64, what string) `json:"-"`
 }
@@ -81,8 +81,8 @@ func (o *NodeOptions) check() error {
 }
 
 // RunNode measures a complete node under signed transfers that are submitted in this process.
-// Signatures and state are checked on admission; chunks and blocks are produced, applied and synced
-// to disk as by `troupe run`.
+// Signatures and state are checked on admission. As in `troupe run`, chunks and blocks are
+// produced, applied and synced to disk.
 func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -110,7 +110,8 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, n.stop()); close(f.blocks) }() // the node is stopped, so no more blocks are observed
+	// stop the node first: after that it observes no more blocks
+	defer func() { err = errors.Join(err, n.stop()); close(f.blocks) }()
 	r.Result.SetupSeconds = time.Since(start).Seconds()
 	o.Progress(0, "signatures")
 	start = time.Now()
@@ -124,7 +125,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	return r, nil
 }
 
-// onState measures on a stored state. All transfers are signed before the node starts, so that
+// onState measures on a stored state. It signs all transfers before the node starts, so that
 // signing does not disturb the measurement.
 func (r *NodeReport) onState(ctx context.Context, o *NodeOptions, p *plan, f *follower) (err error) {
 	at, err := readState(o.State)
@@ -168,7 +169,7 @@ type nodeLoad struct {
 
 	begun     time.Time
 	stop      atomic.Bool
-	submitted atomic.Int64 // accepted and refused transfers
+	submitted atomic.Int64 // number of accepted and refused transfers
 	refused   atomic.Int64
 	firstBad  atomic.Pointer[error]
 }
@@ -235,7 +236,8 @@ func (l *nodeLoad) wait(ctx context.Context, ended <-chan struct{}, d time.Durat
 	}
 }
 
-// send is one submitting goroutine: it submits the transfers of its signers in order.
+// send runs in each submitting goroutine. It submits the transfers of the goroutine's signers in
+// order.
 func (l *nodeLoad) send(s int) {
 	o := l.o
 	batch := make([]*primitives.SignedTransaction, 0, o.Batch)
@@ -250,7 +252,7 @@ func (l *nodeLoad) send(s int) {
 			})
 		}
 		due := time.Since(l.begun)
-		if o.Rate > 0 { // the latency is measured from when a transfer was due, so that it shows if the node falls behind
+		if o.Rate > 0 { // the latency counts from the due time, so that it shows if the node is too slow
 			at := time.Duration(float64(i) / o.Rate * float64(time.Second))
 			if at > due {
 				l.submit(&batch)

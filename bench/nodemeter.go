@@ -18,11 +18,12 @@ import (
 type ActorResult struct {
 	Name       string  `json:"name"`
 	Messages   int64   `json:"messages"`
-	MailboxMax int64   `json:"mailbox_max"` // the largest length in samples every 10 ms
+	MailboxMax int64   `json:"mailbox_max"` // maximum length in samples taken every 10 ms
 	BusyShare  float64 `json:"busy_share"`  // share of the time spent in Receive
-	// 99th percentile of the time in the mailbox, since the start of the node
-	WaitedSeconds  float64 `json:"waited_p99_seconds"`
-	HandledSeconds float64 `json:"handled_p99_seconds"` // 99th percentile of the time to handle a message, since the start of the node
+	// WaitedSeconds is the 99th percentile of the time in the mailbox since the node's start.
+	WaitedSeconds float64 `json:"waited_p99_seconds"`
+	// 99th percentile of the handling time since the node's start
+	HandledSeconds float64 `json:"handled_p99_seconds"`
 }
 
 // meter measures the process and the node's actors.
@@ -109,7 +110,8 @@ func gcPauses() *metrics.Float64Histogram {
 	return s[0].Value.Float64Histogram()
 }
 
-// pauseQuantiles returns upper bounds of the pauses between two readings of the histogram.
+// pauseQuantiles returns upper bounds of quantiles of the pauses between two readings of the
+// histogram.
 func pauseQuantiles(from, to *metrics.Float64Histogram) (p99, longest float64) {
 	var total, seen uint64
 	for i := range to.Counts {

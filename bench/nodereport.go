@@ -23,11 +23,12 @@ type NodeResult struct {
 	SetupSeconds float64 `json:"setup_seconds"`
 	SignSeconds  float64 `json:"sign_seconds"`
 
-	Seconds    float64 `json:"seconds"`
-	CPUSeconds float64 `json:"cpu_seconds"` // of the process on all cores, including the load generator
+	Seconds float64 `json:"seconds"`
+	// processor time of the process on all cores, including the load generator
+	CPUSeconds float64 `json:"cpu_seconds"`
 	Submitted  int     `json:"submitted"`
 	Included   int     `json:"included"`
-	Final      int     `json:"final"` // transfers whose receipts are all executed in final blocks
+	Final      int     `json:"final"` // number of transfers whose receipts are all executed in final blocks
 	Refused    int     `json:"refused"`
 	Refusal    string  `json:"refusal,omitempty"` // error of the first refused transfer
 	Failed     int     `json:"failed_outcomes"`
@@ -40,16 +41,16 @@ type NodeResult struct {
 	BlocksPerSecond   float64 `json:"blocks_per_second"`
 	PerChunk          float64 `json:"transfers_per_chunk"` // average over chunks with transfers
 
-	IncludedP50 float64 `json:"included_p50_seconds"` // time from submission to the block
+	IncludedP50 float64 `json:"included_p50_seconds"` // median time from submission to the block
 	IncludedP99 float64 `json:"included_p99_seconds"`
 	FinalP50    float64 `json:"final_p50_seconds"`
 	FinalP99    float64 `json:"final_p99_seconds"`
 
 	LogBytes      uint64  `json:"log_bytes"`
-	IndexBytes    uint64  `json:"index_bytes"` // including compactions
+	IndexBytes    uint64  `json:"index_bytes"` // bytes written to the index, including compactions
 	DiskBytes     uint64  `json:"disk_bytes"`  // bytes written to disks, as the system counts them; 0: unknown
 	BytesPer      float64 `json:"bytes_written_per_transfer"`
-	ResidentBytes uint64  `json:"resident_bytes"` // the largest value
+	ResidentBytes uint64  `json:"resident_bytes"` // maximum value
 	LoadBytes     uint64  `json:"load_bytes"`     // part of ResidentBytes that the load generator uses
 	Collections   int     `json:"gc_collections"`
 	GCPauseTotal  float64 `json:"gc_pause_total_seconds"`
@@ -63,7 +64,7 @@ type NodeResult struct {
 	allocated, allocations uint64
 }
 
-// Targets of a complete node, on the machine that Limits.Scale refers to.
+// Targets of a complete node, on the machine to which scale refers.
 const (
 	targetNode  = 15_000 // signed transfers per second on two cores
 	targetBytes = 1500   // bytes written per transfer
@@ -71,15 +72,18 @@ const (
 
 // NodeShares relates the figures to the limits of the machine.
 type NodeShares struct {
-	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // in processor time
-	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // in processor time
+	// processor time of a transfer, in verifications
+	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
+	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // processor time of a transfer, in hashes
 	OfVerifies          float64 `json:"of_ed25519_verify_rate"`        // relative to the verification rate of all cores
 	OfFsync             float64 `json:"of_fsync_rate"`                 // blocks per second divided by syncs per second
 	OfHTTP              float64 `json:"of_empty_http_rate"`
 	Target              float64 `json:"target_per_second"` // 15,000, scaled to this machine
 	OfTarget            float64 `json:"of_target"`         // measured by wall-clock time
-	OfTargetCPU         float64 `json:"of_target_cpu"`     // measured by processor time, as if the run had all cores for itself
-	OfBytes             float64 `json:"of_bytes_target"`   // written bytes relative to the target, which is met at 1 or less
+	// computed from processor time, as if the run had used all cores alone
+	OfTargetCPU float64 `json:"of_target_cpu"`
+	// written bytes divided by the target; at most 1 if the target is met
+	OfBytes float64 `json:"of_bytes_target"`
 }
 
 func (r *NodeReport) finish() {

@@ -24,20 +24,22 @@ import (
 // RPCOptions configure RunRPC.
 type RPCOptions struct {
 	URL         string   `json:"url,omitempty"` // URL of a running node; empty: a node is started in this process
-	Scenarios   []string `json:"scenarios"`     // names from RPCScenarios; empty: all that are possible
-	Connections int      `json:"connections"`   // keep-alive connections, each with one request at a time
+	Scenarios   []string `json:"scenarios"`     // names from RPCScenarios; empty: all possible ones
+	Connections int      `json:"connections"`   // number of keep-alive connections; each has one request at a time
 	Accounts    int      `json:"accounts"`      // number of accounts of a started node
-	// State is a folder made by RunState. The node runs there, and only reads are measured.
+	// State is a folder created by RunState. The node runs on it, and only reads are measured.
 	State  string `json:"state,omitempty"`
 	Memory uint64 `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
-	// Background is the number of transfers per second that are submitted during the other scenarios,
-	// so that blocks are not empty.
+	// Background is the number of transfers per second that are submitted during the other
+	// scenarios. Without them, blocks would be empty.
 	Background float64       `json:"background"`
 	Duration   time.Duration `json:"duration_ns"` // duration of each scenario
 	Signed     float64       `json:"signed"`      // transfers signed beforehand, per second of the submit scenarios
-	// For submit scenarios: requests per second in total; 0: as many as the connections allow.
+	// Rate is the total number of requests per second in submit scenarios. 0: as many as the
+	// connections allow.
 	Rate float64 `json:"rate"`
-	// KeyFile signs transfers on a node that was not started here. Without it only reads are measured.
+	// KeyFile signs transfers for a node that was not started here. Without it, only reads are
+	// measured on such a node.
 	KeyFile    *primitives.KeyFile             `json:"-"`
 	Commit     string                          `json:"-"`
 	Dir        string                          `json:"-"`
@@ -51,8 +53,8 @@ type scenario struct {
 	target float64 // target in requests per second; 0: none
 	p50    float64 // target of the median latency in seconds; 0: none
 	p99    float64
-	writes bool // it needs signed transfers
-	token  bool // it needs a token
+	writes bool // the scenario needs signed transfers
+	token  bool // the scenario needs a token
 	run    func(l *rpcLoad, ctx context.Context, r *RPCResult) error
 }
 
@@ -112,9 +114,10 @@ func (o *RPCOptions) check() error {
 // rpcLoad is the state of one RunRPC.
 type rpcLoad struct {
 	o    *RPCOptions
-	node *fullNode // nil: the node runs elsewhere
+	node *fullNode // nil: the node runs in another process
 	addr string
-	// signer returns signed transfer i of a lane. Transfers of one lane must be submitted in order.
+	// signed returns signed transfer i of a lane. The transfers of a lane must be submitted in
+	// order.
 	lanes  int
 	next   []int // by lane: number of the next transfer
 	signed func(lane, i int) *primitives.SignedTransaction
@@ -252,9 +255,9 @@ func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
 	return l.signed(lane, l.next[lane]-1)
 }
 
-// all calls do on every connection until the time is over, and collects latencies. With a rate (of
-// all connections together) the latency is measured from when a request was due. The arguments of
-// do are the connection, its number and a counter.
+// all calls do on every connection until the time is over, and collects latencies. rate is the
+// total of all connections. With a rate, the latency is measured from the due time of a request.
+// The arguments of do are the connection, its number and a counter.
 func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
 	took := make([][]int64, connections)
 	errs := make([]error, connections)
@@ -315,7 +318,7 @@ func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
 }
 
 // callEmpty and callRead call contract methods that do nothing or read one entry. They show the
-// cost of a view call relative to a query of an account.
+// cost of a view call compared with a query of an account.
 func (l *rpcLoad) callEmpty(ctx context.Context, r *RPCResult) error {
 	return l.callPlain(ctx, r, "empty")
 }
@@ -345,12 +348,12 @@ func (l *rpcLoad) balanceOf(ctx context.Context, r *RPCResult) error {
 	})
 }
 
-// heldResult is the start of a correct result of ft_balance_of: an array of byte values, of which
-// the first two are a quote and the digit 1.
+// heldResult is the start of a correct result of ft_balance_of. The result is an array of byte
+// values. The first two are a quote and the digit 1.
 var heldResult = fmt.Appendf(nil, `"result":[%d,%d,`, '"', '1')
 
-// submitAsync submits transfers that were signed before. Each connection submits those of its own
-// lanes.
+// submitAsync submits transfers that were signed in advance. Each connection submits the transfers
+// of its own lanes.
 func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 	connections := min(l.o.Connections, l.lanes)
 	each := int(l.o.Signed*l.o.Duration.Seconds()) / connections
@@ -379,9 +382,9 @@ func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 	if err != nil {
 		return err
 	}
-	// A reply means only that the node has received a transfer. The transfer is not in a block yet
-	// and may be dropped without notice, so wait until the number of included transfers no longer
-	// grows.
+	// A reply only means that the node has received a transfer. No block includes the transfer yet,
+	// and it may be dropped without notice. So wait until the number of included transfers stops
+	// growing.
 	last, lastAt := before, time.Now()
 	for time.Since(lastAt) < time.Second {
 		time.Sleep(20 * time.Millisecond)

@@ -39,8 +39,8 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 // success is the start of a reply with a result.
 var success = []byte(`{"jsonrpc":"2.0","result":`)
 
-// call sends a request and checks that the reply has a result. response holds the reply until the
-// next call.
+// call sends a request and checks that the reply has a result. response contains the reply until
+// the next call.
 func (c *client) call(body []byte) error {
 	c.request.SetBodyRaw(body)
 	if err := c.http.Do(c.request, c.response); err != nil {
@@ -76,8 +76,8 @@ func (l *rpcLoad) height() (primitives.Height, error) {
 	return s.Sync.Height, l.ask("status", []int{}, &s)
 }
 
-// included returns how many transactions the node has put into blocks since its start, from its
-// metrics.
+// included returns the number of transactions that the node has included in blocks since its start,
+// according to its metrics.
 func (l *rpcLoad) included() (int, error) {
 	if l.node != nil {
 		return int(l.node.Node.Stats().Transactions), nil

@@ -23,23 +23,25 @@ type RPCResult struct {
 	Scenario    string  `json:"scenario"`
 	Connections int     `json:"connections"`
 	Seconds     float64 `json:"seconds"`
-	CPUSeconds  float64 `json:"cpu_seconds"` // of this process: the load generator, and the node if it runs in it
-	Requests    int     `json:"requests"`
-	PerSecond   float64 `json:"requests_per_second"`
-	OfHTTP      float64 `json:"of_empty_http_rate"`
-	P50         float64 `json:"p50_seconds"`
-	P99         float64 `json:"p99_seconds"`
-	Max         float64 `json:"max_seconds"`
+	// processor time of this process: the load generator, and the node if it runs in this process
+	CPUSeconds float64 `json:"cpu_seconds"`
+	Requests   int     `json:"requests"`
+	PerSecond  float64 `json:"requests_per_second"`
+	OfHTTP     float64 `json:"of_empty_http_rate"`
+	P50        float64 `json:"p50_seconds"`
+	P99        float64 `json:"p99_seconds"`
+	Max        float64 `json:"max_seconds"`
 
 	BlocksPerSecond float64 `json:"blocks_per_second"`
-	// Submitted transfers that were included in blocks, and their rate from the first request to the
-	// last block.
+	// Included is the number of submitted transfers that blocks include. Their rate is measured
+	// from the first request to the last block.
 	Included          int     `json:"included,omitempty"`
 	IncludedSeconds   float64 `json:"included_seconds,omitempty"`
 	IncludedPerSecond float64 `json:"included_per_second,omitempty"`
 
-	Target    float64 `json:"target_per_second,omitempty"` // on the machine that Limits.Scale refers to
-	OfTarget  float64 `json:"of_target,omitempty"`         // not scaled to this machine, because the cost of HTTP hardly depends on hashing
+	Target float64 `json:"target_per_second,omitempty"` // target on the machine to which scale refers
+	// not scaled to this machine, because HTTP costs depend little on hashing
+	OfTarget  float64 `json:"of_target,omitempty"`
 	TargetP50 float64 `json:"target_p50_seconds,omitempty"`
 	TargetP99 float64 `json:"target_p99_seconds,omitempty"`
 

@@ -21,16 +21,17 @@ type ShardOptions struct {
 	Accounts  int           `json:"accounts"`
 	Skew      float64       `json:"skew"` // Zipf exponent of senders and receivers
 	Shards    int           `json:"shards"`
-	Cross     float64       `json:"cross_shard"` // share of the transfers that go to another shard
-	Batch     int           `json:"batch"`       // transfers per chunk; 0: as many as leave no receipts delayed
+	Cross     float64       `json:"cross_shard"` // share of transfers to another shard
+	Batch     int           `json:"batch"`       // transfers per chunk; 0: the maximum at which no receipts are delayed
 	Blocks    int           `json:"blocks"`      // blocks to measure; 0: until Duration is over
 	Duration  time.Duration `json:"duration_ns"` // of the measured work
 	Cores     int           `json:"cores"`       // 1: sequential; more: receipts and shards are applied in parallel
 	Tokens    bool          `json:"ft_transfer"` // call ft_transfer instead of native transfers
 	Contracts int           `json:"tokens"`      // number of token contracts per shard; 0: 1
 	Seed      uint64        `json:"seed"`
-	State     string        `json:"state,omitempty"` // a folder made by RunState, whose accounts are used, in one shard
-	// Memory for the tries while State is opened; 0: the node's default.
+	// folder created by RunState, whose accounts are used, all in one shard
+	State string `json:"state,omitempty"`
+	// Memory is the memory in bytes for the tries with State. 0: the node's default.
 	Memory     uint64    `json:"memory_bytes,omitempty"`
 	Commit     string    `json:"-"`
 	Dir        string    `json:"-"` // folder for the file of the fsync measurement; empty: the system's temporary folder
@@ -69,14 +70,14 @@ func (o *ShardOptions) check() error {
 }
 
 const (
-	mostTransfers = 1490 // transfers in a chunk of 1 PGas, with their receipts and refunds
-	warmBlocks    = 12   // blocks without delayed receipts before the measurement starts
+	mostTransfers = 1490 // transfers, with their receipts and refunds, that fit into a chunk of 1 PGas
+	warmBlocks    = 12   // number of blocks without delayed receipts before the measurement
 	mostWarm      = 400
 )
 
-// RunShard measures applying chunks without a node: transactions, receipts, trie, outcomes and
-// roots, block after block. Creating the transactions is not measured, and signatures are not
-// checked.
+// RunShard measures the application of chunks without a node, block after block. This includes
+// transactions, receipts, trie, outcomes and roots. It excludes the creation of the transactions.
+// Signatures are not checked.
 func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -134,8 +135,8 @@ type shardRun struct {
 	allocs, allocated uint64
 }
 
-// block creates the transactions of a block and applies them; only applying them is measured. waits
-// is whether receipts were delayed or buffered.
+// block creates the transactions of a block and applies them. Only the application is measured.
+// waits says whether receipts were delayed or buffered.
 func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	txs := make([][]apply.Transaction, len(s.net.shards))
 	for i := range txs {
@@ -175,8 +176,8 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	return results, waits, nil
 }
 
-// warm applies blocks until a steady state: caches and arenas have grown, and chunks have the size
-// at which no receipts are delayed.
+// warm applies blocks until a steady state is reached: caches and arenas have grown, and chunks
+// have the maximum size at which no receipts are delayed.
 func (s *shardRun) warm(ctx context.Context) error {
 	if s.o.Batch == 0 {
 		s.size = s.o.most()
@@ -192,7 +193,8 @@ func (s *shardRun) warm(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case waits && s.o.Batch == 0: // apply empty chunks until no receipts are delayed, then smaller ones
+		// first apply empty chunks until no receipts are delayed, then use smaller chunks
+		case waits && s.o.Batch == 0:
 			if s.size > 0 {
 				size = max(1, size*97/100)
 			}
@@ -226,7 +228,9 @@ func (s *shardRun) measure(ctx context.Context) error {
 		s.r.add(results, s.size)
 		if waits {
 			s.r.WaitingBlocks++
-			if !waited && s.o.Batch == 0 { // slightly smaller chunks from now on, so that delayed receipts fit into the next ones
+			// use slightly smaller chunks from now on, so that delayed receipts fit into the next
+			// ones
+			if !waited && s.o.Batch == 0 {
 				s.size = max(1, s.size*99/100)
 			}
 		}

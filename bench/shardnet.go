@@ -23,17 +23,17 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// shardNet applies chunks of shards without blocks: each step applies one chunk of every shard and
-// passes on receipts, congestion and bandwidth requests, as block headers would.
+// shardNet applies chunks of shards without blocks. Each step applies one chunk of every shard. It
+// passes on receipts, congestion and bandwidth requests as block headers would.
 type shardNet struct {
 	cfg    *parameters.RuntimeConfig
 	layout primitives.ShardLayout
 	height primitives.Height
 	price  primitives.Balance
 	limit  primitives.Gas
-	keys   []primitives.PublicKey   // account i has key i modulo their number
+	keys   []primitives.PublicKey   // account i has the key with index i modulo their number
 	shards []shard                  // by shard index
-	vm     *vm.VM                   // nil: only native transfers
+	vm     *vm.VM                   // nil: there are only native transfers
 	tokens [][]primitives.AccountID // by shard index
 	node   *fullNode                // node of a stored state; nil: the state is created in memory
 }
@@ -100,7 +100,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 }
 
 // onState uses the state of a stored chain's last block. The chain's node stays open to load trie
-// nodes, and produces no blocks.
+// nodes. It produces no blocks.
 func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	at, err := readState(o.State)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *shard) draw(rng *rand.Rand) int {
 	return i
 }
 
-// state yields the accounts, each with 1000 NEAR and its key, in ascending order of trie keys.
+// state yields the accounts, each with 1000 NEAR and a key, in ascending order of trie keys.
 func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 	ids := make([]string, len(names))
 	for i, at := range names {
@@ -187,8 +187,8 @@ func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// chunk returns transfers signed by accounts of a shard. The share cross of them goes to other
-// shards. Signatures are empty, because they are not checked.
+// chunk returns transfers signed by accounts of a shard. The share cross of the transfers goes to
+// other shards. Signatures are empty, because they are not checked.
 func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Transaction {
 	s := &n.shards[i]
 	out := make([]apply.Transaction, size)

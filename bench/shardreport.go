@@ -23,16 +23,16 @@ type ShardReport struct {
 	Shares  ShardShares  `json:"shares"`
 }
 
-// ShardResult has the figures. Rates are per wall-clock time; those with cpu in their names are per
-// processor time, which other load on the machine does not affect.
+// ShardResult contains the figures. Rates are per wall-clock time. Rates with cpu in their names
+// are per processor time, which is independent of other load on the machine.
 type ShardResult struct {
 	SetupSeconds float64 `json:"setup_seconds"`
 	Blocks       int     `json:"blocks"`
 	Transfers    int     `json:"transfers"`
 	Seconds      float64 `json:"seconds"`
 	CPUSeconds   float64 `json:"cpu_seconds"`
-	// For a stored state: processor time for loading the entries of each block before it is applied.
-	// It is not in the other figures.
+	// LoadCPUSeconds is the processor time for loading the entries of each block before it is
+	// applied. It is set only for a stored state. The other figures do not include it.
 	LoadCPUSeconds   float64 `json:"load_cpu_seconds,omitempty"`
 	BlocksPerSecond  float64 `json:"blocks_per_second"`
 	PerSecond        float64 `json:"transfers_per_second"`
@@ -57,14 +57,17 @@ type ShardResult struct {
 
 // ShardShares relates the figures to the limits of the machine.
 type ShardShares struct {
-	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // time of a transfer in units of one hash
-	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // the same in units of one verification
-	ReadsPerTransfer    float64 `json:"memory_reads_per_transfer"`     // the same in units of one dependent random read
-	// transfers divided by verifications in the same processor time
+	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"` // processor time of a transfer, in hashes
+	// processor time of a transfer, in verifications
+	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
+	// processor time of a transfer, in dependent random reads
+	ReadsPerTransfer float64 `json:"memory_reads_per_transfer"`
+	// OfVerifies is the number of transfers divided by the number of verifications in the same
+	// processor time.
 	OfVerifies float64 `json:"of_ed25519_verify_rate"`
 	OfFsync    float64 `json:"of_fsync_rate"`      // blocks per second divided by syncs per second
 	OfHTTP     float64 `json:"of_empty_http_rate"` // transfers per second divided by empty HTTP requests per second
-	// 40,000, or 10,000 with ft_transfer, scaled to this machine by Scale.
+	// Target is 40,000, or 10,000 with ft_transfer, scaled to this machine by scale.
 	Target   float64 `json:"target_transfers_per_second"`
 	OfTarget float64 `json:"of_target"` // in processor time
 }
@@ -77,9 +80,9 @@ const (
 )
 
 // scale estimates how much faster this machine applies chunks than the machine of the targets. On
-// that machine half of the time is hashing, which scales with sha256; the other half scales with
-// ed25519, which is plain arithmetic. Memory latency, which matters for large states, is not
-// included.
+// that machine, half of the time is hashing, which scales with sha256. The other half scales with
+// ed25519, which is plain arithmetic. The estimate ignores memory latency, which matters for large
+// states.
 func scale(l *Limits) float64 {
 	return 2 / (l.SHA256Seconds/targetSHA256 + l.ED25519Seconds/targetED25519)
 }

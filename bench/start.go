@@ -40,17 +40,17 @@ type StartReport struct {
 	Result  StartResult  `json:"result"`
 }
 
-// StartResult has the medians, except WorstSeconds.
+// StartResult contains medians. WorstSeconds is the maximum instead.
 type StartResult struct {
-	ProcessSeconds float64 `json:"process_seconds"` // of `troupe version`: a process that does nothing
+	ProcessSeconds float64 `json:"process_seconds"` // time of `troupe version`: a process that does no work
 	InitSeconds    float64 `json:"init_seconds"`
-	RunSeconds     float64 `json:"run_seconds"`   // from starting run to the first reply 200 of /status
+	RunSeconds     float64 `json:"run_seconds"`   // time from the start of run to the first reply 200 of /status
 	TotalSeconds   float64 `json:"total_seconds"` // init and run
-	WorstSeconds   float64 `json:"worst_seconds"` // the longest init and run
-	AgainSeconds   float64 `json:"again_seconds"` // a second run on the same folder, to the first reply 200
-	CPUSeconds     float64 `json:"cpu_seconds"`   // of init and run, until IdleBytes was measured
+	WorstSeconds   float64 `json:"worst_seconds"` // maximum of init plus run
+	AgainSeconds   float64 `json:"again_seconds"` // time of a second run on the same folder to the first reply 200
+	CPUSeconds     float64 `json:"cpu_seconds"`   // processor time of init and run, until IdleBytes was measured
 	IdleBytes      uint64  `json:"idle_bytes"`    // resident memory when idle
-	StopSeconds    float64 `json:"stop_seconds"`  // from SIGTERM to the end of the process
+	StopSeconds    float64 `json:"stop_seconds"`  // time from SIGTERM to the end of the process
 }
 
 // Targets of a start.

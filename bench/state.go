@@ -50,8 +50,8 @@ type StateResult struct {
 	StateBytes        uint64  `json:"state_bytes"` // memory usage as nearcore counts it
 	DiskBytes         uint64  `json:"disk_bytes"`
 	ResidentBytes     uint64  `json:"resident_bytes"` // at the end
-	// Processor time to read the value of a random account from the store, and the part of it that is
-	// the lookup in the index.
+	// ValueMicros is the processor time to read the value of a random account from the store.
+	// LookUpMicros is the part of it for the lookup in the index.
 	ValueMicros  float64 `json:"value_us"`
 	LookUpMicros float64 `json:"look_up_us"`
 }
@@ -63,7 +63,7 @@ const stateFile = "bench.json"
 type storedState struct {
 	Accounts int
 	Time     time.Time
-	Runs     int // number of runs that have sent transfers
+	Runs     int // number of runs that sent transfers
 	Genesis  primitives.Hash
 }
 
@@ -82,16 +82,16 @@ func (s *storedState) write(dir string) error {
 }
 
 // someKeys is the number of keys that the accounts of a stored state share. Creating a key takes
-// longer than everything else of an account.
+// longer than the rest of creating an account.
 const someKeys = 1 << 16
 
 func keyOf(i int) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprintf("bench state %d", i%someKeys))
 }
 
-// RunState creates a chain of one shard with many accounts, each with a key, on which the
-// benchmarks node, rpc and shard can run. Memory grows only by the entries of the trie's frontier,
-// some 30 bytes per account.
+// RunState creates a chain of one shard with many accounts, each with a key. The benchmarks node,
+// rpc and shard can run on this chain. Only the entries of the trie's frontier stay in memory, some
+// 30 bytes per account.
 func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	if o.Accounts < 2 || o.Accounts > 1<<31-1 {
 		return nil, fmt.Errorf("bench: the number of accounts is %d, must be 2 to 2,147,483,647", o.Accounts)
@@ -123,10 +123,10 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	return r, at.write(o.Dir)
 }
 
-// looks is the number of values that are read from the created state.
+// looks is the number of values that look reads from the created state.
 const looks = 50_000
 
-// look measures reading values, and index rows alternately, of random accounts.
+// look measures the reading of values and, alternately, of index rows of random accounts.
 func (x *StateResult) look(n *fullNode) error {
 	s, head, rng := n.Engine.Store(), n.Engine.Head(), rand.New(rand.NewPCG(5, 6))
 	at, shard := storage.BlockRef{Height: head.Height(), Hash: head.Hash}, head.Shards[0].ID
@@ -149,10 +149,10 @@ func (x *StateResult) look(n *fullNode) error {
 	return nil
 }
 
-// runNonces is the number of nonces of a key that one run may use.
+// runNonces is the maximum number of nonces of a key that one run uses.
 const runNonces = 200_000
 
-// openState runs the node of a stored state, or creates the state with grow.
+// openState runs the node of a stored state. If grow is not nil, it first creates the state.
 func openState(dir string, at *storedState, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) (*fullNode, error) {
 	n := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
 	spread(len(n.keys), func(i int) { n.keys[i] = keyOf(i) })
@@ -174,7 +174,7 @@ func reopenState(dir string, memory uint64, rpc string, observe func(*messages.B
 	return n, at.write(dir)
 }
 
-// readState reads the options with which a folder of RunState was made.
+// readState reads the options with which RunState created a folder.
 func readState(dir string) (at storedState, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if err != nil {
@@ -183,8 +183,8 @@ func readState(dir string) (at storedState, err error) {
 	return at, json.Unmarshal(raw, &at)
 }
 
-// sorted calls yield for all accounts in ascending order of their names: by first letter, then by
-// number as a text.
+// sorted calls yield for all accounts in ascending order of their names. This order is by first
+// letter and then by the text of the number.
 func sorted(accounts int, yield func(i int) bool) {
 	for letter := range 26 {
 		var walk func(n int) bool

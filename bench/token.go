@@ -15,24 +15,25 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// The load of --ft-transfer: one or more token contracts in every shard, of which all accounts hold
-// the same balance, and calls of ft_transfer. The token is the NEP-141 contract in
+// The load of --ft-transfer: every shard has one or more token contracts, all accounts hold the
+// same balance, and transactions call ft_transfer. The token is the NEP-141 contract in
 // internal/contracts, with its checks and events.
 const (
 	tokenGas      = 10_000_000_000_000
 	tokensHeld    = 1_000_000_000
 	tokenMetadata = `{"spec":"ft-1.0.0","name":"Bench","symbol":"BENCH","decimals":6}`
-	// targetCalls is the target on one core of the machine for which targets are stated.
+	// targetCalls is the target in calls per second on one core of the machine for which targets
+	// are stated.
 	targetCalls = 10_000
-	// mostCalls is above the number of calls that fit into a chunk of 1 PGas with their receipts and
-	// refunds.
+	// mostCalls exceeds the number of calls, with their receipts and refunds, that fit into a chunk
+	// of 1 PGas.
 	mostCalls = 700
-	// maxContracts bounds the tokens of a shard. All accounts hold each of them.
+	// maxContracts is the maximum number of tokens of a shard. All accounts hold each of them.
 	maxContracts = 100
 )
 
-// tokenOf returns the account of the n-th token in the shard of an account: its name begins with
-// the same letter.
+// tokenOf returns the account of the n-th token in an account's shard. Both names begin with the
+// same letter.
 func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
 	if n == 0 {
 		return account[:1] + "token.w"
@@ -48,7 +49,7 @@ type token struct {
 	id      primitives.AccountID
 	account primitives.Account
 	code    []byte
-	data    []pair // the contract's own entries, ascending
+	data    []pair // the contract's own entries, in ascending order of keys
 }
 
 func newToken(id primitives.AccountID, holders int, amount primitives.Balance) *token {
@@ -93,8 +94,8 @@ func balance(v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, v), 0)
 }
 
-// withToken adds a token to the entries of a shard's state. The accounts and keys must be
-// ascending.
+// withToken adds a token to the entries of a shard's state. The input must be in ascending order of
+// keys.
 func withToken(state iter.Seq2[[]byte, []byte], t *token) iter.Seq2[[]byte, []byte] {
 	more := []pair{{primitives.AppendAccountKey(nil, t.id), t.account.AppendBorsh(nil)}, {primitives.AppendCodeKey(nil, t.id), t.code}}
 	for _, p := range t.data {
@@ -136,7 +137,7 @@ func (n *shardNet) addTokens(each int) (err error) {
 	return nil
 }
 
-// call makes a transaction a token transfer between two holders.
+// call changes a transaction to a token transfer between two holders.
 func (n *shardNet) call(rng *rand.Rand, tx *primitives.Transaction, token primitives.AccountID, s *shard) {
 	to := workload.Account(int(s.names[s.zipf.Draw(rng)]))
 	for to == tx.SignerID {
@@ -149,7 +150,7 @@ func (n *shardNet) call(rng *rand.Rand, tx *primitives.Transaction, token primit
 	}}
 }
 
-// what returns the unit of measurement for reports.
+// what returns the unit of measurement in reports.
 func (o *ShardOptions) what() string {
 	if o.Tokens {
 		return "ft_transfer"
@@ -164,7 +165,7 @@ func (o *ShardOptions) target() float64 {
 	return targetTransfers
 }
 
-// most returns the number of transactions to try in a chunk first.
+// most returns the number of transactions that are tried in a chunk first.
 func (o *ShardOptions) most() int {
 	if o.Tokens {
 		return mostCalls
@@ -172,7 +173,7 @@ func (o *ShardOptions) most() int {
 	return mostTransfers
 }
 
-// failed returns the first failure in results as an error, since no call of the benchmark should
+// failed returns the first failure in results as an error, because no call of the benchmark should
 // fail.
 func failed(results []*apply.Result) error {
 	for _, r := range results {

@@ -2,5 +2,5 @@
 
 package bench
 
-// wake returns 0: it is not measured on this system.
+// wake returns 0, because the latency is not measured on this system.
 func wake() (median, late float64, err error) { return 0, 0, nil }

@@ -15,10 +15,10 @@ import (
 )
 
 // wake measures the time from sending a byte until a waiting thread has received it, as half of a
-// round trip: the median on an idle machine, and the 99th percentile while another thread computes.
-// Nodes on one machine wait for each other in this way with each message.
+// round trip. It returns the median on an idle machine, and the 99th percentile while another
+// thread computes. Nodes on one machine wait in this way for each message.
 func wake() (median, late float64, err error) {
-	// Enough threads, so that a woken one does not wait for the Go scheduler.
+	// Use enough threads that a woken thread does not wait for the Go scheduler.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	pair, err := sockets()
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Arrival is the distribution of the times at which operations are due.
+// Arrival is the distribution of the due times of operations.
 type Arrival string
 
-// Arrival processes: equal intervals, or a Poisson process, which models many independent clients.
+// Arrival processes. Fixed has equal intervals. Poisson models many independent clients.
 const (
 	Fixed   Arrival = "fixed"
 	Poisson Arrival = "poisson"
 )
 
-// maxArrivals bounds the operations of a run. Each takes eight bytes.
+// maxArrivals is the maximum number of operations in a run. Each takes eight bytes of memory.
 const maxArrivals = 8 << 20
 
-// arrivals returns the times from the start of a run at which operations are due, before end. rate
-// is in operations per second.
+// arrivals returns the due times of operations before end, counted from the start of a run. rate is
+// in operations per second.
 func arrivals(kind Arrival, rate float64, end time.Duration, seed uint64) ([]time.Duration, error) {
 	switch {
 	case kind != Fixed && kind != Poisson:

@@ -21,12 +21,12 @@ import (
 // ChainOptions configure load on a chain through the JSON-RPC of one node.
 type ChainOptions struct {
 	URL         string
-	Funder      *primitives.KeyFile // pays for the accounts; nil: reads only
+	Funder      *primitives.KeyFile // funds the accounts; nil: reads only
 	Workload    Workload
-	Accounts    int                // sending accounts; each has at most one operation under way
+	Accounts    int                // number of sending accounts; each has at most one operation in progress
 	Fund        primitives.Balance // initial balance of each new account
-	Connections int                // the most concurrent operations
-	Until       string             // the value of wait_until for transactions
+	Connections int                // maximum number of concurrent operations
+	Until       string             // wait_until of the transactions
 	Timeout     time.Duration      // time limit of one request
 	Progress    func(part float64, what string)
 }
@@ -39,7 +39,7 @@ type Chain struct {
 	Status *Status
 	crowd  *crowd
 	sends  sends
-	free   chan int // indexes of accounts without an operation under way
+	free   chan int // indexes of accounts without an operation in progress
 	block  atomic.Pointer[primitives.Hash]
 	reads  [][]byte
 	again  atomic.Int64
@@ -100,7 +100,8 @@ func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
 	t.stop = stop
 	t.done.Go(func() {
 		for sleep(following, refresh) {
-			if base, err := t.c.base(following); err == nil { // the load reports a persistent failure
+			// ignore an error: the load will report a persistent failure
+			if base, err := t.c.base(following); err == nil {
 				t.block.Store(&base)
 			}
 		}
@@ -117,7 +118,7 @@ func (t *Chain) Close() {
 	t.c.Close()
 }
 
-// Lanes implements Target: the number of concurrent operations.
+// Lanes implements Target. It returns the number of concurrent operations.
 func (t *Chain) Lanes() int {
 	if t.o.Workload.Reads() {
 		return t.o.Connections
@@ -141,13 +142,13 @@ func (t *Chain) boundaries(ctx context.Context) ([]string, error) {
 	return nil, errors.New("load: the node's protocol configuration has no shard layout")
 }
 
-// Do implements Target: it performs operation number of the workload.
+// Do implements Target. It performs the operation with the given number.
 func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	if t.reads != nil {
 		return t.c.ask(ctx, t.reads[int(scatter(number)%uint64(len(t.reads)))], func([]byte) error { return nil })
 	}
 	var i int
-	select { // there are as many accounts as lanes, so this does not block
+	select { // never blocks, because there are as many accounts as lanes
 	case i = <-t.free:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -166,12 +167,12 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	m.nonce++
 	tx := sign(m.id, m.key, to, m.nonce, *t.block.Load(), actions)
 	err := t.submit(ctx, tx)
-	m.known = err == nil // after an error the nonce may be used or not
+	m.known = err == nil // after an error it is unknown whether the nonce was used
 	return err
 }
 
-// send submits a transaction and waits for the level of ChainOptions.Until. A failed transaction is
-// an error.
+// send submits a transaction and waits for the level ChainOptions.Until. It returns an error if the
+// transaction failed.
 func (t *Chain) send(ctx context.Context, tx *primitives.SignedTransaction) error {
 	body := append(make([]byte, 0, 512), `{"jsonrpc":"2.0","id":"bench","method":"send_tx","params":{"signed_tx_base64":"`...)
 	body = base64.StdEncoding.AppendEncode(body, tx.AppendBorsh(nil))
@@ -196,8 +197,9 @@ func (t *Chain) await(ctx context.Context, body []byte) error {
 	})
 }
 
-// questions sets the requests of the read workloads, each as often as it occurs here. They refer to
-// the block at the start of the run, so that every node can answer.
+// questions sets the requests of the read workloads. A request occurs in the list in proportion to
+// its frequency. Requests name the block at the start of the run, so that every node can answer
+// them.
 func (t *Chain) questions(ctx context.Context) error {
 	var b struct {
 		Chunks []struct {
@@ -251,8 +253,8 @@ func question(method string, params any) []byte {
 // metrics is the HTTP client for /metrics. It connects by IPv4 or IPv6.
 var metrics = fasthttp.Client{DialDualStack: true}
 
-// Included returns how many transactions the node has put into blocks since its start, from its
-// metrics. false: the metrics do not have it.
+// Included returns the number of transactions that the node has included in blocks since its start,
+// according to its metrics. It returns false if the metrics do not contain this number.
 func (t *Chain) Included() (int, bool) {
 	_, reply, err := metrics.GetTimeout(nil, strings.TrimSuffix(t.o.URL, "/")+"/metrics", 5*time.Second)
 	if err != nil {

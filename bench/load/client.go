@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Client calls a NEAR node of any program by JSON-RPC over HTTP. Safe for concurrent use.
+// Client calls a NEAR node by JSON-RPC over HTTP. The node may run any program. Safe for concurrent
+// use.
 type Client struct {
 	url     string
 	http    fasthttp.HostClient
@@ -23,7 +24,7 @@ type Client struct {
 	timeout time.Duration
 }
 
-// ErrNotNode reports that the server at a URL is not a NEAR node.
+// ErrNotNode means that the server at a URL is not a NEAR node.
 var ErrNotNode = errors.New("no NEAR node answers there")
 
 // RPCError is an error reply of a node.
@@ -41,13 +42,14 @@ func (e *RPCError) Error() string {
 	return e.Cause + " " + e.Data
 }
 
-// errNoAnswer reports that a request exceeded the time limit of the client.
+// errNoAnswer means that a request exceeded the client's time limit.
 var errNoAnswer = errors.New("there was no answer in time")
 
 // maxReply bounds a reply, in bytes.
 const maxReply = 64 << 20
 
-// NewClient returns a client with at most so many connections. It connects at the first request.
+// NewClient returns a client with at most the given number of connections. It connects at the first
+// request.
 func NewClient(rawURL string, connections int, timeout time.Duration) (*Client, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -73,11 +75,11 @@ func NewClient(rawURL string, connections int, timeout time.Duration) (*Client, 
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// success is the start of a reply with a result, of troupe and of neard.
+// success is the start of a reply with a result, both of troupe and of neard.
 var success = []byte(`{"jsonrpc":"2.0","result":`)
 
-// ask sends a request and calls f with the reply, which is valid only during the call. An error
-// reply is returned as an error.
+// ask sends a request and calls f with the reply, which is valid only during the call. If the reply
+// contains an error, ask returns that error.
 func (c *Client) ask(ctx context.Context, body []byte, f func(reply []byte) error) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -103,7 +105,8 @@ func (c *Client) ask(ctx context.Context, body []byte, f func(reply []byte) erro
 	return failure(resp.StatusCode(), reply, f)
 }
 
-// failure handles a reply that does not start with success: an error, or another formatting.
+// failure handles a reply that does not begin with success. The reply contains an error, or a
+// result in another formatting.
 func failure(status int, reply []byte, f func([]byte) error) error {
 	var r struct {
 		Result json.RawMessage
@@ -169,7 +172,8 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &s, nil
 }
 
-// base returns the hash of a final block for transactions. The head might not become final.
+// base returns the hash of a final block, for transactions. The head is not used, because it might
+// not become final.
 func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
 	var b struct {
 		Header struct{ Hash primitives.Hash }

@@ -11,10 +11,11 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Comparison is the result of Compare: each figure in both reports, with a confidence interval of
-// the ratio. For phases the intervals are computed by bootstrap: seconds are drawn from each report
-// with replacement, together with all operations due in them, since operations close in time are
-// correlated. For knees they are Welch's intervals over the runs.
+// Comparison is the result of Compare. It contains each figure of both reports, with a confidence
+// interval of their ratio. For phases the intervals are computed by bootstrap: seconds are drawn
+// from each report with replacement, together with all operations due in them. Whole seconds are
+// drawn because operations that are close in time are correlated. For knees the intervals are
+// Welch's intervals over the runs.
 type Comparison struct {
 	A, B *Report
 	Rows []Row
@@ -25,9 +26,9 @@ type Row struct {
 	Name     string
 	A, B     float64
 	Ratio    float64    // B divided by A
-	Interval [2]float64 // 95 % confidence interval of the ratio; {0, 0}: too little data
+	Interval [2]float64 // 95 % confidence interval of the ratio; {0, 0}: not enough data
 	Method   string     // bootstrap or Welch
-	Lower    bool       // whether a lower value is better
+	Lower    bool       // true: a lower value is better
 }
 
 // Differs returns whether the interval excludes a ratio of 1.
@@ -37,10 +38,10 @@ func (r *Row) Differs() bool {
 
 const (
 	resamples  = 1000
-	leastParts = 5 // the least number of seconds or runs for an interval
+	leastParts = 5 // minimum number of seconds or runs for an interval
 )
 
-// ErrUnlike reports that two reports cannot be compared.
+// ErrUnlike means that two reports cannot be compared.
 var ErrUnlike = errors.New("the reports measure different loads")
 
 // Compare compares two reports of the same load, phase by phase, and their knees. It returns
@@ -84,7 +85,7 @@ func Compare(a, b *Report) (*Comparison, error) {
 type figure struct {
 	name     string
 	lower    bool
-	quantile float64 // 0: operations per second; below 0: the mean latency; otherwise this quantile of the latency
+	quantile float64 // 0: operations per second; negative: mean latency; otherwise: this quantile of the latency
 }
 
 var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9}, {"p99", true, 0.99}, {"p99.9", true, 0.999}}
@@ -127,15 +128,15 @@ func phaseRows(name string, a, b *Phase) ([]Row, error) {
 	return rows, nil
 }
 
-// samples are the seconds of a phase. Latencies are rounded to the buckets of the histograms, so
-// that there are few distinct values, the same ones in all seconds.
+// samples contains the seconds of a phase. Latencies are rounded to the buckets of the histograms.
+// So there are few distinct values, and they are the same in all seconds.
 type samples struct {
 	values  []float64 // latencies in seconds, ascending
 	seconds [][]count
-	sum     []int64 // by value: its count in the current draw
+	sum     []int64 // count of each value in the current draw
 }
 
-// count is how often one value, by its index in values, occurred in a second.
+// count is the number of occurrences of one value in a second. at is the value's index in values.
 type count struct {
 	at int32
 	n  int64
@@ -175,7 +176,7 @@ func samplesOf(p *Phase) (*samples, error) {
 	return s, nil
 }
 
-// of computes all figures for a draw of seconds, whose indexes which returns.
+// of computes all figures for a draw of seconds. which returns the indexes of the drawn seconds.
 func (s *samples) of(which func(i int) int) []float64 {
 	clear(s.sum)
 	for i := range s.seconds {
@@ -233,10 +234,10 @@ func kneeRow(a, b *Knees) Row {
 	return r
 }
 
-// welch returns half the width of the 95 % confidence interval of mean(b) - ratio*mean(a); false:
-// fewer than two values on one side. With ratio = mean(b)/mean(a) the difference is zero, and half
-// divided by mean(a) is the half width for the ratio of the means, which includes the uncertainty
-// of a. With ratio 1 it is that of the plain difference.
+// welch returns half the width of the 95 % confidence interval of mean(b) - ratio*mean(a). It
+// returns false if a or b has fewer than two values. With ratio = mean(b)/mean(a) this difference
+// is zero. Half the width divided by mean(a) is then the half width for the ratio of the means,
+// including the uncertainty of a. With ratio 1 the interval is that of the plain difference.
 func welch(a, b []float64, ratio float64) (half float64, ok bool) {
 	if len(a) < 2 || len(b) < 2 {
 		return 0, false
@@ -261,8 +262,8 @@ func moments(x []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// studentT returns the 0.975 quantile of Student's t distribution. It interpolates between rows of
-// the usual table by 1/freedom.
+// studentT returns the 0.975 quantile of Student's t distribution. It interpolates the usual table
+// linearly in 1/freedom.
 func studentT(freedom float64) float64 {
 	table := []struct{ n, t float64 }{{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306}, {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}}
 	freedom = min(max(freedom, 1), 1e9)

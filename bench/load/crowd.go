@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrPoor reports that the funding account has too few tokens to create the accounts.
+// ErrPoor means that the funding account has too few tokens to create the accounts.
 var ErrPoor = errors.New("the account that pays has too few tokens")
 
 // member is a sending account. Only the lane that took it from Chain.free may use its nonce.
@@ -26,8 +26,9 @@ type member struct {
 	shard int
 }
 
-// crowd is the set of sending accounts: sub-accounts of the funding account, which pays for them.
-// Their names and keys are derived from its key, so that a later run finds them again.
+// crowd is the set of sending accounts. They are sub-accounts of the funding account, which pays
+// for them. Their names and keys are derived from the funding account's key, so that a later run
+// finds them again.
 type crowd struct {
 	c      *Client
 	funder *primitives.KeyFile
@@ -40,18 +41,18 @@ type crowd struct {
 	ft, hog primitives.AccountID // accounts of the contracts; empty: not needed
 }
 
-// registering is the deposit for the storage of one token balance, with a small margin.
+// registering is the deposit for the storage of one token balance, plus a small margin.
 var registering, _ = primitives.ParseBalance("1300000000000000000000")
 
 const (
-	firstLetters = "abcdefghijklmnopqrstuvwxyz" // first letters of the account names, so that they spread over all shards
-	askers       = 32                           // concurrent queries of accounts
+	firstLetters = "abcdefghijklmnopqrstuvwxyz" // first letters of account names, which spread over all shards
+	askers       = 32                           // number of concurrent queries of accounts
 	makeLimit    = 3 * time.Minute              // time limit for creating all accounts
-	makeAgain    = 5 * time.Second              // without progress: missing accounts are created again
+	makeAgain    = 5 * time.Second              // time without progress after which missing accounts are created again
 	callGas      = primitives.Gas(10_000_000_000_000)
 	heavyGas     = primitives.Gas(30_000_000_000_000)
 	minted       = 1_000_000_000
-	// Each storage-heavy call writes heavyCount entries of heavySize bytes. Each sender cycles through
+	// Each storage-heavy call writes heavyCount entries of heavySize bytes. A sender cycles through
 	// heavyOwn entries.
 	heavyCount, heavySize, heavyOwn = 2, 2048, 8
 )
@@ -79,8 +80,8 @@ func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Bala
 }
 
 // make creates the missing accounts and contracts and waits for them. It repeats rounds, because
-// transactions can be lost: a validator may include a later transaction of the funding account
-// before an earlier one has reached it, whose nonce is then too low.
+// transactions can be lost: if a validator receives a later transaction of the funding account
+// first, it may include it. The nonce of an earlier transaction is then too low.
 func (r *crowd) make(ctx context.Context) error {
 	for end := time.Now().Add(makeLimit); ; {
 		there, err := r.round(ctx)
@@ -95,7 +96,7 @@ func (r *crowd) make(ctx context.Context) error {
 	}
 }
 
-// round creates what is missing and returns whether everything existed already.
+// round creates missing accounts and contracts. It returns whether all of them existed before.
 func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	nonce, full, ok, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
 	switch {
@@ -140,7 +141,7 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	return false, r.await(ctx)
 }
 
-// contracts adds the deployment of missing contracts, and token transfers to new accounts.
+// contracts adds transactions that deploy missing contracts and transfer tokens to new accounts.
 func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitives.Balance, primitives.AccountID, ...primitives.Action)) error {
 	key := &primitives.AddKey{PublicKey: r.funder.PublicKey()}
 	if r.ft != "" {
@@ -176,7 +177,7 @@ func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitive
 	return nil
 }
 
-// look queries the keys of all accounts and returns the indexes of the missing ones.
+// look queries the keys of all accounts. It returns the indexes of the missing accounts.
 func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -202,8 +203,8 @@ func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	return missing, nil
 }
 
-// refresh queries a member's nonce. It is unknown if the key does not exist. Transactions signed
-// before may still be in a pool, so their nonces are not used again.
+// refresh queries a member's nonce. The nonce is unknown if the key does not exist. Earlier
+// transactions may still be in a pool, so their nonces are not used again.
 func (m *member) refresh(ctx context.Context, c *Client) error {
 	nonce, _, known, err := c.accessKey(ctx, m.id, m.key.PublicKey())
 	m.nonce, m.known = max(m.nonce, nonce), known
@@ -225,7 +226,7 @@ func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, 
 			return fmt.Errorf("load: transaction %d of the %d that create accounts: %w", i+1, len(txs), err)
 		}
 		r.say(float64(i+1)/float64(len(txs)), "accounts")
-		if i%256 == 255 { // a node accepts only so many pending transactions of one key: wait for them
+		if i%256 == 255 { // a node accepts a limited number of pending transactions of one key: wait for them
 			if err := r.keep(ctx, r.nonce-200); err != nil {
 				return err
 			}
@@ -237,7 +238,7 @@ func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, 
 	return r.keep(ctx, r.nonce)
 }
 
-// keep waits until the nonce of the funding account's key has reached to.
+// keep waits until the nonce of the funding account's key is at least to.
 func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 	for end := time.Now().Add(makeLimit); ; {
 		nonce, _, _, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
@@ -253,7 +254,7 @@ func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 	}
 }
 
-// await waits until all accounts exist, or no more appear for makeAgain.
+// await waits until all accounts exist, or until no new ones have appeared for makeAgain.
 func (r *crowd) await(ctx context.Context) error {
 	for end, last := time.Now().Add(makeAgain), -1; ; {
 		missing, err := r.look(ctx)

@@ -10,12 +10,12 @@ type verdict struct {
 }
 
 // shortfall estimates by how much the rate of a trial was too high. Load above the capacity queues
-// up, so that after T seconds at (1 + e) times the capacity the latency is e*T. Thus the waiting
-// time of the last operations gives the rate that the target would just have sustained.
+// up: at (1 + e) times the capacity, the latency after T seconds is e*T. So the waiting time of the
+// last operations determines the rate that the target could just have sustained.
 type shortfall struct {
 	known bool
 	by    float64 // log(rate / sustainable rate); negative: the rate was too low
-	least float64 // smallest meaningful value of by: below it the latency is that of the target itself, without queueing
+	least float64 // minimum meaningful value of by: below it, the latency is not caused by queueing
 }
 
 // measured returns the shortfall of a phase.
@@ -26,7 +26,7 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	}
 	at := math.Log1p(bound / all)
 	x = shortfall{true, math.Log1p(p.Latency.P99/all) - at, math.Log1p(bound/2/all) - at}
-	if p.Behind { // it was stopped early: use the latest second in which operations were completed
+	if p.Behind { // stopped early: use the latest second with completed operations
 		n := len(p.Series) - 1
 		for n > 0 && p.Series[n].Done == 0 {
 			n--
@@ -39,30 +39,30 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	return x
 }
 
-// The result of a trial near the knee is random: it depends on whether a pause of the target
-// happens during the trial. Over a range of rates the share of successful trials falls from all to
-// none; the knee is the rate at which it is one half. curve fits a logistic function to the
-// results by Bayes' rule, on a grid of knees and widths.
+// Near the knee, the result of a trial is random. It depends on whether the target pauses during
+// the trial. Over a range of rates, the share of successful trials decreases from all to none. The
+// knee is the rate at which the share is one half. curve fits a logistic function to the results by
+// Bayes' rule, on a grid of knees and widths.
 //
-// If the shortfall of a trial is known and small, the rate that it would have sustained is a sample
-// of the same curve, so it locates the knee better than the result alone. Latency caused by pauses
-// differs from latency caused by a too high rate, so the factor between the two is a third
+// If the shortfall of a trial is known and small, the trial also shows the rate that it would have
+// sustained. This locates the knee better than the result alone. Pauses and a too high rate affect
+// the latency differently. So the factor between the measured and the true shortfall is a third
 // dimension of the grid (slopes). A shortfall above far or below shortfall.least counts as a plain
 // success or failure.
 const (
 	far    = 0.1
 	slopes = 5
-	// lapse is the share of trials whose result is caused by other load on the machine.
+	// lapse is the share of trials whose result is determined by other load on the machine.
 	lapse = 0.02
-	// Range and number of the curve's widths, relative to the knee. Rates at which 73 % and 27 % of
-	// the trials succeed are two widths apart.
+	// Range and number of the curve's widths, relative to the knee. The rates at which 73 % and 27
+	// % of the trials succeed are two widths apart.
 	narrowest, widest, widths = 0.01, 0.16, 8
-	// knees is the number of candidate knees, which are one dimension of the grid. The candidates go
-	// from the last sustained rate divided by around to the first failed rate times around.
+	// knees is the number of candidate knees, one dimension of the grid. The candidates range from
+	// the last sustained rate divided by around to the first failed rate times around.
 	knees, around = 256, 1.5
-	// farthest bounds the ratio of the largest to the smallest rate of the grid.
+	// farthest is the maximum ratio of the highest to the lowest rate of the grid.
 	farthest = 64
-	// probes is the number of rates that are considered for the next trial.
+	// probes is the number of candidate rates for the next trial.
 	probes = 15
 	// likely is the probability that the reported interval contains the knee.
 	likely = 0.95
@@ -74,7 +74,7 @@ type curve struct {
 	at       [knees]float64                 // log of the rate of each candidate knee
 	log      [knees][widths][slopes]float64 // log likelihood of all results
 	weight   [knees][widths]float64         // posterior probabilities, summed over the slopes
-	known    int                            // number of results that were added
+	known    int                            // number of results that the curve contains
 }
 
 // widthsOf lists the widths of the grid.
@@ -96,7 +96,7 @@ func chance(below, width float64) float64 {
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // likelihood returns the likelihood of a trial at log distance below the knee. Half of the lapses
-// are spread over the measurable range, the other half counts as beyond it.
+// are spread over the measurable range. The other half is beyond that range.
 func (v *verdict) likelihood(below, width, slope float64) float64 {
 	switch {
 	case !v.known && v.holds:
@@ -112,7 +112,8 @@ func (v *verdict) likelihood(below, width, slope float64) float64 {
 	return lapse/(far-v.least) + (1-2*lapse)*slope/width*p*(1-p)
 }
 
-// newCurve returns a curve with equal probabilities for all knees from below from to above to.
+// newCurve returns a curve with equal probabilities for all knees. The knees range from somewhat
+// below from to somewhat above to.
 func newCurve(from, to float64) *curve {
 	c := &curve{from: from, to: to}
 	low, high := math.Log(from/around), math.Log(to*around)
@@ -122,8 +123,8 @@ func newCurve(from, to float64) *curve {
 	return c
 }
 
-// learn adds the results in all that the curve does not have. If the knee seems to lie outside of
-// the grid, it returns a wider curve with all results.
+// learn adds the results in all that the curve does not contain yet. If the knee seems to be
+// outside of the grid, it returns a wider curve with all results.
 func (c *curve) learn(all []verdict) *curve {
 	for {
 		c.add(all[c.known:])
@@ -174,7 +175,7 @@ func (c *curve) add(more []verdict) {
 	}
 }
 
-// quantile returns the log of the rate below which the knee lies with probability q.
+// quantile returns the log of a rate. The knee is below this rate with probability q.
 func (c *curve) quantile(q float64) float64 {
 	step, sum := c.at[1]-c.at[0], 0.0
 	for i := range c.weight {
@@ -190,7 +191,7 @@ func (c *curve) quantile(q float64) float64 {
 	return c.at[knees-1]
 }
 
-// interval returns the logs of the rates between which the knee lies with probability likely.
+// interval returns the logs of two rates. The knee is between them with probability likely.
 func (c *curve) interval() (low, high float64) {
 	return c.quantile((1 - likely) / 2), c.quantile((1 + likely) / 2)
 }
@@ -207,7 +208,7 @@ func (c *curve) spread() float64 {
 	return 2 * math.Log(9) * mean
 }
 
-// next returns the rate whose trial is expected to reduce the variance of the knee most.
+// next returns the rate whose trial is expected to reduce the knee's variance most.
 func (c *curve) next() float64 {
 	low, high := c.quantile(0.01), c.quantile(0.99)
 	best, least := 0.0, math.Inf(1)

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// Search configures the search for the knee. A trial sustains its rate if the 99th percentile of
-// the latency, measured from when an operation was due, is at most P99, and at least the share Kept
-// of the operations succeeds. Near the knee the result is random, so the knee is the rate that half
-// of the trials sustain.
+// Search configures the search for the knee. A trial sustains its rate if two conditions hold: the
+// 99th percentile of the latency, measured from the due time, is at most P99, and at least the
+// share Kept of the operations succeeds. Near the knee the result is random. So the knee is defined
+// as the rate that half of the trials sustain.
 type Search struct {
 	P99  time.Duration
 	Kept float64 // share of the operations that must succeed
 	From float64 // first rate that is tried
 	Most float64 // highest rate that is tried
-	// Within is the wanted precision: the search ends when the 95 % interval of the knee extends at
-	// most this part of the knee to each side.
+	// Within is the required precision. The search ends when the 95 % interval extends from the
+	// knee by at most this share of the knee to each side.
 	Within float64
-	Trials int // the most trials
-	// Pause is the time between two trials. After a failed trial it is extended by the longest latency
-	// in it, so that the target can process its queue.
+	Trials int // maximum number of trials
+	// Pause is the time between two trials. After a failed trial, the longest latency of that trial
+	// is added, so that the target can process its queue.
 	Pause time.Duration
-	// Fresh states that each trial has a new target. There is no pause then.
+	// Fresh means that each trial has a new target. In that case there is no pause.
 	Fresh bool
-	// Quiet is the share of the machine's processor time that other processes may use during a
-	// trial. A trial with more is repeated, up to Trials times per search; after that such trials
-	// count. If Quiet is 0, or the system does not report that share, all trials count.
+	// Quiet is the maximum share of the machine's processor time that other processes may use
+	// during a trial. A trial with a higher share is repeated. After Trials repetitions in a
+	// search, such trials count. If Quiet is 0 or the share is unknown, all trials count.
 	Quiet float64
 }
 
-// Factors of the ramp: up while the target sustains the rate, and down if it does not sustain the
-// first one.
+// Factors of the ramp: upwards while the target sustains the rate, and downwards if it does not
+// sustain the first rate.
 const (
 	growth  = 1.5
 	descent = 4
-	// refined is the least number of trials after the ramp. With fewer the width of the curve is a
-	// guess.
+	// refined is the minimum number of trials after the ramp. With fewer trials the width of the
+	// curve would be a guess.
 	refined = 16
 	// longestPause bounds the pause after a failed trial.
 	longestPause = 10 * time.Second
@@ -48,9 +48,9 @@ func DefaultSearch() Search {
 	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond, Quiet: 0.02}
 }
 
-// TrialEase is Plan.Ease of trials. A new target is slow at first; at half of the rate it finishes
-// this initial work during the warm-up. At the full rate, close to its capacity, it would never
-// work off the queue from the warm-up.
+// TrialEase is the value of Plan.Ease in trials. A new target is slow at first. At half of the
+// rate, it completes its initial work during the warm-up. At the full rate, which is close to its
+// capacity, it would never process the queue from the warm-up.
 const TrialEase = 0.5
 
 // Knee is the result of a search.
@@ -58,14 +58,14 @@ type Knee struct {
 	Rate float64 `json:"rate"` // 0: not even the lowest rate was sustained
 	Low  float64 `json:"low"`  // lower end of the 95 % interval
 	High float64 `json:"high"` // upper end
-	// Chance is the distance between the rates that nine tenths and one tenth of the trials sustain,
-	// relative to the knee. It is smaller for longer trials.
+	// Chance is the distance between the rates that nine tenths and one tenth of the trials
+	// sustain, relative to the knee. Longer trials make it smaller.
 	Chance  float64 `json:"chance"`
 	P99     float64 `json:"p99_bound_seconds"`
 	Kept    float64 `json:"kept_bound"`
 	Phases  []Phase `json:"phases"` // in the order of the trials
 	AtMost  bool    `json:"at_most,omitempty"`
-	Reached bool    `json:"reached"` // the wanted precision was reached within Trials
+	Reached bool    `json:"reached"` // the required precision was reached within Trials
 	// Disturbed is the number of phases that do not count because of other load on the machine.
 	Disturbed int `json:"disturbed,omitempty"`
 }
@@ -87,10 +87,10 @@ type search struct {
 	pause time.Duration
 }
 
-// FindKnee searches for the knee. The rate is raised by half until one fails twice; if the first
-// rate fails twice it is divided by four until one is sustained. Each further trial runs at the
-// rate that is expected to be most informative, given all results, until the knee is known
-// precisely enough.
+// FindKnee searches for the knee. It raises the rate by half until one rate fails twice. If the
+// first rate fails twice, it divides the rate by four until one is sustained. After that, each
+// trial runs at the rate that is expected to be most informative, until the knee is known precisely
+// enough.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
 	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
 		return nil, fmt.Errorf("load: the options of the search are invalid: %+v", s)
@@ -137,7 +137,7 @@ func (x *search) trial(ctx context.Context, rate float64) (holds, counts bool, e
 	if p != nil {
 		by = x.measured(p)
 		p.Disturbed = err == nil && x.Quiet > 0 && p.Others > x.Quiet && x.k.Disturbed < x.Trials
-		p.Series = nil // the phase has a histogram; series of many trials would be large
+		p.Series = nil // a series for each of many trials would be large; the phase has a histogram
 		x.k.Phases = append(x.k.Phases, *p)
 	}
 	if err != nil {
@@ -157,8 +157,8 @@ func (x *search) trial(ctx context.Context, rate float64) (holds, counts bool, e
 	return holds, true, nil
 }
 
-// ramp finds a rate that is sustained and a higher one that fails twice. 0: there is none, or the
-// trials were used up.
+// ramp finds a rate that is sustained and a higher rate that fails twice. A result of 0 means that
+// there is none, or that the trials were used up.
 func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 	for rate := x.From; ; {
 		holds, err := x.once(ctx, rate)

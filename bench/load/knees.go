@@ -11,9 +11,9 @@ import (
 type Knees struct {
 	Runs   []Knee  `json:"runs"`
 	Mean   float64 `json:"mean"`
-	Spread float64 `json:"spread"` // difference of the highest and the lowest, relative to the mean
-	// Turns states that the trials of the searches alternated, so that changes in the speed of the
-	// machine affected all alike.
+	Spread float64 `json:"spread"` // highest minus lowest knee, relative to the mean
+	// Turns means that the trials of the searches alternated. So changes in the machine's speed
+	// affected all searches alike.
 	Turns bool `json:"turns,omitempty"`
 }
 
@@ -31,20 +31,21 @@ func Together(runs []Knee) Knees {
 	return all
 }
 
-// ErrNoKnee reports that a search found no knee.
+// ErrNoKnee means that a search found no knee.
 var ErrNoKnee = errors.New("load: the target did not sustain even the lowest rate")
 
-// Trial runs one trial. search is the index of the search, n that of the trial in it.
+// Trial runs one trial. search is the index of the search, and n the index of the trial in that
+// search.
 type Trial func(ctx context.Context, search int, rate float64, n int) (*Phase, error)
 
 // errTurnsOver ends the other searches when one has failed.
 var errTurnsOver = errors.New("load: the search was stopped because another search failed")
 
-// FindKnees runs several searches. With turns, the searches alternate: each runs one trial at a
-// time and uses only its own results. A machine is not equally fast all the time; alternating
-// spreads this over all searches, so that it does not look like a difference between them. It
-// requires that trials do not affect each other, so Search.Fresh must be set. Without turns, one
-// search follows the other. On an error the result has the searches that were started.
+// FindKnees runs several searches. If turns is set, the searches alternate: each runs one trial at
+// a time and uses only its own results. The speed of a machine varies. Alternation spreads this
+// variation over all searches, so that it does not look like a difference between them. It requires
+// Search.Fresh, so that trials do not affect each other. Otherwise the searches run one after
+// another. On an error the result contains the searches that were started.
 func FindKnees(ctx context.Context, s Search, runs int, turns bool, try Trial) (*Knees, error) {
 	if turns && !s.Fresh {
 		return nil, errors.New("load: alternating searches need a new target for each trial")

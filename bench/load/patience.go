@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A client that gets a busy or timeout error waits and sends the same transaction again, as
-// near-api-js does. Sending it again is safe: if the transaction is already in a block, its nonce
-// is used, so it is not executed twice. The latency is measured from when the operation was due.
+// Like near-api-js, a client that gets a busy or timeout error waits and sends the same transaction
+// again. This is safe: if a block already includes the transaction, its nonce is used, so it is not
+// executed twice. The latency is measured from the due time.
 const (
 	maxAgain   = 10
-	firstPause = 500 * time.Millisecond // then half as long again each time, less a random part of up to one half
+	firstPause = 500 * time.Millisecond // grows by half each time; a random part of up to one half is subtracted
 	longPause  = 10 * time.Second
 )
 
@@ -30,7 +30,8 @@ func (t *Chain) submit(ctx context.Context, tx *primitives.SignedTransaction) er
 		}
 		t.again.Add(1)
 		pause = min(pause*3/2, longPause)
-		if err = t.send(ctx, tx); usedNonce(err) { // probably its own earlier submission: neard does not check for duplicates
+		// probably its own earlier submission, because neard does not check for duplicates
+		if err = t.send(ctx, tx); usedNonce(err) {
 			err = t.status(ctx, tx)
 		}
 	}
@@ -45,8 +46,8 @@ func (t *Chain) status(ctx context.Context, tx *primitives.SignedTransaction) er
 	return t.await(ctx, append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...))
 }
 
-// hasNoTime returns whether an error leaves the result of a transaction open: a busy or timeout
-// reply, or none.
+// hasNoTime returns whether an error leaves the result of a transaction unknown: a busy reply, a
+// timeout reply, or no reply.
 func hasNoTime(err error) bool {
 	var e *RPCError
 	if !errors.As(err, &e) {

@@ -20,8 +20,8 @@ const (
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
 
-// maxWords bounds the length of an error text in a report, and maxKinds the number of different
-// ones.
+// maxWords is the maximum length of an error text in a report. maxKinds is the maximum number of
+// different error texts.
 const (
 	maxWords = 200
 	maxKinds = 20
@@ -35,7 +35,7 @@ type record struct {
 	errors       map[string]int
 }
 
-// second holds the operations that were due in one second.
+// second contains the operations that were due in one second.
 type second struct {
 	took   []int64 // latencies in ns
 	failed int
@@ -62,8 +62,8 @@ func (r *record) add(due, took time.Duration, err error) {
 	s.took = append(s.took, int64(took))
 }
 
-// words returns the text of an error for the report: its first part, which identifies the kind of
-// error, without control characters.
+// words returns the text of an error for the report. It is the first part of the error, without
+// control characters. This part identifies the kind of error.
 func words(err error) string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -129,9 +129,9 @@ func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 // Phase is the result of one run.
 type Phase struct {
 	Name     string         `json:"name,omitempty"`
-	Rate     float64        `json:"rate"` // operations per second that were offered; 0: no fixed rate
+	Rate     float64        `json:"rate"` // offered operations per second; 0: no fixed rate
 	Arrival  string         `json:"arrival,omitempty"`
-	Lanes    int            `json:"lanes"` // the most concurrent operations
+	Lanes    int            `json:"lanes"` // maximum number of concurrent operations
 	Seconds  float64        `json:"seconds"`
 	Warm     float64        `json:"warm_seconds,omitempty"` // duration of the warm-up
 	Offered  int            `json:"offered"`
@@ -141,12 +141,14 @@ type Phase struct {
 	Achieved float64        `json:"achieved_per_second"`
 	Latency  Latency        `json:"latency"`
 	Errors   map[string]int `json:"errors,omitempty"`
-	// requests that were repeated because the target was busy, including the warm-up
+	// Again is the number of requests that were repeated because the target was busy. It includes
+	// the warm-up.
 	Again int `json:"again,omitempty"`
-	// Others is the share of the machine's processor time that other processes used, including the
-	// warm-up; 0: none, or unknown.
-	Others    float64  `json:"others,omitempty"`
-	Disturbed bool     `json:"disturbed,omitempty"` // trials only: it does not count, because Others was too high
+	// Others is the share of the machine's processor time that other processes used, including
+	// during the warm-up. 0: none, or unknown.
+	Others float64 `json:"others,omitempty"`
+	// set only for trials: the trial does not count, because Others was too high
+	Disturbed bool     `json:"disturbed,omitempty"`
 	Series    []Second `json:"series"`
 
 	Included int     `json:"included,omitempty"` // transactions in blocks, as the target counts them
@@ -196,5 +198,5 @@ func (p *Phase) gather(records []*record) {
 
 func (p *Phase) finish() { p.Achieved = float64(p.Done) / p.Seconds }
 
-// Kept returns the share of the offered operations that succeeded.
+// Kept returns the share of offered operations that succeeded.
 func (p *Phase) Kept() float64 { return float64(p.Done) / float64(max(p.Offered, 1)) }

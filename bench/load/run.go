@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Target is a system under load. Its operations run concurrently in lanes: a lane runs one
+// Target is a system under load. It runs operations concurrently in lanes. A lane runs one
 // operation at a time.
 type Target interface {
-	// Do performs operation number of a run and returns when it is complete. There are no concurrent
-	// calls with the same lane.
+	// Do performs the operation with the given number and returns when it is complete. Concurrent
+	// calls must use different lanes.
 	Do(ctx context.Context, lane int, number uint64) error
 	// Lanes returns the number of lanes.
 	Lanes() int
 }
 
-// Repeater is a Target that repeats requests for which the system had no time.
+// Repeater is a Target that repeats requests which the system refused because it was busy.
 type Repeater interface {
 	// Again returns the number of repeated requests since the target was created.
 	Again() int
@@ -27,15 +27,17 @@ type Repeater interface {
 
 // Plan configures one run.
 type Plan struct {
-	Rate    float64       // operations per second; 0: each lane starts the next operation when the last one is complete
+	Rate    float64       // operations per second; 0: each lane starts an operation when its previous one is complete
 	Arrival Arrival       // used if Rate is not 0
 	Warm    time.Duration // duration of the warm-up before the measurement
-	Ease    float64       // the share of Rate during the warm-up, so that nothing is queued when the measurement starts; 0: all
-	For     time.Duration // duration of the measurement
-	Grace   time.Duration // time for operations under way at the end to complete
-	Seed    uint64
-	// Behind ends the run as soon as an operation has been due for this long without being
-	// started; 0: no limit.
+	// share of Rate during the warm-up, so that the queue is empty when the measurement starts; 0:
+	// all
+	Ease  float64
+	For   time.Duration // duration of the measurement
+	Grace time.Duration // time that operations in progress at the end have to complete
+	Seed  uint64
+	// Behind ends the run as soon as an operation is overdue by this time without being started. 0:
+	// no limit.
 	Behind   time.Duration
 	Progress func(part float64, what string) // nil: no progress
 }
@@ -47,7 +49,7 @@ const (
 	deadCount = 16
 )
 
-// ErrStopped reports that a target no longer answers.
+// ErrStopped means that a target no longer answers.
 var ErrStopped = errors.New("the target has stopped answering")
 
 // Unreachable wraps the error of an operation that did not reach the target, or got no reply.
@@ -60,20 +62,20 @@ func (e *Unreachable) Unwrap() error { return e.Err }
 type run struct {
 	Plan
 	target Target
-	due    []time.Duration // times at which operations are due; nil: without a rate
+	due    []time.Duration // due times of the operations; nil: there is no rate
 	start  time.Time
 	next   atomic.Int64
 	behind atomic.Bool
 	dead   health
-	again  int // repeated requests of the target before the run
+	again  int // number of requests that the target had repeated before the run
 	stop   context.CancelCauseFunc
 }
 
-// errBehind stops a run that exceeds Plan.Behind. It is not returned as an error.
+// errBehind ends a run that exceeds Plan.Behind. Run does not return it.
 var errBehind = errors.New("requests wait too long before they can be sent")
 
-// Run generates the load and measures. With ErrStopped it also returns the phase measured until
-// then.
+// Run generates the load and measures it. With ErrStopped it also returns the phase measured so
+// far.
 func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 	if p.Progress == nil {
 		p.Progress = func(float64, string) {}
@@ -124,7 +126,7 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 	}
 }
 
-// arrivals returns the times at which operations are due, including the warm-up.
+// arrivals returns the due times of operations, including those of the warm-up.
 func (p *Plan) arrivals() ([]time.Duration, error) {
 	if p.Ease == 0 || p.Warm == 0 {
 		return arrivals(p.Arrival, p.Rate, p.Warm+p.For, p.Seed)
@@ -140,8 +142,8 @@ func (p *Plan) arrivals() ([]time.Duration, error) {
 	return due, err
 }
 
-// work is one worker: it performs the due operations one after another. If all workers are busy an
-// operation waits, which counts as latency.
+// work is one worker. It performs due operations one after another. If all workers are busy, an
+// operation waits. This wait is part of its latency.
 func (r *run) work(ctx context.Context, lane int, to *record) {
 	end := r.Warm + r.For
 	for ctx.Err() == nil && !r.behind.Load() {
@@ -195,7 +197,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // health detects that a target has stopped.
 type health struct {
 	last  atomic.Int64 // time of the last answer
-	since atomic.Int64 // operations since then that did not reach the target
+	since atomic.Int64 // number of operations since last that did not reach the target
 }
 
 func (h *health) note(err error) error {
@@ -242,7 +244,8 @@ func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
 		p.Offered = p.Done + p.Failed
 	}
 	p.finish()
-	if n := int(min(r.next.Load(), int64(len(r.due)))); p.Behind && n < len(r.due) { // the remaining operations were not started
+	// the remaining operations were never started
+	if n := int(min(r.next.Load(), int64(len(r.due)))); p.Behind && n < len(r.due) {
 		p.Errors["was not begun"] = p.Offered - p.Done - p.Failed
 	}
 	cause := context.Cause(ctx)

@@ -64,7 +64,7 @@ func (w *Workload) uses(k kind) bool {
 // Reads returns whether the workload only reads.
 func (w *Workload) Reads() bool { return w.uses(readMix) }
 
-// pick returns the kind of operation number.
+// pick returns the kind of the operation with the given number.
 func (w *Workload) pick(number uint64) kind {
 	at := int(scatter(number) % 100)
 	for _, p := range w.parts {
@@ -75,8 +75,8 @@ func (w *Workload) pick(number uint64) kind {
 	return w.parts[0].kind
 }
 
-// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). It makes operations depend only
-// on their number.
+// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). Because of it, an operation
+// depends only on its number.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -84,7 +84,7 @@ func scatter(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Far returns whether the workload sends between shards.
+// Far returns whether the workload contains transfers between shards.
 func (w *Workload) Far() bool { return w.uses(transferFar) }
 
 // Actors are the accounts from which a transaction is built.
@@ -94,7 +94,7 @@ type Actors struct {
 	Near, Far  func() primitives.AccountID // return another sending account, and one in another shard
 }
 
-// Act returns the receiver and the actions of transaction number.
+// Act returns the receiver and the actions of the transaction with the given number.
 func (w *Workload) Act(number uint64, a Actors) (to primitives.AccountID, actions []primitives.Action) {
 	switch w.pick(number) {
 	case transferFar:
@@ -116,7 +116,7 @@ type sends struct {
 	elsewise [][]int // by shard: indexes of members in other shards
 }
 
-// make returns the receiver and actions of transaction number of member i.
+// make returns the receiver and actions of a transaction of member i.
 func (s *sends) make(w *Workload, i int, number uint64) (to primitives.AccountID, actions []primitives.Action) {
 	return w.Act(number, Actors{Sender: i, Token: s.ft, Hog: s.hog,
 		Near: func() primitives.AccountID {

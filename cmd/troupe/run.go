@@ -339,8 +339,8 @@ type stopError struct{ error }
 
 func (e *stopError) Unwrap() error { return e.error }
 
-// ended returns why a node has ended, joined with the error of its stop. An unfinished advance of
-// the flat head is no failure if the process ends: each start handles it.
+// ended returns the error with which a node ended, joined with the error of its stop. An unfinished
+// advance of the flat head is no failure if the process ends: the next start completes it.
 func ended(why, stop error) error {
 	if stop == nil || why == nil && stop == daemon.ErrFlatHeadBehind {
 		return why
