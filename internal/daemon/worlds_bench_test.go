@@ -21,7 +21,7 @@ func residentSet(t testing.TB) uint64 {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("memory is read from /proc of Linux; mount proc at /proc, or run the benchmark on Linux: %v", err)
 	}
 	pages, err := strconv.ParseUint(strings.Fields(string(b))[1], 10, 64)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // sumWindow bytes of the file are mapped at a time.
 func TestSumFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
+	var unmeasured error // why the most memory so far cannot be reset
 	for _, size := range []int{0, 1, sumWindow - 1, sumWindow, sumWindow + 1, 3 * sumWindow, 16*sumWindow + 4097} {
 		b := bytes.Repeat([]byte("artifact"), size/8+1)[:size]
 		if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -21,15 +22,18 @@ func TestSumFile(t *testing.T) {
 		want := crc32.Checksum(b, castagnoli)
 		// the most so far is what there is now
 		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-			t.Skip(err)
+			unmeasured = err
 		}
 		before := line(t, "VmRSS:")
 		if sum, n, err := sumFile(path); err != nil || sum != want || n != int64(size) {
 			t.Errorf("%d bytes: %x, %d, %v", size, sum, n, err)
 		}
-		if more := line(t, "VmHWM:") - before; more > 4*sumWindow {
+		if more := line(t, "VmHWM:") - before; unmeasured == nil && more > 4*sumWindow {
 			t.Errorf("%d bytes were %d of this process's memory", size, more)
 		}
+	}
+	if unmeasured != nil && !t.Failed() {
+		t.Skipf("the sums are right; the memory was not measured, which needs a kernel with CONFIG_PROC_PAGE_MONITOR and a writable /proc: %v", unmeasured)
 	}
 }
 
