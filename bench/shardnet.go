@@ -169,7 +169,8 @@ func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 		ids[i] = string(workload.Account(int(at)))
 	}
 	slices.SortFunc(ids, strings.Compare)
-	account := primitives.Account{Amount: primitives.NEAR(1000), StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage, Version: primitives.AccountV1}
+	account := primitives.Account{Amount: primitives.NEAR(1000),
+		StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage, Version: primitives.AccountV1}
 	accountValue, keyValue := account.AppendBorsh(nil), (&primitives.AccessKey{}).AppendBorsh(nil)
 	handle := n.keys[0].Handle()
 	return func(yield func(k, v []byte) bool) {

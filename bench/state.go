@@ -212,7 +212,8 @@ func sorted(accounts int, yield func(i int) bool) {
 
 // statePairs yields the trie entries: all accounts, then their keys, in trie order.
 func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, []byte] {
-	account := primitives.Account{Amount: accountBalance, StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage, Version: primitives.AccountV1}
+	account := primitives.Account{Amount: accountBalance,
+		StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage, Version: primitives.AccountV1}
 	accountValue, keyValue := account.AppendBorsh(nil), (&primitives.AccessKey{}).AppendBorsh(nil)
 	handles := make([]primitives.PublicKeyHandle, min(someKeys, accounts))
 	spread(len(handles), func(i int) { handles[i] = keyOf(i).PublicKey().Handle() })

@@ -25,7 +25,8 @@ func TestBlockWaitsForMissingEndorsements(t *testing.T) {
 		"one for another block":  {900 * ms, 100 * ms, 900 * ms, 120 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: 600 * ms}}, head: &head{endorsedAt: c.enough}, endorsed: c.endorsed, now: c.now}
+			n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: 600 * ms}}, head: &head{endorsedAt: c.enough},
+				endorsed: c.endorsed, now: c.now}
 			if got := n.endorsementDeadline(); got != c.want || n.head.endorsedAt == 0 {
 				t.Errorf("deadline at %d ms, want %d", got/ms, c.want/ms)
 			}
@@ -83,7 +84,8 @@ func TestNoWitnessIfAllValidatorsHoldShard(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			header := &primitives.BlockHeader{}
 			header.ChunkMask = []bool{true, true}
-			n := &Node{me: "a", o: Options{Eager: true, Holds: func(a primitives.AccountID, s primitives.ShardID) bool { return a != "a" && s == 7 }},
+			n := &Node{me: "a", o: Options{Eager: true,
+				Holds: func(a primitives.AccountID, s primitives.ShardID) bool { return a != "a" && s == 7 }},
 				head: &head{height: 5, block: &primitives.Block{Header: header}}, activeUntil: 8}
 			if c.change(n); n.needsNoWitness(list, 7) != c.want || n.needsNoWitness(list, 6) {
 				t.Errorf("got %v", !c.want)
@@ -128,8 +130,10 @@ func TestNoEndorsementWhileCatchingUp(t *testing.T) {
 		at := new(primitives.BlockHeader)
 		at.Height = seen
 		assigned := &assignments{}
-		n := &Node{e: newHead{}, out: new(Out), highestVoted: at, head: &head{height: 8}, assigned: assigned, witnesses: partialwitness.NewTracker(partialwitness.Validator{}, assigned, nil),
-			o: Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")}, waitingChunks: map[primitives.Hash][]*primitives.Chunk{}}
+		n := &Node{e: newHead{}, out: new(Out), highestVoted: at, head: &head{height: 8}, assigned: assigned,
+			witnesses:     partialwitness.NewTracker(partialwitness.Validator{}, assigned, nil),
+			o:             Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")},
+			waitingChunks: map[primitives.Hash][]*primitives.Chunk{}}
 		if n.endorseHeld(c); len(n.waitingChunks) != want {
 			t.Errorf("%d chunks wait at height 8 of %d, want %d", len(n.waitingChunks), seen, want)
 		}

@@ -151,7 +151,8 @@ func TestApprovalIsRepeatedIfHeadStays(t *testing.T) {
 			if c.skips {
 				delays.Skip = 1200 * ms
 			}
-			n := &Node{e: producedBy{producer: primitives.AccountID(c.maker)}, me: "a", o: Options{Key: key, Delays: delays}, signed: new(Signatures),
+			n := &Node{e: producedBy{producer: primitives.AccountID(c.maker)}, me: "a",
+				o: Options{Key: key, Delays: delays}, signed: new(Signatures),
 				tracker: doomslug.New(delays, 0, 0), out: new(Out), head: &head{hash: primitives.Hash{1}, height: 10, approvers: approvers, approves: true}}
 			n.tracker.Tip(n.head.hash, 10, 9, 0)
 			sentAt := func(at int64) (votes []*primitives.Approval) {

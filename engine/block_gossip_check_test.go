@@ -29,7 +29,8 @@ func TestValidateForGossipIgnoresChunkBodies(t *testing.T) {
 	forged.Body.Chunks[0] = &x
 	forged.Header.BlockBodyHash = forged.Body.Hash()
 	chain.SignBlock(forged, producer)
-	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: unapproved, chain.InvalidChunk: forged, chain.InvalidEpochHash: wrongEpoch} {
+	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: unapproved,
+		chain.InvalidChunk: forged, chain.InvalidEpochHash: wrongEpoch} {
 		if _, err := n.Precheck(bad); (err == nil) != (bad != unapproved) || err != nil && !errors.Is(err, want) {
 			t.Errorf("%v: Precheck returned %v", want, err)
 		}

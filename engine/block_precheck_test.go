@@ -215,7 +215,8 @@ func TestOutcomeMismatchIsFaultOnlyIfEndorsed(t *testing.T) {
 				t.Errorf("the engine was %v and is %v", before, n.state())
 			}
 			few := changed(b, nil, func(*primitives.BlockHeader) {})
-			few.Body.ChunkEndorsements = [][]primitives.Signature{make([]primitives.Signature, len(b.Body.ChunkEndorsements[0])), b.Body.ChunkEndorsements[1]}
+			few.Body.ChunkEndorsements = [][]primitives.Signature{make([]primitives.Signature,
+				len(b.Body.ChunkEndorsements[0])), b.Body.ChunkEndorsements[1]}
 			few.Header.ChunkEndorsements = chain.EndorsementBitmaps(few.Body.ChunkEndorsements)
 			few.Header.BlockBodyHash = few.Body.Hash()
 			few.Header.Init()

@@ -201,7 +201,8 @@ func TestPrecompileReadsStateWhileTrimEvicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := openWith(t, g, storage.NewMemDisk(), storage.Options{}, trie.Options{Poison: true, Frontier: 256})
-	vm := &waitingVM{precompileVM{requested: make(chan string, 10), end: make(chan struct{})}, primitives.HashBytes([]byte("more")), make(chan struct{})}
+	vm := &waitingVM{precompileVM{requested: make(chan string, 10), end: make(chan struct{})},
+		primitives.HashBytes([]byte("more")), make(chan struct{})}
 	n.o.VM = &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
 	n.runActions(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	n.runActions(2, deploys("more"))
@@ -224,7 +225,8 @@ func TestAnnouncedCodeIsPrecompiledOnce(t *testing.T) {
 	n, _ := pendingNode(t)
 	n.o.VM = nil
 	n.Precompile([][]byte{[]byte("one")})
-	vm := &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))}, requested: make(chan string, 10), end: make(chan struct{})}
+	vm := &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))},
+		requested: make(chan string, 10), end: make(chan struct{})}
 	n.o.VM = vm
 	n.Precompile([][]byte{[]byte("two"), []byte("ready"), []byte("one"), []byte("two")})
 	vm.wantPrecompiled(t, n, "announced code", "one", "two")

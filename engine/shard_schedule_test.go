@@ -155,7 +155,8 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 		second := forward(t, w)
 		w.src.requested, w.src.wanted = nil, nil
 		steps(t, w, 4)
-		if len(w.src.requested) == 0 || slices.ContainsFunc(append(w.src.requested, w.src.wanted...), func(h primitives.Hash) bool { return h != second.Hash }) {
+		if len(w.src.requested) == 0 || slices.ContainsFunc(append(w.src.requested, w.src.wanted...),
+			func(h primitives.Hash) bool { return h != second.Hash }) {
 			t.Fatalf("requested for %v and parts of %v, want %v", w.src.requested, w.src.wanted, second)
 		}
 		done(t, w)
@@ -165,7 +166,8 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 		second := forward(t, w)
 		restart(t, w)
 		steps(t, w, 4)
-		if len(w.src.requested) == 0 || slices.ContainsFunc(append(w.src.requested, w.src.wanted...), func(h primitives.Hash) bool { return h != second.Hash }) {
+		if len(w.src.requested) == 0 || slices.ContainsFunc(append(w.src.requested, w.src.wanted...),
+			func(h primitives.Hash) bool { return h != second.Hash }) {
 			t.Fatalf("requested for %v and parts of %v, want %v", w.src.requested, w.src.wanted, second)
 		}
 		done(t, w)
@@ -190,7 +192,8 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 			}
 			restart(t, w)
 			steps(t, w, 6)
-			if len(w.src.requested) == 0 || slices.ContainsFunc(w.src.requested, func(h primitives.Hash) bool { return h != second.Hash }) || (w.src.given > 0) != behind {
+			if len(w.src.requested) == 0 || slices.ContainsFunc(w.src.requested,
+				func(h primitives.Hash) bool { return h != second.Hash }) || (w.src.given > 0) != behind {
 				t.Fatalf("requested for %v, want %v; %d parts", w.src.requested, second, w.src.given)
 			}
 			done(t, w)

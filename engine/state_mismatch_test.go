@@ -40,7 +40,8 @@ func TestStateMismatchNamesWrongData(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // a second start finds the same
-				s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
+				s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID,
+					Numbering: primitives.NumberingRelease}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -201,7 +201,8 @@ func TestLastSyncPointServesCatchupUntilNext(t *testing.T) {
 		if tail := l.n.store.Tip().Tail; tail > l.point.Height || l.n.Tip().Height()-tail < 60 {
 			t.Errorf("%d of %d blocks are stored, the sync point is %d", tail, l.n.Tip().Height(), l.point.Height)
 		}
-		if n := len(slices.DeleteFunc(slices.Clone(l.warnings), func(err error) bool { return !errors.Is(err, ErrNoPoint) })); n != len(l.warnings) || n < 6 {
+		if n := len(slices.DeleteFunc(slices.Clone(l.warnings),
+			func(err error) bool { return !errors.Is(err, ErrNoPoint) })); n != len(l.warnings) || n < 6 {
 			t.Errorf("warnings: %v", l.warnings)
 		}
 		own := l.n.ServedSnapshots()
@@ -277,7 +278,8 @@ func TestSyncPointExpiresWhenTooOld(t *testing.T) {
 		t.Errorf("%d snapshots, %v", len(pins), err)
 	}
 	if maker, n := l.maker.store.Tip().Tail, l.n.store.Tip().Tail; maker > l.maker.Tip().Block.Body.Chunks[1].HeightIncluded || n <= l.point.Height {
-		t.Errorf("the holder has blocks from %d on, the other node from %d on; the shard's last chunk is at %d", maker, n, l.maker.Tip().Block.Body.Chunks[1].HeightIncluded)
+		t.Errorf("the holder has blocks from %d on, the other node from %d on; the shard's last chunk is at %d",
+			maker, n, l.maker.Tip().Block.Body.Chunks[1].HeightIncluded)
 	}
 	for range 2 { // the point stays given up when fewer epochs are stored again
 		l.restart()

@@ -41,7 +41,8 @@ var changes = Method[changesParams]{
 
 var (
 	blockEffects   = effects("block_effects", "Returns which accounts a block changed, and the kinds of the changes.", view.AppendEffects)
-	changesInBlock = effects("EXPERIMENTAL_changes_in_block", "Returns the result of block_effects in exactly nearcore's format.", view.AppendChangesInBlock)
+	changesInBlock = effects("EXPERIMENTAL_changes_in_block",
+		"Returns the result of block_effects in exactly nearcore's format.", view.AppendChangesInBlock)
 )
 
 func effects(name, doc string, reply func(b []byte, block *primitives.Hash, es []view.Effect) []byte) Method[view.BlockRef] {

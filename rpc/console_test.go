@@ -106,14 +106,16 @@ func TestRootLeadsBrowsersToConsole(t *testing.T) {
 	s, on := serve(t, &fakeNode{}, Options{Console: true, APIKeys: []string{key}})
 	s.AddWorld("7", &fakeNode{}, WorldOptions{Asked: func() (func(), bool) { return func() {}, true }})
 	_, off := serve(t, &fakeNode{}, Options{})
-	for path, want := range map[string]string{"/": "/console/", "/" + key: "/" + key + "/console/", "/" + key + "/": "/" + key + "/console/", "/world/7": "/world/7/console/", "/world/7/": "/world/7/console/",
+	for path, want := range map[string]string{"/": "/console/", "/" + key: "/" + key + "/console/",
+		"/" + key + "/": "/" + key + "/console/", "/world/7": "/world/7/console/", "/world/7/": "/world/7/console/",
 		"/" + key + "/world/7": "/" + key + "/world/7/console/"} {
 		r, _ := ask("GET", on, path, browser)
 		if to, err := r.Location(); r.StatusCode != 307 || err != nil || to.Path != want || to.Host != on || r.Header.Get("Vary") != "Accept" {
 			t.Errorf("%s: %d, leads to %v, %v", path, r.StatusCode, to, err)
 		}
 	}
-	for _, accept := range []string{"", "*/*", "application/json", "application/json, text/plain, */*", "text/html;q=0", "text/html; q=0.0", "text/htmlx", "text/*"} {
+	for _, accept := range []string{"", "*/*", "application/json", "application/json, text/plain, */*",
+		"text/html;q=0", "text/html; q=0.0", "text/htmlx", "text/*"} {
 		if r, body := ask("GET", on, "/", accept); r.StatusCode != 405 || r.Header.Get("Allow") != "POST" || body != "" {
 			t.Errorf("%q: %d %v %q", accept, r.StatusCode, r.Header, body)
 		}

@@ -36,7 +36,8 @@ type documentQuery struct {
 }
 
 var blockDocument = Method[documentQuery]{
-	Name: "troupe_block_document", Doc: `Returns the block at a height in the format of neardata: that of troupe_streamer_message, and for each executed
+	Name: "troupe_block_document",
+	Doc: `Returns the block at a height in the format of neardata: that of troupe_streamer_message, and for each executed
 receipt the transaction that it originates from. The result is null if the chain has no block at that height.
 For a height up to 10 above the head, the request waits for the block. The same documents are available by GET:
 /v0/block/HEIGHT and /v0/block_opt/HEIGHT, with an optional suffix /headers, /chunk/SHARD, /shard/SHARD or

@@ -35,7 +35,8 @@ var congestionLevel = Method[view.ChunkRef]{
 }
 
 var validatorsOrdered = Method[*view.BlockRef]{
-	Name: "EXPERIMENTAL_validators_ordered", Doc: `Returns the block producers of a block's epoch in their order. Without a block it is the head's epoch.`,
+	Name:   "EXPERIMENTAL_validators_ordered",
+	Doc:    `Returns the block producers of a block's epoch in their order. Without a block it is the head's epoch.`,
 	Faults: []*Fault{UnknownEpoch, NoValidatorInfo},
 	Parse:  parseMaybeBlock("RpcValidatorsOrderedRequest"),
 	Handle: func(c *call, b []byte, ref **view.BlockRef) ([]byte, error) {
@@ -48,7 +49,8 @@ var validatorsOrdered = Method[*view.BlockRef]{
 }
 
 var maintenanceWindows = Method[primitives.AccountID]{
-	Name: "maintenance_windows", Doc: `Returns the remaining ranges of heights of the epoch at which an account does not produce a block or chunk.`,
+	Name:    "maintenance_windows",
+	Doc:     `Returns the remaining ranges of heights of the epoch at which an account does not produce a block or chunk.`,
 	Aliases: []string{"EXPERIMENTAL_maintenance_windows"},
 	Heavy:   true,
 	Parse: func(v val) (id primitives.AccountID, err error) {

@@ -67,9 +67,11 @@ func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Meth
 var (
 	viewAccount = viewMethod(qAccount, "EXPERIMENTAL_view_account", "RpcViewAccountRequest", "Returns an account.")
 	viewCode    = viewMethod(qCode, "EXPERIMENTAL_view_code", "RpcViewCodeRequest", "Returns an account's contract code.", NoContractCode)
-	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Returns a contract's state.", TooLargeState, ProofUnavailable)
+	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Returns a contract's state.",
+		TooLargeState, ProofUnavailable)
 
-	viewAccessKey     = viewMethod(qAccessKey, "EXPERIMENTAL_view_access_key", "RpcViewAccessKeyRequest", "Returns an access key of an account.", UnknownAccessKey)
+	viewAccessKey = viewMethod(qAccessKey, "EXPERIMENTAL_view_access_key", "RpcViewAccessKeyRequest",
+		"Returns an access key of an account.", UnknownAccessKey)
 	viewAccessKeyList = viewMethod(qAccessKeyList, "EXPERIMENTAL_view_access_key_list", "RpcViewAccessKeyListRequest",
 		"Returns all access keys of an account, or a page of them.", TooManyAccessKeys)
 	viewGasKeyNonces = viewMethod(qGasKeyNonces, "EXPERIMENTAL_view_gas_key_nonces", "RpcViewGasKeyNoncesRequest",

@@ -9,7 +9,8 @@ import (
 )
 
 var receiptToTx = Method[view.OriginQuery]{
-	Name: "EXPERIMENTAL_receipt_to_tx", Doc: "Returns the transaction that a receipt originates from, through any number of receipts in between.",
+	Name:   "EXPERIMENTAL_receipt_to_tx",
+	Doc:    "Returns the transaction that a receipt originates from, through any number of receipts in between.",
 	Faults: []*Fault{UnknownReceipt, DepthExceeded, OriginUnsupported, OutcomesNotStored, WindowTooLarge, MalformedHint, BudgetExceeded},
 	Heavy:  true,
 	Parse: func(v val) (q view.OriginQuery, err error) {

@@ -54,7 +54,8 @@ type patchState struct{ records []genesis.Record }
 // sandboxPatchState is nearcore's method sandbox_patch_state (chain/jsonrpc/src/lib.rs). It also
 // accepts records of all other kinds, and removals.
 var sandboxPatchState = Method[patchState]{
-	Name: "sandbox_patch_state", Doc: `Writes records into the state, in the format of genesis.json: accounts, keys, code, data, receipts. A null in
+	Name: "sandbox_patch_state",
+	Doc: `Writes records into the state, in the format of genesis.json: accounts, keys, code, data, receipts. A null in
 place of account, value, code, access_key or nonce removes the entry. The reply is sent when the block with the
 changes is on disk.`,
 	Faults: []*Fault{CannotPatch, Timeout}, Waits: true, Sandbox: true,
@@ -94,7 +95,8 @@ const forwardPatience = time.Hour
 
 // sandboxFastForward is nearcore's method sandbox_fast_forward.
 var sandboxFastForward = Method[fastForward]{
-	Name: "sandbox_fast_forward", Doc: `Advances the chain by a number of heights. The block time advances accordingly, and epochs begin and end, but
+	Name: "sandbox_fast_forward",
+	Doc: `Advances the chain by a number of heights. The block time advances accordingly, and epochs begin and end, but
 only the blocks needed for that are produced. Concurrent calls run one after the other.`,
 	Faults: []*Fault{CannotFastForward, Timeout}, Waits: true, Sandbox: true, Patience: forwardPatience,
 	Parse: func(v val) (p fastForward, err error) {

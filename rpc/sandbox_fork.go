@@ -8,7 +8,8 @@ import (
 // sandboxMissChunks is the method sandbox_miss_chunks, which nearcore does not have. Parameters are
 // {"blocks", "shard_ids"}. The defaults are one block and all shards.
 var sandboxMissChunks = Method[view.MissChunks]{
-	Name: "sandbox_miss_chunks", Doc: `Omits new chunks from the next blocks, for some shards or all, as if their producers had failed. Transactions
+	Name: "sandbox_miss_chunks",
+	Doc: `Omits new chunks from the next blocks, for some shards or all, as if their producers had failed. Transactions
 and receipts of these shards wait. A number of 0 blocks ends it. It returns for each shard in how many of the
 next blocks its chunk will be missing.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
@@ -40,7 +41,8 @@ type reorg struct{ blocks uint64 }
 // sandboxReorg is the method sandbox_reorg, which nearcore does not have. Parameters are
 // {"blocks"}, one by default.
 var sandboxReorg = Method[reorg]{
-	Name: "sandbox_reorg", Doc: `Reorganises the chain as if another fork became canonical: a new block above the head, whose parent is the given
+	Name: "sandbox_reorg",
+	Doc: `Reorganises the chain as if another fork became canonical: a new block above the head, whose parent is the given
 number of blocks below the head, becomes the head. Transactions of the reverted blocks return to the pool. Final
 blocks cannot be reverted. It returns the head and the reverted blocks, newest first.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,

@@ -10,7 +10,8 @@ import (
 
 // sandboxMockVerification is the method sandbox_mock_verification, which nearcore does not have.
 var sandboxMockVerification = Method[primitives.Mocks]{
-	Name: "sandbox_mock_verification", Doc: `Sets which host functions accept every well-formed signature: ed25519_verify and p256_verify are switched on by
+	Name: "sandbox_mock_verification",
+	Doc: `Sets which host functions accept every well-formed signature: ed25519_verify and p256_verify are switched on by
 true, ecrecover by the secp256k1 key that it is to return. A parameter that is missing, false or null restores
 normal verification. The setting applies to later blocks, queries and simulations until the node stops. The
 method status returns it.`,

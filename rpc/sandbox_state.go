@@ -16,7 +16,8 @@ type dumpState struct {
 
 // sandboxDumpState is the method sandbox_dump_state, which nearcore does not have.
 var sandboxDumpState = Method[dumpState]{
-	Name: "sandbox_dump_state", Doc: `Returns the state as records for sandbox_load_state, sandbox_patch_state and genesis.json: all of it, or that of
+	Name: "sandbox_dump_state",
+	Doc: `Returns the state as records for sandbox_load_state, sandbox_patch_state and genesis.json: all of it, or that of
 account_ids, after the head or after the block of a height. For a state larger than a reply use troupe
 view-state dump-state.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
@@ -61,7 +62,8 @@ type loadState struct{ records []genesis.Record }
 
 // sandboxLoadState is the method sandbox_load_state, which nearcore does not have.
 var sandboxLoadState = Method[loadState]{
-	Name: "sandbox_load_state", Doc: `Writes records into the state like sandbox_patch_state, and removes all other keys, code and data of accounts
+	Name: "sandbox_load_state",
+	Doc: `Writes records into the state like sandbox_patch_state, and removes all other keys, code and data of accounts
 that have an Account record. Afterwards these accounts are as sandbox_dump_state returned them.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p loadState, err error) {
@@ -92,7 +94,8 @@ func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 
 // sandboxSetBalance is the method sandbox_set_balance, which nearcore does not have.
 var sandboxSetBalance = Method[setAccount]{
-	Name: "sandbox_set_balance", Doc: `Sets the balance of an account in yoctoNEAR, without its locked stake. If the account does not exist, it is
+	Name: "sandbox_set_balance",
+	Doc: `Sets the balance of an account in yoctoNEAR, without its locked stake. If the account does not exist, it is
 created without keys.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
@@ -120,7 +123,8 @@ created without keys.`,
 
 // sandboxSetCode is the method sandbox_set_code, which nearcore does not have.
 var sandboxSetCode = Method[setAccount]{
-	Name: "sandbox_set_code", Doc: `Sets the contract code of an existing account, in base64. null removes it. No function of the contract is
+	Name: "sandbox_set_code",
+	Doc: `Sets the contract code of an existing account, in base64. null removes it. No function of the contract is
 called.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
@@ -136,7 +140,8 @@ called.`,
 
 // sandboxSetKey is the method sandbox_set_key, which nearcore does not have.
 var sandboxSetKey = Method[setAccount]{
-	Name: "sandbox_set_key", Doc: `Adds a full access key to an account, with nonce 0 or a given one. With "remove": true it removes a key of any
+	Name: "sandbox_set_key",
+	Doc: `Adds a full access key to an account, with nonce 0 or a given one. With "remove": true it removes a key of any
 kind.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
@@ -207,7 +212,8 @@ type deal struct {
 
 // sandboxDeal is the method sandbox_deal, which nearcore does not have.
 var sandboxDeal = Method[deal]{
-	Name: "sandbox_deal", Doc: `Sets an account's balance of a NEP-141 token, by changing the stored value that ft_balance_of reads. The change
+	Name: "sandbox_deal",
+	Doc: `Sets an account's balance of a NEP-141 token, by changing the stored value that ft_balance_of reads. The change
 is first simulated and fails unless ft_balance_of then returns the amount. The token's total supply does not
 change.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
@@ -231,7 +237,8 @@ type impersonate struct {
 
 // sandboxImpersonate is the method sandbox_impersonate, which nearcore does not have.
 var sandboxImpersonate = Method[impersonate]{
-	Name: "sandbox_impersonate", Doc: `Sets for which accounts the node accepts unsigned transactions, which are those with an ed25519 signature of 64
+	Name: "sandbox_impersonate",
+	Doc: `Sets for which accounts the node accepts unsigned transactions, which are those with an ed25519 signature of 64
 zero bytes. account_ids replaces the previous list; all means every account. The transaction must name a key of
 the account, and a nonce above that key's nonce.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true,

@@ -21,7 +21,8 @@ const maxTagged = 10_000
 
 // sandboxTag is the method sandbox_tag, which nearcore does not have.
 var sandboxTag = Method[tagTransactions]{
-	Name: "sandbox_tag", Doc: `Opens a tag: transactions that any client submits from now on belong to it, until another tag is opened or null
+	Name: "sandbox_tag",
+	Doc: `Opens a tag: transactions that any client submits from now on belong to it, until another tag is opened or null
 closes it. With tx_hashes these transactions are added to the tag instead. sandbox_profile returns the gas of a tag.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true,
 	Parse: func(v val) (p tagTransactions, err error) {
@@ -97,7 +98,8 @@ var sandboxDropTag = Method[namedTag]{
 
 // sandboxProfile is the method sandbox_profile, which nearcore does not have.
 var sandboxProfile = Method[namedTag]{
-	Name: "sandbox_profile", Doc: `Returns the gas of all transactions of a tag: by host function, and by function of each contract, without and
+	Name: "sandbox_profile",
+	Doc: `Returns the gas of all transactions of a tag: by host function, and by function of each contract, without and
 with the functions that it calls. It executes the blocks with these transactions again.`,
 	Faults: sandboxFaults, Waits: true, Simulates: true, Sandbox: true, Own: true, Parse: parseNamedTag,
 	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {

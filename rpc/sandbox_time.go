@@ -18,7 +18,8 @@ type takeSnapshot struct{ name string }
 
 // sandboxSnapshot is the method sandbox_snapshot, which nearcore does not have.
 var sandboxSnapshot = Method[takeSnapshot]{
-	Name: "sandbox_snapshot", Doc: `Takes a snapshot of the head: state, pending transactions, clock and epoch. It returns the snapshot's id, which
+	Name: "sandbox_snapshot",
+	Doc: `Takes a snapshot of the head: state, pending transactions, clock and epoch. It returns the snapshot's id, which
 is the given name or a number. It replaces a snapshot of the same name.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p takeSnapshot, err error) {
@@ -45,7 +46,8 @@ func parseSnapshotID(v val) (p snapshotID, err error) {
 
 // sandboxRevert is the method sandbox_revert, which nearcore does not have.
 var sandboxRevert = Method[snapshotID]{
-	Name: "sandbox_revert", Doc: `Reverts the chain to a snapshot: its block becomes the head again, also on disk, and later blocks and snapshots
+	Name: "sandbox_revert",
+	Doc: `Reverts the chain to a snapshot: its block becomes the head again, also on disk, and later blocks and snapshots
 are removed. The snapshot remains and can be used again. Clients that wait for a transaction at that time get an
 error.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Parse: parseSnapshotID,
@@ -103,7 +105,8 @@ func readSnapshotName(v val) (string, error) {
 
 // sandboxSetClock is the method sandbox_set_clock, which nearcore does not have.
 var sandboxSetClock = Method[view.SetClock]{
-	Name: "sandbox_set_clock", Doc: `Sets the clock for block timestamps and returns it; without parameters it only returns it. timestamp_nanosec
+	Name: "sandbox_set_clock",
+	Doc: `Sets the clock for block timestamps and returns it; without parameters it only returns it. timestamp_nanosec
 sets the current time. advance_nanosec adds to it. frozen stops the clock. next_timestamp_nanosec sets the time
 of the next block, from which the clock continues. interval_nanosec fixes the time between a block and its
 parent, independent of the clock; 0 ends that. Values are numbers or decimal strings. Only sandbox_revert moves
@@ -135,7 +138,8 @@ the clock back.`,
 
 // sandboxSetProduction is the method sandbox_set_production, which nearcore does not have.
 var sandboxSetProduction = Method[view.SetProduction]{
-	Name: "sandbox_set_production", Doc: `Sets when blocks are produced, until the node stops, and returns the setting; without parameters it only returns
+	Name: "sandbox_set_production",
+	Doc: `Sets when blocks are produced, until the node stops, and returns the setting; without parameters it only returns
 it. mode is "instant", "interval" or "manual", as in troupe.block_production. quiet produces no block while
 there is nothing to execute. interval_nanosec is the time between idle blocks.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
@@ -163,7 +167,8 @@ there is nothing to execute. interval_nanosec is the time between idle blocks.`,
 
 // sandboxNextEpoch is the method sandbox_next_epoch, which nearcore does not have.
 var sandboxNextEpoch = Method[struct{}]{
-	Name: "sandbox_next_epoch", Doc: `Advances the chain to the first block of the next epoch, like sandbox_fast_forward, and returns that block.`,
+	Name:   "sandbox_next_epoch",
+	Doc:    `Advances the chain to the first block of the next epoch, like sandbox_fast_forward, and returns that block.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Patience: forwardPatience, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		at, err := c.node.NextEpoch(c.ctx)

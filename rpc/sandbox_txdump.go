@@ -18,7 +18,8 @@ const maxDeeds = 10_000
 // Parameters are {"tx_hash"} or [hash]. Other members that identify a transaction are accepted and
 // ignored.
 var sandboxDumpTransaction = Method[view.Trace]{
-	Name: "sandbox_dump_transaction", Doc: `Returns everything that a transaction and its receipts read and write, as records of the state before it, with
+	Name: "sandbox_dump_transaction",
+	Doc: `Returns everything that a transaction and its receipts read and write, as records of the state before it, with
 the transaction and its outcomes. The reply is the input of sandbox_replay_transaction in any sandbox.`,
 	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true, Sandbox: true, Own: true, Ignores: []string{"sender_account_id", "wait_until"},
 	Parse: func(v val) (p view.Trace, err error) {
@@ -63,7 +64,8 @@ the transaction and its outcomes. The reply is the input of sandbox_replay_trans
 // sandboxReplayTransaction is the method sandbox_replay_transaction, which nearcore does not have.
 // Its parameters are the result of sandbox_dump_transaction.
 var sandboxReplayTransaction = Method[view.Case]{
-	Name: "sandbox_replay_transaction", Doc: `Executes a transaction from a reply of sandbox_dump_transaction: it writes the reply's records, removes other
+	Name: "sandbox_replay_transaction",
+	Doc: `Executes a transaction from a reply of sandbox_dump_transaction: it writes the reply's records, removes other
 entries of the accounts in it, executes the transaction without a signature, and returns whether the outcomes
 are the same. If that would remove keys, code, data or an account that are not in the dump, it fails without
 changes unless replace is true. To keep this chain unchanged, use a world (sandbox_new_world).`,

@@ -6,7 +6,8 @@ import (
 
 // sandboxNewWorld is the method sandbox_new_world, which nearcore does not have.
 var sandboxNewWorld = Method[view.NewWorld]{
-	Name: "sandbox_new_world", Doc: `Creates a world: a chain in the same process that continues from the head or a snapshot of this one, with
+	Name: "sandbox_new_world",
+	Doc: `Creates a world: a chain in the same process that continues from the head or a snapshot of this one, with
 blocks, clock, pending transactions and snapshots of its own. Neither chain sees later changes of the other. All
 paths of this node exist for the world below /world/ID; with port: true it also listens on an address of its
 own. quiet produces no block while there is nothing to execute; the default is the parent's setting. A world can
@@ -37,7 +38,8 @@ process.`,
 
 // sandboxDropWorld is the method sandbox_drop_world, which nearcore does not have.
 var sandboxDropWorld = Method[snapshotID]{
-	Name: "sandbox_drop_world", Doc: `Ends a world and all worlds that continue from it. The reply is sent when all their resources are freed.`,
+	Name:   "sandbox_drop_world",
+	Doc:    `Ends a world and all worlds that continue from it. The reply is sent when all their resources are freed.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if k := c.x.socket; k != nil {
@@ -52,7 +54,8 @@ var sandboxDropWorld = Method[snapshotID]{
 
 // sandboxWorlds is the method sandbox_worlds, which nearcore does not have.
 var sandboxWorlds = Method[struct{}]{
-	Name: "sandbox_worlds", Doc: `Returns the worlds of this process in the order of their creation, with the block from which each continues, its
+	Name: "sandbox_worlds",
+	Doc: `Returns the worlds of this process in the order of their creation, with the block from which each continues, its
 head, and its approximate memory in bytes.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {

@@ -14,7 +14,8 @@ import (
 // [signed], or an object with signed_tx_base64, skip_signature_check and a block reference. The
 // default of the reference is the head.
 var simulateTx = Method[view.Simulate]{
-	Name: "EXPERIMENTAL_simulate_tx", Doc: `Executes a transaction with all its receipts on the state after a block, discards the changes, and returns what
+	Name: "EXPERIMENTAL_simulate_tx",
+	Doc: `Executes a transaction with all its receipts on the state after a block, discards the changes, and returns what
 tx_status would return.`,
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Parse: parseSimulate,
@@ -46,7 +47,8 @@ tx_status would return.`,
 // transaction to simulate, they are those of EXPERIMENTAL_simulate_tx. With "profile": true, the
 // reply has a profile by function.
 var traceTx = Method[view.Trace]{
-	Name: "EXPERIMENTAL_trace_tx", Doc: `Returns a trace of an executed or simulated transaction: its receipts, with the host functions and storage
+	Name: "EXPERIMENTAL_trace_tx",
+	Doc: `Returns a trace of an executed or simulated transaction: its receipts, with the host functions and storage
 accesses of each contract call.`,
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Ignores: []string{"sender_account_id"}, Parse: parseTrace,

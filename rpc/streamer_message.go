@@ -6,7 +6,8 @@ import (
 )
 
 var streamerMessage = Method[view.BlockRef]{
-	Name: "troupe_streamer_message", Doc: `Returns a block as nearcore's indexer framework streams it: block, chunks, outcomes with their receipts, state
+	Name: "troupe_streamer_message",
+	Doc: `Returns a block as nearcore's indexer framework streams it: block, chunks, outcomes with their receipts, state
 changes.`,
 	Faults: []*Fault{UnknownBlock, NotSyncedYet},
 	Heavy:  true,

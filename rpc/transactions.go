@@ -16,12 +16,13 @@ const maxMethodPrefix = 256
 const defaultListed = 50
 
 var transactionList = Method[view.ListQuery]{
-	Name: "troupe_transactions", Doc: `Returns transactions of the current chain, newest first. The node reads its blocks backwards for this. Filters: account_id
+	Name: "troupe_transactions",
+	Doc: `Returns transactions of the current chain, newest first. The node reads its blocks backwards for this. Filters: account_id
 (signer, receiver, executor of a receipt, or named by an event of NEP-141, NEP-171 or NEP-245; tokens then has the
 contracts with such events), method_prefix, failed_only (the transaction or one of its receipts failed). A request
 reads at most 2,000 blocks and 20,000 transactions and outcomes, so it may list fewer than limit; to continue, send next
-as before, with the same filters. With after_height only blocks above it are read. blocks is how many of the newest blocks the reply describes.
-A reply may repeat the last transactions of the one before.`,
+as before, with the same filters. With after_height only blocks above it are read. blocks is how many of the newest
+blocks the reply describes. A reply may repeat the last transactions of the one before.`,
 	Faults: []*Fault{NotSyncedYet}, Heavy: true,
 	Own: true, Parse: parseListQuery,
 	Handle: func(c *call, b []byte, q *view.ListQuery) ([]byte, error) {
@@ -84,7 +85,8 @@ const (
 )
 
 var accountList = Method[accountQuery]{
-	Name: "troupe_accounts", Doc: `Returns the accounts whose names begin with a prefix, in the order of their bytes, as of the head. To continue, send the
+	Name: "troupe_accounts",
+	Doc: `Returns the accounts whose names begin with a prefix, in the order of their bytes, as of the head. To continue, send the
 last one as after. Accounts of shards that the node does not track are missing; on a fork, so are those that it has not
 written.`,
 	Faults: []*Fault{NotSyncedYet}, Heavy: true,
@@ -93,7 +95,8 @@ written.`,
 		if err = needObject(v, "AccountsRequest"); err != nil {
 			return q, err
 		}
-		err = readFields(v, []field{{"prefix", false, into(&q.prefix, readText)}, {"after", true, into(&q.after, readText)}, {"limit", true, into(&q.limit, readUint64)}})
+		err = readFields(v, []field{{"prefix", false, into(&q.prefix, readText)},
+			{"after", true, into(&q.after, readText)}, {"limit", true, into(&q.limit, readUint64)}})
 		switch {
 		case err != nil:
 		case q.limit == 0 || q.limit > maxAccounts:

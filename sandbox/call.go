@@ -118,7 +118,8 @@ func (w *World) Simulate(ctx context.Context, by *Account, to primitives.Account
 }
 
 // transaction signs the next transaction of an account.
-func (w *World) transaction(by *Account, to primitives.AccountID, actions []primitives.Action) (*primitives.SignedTransaction, primitives.Hash, error) {
+func (w *World) transaction(by *Account, to primitives.AccountID,
+	actions []primitives.Action) (*primitives.SignedTransaction, primitives.Hash, error) {
 	key, nonce, err := w.signing(by)
 	if err != nil {
 		return nil, primitives.Hash{}, err
@@ -215,7 +216,8 @@ func (w *World) Call(ctx context.Context, by *Account, contract primitives.Accou
 }
 
 // CallGas does the same as Call with a given amount of gas.
-func (w *World) CallGas(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance, gas primitives.Gas) (*Outcome, error) {
+func (w *World) CallGas(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any,
+	deposit primitives.Balance, gas primitives.Gas) (*Outcome, error) {
 	call, err := Function(method, args, gas, deposit)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ func TestExternal(t *testing.T) {
 	}
 	near := external.Named("near")
 	alice := external.Named("alice.near")
-	if _, err := chain.Send(ctx, near, "alice.near", external.CreateAccount{}, external.AddKey{Of: alice}, external.Transfer{Deposit: external.NEAR(10)}); err != nil {
+	if _, err := chain.Send(ctx, near, "alice.near", external.CreateAccount{}, external.AddKey{Of: alice},
+		external.Transfer{Deposit: external.NEAR(10)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := chain.Send(ctx, alice, "near", external.Transfer{Deposit: big.NewInt(1)}); err != nil {
@@ -129,7 +130,9 @@ func TestExternal(t *testing.T) {
 
 	var failed *external.CallError
 	var refused *external.RPCError
-	if out, err := chain.Call(ctx, token, "token.near", "ft_transfer", map[string]any{"receiver_id": "nobody.near", "amount": "1"}, big.NewInt(1)); !errors.As(err, &failed) || out == nil {
+	if out, err := chain.Call(ctx, token, "token.near", "ft_transfer",
+		map[string]any{"receiver_id": "nobody.near", "amount": "1"}, big.NewInt(1)); !errors.As(err, &failed) ||
+		out == nil {
 		t.Errorf("a call that fails: %v", err)
 	}
 	if err := chain.View(ctx, "token.near", "none", nil, nil); !errors.As(err, &failed) {

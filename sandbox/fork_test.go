@@ -26,7 +26,9 @@ func TestFork(t *testing.T) {
 	if _, err := up.Mine(t.Context(), 5); err != nil { // so that all of this is final
 		t.Fatal(err)
 	}
-	s := New(t, Options{Fork: address, Accounts: map[primitives.AccountID]primitives.Balance{"alice.near": primitives.NEAR(77), "new.near": primitives.NEAR(1)}})
+	s := New(t, Options{Fork: address,
+		Accounts: map[primitives.AccountID]primitives.Balance{"alice.near": primitives.NEAR(77),
+			"new.near": primitives.NEAR(1)}})
 	if b, err := s.Balance("alice.near"); err != nil || b != primitives.NEAR(77) {
 		t.Errorf("alice has %v, %v", b, err)
 	}

@@ -100,7 +100,8 @@ func TestOptions(t *testing.T) {
 	if err != nil || at.Height > from+30 {
 		t.Errorf("the next epoch begins at %d, asked at %d: %v", at.Height, from, err)
 	}
-	for i, o := range []Options{{Shards: -1}, {Shards: 1000}, {Fork: "ftp://x"}, {Fork: "http://x", Shards: 2}, {Fork: "http://x", EpochLength: 2}, {ForkCache: "x"},
+	for i, o := range []Options{{Shards: -1}, {Shards: 1000}, {Fork: "ftp://x"}, {Fork: "http://x", Shards: 2},
+		{Fork: "http://x", EpochLength: 2}, {ForkCache: "x"},
 		{Accounts: map[primitives.AccountID]primitives.Balance{"Alice": {}}}, {Dir: "/dev/null/x"}} {
 		if s, err := Start(t.Context(), o); err == nil || !strings.HasPrefix(err.Error(), "sandbox: ") {
 			t.Errorf("options %d: %v, %v", i, s, err)
@@ -138,7 +139,8 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	}
 	other := &Account{"alice.near", primitives.SecretKeyFromSeed(primitives.ED25519, "other")}
 	key := other.Key.PublicKey()
-	if _, err := s.Send(t.Context(), alice, "alice.near", &primitives.AddKey{PublicKey: key}, &primitives.DeleteKey{PublicKey: alice.Key.PublicKey()}); err != nil {
+	if _, err := s.Send(t.Context(), alice, "alice.near", &primitives.AddKey{PublicKey: key},
+		&primitives.DeleteKey{PublicKey: alice.Key.PublicKey()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Transfer(t.Context(), alice, "near", primitives.Yocto(1)); !errors.Is(err, ErrNoKey) {
@@ -181,7 +183,8 @@ func TestPast(t *testing.T) {
 	}
 	for i, want := range []string{"10", "30", "60"} {
 		var got string
-		if err := s.ViewAt(heights[i], "token.near", "ft_balance_of", map[string]any{"account_id": "alice.near"}, &got); err != nil || got != want {
+		if err := s.ViewAt(heights[i], "token.near", "ft_balance_of", map[string]any{"account_id": "alice.near"},
+			&got); err != nil || got != want {
 			t.Errorf("at %d: %s, %v, want %s", heights[i], got, err, want)
 		}
 	}
@@ -191,7 +194,8 @@ func TestPast(t *testing.T) {
 		t.Errorf("%v, %v, %v: %v %v %v", early, late, now, err, err2, err3)
 	}
 	var gone *view.LookupError
-	if err := s.ViewAt(heights[2]+1000, "token.near", "ft_balance_of", nil, nil); !errors.As(err, &gone) || gone.Kind != view.ErrUnknownHeight {
+	if err := s.ViewAt(heights[2]+1000, "token.near", "ft_balance_of", nil, nil); !errors.As(err, &gone) ||
+		gone.Kind != view.ErrUnknownHeight {
 		t.Errorf("a height above the head: %v", err)
 	}
 	if _, err := s.BalanceAt(s.Head().Height, "nobody.near"); !errors.Is(err, ErrNoAccount) {
@@ -209,8 +213,10 @@ func TestCallErrors(t *testing.T) {
 	s, token, alice := withToken(t, Options{})
 	ctx := t.Context()
 	var failed *CallError
-	out, err := s.Call(ctx, token, "token.near", "ft_transfer", map[string]any{"receiver_id": "nobody.near", "amount": "1"}, primitives.Yocto(1))
-	if !errors.As(err, &failed) || out == nil || !errors.Is(err, primitives.CallExecution) || failed.Message == "" || !strings.HasSuffix(err.Error(), failed.Message) {
+	out, err := s.Call(ctx, token, "token.near", "ft_transfer",
+		map[string]any{"receiver_id": "nobody.near", "amount": "1"}, primitives.Yocto(1))
+	if !errors.As(err, &failed) || out == nil || !errors.Is(err, primitives.CallExecution) || failed.Message == "" ||
+		!strings.HasSuffix(err.Error(), failed.Message) {
 		t.Errorf("a panic: %v", err)
 	}
 	if _, err := s.Call(ctx, alice, "token.near", "none", nil, primitives.Balance{}); !errors.Is(err, primitives.CallMethodResolve) {
@@ -228,14 +234,16 @@ func TestCallErrors(t *testing.T) {
 	if _, err := s.Call(ctx, Named("nobody.near"), "token.near", "none", nil, primitives.Balance{}); !errors.Is(err, ErrNoAccount) {
 		t.Errorf("a call by nobody: %v", err)
 	}
-	if _, err := s.Call(ctx, alice, "token.near", "x", func() {}, primitives.Balance{}); err == nil || !strings.Contains(err.Error(), "arguments of x") {
+	if _, err := s.Call(ctx, alice, "token.near", "x", func() {}, primitives.Balance{}); err == nil ||
+		!strings.Contains(err.Error(), "arguments of x") {
 		t.Errorf("arguments without JSON: %v", err)
 	}
 	var invalid *primitives.InvalidTxError
 	if _, err := s.Transfer(ctx, alice, "near", primitives.NEAR(1000)); !errors.As(err, &invalid) {
 		t.Errorf("more than alice has: %v", err)
 	}
-	if _, err := s.CallGas(ctx, token, "token.near", "ft_transfer", transfer(1), primitives.Yocto(1), 1_000_000_000); !errors.Is(err, primitives.CallExecution) {
+	if _, err := s.CallGas(ctx, token, "token.near", "ft_transfer", transfer(1), primitives.Yocto(1),
+		1_000_000_000); !errors.Is(err, primitives.CallExecution) {
 		t.Errorf("one gigagas: %v", err)
 	}
 }
@@ -253,7 +261,8 @@ func TestEvents(t *testing.T) {
 		Amount string
 	}
 	e := out.Events()
-	if len(e) != 1 || e[0].Standard != "nep141" || e[0].Event != "ft_transfer" || e[0].Contract != "token.near" || json.Unmarshal(e[0].Data, &data) != nil ||
+	if len(e) != 1 || e[0].Standard != "nep141" || e[0].Event != "ft_transfer" || e[0].Contract != "token.near" ||
+		json.Unmarshal(e[0].Data, &data) != nil ||
 		len(data) != 1 || data[0].From != "token.near" || data[0].To != "alice.near" || data[0].Amount != "5" {
 		t.Errorf("events %+v of logs %q", e, out.Logs)
 	}
@@ -262,7 +271,8 @@ func TestEvents(t *testing.T) {
 	}
 	valid := `EVENT_JSON:{"standard":"x","version":"1","event":"y"}`
 	whole := &view.FinalOutcome{Outcome: proof(primitives.StatusSuccessReceiptID), Outcomes: []view.OutcomeProof{
-		proof(primitives.StatusFailure, valid), proof(primitives.StatusSuccessValue, "EVENT_JSON:{", "EVENT_JSON:[]", "x"+valid, `EVENT_JSON:{"event":"y"}`, " "+valid+"\n")}}
+		proof(primitives.StatusFailure, valid), proof(primitives.StatusSuccessValue, "EVENT_JSON:{", "EVENT_JSON:[]",
+			"x"+valid, `EVENT_JSON:{"event":"y"}`, " "+valid+"\n")}}
 	if e := (&Outcome{Whole: whole}).Events(); len(e) != 1 || e[0].Contract != "a.near" || e[0].Version != "1" || e[0].Data != nil {
 		t.Errorf("%+v", e)
 	}
@@ -290,8 +300,10 @@ func TestTraceProfileSimulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if did.Gas == 0 || would.Gas != did.Gas || would.Tokens != did.Tokens || did.Tokens.IsZero() || fmt.Sprint(would.Events()) != fmt.Sprint(did.Events()) {
-		t.Errorf("simulated %d gas for %v, events %v; executed %d, %v, %v", would.Gas, would.Tokens, would.Events(), did.Gas, did.Tokens, did.Events())
+	if did.Gas == 0 || would.Gas != did.Gas || would.Tokens != did.Tokens || did.Tokens.IsZero() ||
+		fmt.Sprint(would.Events()) != fmt.Sprint(did.Events()) {
+		t.Errorf("simulated %d gas for %v, events %v; executed %d, %v, %v", would.Gas, would.Tokens, would.Events(),
+			did.Gas, did.Tokens, did.Events())
 	}
 	tr, err := w.Trace(ctx, did.Hash)
 	if err != nil {
@@ -459,7 +471,8 @@ func TestServe(t *testing.T) {
 		if code, body := get(url + "/console/"); code != http.StatusOK || !strings.Contains(body, "<html") {
 			t.Errorf("%s/console/: %d %.80s", url, code, body)
 		}
-		r, err := http.Post(url, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"query","params":{"request_type":"view_account","finality":"optimistic","account_id":"alice.near"}}`))
+		r, err := http.Post(url, "application/json",
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"query","params":{"request_type":"view_account","finality":"optimistic","account_id":"alice.near"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}

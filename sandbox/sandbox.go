@@ -142,7 +142,8 @@ func Start(ctx context.Context, o Options) (s *Sandbox, err error) {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.PanicLevel)
 	}
-	host, err := startNode(ctx, daemon.Options{Home: hm, Log: o.Log, NoRPC: true, InProcess: true, Servable: true, Memory: o.Dir == "", Trust: o.Dir == ""})
+	host, err := startNode(ctx, daemon.Options{Home: hm, Log: o.Log, NoRPC: true, InProcess: true, Servable: true,
+		Memory: o.Dir == "", Trust: o.Dir == ""})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}

@@ -10,7 +10,8 @@ import (
 // TestListOfManyFailures: the pages of a list of failed transactions have all of a block, each page
 // at most its limit, although receipts of more transactions fail in one block than a page holds.
 func TestListOfManyFailures(t *testing.T) {
-	s := New(t, Options{Accounts: map[primitives.AccountID]primitives.Balance{"alice.near": primitives.NEAR(1000), "bob.near": primitives.NEAR(10)}})
+	s := New(t, Options{Accounts: map[primitives.AccountID]primitives.Balance{"alice.near": primitives.NEAR(1000),
+		"bob.near": primitives.NEAR(10)}})
 	back := s.chain.Backend()
 	const txs = 300
 	for i := range txs {

@@ -306,7 +306,8 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		}
 		line("%-22s %12s %12s %8.3f  %-20s %s", r.Name, say(r.A), say(r.B), r.Ratio, interval, verdict)
 	}
-	line("95 %% confidence intervals: of phases by bootstrap over their seconds (%d draws), of knees by Welch's method over the runs. They do not cover differences between runs", resamples)
+	line("95 %% confidence intervals: of phases by bootstrap over their seconds (%d draws), of knees by Welch's method over the runs. "+
+		"They do not cover differences between runs", resamples)
 	if c.A.Machine.CPU != c.B.Machine.CPU || c.A.Machine.Cores != c.B.Machine.Cores {
 		line("the machines differ: %s with %d cores, %s with %d", c.A.Machine.CPU, c.A.Machine.Cores, c.B.Machine.CPU, c.B.Machine.Cores)
 	}

@@ -167,7 +167,8 @@ func TestTrackingValidatorRequestsLackingCode(t *testing.T) {
 	if pending = x.give(one); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
 		t.Fatalf("to be validated: %+v", pending)
 	}
-	if out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil || len(out.Send)+len(out.Validate)+len(x.node.codeWaits.order) > 0 {
+	if out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil ||
+		len(out.Send)+len(out.Validate)+len(x.node.codeWaits.order) > 0 {
 		t.Errorf("a second time: %v, %+v", err, out)
 	}
 }
@@ -185,7 +186,8 @@ func TestLateAccessesRequestLackingCode(t *testing.T) {
 		}
 		var asked []primitives.Hash
 		if validatedFirst {
-			if out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil || len(out.Send)+len(out.Validate) > 0 {
+			if out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil ||
+				len(out.Send)+len(out.Validate) > 0 {
 				t.Fatalf("%v, %+v", err, out)
 			}
 			asked, _ = x.tell(false, one)

@@ -378,7 +378,8 @@ func (m *Machine) expire(now int64) {
 	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
 		r := m.asked[i]
 		h := m.hosts[r.peer]
-		if r.verifying || now-r.at < m.o.Wait || now-r.at < m.timeout(h) && !slices.ContainsFunc(m.eligible(now, i), func(o *host) bool { return o != h }) {
+		if r.verifying || now-r.at < m.o.Wait || now-r.at < m.timeout(h) &&
+			!slices.ContainsFunc(m.eligible(now, i), func(o *host) bool { return o != h }) {
 			continue
 		}
 		m.endRequest(i)

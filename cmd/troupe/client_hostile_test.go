@@ -113,7 +113,9 @@ func TestClientsOfALyingServer(t *testing.T) {
 	}
 	plain := httptest.NewServer(says("{}"))
 	defer plain.Close()
-	if got := runLine([]string{"--home", t.TempDir(), "rpc", "status", "--url", "https" + strings.TrimPrefix(plain.URL, "http")}); !strings.Contains(got, "no answer from https://") || !strings.Contains(got, "HTTP response to HTTPS client") {
+	if got := runLine([]string{"--home", t.TempDir(), "rpc", "status", "--url",
+		"https" + strings.TrimPrefix(plain.URL, "http")}); !strings.Contains(got, "no answer from https://") ||
+		!strings.Contains(got, "HTTP response to HTTPS client") {
 		t.Errorf("TLS to a plain port: %s", got)
 	}
 }
@@ -126,7 +128,8 @@ func TestClientsShareAKey(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
-			if got := runLine([]string{"--home", dir, "send", "near", fmt.Sprint("0.", i+1), "--as", "test.near", "--url", url}); strings.Contains(got, "exit ") {
+			if got := runLine([]string{"--home", dir, "send", "near", fmt.Sprint("0.", i+1), "--as", "test.near",
+				"--url", url}); strings.Contains(got, "exit ") {
 				t.Errorf("client %d:\n%s", i, got)
 			}
 		})
@@ -149,13 +152,15 @@ func TestNonceOfALiar(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"result":{"header":{"hash":%q}}}`, primitives.HashBytes(nil))
 		case "send_tx":
 			sent++
-			_, _ = fmt.Fprintf(w, `{"error":{"name":"HANDLER_ERROR","cause":{"name":"INVALID_TRANSACTION","info":{}},"data":{"TxExecutionError":{"InvalidTxError":{"InvalidNonce":{"tx_nonce":1,"ak_nonce":%d}}}}}}`, sent*1000)
+			_, _ = fmt.Fprintf(w,
+				`{"error":{"name":"HANDLER_ERROR","cause":{"name":"INVALID_TRANSACTION","info":{}},"data":{"TxExecutionError":{"InvalidTxError":{"InvalidNonce":{"tx_nonce":1,"ak_nonce":%d}}}}}}`, sent*1000)
 		default:
 			_, _ = io.WriteString(w, `{"result":{"nonce":7,"permission":"FullAccess"}}`)
 		}
 	}))
 	defer s.Close()
-	if got := runLine([]string{"--home", t.TempDir(), "send", "near", "1", "--as", "near", "--url", s.URL}); sent != maxNonces || !strings.Contains(got, "InvalidNonce") {
+	if got := runLine([]string{"--home", t.TempDir(), "send", "near", "1", "--as", "near", "--url",
+		s.URL}); sent != maxNonces || !strings.Contains(got, "InvalidNonce") {
 		t.Errorf("sent %d times\n%s", sent, got)
 	}
 }
@@ -224,7 +229,8 @@ func TestHostileKeyFiles(t *testing.T) {
 	if got := send(); !strings.Contains(got, "  ok  ") { // by the key of the name
 		t.Errorf("pipes in the searched folders:\n%s", got)
 	}
-	if got := runLine([]string{"--home", dir, "send", "test.near", "1", "--as", "near", "--url", url, "--wait", "SOON"}); !strings.Contains(got, "--wait is \"SOON\"") || !strings.Contains(got, "exit 2") {
+	if got := runLine([]string{"--home", dir, "send", "test.near", "1", "--as", "near", "--url", url, "--wait",
+		"SOON"}); !strings.Contains(got, "--wait is \"SOON\"") || !strings.Contains(got, "exit 2") {
 		t.Errorf("--wait:\n%s", got)
 	}
 }
@@ -241,7 +247,8 @@ func TestCredentialsOfPublicNetworks(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "alice.near.json"), (&primitives.KeyFile{AccountID: "alice.near", SecretKey: key}).MarshalIndent(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "alice.near.json"),
+			(&primitives.KeyFile{AccountID: "alice.near", SecretKey: key}).MarshalIndent(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

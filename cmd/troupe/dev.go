@@ -174,7 +174,8 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 			listen = devAddr(o.port)
 		}
 		hm.Config.RPC.Addr = listen
-		err := run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(), Observe: l.Observe}, events{ready: started})
+		err := run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(),
+			Observe: l.Observe}, events{ready: started})
 		// else another process took the port in between
 		if runs || !search || tries == devPorts || !errors.Is(err, syscall.EADDRINUSE) {
 			return err
@@ -191,8 +192,9 @@ func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*
 	} else {
 		seed := devValidator
 		if _, err := home.Init(ctx, home.InitOptions{
-			Dir: dir, ChainID: "sandbox", AccountID: devValidator, TestSeed: &seed, NumShards: o.shards, Boundaries: devBoundaries(o.accounts, o.shards),
-			Random: rand.Reader, Now: time.Now, Downloader: home.NewDownloader(),
+			Dir: dir, ChainID: "sandbox", AccountID: devValidator, TestSeed: &seed, NumShards: o.shards,
+			Boundaries: devBoundaries(o.accounts, o.shards),
+			Random:     rand.Reader, Now: time.Now, Downloader: home.NewDownloader(),
 		}); err != nil {
 			return nil, err
 		}
@@ -252,7 +254,8 @@ func devBoundaries(accounts, shards int) []primitives.AccountID {
 func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID, balance primitives.Balance) error {
 	var records []genesis.Record
 	for _, id := range accounts {
-		account, key := primitives.Account{StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage}, primitives.TestKey(id).PublicKey().Handle()
+		account, key := primitives.Account{StorageUsage: primitives.AccountStorage +
+			primitives.FullAccessKeyStorage}, primitives.TestKey(id).PublicKey().Handle()
 		s, err := h.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
 		if err != nil {
 			return err

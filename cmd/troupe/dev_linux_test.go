@@ -115,7 +115,8 @@ func portOf(t *testing.T, addr string) string {
 func TestDev(t *testing.T) {
 	p := startDev(t, t.TempDir(), nil, nil, "--accounts", "3", "--balance", "1234.5", "--port", portOf(t, testutil.Addr(t)))
 	p.until("Transactions:")
-	if strings.Count(p.text, "\n  dev") != 3 || !strings.Contains(p.text, "dev2.near  "+primitives.TestKey("dev2.near").String()) || !strings.Contains(p.text, p.url()+"/console") {
+	if strings.Count(p.text, "\n  dev") != 3 || !strings.Contains(p.text,
+		"dev2.near  "+primitives.TestKey("dev2.near").String()) || !strings.Contains(p.text, p.url()+"/console") {
 		t.Errorf("it prints\n%s", p.text)
 	}
 	if len(p.homes()) != 1 {
@@ -302,7 +303,8 @@ func TestDevOutputStalls(t *testing.T) {
 	t.Setenv("HOME", user)
 	cmd, _, url := startDevInto(t, temp, "--verbose")
 	for range 30 { // each writes a line of some 120 bytes, and the log more
-		if got := runLine([]string{"--home", user, "send", "dev1.near", "1", "--as", "dev0.near", "--url", url}); !strings.Contains(got, "  ok  ") {
+		if got := runLine([]string{"--home", user, "send", "dev1.near", "1", "--as", "dev0.near", "--url",
+			url}); !strings.Contains(got, "  ok  ") {
 			t.Fatal(got)
 		}
 	}

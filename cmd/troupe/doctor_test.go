@@ -97,7 +97,8 @@ func TestDoctor(t *testing.T) {
 	}
 	defer func() { _ = h.Stop(t.Context()) }()
 	_, text, list = examine(t, dir, "--url", h.Addr.String())
-	for _, want := range []string{"http://" + h.Addr.String() + " answers: chain " + hm.Genesis.ChainID, "differs by", "the data folder is of chain " + hm.Genesis.ChainID} {
+	for _, want := range []string{"http://" + h.Addr.String() + " answers: chain " + hm.Genesis.ChainID, "differs by",
+		"the data folder is of chain " + hm.Genesis.ChainID} {
 		if f, ok := has(list, want); !ok || f.Status != doctor.OK {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -107,7 +108,8 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("no lock in\n%s", text)
 		}
 	}
-	if f, ok := has(second(examine(t, filepath.Join(dir, "none"))), "has no config.json"); !ok || f.Status != doctor.Warn || !strings.Contains(f.Advice, "troupe init") {
+	if f, ok := has(second(examine(t, filepath.Join(dir, "none"))), "has no config.json"); !ok ||
+		f.Status != doctor.Warn || !strings.Contains(f.Advice, "troupe init") {
 		t.Errorf("a home that is not there: %+v", f)
 	}
 	if f, ok := has(second(examine(t, dir, "--url", "127.0.0.1:1")), "refused"); !ok || f.Status != doctor.Fail {
@@ -139,7 +141,8 @@ func TestDoctorHostileHomes(t *testing.T) {
 			return replaceBy(dir+"/config.json", func(path string) error { return os.Symlink(path, path) })
 		}, "too many levels"},
 		"hostile keys": {func(dir string) error {
-			return os.WriteFile(dir+"/config.json", []byte(`{"rpc": null, "`+`\u001b[2J\u202e`+`": 1, "genesis_file": "`+`\u001b]0;x\u0007`+`"}`), 0o600)
+			return os.WriteFile(dir+"/config.json",
+				[]byte(`{"rpc": null, "`+`\u001b[2J\u202e`+`": 1, "genesis_file": "`+`\u001b]0;x\u0007`+`"}`), 0o600)
 		}, `\x1b`},
 		"hostile names": {func(dir string) error {
 			if err := os.Mkdir(dir+"/epoch_configs", 0o700); err != nil {

@@ -44,9 +44,10 @@ const defaultBasePort = 24600
 
 func newLocalnet(a *app) *cobra.Command {
 	var host string
-	o := home.LocalnetOptions{Now: time.Now, Random: rand.Reader, Free: home.PortFree, Adjust: func(_ []home.LocalnetNode, _ int, doc *config.Document) {
-		doc.Set("troupe.rpc.console", true) // safe, because all keys are public anyway
-	}}
+	o := home.LocalnetOptions{Now: time.Now, Random: rand.Reader, Free: home.PortFree,
+		Adjust: func(_ []home.LocalnetNode, _ int, doc *config.Document) {
+			doc.Set("troupe.rpc.console", true) // safe, because all keys are public anyway
+		}}
 	cmd := &cobra.Command{
 		Use: "localnet", Short: "Create a network of nodes on this machine", Long: localnetLong, Example: localnetExamples,
 		Args: cobra.NoArgs,

@@ -51,7 +51,8 @@ func (s *terminalText) take() string {
 // log of a node that is killed meanwhile, a terminal of three lines, many keys at once.
 func TestLocalnetScreen(t *testing.T) {
 	dir := t.TempDir()
-	if code := execute([]string{"--home", dir, "localnet", "-v", "1", "--non-validators-rpc", "1", "--base-port", "0"}, strings.NewReader(""), io.Discard, io.Discard); code != exitOK {
+	if code := execute([]string{"--home", dir, "localnet", "-v", "1", "--non-validators-rpc", "1", "--base-port",
+		"0"}, strings.NewReader(""), io.Discard, io.Discard); code != exitOK {
 		t.Fatalf("localnet: %d", code)
 	}
 	nodes, err := home.FindLocalnet(dir, "node")
@@ -222,11 +223,14 @@ func TestLocalnetPorts(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	code, errs := run("--home", filepath.Join(dir, "c"), "localnet", "-v", "2", "--base-port", fmt.Sprint(base), "--host", "127.0.0.1")
-	if _, err := os.Stat(filepath.Join(dir, "c")); code != exitFailure || !strings.Contains(errs, fmt.Sprintf("127.0.0.1:%d, a port of node1, is in use", base+101)) || !strings.Contains(errs, "--base-port") || err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "c")); code != exitFailure ||
+		!strings.Contains(errs, fmt.Sprintf("127.0.0.1:%d, a port of node1, is in use", base+101)) ||
+		!strings.Contains(errs, "--base-port") || err == nil {
 		t.Errorf("localnet on a taken port: %d, %s, %v", code, errs, err)
 	}
 	code, errs = run("--home", filepath.Join(dir, "a"), "localnet", "run", "--plain")
-	if code != exitFailure || !strings.Contains(errs, fmt.Sprintf("node1: rpc.addr: 127.0.0.1:%d is in use by PID %d ", base+101, os.Getpid())) {
+	if code != exitFailure || !strings.Contains(errs,
+		fmt.Sprintf("node1: rpc.addr: 127.0.0.1:%d is in use by PID %d ", base+101, os.Getpid())) {
 		t.Errorf("localnet run on a taken port: %d, %s", code, errs)
 	}
 	if _, err := os.Stat(filepath.Join(a[0].Dir, runLog)); err == nil {

@@ -73,7 +73,8 @@ func newLocalnetRun(a *app) *cobra.Command {
 			if err := portsFree(found); err != nil {
 				return err
 			}
-			out := localnet.Options{Nodes: nodes, Accounts: localnetAccounts(found), Every: o.every, Say: func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
+			out := localnet.Options{Nodes: nodes, Accounts: localnetAccounts(found), Every: o.every,
+				Say:   func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
 				Title: fmt.Sprintf("%s: %d nodes, logs in NODE/%s", a.home, len(nodes), runLog)}
 			signals := make(chan os.Signal, 4) // also receives the second signal, which kills the nodes
 			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

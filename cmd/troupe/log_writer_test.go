@@ -54,7 +54,8 @@ func TestLogOfAStalledReader(t *testing.T) {
 	if n := strings.Count(got, "level=info"); n == 0 || n >= lines {
 		t.Errorf("%d of %d lines", n, lines)
 	}
-	if !strings.Contains(got, " lines of the log are lost: stderr took nothing\n") || !strings.HasSuffix(got, "level=warning msg=\"the end\"\n") {
+	if !strings.Contains(got, " lines of the log are lost: stderr took nothing\n") ||
+		!strings.HasSuffix(got, "level=warning msg=\"the end\"\n") {
 		t.Errorf("it ends with %q", got[max(0, len(got)-300):])
 	}
 }

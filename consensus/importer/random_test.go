@@ -16,7 +16,8 @@ func TestRandomSequencesLoseNoImport(t *testing.T) {
 	const seeds, steps, blocks = 60, 80, 6
 	n := newNodes(t, seeds+1)
 	list := n[0].chainOf(t, blocks)
-	wrong := []error{chain.InvalidApprovals, chain.InvalidBlockFutureTime, engine.ErrOrphan, engine.ErrMissing, engine.ErrKnown, engine.ErrNoCode,
+	wrong := []error{chain.InvalidApprovals, chain.InvalidBlockFutureTime, engine.ErrOrphan, engine.ErrMissing,
+		engine.ErrKnown, engine.ErrNoCode,
 		errors.Join(engine.ErrPartialBody, chain.InvalidSignature)}
 	for seed := range uint64(seeds) {
 		random := rand.New(rand.NewPCG(seed, 1))

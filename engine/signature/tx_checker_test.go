@@ -143,7 +143,8 @@ func TestAllowOnceAcceptsOneUnsigned(t *testing.T) {
 	hash := one.Hash()
 	c.AllowOnce(&hash)
 	if !c.CheckNew(one) || c.CheckNew(other) || c.CheckNew(spoiled(txs[0])) {
-		t.Errorf("allowed: %v, want true; another %v, another signature %v, want false", c.CheckNew(one), c.CheckNew(other), c.CheckNew(spoiled(txs[0])))
+		t.Errorf("allowed: %v, want true; another %v, another signature %v, want false", c.CheckNew(one),
+			c.CheckNew(other), c.CheckNew(spoiled(txs[0])))
 	}
 	c.AllowOnce(nil)
 	if c.CheckNew(one) || !c.Check(one) {

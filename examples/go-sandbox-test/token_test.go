@@ -49,7 +49,8 @@ func TestToken(t *testing.T) {
 	t.Run("a transfer moves tokens and logs an event", func(t *testing.T) {
 		t.Parallel()
 		w := s.ForTest(t)
-		out, err := w.Call(t.Context(), owner, contract, "ft_transfer", map[string]any{"receiver_id": "alice.near", "amount": "7"}, primitives.Yocto(1))
+		out, err := w.Call(t.Context(), owner, contract, "ft_transfer",
+			map[string]any{"receiver_id": "alice.near", "amount": "7"}, primitives.Yocto(1))
 		if err != nil {
 			t.Fatal(err)
 		}

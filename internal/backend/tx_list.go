@@ -72,8 +72,9 @@ func (b *Backend) transactionsWithin(ctx context.Context, q *view.ListQuery, blo
 	if err != nil {
 		return nil, err
 	}
-	l := &listing{Backend: b, ctx: ctx, q: q, blocks: blocks, left: outcomes, wanted: map[primitives.Hash]struct{}{}, tokens: map[contractStandard]struct{}{},
-		out: &view.TransactionList{Head: head.ref.Height, From: head.ref.Height + 1}}
+	l := &listing{Backend: b, ctx: ctx, q: q, blocks: blocks, left: outcomes, wanted: map[primitives.Hash]struct{}{},
+		tokens: map[contractStandard]struct{}{},
+		out:    &view.TransactionList{Head: head.ref.Height, From: head.ref.Height + 1}}
 	k, below := head, view.WholeBlock
 	if p := q.Before; p != nil {
 		if k, err = b.atOrBelow(head, p.Height); err != nil {
@@ -212,7 +213,8 @@ func (l *listing) describe(k *block) (bool, error) {
 	if err != nil {
 		return false, ifStored(err)
 	}
-	x := view.ListedBlock{At: view.At{Height: k.ref.Height, Hash: k.ref.Hash}, Timestamp: whole.Header.Timestamp, Shards: len(whole.Body.Chunks)}
+	x := view.ListedBlock{At: view.At{Height: k.ref.Height, Hash: k.ref.Hash}, Timestamp: whole.Header.Timestamp,
+		Shards: len(whole.Body.Chunks)}
 	if x.Author, err = l.producer(k.ref.Hash, whole.Header); err != nil {
 		return false, err
 	}

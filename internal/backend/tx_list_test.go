@@ -28,7 +28,8 @@ type history struct {
 
 func readHistory(t *testing.T, b *Backend) *history {
 	t.Helper()
-	h := &history{height: map[primitives.Hash]primitives.Height{}, tx: map[primitives.Hash]*primitives.SignedTransaction{}, of: map[primitives.Hash]primitives.Hash{},
+	h := &history{height: map[primitives.Hash]primitives.Height{},
+		tx: map[primitives.Hash]*primitives.SignedTransaction{}, of: map[primitives.Hash]primitives.Hash{},
 		failed: map[primitives.Hash]bool{}, touched: map[primitives.Hash]map[primitives.AccountID]bool{}, counts: map[primitives.Height]int{}}
 	head, err := b.find(view.BlockRef{Kind: view.RefOptimistic})
 	if err != nil {
@@ -114,7 +115,8 @@ func TestTransactionList(t *testing.T) {
 	if len(h.txs) < 200 || len(h.failed) < 10 {
 		t.Fatalf("%d transactions, %d failed", len(h.txs), len(h.failed))
 	}
-	queries := []view.ListQuery{{}, {Failed: true}, {After: h.height[h.txs[len(h.txs)/2]]}, {Method: "ft_"}, {Method: "ft_transfer", Failed: true}}
+	queries := []view.ListQuery{{}, {Failed: true}, {After: h.height[h.txs[len(h.txs)/2]]}, {Method: "ft_"},
+		{Method: "ft_transfer", Failed: true}}
 	most := map[primitives.AccountID]int{}
 	for _, accounts := range h.touched {
 		for a := range accounts {
@@ -134,7 +136,8 @@ func TestTransactionList(t *testing.T) {
 	}
 	found := 0
 	for i := range queries {
-		for _, within := range [][3]int{{view.MaxListed, listBlocks, listOutcomes}, {7, listBlocks, listOutcomes}, {50, 3, listOutcomes}, {50, listBlocks, 40}, {1, 2, 9}} {
+		for _, within := range [][3]int{{view.MaxListed, listBlocks, listOutcomes}, {7, listBlocks, listOutcomes},
+			{50, 3, listOutcomes}, {50, listBlocks, 40}, {1, 2, 9}} {
 			q := queries[i]
 			q.Limit = within[0]
 			t.Run(fmt.Sprintf("%+v within %v", q, within), func(t *testing.T) {
@@ -270,7 +273,8 @@ func TestTransactionListBlocks(t *testing.T) {
 				Hash string `json:"transaction_hash"`
 			}
 		}
-		if err := json.Unmarshal(view.AppendTransactionList(nil, l), &out); err != nil || len(out.Blocks) != 10 || len(out.Transactions) != len(l.Transactions) {
+		if err := json.Unmarshal(view.AppendTransactionList(nil, l), &out); err != nil || len(out.Blocks) != 10 ||
+			len(out.Transactions) != len(l.Transactions) {
 			t.Errorf("%v: %s", err, view.AppendTransactionList(nil, l))
 		}
 	}

@@ -53,24 +53,26 @@ type Config struct {
 	CompilerProcesses                bool   // compile in processes of their own
 	TransactionPoolSize              uint64 // bytes
 	MempoolTransactions, MempoolKeys uint64 // largest number of pooled transactions: in total, and of one key
-	StrictNonceBlocks                uint64 // blocks for which a transaction with a strict nonce waits for those before it; 0: the engine's own choice
-	Queued, QueuedBytes              uint64 // for each shard: largest number and bytes of submissions that are not checked yet
-	Held, HeldBytes                  uint64 // for each shard: largest number and bytes of submissions that wait until their code is compiled
-	ViewStateSizeLimit               uint64 // bytes
-	ViewAccessKeysLimit              uint32 // access keys in one reply
-	MaxGasBurntView                  primitives.Gas
-	ReceiptOrigins                   ReceiptOrigins
-	Network                          Network
-	LogSummaryPeriod                 time.Duration
-	Production                       Production
-	Worlds                           Worlds
-	Tracing                          Tracing
-	Stream                           Stream
-	Numbering                        primitives.Numbering // empty: that of the data folder, else release
-	Fork                             Fork
-	JetStream                        JetStream
-	Replica                          Replica
-	Document                         *Document // the whole file, with missing keys added
+	// StrictNonceBlocks is for how many blocks a transaction with a strict nonce waits for those before
+	// it. 0: the engine's own choice.
+	StrictNonceBlocks   uint64
+	Queued, QueuedBytes uint64 // for each shard: largest number and bytes of submissions that are not checked yet
+	Held, HeldBytes     uint64 // for each shard: largest number and bytes of submissions that wait until their code is compiled
+	ViewStateSizeLimit  uint64 // bytes
+	ViewAccessKeysLimit uint32 // access keys in one reply
+	MaxGasBurntView     primitives.Gas
+	ReceiptOrigins      ReceiptOrigins
+	Network             Network
+	LogSummaryPeriod    time.Duration
+	Production          Production
+	Worlds              Worlds
+	Tracing             Tracing
+	Stream              Stream
+	Numbering           primitives.Numbering // empty: that of the data folder, else release
+	Fork                Fork
+	JetStream           JetStream
+	Replica             Replica
+	Document            *Document // the whole file, with missing keys added
 }
 
 // Network holds network.*, other keys about peers, and troupe.network.*.

@@ -403,7 +403,10 @@ func (h *Daemon) newServer() (err error) {
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: rpcLimits(c.RPC), TrustedProxies: c.RPC.TrustedProxies,
 		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug, Console: h.Console, Actors: h.Node.AppendActors, Included: func() uint64 { return h.Node.Stats().Transactions }, ViewStateLimit: c.ViewStateSizeLimit, ViewKeysLimit: c.ViewAccessKeysLimit,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug,
+		Console: h.Console, Actors: h.Node.AppendActors,
+		Included: func() uint64 { return h.Node.Stats().Transactions }, ViewStateLimit: c.ViewStateSizeLimit,
+		ViewKeysLimit:   c.ViewAccessKeysLimit,
 		IndexerRequests: indexerRequests(c.RPC), Metrics: h.appendMetrics, Log: h.log,
 	})
 	return err

@@ -76,10 +76,12 @@ func (h *Daemon) excludePeers(peers []primitives.PublicKey) error {
 	case len(peers) > maxExcluded:
 		return fmt.Errorf("%d peers to exclude, at most %d are possible", len(peers), maxExcluded)
 	case !isLoopback(h.network):
-		return fmt.Errorf("this node listens for peers at %v, which is not a loopback address: peers can be excluded only if all nodes run on this machine", h.network)
+		return fmt.Errorf("this node listens for peers at %v, which is not a loopback address: "+
+			"peers can be excluded only if all nodes run on this machine", h.network)
 	}
 	if w := h.libp2pTransport.Load(); w != nil && !w.Addr().Addr().Unmap().IsLoopback() {
-		return fmt.Errorf("this node listens for libp2p peers at %v, which is not a loopback address: peers can be excluded only if all nodes run on this machine", w.Addr())
+		return fmt.Errorf("this node listens for libp2p peers at %v, which is not a loopback address: "+
+			"peers can be excluded only if all nodes run on this machine", w.Addr())
 	}
 	list := make([]wire.PeerID, 0, len(peers))
 	for _, p := range peers {

@@ -26,7 +26,8 @@ func TestExcludePeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	connected(0)
-	if err := ExcludePeers(a.home.Paths.Data, slices.Repeat([]primitives.PublicKey{b.home.NodeKey.PublicKey()}, maxExcluded+1)); err == nil || !strings.Contains(err.Error(), "at most 1000") {
+	if err := ExcludePeers(a.home.Paths.Data, slices.Repeat([]primitives.PublicKey{b.home.NodeKey.PublicKey()},
+		maxExcluded+1)); err == nil || !strings.Contains(err.Error(), "at most 1000") {
 		t.Errorf("too many: %v", err)
 	}
 	if err := ExcludePeers(a.home.Paths.Data, nil); err != nil {
@@ -51,7 +52,8 @@ func TestExcludeOnlyHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ExcludePeers(hm.Paths.Data, []primitives.PublicKey{hm.NodeKey.PublicKey()}); err == nil || !strings.Contains(err.Error(), c.why) {
+		if err := ExcludePeers(hm.Paths.Data, []primitives.PublicKey{hm.NodeKey.PublicKey()}); err == nil ||
+			!strings.Contains(err.Error(), c.why) {
 			t.Errorf("%q: %v", c.addr, err)
 		}
 		stop(t, h)

@@ -182,7 +182,8 @@ func TestReorg(t *testing.T) {
 	if balance() != want.String() {
 		t.Errorf("near has %s, want %s", balance(), want)
 	}
-	if f := rpcOf(t, h, "sandbox_reorg", `[5]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the chain cannot be reorganised: 5 blocks cannot be reverted, only the ") {
+	if f := rpcOf(t, h, "sandbox_reorg", `[5]`, &none); !strings.HasPrefix(f,
+		"SANDBOX_REFUSED: the chain cannot be reorganised: 5 blocks cannot be reverted, only the ") {
 		t.Errorf("of final blocks: %s", f)
 	}
 	for range 20 { // repeatedly, while blocks are produced

@@ -59,7 +59,8 @@ func (p *ports) close() {
 func listen(key, addr, instead string) (net.Listener, error) {
 	l, err := tcp.Bind(addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, &inUseError{fmt.Sprintf("%s: %s is in use; stop the process that listens there, or choose another port with %s in config.json", key, addr, instead)}
+		return nil, &inUseError{fmt.Sprintf(
+			"%s: %s is in use; stop the process that listens there, or choose another port with %s in config.json", key, addr, instead)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)

@@ -134,7 +134,8 @@ func TestMockVerification(t *testing.T) {
 		t.Errorf("its dump: %s, %s, mocked %v", f, c.Differs, c.Mocked)
 	}
 	var none struct{}
-	if f := rpcOf(t, h, "sandbox_mock_verification", `{"ecrecover":"ed25519:5BGSaf6YjVm7565VzWQHNxoyEjwr3jUpRJSGjREvU9dB"}`, &none); !strings.Contains(f, "the key must be of type secp256k1") {
+	if f := rpcOf(t, h, "sandbox_mock_verification",
+		`{"ecrecover":"ed25519:5BGSaf6YjVm7565VzWQHNxoyEjwr3jUpRJSGjREvU9dB"}`, &none); !strings.Contains(f, "the key must be of type secp256k1") {
 		t.Errorf("another type of key: %s", f)
 	}
 	if f := rpcOf(t, h, "sandbox_mock_verification", `{"ed25519_verify":true}`, &none); f != "" {

@@ -46,7 +46,8 @@ func (h *Instance) Obstacle() string {
 			return "it follows its network and has no validator key"
 		}
 		if v := h.home.Genesis.Validators; !h.withOthers && len(v) > 0 {
-			return fmt.Sprintf("there is no %s; restore the key of %s, which is a validator of the genesis: a new key can't produce this chain's blocks", h.home.Paths.ValidatorKey, v[0].AccountID)
+			return fmt.Sprintf("there is no %s; restore the key of %s, which is a validator of the genesis: "+
+				"a new key can't produce this chain's blocks", h.home.Paths.ValidatorKey, v[0].AccountID)
 		}
 		return fmt.Sprintf("there is no %s; create it with `troupe init --account-id ACCOUNT`", h.home.Paths.ValidatorKey)
 	}

@@ -464,7 +464,8 @@ func (r *replica) scheduleRewind(x *jetstream.Record) error {
 // The next start installs the snapshot.
 func (r *replica) fetch(ctx context.Context) error {
 	if !r.again {
-		return errors.New("the replica needs a snapshot of the writer, which only `troupe run` installs, since that requires a restart of the node")
+		return errors.New("the replica needs a snapshot of the writer, which only `troupe run` installs, " +
+			"since that requires a restart of the node")
 	}
 	hm := r.h.home
 	if at := dataDir(hm); mounted(at) {

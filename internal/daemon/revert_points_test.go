@@ -306,7 +306,8 @@ func TestProduction(t *testing.T) {
 		eventually(t, "ten blocks on", func() bool { return h.Engine.Head().Height() >= from+10 })
 		return time.Since(begun)
 	})
-	if f := rpcOf(t, h, "sandbox_set_production", `{"interval_nanosec":1}`, &got); !strings.HasPrefix(f, "SANDBOX_REFUSED: invalid block production setting: ") {
+	if f := rpcOf(t, h, "sandbox_set_production", `{"interval_nanosec":1}`, &got); !strings.HasPrefix(f,
+		"SANDBOX_REFUSED: invalid block production setting: ") {
 		t.Errorf("an interval of 1 ns: %s", f)
 	}
 }

@@ -267,7 +267,8 @@ func checkBelow(dir string, p *home.Paths) error {
 			return err
 		}
 		if rel, err := filepath.Rel(dir, abs); err != nil || rel == "." || !filepath.IsLocal(rel) {
-			return fmt.Errorf("the snapshot's %[1]s sets the path %[2]s, which is not inside the home folder %[3]s; before you restore, put a %[1]s with paths for this machine into %[3]s",
+			return fmt.Errorf("the snapshot's %[1]s sets the path %[2]s, which is not inside the home folder %[3]s; "+
+				"before you restore, put a %[1]s with paths for this machine into %[3]s",
 				home.ConfigFile, path, dir)
 		}
 	}

@@ -102,7 +102,9 @@ func (r *report) machine(f *Facts) {
 	}
 	r.add("cores", s, "give the node at least two cores: blocks are executed beside the RPC and the network", "%s", text)
 	if len(f.Features) > 0 {
-		r.add("processor", Fail, "use a processor of the x86-64-v2 level: compiled contracts need it; in a virtual machine, choose the host's model", "the processor lacks %v", f.Features)
+		r.add("processor", Fail,
+			"use a processor of the x86-64-v2 level: compiled contracts need it; in a virtual machine, choose the host's model",
+			"the processor lacks %v", f.Features)
 	} else {
 		r.add("processor", OK, "", "it has what compiled contracts need")
 	}
@@ -122,17 +124,20 @@ func (r *report) machine(f *Facts) {
 	if s != Fail && m.Available > 0 && m.Available < leastMemory {
 		s = Warn
 	}
-	r.add("memory", s, "a small sandbox needs 1 GiB, a node with 4 shards 4 GiB; a quarter is used for state (troupe.state_memory)", "%s", text)
+	r.add("memory", s, "a small sandbox needs 1 GiB, a node with 4 shards 4 GiB; "+
+		"a quarter is used for state (troupe.state_memory)", "%s", text)
 }
 
 func (r *report) limits(f *Facts) {
 	l := &f.Limits
 	if l.Files > 0 {
-		r.add("open files", below(l.Files, leastFiles, goodFiles), "raise the limit: `ulimit -n 65536`, or LimitNOFILE=65536 in a systemd unit; each connection and table of the store takes one",
+		r.add("open files", below(l.Files, leastFiles, goodFiles),
+			"raise the limit: `ulimit -n 65536`, or LimitNOFILE=65536 in a systemd unit; each connection and table of the store takes one",
 			"a process may have %d", l.Files)
 	}
 	if l.AddressSpace > 0 {
-		r.add("address space", below(l.AddressSpace, leastSpace, goodSpace), "remove the limit (`ulimit -v unlimited`): contracts reserve addresses that they do not use", "limited to %s", size(l.AddressSpace))
+		r.add("address space", below(l.AddressSpace, leastSpace, goodSpace),
+			"remove the limit (`ulimit -v unlimited`): contracts reserve addresses that they do not use", "limited to %s", size(l.AddressSpace))
 	}
 	if l.FileSize > 0 {
 		r.add("file size", Warn, "remove the limit (`ulimit -f unlimited`): a longer file ends the node", "limited to %s", size(l.FileSize))
@@ -141,7 +146,8 @@ func (r *report) limits(f *Facts) {
 		r.add("mappings", Warn, "sysctl vm.max_map_count=65530 or more: each compiled contract takes some", "vm.max_map_count is %d", l.Mappings)
 	}
 	if l.Overcommit == 2 {
-		r.add("overcommit", Warn, "sysctl vm.overcommit_memory=0: contracts reserve memory that they do not use", "vm.overcommit_memory is 2, which refuses large reservations")
+		r.add("overcommit", Warn, "sysctl vm.overcommit_memory=0: contracts reserve memory that they do not use",
+			"vm.overcommit_memory is 2, which refuses large reservations")
 	}
 }
 
@@ -152,15 +158,18 @@ func (r *report) clock(f *Facts) {
 	case *synced:
 		r.add("clock", OK, "", "synchronized")
 	case f.Folder.Network:
-		r.add("clock", Warn, "run chrony or systemd-timesyncd: nodes refuse blocks from more than 120 s ahead of their clock", "no program synchronizes it")
+		r.add("clock", Warn,
+			"run chrony or systemd-timesyncd: nodes refuse blocks from more than 120 s ahead of their clock", "no program synchronizes it")
 	default:
 		r.add("clock", OK, "", "not synchronized, which a chain on one machine does not need")
 	}
 	if d := c.Files; d != nil && d.Abs() > fileSkew {
-		r.add("clock of files", Warn, "set the clocks of the machine and of the file server", "new files are dated %v from the clock", d.Round(time.Millisecond))
+		r.add("clock of files", Warn, "set the clocks of the machine and of the file server",
+			"new files are dated %v from the clock", d.Round(time.Millisecond))
 	}
 	if g := f.Folder.GenesisTime; !g.IsZero() && c.Now.Before(g) {
-		r.add("clock", Fail, "set the clock, or wait", "it says %s, before the chain's genesis (%s)", c.Now.UTC().Format(time.RFC3339), g.UTC().Format(time.RFC3339))
+		r.add("clock", Fail, "set the clock, or wait", "it says %s, before the chain's genesis (%s)",
+			c.Now.UTC().Format(time.RFC3339), g.UTC().Format(time.RFC3339))
 	}
 }
 
@@ -203,7 +212,8 @@ func (r *report) folder(f *Facts) {
 	case d.DataErr != "":
 		r.add("data", Fail, "start with an empty data folder, or with the program that wrote this one", "%s", d.DataErr)
 	case d.DataChain != "" && d.ChainID != "" && d.DataChain != d.ChainID:
-		r.add("data", Fail, "restore the genesis of the data folder, or start with an empty one", "the data folder is of chain %s, and the genesis of %s", d.DataChain, d.ChainID)
+		r.add("data", Fail, "restore the genesis of the data folder, or start with an empty one",
+			"the data folder is of chain %s, and the genesis of %s", d.DataChain, d.ChainID)
 	case d.DataChain != "":
 		r.add("data", OK, "", "the data folder is of chain %s", d.DataChain)
 	}
@@ -237,7 +247,8 @@ func (r *report) ports(f *Facts) {
 		case PortNoSuch:
 			r.add("port", Fail, "change "+p.Key+" to an address of this machine", "%s: %s is no address of this machine", p.Key, p.Addr)
 		case PortDenied:
-			r.add("port", Fail, "choose a port from 1024 on, or give the program the capability CAP_NET_BIND_SERVICE", "%s: this user may not listen at %s", p.Key, p.Addr)
+			r.add("port", Fail, "choose a port from 1024 on, or give the program the capability CAP_NET_BIND_SERVICE",
+				"%s: this user may not listen at %s", p.Key, p.Addr)
 		default:
 			r.add("port", Fail, "change "+p.Key, "%s: the system does not allow to listen at %s", p.Key, p.Addr)
 		}
@@ -246,9 +257,13 @@ func (r *report) ports(f *Facts) {
 
 // risky maps unsuitable file systems to the consequence for a node.
 var risky = map[string]string{
-	"tmpfs": "it is memory: a restart of the machine loses the chain", "ramfs": "it is memory: a restart of the machine loses the chain",
+	"tmpfs":   "it is memory: a restart of the machine loses the chain",
+	"ramfs":   "it is memory: a restart of the machine loses the chain",
 	"overlay": "the layer of a container is lost with it: mount a volume",
-	"nfs":     "locks and syncs depend on the server", "cifs": "locks and syncs depend on the server", "9p": "locks and syncs depend on the server", "fuse": "locks and syncs depend on its program",
+	"nfs":     "locks and syncs depend on the server",
+	"cifs":    "locks and syncs depend on the server",
+	"9p":      "locks and syncs depend on the server",
+	"fuse":    "locks and syncs depend on its program",
 }
 
 func (r *report) disk(d *Disk) {
@@ -279,7 +294,8 @@ func (r *report) disk(d *Disk) {
 	case d.SyncErr != "" && !d.Full:
 		r.add("fsync", Fail, "check the disk and the permissions", "%s: a small write failed: %s", d.Path, d.SyncErr)
 	case d.Sync > slowSync:
-		r.add("fsync", Warn, "use a faster disk: blocks wait for it", "%s: a small write and its fsync take %v", d.Path, d.Sync.Round(10*time.Microsecond))
+		r.add("fsync", Warn, "use a faster disk: blocks wait for it", "%s: a small write and its fsync take %v",
+			d.Path, d.Sync.Round(10*time.Microsecond))
 	case d.Sync > 0:
 		r.add("fsync", OK, "", "%s: a small write and its fsync take %v", d.Path, d.Sync.Round(10*time.Microsecond))
 	}
@@ -289,9 +305,11 @@ func (r *report) cache(c *Cache) {
 	switch {
 	case c.Path == "" || !c.Exists:
 	case c.NoFolder:
-		r.add("contract cache", Warn, "remove it: the node makes a folder there", "%s is no folder: each start compiles all contracts again", c.Path)
+		r.add("contract cache", Warn, "remove it: the node makes a folder there",
+			"%s is no folder: each start compiles all contracts again", c.Path)
 	case c.ReadOnly:
-		r.add("contract cache", Warn, "change the owner or the permissions", "%s: this user may not write there: each start compiles all contracts again", c.Path)
+		r.add("contract cache", Warn, "change the owner or the permissions",
+			"%s: this user may not write there: each start compiles all contracts again", c.Path)
 	default:
 		r.add("contract cache", OK, "", "%s can be written", c.Path)
 	}
@@ -321,7 +339,8 @@ func (r *report) remote(f *Facts) {
 	case d > clockSkew:
 		s = Warn
 	}
-	r.add("clock", s, "synchronize both clocks: nodes refuse blocks from more than 120 s ahead", "that of %s differs by %v, within %v", o.URL, o.Ahead.Round(100*time.Millisecond), o.Within.Round(100*time.Millisecond))
+	r.add("clock", s, "synchronize both clocks: nodes refuse blocks from more than 120 s ahead",
+		"that of %s differs by %v, within %v", o.URL, o.Ahead.Round(100*time.Millisecond), o.Within.Round(100*time.Millisecond))
 }
 
 func size(n uint64) string {

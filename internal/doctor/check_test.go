@@ -14,9 +14,11 @@ func healthy() *Facts {
 		Home: "/home/x", CPUs: 4, Memory: Memory{Total: 16 << 30, Available: 8 << 30},
 		Limits: Limits{Files: 1 << 20, Mappings: 65530},
 		Clock:  Clock{Now: time.Unix(2000, 0), Synced: &yes, Files: &skew},
-		Folder: Folder{Valid: 4, ChainID: "sandbox", DataChain: "sandbox", GenesisTime: time.Unix(1000, 0), Cache: Cache{Path: "/home/x/data/contract.cache", Exists: true}},
-		Disks:  []Disk{{Path: "/home/x/data", Type: "ext4", Total: 100 << 30, Free: 50 << 30, Files: 1 << 20, Limited: true, Sync: 2 * time.Millisecond}},
-		Ports:  []Port{{Key: "rpc.addr", Addr: "0.0.0.0:3030", State: PortFree}},
+		Folder: Folder{Valid: 4, ChainID: "sandbox", DataChain: "sandbox", GenesisTime: time.Unix(1000, 0),
+			Cache: Cache{Path: "/home/x/data/contract.cache", Exists: true}},
+		Disks: []Disk{{Path: "/home/x/data", Type: "ext4", Total: 100 << 30, Free: 50 << 30, Files: 1 << 20,
+			Limited: true, Sync: 2 * time.Millisecond}},
+		Ports: []Port{{Key: "rpc.addr", Addr: "0.0.0.0:3030", State: PortFree}},
 	}
 }
 

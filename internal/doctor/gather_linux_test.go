@@ -32,7 +32,8 @@ func TestParse(t *testing.T) {
 	if _, locked := lockIn(locks, "fe:00:13"); locked {
 		t.Error("another file is locked")
 	}
-	for text, want := range map[string]string{"0100007F:0BD6": "127.0.0.1:3030", "00000000000000000000000001000000:0050": "[::1]:80", "0000000000000000FFFF00000100007F:0050": "127.0.0.1:80"} {
+	for text, want := range map[string]string{"0100007F:0BD6": "127.0.0.1:3030",
+		"00000000000000000000000001000000:0050": "[::1]:80", "0000000000000000FFFF00000100007F:0050": "127.0.0.1:80"} {
 		if got, ok := parseSocket(text); !ok || got.String() != want {
 			t.Errorf("%s is %v, %v", text, got, ok)
 		}

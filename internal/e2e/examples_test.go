@@ -47,7 +47,8 @@ func newTokenChain(t *testing.T) *tokenChain {
 	c := &tokenChain{url: "http://" + addr}
 	c.process = serving(t, time.Now(), launchAs(t, t.TempDir(), addr, binary, "dev", "--accounts", "2", "--rpc-addr", addr))
 	c.troupe("deploy", "dev0.near", "../contracts/c/ft.wasm")
-	c.troupe("call", "dev0.near", "new", `{"owner_id":"dev0.near","total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"E","symbol":"E","decimals":0}}`, "--as", "dev0.near")
+	c.troupe("call", "dev0.near", "new",
+		`{"owner_id":"dev0.near","total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"E","symbol":"E","decimals":0}}`, "--as", "dev0.near")
 	c.troupe("call", "dev0.near", "storage_deposit", `{}`, "--as", "dev1.near", "--deposit", "1")
 	return c
 }
@@ -63,7 +64,8 @@ func (c *tokenChain) troupe(args ...string) {
 // transfer makes an event with this amount.
 func (c *tokenChain) transfer(amount int) {
 	c.t.Helper()
-	c.troupe("call", "dev0.near", "ft_transfer", fmt.Sprintf(`{"receiver_id":"dev1.near","amount":"%d"}`, amount), "--as", "dev0.near", "--deposit", "1yocto", "--wait", "FINAL")
+	c.troupe("call", "dev0.near", "ft_transfer", fmt.Sprintf(`{"receiver_id":"dev1.near","amount":"%d"}`, amount),
+		"--as", "dev0.near", "--deposit", "1yocto", "--wait", "FINAL")
 }
 
 // TestExampleGoIndexer: it prints each event once, also over a kill and a restart.
@@ -139,7 +141,8 @@ func TestExampleSQLiteIndexer(t *testing.T) {
 	c := newTokenChain(t)
 	file := filepath.Join(t.TempDir(), "events.db")
 	query := func(sql string) string {
-		out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sqlite3, sys\nprint(*sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())", file, sql).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "python3", "-c",
+			"import sqlite3, sys\nprint(*sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())", file, sql).CombinedOutput()
 		if err != nil {
 			return err.Error() + string(out)
 		}
@@ -164,13 +167,15 @@ func TestExampleSQLiteIndexer(t *testing.T) {
 		}
 	}
 	head := c.head("final").Header
-	if out, err := exec.CommandContext(t.Context(), "python3", examplesDir+"/sqlite-indexer/indexer.py", c.url, file, fmt.Sprint(head.Height)).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "python3", examplesDir+"/sqlite-indexer/indexer.py", c.url, file,
+		fmt.Sprint(head.Height)).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if got := query(fmt.Sprintf("SELECT hash FROM blocks WHERE height = %d", head.Height)); got != "('"+head.Hash+"',)" {
 		t.Errorf("the last block is %s, want %s", got, head.Hash)
 	}
-	if out, err := exec.CommandContext(t.Context(), "python3", examplesDir+"/sqlite-indexer/indexer.py", c.url, file+"2", "x").CombinedOutput(); err == nil {
+	if out, err := exec.CommandContext(t.Context(), "python3", examplesDir+"/sqlite-indexer/indexer.py", c.url,
+		file+"2", "x").CombinedOutput(); err == nil {
 		t.Errorf("a height that is no number: %s", out)
 	}
 }

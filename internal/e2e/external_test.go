@@ -67,11 +67,13 @@ func TestExternalSandbox(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 
-	if _, err := external.Start(ctx, external.Options{Fork: "ftp://x"}); !errors.Is(err, external.ErrEnded) || !strings.Contains(err.Error(), "--fork") {
+	if _, err := external.Start(ctx, external.Options{Fork: "ftp://x"}); !errors.Is(err, external.ErrEnded) ||
+		!strings.Contains(err.Error(), "--fork") {
 		t.Errorf("a wrong option: %v", err)
 	}
 	for _, name := range []string{temp + "/none", temp} {
-		if _, err := external.Start(ctx, external.Options{Program: name}); !errors.Is(err, external.ErrNoProgram) || !strings.Contains(err.Error(), name) {
+		if _, err := external.Start(ctx, external.Options{Program: name}); !errors.Is(err, external.ErrNoProgram) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -82,7 +84,8 @@ func TestExternalSandbox(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	if _, err := external.Start(short, external.Options{Program: silent}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waits") {
+	if _, err := external.Start(short, external.Options{Program: silent}); !errors.Is(err,
+		context.DeadlineExceeded) || !strings.Contains(err.Error(), "waits") {
 		t.Errorf("a program that says nothing: %v", err)
 	}
 

@@ -19,7 +19,8 @@ import (
 // the command does: cleanly after a signal, and also when the command is killed.
 func TestLocalnet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
-	if out, err := troupe(t, "--home", dir, "localnet", "-v", "1", "-s", "2", "--non-validators-rpc", "1", "-n", "1", "--base-port", "0"); err != nil {
+	if out, err := troupe(t, "--home", dir, "localnet", "-v", "1", "-s", "2", "--non-validators-rpc", "1", "-n", "1",
+		"--base-port", "0"); err != nil {
 		t.Fatalf("localnet: %v\n%s", err, out)
 	}
 	nodes, err := home.FindLocalnet(dir, "node")

@@ -175,7 +175,8 @@ func TestKeyReader(t *testing.T) {
 	}
 	var d keyReader // in parts that do not end within a character or after an escape
 	var got []rune
-	for _, part := range []string{"s\x1b[", "A\x1bO", "B\x1b[5", "~\x1b[1;5", "C\x1b[F\xffq\x03é\x1b", "q\x1b[" + strings.Repeat("9", 100), "x"} {
+	for _, part := range []string{"s\x1b[", "A\x1bO", "B\x1b[5", "~\x1b[1;5", "C\x1b[F\xffq\x03é\x1b",
+		"q\x1b[" + strings.Repeat("9", 100), "x"} {
 		got = append(got, d.keys([]byte(part))...)
 		if len(d.rest) > maxSequence {
 			t.Errorf("%d bytes are kept", len(d.rest))
@@ -242,7 +243,8 @@ func TestCut(t *testing.T) {
 		}
 	}
 	b.Step(CutFailed{0, "no such method"})
-	if screen := strings.Join(b.Lines("", 200, 20), "\n"); !strings.Contains(screen, "node0 does not refuse its peers") || strings.Contains(screen, "not complete") {
+	if screen := strings.Join(b.Lines("", 200, 20), "\n"); !strings.Contains(screen,
+		"node0 does not refuse its peers") || strings.Contains(screen, "not complete") {
 		t.Errorf("one node that cannot:\n%s", screen)
 	}
 	b.Step(CutFailed{2, "no such method"})

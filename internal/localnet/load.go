@@ -147,7 +147,8 @@ func (s *sender) transfer(ctx context.Context, url string) (err error) {
 		s.hash, s.until = b.Header.Hash, now.Add(hashLife)
 	}
 	s.nonce++
-	tx := primitives.Transaction{SignerID: s.from.AccountID, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(s.nonce)},
+	tx := primitives.Transaction{SignerID: s.from.AccountID, PublicKey: key.PublicKey(),
+		Nonce:      primitives.TransactionNonce{Nonce: primitives.Nonce(s.nonce)},
 		ReceiverID: s.to, BlockHash: s.hash, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}}}
 	id := tx.Hash()
 	signed := primitives.NewSignedTransaction(tx, key.Sign(id[:]))

@@ -84,7 +84,8 @@ func Run(ctx context.Context, o Options) error {
 	for i, n := range o.Nodes {
 		specs[i] = n.Spec
 	}
-	r := &runner{Options: o, board: NewBoard(specs, o.Draw == nil), processes: make([]*process, len(o.Nodes)), events: make(chan any), asking: map[int]bool{},
+	r := &runner{Options: o, board: NewBoard(specs, o.Draw == nil), processes: make([]*process, len(o.Nodes)),
+		events: make(chan any), asking: map[int]bool{},
 		excluded: make([][]int, len(o.Nodes)), excluding: make([]bool, len(o.Nodes))}
 	r.loop(ctx)
 	if failed := r.board.Failures(); len(failed) > 0 {

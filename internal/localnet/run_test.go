@@ -360,7 +360,8 @@ func TestLoader(t *testing.T) {
 	url := fakeNodeOf(t, &height, sent)
 	var keys []*primitives.KeyFile
 	for _, name := range []string{"node0", "node1"} {
-		keys = append(keys, &primitives.KeyFile{AccountID: primitives.AccountID(name), SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, name)})
+		keys = append(keys, &primitives.KeyFile{AccountID: primitives.AccountID(name),
+			SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, name)})
 	}
 	l := newLoader(keys)
 	l.urls.Store(&[]string{url})
@@ -417,7 +418,8 @@ func TestReadLog(t *testing.T) {
 		t.Errorf("lines %q, %v, want %q", got, err, want)
 	}
 	write(path, strings.Repeat(strings.Repeat("x", 99)+"\n", 1<<20/100)+strings.Repeat("y", 1<<16))
-	if got, err = readLog(path); err != nil || len(got) < maxTail/100-1000 || len(got) > maxTail/100 || len(got[0]) != 99 || len(got[len(got)-1]) > maxLogLine+30 {
+	if got, err = readLog(path); err != nil || len(got) < maxTail/100-1000 || len(got) > maxTail/100 ||
+		len(got[0]) != 99 || len(got[len(got)-1]) > maxLogLine+30 {
 		t.Errorf("%d lines, the last of %d bytes, %v", len(got), len(got[len(got)-1]), err)
 	}
 	write(path, strings.Repeat("z", 2*maxTail)) // one line
@@ -452,7 +454,8 @@ func TestRunKeys(t *testing.T) {
 	}
 	asks := make(chan asked, 1000)
 	node := func(name string) Node {
-		return Node{Spec: Spec{Name: name}, Command: []string{"sh", "-c", "echo hello of " + name + "; exec sleep 1000"}, URL: url, Log: filepath.Join(dir, name),
+		return Node{Spec: Spec{Name: name}, Command: []string{"sh", "-c",
+			"echo hello of " + name + "; exec sleep 1000"}, URL: url, Log: filepath.Join(dir, name),
 			Exclude: func(peers []primitives.PublicKey) error {
 				asks <- asked{name, len(peers)}
 				return nil
@@ -463,7 +466,10 @@ func TestRunKeys(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(t.Context(), Options{
-			Nodes: []Node{node("one"), node("two"), node("three")}, Draw: s.draw, Size: func() (int, int) { return 150, 20 }, Keys: keys, Every: time.Hour,
+			Nodes: []Node{node("one"), node("two"), node("three")}, Draw: s.draw, Size: func() (int,
+				int) {
+				return 150, 20
+			}, Keys: keys, Every: time.Hour,
 			Accounts: []*primitives.KeyFile{{AccountID: "one", SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, "one")}},
 		})
 	}()

@@ -175,10 +175,12 @@ func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKe
 	if out, err = tracker.Step(partialwitness.Worked{Work: out.Work[0]}); err != nil {
 		t.Fatal(err)
 	}
-	if len(out.Validate) != 1 || !bytes.Equal(out.Validate[0].Witness.AppendBorsh(nil), w.AppendBorsh(nil)) || (len(out.Send) == 1) != (me != producer.AccountID) {
+	if len(out.Validate) != 1 || !bytes.Equal(out.Validate[0].Witness.AppendBorsh(nil), w.AppendBorsh(nil)) ||
+		(len(out.Send) == 1) != (me != producer.AccountID) {
 		t.Fatalf("%+v at %s: %d to be judged, %d sent", key, me, len(out.Validate), len(out.Send))
 	}
-	if out, err = tracker.Step(partialwitness.WitnessValidated{PendingWitness: out.Validate[0], Good: true}); err != nil || len(out.Send) != 1 {
+	if out, err = tracker.Step(partialwitness.WitnessValidated{PendingWitness: out.Validate[0],
+		Good: true}); err != nil || len(out.Send) != 1 {
 		t.Fatalf("%+v at %s: %v", key, me, err)
 	}
 	for _, to := range n.endorsedTo[key][me] {

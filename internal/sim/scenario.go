@@ -297,7 +297,8 @@ func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if blocks != 0 {
 		s.Blocks = primitives.Height(blocks)
 	}
-	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) || s.Byzantine && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
+	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) ||
+		s.Byzantine && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
 		return fmt.Errorf("sim: scenario %s cannot run with %d nodes (%d of them without state) and %d shards: it "+
 			"needs more nodes than that, at most %d, and 1 to 26 shards", s.Name, s.Nodes, s.Blind, s.Shards, len(names))
 	}

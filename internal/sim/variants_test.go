@@ -144,7 +144,8 @@ func TestThirdOfAHeight(t *testing.T) {
 			return false
 		}
 		hash := b.Hash()
-		if by, err := byzantine.engine.BlockProducer(b.Header.PrevHash, b.Header.Height); third.IsZero() && err == nil && by.AccountID == byzantine.name && b.Header.Height > 5 {
+		if by, err := byzantine.engine.BlockProducer(b.Header.PrevHash, b.Header.Height); third.IsZero() &&
+			err == nil && by.AccountID == byzantine.name && b.Header.Height > 5 {
 			third = hash
 			for i := range forms {
 				if f := &forms[i]; f.name == "split" || f.name == "bits" {

@@ -35,7 +35,8 @@ type sentVariant struct {
 }
 
 func (v *verdicts) init(c *checks) {
-	*v = verdicts{c: c, said: map[primitives.Hash]*sentVariant{}, copies: map[primitives.Hash]string{}, bad: map[primitives.Hash]primitives.AccountID{},
+	*v = verdicts{c: c, said: map[primitives.Hash]*sentVariant{}, copies: map[primitives.Hash]string{},
+		bad:  map[primitives.Hash]primitives.AccountID{},
 		good: map[primitives.Hash]primitives.AccountID{}, misnumbered: map[primitives.Hash]*misnumbered{}, tally: map[string]Tally{}}
 }
 

@@ -57,7 +57,8 @@ func TestWriteTextOfALiar(t *testing.T) {
 	raw := json.RawMessage(`"` + "\u202e\u009b" + `"`)
 	r := &Report{Transaction: bad, Signer: bad, Receiver: bad, Tokens: bad, Status: raw}
 	for _, depth := range []int{-1, 0, 1 << 40} {
-		r.Outcomes = append(r.Outcomes, Outcome{ID: bad, Depth: depth, Predecessor: bad, Executor: bad, Actions: []string{bad, bad}, Status: raw, Logs: []string{bad},
+		r.Outcomes = append(r.Outcomes, Outcome{ID: bad, Depth: depth, Predecessor: bad, Executor: bad,
+			Actions: []string{bad, bad}, Status: raw, Logs: []string{bad},
 			Calls: []*Call{{Method: bad, Deposit: bad, Error: raw, Omitted: -1, Missing: MissingImports{{Module: bad, Name: bad, Types: bad}},
 				Host: []HostCall{{Name: bad, Entry: &Entry{Key: []byte(bad), Value: []byte(bad), Len: -1}}}}}})
 	}

@@ -38,7 +38,8 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 	for _, e := range tx.executed {
 		gas += e.outcome.GasBurnt
 	}
-	fmt.Fprintf(out, "#%d %s -> %s  %s  %s  %s  %v\n", tx.height, tx.signer, tx.receiver, tx.actions.String(), status, txtext.Gas(gas), tx.hash)
+	fmt.Fprintf(out, "#%d %s -> %s  %s  %s  %s  %v\n", tx.height, tx.signer, tx.receiver, tx.actions.String(), status,
+		txtext.Gas(gas), tx.hash)
 	more := 0
 	for lines, i := 0, 1; i < len(tx.executed); i++ {
 		e := &tx.executed[i]

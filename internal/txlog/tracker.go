@@ -74,7 +74,8 @@ type waiting struct {
 }
 
 func newTracker(o *Options) *tracker {
-	t := &tracker{o: o, open: map[primitives.Hash]*transaction{}, waiting: map[primitives.Hash]waiting{}, accounts: map[primitives.AccountID]bool{}}
+	t := &tracker{o: o, open: map[primitives.Hash]*transaction{}, waiting: map[primitives.Hash]waiting{},
+		accounts: map[primitives.AccountID]bool{}}
 	for _, id := range o.Accounts {
 		t.accounts[id] = true
 	}

@@ -350,7 +350,8 @@ func TestEndlessReceiptsAreDropped(t *testing.T) {
 	}
 	tx := c.tx("alice.near", "app.near", "go")
 	accept(ended+1, []*primitives.SignedTransaction{tx}, []primitives.OutcomeWithID{ran(tx.Hash(), "alice.near")})
-	if got := out.String(); strings.Count(got, "spin(") != 1 || !strings.Contains(got, "pending, ") || !strings.Contains(got, "alice.near -> app.near  go(") {
+	if got := out.String(); strings.Count(got, "spin(") != 1 || !strings.Contains(got, "pending, ") ||
+		!strings.Contains(got, "alice.near -> app.near  go(") {
 		t.Errorf("shown\n%s", got)
 	}
 }
@@ -361,10 +362,13 @@ func TestLargeTransactionsAreKeptAsText(t *testing.T) {
 	tr := newTracker(&Options{})
 	var out bytes.Buffer
 	for h := 1; h <= 10; h++ {
-		tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(h)},
-			Actions: []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1<<20)}, &primitives.FunctionCall{Method: "init", Args: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}}, "")
+		tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near",
+			Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(h)},
+			Actions: []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1<<20)},
+				&primitives.FunctionCall{Method: "init", Args: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}}, "")
 		l := &Log{o: Options{Queue: 1 << 30}, wake: make(chan struct{}, 1)}
-		l.Observe(blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), []*primitives.SignedTransaction{tx}, []primitives.OutcomeWithID{ran(tx.Hash(), "a.near", fmt.Sprint("r", h))}))
+		l.Observe(blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), []*primitives.SignedTransaction{tx},
+			[]primitives.OutcomeWithID{ran(tx.Hash(), "a.near", fmt.Sprint("r", h))}))
 		tr.accept(l.queue[0].block, &out)
 	}
 	if len(tr.open) != 10 || tr.held > 20_000 {

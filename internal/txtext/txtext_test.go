@@ -173,7 +173,8 @@ returned "1"
 	if got := s.Text(false); got != want {
 		t.Errorf("Text:\n%s\nwant\n%s", got, want)
 	}
-	if got := s.Text(true); !strings.Contains(got, "receipt S  alice.near  Transfer 5 yoctoNEAR  ok") || !strings.Contains(got, "receipt P    pending") {
+	if got := s.Text(true); !strings.Contains(got, "receipt S  alice.near  Transfer 5 yoctoNEAR  ok") ||
+		!strings.Contains(got, "receipt P    pending") {
 		t.Errorf("Text of all receipts lacks the refund or the pending receipt:\n%s", got)
 	}
 	if _, err := ParseStatus([]byte(`{"final_execution_status":"NONE"}`)); err == nil {

@@ -413,7 +413,8 @@ func TestEdgesThatMatter(t *testing.T) {
 	f.run(3 * time.Second)
 	seat := keyFor("seat")
 	a.Step(f.now, Head{Block: headAt(1).Block, T1: map[primitives.AccountID][]primitives.PublicKey{"seat": {seat.PublicKey()}}})
-	a.Step(f.now, AnnouncementsVerified{Good: []*wire.Announcement{wire.NewAnnouncement("seat", seat.PublicKey(), primitives.EpochID{}, seat)}})
+	a.Step(f.now, AnnouncementsVerified{Good: []*wire.Announcement{wire.NewAnnouncement("seat", seat.PublicKey(),
+		primitives.EpochID{}, seat)}})
 	nonce := wire.FreshNonce(f.now.Unix())
 	for i := range maxEdgesOfSource {
 		e := &wire.Edge{Low: bridge.me, High: wire.PeerID(fmt.Sprintf("\x00%032d", i)), Nonce: nonce}

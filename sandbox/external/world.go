@@ -281,7 +281,8 @@ func (w *World) accessKey(ctx context.Context, a *Account) (nonce uint64, head s
 	}
 	err = w.query(ctx, map[string]any{"request_type": "view_access_key", "account_id": a.ID, "public_key": a.PublicKey()}, &key)
 	var refused *RPCError
-	if errors.As(err, &refused) && (refused.Name == "UNKNOWN_ACCESS_KEY" || refused.Name == "UNKNOWN_ACCOUNT") || err == nil && key.Error != "" {
+	if errors.As(err, &refused) && (refused.Name == "UNKNOWN_ACCESS_KEY" || refused.Name == "UNKNOWN_ACCOUNT") ||
+		err == nil && key.Error != "" {
 		return 0, "", false, nil
 	}
 	return key.Nonce, key.Block, err == nil, err
@@ -304,7 +305,8 @@ func (w *World) View(ctx context.Context, contract, method string, args, into an
 		Logs   []string
 		Error  string
 	}
-	if err := w.query(ctx, map[string]any{"request_type": "call_function", "account_id": contract, "method_name": method, "args_base64": raw}, &out); err != nil {
+	if err := w.query(ctx, map[string]any{"request_type": "call_function", "account_id": contract,
+		"method_name": method, "args_base64": raw}, &out); err != nil {
 		var refused *RPCError
 		if errors.As(err, &refused) && refused.Name == "CONTRACT_EXECUTION_ERROR" {
 			return &CallError{What: fmt.Sprintf("view %s of %s", method, contract), Failure: string(refused.Info)}

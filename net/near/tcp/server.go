@@ -148,15 +148,19 @@ func Listen(c near.Config, deliver func(near.Deliver), verify func(near.VerifyAn
 // New returns a server. It does nothing until Run, which closes l at the end. c.ListenAddr is set
 // to the address of l. The stepping goroutine calls deliver. Separate goroutines call verify.
 // Neither function may wait for the server.
-func New(l net.Listener, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
+func New(l net.Listener, c near.Config, deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	return newHost(l, c, deliver, verify)
 }
 
-func newHost(l net.Listener, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
+func newHost(l net.Listener, c near.Config, deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	now := time.Now()
-	return &Server{deliver: deliver, verify: verify, node: near.New(c, now), authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
-		events: make(chan posted, maxEvents), verifying: make(chan struct{}, maxVerifying), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened),
+	return &Server{deliver: deliver, verify: verify, node: near.New(c, now),
+		authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
+		events: make(chan posted, maxEvents), verifying: make(chan struct{},
+			maxVerifying), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened),
 		info: make(chan chan near.Info)}
 }
 

@@ -64,7 +64,8 @@ type Station interface {
 
 // NewOver does the same as New, with an alternative transport. If l is nil, there are no plain
 // sockets.
-func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
+func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	if l != nil {
 		c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	} else {
