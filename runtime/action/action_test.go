@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVectorA59: nearcore's runtime/near-wallet-contract/src/lib.rs:196.
-func TestVectorA59(t *testing.T) {
+// TestEthWalletHashPerChainVectorA59: nearcore's runtime/near-wallet-contract/src/lib.rs:196.
+func TestEthWalletHashPerChainVectorA59(t *testing.T) {
 	for chain, want := range map[string]string{
 		"mainnet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
 		"mocknet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
@@ -36,9 +36,9 @@ func TestVectorA59(t *testing.T) {
 	}
 }
 
-// TestVectorA58: nearcore runtime/runtime/src/receipt_manager.rs:767-830: 10 Ggas, calls of a
-// static gas and a weight.
-func TestVectorA58(t *testing.T) {
+// TestUnusedGasIsSplitByWeightVectorA58: nearcore runtime/runtime/src/receipt_manager.rs:767-830:
+// 10 Ggas, calls of a static gas and a weight.
+func TestUnusedGasIsSplitByWeightVectorA58(t *testing.T) {
 	type call struct {
 		static primitives.Gas
 		weight uint64
@@ -74,8 +74,8 @@ func TestVectorA58(t *testing.T) {
 	}
 }
 
-// TestDistribute compares shares of unused gas with arithmetic of any size.
-func TestDistribute(t *testing.T) {
+// TestGasSharesMatchBigArithmetic compares shares of unused gas with arithmetic of any size.
+func TestGasSharesMatchBigArithmetic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		x := new(External)
@@ -119,7 +119,7 @@ func TestDistribute(t *testing.T) {
 	}
 }
 
-func TestMergeProfiles(t *testing.T) {
+func TestMergedProfileSumsAndSortsCosts(t *testing.T) {
 	e := func(category, cost string, g primitives.Gas) primitives.CostEntry {
 		return primitives.CostEntry{Category: category, Cost: cost, Gas: g}
 	}
@@ -131,7 +131,7 @@ func TestMergeProfiles(t *testing.T) {
 	}
 }
 
-func TestStateInitEntries(t *testing.T) {
+func TestStateInitEntriesAreSortedAndUnique(t *testing.T) {
 	x := new(External)
 	i, err := x.Create("0s00", nil)
 	if err != nil {

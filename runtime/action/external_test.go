@@ -37,10 +37,11 @@ func (t oneEntry) Path(key []byte, rec state.Recording, path []state.Visit) ([]s
 	return append(path, state.Visit{Hash: primitives.Hash{1}, Len: 50}, state.Visit{Hash: primitives.Hash{2}, Len: 60}), v, found, err
 }
 
-// TestPay checks when a storage access charges gas. The moment is consensus, because earlier effects remain
-// if the gas runs out there. The charge comes after the entry is found and before its value is read,
-// counted or changed. There is no charge if the entry does not exist.
-func TestPay(t *testing.T) {
+// TestStorageAccessIsChargedBeforeValueRead checks when a storage access charges gas. The moment is
+// consensus, because earlier effects remain if the gas runs out there. The charge comes after the
+// entry is found and before its value is read, counted or changed. There is no charge if the entry
+// does not exist.
+func TestStorageAccessIsChargedBeforeValueRead(t *testing.T) {
 	broke := errors.New("no gas")
 	block := &Block{Config: parameters.MustGet(parameters.June(86))}
 	for _, c := range []struct {

@@ -97,10 +97,10 @@ func refusal(f func()) (text string) {
 	return ""
 }
 
-// TestEveryTagThroughEverySwitch checks that every switch accepts each action of this protocol and panics for
-// an unknown one. If a switch lacks a new action, the node stops, rather than creating tokens, keys or rights
-// out of nothing.
-func TestEveryTagThroughEverySwitch(t *testing.T) {
+// TestEveryActionIsKnownToEverySwitch checks that every switch accepts each action of this protocol
+// and panics for an unknown one. If a switch lacks a new action, the node stops, rather than
+// creating tokens, keys or rights out of nothing.
+func TestEveryActionIsKnownToEverySwitch(t *testing.T) {
 	all := known()
 	for tag, a := range all {
 		if int(a.Tag()) != tag {
@@ -132,8 +132,8 @@ func TestEveryTagThroughEverySwitch(t *testing.T) {
 	}
 }
 
-// TestEveryReceiptThroughEverySwitch is TestEveryTagThroughEverySwitch for receipts.
-func TestEveryReceiptThroughEverySwitch(t *testing.T) {
+// TestEveryReceiptIsKnownToEverySwitch is TestEveryActionIsKnownToEverySwitch for receipts.
+func TestEveryReceiptIsKnownToEverySwitch(t *testing.T) {
 	c := parameters.MustGet(parameters.Release(88))
 	key := known()[4].(*primitives.Stake).PublicKey
 	doors := map[string]func(r *primitives.Receipt){
@@ -156,9 +156,9 @@ func TestEveryReceiptThroughEverySwitch(t *testing.T) {
 	}
 }
 
-// TestUnknownKindsPanic checks that an unknown kind of contract or outcome panics, rather than
-// entering a hash, a fee or a reply.
-func TestUnknownKindsPanic(t *testing.T) {
+// TestUnknownContractOrOutcomeKindPanics checks that an unknown kind of contract or outcome panics,
+// rather than entering a hash, a fee or a reply.
+func TestUnknownContractOrOutcomeKindPanics(t *testing.T) {
 	contract := primitives.AccountContract{Kind: 4}
 	outcome := primitives.OutcomeWithID{Outcome: primitives.Outcome{Status: primitives.ExecutionStatus{Kind: 9}}}
 	for name, f := range map[string]func(){

@@ -78,9 +78,10 @@ func forms() []form {
 	)
 }
 
-// TestVersionsAreTotal checks, for every form of every action and each version from 84 to 89, that a new
-// receipt and a receipt in flight are valid or fail with the expected error, and that every action has fees.
-func TestVersionsAreTotal(t *testing.T) {
+// TestEachActionIsValidatedAtEachVersion checks, for every form of every action and each version
+// from 84 to 89, that a new receipt and a receipt in flight are valid or fail with the expected
+// error, and that every action has fees.
+func TestEachActionIsValidatedAtEachVersion(t *testing.T) {
 	rules := map[parameters.Version]bool{}
 	for _, v := range executable {
 		rules[v] = true
@@ -115,9 +116,10 @@ func TestVersionsAreTotal(t *testing.T) {
 	}
 }
 
-// TestAccountFormsAreTotal runs every action on every form of an account at each version, and checks the
-// result. Only 88 creates uninitialized accounts, by a transfer at any position in the list of actions.
-func TestAccountFormsAreTotal(t *testing.T) {
+// TestEachActionRunsOnEachAccountForm runs every action on every form of an account at each
+// version, and checks the result. Only 88 creates uninitialized accounts, by a transfer at any
+// position in the list of actions.
+func TestEachActionRunsOnEachAccountForm(t *testing.T) {
 	id := (&primitives.UniversalStateInitV1{}).Encode().DerivedAccount()
 	contract := primitives.GlobalContract(primitives.GlobalContractID{Account: "a.near"})
 	for _, a := range []primitives.Account{

@@ -64,8 +64,9 @@ func gasKeyOf(pk primitives.PublicKey, nonces uint16) *primitives.AddKey {
 	return &primitives.AddKey{PublicKey: pk, AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: nonces}}}
 }
 
-// TestVectorA71 covers nearcore's tests of gas keys (runtime/runtime/src/access_keys.rs:438-1195).
-func TestVectorA71(t *testing.T) {
+// TestGasKeyActionsMatchVectorA71 covers nearcore's tests of gas keys
+// (runtime/runtime/src/access_keys.rs:438-1195).
+func TestGasKeyActionsMatchVectorA71(t *testing.T) {
 	gas, other := testKey("gas_key").PublicKey(), testKey("nonexistent").PublicKey()
 	full := testKey(string(alice)).PublicKey()
 	milli := func(n uint64) primitives.Balance {
@@ -227,9 +228,10 @@ func TestVectorA71(t *testing.T) {
 	})
 }
 
-// TestGasKeyTransaction is nearcore's tests/apply.rs test_apply_gas_key_transaction: the gas key pays for gas,
-// the account for deposits, and only the nonce at the transaction's index advances.
-func TestGasKeyTransaction(t *testing.T) {
+// TestGasKeyPaysGasAndAdvancesItsNonce is nearcore's tests/apply.rs test_apply_gas_key_transaction:
+// the gas key pays for gas, the account for deposits, and only the nonce at the transaction's index
+// advances.
+func TestGasKeyPaysGasAndAdvancesItsNonce(t *testing.T) {
 	n := newPair(t)
 	key := testKey("gas_key")
 	mustSucceed(t, n.do(alice, gasKeyOf(key.PublicKey(), 3), &primitives.TransferToGasKey{PublicKey: key.PublicKey(), Deposit: primitives.NEAR(1)}))
@@ -291,8 +293,9 @@ func TestGasKeyTransaction(t *testing.T) {
 	}
 }
 
-// TestDelegate covers the rules of delegate actions (nearcore actions.rs:1868-2127 and before).
-func TestDelegate(t *testing.T) {
+// TestDelegateActionsAreCheckedAsInNearcore covers the rules of delegate actions (nearcore
+// actions.rs:1868-2127 and before).
+func TestDelegateActionsAreCheckedAsInNearcore(t *testing.T) {
 	n := newPair(t)
 	gas := testKey("gas_key")
 	limited := testKey("limited")
@@ -391,9 +394,9 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
-// TestCreateAccount covers nearcore's actions.rs tests of permissions to create accounts, and the
-// implicit kinds.
-func TestCreateAccount(t *testing.T) {
+// TestCreateAccountFollowsNearcoresRules covers nearcore's actions.rs tests of permissions to
+// create accounts, and the implicit kinds.
+func TestCreateAccountFollowsNearcoresRules(t *testing.T) {
 	const nearImplicit = "0011223344556677889900112233445566778899001122334455667788990011"
 	for _, tt := range []struct {
 		name     string
@@ -449,9 +452,9 @@ func TestCreateAccount(t *testing.T) {
 	}
 }
 
-// TestCallWithoutVM checks that without a VM a call that fails before execution has its usual error, and any
-// other call an error that says that there is no VM.
-func TestCallWithoutVM(t *testing.T) {
+// TestCallWithoutVMFailsOnlyAtExecution checks that without a VM a call that fails before execution
+// has its usual error, and any other call an error that says that there is no VM.
+func TestCallWithoutVMFailsOnlyAtExecution(t *testing.T) {
 	n := newPair(t)
 	call := func(method string) primitives.Action {
 		return &primitives.FunctionCall{Method: method, Gas: 5_000_000_000_000}
@@ -475,8 +478,7 @@ func TestCallWithoutVM(t *testing.T) {
 	}
 }
 
-// TestUniqueTransactions checks that a second copy of a transaction leaves no outcome.
-func TestUniqueTransactions(t *testing.T) {
+func TestDuplicateTransactionLeavesNoOutcome(t *testing.T) {
 	n := newPair(t)
 	tx := n.tx(alice, bob, transfer(primitives.Yocto(1)))
 	r := n.step(tx, tx)[0]

@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWorkedExample checks the costs of a transfer and of the creation of an account at a gas price
-// of 10^8 (nearcore test-loop-tests/src/tests/account_cost_increase_diff.rs).
-func TestWorkedExample(t *testing.T) {
+// TestTransferAndCreationCostWorkedExample checks the costs of a transfer and of the creation of an
+// account at a gas price of 10^8 (nearcore
+// test-loop-tests/src/tests/account_cost_increase_diff.rs).
+func TestTransferAndCreationCostWorkedExample(t *testing.T) {
 	for _, tt := range []struct {
 		name                           string
 		to                             primitives.AccountID

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// TestMissingChunk checks that a missing chunk changes only the bandwidth scheduler's state, and that
-// congestion info and bandwidth requests are repeated in the result.
-func TestMissingChunk(t *testing.T) {
+// TestMissingChunkChangesOnlyBandwidthState checks that congestion info and bandwidth requests are
+// repeated in the result.
+func TestMissingChunkChangesOnlyBandwidthState(t *testing.T) {
 	n := newPair(t)
 	n.step()
 	n.shards[0].info.ReceiptBytes = 7 // any value, to see that it is repeated
@@ -29,8 +29,8 @@ func TestMissingChunk(t *testing.T) {
 	}
 }
 
-// TestValidatorUpdate pays rewards and returns stake (nearcore lib.rs:1584).
-func TestValidatorUpdate(t *testing.T) {
+// TestEpochStartPaysRewardsAndReturnsStake: nearcore lib.rs:1584.
+func TestEpochStartPaysRewardsAndReturnsStake(t *testing.T) {
 	setup := func(locked uint64) *net {
 		n := newNet(t, primitives.SingleShardLayout(), alice, bob, "treasury.near")
 		u := state.NewUnrecorded(n.shards[0].trie)
@@ -101,8 +101,8 @@ func TestValidatorUpdate(t *testing.T) {
 	}
 }
 
-// TestProposedSplit follows the order of nearcore's check_dynamic_resharding.
-func TestProposedSplit(t *testing.T) {
+// TestSplitProposalFollowsNearcoresOrder: nearcore's order is that of check_dynamic_resharding.
+func TestSplitProposalFollowsNearcoresOrder(t *testing.T) {
 	n := newNet(t, threeShards(), wildNames...)
 	own := n.layout.ShardIDs()[0]
 	usage := n.shards[0].trie.MemoryUsage()
@@ -139,8 +139,8 @@ func TestProposedSplit(t *testing.T) {
 	n.shards[0].missing = false
 }
 
-// TestProposals checks that the last proposal of each account is kept, and that the latest is first.
-func TestProposals(t *testing.T) {
+// TestLastStakeProposalOfAccountIsKept checks that the latest proposal is first.
+func TestLastStakeProposalOfAccountIsKept(t *testing.T) {
 	n := newPair(t)
 	stake := func(who primitives.AccountID, near uint64) *primitives.SignedTransaction {
 		return n.tx(who, who, &primitives.Stake{Stake: primitives.NEAR(near), PublicKey: testKey("v").PublicKey()})
@@ -161,7 +161,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-func TestOrderIncoming(t *testing.T) {
+func TestIncomingListsAreShuffledByPrevHash(t *testing.T) {
 	lists := make([][]*primitives.Receipt, 5)
 	for i := range lists {
 		for range i {
@@ -186,7 +186,7 @@ func TestOrderIncoming(t *testing.T) {
 	}
 }
 
-func TestInputErrors(t *testing.T) {
+func TestApplyRefusesInvalidInput(t *testing.T) {
 	n := newPair(t)
 	for name, change := range map[string]func(*Input){
 		"no trie":       func(in *Input) { in.Trie = nil },
@@ -211,8 +211,9 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
-// TestGroupOutgoing compares the groups that Apply builds with those of a simple implementation.
-func TestGroupOutgoing(t *testing.T) {
+// TestOutgoingGroupsMatchSimpleGrouping compares the groups that Apply builds with those of a
+// simple implementation.
+func TestOutgoingGroupsMatchSimpleGrouping(t *testing.T) {
 	w := newWild(t, threeShards(), 99)
 	for range 4 {
 		var txs []*primitives.SignedTransaction

@@ -51,9 +51,10 @@ func transferGas(c *parameters.RuntimeConfig) primitives.Gas {
 	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec.Gas + c.Fees.Fee(parameters.ActionTransfer).Exec.Gas
 }
 
-// TestDelayedAllAtOnce checks that with a limit of 1 gas each chunk runs one receipt (apply.rs:250, 296), and
-// that the delayed receipts are counted in the congestion info (2702).
-func TestDelayedAllAtOnce(t *testing.T) {
+// TestGasLimitOfOneRunsOneReceiptPerChunk checks that with a limit of 1 gas each chunk runs one
+// receipt (apply.rs:250, 296), and that the delayed receipts are counted in the congestion info
+// (2702).
+func TestGasLimitOfOneRunsOneReceiptPerChunk(t *testing.T) {
 	const count = 10
 	for _, refunds := range []bool{false, true} {
 		n := newPair(t)
@@ -90,8 +91,9 @@ func TestDelayedAllAtOnce(t *testing.T) {
 	}
 }
 
-// TestDelayedAddMore checks the queue when four receipts arrive and three run in each chunk (apply.rs:343).
-func TestDelayedAddMore(t *testing.T) {
+// TestFourthReceiptIsDelayedAtLimitOfThree checks the queue when four receipts arrive and three run
+// in each chunk (apply.rs:343).
+func TestFourthReceiptIsDelayedAtLimitOfThree(t *testing.T) {
 	const count = 40
 	n := newPair(t)
 	n.limit = 3 * transferGas(n.cfg)
@@ -106,8 +108,9 @@ func TestDelayedAddMore(t *testing.T) {
 	}
 }
 
-// TestDelayedAdjustableLimit changes the gas limit with the length of the queue (apply.rs:399).
-func TestDelayedAdjustableLimit(t *testing.T) {
+// TestGasLimitFollowsDelayedQueueLength changes the gas limit with the length of the queue
+// (apply.rs:399).
+func TestGasLimitFollowsDelayedQueueLength(t *testing.T) {
 	const count = 120
 	n := newPair(t)
 	receipts := bobsReceipts(n, count)
@@ -142,9 +145,9 @@ func freeConfig() *parameters.RuntimeConfig {
 	return &c
 }
 
-// TestDelayedLocal checks that local receipts run before delayed ones, and delayed before incoming ones
-// (apply.rs:568).
-func TestDelayedLocal(t *testing.T) {
+// TestLocalReceiptsRunBeforeDelayedOnes checks that local receipts run before delayed ones, and
+// delayed before incoming ones (apply.rs:568).
+func TestLocalReceiptsRunBeforeDelayedOnes(t *testing.T) {
 	n := newPair(t)
 	n.cfg, n.limit = freeConfig(), 3000
 	receipts := bobsReceipts(n, 6)
@@ -193,9 +196,9 @@ func TestDelayedLocal(t *testing.T) {
 	}
 }
 
-// TestDelayedModel compares the delayed queue with a list. The same receipts must run in each chunk, in the
-// same order, with random limits, in parallel and serially.
-func TestDelayedModel(t *testing.T) {
+// TestDelayedQueueMatchesListModel compares the delayed queue with a list. The same receipts must
+// run in each chunk, in the same order, with random limits, in parallel and serially.
+func TestDelayedQueueMatchesListModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	n := newPair(t)
 	n.cfg = freeConfig()
@@ -286,8 +289,8 @@ func (n *net) selfReceipt(who primitives.AccountID, salt byte, actions ...primit
 	}}
 }
 
-// TestComputeLimit checks that the chunk limit counts compute and not gas (apply.rs:1300).
-func TestComputeLimit(t *testing.T) {
+// TestChunkLimitCountsComputeNotGas: nearcore apply.rs:1300.
+func TestChunkLimitCountsComputeNotGas(t *testing.T) {
 	const gas, compute = 1_000_000, 10_000_000_000_000
 	n := newPair(t)
 	n.cfg, n.limit = freeConfig(), compute // deploying has much compute of its own, too
@@ -319,9 +322,9 @@ func TestComputeLimit(t *testing.T) {
 	}
 }
 
-// TestProofStop checks that with a soft limit of 300 bytes of recorded state the first call runs and the
-// second is delayed. Code is not part of the proof (apply.rs:1441).
-func TestProofStop(t *testing.T) {
+// TestSoftProofLimitDelaysNextCall checks that with a soft limit of 300 bytes of recorded state the
+// first call runs and the second is delayed. Code is not part of the proof (apply.rs:1441).
+func TestSoftProofLimitDelaysNextCall(t *testing.T) {
 	n := newPair(t)
 	n.cfg = freeConfig()
 	code := make([]byte, 5000)
@@ -346,9 +349,10 @@ func TestProofStop(t *testing.T) {
 	}
 }
 
-// TestProofStopModel checks that whether a receipt runs depends only on the reads of earlier receipts, not on
-// the number of later ones, and that parallel and serial execution agree.
-func TestProofStopModel(t *testing.T) {
+// TestProofLimitIgnoresReadsOfLaterReceipts checks that whether a receipt runs depends only on the
+// reads of earlier receipts, not on the number of later ones, and that parallel and serial
+// execution agree.
+func TestProofLimitIgnoresReadsOfLaterReceipts(t *testing.T) {
 	accounts := make([]primitives.AccountID, 24)
 	for i := range accounts {
 		accounts[i] = primitives.AccountID("account" + string(rune('a'+i)) + ".near")
@@ -410,9 +414,10 @@ func TestProofStopModel(t *testing.T) {
 	}
 }
 
-// TestBurnPrice checks that gas is burnt at the lower of the receipt's and the block's price, and that the
-// difference to the paid price is refunded (apply.rs:786, 830, with AccountCostIncrease).
-func TestBurnPrice(t *testing.T) {
+// TestGasIsBurntAtLowerPrice checks that gas is burnt at the lower of the receipt's and the block's
+// price, and that the difference to the paid price is refunded (apply.rs:786, 830, with
+// AccountCostIncrease).
+func TestGasIsBurntAtLowerPrice(t *testing.T) {
 	for name, tt := range map[string]struct {
 		price   func(primitives.Balance) primitives.Balance
 		burnAt  func(primitives.Balance) primitives.Balance
@@ -441,9 +446,9 @@ func TestBurnPrice(t *testing.T) {
 	}
 }
 
-// TestBuffering checks that receipts to a congested shard are buffered, and forwarded when the congestion
-// ends (apply.rs:2751).
-func TestBuffering(t *testing.T) {
+// TestReceiptsToCongestedShardAreBuffered checks that receipts to a congested shard are buffered,
+// and forwarded when the congestion ends (apply.rs:2751).
+func TestReceiptsToCongestedShardAreBuffered(t *testing.T) {
 	layout, err := primitives.NewShardLayoutV2([]primitives.AccountID{alice, bob}, []primitives.ShardID{0, 1, 2}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -509,9 +514,9 @@ func TestBuffering(t *testing.T) {
 	}
 }
 
-// TestEmptyChunkChangesTheRoot checks that an empty chunk changes the state root, because the bandwidth
-// scheduler's state changes in every block (apply.rs:2669).
-func TestEmptyChunkChangesTheRoot(t *testing.T) {
+// TestEmptyChunkChangesStateRoot checks that an empty chunk changes the state root, because the
+// bandwidth scheduler's state changes in every block (apply.rs:2669).
+func TestEmptyChunkChangesStateRoot(t *testing.T) {
 	n := newPair(t)
 	before := n.shards[0].trie.Root()
 	n.step()

@@ -10,7 +10,7 @@ import (
 // These tests follow nearcore test-loop-tests/src/tests/deploy_compute_cost.rs: the compute of deployments
 // bounds the compilations of a chunk.
 
-func TestDeployCompute(t *testing.T) {
+func TestDeployComputeLimitsDeploymentsPerChunk(t *testing.T) {
 	for _, test := range []struct {
 		row         string
 		size, chunk int            // bytes of code; number of deployments that fit into a chunk
@@ -38,9 +38,9 @@ func TestDeployCompute(t *testing.T) {
 	}
 }
 
-// TestDistributionCompute is deploy_compute_cost.rs:124: a chunk whose limit equals the compute of one
-// distribution of 1,000 bytes runs one distribution.
-func TestDistributionCompute(t *testing.T) {
+// TestDistributionComputeLimitsChunk is deploy_compute_cost.rs:124: a chunk whose limit equals the
+// compute of one distribution of 1,000 bytes runs one distribution.
+func TestDistributionComputeLimitsChunk(t *testing.T) {
 	n := newPair(t)
 	n.limit = 20_250_000_000_000
 	var ids []primitives.GlobalContractID

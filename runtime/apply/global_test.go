@@ -25,10 +25,11 @@ func distribution(id primitives.GlobalContractID, code string, nonce uint64) *pr
 	}
 }
 
-// TestGlobalCodeInItsChunk checks that a call runs the global code that an earlier receipt of the same chunk
-// distributed. nearcore compiles that code into the cache in which calls look first (global_contracts.rs:216,
-// wasmtime_runner/mod.rs with_compiled_and_loaded). A distribution of an older version has no effect.
-func TestGlobalCodeInItsChunk(t *testing.T) {
+// TestGlobalCodeRunsInChunkThatDistributesIt checks that a call runs the global code that an
+// earlier receipt of the same chunk distributed. nearcore compiles that code into the cache in
+// which calls look first (global_contracts.rs:216, wasmtime_runner/mod.rs
+// with_compiled_and_loaded). A distribution of an older version has no effect.
+func TestGlobalCodeRunsInChunkThatDistributesIt(t *testing.T) {
 	byAlice := primitives.GlobalContractID{Account: alice}
 	byHash := primitives.GlobalContractID{Hash: primitives.HashBytes([]byte("hashed"))}
 	call := &primitives.FunctionCall{Method: "m", Gas: 1_000_000_000_000}

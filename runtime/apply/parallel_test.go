@@ -72,9 +72,10 @@ func sameResult(t testing.TB, got, want *Result) {
 	}
 }
 
-// TestParallelEqualsSerial runs random workloads in parallel and serially, with limits that delay receipts,
-// and compares each chunk. It also checks that the total supply falls by the burnt amount of the results.
-func TestParallelEqualsSerial(t *testing.T) {
+// TestParallelExecutionEqualsSerial runs random workloads in parallel and serially, with limits
+// that delay receipts, and compares each chunk. It also checks that the total supply falls by the
+// burnt amount of the results.
+func TestParallelExecutionEqualsSerial(t *testing.T) {
 	first := 0
 	if testing.Short() {
 		first = 52 // the last few reach all that is asked for below, and the first few do not
@@ -174,9 +175,9 @@ func outcomeKind(o *primitives.OutcomeWithID) string {
 	return e.Action.Kind.Tag.String()
 }
 
-// TestMajority tests the search for a receiver with more than half of the work, in which a call counts as
-// ten transfers.
-func TestMajority(t *testing.T) {
+// TestReceiverWithMajorityOfWorkIsFound tests the search for a receiver with more than half of the
+// work, in which a call counts as ten transfers.
+func TestReceiverWithMajorityOfWorkIsFound(t *testing.T) {
 	receipt := func(to primitives.AccountID, calls bool) *primitives.Receipt {
 		body := &primitives.ActionReceipt{Actions: []primitives.Action{&primitives.Transfer{}}}
 		if calls {
@@ -198,9 +199,9 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// TestCanRunAhead checks that every version's config allows receipts to run ahead of their turn,
-// and that a config whose receipts may record more than a chunk does not.
-func TestCanRunAhead(t *testing.T) {
+// TestReceiptsMayRunAheadInEveryVersion checks that every version's config allows receipts to run
+// ahead of their turn, and that a config whose receipts may record more than a chunk does not.
+func TestReceiptsMayRunAheadInEveryVersion(t *testing.T) {
 	for _, numbering := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
 		for v := parameters.OldestProtocol; v <= parameters.Newest(numbering); v++ {
 			version := parameters.Version{Protocol: v, Numbering: numbering}

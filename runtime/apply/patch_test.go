@@ -27,9 +27,9 @@ func (n *net) patched(records ...genesis.Record) *Result {
 
 func (n *net) update() *state.TrieUpdate { return state.NewUnrecorded(n.shards[0].trie) }
 
-// TestPatch checks that a patch writes each kind of record, with nearcore's cause, and that each kind of
-// removal removes its record.
-func TestPatch(t *testing.T) {
+// TestPatchWritesAndRemovesEachRecordKind checks that a patch writes each kind of record, with
+// nearcore's cause, and that each kind of removal removes its record.
+func TestPatchWritesAndRemovesEachRecordKind(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	code, key := []byte("code"), testKey("other").PublicKey().Handle()
 	gas := primitives.AccessKey{Nonce: 3, GasKey: &primitives.GasKeyInfo{NumNonces: 3}}
@@ -115,9 +115,9 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestPatchDelayed checks that a delayed receipt of a patch is appended to the queue, is counted in the
-// congestion info, and runs in the next chunk.
-func TestPatchDelayed(t *testing.T) {
+// TestPatchedDelayedReceiptRunsInNextChunk checks that a delayed receipt of a patch is appended to
+// the queue, is counted in the congestion info, and runs in the next chunk.
+func TestPatchedDelayedReceiptRunsInNextChunk(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	r := &primitives.Receipt{PredecessorID: "aa", ReceiverID: "bb", ID: primitives.Hash{1}, Body: &primitives.ActionReceipt{
 		SignerID: "aa", SignerPublicKey: testKey("aa").PublicKey(), GasPrice: n.price, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(7)}}}}
@@ -130,9 +130,9 @@ func TestPatchDelayed(t *testing.T) {
 	}
 }
 
-// TestPatchLocked checks that a patch never lowers the locked balance of an account, and never removes an
-// account with a locked balance.
-func TestPatchLocked(t *testing.T) {
+// TestPatchNeverLowersLockedBalance checks that a patch never lowers the locked balance of an
+// account, and never removes an account with a locked balance.
+func TestPatchNeverLowersLockedBalance(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	stake := primitives.Account{Amount: primitives.NEAR(1), Locked: primitives.NEAR(50)}
 	n.patched(&genesis.AccountRecord{AccountID: "aa", Account: stake})
@@ -143,8 +143,8 @@ func TestPatchLocked(t *testing.T) {
 	}
 }
 
-// TestPatchNeedsChunk checks that Apply refuses a patch for a missing chunk.
-func TestPatchNeedsChunk(t *testing.T) {
+// TestPatchForMissingChunkIsRefused: Apply returns an error.
+func TestPatchForMissingChunkIsRefused(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	in := n.input(0, nil)
 	in.NewChunk, in.Patch = false, []genesis.Record{&genesis.DataRecord{AccountID: "aa"}}

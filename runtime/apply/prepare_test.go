@@ -67,7 +67,7 @@ func (n *net) transfers(from primitives.AccountID, count int) (txs []*primitives
 	return txs
 }
 
-func TestPrepareTakesTurns(t *testing.T) {
+func TestPrepareTakesOneTransactionPerGroupInTurn(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), alice, bob, "carol.near")
 	a, c := n.transfers(alice, 3), n.transfers("carol.near", 2)
 	in, _ := n.prepare(a, c)
@@ -94,7 +94,7 @@ func TestPrepareTakesTurns(t *testing.T) {
 	}
 }
 
-func TestPrepareStops(t *testing.T) {
+func TestPrepareStopsAtEachLimit(t *testing.T) {
 	n := newPair(t)
 	txs := n.transfers(alice, 40)
 	cfg := *n.cfg
@@ -129,7 +129,7 @@ func TestPrepareStops(t *testing.T) {
 	}
 }
 
-func TestPrepareDrops(t *testing.T) {
+func TestPrepareDropsInvalidTransactions(t *testing.T) {
 	n := newPair(t)
 	nonce := primitives.InitialNonce(n.height) + 5
 	strict := func(v primitives.Nonce) *primitives.SignedTransaction {

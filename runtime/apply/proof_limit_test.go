@@ -71,10 +71,11 @@ func (n *net) run(v parameters.Version, actions ...primitives.Action) (*primitiv
 	return findOutcome(n.t, results, r.ID), m
 }
 
-// TestProofLimitOfCalls: five calls of one receipt read a megabyte each. Each call stays below the
-// limit of 4 MB. The limit applies to a single call before 86, and to the whole receipt from 86 on
-// (nearcore 2.14.0-rc.1 runtime/runtime/src/tests/apply.rs, test_per_receipt_storage_proof_limit).
-func TestProofLimitOfCalls(t *testing.T) {
+// TestProofLimitCoversWholeReceiptFrom86: five calls of one receipt read a megabyte each. Each call
+// stays below the limit of 4 MB. The limit applies to a single call before 86, and to the whole
+// receipt from 86 on (nearcore 2.14.0-rc.1 runtime/runtime/src/tests/apply.rs,
+// test_per_receipt_storage_proof_limit).
+func TestProofLimitCoversWholeReceiptFrom86(t *testing.T) {
 	n := newReader(t, 5, 1_000_000, 0)
 	calls := []primitives.Action{read(0, 1), read(1, 2), read(2, 3), read(3, 4), read(4, 5)}
 	for _, v := range []parameters.Version{parameters.Release(85), parameters.June(86)} {
@@ -91,10 +92,10 @@ func TestProofLimitOfCalls(t *testing.T) {
 	}
 }
 
-// TestProofLimitOfAllActions: a call reads nearly 4 MB, and actions that add keys then read some
-// more. From 87 on that exceeds the limit, although those actions have no check of their own: the
-// receipt fails after the action that exceeded the limit, and has no effect.
-func TestProofLimitOfAllActions(t *testing.T) {
+// TestProofLimitCountsActionsAfterCallFrom87: a call reads nearly 4 MB, and actions that add keys
+// then read some more. From 87 on that exceeds the limit, although those actions have no check of
+// their own: the receipt fails after the action that exceeded the limit, and has no effect.
+func TestProofLimitCountsActionsAfterCallFrom87(t *testing.T) {
 	n := newReader(t, 4, 999_750, 16)
 	var add []primitives.Action
 	for i := range 6 {

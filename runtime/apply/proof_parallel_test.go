@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// TestProofLimitInParallel: receipts near the limits of the recorded state read, write and remove
-// the same large values and call the same contracts. A receipt that runs ahead of its turn records
-// other nodes than in its turn. Nevertheless the limits of receipts and of the chunk stop the same
-// receipts as in serial execution, and the chunk can be applied again from its proof.
-func TestProofLimitInParallel(t *testing.T) {
+// TestProofLimitsInParallelEqualSerial: receipts near the limits of the recorded state read, write
+// and remove the same large values and call the same contracts. A receipt that runs ahead of its
+// turn records other nodes than in its turn. Nevertheless the limits of receipts and of the chunk
+// stop the same receipts as in serial execution, and the chunk can be applied again from its proof.
+func TestProofLimitsInParallelEqualSerial(t *testing.T) {
 	const accounts, entries = 5, 6
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {

@@ -20,9 +20,9 @@ func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome
 	return c.Unchanged(), err
 }
 
-// TestProofStart checks the limit of recorded state: in june it counts for each call, in the
-// releases from 86 on for all calls of a receipt together.
-func TestProofStart(t *testing.T) {
+// TestProofLimitStartsPerCallOrPerReceipt checks the limit of recorded state: in june it counts for
+// each call, in the releases from 86 on for all calls of a receipt together.
+func TestProofLimitStartsPerCallOrPerReceipt(t *testing.T) {
 	for _, test := range []struct {
 		version parameters.Version
 		all     bool

@@ -48,9 +48,10 @@ func (n *net) rows() map[string][]byte {
 	return rows
 }
 
-// TestRules runs generated chunks with the model in internal/refmodel and with Apply, serially and in parallel.
-// The outcomes of receipts, the outgoing receipts and the final states must be the same.
-func TestRules(t *testing.T) {
+// TestGeneratedChunksMatchReferenceModel runs generated chunks with the model in internal/refmodel
+// and with Apply, serially and in parallel. The outcomes of receipts, the outgoing receipts and the
+// final states must be the same.
+func TestGeneratedChunksMatchReferenceModel(t *testing.T) {
 	for _, rules := range []refmodel.Rules{86, 87, 88} {
 		t.Run(fmt.Sprint(rules), func(t *testing.T) {
 			count := 150

@@ -33,10 +33,10 @@ func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, 
 	return out, err
 }
 
-// TestReadsTouchUnpaid checks reads of one value that many accounts have. Such reads touch the
-// value without paying, although they make the next touch a cached one. So they must not change the
-// profile of a call that ran before its turn.
-func TestReadsTouchUnpaid(t *testing.T) {
+// TestUnpaidReadsKeepProfilesOfEarlierCalls checks reads of one value that many accounts have. Such
+// reads touch the value without paying, although they make the next touch a cached one. So they
+// must not change the profile of a call that ran before its turn.
+func TestUnpaidReadsKeepProfilesOfEarlierCalls(t *testing.T) {
 	accounts := make([]primitives.AccountID, 60)
 	for i := range accounts {
 		accounts[i] = primitives.AccountID("account" + string(rune('a'+i%26)) + string(rune('a'+i/26)) + ".near")

@@ -31,9 +31,10 @@ func (t coldTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool,
 	return t.testTrie.Lookup(key, rec)
 }
 
-// TestWarm checks that with a cold trie all accounts and access keys of the shard that the transactions and
-// receipts of a chunk name are prefetched, and no others, and that the result and the recording do not change.
-func TestWarm(t *testing.T) {
+// TestChunksAccountsAndKeysArePrefetched checks that with a cold trie all accounts and access keys
+// of the shard that the transactions and receipts of a chunk name are prefetched, and no others,
+// and that the result and the recording do not change.
+func TestChunksAccountsAndKeysArePrefetched(t *testing.T) {
 	w := newWild(t, threeShards(), 3)
 	reached := 0
 	for range 8 {

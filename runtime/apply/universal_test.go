@@ -113,9 +113,10 @@ func (n *net) wantBare(id primitives.AccountID, nonce primitives.Nonce) *primiti
 	return a
 }
 
-// TestSelfSignedInit: an account without keys signs its own state init. The state init creates the
-// account's keys and removes the account's own nonce. The same transaction is refused afterwards.
-func TestSelfSignedInit(t *testing.T) {
+// TestSelfSignedInitCreatesKeysAndRunsOnce: an account without keys signs its own state init. The
+// state init creates the account's keys and removes the account's own nonce. The same transaction
+// is refused afterwards.
+func TestSelfSignedInitCreatesKeysAndRunsOnce(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -132,9 +133,9 @@ func TestSelfSignedInit(t *testing.T) {
 	wantRefusal(t, n.refused(n.step(tx), tx), primitives.TxInvalidNonce)
 }
 
-// TestSelfSignedInitNonce: only the next nonce is valid, not the current one and none further
-// ahead.
-func TestSelfSignedInitNonce(t *testing.T) {
+// TestSelfSignedInitAcceptsOnlyNextNonce: only the next nonce is valid, not the current one and
+// none further ahead.
+func TestSelfSignedInitAcceptsOnlyNextNonce(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -147,9 +148,10 @@ func TestSelfSignedInitNonce(t *testing.T) {
 	mustSucceed(t, n.converted(n.step(tx), tx))
 }
 
-// TestSelfSignedInitTwiceInAChunk: of two transactions with the same nonce the second is refused.
-// If they have consecutive nonces both are accepted, and the second state init does nothing.
-func TestSelfSignedInitTwiceInAChunk(t *testing.T) {
+// TestSecondSelfSignedInitOfNonceIsRefused: of two transactions with the same nonce the second is
+// refused. If they have consecutive nonces both are accepted, and the second state init does
+// nothing.
+func TestSecondSelfSignedInitOfNonceIsRefused(t *testing.T) {
 	raw := keyInit("u1", "u2")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -177,8 +179,9 @@ func TestSelfSignedInitTwiceInAChunk(t *testing.T) {
 	wantRefusal(t, n.refused(n.step(late), late), primitives.TxInvalidNonce)
 }
 
-// TestSelfSignedInitRefused: transactions that only resemble a self-signed state init are refused.
-func TestSelfSignedInitRefused(t *testing.T) {
+// TestTransactionsLikeSelfSignedInitAreRefused: transactions that only resemble a self-signed state
+// init are refused.
+func TestTransactionsLikeSelfSignedInitAreRefused(t *testing.T) {
 	raw, other := keyInit("u1"), keyInit("outsider")
 	id, victim := raw.DerivedAccount(), keyInit("victim").DerivedAccount()
 	n := newUniversal(t, id, victim)
@@ -216,9 +219,9 @@ func TestSelfSignedInitRefused(t *testing.T) {
 	notFound("a deleted key", n.bootstrap("u1", id, bootstrapNonce, init))
 }
 
-// TestSelfSignedInitFails: a state init whose storage the account cannot pay for fails, and still
-// uses up the nonce: 100,000 bytes on half a NEAR.
-func TestSelfSignedInitFails(t *testing.T) {
+// TestUnaffordableSelfSignedInitUsesNonce: a state init whose storage the account cannot pay for
+// fails, and still uses up the nonce: 100,000 bytes on half a NEAR.
+func TestUnaffordableSelfSignedInitUsesNonce(t *testing.T) {
 	s := primitives.UniversalStateInitV1{
 		Data: []primitives.StateEntry{{Key: []byte("k"), Value: make([]byte, 100_000)}}, AccessKeys: []primitives.PublicKeyHandle{testKey("u1").PublicKey().Handle()},
 	}
@@ -241,8 +244,8 @@ func TestSelfSignedInitFails(t *testing.T) {
 	wantRefusal(t, n.refused(n.step(again), again), primitives.TxNotEnoughBalance)
 }
 
-// TestSelfSignedInitByAnAddedKey: a key that was added later may send the state init again.
-func TestSelfSignedInitByAnAddedKey(t *testing.T) {
+// TestAddedKeyMayRepeatSelfSignedInit: a key that was added later may send the state init again.
+func TestAddedKeyMayRepeatSelfSignedInit(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -256,9 +259,9 @@ func TestSelfSignedInitByAnAddedKey(t *testing.T) {
 	mustSucceed(t, n.converted(n.step(tx), tx))
 }
 
-// TestSelfSignedInitWithOwnerActions: actions that need the account's state fail before the state
-// init, without harm, and succeed after it.
-func TestSelfSignedInitWithOwnerActions(t *testing.T) {
+// TestActionsBeforeSelfSignedInitFailSafely: actions that need the account's state fail before the
+// state init, without harm, and succeed after it.
+func TestActionsBeforeSelfSignedInitFailSafely(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	pk := testKey("u1").PublicKey()
@@ -293,9 +296,10 @@ func TestSelfSignedInitWithOwnerActions(t *testing.T) {
 	}
 }
 
-// TestRecreatedUniversalAccount: an account that is created again after a deletion has a nonce
-// above all that it used before, so that the transaction with its first state init is refused.
-func TestRecreatedUniversalAccount(t *testing.T) {
+// TestRecreatedUniversalAccountHasHigherNonce: an account that is created again after a deletion
+// has a nonce above all that it used before, so that the transaction with its first state init is
+// refused.
+func TestRecreatedUniversalAccountHasHigherNonce(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -310,9 +314,9 @@ func TestRecreatedUniversalAccount(t *testing.T) {
 	mustSucceed(t, n.converted(n.step(again), again))
 }
 
-// TestFundingSeedsNonce: the nonce of an account depends on the height at which a transfer creates
-// it.
-func TestFundingSeedsNonce(t *testing.T) {
+// TestCreatingTransferSetsNonceFromHeight: the nonce of an account depends on the height at which a
+// transfer creates it.
+func TestCreatingTransferSetsNonceFromHeight(t *testing.T) {
 	id := keyInit("u1").DerivedAccount()
 	for height, want := range map[primitives.Height]primitives.Nonce{5: 4_000_000, 10: 9_000_000} {
 		n := newUniversal(t)
@@ -327,9 +331,9 @@ func TestFundingSeedsNonce(t *testing.T) {
 	}
 }
 
-// TestRelayerPaysForInit: transactions of a relayer with several actions, for an account that
-// exists and one that does not.
-func TestRelayerPaysForInit(t *testing.T) {
+// TestRelayerMayPayForStateInit: transactions of a relayer with several actions, for an account
+// that exists and one that does not.
+func TestRelayerMayPayForStateInit(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	five := transfer(primitives.NEAR(5))
@@ -374,9 +378,9 @@ func TestRelayerPaysForInit(t *testing.T) {
 	}
 }
 
-// TestTransfersThatMayNotCreate: refunds create no account, and implicit accounts of other kinds
-// are only created by a transfer that is the only action.
-func TestTransfersThatMayNotCreate(t *testing.T) {
+// TestRefundCreatesNoAccount: refunds create no account, and implicit accounts of other kinds are
+// only created by a transfer that is the only action.
+func TestRefundCreatesNoAccount(t *testing.T) {
 	n := newUniversal(t)
 	id := keyInit("u1").DerivedAccount()
 	refund := &primitives.Receipt{
@@ -430,9 +434,9 @@ func TestUninitializedAccountRefuses(t *testing.T) {
 	}
 }
 
-// TestRepeatedInit: the whole deposit of a state init for an initialized account is refunded, to
-// the refund receiver if there is one. Without a deposit there is no refund.
-func TestRepeatedInit(t *testing.T) {
+// TestRepeatedStateInitRefundsDeposit: the whole deposit of a state init for an initialized account
+// is refunded, to the refund receiver if there is one. Without a deposit there is no refund.
+func TestRepeatedStateInitRefundsDeposit(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t)
@@ -486,9 +490,9 @@ func TestRepeatedInit(t *testing.T) {
 	}
 }
 
-// TestInitDeposit: of a deposit the account keeps what its balance lacks for its storage, and no
-// more. A deposit that is too small is an error of the action.
-func TestInitDeposit(t *testing.T) {
+// TestStateInitKeepsOnlyMissingStorageBalance: of a deposit the account keeps what its balance
+// lacks for its storage, and no more. A deposit that is too small is an error of the action.
+func TestStateInitKeepsOnlyMissingStorageBalance(t *testing.T) {
 	s := primitives.UniversalStateInitV1{Data: []primitives.StateEntry{{Key: []byte("key"), Value: make([]byte, 1000)}}}
 	raw := s.Encode()
 	id := raw.DerivedAccount()
@@ -522,9 +526,9 @@ func TestInitDeposit(t *testing.T) {
 	}
 }
 
-// TestInitInstallsAll: a state init writes code, data and keys of every scheme and counts their
-// storage usage, and a call in the same receipt runs the code.
-func TestInitInstallsAll(t *testing.T) {
+// TestStateInitInstallsCodeDataAndKeys: a state init writes code, data and keys of every scheme and
+// counts their storage usage, and a call in the same receipt runs the code.
+func TestStateInitInstallsCodeDataAndKeys(t *testing.T) {
 	code := primitives.GlobalContractID{Account: alice}
 	secp := primitives.SecretKeyFromSeed(primitives.SECP256K1, "u1").PublicKey()
 	quantum := primitives.SecretKeyFromSeed(primitives.MLDSA65, "u1").PublicKey()
@@ -577,10 +581,10 @@ func TestInitInstallsAll(t *testing.T) {
 	}
 }
 
-// TestCreationChargeOfUniversalAccounts: the receipt that creates the account is charged 0.007
+// TestCreatingReceiptPaysForUniversalAccount: the receipt that creates the account is charged 0.007
 // NEAR, whether by a transfer or by a state init for an account that does not exist. A state init
 // for a funded account is not charged.
-func TestCreationChargeOfUniversalAccounts(t *testing.T) {
+func TestCreatingReceiptPaysForUniversalAccount(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t)
@@ -609,9 +613,9 @@ func TestCreationChargeOfUniversalAccounts(t *testing.T) {
 	}
 }
 
-// TestRejectedUniversalActions: actions that a transaction cannot contain, in addition to the
-// cases of runtime/verify.
-func TestRejectedUniversalActions(t *testing.T) {
+// TestInvalidUniversalActionsAreRefused: actions that a transaction cannot contain, in addition to
+// the cases of runtime/verify.
+func TestInvalidUniversalActionsAreRefused(t *testing.T) {
 	n := newUniversal(t)
 	zeros := make(primitives.RawStateInit, 10)
 	wrong := n.tx(alice, zeros.DerivedAccount(), initAction(keyInit("u1"), primitives.NEAR(1)))
@@ -635,10 +639,10 @@ func TestRejectedUniversalActions(t *testing.T) {
 	}
 }
 
-// TestInFlightAcrossUpgrade: receipts that were made under older rules run under newer rules that
-// would refuse to make them: calls without a name, delegates of version 2, withdrawals in
-// delegates, transfers to universal ids.
-func TestInFlightAcrossUpgrade(t *testing.T) {
+// TestReceiptsOfOlderRulesRunAfterUpgrade: receipts that were made under older rules run under
+// newer rules that would refuse to make them: calls without a name, delegates of version 2,
+// withdrawals in delegates, transfers to universal ids.
+func TestReceiptsOfOlderRulesRunAfterUpgrade(t *testing.T) {
 	n := newUniversal(t)
 	n.cfg = parameters.MustGet(parameters.Release(86))
 	gas := testKey("gas")
@@ -701,9 +705,10 @@ func TestInFlightAcrossUpgrade(t *testing.T) {
 	}
 }
 
-// TestUninitializedValidator: an account that was a validator, was deleted, and has received a
-// transfer since has no stake to return. The first block of the epoch can be applied nevertheless.
-func TestUninitializedValidator(t *testing.T) {
+// TestUninitializedValidatorHasNoStakeToReturn: an account that was a validator, was deleted, and
+// has received a transfer since has no stake to return. The first block of the epoch can be applied
+// nevertheless.
+func TestUninitializedValidatorHasNoStakeToReturn(t *testing.T) {
 	id := keyInit("u1").DerivedAccount()
 	n := newUniversal(t, id)
 	for _, c := range []struct {

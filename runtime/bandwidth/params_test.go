@@ -21,8 +21,9 @@ func paramsFor(t testing.TB, shards int) Params {
 	return p
 }
 
-// TestVectorA47: nearcore core/primitives/src/bandwidth_scheduler.rs:408, 427, 477.
-func TestVectorA47(t *testing.T) {
+// TestParamsAndRequestValuesMatchVectorA47: nearcore
+// core/primitives/src/bandwidth_scheduler.rs:408, 427, 477.
+func TestParamsAndRequestValuesMatchVectorA47(t *testing.T) {
 	for _, tt := range []struct {
 		shards int
 		base   uint64
@@ -48,7 +49,7 @@ func TestVectorA47(t *testing.T) {
 	}
 }
 
-func TestNewParamsRefuses(t *testing.T) {
+func TestNewParamsRefusesInvalidConfig(t *testing.T) {
 	for name, change := range map[string]func(*parameters.RuntimeConfig) int{
 		"no shards":            func(*parameters.RuntimeConfig) int { return 0 },
 		"receipts too large":   func(c *parameters.RuntimeConfig) int { c.Wasm.Limits.MaxReceiptSize = 40 << 20; return 6 },
@@ -70,8 +71,8 @@ func bits3(set ...int) primitives.BandwidthRequest {
 	return r
 }
 
-// TestRequest: nearcore core/primitives/src/bandwidth_scheduler.rs:525-600.
-func TestRequest(t *testing.T) {
+// TestRequestBitmapMatchesNearcore: nearcore core/primitives/src/bandwidth_scheduler.rs:525-600.
+func TestRequestBitmapMatchesNearcore(t *testing.T) {
 	p := paramsFor(t, 6)
 	values := p.Values()
 	all := make([]int, NumValues)
@@ -121,7 +122,7 @@ func slowRequest(p *Params, sizes []uint64) (bitmap [5]byte, ok bool) {
 	return bitmap, ok
 }
 
-func TestRequestAgainstSlow(t *testing.T) {
+func TestRequestMatchesSlowReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		p := paramsFor(t, 1+rng.IntN(12))

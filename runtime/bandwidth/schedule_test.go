@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/congestion"
 )
 
-// TestVectorA48: nearcore runtime/runtime/src/bandwidth_scheduler/distribute_remaining.rs:199-252.
-func TestVectorA48(t *testing.T) {
+// TestRemainingIsDistributedAsInVectorA48: nearcore
+// runtime/runtime/src/bandwidth_scheduler/distribute_remaining.rs:199-252.
+func TestRemainingIsDistributedAsInVectorA48(t *testing.T) {
 	type link struct{ from, to int }
 	every := func(n int) (all []link) {
 		for i := range n * n {
@@ -50,9 +51,10 @@ func TestVectorA48(t *testing.T) {
 	}
 }
 
-// TestDistributeRemainingUses follows nearcore's randomized_test: budgets are not exceeded, forbidden links get
-// nothing, and if all links are allowed at least 99 % of the possible bandwidth is granted.
-func TestDistributeRemainingUses(t *testing.T) {
+// TestRemainingBandwidthIsNearlyAllUsed follows nearcore's randomized_test: budgets are not
+// exceeded, forbidden links get nothing, and if all links are allowed at least 99 % of the possible
+// bandwidth is granted.
+func TestRemainingBandwidthIsNearlyAllUsed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
 		n := 1 + rng.IntN(9)
@@ -265,7 +267,7 @@ func randomInput(t testing.TB, rng *rand.Rand) *Input {
 	return in
 }
 
-func TestAgainstSlow(t *testing.T) {
+func TestScheduleMatchesSlowReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var state State
 	for round := range 3000 {
@@ -307,9 +309,9 @@ func idle(t testing.TB, n int) *Input {
 	return in
 }
 
-// TestOneShard checks that without requests a single shard gets all bandwidth to itself, and that its allowance
-// is its fair share minus the base bandwidth.
-func TestOneShard(t *testing.T) {
+// TestSingleShardGetsAllBandwidth checks that without requests a single shard gets all bandwidth to
+// itself, and that its allowance is its fair share minus the base bandwidth.
+func TestSingleShardGetsAllBandwidth(t *testing.T) {
 	in := idle(t, 1)
 	next, grants := Schedule(&State{}, in)
 	if got := grants.Get(0, 0); got != 4_500_000 {
@@ -323,9 +325,9 @@ func TestOneShard(t *testing.T) {
 	}
 }
 
-// TestLargestReceiptGoesThrough checks that on an idle network a request for the maximum value is granted in the
-// same block, and that the other links keep their base bandwidth.
-func TestLargestReceiptGoesThrough(t *testing.T) {
+// TestLargestReceiptIsGrantedOnIdleNetwork checks that on an idle network a request for the maximum
+// value is granted in the same block, and that the other links keep their base bandwidth.
+func TestLargestReceiptIsGrantedOnIdleNetwork(t *testing.T) {
 	in := idle(t, 6)
 	r, ok := in.Params.Request(4, []uint64{in.Params.MaxReceiptSize})
 	if !ok {
@@ -343,7 +345,7 @@ func TestLargestReceiptGoesThrough(t *testing.T) {
 	}
 }
 
-func TestNewStatus(t *testing.T) {
+func TestStatusFollowsCongestionAndMissedChunks(t *testing.T) {
 	full := primitives.CongestionInfo{ReceiptBytes: 1 << 40, AllowedShard: 3}
 	for _, tt := range []struct {
 		c    congestion.Control

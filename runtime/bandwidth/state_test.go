@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-func TestStateBorsh(t *testing.T) {
+func TestStateRoundTripsInNearcoresBorsh(t *testing.T) {
 	s := State{Links: []LinkAllowance{{1, 2, 3}, {0xffffffffffffffff, 0, 4}}, SanityCheck: primitives.HashBytes(nil)}
 	want := "00" + "02000000" +
 		"0100000000000000" + "0200000000000000" + "0300000000000000" +

@@ -19,9 +19,9 @@ func control() *parameters.CongestionControl {
 	return &c
 }
 
-// TestVectorA45: nearcore congestion_info.rs:533, 541, with all values. Rounding errors must be
-// the same too.
-func TestVectorA45(t *testing.T) {
+// TestMixRoundsAsInVectorA45: nearcore congestion_info.rs:533, 541, with all values. Rounding
+// errors must be the same too.
+func TestMixRoundsAsInVectorA45(t *testing.T) {
 	const top = math.MaxUint64
 	tests := []struct {
 		left, right uint64
@@ -42,8 +42,8 @@ func TestVectorA45(t *testing.T) {
 	}
 }
 
-// TestVectorA46: nearcore congestion_info.rs:770.
-func TestVectorA46(t *testing.T) {
+// TestLevelWithMissedChunksMatchesVectorA46: nearcore congestion_info.rs:770.
+func TestLevelWithMissedChunksMatchesVectorA46(t *testing.T) {
 	cfg := control()
 	cfg.MaxCongestionMissedChunks = 10
 	for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestVectorA46(t *testing.T) {
 	}
 }
 
-func TestFraction(t *testing.T) {
+func TestFractionIsCappedAtOne(t *testing.T) {
 	for _, tt := range []struct {
 		value primitives.Balance
 		limit uint64
@@ -82,9 +82,9 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// TestLimits follows nearcore's tests of memory, incoming and outgoing congestion
-// (congestion_info.rs:590-740): levels 1, 0.8 (the threshold itself) and 0.1.
-func TestLimits(t *testing.T) {
+// TestGasLimitsFallWithCongestion follows nearcore's tests of memory, incoming and outgoing
+// congestion (congestion_info.rs:590-740): levels 1, 0.8 (the threshold itself) and 0.1.
+func TestGasLimitsFallWithCongestion(t *testing.T) {
 	cfg := control()
 	kinds := []struct {
 		name     string
@@ -131,7 +131,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestRefusesTransactions(t *testing.T) {
+func TestCongestedShardRefusesTransactions(t *testing.T) {
 	cfg := control()
 	full := primitives.CongestionInfo{ReceiptBytes: cfg.MaxCongestionMemoryConsumption}
 	for _, tt := range []struct {
@@ -151,7 +151,7 @@ func TestRefusesTransactions(t *testing.T) {
 	}
 }
 
-func TestAllowedShard(t *testing.T) {
+func TestAllowedShardRotatesWithHeight(t *testing.T) {
 	shards := []primitives.ShardID{9, 3, 5}
 	for _, tt := range []struct {
 		height primitives.Height
@@ -198,7 +198,7 @@ func slowMix(left, right uint64, ratio float64) uint64 {
 	return v.Uint64()
 }
 
-func TestAgainstExactArithmetic(t *testing.T) {
+func TestRoundingMatchesExactArithmetic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	number := func() uint64 { return rng.Uint64() >> rng.IntN(64) }
 	for range 20_000 {
@@ -214,7 +214,7 @@ func TestAgainstExactArithmetic(t *testing.T) {
 	}
 }
 
-func TestAccount(t *testing.T) {
+func TestAccountingErrorLeavesInfoUnchanged(t *testing.T) {
 	var info primitives.CongestionInfo
 	a := Account{&info}
 	for _, err := range []error{
@@ -244,7 +244,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-func TestForward(t *testing.T) {
+func TestForwardFollowsGasAndSizeLimits(t *testing.T) {
 	a := NewAdmission(june86)
 	if want := (Admission{MaxGas: 1e15, MaxSize: 4_194_304}); a != want {
 		t.Fatalf("NewAdmission = %+v, want %+v", a, want)

@@ -36,8 +36,9 @@ func gasKeyAction(nonces uint16, perm *primitives.FunctionCallPermission, key pr
 	}}
 }
 
-// TestActionFees checks the fees of each action against a table written out here a second time.
-func TestActionFees(t *testing.T) {
+// TestActionFeesMatchTable checks the fees of each action against a table written out here a second
+// time.
+func TestActionFeesMatchTable(t *testing.T) {
 	const create, fullKey = 500_000_000_000, 101_765_125_000
 	perm := &primitives.FunctionCallPermission{ReceiverID: "c", MethodNames: []string{"ab", "cde"}} // 7 bytes with ends
 	init := primitives.StateInit{Data: []primitives.StateEntry{{Key: []byte("k"), Value: []byte("vw")}, {Key: []byte("l")}}}
@@ -114,7 +115,7 @@ func TestActionFees(t *testing.T) {
 	}
 }
 
-func TestTransferToEthImplicitWithoutTheRule(t *testing.T) {
+func TestEthImplicitTransferIsPlainWithoutRule(t *testing.T) {
 	c := *june86
 	c.Wasm.EthImplicitAccounts = false
 	if got, err := Exec(&c, transferOf(1), ethImplied); got != parameters.GasCost(115_123_062_500) || err != nil {
@@ -130,7 +131,7 @@ func delegateOf(version int, key primitives.PublicKey, actions ...primitives.Act
 	return &primitives.DelegateV2{Action: primitives.DelegateActionV2{SenderID: bob, ReceiverID: alice, Actions: actions, PublicKey: key}}
 }
 
-func TestTotals(t *testing.T) {
+func TestTotalsIncludeDelegatedActions(t *testing.T) {
 	actions := []primitives.Action{
 		&primitives.FunctionCall{Method: "m", Gas: 1000, Deposit: primitives.Yocto(5)},
 		transferOf(7),
@@ -167,7 +168,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-func TestReceiptGasOfOtherKinds(t *testing.T) {
+func TestReceiptGasOfOtherKindsIsZero(t *testing.T) {
 	for _, body := range []primitives.ReceiptBody{
 		&primitives.DataReceipt{}, &primitives.DataReceipt{Resume: true}, &primitives.GlobalContractDistribution{},
 		&primitives.ActionReceipt{Yield: true, Actions: []primitives.Action{&primitives.FunctionCall{Gas: 1}}},
@@ -189,8 +190,9 @@ func costOf(t *testing.T, c *parameters.RuntimeConfig, signer primitives.PublicK
 	return cost
 }
 
-// TestVectorA72: nearcore runtime/runtime/src/config.rs:672-783, with the fee of 85.
-func TestVectorA72(t *testing.T) {
+// TestMLDSAVerificationIsChargedVectorA72: nearcore runtime/runtime/src/config.rs:672-783, with the
+// fee of 85.
+func TestMLDSAVerificationIsChargedVectorA72(t *testing.T) {
 	const verify = 100_000_000_000
 	ed, pq := costOf(t, june86, edKey, transferOf(1)), costOf(t, june86, pqKey, transferOf(1))
 	if pq.GasBurnt != ed.GasBurnt+verify || pq.ComputeBurnt != ed.ComputeBurnt+verify || pq.GasRemaining != ed.GasRemaining {
@@ -224,8 +226,9 @@ func TestVectorA72(t *testing.T) {
 	}
 }
 
-// TestWorkedExample checks the components of the costs of two transactions at the price 10^8.
-func TestWorkedExample(t *testing.T) {
+// TestCostComponentsOfWorkedExample checks the components of the costs of two transactions at the
+// price 10^8.
+func TestCostComponentsOfWorkedExample(t *testing.T) {
 	price := primitives.Yocto(100_000_000)
 	b := primitives.MustParseBalance
 	tests := []struct {
@@ -272,7 +275,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestSettleRefundsAndBurnsByPrice(t *testing.T) {
 	call := &primitives.FunctionCall{Method: "m", Gas: 1000, Deposit: primitives.Yocto(9)}
 	came := primitives.Gas(1000 + 108_059_500_000 + 780_000_000_000 + 2_235_934)
 	receipt := func(from primitives.AccountID, gasPrice uint64) *primitives.Receipt {
@@ -315,7 +318,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-func TestRefundPenalty(t *testing.T) {
+func TestRefundPenaltyIsShareWithMinimum(t *testing.T) {
 	f := june86.Fees
 	if got := refundPenalty(&f, 1e15); got != 0 {
 		t.Errorf("penalty at 86 = %d, want 0", got)
@@ -330,7 +333,7 @@ func TestRefundPenalty(t *testing.T) {
 	}
 }
 
-func TestRewardAndBurns(t *testing.T) {
+func TestRewardIsRoundedDown(t *testing.T) {
 	if got, err := Reward(june86, 11, primitives.Yocto(100)); got != primitives.Yocto(300) || err != nil {
 		t.Errorf("Reward = %v, %v, want floor(3.3) times 100", got, err)
 	}
@@ -348,7 +351,7 @@ func TestRewardAndBurns(t *testing.T) {
 	}
 }
 
-func TestOverflow(t *testing.T) {
+func TestFeeOverflowIsAnError(t *testing.T) {
 	huge := *june86
 	for i := range huge.Fees.Action {
 		huge.Fees.Action[i] = parameters.Fee{

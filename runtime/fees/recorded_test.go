@@ -42,7 +42,7 @@ type recordedReceipt struct {
 	DepositRefund primitives.Balance `json:"deposit_refund"`
 }
 
-func TestRecorded(t *testing.T) {
+func TestRecordedCostsAreReproduced(t *testing.T) {
 	if *cut {
 		writeCut(t)
 	}
@@ -53,7 +53,7 @@ func TestRecorded(t *testing.T) {
 	checkRecorded(t, txs, 60, 40)
 }
 
-func TestRecordedWhole(t *testing.T) {
+func TestWholeRecordingsCostsAreReproduced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a whole recording")
 	}

@@ -9,10 +9,10 @@ import (
 
 var release88 = parameters.MustGet(parameters.Release(88))
 
-// TestUniversalFees checks the fees of 88 that no earlier version has (near-parameters 0.38.0
-// src/cost.rs:958, res/runtime_configs/88.yaml): bytes, entries and keys of a state init, each key as
-// a full-access key, and transfers to universal ids, which pay for an account.
-func TestUniversalFees(t *testing.T) {
+// TestUniversalAccountFeesOf88 checks the fees of 88 that no earlier version has (near-parameters
+// 0.38.0 src/cost.rs:958, res/runtime_configs/88.yaml): bytes, entries and keys of a state init,
+// each key as a full-access key, and transfers to universal ids, which pay for an account.
+func TestUniversalAccountFeesOf88(t *testing.T) {
 	const create, fullKey, transfer = 500_000_000_000, 101_765_125_000, 115_123_062_500
 	ed, secp := edKey.Handle(), secpKey.Handle()
 	entries := []primitives.StateEntry{{Key: []byte("k"), Value: []byte("vw")}, {Key: []byte("l")}}
@@ -64,8 +64,9 @@ func TestUniversalFees(t *testing.T) {
 	}
 }
 
-// TestNoRewardAt87: from RemoveGasRewards on, a contract gets no share of the burnt gas.
-func TestNoRewardAt87(t *testing.T) {
+// TestContractGetsNoRewardFrom87: from RemoveGasRewards on, a contract gets no share of the burnt
+// gas.
+func TestContractGetsNoRewardFrom87(t *testing.T) {
 	for v, want := range map[parameters.Version]uint64{parameters.Release(86): 30_000, parameters.Release(87): 0, parameters.Release(88): 0} {
 		if got, err := Reward(parameters.MustGet(v), 1000, primitives.Yocto(100)); err != nil || got != primitives.Yocto(want) {
 			t.Errorf("the reward at %v is %v, want %d (%v)", v, got, want, err)

@@ -46,9 +46,9 @@ func check(t *testing.T, what string, got fmt.Stringer, want string) {
 	}
 }
 
-// TestVectorA1 compares the state root of mainnet's genesis, which has version 29, with nearcore
-// core/store/src/genesis/initialization.rs:70.
-func TestVectorA1(t *testing.T) {
+// TestMainnetGenesisRootMatchesVectorA1: mainnet's genesis has version 29 (nearcore
+// core/store/src/genesis/initialization.rs:70).
+func TestMainnetGenesisRootMatchesVectorA1(t *testing.T) {
 	g, err := genesis.Parse(testutil.Read(t, "../../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -79,22 +79,23 @@ func small(staked int, ids ...primitives.AccountID) *genesis.Genesis {
 	return g
 }
 
-// nearcore chain/jsonrpc/jsonrpc-tests/tests/rpc_query.rs:45, 92.
-func TestVectorA12(t *testing.T) {
+// TestTwoAccountGenesisRootsMatchVectorA12: nearcore
+// chain/jsonrpc/jsonrpc-tests/tests/rpc_query.rs:45, 92.
+func TestTwoAccountGenesisRootsMatchVectorA12(t *testing.T) {
 	_, got := roots(t, small(1, "test1", "test", "test2", "near"))
 	check(t, "trie root", got[0], "66Ekb5R2y5TMdHkYzSoBpWSyyau1LVNG2qdxifbBagD4")
 	check(t, "prev_state_root", primitives.MerkleRootOf(got), "CfKJ4CZqCCtLAESUk1RnWSrXvwenMVooWYrvoMsDrCAH")
 }
 
-// The state of nearcore's simple_chain test.
-func TestVectorSimpleChain(t *testing.T) {
+// TestSimpleChainRootMatchesNearcore: the state of nearcore's simple_chain test.
+func TestSimpleChainRootMatchesNearcore(t *testing.T) {
 	_, got := roots(t, small(1, "test", "near"))
 	check(t, "trie root", got[0], "F5owueruwL7nH2sxCQZy2nhL5VU2JU2xCXfWfK6TiiPD")
 }
 
-// testdata/recorded.jsonl has the genesis of each chain that neard (f0c7706f1) recorded, and the
-// chunks of its genesis block.
-func TestRecordedChains(t *testing.T) {
+// TestGenesisOfRecordedChainsMatches: testdata/recorded.jsonl has the genesis of each chain that
+// neard (f0c7706f1) recorded, and the chunks of its genesis block.
+func TestGenesisOfRecordedChainsMatches(t *testing.T) {
 	type line struct {
 		Chain  string
 		Chunks []struct {
@@ -154,9 +155,9 @@ func bareRecord(id primitives.AccountID) *genesis.AccountRecord {
 	return &genesis.AccountRecord{AccountID: id, Account: primitives.NewUninitializedAccount(primitives.NEAR(1), 12345, 7_000_000)}
 }
 
-// TestUninitializedAccount: the account's storage usage is that of an empty account, and its nonce
-// is kept.
-func TestUninitializedAccount(t *testing.T) {
+// TestUninitializedAccountKeepsNonce: the account's storage usage is that of an empty account, and
+// its nonce is kept.
+func TestUninitializedAccountKeepsNonce(t *testing.T) {
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}, Records: []genesis.Record{bareRecord("aa")}}
 	shards, _ := roots(t, g)
 	var a primitives.Account
@@ -166,8 +167,9 @@ func TestUninitializedAccount(t *testing.T) {
 	}
 }
 
-// Storage usage is 100 for the account, the code, and for each other record 40 plus key and value.
-func TestUsage(t *testing.T) {
+// TestStorageUsageIsSumOfRecords: storage usage is 100 for the account, the code, and for each
+// other record 40 plus key and value.
+func TestStorageUsageIsSumOfRecords(t *testing.T) {
 	gas := primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2}}
 	handle := ownKey("k").Handle()
 	secp := primitives.SecretKeyFromSeed(primitives.SECP256K1, "k").PublicKey().Handle()
@@ -225,7 +227,7 @@ func waiting(yield bool, inputs ...primitives.Hash) *primitives.ActionReceipt {
 		Actions: []primitives.Action{&primitives.FunctionCall{Method: "m", Gas: 1000}}}
 }
 
-func TestReceipts(t *testing.T) {
+func TestReceiptRecordsBecomeTrieEntries(t *testing.T) {
 	known, missing1, missing2, yield := primitives.Hash{1}, primitives.Hash{2}, primitives.Hash{3}, primitives.Hash{4}
 	postponed := receipt(10, waiting(false, known, missing1, missing2))
 	yielded := receipt(11, waiting(true, yield))
@@ -268,8 +270,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// The order of records does not matter, except that the last of equal keys counts.
-func TestOrder(t *testing.T) {
+// TestRecordOrderMattersOnlyForEqualKeys: of equal keys the last counts.
+func TestRecordOrderMattersOnlyForEqualKeys(t *testing.T) {
 	g := small(1, "test1", "test", "test2", "near")
 	_, want := roots(t, g)
 	slices.Reverse(g.Records)
@@ -288,7 +290,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidGenesisIsRefused(t *testing.T) {
 	code := []byte{1}
 	for _, c := range []struct {
 		name       string
@@ -320,8 +322,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Accounts are in their shards, and keys ascend within each shard.
-func TestManyShards(t *testing.T) {
+// TestAccountsAreInTheirShards: keys ascend within each shard.
+func TestAccountsAreInTheirShards(t *testing.T) {
 	layout, err := primitives.MultiShardLayout(4)
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func TestViewEqualsNearcoreSnapshots(t *testing.T) {
 	}
 }
 
-func TestGetRefuses(t *testing.T) {
+func TestGetRefusesUnsupportedVersions(t *testing.T) {
 	for _, v := range []Version{June(84), June(87), Release(84), Release(newestRelease + 1), Release(89), June(0), {86, ""}, {86, "other"}} {
 		if c, err := Get(v); !errors.Is(err, ErrUnsupportedVersion) || c != nil {
 			t.Errorf("Get(%v) = %v, %v, want %v", v, c, err, ErrUnsupportedVersion)
@@ -93,8 +93,9 @@ func TestGetRefuses(t *testing.T) {
 	}
 }
 
-// TestSupportForTest checks that SupportForTest allows versions with incomplete rules until the test ends.
-func TestSupportForTest(t *testing.T) {
+// TestSupportForTestEndsWithTest checks that SupportForTest allows versions with incomplete rules
+// until the test ends.
+func TestSupportForTestEndsWithTest(t *testing.T) {
 	t.Run("raised", func(t *testing.T) {
 		SupportForTest(t, 88)
 		if got := Newest(primitives.NumberingRelease); got != 88 || !Release(88).Supported() || Release(89).Supported() {
@@ -109,8 +110,9 @@ func TestSupportForTest(t *testing.T) {
 	}
 }
 
-// TestNewestIsBuilt checks that a version counts as supported only if all of its features are built.
-func TestNewestIsBuilt(t *testing.T) {
+// TestSupportedVersionHasAllFeaturesBuilt checks that a version counts as supported only if all of
+// its features are built.
+func TestSupportedVersionHasAllFeaturesBuilt(t *testing.T) {
 	for f := range numFeatures {
 		for _, n := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
 			if v := (Version{Newest(n), n}); v.includes(f) && !features[f].built {
@@ -120,7 +122,7 @@ func TestNewestIsBuilt(t *testing.T) {
 	}
 }
 
-func TestGetIsOfItsVersion(t *testing.T) {
+func TestGetReturnsConfigOfItsVersion(t *testing.T) {
 	for _, v := range known {
 		if got := MustGet(v).Version; got != v {
 			t.Errorf("Get(%v).Version = %v", v, got)
@@ -133,7 +135,7 @@ func TestGetIsOfItsVersion(t *testing.T) {
 	}
 }
 
-func TestEnabled(t *testing.T) {
+func TestFeatureIsEnabledFromItsVersion(t *testing.T) {
 	tests := []struct {
 		f                        Feature
 		june85, june86, r85, r86 bool
@@ -160,9 +162,10 @@ func TestEnabled(t *testing.T) {
 	}
 }
 
-// TestFeatureTable checks the table of features: names are unique, a built feature starts at a version that can
-// be executed, and a feature that is not built is off at every version.
-func TestFeatureTable(t *testing.T) {
+// TestFeatureTableIsConsistent checks the table of features: names are unique, a built feature
+// starts at a version that can be executed, and a feature that is not built is off at every
+// version.
+func TestFeatureTableIsConsistent(t *testing.T) {
 	names := map[string]bool{}
 	for f := range numFeatures {
 		row := features[f]
@@ -192,7 +195,7 @@ func nonZero(v primitives.ProtocolVersion) primitives.ProtocolVersion {
 	return v
 }
 
-func TestCostNames(t *testing.T) {
+func TestCostNamesAreUniqueAndNearcores(t *testing.T) {
 	tests := []struct{ got, want string }{
 		{ExtBase.String(), "base"},
 		{ExtStorageLargeReadOverheadByte.String(), "storage_large_read_overhead_byte"},
@@ -226,8 +229,8 @@ func TestCostNames(t *testing.T) {
 	}
 }
 
-// TestComputeCosts lists the costs whose compute differs from their gas.
-func TestComputeCosts(t *testing.T) {
+// TestComputeDiffersFromGasOnlyForListedCosts lists the costs whose compute differs from their gas.
+func TestComputeDiffersFromGasOnlyForListedCosts(t *testing.T) {
 	for _, v := range known {
 		testComputeCosts(t, MustGet(v))
 	}
@@ -264,7 +267,7 @@ func testComputeCosts(t *testing.T, c *RuntimeConfig) {
 	}
 }
 
-func TestCostArithmetic(t *testing.T) {
+func TestCostOverflowIsAnError(t *testing.T) {
 	const top = ^uint64(0)
 	if got, err := (Cost{1, 2}).Add(Cost{3, 4}); got != (Cost{4, 6}) || err != nil {
 		t.Errorf("Add = %v, %v", got, err)
@@ -294,16 +297,17 @@ func TestAccountCreationChargeIsCovered(t *testing.T) {
 	}
 }
 
-func TestMinReceiptWithFunctionCallGas(t *testing.T) {
+func TestMinReceiptWithFunctionCallGasOf86(t *testing.T) {
 	f := &MustGet(June(86)).Fees
 	if got, want := f.MinReceiptWithFunctionCallGas(), primitives.Gas(2*108_059_500_000+200_000_000_000+780_000_000_000); got != want {
 		t.Errorf("MinReceiptWithFunctionCallGas = %d, want %d", got, want)
 	}
 }
 
-// TestParametersOutsideOfTheView checks parameters that later versions change and that runtime_config does not
-// contain (near-parameters 0.38.0 res/runtime_configs/85.yaml, 87.yaml, 88.yaml and src/cost.rs:369, 424).
-func TestParametersOutsideOfTheView(t *testing.T) {
+// TestParametersOutsideViewMatchNearcore checks parameters that later versions change and that
+// runtime_config does not contain (near-parameters 0.38.0 res/runtime_configs/85.yaml, 87.yaml,
+// 88.yaml and src/cost.rs:369, 424).
+func TestParametersOutsideViewMatchNearcore(t *testing.T) {
 	same := func(send, exec uint64) Fee {
 		return Fee{GasCost(primitives.Gas(send)), GasCost(primitives.Gas(send)), GasCost(primitives.Gas(exec))}
 	}

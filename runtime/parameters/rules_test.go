@@ -45,10 +45,10 @@ var byNumber = map[Feature]struct{ file, constant string }{
 // them.
 var ofTheNet = map[Feature]bool{SignedContractCodeResponse: true}
 
-// TestEachBuiltFeatureRules checks that each feature marked as built changes a parameter, is checked by some
-// rule, or is in one of the lists above. Otherwise a version could count as supported although a rule is
-// missing.
-func TestEachBuiltFeatureRules(t *testing.T) {
+// TestEachBuiltFeatureIsCheckedByARule checks that each feature marked as built changes a
+// parameter, is checked by some rule, or is in one of the lists above. Otherwise a version could
+// count as supported although a rule is missing.
+func TestEachBuiltFeatureIsCheckedByARule(t *testing.T) {
 	asked := askedFor(t)
 	for f := range numFeatures {
 		row := &features[f]
@@ -82,9 +82,9 @@ func TestEachBuiltFeatureRules(t *testing.T) {
 	}
 }
 
-// TestFlippedParameters checks that features which change parameters do so at their version, whether or not they
-// are built.
-func TestFlippedParameters(t *testing.T) {
+// TestFeatureChangesParameterAtItsVersion checks that features which change parameters do so at
+// their version, whether or not they are built.
+func TestFeatureChangesParameterAtItsVersion(t *testing.T) {
 	for _, f := range []Feature{
 		GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, FixContractLoadingCost, UniversalAccounts, CanonicalUniversalStateInit,
 	} {

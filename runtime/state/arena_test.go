@@ -2,9 +2,9 @@ package state
 
 import "testing"
 
-// TestArena checks that an arena with few values uses little memory, and that many values share slabs of the
-// maximum size.
-func TestArena(t *testing.T) {
+// TestArenaMemoryGrowsWithValues checks that an arena with few values uses little memory, and that
+// many values share slabs of the maximum size.
+func TestArenaMemoryGrowsWithValues(t *testing.T) {
 	for _, most := range []int{0, forkSlab} {
 		a := arena{slab: most}
 		if a.copyString("key"); cap(a.buf) > slabFirst {

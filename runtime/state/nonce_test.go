@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestPeekNonce checks that PeekNonce returns the nonce at the index for a transaction with an index, else
-// that of the access key, that it sees writes, and that it records nothing.
-func TestPeekNonce(t *testing.T) {
+// TestPeekNonceReadsWithoutRecording checks that PeekNonce returns the nonce at the index for a
+// transaction with an index, else that of the access key, that it sees writes, and that it records
+// nothing.
+func TestPeekNonceReadsWithoutRecording(t *testing.T) {
 	plain, gas := primitives.ZeroED25519Key.Handle(), primitives.SecretKeyFromSeed(primitives.SECP256K1, "s").PublicKey().Handle()
 	u := NewUnrecorded(fakeTrie{})
 	u.SetAccessKey("alice", plain, &primitives.AccessKey{Nonce: 5})

@@ -20,8 +20,8 @@ func keysOf(t *testing.T, u *TrieUpdate, prefix []byte) (keys []string) {
 	return keys
 }
 
-// TestTrieUpdateKeys is nearcore's update.rs trie_iter: iteration sees both overlays.
-func TestTrieUpdateKeys(t *testing.T) {
+// TestKeysIterateOverBothOverlays: nearcore update.rs, trie_iter.
+func TestKeysIterateOverBothOverlays(t *testing.T) {
 	u := NewUnrecorded(fakeTrie{})
 	u.Set(dataKey("dog"), []byte("puppy"))
 	u.Set(dataKey("aaa"), []byte("puppy"))
@@ -52,8 +52,8 @@ func TestTrieUpdateKeys(t *testing.T) {
 	check(u, dog, dog2, dog3)
 }
 
-// TestTrieUpdateRemove is nearcore's update.rs trie_remove.
-func TestTrieUpdateRemove(t *testing.T) {
+// TestTrieUpdateRemovesAcrossOverlays is nearcore's update.rs trie_remove.
+func TestTrieUpdateRemovesAcrossOverlays(t *testing.T) {
 	empty := fakeTrie{}.Root()
 	u := NewUnrecorded(fakeTrie{})
 	u.Remove(dataKey("dog")) // absent
@@ -76,9 +76,9 @@ func TestTrieUpdateRemove(t *testing.T) {
 	}
 }
 
-// TestRecording checks the recorded size and its upper bound: paths and values count, keys in an overlay do
-// not, and of the removals only those of contract entries.
-func TestRecording(t *testing.T) {
+// TestRecordedSizeCountsPathsAndValues checks the recorded size and its upper bound: keys in an
+// overlay do not count, and of the removals only those of contract entries.
+func TestRecordedSizeCountsPathsAndValues(t *testing.T) {
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 2350)
 	recorded := func() []string { return u.Recording().(*fakeRecording).list }
@@ -151,9 +151,9 @@ func TestChangesKeepCauses(t *testing.T) {
 	}
 }
 
-// TestForks checks that Adopt applies a span if nothing that the span read has changed, and refuses it
-// otherwise, together with later spans that depend on it.
-func TestForks(t *testing.T) {
+// TestAdoptRefusesSpanWithChangedReads checks that Adopt applies a span if nothing that the span
+// read has changed, and refuses it otherwise, together with later spans that depend on it.
+func TestAdoptRefusesSpanWithChangedReads(t *testing.T) {
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 1<<40)
 	add := func(u *TrieUpdate, from, to string) {
@@ -208,9 +208,10 @@ func TestForks(t *testing.T) {
 	}
 }
 
-// TestCode checks that code which this chunk deployed or distributed is found by its hash immediately, and not
-// after a rollback. Code from before the chunk is found only at the given key and with the given hash.
-func TestCode(t *testing.T) {
+// TestNewCodeIsFoundByHash checks that code which this chunk deployed or distributed is found by
+// its hash immediately, and not after a rollback. Code from before the chunk is found only at the
+// given key and with the given hash.
+func TestNewCodeIsFoundByHash(t *testing.T) {
 	old, mine, global, byName := []byte("old"), []byte("mine"), []byte("global"), []byte("by name")
 	hash := primitives.HashBytes
 	oldKey := primitives.AppendCodeKey(nil, "a")
@@ -255,9 +256,9 @@ type provenTrie struct {
 
 func (t provenTrie) CodeOf(hash primitives.Hash) []byte { return t.codes[hash] }
 
-// TestCodeOfProof checks that with a Proven trie code is found by its hash alone, since a proof has no code, and
-// that code of this chunk takes precedence.
-func TestCodeOfProof(t *testing.T) {
+// TestCodeOfProofIsFoundByHashAlone checks that with a Proven trie code is found by its hash alone,
+// since a proof has no code, and that code of this chunk takes precedence.
+func TestCodeOfProofIsFoundByHashAlone(t *testing.T) {
 	key, code := primitives.AppendCodeKey(nil, "a"), []byte("code")
 	hash := primitives.HashBytes(code)
 	for _, c := range []struct {
@@ -276,9 +277,9 @@ func TestCodeOfProof(t *testing.T) {
 	}
 }
 
-// TestForkCodes checks that a span that looked up code is adopted only if the lookup would have the same result
-// now: the code is from this chunk in both cases, or in neither.
-func TestForkCodes(t *testing.T) {
+// TestAdoptRefusesSpanWithChangedCode checks that a span that looked up code is adopted only if the
+// lookup would have the same result now: the code is from this chunk in both cases, or in neither.
+func TestAdoptRefusesSpanWithChangedCode(t *testing.T) {
 	u := New(fakeTrie{map[string]string{string(primitives.AppendCodeKey(nil, "old")): "old"}}, 1<<40)
 	hash := func(code string) primitives.Hash { return primitives.HashBytes([]byte(code)) }
 	deploy := func(u *TrieUpdate, code string) {
@@ -331,9 +332,9 @@ func TestForkCodes(t *testing.T) {
 	}
 }
 
-// TestGroups compares the groups of a buffer with a list of its receipts (nearcore
-// outgoing_metadata.rs).
-func TestGroups(t *testing.T) {
+// TestBufferGroupsMatchReceiptList compares the groups of a buffer with a list of its receipts
+// (nearcore outgoing_metadata.rs).
+func TestBufferGroupsMatchReceiptList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	u := NewUnrecorded(fakeTrie{})
 	g := &Groups{Shard: 7}

@@ -54,8 +54,9 @@ func actionsJSON(e *primitives.ActionsValidationError) string {
 	return string(e.AppendJSON(nil))
 }
 
-// The cases of nearcore's action_validation.rs tests, and further ones.
-func TestActions(t *testing.T) {
+// TestActionsAreValidatedAsInNearcore: the cases of nearcore's action_validation.rs tests, and
+// further ones.
+func TestActionsAreValidatedAsInNearcore(t *testing.T) {
 	const maxGas = primitives.Gas(1_000_000_000_000_000)
 	half := ^primitives.Gas(0)/2 + 1
 	gasInfo := func(n uint16, balance primitives.Balance) *primitives.GasKeyInfo {
@@ -161,8 +162,9 @@ func many(n, length int) []string {
 	return out
 }
 
-// Delayed and incoming receipts may have more deploy actions than new ones.
-func TestActionsExistingReceipt(t *testing.T) {
+// TestExistingReceiptMayHaveMoreDeployActions: delayed and incoming receipts may have more deploy
+// actions than new ones.
+func TestExistingReceiptMayHaveMoreDeployActions(t *testing.T) {
 	actions := []primitives.Action{delegate(false, bob, repeat(deploy(true, 5), 11)...)}
 	actions = append(actions, repeat(deploy(false, 5), 11)...)
 	if got := actionsJSON(Actions(pv86, actions, bob, ExistingReceipt)); got != "ok" {
@@ -170,7 +172,7 @@ func TestActionsExistingReceipt(t *testing.T) {
 	}
 }
 
-func TestActionsBefore85(t *testing.T) {
+func TestActionsOf85AreRefusedAt84(t *testing.T) {
 	feature := `{"UnsupportedProtocolFeature":{"protocol_feature":"%s","version":84}}`
 	init := primitives.StateInit{Code: primitives.GlobalContractID{Account: "ft.near"}}
 	for _, c := range []struct {
@@ -190,7 +192,7 @@ func TestActionsBefore85(t *testing.T) {
 	}
 }
 
-func TestReceipt(t *testing.T) {
+func TestInvalidReceiptIsRefused(t *testing.T) {
 	act := func(a primitives.ActionReceipt) *primitives.Receipt {
 		a.SignerID, a.SignerPublicKey = alice, key.PublicKey()
 		return &primitives.Receipt{PredecessorID: alice, ReceiverID: bob, Body: &a}

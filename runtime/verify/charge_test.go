@@ -23,7 +23,7 @@ func functionCallKey(allowance *primitives.Balance, methods ...string) *primitiv
 	}}
 }
 
-func TestChargeRefusals(t *testing.T) {
+func TestInvalidChargeIsRefused(t *testing.T) {
 	full := &primitives.AccessKey{Nonce: 5}
 	hundred := primitives.Yocto(100)
 	large := account(oneN)
@@ -85,8 +85,8 @@ func callCost(t *testing.T) primitives.Balance {
 	return cost.TotalCost
 }
 
-// A transfer to another account at price 10^8.
-func TestChargePlain(t *testing.T) {
+// TestPlainTransferIsChargedItsCost: a transfer to another account at price 10^8.
+func TestPlainTransferIsChargedItsCost(t *testing.T) {
 	allowance := oneN
 	k := functionCallKey(&allowance)
 	a := account(oneN)
@@ -123,8 +123,9 @@ func TestChargePlain(t *testing.T) {
 	}
 }
 
-// nearcore runtime/runtime/src/verifier.rs:2484-2715: strict nonces against a stored 5 and 2^64-1.
-func TestVectorA69(t *testing.T) {
+// TestStrictNonceIsCheckedAsInVectorA69: nearcore runtime/runtime/src/verifier.rs:2484-2715: strict
+// nonces against a stored 5 and 2^64-1.
+func TestStrictNonceIsCheckedAsInVectorA69(t *testing.T) {
 	const top = ^primitives.Nonce(0)
 	for _, c := range []struct {
 		stored, nonce primitives.Nonce
@@ -167,8 +168,8 @@ func gasSigner(amount, balance primitives.Balance, nonces uint16, row *primitive
 		Key: &primitives.AccessKey{FunctionCall: p, GasKey: &primitives.GasKeyInfo{Balance: balance, NumNonces: nonces}}}
 }
 
-// nearcore runtime/runtime/src/verifier.rs:1953-2480.
-func TestVectorA70(t *testing.T) {
+// TestGasKeyChargeMatchesVectorA70: nearcore runtime/runtime/src/verifier.rs:1953-2480.
+func TestGasKeyChargeMatchesVectorA70(t *testing.T) {
 	row := primitives.Nonce(14_000_000)
 	gasCost := "245500818750000000000" // of a transfer to another account
 	notFound := fmt.Sprintf(`{"InvalidAccessKeyError":{"AccessKeyNotFound":{"account_id":"alice.near","public_key":"%s"}}}`, key.PublicKey())

@@ -58,10 +58,10 @@ func manyKeys(n int) primitives.RawStateInit {
 	return s.Encode()
 }
 
-// TestActionsNewAt87 checks the rules that 87 adds for new receipts and transactions, at their
-// position in the order of checks, and that they do not apply to receipts in flight (nearcore
-// 2.14.0-rc.1 runtime/runtime/src/action_validation.rs).
-func TestActionsNewAt87(t *testing.T) {
+// TestRulesOf87SpareReceiptsInFlight checks the rules that 87 adds for new receipts and
+// transactions, at their position in the order of checks, and that they do not apply to receipts in
+// flight (nearcore 2.14.0-rc.1 runtime/runtime/src/action_validation.rs).
+func TestRulesOf87SpareReceiptsInFlight(t *testing.T) {
 	withdraw := &primitives.WithdrawFromGasKey{PublicKey: primitives.ZeroED25519Key}
 	long := strings.Repeat("m", 257)
 	transfer := &primitives.Transfer{}
@@ -156,9 +156,9 @@ func TestActionsNewAt87(t *testing.T) {
 	}
 }
 
-// TestRefundToUniversalAccount: the refund of a deleted account is no new transfer, so the ban of 87
-// does not make the deletion fail.
-func TestRefundToUniversalAccount(t *testing.T) {
+// TestDeletionRefundMayGoToUniversalAccount: the refund of a deleted account is no new transfer, so
+// the ban of 87 does not make the deletion fail.
+func TestDeletionRefundMayGoToUniversalAccount(t *testing.T) {
 	r := &primitives.Receipt{
 		PredecessorID: primitives.SystemAccount, ReceiverID: universal(keyInit()),
 		Body: &primitives.ActionReceipt{SignerID: primitives.SystemAccount, SignerPublicKey: primitives.ZeroED25519Key, Actions: transfer(oneN)},
@@ -171,9 +171,9 @@ func TestRefundToUniversalAccount(t *testing.T) {
 	}
 }
 
-// TestUniversalStateInit checks the action's rules at 88 in their order: totals, derived id,
+// TestUniversalStateInitIsCheckedInOrder checks the order of the rules at 88: totals, derived id,
 // encoding, code, entries.
-func TestUniversalStateInit(t *testing.T) {
+func TestUniversalStateInitIsCheckedInOrder(t *testing.T) {
 	one := key.PublicKey()
 	good := keyInit(one)
 	longKey, longValue := dataInit(strings.Repeat("k", 2049)), (&primitives.UniversalStateInitV1{
@@ -242,9 +242,10 @@ func TestUniversalStateInit(t *testing.T) {
 	}
 }
 
-// TestBootstrap checks which transactions an uninitialized account may send itself (near-primitives
-// 0.38.0 src/transaction.rs:1309, nearcore 2.14.0-rc.1 runtime/runtime/src/verifier.rs:164, 424).
-func TestBootstrap(t *testing.T) {
+// TestUninitializedAccountMaySendOnlyStateInit checks which transactions an uninitialized account
+// may send itself (near-primitives 0.38.0 src/transaction.rs:1309, nearcore 2.14.0-rc.1
+// runtime/runtime/src/verifier.rs:164, 424).
+func TestUninitializedAccountMaySendOnlyStateInit(t *testing.T) {
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "other").PublicKey()
 	quantum := primitives.SecretKeyFromSeed(primitives.MLDSA65, "quantum").PublicKey()
 	raw := keyInit(key.PublicKey(), quantum)

@@ -71,7 +71,7 @@ func jsonOf(e *primitives.InvalidTxError) string {
 	return string(e.AppendJSON(nil))
 }
 
-func TestTransaction(t *testing.T) {
+func TestInvalidTransactionIsRefused(t *testing.T) {
 	big := []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1_572_864)}}
 	other := sign(plainTx(1, transfer(oneN)))
 	size := len(borsh.Marshal(sign(plainTx(1, big))))
@@ -100,8 +100,9 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// A size equal to the limit is accepted: the signature counts (trap 18).
-func TestTransactionSizeLimit(t *testing.T) {
+// TestTransactionSizeCountsSignature: a size equal to the limit is accepted: the signature counts
+// (trap 18).
+func TestTransactionSizeCountsSignature(t *testing.T) {
 	deploy := func(n int) *primitives.SignedTransaction {
 		return sign(plainTx(1, []primitives.Action{&primitives.DeployContract{Code: make([]byte, n)}}))
 	}
@@ -115,8 +116,9 @@ func TestTransactionSizeLimit(t *testing.T) {
 	}
 }
 
-// nearcore core/primitives/src/transaction.rs:932, 946, 960.
-func TestVectorA14(t *testing.T) {
+// TestMalformedTransactionIsRefusedVectorA14: nearcore core/primitives/src/transaction.rs:932, 946,
+// 960.
+func TestMalformedTransactionIsRefusedVectorA14(t *testing.T) {
 	for _, c := range []struct {
 		in   []byte
 		want string
@@ -132,9 +134,9 @@ func TestVectorA14(t *testing.T) {
 	}
 }
 
-// nearcore core/primitives/src/transaction.rs:1069-1158, 1176-1207: ML-DSA-65 as signer, in AddKey
-// and inside Delegate.
-func TestVectorA68(t *testing.T) {
+// TestMLDSAIsRefusedAt84VectorA68: nearcore core/primitives/src/transaction.rs:1069-1158,
+// 1176-1207: ML-DSA-65 as signer, in AddKey and inside Delegate.
+func TestMLDSAIsRefusedAt84VectorA68(t *testing.T) {
 	pq := primitives.SecretKeyFromSeed(primitives.MLDSA65, "victim")
 	signedBy := func(k primitives.SecretKey, actions ...primitives.Action) *primitives.SignedTransaction {
 		tx := plainTx(1, actions)
@@ -169,7 +171,7 @@ func TestVectorA68(t *testing.T) {
 	}
 }
 
-func TestMissingSigner(t *testing.T) {
+func TestMissingSignerIsRefused(t *testing.T) {
 	tx := plainTx(1, nil)
 	notFound := fmt.Sprintf(`{"InvalidAccessKeyError":{"AccessKeyNotFound":{"account_id":"alice.near","public_key":"%s"}}}`, key.PublicKey())
 	for _, c := range []struct {
@@ -189,7 +191,7 @@ func TestMissingSigner(t *testing.T) {
 	}
 }
 
-func TestCanCharge(t *testing.T) {
+func TestCanChargeRefusesWhatCannotBePaid(t *testing.T) {
 	good := Signer{Account: account(oneN), Key: &primitives.AccessKey{}}
 	tx := plainTx(^primitives.Nonce(0), transfer(milli)) // no upper bound at submission
 	if got := jsonOf(CanCharge(pv86, &tx, price, good)); got != "ok" {
@@ -212,7 +214,7 @@ func TestCanCharge(t *testing.T) {
 	}
 }
 
-func TestValidity(t *testing.T) {
+func TestValidityPeriodAndForkAreChecked(t *testing.T) {
 	yes, no := func() bool { return true }, func() bool { return false }
 	for _, c := range []struct {
 		known              bool
@@ -236,9 +238,9 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// nearcore verifier.rs:1009: an account of n full and m function call keys needs no balance up to
-// 770 bytes.
-func TestStorageStake(t *testing.T) {
+// TestSmallAccountNeedsNoStorageStake: nearcore verifier.rs:1009: an account of n full and m
+// function call keys needs no balance up to 770 bytes.
+func TestSmallAccountNeedsNoStorageStake(t *testing.T) {
 	perByte := pv86.Fees.StorageAmountPerByte
 	for _, c := range []struct {
 		usage   uint64
@@ -266,7 +268,7 @@ func mul(b primitives.Balance, n uint64) primitives.Balance {
 	return v
 }
 
-func TestInconsistentAccount(t *testing.T) {
+func TestInconsistentAccountIsStorageError(t *testing.T) {
 	a := account(oneN)
 	a.Locked = primitives.MaxBalance
 	tx := plainTx(1, transfer(primitives.Yocto(1)))
