@@ -12,9 +12,9 @@ import (
 // host functions in one call, how its receipts end, as in snapshot ..receipts_status.snap, and
 // what each burns for loading contracts, as in ..receipts_gas_profile.snap. The probe stands for
 // nearcore's test contract, whose wasm is not here: its callbacks are programs in place of
-// methods, and it does not import gas. TestCostSanity of runtime/vm/logic checks the gas of the
-// host calls. bar stakes more than in nearcore's test, because the minimum stake of this chain is
-// higher.
+// methods, and it does not import gas. TestSanityCheckCostsMatchNearcore of runtime/vm/logic checks
+// the gas of the host calls. bar stakes more than in nearcore's test, because the minimum stake of
+// this chain is higher.
 func TestVectorA63(t *testing.T) {
 	l := newLab(t)
 	key := gasKey("alice").PublicKey()

@@ -96,8 +96,9 @@ func BenchmarkFirstCall(b *testing.B) {
 	}
 }
 
-// TestMemoryStays checks that calls leak no memory, also those that trap, panic or run out of gas.
-func TestMemoryStays(t *testing.T) {
+// TestCallsLeakNoMemory checks that calls leak no memory, also those that trap, panic or run out of
+// gas.
+func TestCallsLeakNoMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("tens of thousands of calls")
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestArtifactsOfBombs compiles modules whose shapes once had the largest artifacts per byte of wasm, and
-// checks that the artifacts are within the bound. Their size is the same on all machines of an
-// architecture. internal/bombs measures the time and memory of their compilation.
-func TestArtifactsOfBombs(t *testing.T) {
+// TestArtifactsOfHostileModulesAreBounded compiles modules whose shapes once had the largest
+// artifacts per byte of wasm, and checks that the artifacts are within the bound. Their size is the
+// same on all machines of an architecture. internal/bombs measures the time and memory of their
+// compilation.
+func TestArtifactsOfHostileModulesAreBounded(t *testing.T) {
 	v := newVM(t)
 	small := map[string]bool{"two far bytes of data": true, "locals in loops": true, "operands under ifs": true, "two bytes 33 KB apart": true,
 		"one element at the table's end": true, "a byte of data a page": true, "br_table-32 over operands": true, "1,000 types": true}
@@ -36,10 +37,10 @@ func TestArtifactsOfBombs(t *testing.T) {
 	}
 }
 
-// TestWrittenIsBounded checks the function that prep extends most, with the longest indexes of
-// locals. Its output must leave enough room in a compiler request for a contract of many such
-// functions. A contract that did not fit would halt every node whose block calls it.
-func TestWrittenIsBounded(t *testing.T) {
+// TestLargestPreparedFunctionIsBounded checks the function that prep extends most, with the longest
+// indexes of locals. Its output must leave enough room in a compiler request for a contract of many
+// such functions. A contract that did not fit would halt every node whose block calls it.
+func TestLargestPreparedFunctionIsBounded(t *testing.T) {
 	const size = 190_000
 	w := parameters.MustGet(parameters.June(86)).Wasm
 	inMemory := func(f *wasmasm.Func, of wasmasm.ValType) {

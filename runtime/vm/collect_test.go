@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestCollector checks that collections take at most a twentieth of the time, and that no caller
-// waits for the collection of another.
-func TestCollector(t *testing.T) {
+// TestCollectionsTakeBoundedTime checks that collections take at most a twentieth of the time, and
+// that no caller waits for the collection of another.
+func TestCollectionsTakeBoundedTime(t *testing.T) {
 	for _, took := range []time.Duration{10 * time.Millisecond, 4 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			runs := 0
@@ -31,9 +31,9 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// TestLastCollection checks that the collector runs once more when nothing large has arrived for
-// collectLast, not earlier, and not after the VM is closed.
-func TestLastCollection(t *testing.T) {
+// TestCollectorRunsOnceMoreWhenIdle checks that the collector runs once more when nothing large has
+// arrived for collectLast, not earlier, and not after the VM is closed.
+func TestCollectorRunsOnceMoreWhenIdle(t *testing.T) {
 	for _, took := range []time.Duration{10 * time.Millisecond, 4 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex // a timer's collection is another goroutine's
@@ -74,8 +74,9 @@ func TestLastCollection(t *testing.T) {
 	}
 }
 
-// TestPrepareDoesNotWaitForCollection checks that a large module reaches the compiler while a collection
-// runs, however large the heap is, and that the next modules do not cause another collection.
+// TestPrepareDoesNotWaitForCollection checks that a large module reaches the compiler while a
+// collection runs, however large the heap is, and that the next modules do not cause another
+// collection.
 func TestPrepareDoesNotWaitForCollection(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")

@@ -86,8 +86,9 @@ func closeVM(v *VM) {
 	}
 }
 
-// TestChildMakesTheSame checks that a child and this process produce the same artifacts, byte for byte.
-func TestChildMakesTheSame(t *testing.T) {
+// TestCompilerChildMakesSameArtifacts checks that a child and this process produce the same
+// artifacts, byte for byte.
+func TestCompilerChildMakesSameArtifacts(t *testing.T) {
 	codes := map[string][]byte{"empty": wat(t, `(module (func (export "main")))`), "nop": nop(t, 1)}
 	for _, s := range contracts.Sources {
 		codes[s.Name] = contracts.C(s.Name)
@@ -121,10 +122,11 @@ func nop(t testing.TB, n int) []byte {
 	return wat(t, fmt.Sprintf(`(module (func (export "main") (drop (i32.const %d))))`, n))
 }
 
-// TestCompilerFailsIsNoOutcome checks that a failure of the compiler child is an error and not the outcome
-// of the call, and that the failure is not cached: a VM with a fixed compiler and the same folder runs the
-// code. Other code is not affected. Views do not retry the compilation, and the code is not precompiled.
-func TestCompilerFailsIsNoOutcome(t *testing.T) {
+// TestCompilerFailureIsNotCallOutcome checks that a failure of the compiler child is an error and
+// not the outcome of the call, and that the failure is not cached: a VM with a fixed compiler and
+// the same folder runs the code. Other code is not affected. Views do not retry the compilation,
+// and the code is not precompiled.
+func TestCompilerFailureIsNotCallOutcome(t *testing.T) {
 	bad, good := nop(t, 2), nop(t, 3)
 	for _, does := range []string{"abort", "panic", "garbage"} {
 		t.Run(does, func(t *testing.T) {
@@ -184,10 +186,11 @@ func TestCompilerFailsIsNoOutcome(t *testing.T) {
 	}
 }
 
-// TestDiskIsNotTrusted changes the folder of artifacts and marks, and checks that a call has the same
-// outcome as without a folder. It truncates, overwrites and exchanges files, replaces files by folders and
-// folders by files, adds marks of failed compilations, and removes the folder while the VM runs.
-func TestDiskIsNotTrusted(t *testing.T) {
+// TestChangedArtifactFolderKeepsOutcomes changes the folder of artifacts and marks, and checks that
+// a call has the same outcome as without a folder. It truncates, overwrites and exchanges files,
+// replaces files by folders and folders by files, adds marks of failed compilations, and removes
+// the folder while the VM runs.
+func TestChangedArtifactFolderKeepsOutcomes(t *testing.T) {
 	first, second := nop(t, 11), wat(t, `(module (func (export "main") unreachable))`)
 	plain := openVM(t, Options{})
 	want := map[string]string{}
@@ -283,8 +286,9 @@ func TestDiskIsNotTrusted(t *testing.T) {
 	}
 }
 
-// TestBinaryIsGone checks that children still run this binary after its file was removed or replaced.
-func TestBinaryIsGone(t *testing.T) {
+// TestChildrenRunAfterBinaryIsRemoved checks that children still run this binary after its file was
+// removed or replaced.
+func TestChildrenRunAfterBinaryIsRemoved(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("by /proc")
 	}
@@ -318,7 +322,7 @@ func TestBinaryIsGone(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command(path, "-test.run=^TestBinaryIsGone$", "-test.v")
+		c := exec.Command(path, "-test.run=^TestChildrenRunAfterBinaryIsRemoved$", "-test.v")
 		c.Env = append(os.Environ(), env+"="+how)
 		if out, err := c.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
 			t.Errorf("%s: %v\n%s", how, err, out)
@@ -335,10 +339,10 @@ func (silent) Leave(primitives.Gas)             {}
 func (silent) HostCall(*HostCall)               {}
 func (silent) CallEnds(out *action.CallOutcome) {}
 
-// TestQuarantineOfThisProcess checks what happens to code during whose compilation this process ended. The
-// next process does not precompile it, but compiles it when a block calls it. A process of a newer build
-// ignores the mark.
-func TestQuarantineOfThisProcess(t *testing.T) {
+// TestCrashDuringCompilationQuarantinesCode checks what happens to code during whose compilation
+// this process ended. The next process does not precompile it, but compiles it when a block calls
+// it. A process of a newer build ignores the mark.
+func TestCrashDuringCompilationQuarantinesCode(t *testing.T) {
 	dir, code := t.TempDir(), nop(t, 4)
 	rules := &call(code, "main", 0).Block.Config.Wasm
 	v := openVM(t, Options{Dir: dir, Build: "1"})
@@ -362,9 +366,9 @@ func TestQuarantineOfThisProcess(t *testing.T) {
 	}
 }
 
-// TestStackOverflow checks that an overflow of the native stack is an error of the node and not the outcome
-// of the call.
-func TestStackOverflow(t *testing.T) {
+// TestNativeStackOverflowIsNodeError checks that an overflow of the native stack is an error of the
+// node and not the outcome of the call.
+func TestNativeStackOverflowIsNodeError(t *testing.T) {
 	alarms := 0
 	v := openVM(t, Options{Alarm: func(error) { alarms++ }})
 	c := call(nop(t, 5), "main", tera)
@@ -375,8 +379,9 @@ func TestStackOverflow(t *testing.T) {
 	}
 }
 
-// TestLoadFails checks that machine code which cannot be loaded is an error of the node.
-func TestLoadFails(t *testing.T) {
+// TestUnloadableCodeIsNodeError checks the error of the node for machine code that cannot be
+// loaded.
+func TestUnloadableCodeIsNodeError(t *testing.T) {
 	v := openVM(t, Options{})
 	a, err := v.build(&task{hash: primitives.Hash{1}, code: nop(t, 6), rules: &call(nil, "", 0).Block.Config.Wasm})
 	if err != nil {
@@ -388,9 +393,9 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// TestNotLoaded checks that code that does not load raises an alarm, except if it was loaded by a
+// TestCodeThatDoesNotLoadRaisesAlarm checks that there is no alarm if the code was loaded by a
 // closed engine.
-func TestNotLoaded(t *testing.T) {
+func TestCodeThatDoesNotLoadRaisesAlarm(t *testing.T) {
 	var said []error
 	v := openVM(t, Options{Alarm: func(err error) { said = append(said, err) }})
 	var failed *CompilerError
@@ -402,9 +407,9 @@ func TestNotLoaded(t *testing.T) {
 	}
 }
 
-// TestWarmDoesNotDelayCalls checks that code of a call is compiled without delay while the maximum number of
-// background compilations runs.
-func TestWarmDoesNotDelayCalls(t *testing.T) {
+// TestBackgroundCompilationDelaysNoCall checks that code of a call is compiled without delay while
+// the maximum number of background compilations runs.
+func TestBackgroundCompilationDelaysNoCall(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
 	}
@@ -510,9 +515,10 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// TestArtifactByFile checks that a child passes its artifact to the cache in a file, that the artifact is
-// the one this process produces, and that a child that fails or is killed leaves no file.
-func TestArtifactByFile(t *testing.T) {
+// TestChildPassesArtifactInFile checks that a child passes its artifact to the cache in a file,
+// that the artifact is the one this process produces, and that a child that fails or is killed
+// leaves no file.
+func TestChildPassesArtifactInFile(t *testing.T) {
 	code, dir := nop(t, 1), t.TempDir()
 	files := func() (list []string) {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestAgain: views of a contract that run one after the other in a reset instance have the same
-// results as calls in new instances. The contracts are those of nearcore's tests. Their methods
-// trap, recurse, grow memory and tables, and run out of gas.
-func TestAgain(t *testing.T) {
+// TestReusedInstanceBehavesLikeNew: views of a contract that run one after the other in a reset
+// instance have the same results as calls in new instances. The contracts are those of nearcore's
+// tests. Their methods trap, recurse, grow memory and tables, and run out of gas.
+func TestReusedInstanceBehavesLikeNew(t *testing.T) {
 	v := newVM(t)
 	for _, o := range oracles {
 		code, method := o.code, o.method

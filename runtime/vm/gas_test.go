@@ -64,9 +64,10 @@ func (n *gasCalls) HostCall(h *HostCall) {
 	}
 }
 
-// TestGasImport checks that a call of env.gas, which prep replaces by instructions, has the same outcome as
-// a call of the host function, with any amount of gas, and that it never calls the host.
-func TestGasImport(t *testing.T) { inForms(t, testGasImport) }
+// TestReplacedGasImportEqualsHostCall checks that a call of env.gas, which prep replaces by
+// instructions, has the same outcome as a call of the host function, with any amount of gas, and
+// that it never calls the host.
+func TestReplacedGasImportEqualsHostCall(t *testing.T) { inForms(t, testGasImport) }
 
 func testGasImport(t *testing.T, v *VM) {
 	e := wasmtime.NewEngine()
@@ -111,9 +112,9 @@ func testGasImport(t *testing.T, v *VM) {
 	}
 }
 
-// TestOutOfGasIsTold checks that CallOutcome.OutOfGas is set wherever gas runs out, and not for other
-// failures, even if they burn all gas.
-func TestOutOfGasIsTold(t *testing.T) { inForms(t, testOutOfGasIsTold) }
+// TestOutOfGasIsReported checks that CallOutcome.OutOfGas is set wherever gas runs out, and not for
+// other failures, even if they burn all gas.
+func TestOutOfGasIsReported(t *testing.T) { inForms(t, testOutOfGasIsTold) }
 
 func testOutOfGasIsTold(t *testing.T, v *VM) {
 	code := wat(t, `(module (import "env" "panic" (func $panic)) (import "env" "block_index" (func $host (result i64)))

@@ -2,9 +2,10 @@ package vm
 
 import "testing"
 
-// TestThrift checks that the percent is lowered while a task runs and restored afterwards. A lower
-// percent, a disabled collector, and a percent set in the meantime are kept.
-func TestThrift(t *testing.T) {
+// TestGCPercentIsLoweredDuringTask checks that the percent is lowered while a task runs and
+// restored afterwards. A lower percent, a disabled collector, and a percent set in the meantime are
+// kept.
+func TestGCPercentIsLoweredDuringTask(t *testing.T) {
 	for _, c := range []struct{ before, during, meanwhile, after int }{
 		{50, tunedPercent, tunedPercent, 50},
 		{10, 10, 10, 10},

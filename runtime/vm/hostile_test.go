@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// TestLocals checks that both code generators agree, also in gas, on locals of every type,
-// parameters, recursion (each frame has its own locals, initially zero), bulk instructions,
-// references, early returns and traps, also in functions that use few of their locals.
-func TestLocals(t *testing.T) {
+// TestCodeGeneratorsAgreeOnLocals checks that both code generators agree, also in gas, on locals of
+// every type, parameters, recursion (each frame has its own locals, initially zero), bulk
+// instructions, references, early returns and traps, also in functions that use few of their
+// locals.
+func TestCodeGeneratorsAgreeOnLocals(t *testing.T) {
 	vms := []*VM{newVM(t), vmOf(t, Options{Cranelift: true})}
 	module := func(spare int, end string) []byte {
 		return wat(t, `(module
@@ -66,10 +67,10 @@ func TestLocals(t *testing.T) {
 	}
 }
 
-// TestHostileFlow compiles functions in which thousands of control flow joins merge many locals. A
-// compiler that gives each local a new value at each join takes from a minute to days. The test is
-// that the compilation ends.
-func TestHostileFlow(t *testing.T) {
+// TestHostileControlFlowCompilesInTime compiles functions in which thousands of control flow joins
+// merge many locals. A compiler that gives each local a new value at each join takes from a minute
+// to days. The test is that the compilation ends.
+func TestHostileControlFlowCompilesInTime(t *testing.T) {
 	v := newVM(t)
 	lines := func(n int, line string) string {
 		var b strings.Builder

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestNaN checks that a computed NaN is canonical, whatever instruction computed it, and that instructions
-// which only move bits or the sign keep the payload. It also tests functions with the maximum number of
-// locals, where prep cannot add locals of its own.
-func TestNaN(t *testing.T) { inForms(t, testNaN) }
+// TestComputedNaNIsCanonical checks that a computed NaN is canonical, whatever instruction computed
+// it, and that instructions which only move bits or the sign keep the payload. It also tests
+// functions with the maximum number of locals, where prep cannot add locals of its own.
+func TestComputedNaNIsCanonical(t *testing.T) { inForms(t, testNaN) }
 
 func testNaN(t *testing.T, v *VM) {
 	const odd32, odd64 = 0xffc0_0123, 0xfff8_0000_0000_0123 // negative, with a payload

@@ -15,9 +15,9 @@ import (
 // opGas is regular_op_cost.
 const opGas = 822_756
 
-// TestOps checks what instructions burn beyond the entry of a function with one i32 local, which is
-// 9.
-func TestOps(t *testing.T) { inForms(t, testOps) }
+// TestInstructionsBurnTheirGas checks what instructions burn beyond the entry of a function with
+// one i32 local, which is 9.
+func TestInstructionsBurnTheirGas(t *testing.T) { inForms(t, testOps) }
 
 func testOps(t *testing.T, v *VM) {
 	fib := `(func $fib (param i32) (result i32)
@@ -71,7 +71,8 @@ func testOps(t *testing.T, v *VM) {
 	}
 }
 
-// promiseWorld is an External that accepts the promises of TestOutOfGasWithPromises.
+// promiseWorld is an External that accepts the promises of
+// TestOutOfGasWithPromisesBurnsAtMostPrepaid.
 type promiseWorld struct{ world }
 
 func (promiseWorld) Create(primitives.AccountID, []int) (int, error) { return 0, nil }
@@ -80,11 +81,11 @@ func (promiseWorld) Receiver(int) (primitives.AccountID, error) { return "bob.ne
 
 func (promiseWorld) AppendCall(int, *primitives.FunctionCall, uint64) error { return nil }
 
-// TestOutOfGasWithPromises checks the gas burnt when gas runs out while promises hold some: all
-// that would have been burnt, including the charge that failed, but at most the call's prepaid gas
-// (nearcore process_gas_limit). The case was run in nearcore: 20 T prepaid, promise_create with 10
-// T, an endless loop.
-func TestOutOfGasWithPromises(t *testing.T) { inForms(t, testOutOfGasWithPromises) }
+// TestOutOfGasWithPromisesBurnsAtMostPrepaid checks the gas burnt when gas runs out while promises
+// hold some: all that would have been burnt, including the charge that failed, but at most the
+// call's prepaid gas (nearcore process_gas_limit). The case was run in nearcore: 20 T prepaid,
+// promise_create with 10 T, an endless loop.
+func TestOutOfGasWithPromisesBurnsAtMostPrepaid(t *testing.T) { inForms(t, testOutOfGasWithPromises) }
 
 func testOutOfGasWithPromises(t *testing.T, v *VM) {
 	// The module of nearcore's run is not known, only its gas. Of all lengths below 800,000 bytes
@@ -114,9 +115,9 @@ func testOutOfGasWithPromises(t *testing.T, v *VM) {
 	}
 }
 
-// TestViewEnds checks that a view ends when its gas is used up, with and without host calls. nearcore
-// f0c7706f1 does not end it.
-func TestViewEnds(t *testing.T) {
+// TestEndlessViewStopsAtGasLimit checks that a view ends when its gas is used up, with and without
+// host calls. nearcore f0c7706f1 does not end it.
+func TestEndlessViewStopsAtGasLimit(t *testing.T) {
 	v := newVM(t)
 	for _, body := range []string{"(loop br 0)", "(loop (drop (call $index)) br 0)"} {
 		code := wat(t, `(module (import "env" "block_index" (func $index (result i64))) (func (export "main") `+body+`))`)
@@ -132,9 +133,9 @@ func TestViewEnds(t *testing.T) {
 	}
 }
 
-// TestPanicsStay checks that a panic in a host function is an error of the node, raises an alarm, and does
-// not stop the VM.
-func TestPanicsStay(t *testing.T) {
+// TestHostPanicIsNodeErrorWithAlarm checks that a panic in a host function is an error of the node,
+// raises an alarm, and does not stop the VM.
+func TestHostPanicIsNodeErrorWithAlarm(t *testing.T) {
 	var alarms int
 	v, err := New(Options{Alarm: func(error) { alarms++ }})
 	if err != nil {
@@ -154,9 +155,9 @@ func TestPanicsStay(t *testing.T) {
 	}
 }
 
-// TestDisk checks that a VM that uses the folder of an earlier VM compiles nothing again, also not code
-// that breaks a rule.
-func TestDisk(t *testing.T) {
+// TestArtifactsOnDiskAreNotCompiledAgain checks that a VM that uses the folder of an earlier VM
+// compiles nothing again, also not code that breaks a rule.
+func TestArtifactsOnDiskAreNotCompiledAgain(t *testing.T) {
 	dir := t.TempDir()
 	codes := [][]byte{wat(t, simple), []byte("no wasm"), manyGlobals(100_000), wat(t, badFunction("env")), largeContract(1, 50_000, 0)}
 	var want []string
@@ -190,8 +191,9 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDiskGone checks that a VM without a usable folder raises an alarm and works in memory only.
-func TestDiskGone(t *testing.T) {
+// TestUnusableFolderRaisesAlarm checks that a VM without a usable folder raises an alarm and works
+// in memory only.
+func TestUnusableFolderRaisesAlarm(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -210,15 +212,17 @@ func TestDiskGone(t *testing.T) {
 	}
 }
 
-// TestVersions checks that the pattern for folders of other versions matches the folder of this version.
-func TestVersions(t *testing.T) {
+// TestFolderPatternMatchesThisVersion checks that the pattern for folders of other versions matches
+// the folder of this version.
+func TestFolderPatternMatchesThisVersion(t *testing.T) {
 	if ok, err := filepath.Match(versions, version()); !ok || err != nil {
 		t.Errorf("%s does not fit %s: %v", version(), versions, err)
 	}
 }
 
-// TestWarm checks that code is compiled in the background and that a later call finds it in the cache.
-func TestWarm(t *testing.T) {
+// TestBackgroundCompilationFillsCache checks that code is compiled in the background and that a
+// later call finds it in the cache.
+func TestBackgroundCompilationFillsCache(t *testing.T) {
 	v := newVM(t)
 	b := &action.Block{Config: parameters.MustGet(parameters.June(86)), VM: v}
 	b.Warm("", wat(t, simple))

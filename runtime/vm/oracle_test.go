@@ -297,9 +297,9 @@ func manyGlobals(n int) []byte {
 	return append(b, section(10, []byte{1, 2, 0, 0x0b})...)
 }
 
-// TestOracles checks the gas and error of the cases of nearcore's tests, each twice: with a compilation, and
-// with the compiled code in memory.
-func TestOracles(t *testing.T) { inForms(t, testOracles) }
+// TestGasAndErrorsMatchNearcore checks the gas and error of the cases of nearcore's tests, each
+// twice: with a compilation, and with the compiled code in memory.
+func TestGasAndErrorsMatchNearcore(t *testing.T) { inForms(t, testOracles) }
 
 func testOracles(t *testing.T, v *VM) {
 	for _, o := range oracles {
@@ -341,11 +341,11 @@ func testOracles(t *testing.T, v *VM) {
 	}
 }
 
-// TestLoadingErrorAt85 checks two rules from before FixContractLoadingError. If a module does not load, the
-// call burns nothing and has the loading error, even if its method name is empty (nearcore
-// with_compiled_and_loaded returns before before_loading_executable). If a module does not compile, an
-// empty method name is reported first.
-func TestLoadingErrorAt85(t *testing.T) {
+// TestLoadingErrorBurnsNothingAt85 checks two rules from before FixContractLoadingError. If a
+// module does not load, the call burns nothing and has the loading error, even if its method name
+// is empty (nearcore with_compiled_and_loaded returns before before_loading_executable). If a
+// module does not compile, an empty method name is reported first.
+func TestLoadingErrorBurnsNothingAt85(t *testing.T) {
 	v := newVM(t)
 	const noName = `burnt 0 used 0 {"MethodResolveError":"MethodEmptyName"}`
 	for _, test := range []struct {

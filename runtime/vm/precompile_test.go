@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// TestSubmittersTakeTurns checks that a submitter with much code that is hard to compile waits for
-// submitters that have used less time, in any order of arrival, and that it cannot fill the queue.
-// Entries that have left the queue must not be counted.
-func TestSubmittersTakeTurns(t *testing.T) {
+// TestCostlySubmitterWaitsForOthers checks that a submitter with much code that is hard to compile
+// waits for submitters that have used less time, in any order of arrival, and that it cannot fill
+// the queue. Entries that have left the queue must not be counted.
+func TestCostlySubmitterWaitsForOthers(t *testing.T) {
 	var q precompileQueue
 	q.start(&VM{compiler: newCompiler(&Options{}, nil, nil)}, 0)
 	who := func(n byte) fair.Client { return fair.Client{Address: [16]byte{n}} }
@@ -56,9 +56,9 @@ func TestSubmittersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestManySubmittersLeaveRoom checks that submitters that take all the room that the queue gives
-// them leave room for another one.
-func TestManySubmittersLeaveRoom(t *testing.T) {
+// TestManySubmittersLeaveRoomForAnother checks that submitters that take all the room that the
+// queue gives them leave room for another one.
+func TestManySubmittersLeaveRoomForAnother(t *testing.T) {
 	for _, many := range []int{4, 20, 100} {
 		for _, size := range []int{1_000, 1 << 20} {
 			var q precompileQueue

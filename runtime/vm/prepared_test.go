@@ -48,7 +48,7 @@ func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
 	return prepared
 }
 
-func TestPreparedCompiles(t *testing.T) {
+func TestPreparedModulesCompile(t *testing.T) {
 	v := newVM(t)
 	e := wasmtime.NewEngine()
 	compiled := 0

@@ -16,10 +16,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestRawModules checks modules that have large sections other than code, or long encodings of numbers. Their
-// prepared form must fit into a compiler request, the artifact must be within the bound, and a call must
-// take a short time. The test logs the figures.
-func TestRawModules(t *testing.T) {
+// TestModulesWithLargeSectionsAreBounded checks modules that have large sections other than code,
+// or long encodings of numbers. Their prepared form must fit into a compiler request, the artifact
+// must be within the bound, and a call must take a short time. The test logs the figures.
+func TestModulesWithLargeSectionsAreBounded(t *testing.T) {
 	v := newVM(t)
 	section := func(id byte, n int, item []byte) []byte {
 		content := binary.AppendUvarint(nil, uint64(n))

@@ -38,8 +38,8 @@ func watData(b []byte) string {
 	return s.String()
 }
 
-// TestMLDSAVerify: near-vm-runner 0.38.0 src/tests/ml_dsa_verify_integration.rs.
-func TestMLDSAVerify(t *testing.T) {
+// TestMLDSAVerifyMatchesNearcore: near-vm-runner 0.38.0 src/tests/ml_dsa_verify_integration.rs.
+func TestMLDSAVerifyMatchesNearcore(t *testing.T) {
 	v := newVM(t)
 	public, secret := mldsa65.NewKeyFromSeed(&[mldsa65.SeedSize]byte{1})
 	msg, sig := bytes.Repeat([]byte{7}, 32), make([]byte, mldsa65.SignatureSize)
@@ -90,10 +90,10 @@ func TestMLDSAVerify(t *testing.T) {
 	}
 }
 
-// TestUniversalStateInitToAccountID: near-vm-runner 0.38.0
+// TestUniversalStateInitToAccountIDOfContract: near-vm-runner 0.38.0
 // src/tests/universal_state_init_to_account_id_integration.rs, with bytes that have its mock's
 // errors.
-func TestUniversalStateInitToAccountID(t *testing.T) {
+func TestUniversalStateInitToAccountIDOfContract(t *testing.T) {
 	const id = "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g"
 	status := func(n uint64) string { return string(binary.LittleEndian.AppendUint64(nil, n)) }
 	twice := []byte{0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -147,9 +147,9 @@ func TestUniversalStateInitToAccountID(t *testing.T) {
 	}
 }
 
-// TestFunctionsNameTheirFirstVersion checks that From of each host function agrees with the parameters of all
-// versions.
-func TestFunctionsNameTheirFirstVersion(t *testing.T) {
+// TestHostFunctionsNameTheirFirstVersion checks that From of each host function agrees with the
+// parameters of all versions.
+func TestHostFunctionsNameTheirFirstVersion(t *testing.T) {
 	for i := range logic.Functions {
 		f := &logic.Functions[i]
 		for p := parameters.OldestProtocol; p <= 88; p++ {
@@ -171,9 +171,10 @@ func missing(e *action.LinkError) (out []string) {
 	return out
 }
 
-// TestLinkErrorsNameImports checks that the outcome of a contract with missing imports is nearcore's, and that
-// its Cause has the names of the imports, also if the module was loaded from disk.
-func TestLinkErrorsNameImports(t *testing.T) {
+// TestLinkErrorsNameMissingImports checks that the outcome of a contract with missing imports is
+// nearcore's, and that its Cause has the names of the imports, also if the module was loaded from
+// disk.
+func TestLinkErrorsNameMissingImports(t *testing.T) {
 	const (
 		sha3      = "env.sha3_256 (since protocol version 87)"
 		universal = "env.promise_batch_action_universal_state_init (since protocol version 88)"
@@ -233,9 +234,9 @@ func TestLinkErrorsNameImports(t *testing.T) {
 	}
 }
 
-// TestImportNamesAreBounded checks that long import names, of up to 100,000 bytes, are truncated in a
-// LinkError.
-func TestImportNamesAreBounded(t *testing.T) {
+// TestImportNamesAreTruncatedInLinkError checks that long import names, of up to 100,000 bytes, are
+// truncated in a LinkError.
+func TestImportNamesAreTruncatedInLinkError(t *testing.T) {
 	v := newVM(t)
 	code := wat(t, `(module (import "env" "`+strings.Repeat("é", 40_000)+`" (func)) (func (export "main")))`)
 	out, err := v.run(callAt(parameters.Release(88), code, "main"), &world{})
@@ -245,9 +246,9 @@ func TestImportNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWarmReportsUnlinkedCode checks that deployed code with missing imports is reported with the account that
-// submitted it.
-func TestWarmReportsUnlinkedCode(t *testing.T) {
+// TestDeployedCodeWithoutImportsIsReported checks that deployed code with missing imports is
+// reported with the account that submitted it.
+func TestDeployedCodeWithoutImportsIsReported(t *testing.T) {
 	var mu sync.Mutex
 	var reported []string
 	v := vmOf(t, Options{Unlinked: func(submitter primitives.AccountID, code primitives.Hash, e *action.LinkError) {
@@ -269,9 +270,9 @@ func TestWarmReportsUnlinkedCode(t *testing.T) {
 	}
 }
 
-// TestLoadingErrorOfReleases: a module that does not load burns the loading fee from 87 on, with the
-// figure of near-vm-runner 0.38.0 src/tests/runtime_errors.rs:27.
-func TestLoadingErrorOfReleases(t *testing.T) {
+// TestLoadingErrorBurnsFeeFrom87: a module that does not load burns the loading fee from 87 on,
+// with the figure of near-vm-runner 0.38.0 src/tests/runtime_errors.rs:27.
+func TestLoadingErrorBurnsFeeFrom87(t *testing.T) {
 	v := newVM(t)
 	code := manyGlobals(100_000)
 	for version, burnt := range map[parameters.Version]primitives.Gas{
@@ -288,10 +289,11 @@ func TestLoadingErrorOfReleases(t *testing.T) {
 	}
 }
 
-// TestLocalsRuleNeedsNoCompilation: code that has few enough locals for its size is compiled once for
-// the versions before and from 87, in either order, and after a restart. Code with too many is refused
-// at 87 and runs where 86 is in force. Which rule is broken first depends on the version.
-func TestLocalsRuleNeedsNoCompilation(t *testing.T) {
+// TestLocalsRuleOf87SharesOneCompilation: code that has few enough locals for its size is compiled
+// once for the versions before and from 87, in either order, and after a restart. Code with too
+// many is refused at 87 and runs where 86 is in force. Which rule is broken first depends on the
+// version.
+func TestLocalsRuleOf87SharesOneCompilation(t *testing.T) {
 	few, many := wat(t, simple), largeContract(1, 100, 0)
 	broken := bytes.Clone(many)
 	broken[len(broken)-1] = 1 // a nop in place of the end

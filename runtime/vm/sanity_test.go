@@ -16,10 +16,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
-// TestSanity checks nearcore's integration-tests/src/tests/runtime/sanity_checks.rs:173, whose
-// snapshot ..receipts_gas_profile_nondeterministic.snap has all costs of a call of a trivial
-// contract, with the fees of 86. TestCostSanity of package logic covers other contracts.
-func TestSanity(t *testing.T) { inForms(t, testSanity) }
+// TestTrivialCallHasNearcoresCosts checks nearcore's
+// integration-tests/src/tests/runtime/sanity_checks.rs:173, whose snapshot
+// ..receipts_gas_profile_nondeterministic.snap has all costs of a call of a trivial contract, with
+// the fees of 86. TestSanityCheckCostsMatchNearcore of package logic covers other contracts.
+func TestTrivialCallHasNearcoresCosts(t *testing.T) { inForms(t, testSanity) }
 
 func testSanity(t *testing.T, v *VM) {
 	code := wat(t, `(module (func (export "main") (i32.const 92) (drop)))`)
@@ -39,9 +40,9 @@ func testSanity(t *testing.T, v *VM) {
 	}
 }
 
-// TestSanityOfUsedGas is sanity_checks.rs:238: the result of used_gas within a metered block, and
-// after it.
-func TestSanityOfUsedGas(t *testing.T) { inForms(t, testSanityOfUsedGas) }
+// TestUsedGasIsExactInMeteredBlock is sanity_checks.rs:238: the result of used_gas within a metered
+// block, and after it.
+func TestUsedGasIsExactInMeteredBlock(t *testing.T) { inForms(t, testSanityOfUsedGas) }
 
 func testSanityOfUsedGas(t *testing.T, v *VM) {
 	code := wat(t, `(module
@@ -79,9 +80,9 @@ func testSanityOfUsedGas(t *testing.T, v *VM) {
 	}
 }
 
-// TestManyAtOnce is near-vm-runner/src/tests/regression_tests.rs:81: concurrent calls burn what
-// each of them burns alone. nearcore's test has 128 threads with 16 calls each.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentCallsBurnSameGas is near-vm-runner/src/tests/regression_tests.rs:81: concurrent
+// calls burn what each of them burns alone. nearcore's test has 128 threads with 16 calls each.
+func TestConcurrentCallsBurnSameGas(t *testing.T) {
 	v := newVM(t)
 	code := wat(t, loops)
 	var all sync.WaitGroup
@@ -98,8 +99,8 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestChainID is near-vm-runner/src/tests/chain_id_integration.rs:21.
-func TestChainID(t *testing.T) {
+// TestChainIDIsReturnedToContract is near-vm-runner/src/tests/chain_id_integration.rs:21.
+func TestChainIDIsReturnedToContract(t *testing.T) {
 	v := newVM(t)
 	code := wat(t, `(module
 		(import "env" "chain_id" (func $chain_id (param i64)))
@@ -119,8 +120,8 @@ func TestChainID(t *testing.T) {
 	}
 }
 
-// TestP256 is near-vm-runner/src/tests/p256_verify_integration.rs:178-230.
-func TestP256(t *testing.T) {
+// TestP256VerifyMatchesNearcore is near-vm-runner/src/tests/p256_verify_integration.rs:178-230.
+func TestP256VerifyMatchesNearcore(t *testing.T) {
 	v := newVM(t)
 	secret, err := hex.DecodeString("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721")
 	if err != nil {
@@ -191,8 +192,9 @@ func TestP256(t *testing.T) {
 	}
 }
 
-// TestOtherGenerator checks that a node reports a code generator other than its platform's.
-func TestOtherGenerator(t *testing.T) {
+// TestOtherCodeGeneratorIsReported checks that a node reports a code generator other than its
+// platform's.
+func TestOtherCodeGeneratorIsReported(t *testing.T) {
 	if err := otherGenerator(engine.Generator(), engine.Wanted()); err != nil {
 		t.Error(err)
 	}

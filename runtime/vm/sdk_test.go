@@ -13,9 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// TestGuestbookOfSDK5_30: a contract of near-sdk 5.30.0 is initialised, called, viewed and makes
-// promises at 88. Before 88 it does not link, since the SDK's promises import a function of 88.
-func TestGuestbookOfSDK5_30(t *testing.T) {
+// TestGuestbookOfSDK530RunsFrom88: a contract of near-sdk 5.30.0 is initialised, called, viewed and
+// makes promises at 88. Before 88 it does not link, since the SDK's promises import a function of
+// 88.
+func TestGuestbookOfSDK530RunsFrom88(t *testing.T) {
 	path := testutil.Data("contracts/guestbook-sdk5.30.0.wasm")
 	testutil.Need(t, path, "a contract built with near-sdk")
 	code, err := os.ReadFile(path)

@@ -14,10 +14,10 @@ func values(n int) string {
 		strings.Repeat("(local.set 0 (i64.add (call $g) (if (result i64) (i32.const 1) (then (call $g)) (else (i64.const 2)))))", n) + `)`
 }
 
-// TestNativeStack: whatever values the frames of a recursion hold, the metered stack is exhausted
-// before the thread's stack. The VM of the test reports an overflow of the native stack as an
-// alarm, which fails the test.
-func TestNativeStack(t *testing.T) { inForms(t, testNativeStack) }
+// TestMeteredStackEndsBeforeNativeStack: whatever values the frames of a recursion hold, the
+// metered stack is exhausted before the thread's stack. The VM of the test reports an overflow of
+// the native stack as an alarm, which fails the test.
+func TestMeteredStackEndsBeforeNativeStack(t *testing.T) { inForms(t, testNativeStack) }
 
 func testNativeStack(t *testing.T, v *VM) {
 	times := func(n int, s string) string { return strings.Repeat(s+" ", n) }

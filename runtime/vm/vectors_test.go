@@ -95,8 +95,8 @@ func vectorFiles(t *testing.T) []string {
 	return files
 }
 
-// TestOraclePrepares compares the kind of failure, or the size, of all modules.
-func TestOraclePrepares(t *testing.T) {
+// TestModulesPrepareAsInNearcore compares the kind of failure, or the size, of all modules.
+func TestModulesPrepareAsInNearcore(t *testing.T) {
 	for _, file := range vectorFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl.gz"), func(t *testing.T) {
 			n, failed := 0, 0
@@ -125,9 +125,9 @@ func TestOraclePrepares(t *testing.T) {
 	}
 }
 
-// TestOracleRuns calls the methods of every sixteenth module, or, with TROUPE_REPLAY=all, of all
-// modules.
-func TestOracleRuns(t *testing.T) {
+// TestMethodsRunAsInNearcore calls the methods of every sixteenth module, or, with
+// TROUPE_REPLAY=all, of all modules.
+func TestMethodsRunAsInNearcore(t *testing.T) {
 	every := 16
 	if os.Getenv("TROUPE_REPLAY") == "all" {
 		every = 1

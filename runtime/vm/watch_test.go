@@ -31,9 +31,9 @@ func (s *seen) CallEnds(out *action.CallOutcome) {
 	s.text += fmt.Sprintf("%d} ", out.GasBurnt/1e6)
 }
 
-// TestWatch checks that a watched call has the outcome of an unwatched one, and that all of it is
-// reported.
-func TestWatch(t *testing.T) {
+// TestWatchedCallHasSameOutcome checks that a watched call has the outcome of an unwatched one, and
+// that all of it is reported.
+func TestWatchedCallHasSameOutcome(t *testing.T) {
 	code := wat(t, `(module
 		(import "env" "storage_write" (func $write (param i64 i64 i64 i64 i64) (result i64)))
 		(import "env" "storage_read" (func $read (param i64 i64 i64) (result i64)))

@@ -93,7 +93,7 @@ func get(t *testing.T, c *Cache[*value], n byte, size int) (e *Entry[*value], bu
 	return e, built
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestMemoryIsBoundedByEviction(t *testing.T) {
 	const size = 10_000
 	c, l := open(t, Options{Memory: 3 * (size + overhead + 1)})
 	held, _ := get(t, c, 1, size)
@@ -127,7 +127,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestOneBuildForAll(t *testing.T) {
+func TestConcurrentCallersShareOneBuild(t *testing.T) {
 	c, l := open(t, Options{Memory: 1})
 	var builds, running atomic.Int32
 	start := make(chan struct{})
@@ -166,9 +166,10 @@ func TestOneBuildForAll(t *testing.T) {
 	}
 }
 
-// TestBackground checks that a background build delays no urgent caller, of the same key or of
-// another. A background caller of the same key waits for the build in progress.
-func TestBackground(t *testing.T) {
+// TestBackgroundBuildDelaysNoUrgentCaller checks that a background build delays no urgent caller,
+// of the same key or of another. A background caller of the same key waits for the build in
+// progress.
+func TestBackgroundBuildDelaysNoUrgentCaller(t *testing.T) {
 	dir := t.TempDir()
 	c, l := open(t, Options{Dir: dir})
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -235,9 +236,9 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotKept checks that the error or panic of a build reaches all waiting callers, and that the next
-// call builds again.
-func TestErrorsAreNotKept(t *testing.T) {
+// TestBuildErrorIsNotCached checks that the error or panic of a build reaches all waiting callers,
+// and that the next call builds again.
+func TestBuildErrorIsNotCached(t *testing.T) {
 	c, _ := open(t, Options{})
 	oh := errors.New("oh")
 	if _, err := c.Get(key(1), func(<-chan struct{}) (Artifact, error) { return Artifact{}, oh }); !errors.Is(err, oh) {
@@ -257,7 +258,7 @@ func TestErrorsAreNotKept(t *testing.T) {
 	e.Release()
 }
 
-func TestDisk(t *testing.T) {
+func TestArtifactsSurviveRestart(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "v0", "x"), 0o700); err != nil {
 		t.Fatal(err)
@@ -305,8 +306,9 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDamage checks that every changed or missing file is detected and the artifact built again.
-func TestDamage(t *testing.T) {
+// TestDamagedFileIsBuiltAgain checks that every changed or missing file is detected and the
+// artifact built again.
+func TestDamagedFileIsBuiltAgain(t *testing.T) {
 	dir := t.TempDir()
 	damage := func(name string, change func(path string, b []byte) error) {
 		t.Run(name, func(t *testing.T) {
@@ -367,7 +369,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-func TestDiskIsBounded(t *testing.T) {
+func TestDiskIsBoundedByEviction(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir, Disk: 20_000, Memory: 1})
 	for n := range byte(50) {
@@ -395,8 +397,9 @@ func TestDiskIsBounded(t *testing.T) {
 	}
 }
 
-// TestNoDisk checks that the cache works in memory if its folder cannot be written.
-func TestNoDisk(t *testing.T) {
+// TestUnwritableFolderKeepsCacheInMemory checks that the cache works in memory if its folder cannot
+// be written.
+func TestUnwritableFolderKeepsCacheInMemory(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir})
 	if err := os.RemoveAll(dir); err != nil {
@@ -415,9 +418,9 @@ func TestNoDisk(t *testing.T) {
 	}
 }
 
-// TestDiskErrorIsReportedUntilAWriteSucceeds checks that of several failed writes in succession only the first is
-// reported, and that the next failure after a successful write is reported again.
-func TestDiskErrorIsReportedUntilAWriteSucceeds(t *testing.T) {
+// TestDiskErrorIsReportedOncePerFailure checks that of several failed writes in succession only the
+// first is reported, and that the next failure after a successful write is reported again.
+func TestDiskErrorIsReportedOncePerFailure(t *testing.T) {
 	dir := t.TempDir()
 	var reported []error
 	c, _ := open(t, Options{Dir: dir, DiskFailed: func(err error) { reported = append(reported, err) }})
@@ -447,9 +450,9 @@ func TestDiskErrorIsReportedUntilAWriteSucceeds(t *testing.T) {
 	}
 }
 
-// TestFolderDeleted checks that a folder that was deleted is created again by the next write, and that the cache
-// does not count its former files any more.
-func TestFolderDeleted(t *testing.T) {
+// TestDeletedFolderIsCreatedAgain checks that a folder that was deleted is created again by the
+// next write, and that the cache does not count its former files any more.
+func TestDeletedFolderIsCreatedAgain(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir})
 	for n, size := range []int{5000, 300} {
@@ -522,11 +525,11 @@ func source(t *testing.T, c *Cache[*value], n, source, size int) (built bool) {
 	return built
 }
 
-// TestHotIsNotDrivenOut checks that contracts in use are not evicted from memory or disk by any number of other
-// contracts: by artifacts that are large compared with their source, called alternately or twice in succession,
-// or by artifacts of ordinary size. After a restart, large artifacts do not evict contracts that were in use
-// before.
-func TestHotIsNotDrivenOut(t *testing.T) {
+// TestContractsInUseAreNotEvicted checks that contracts in use are not evicted from memory or disk
+// by any number of other contracts: by artifacts that are large compared with their source, called
+// alternately or twice in succession, or by artifacts of ordinary size. After a restart, large
+// artifacts do not evict contracts that were in use before.
+func TestContractsInUseAreNotEvicted(t *testing.T) {
 	const (
 		kb      = 1 << 10
 		hot     = 10 // contracts of 4 KB, 20 KB compiled
@@ -611,8 +614,8 @@ func TestHotIsNotDrivenOut(t *testing.T) {
 	}
 }
 
-// TestDiskHearsOfHits checks that uses in memory count as uses on disk.
-func TestDiskHearsOfHits(t *testing.T) {
+// TestMemoryHitsCountAsDiskUses checks that uses in memory count as uses on disk.
+func TestMemoryHitsCountAsDiskUses(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir, Disk: 20_000, Memory: 1 << 20})
 	source(t, c, 0, 100, 1000)
@@ -646,9 +649,9 @@ func TestDiskHearsOfHits(t *testing.T) {
 	}
 }
 
-// TestFirstCancelsOther checks that of two flights for the same key the first to finish cancels the other,
-// whichever is urgent.
-func TestFirstCancelsOther(t *testing.T) {
+// TestFirstFlightCancelsTheOther checks that of two flights for the same key the first to finish
+// cancels the other, whichever is urgent.
+func TestFirstFlightCancelsTheOther(t *testing.T) {
 	for _, backgroundFirst := range []bool{true, false} {
 		c, _ := open(t, Options{})
 		come := [2]chan struct{}{make(chan struct{}), make(chan struct{})} // to bring it

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestSumFile checks the checksum and length of files, also of sizes around sumWindow, and that no more than
-// sumWindow bytes of the file are mapped at a time.
-func TestSumFile(t *testing.T) {
+// TestSumFileMapsBoundedWindow checks the checksum and length of files, also of sizes around
+// sumWindow, and that no more than sumWindow bytes of the file are mapped at a time.
+func TestSumFileMapsBoundedWindow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	var unmeasured error // why the most memory so far cannot be reset
 	for _, size := range []int{0, 1, sumWindow - 1, sumWindow, sumWindow + 1, 3 * sumWindow, 16*sumWindow + 4097} {

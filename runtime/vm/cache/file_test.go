@@ -25,10 +25,11 @@ func inFile(t *testing.T, c *Cache[*value], n byte, size int, spoil func(path st
 	})
 }
 
-// TestFile checks artifacts in files: the cache renames the file, and the artifact then behaves like one that was
-// built in memory. If the rename fails, the cache reads the file. A file with another length or checksum than
-// stated is an error. No temporary files are left.
-func TestFile(t *testing.T) {
+// TestArtifactFileIsTakenOver checks artifacts in files: the cache renames the file, and the
+// artifact then behaves like one that was built in memory. If the rename fails, the cache reads the
+// file. A file with another length or checksum than stated is an error. No temporary files are
+// left.
+func TestArtifactFileIsTakenOver(t *testing.T) {
 	const size = 5000
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir})

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestFileLost checks that takeOver returns an entry even if the artifact's file is removed at the same time, by
-// the eviction for another artifact or with the whole folder. A block may wait for the entry and must not fail
-// because of the disk.
-func TestFileLost(t *testing.T) {
+// TestTakeOverSurvivesLostFile checks that takeOver returns an entry even if the artifact's file is
+// removed at the same time, by the eviction for another artifact or with the whole folder. A block
+// may wait for the entry and must not fail because of the disk.
+func TestTakeOverSurvivesLostFile(t *testing.T) {
 	const size = 5000
 	for name, lose := range map[string]func(t *testing.T, c *Cache[*value], l *loader, path string){
 		"when it has its place": func(_ *testing.T, c *Cache[*value], l *loader, _ string) {
@@ -74,9 +74,9 @@ func (l *ended) LoadFile(info []byte, path string) (*value, error) {
 	return l.loader.LoadFile(info, path)
 }
 
-// TestEndsWhileLoading checks that an artifact stays on disk, and is not counted as damaged, if it cannot be
-// loaded because the loader was closed.
-func TestEndsWhileLoading(t *testing.T) {
+// TestClosedLoaderDoesNotDamageArtifact checks that an artifact stays on disk, and is not counted
+// as damaged, if it cannot be loaded because the loader was closed.
+func TestClosedLoaderDoesNotDamageArtifact(t *testing.T) {
 	for name, first := range map[string]func(*testing.T, *Cache[*value]) error{
 		"from disk": nil, // put there by an earlier one
 		"in a file": func(t *testing.T, c *Cache[*value]) error {

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestFile checks that a child writes its artifact to the given file, also in a retry after another child died,
-// that an artifact above the limit is not written, that without a file the artifact is in the reply, and that a
-// child cannot write a longer file than the limit.
-func TestFile(t *testing.T) {
+// TestChildWritesArtifactToFile checks that a child writes its artifact to the given file, also in
+// a retry after another child died, that an artifact above the limit is not written, that without a
+// file the artifact is in the reply, and that a child cannot write a longer file than the limit.
+func TestChildWritesArtifactToFile(t *testing.T) {
 	dir := t.TempDir()
 	limits := func(int, bool) Limits { l := LimitsOf(100, false); l.Output = 1 << 20; return l }
 	for _, c := range []struct {

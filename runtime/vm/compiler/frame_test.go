@@ -25,9 +25,9 @@ var replies = []*Reply{
 	{Kind: Alive, CPU: 1, Body: []byte{}},
 }
 
-// TestFrames checks that consecutive frames are read as they were written, followed by io.EOF, and that a
-// truncated, changed or too long frame is an error.
-func TestFrames(t *testing.T) {
+// TestFramesAreReadAsWritten checks that consecutive frames are read as they were written, followed
+// by io.EOF, and that a truncated, changed or too long frame is an error.
+func TestFramesAreReadAsWritten(t *testing.T) {
 	var b []byte
 	for _, r := range requests {
 		b = AppendRequest(b, r)

@@ -5,9 +5,9 @@ import (
 	"testing/synctest"
 )
 
-// TestGate checks the limit of running compilations, that one is reserved for blocks, and that compilations for
-// blocks go first.
-func TestGate(t *testing.T) {
+// TestOneSlotIsReservedForBlocks checks the limit of running compilations, that one is reserved for
+// blocks, and that compilations for blocks go first.
+func TestOneSlotIsReservedForBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 3, maxBackground: 2}
 		in := make(chan bool, 100) // whether in the background
@@ -67,9 +67,9 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestGateWeighs checks that background compilations that together exceed the memory limit run one after
-// another, and that a compilation for a block does not wait.
-func TestGateWeighs(t *testing.T) {
+// TestBackgroundMemoryIsLimited checks that background compilations that together exceed the memory
+// limit run one after another, and that a compilation for a block does not wait.
+func TestBackgroundMemoryIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 8, maxBackground: 7, memory: 100}
 		in := make(chan int64, 100)
@@ -105,10 +105,10 @@ func TestGateWeighs(t *testing.T) {
 	})
 }
 
-// TestGateAhead checks that precompiles go after compilations for blocks and before the background, that they do
-// not run together if they need too much memory, and that a compilation for a block may begin even while
-// precompiles occupy all slots.
-func TestGateAhead(t *testing.T) {
+// TestPrecompilesPrecedeBackground checks that precompiles go after compilations for blocks and
+// before the background, that they do not run together if they need too much memory, and that a
+// compilation for a block may begin even while precompiles occupy all slots.
+func TestPrecompilesPrecedeBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 2, maxBackground: 1, memory: 100}
 		in := make(chan string, 100)

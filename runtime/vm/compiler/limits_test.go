@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestLimits checks the bounds in docs/performance.md, that limits are above them, and that the second attempt
-// has higher limits.
-func TestLimits(t *testing.T) {
+// TestChildLimitsExceedDocumentedBounds checks the bounds in docs/performance.md, that limits are
+// above them, and that the second attempt has higher limits.
+func TestChildLimitsExceedDocumentedBounds(t *testing.T) {
 	for _, c := range []struct {
 		size int
 		want Limits

@@ -153,9 +153,9 @@ func job(name, does string) *Job {
 	return &Job{Name: name, Code: primitives.Hash{1}, Size: 100, Prepare: func() ([]byte, error) { return []byte(does), nil }}
 }
 
-// TestChildServesMany checks that one child serves consecutive requests, that another one is started for a
-// concurrent request, and that none is started before it is needed.
-func TestChildServesMany(t *testing.T) {
+// TestChildServesConsecutiveRequests checks that one child serves consecutive requests, that
+// another one is started for a concurrent request, and that none is started before it is needed.
+func TestChildServesConsecutiveRequests(t *testing.T) {
 	p := newPool(t, nil)
 	if s := p.Stats(); s.Started != 0 || s.Children != 0 {
 		t.Fatalf("%+v before anything was asked for", s)
@@ -185,9 +185,10 @@ func TestChildServesMany(t *testing.T) {
 	}
 }
 
-// TestFailures checks for each kind of failure of a child that Compile returns an Error that names it, after the
-// right number of attempts, and that the next compilation works.
-func TestFailures(t *testing.T) {
+// TestEachChildFailureIsNamedAndRetried checks for each kind of failure of a child that Compile
+// returns an Error that names it, after the right number of attempts, and that the next compilation
+// works.
+func TestEachChildFailureIsNamedAndRetried(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts some twenty processes")
 	}
@@ -256,8 +257,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestRetries checks that a failure of a single attempt shows in the counts only.
-func TestRetries(t *testing.T) {
+// TestRetriedFailureShowsOnlyInCounts checks that a failure of a single attempt shows in the counts
+// only.
+func TestRetriedFailureShowsOnlyInCounts(t *testing.T) {
 	dir := t.TempDir()
 	for i, does := range []string{"abort", "panic", "kill", "refuse", "long"} {
 		p := newPool(t, nil)
@@ -271,9 +273,10 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestMachineAtFault checks that a compilation for a block succeeds if children are killed or get no memory for
-// some seconds, that this leaves no mark, and that there are pauses between the attempts.
-func TestMachineAtFault(t *testing.T) {
+// TestKilledChildrenAreRetriedForBlocks checks that a compilation for a block succeeds if children
+// are killed or get no memory for some seconds, that this leaves no mark, and that there are pauses
+// between the attempts.
+func TestKilledChildrenAreRetriedForBlocks(t *testing.T) {
 	for does, times := range map[string]int{"threads": 5, "memory": 5, "kill": 9} {
 		p := newPool(t, func(o *Options) { o.Pause = 20 * time.Millisecond })
 		begun := time.Now()
@@ -301,9 +304,9 @@ func TestMachineAtFault(t *testing.T) {
 	}
 }
 
-// TestIdle checks that an idle child is ended after a while, and that a child that was killed while
-// idle is not a failure.
-func TestIdle(t *testing.T) {
+// TestIdleChildIsEnded checks that an idle child is ended after a while, and that a child that was
+// killed while idle is not a failure.
+func TestIdleChildIsEnded(t *testing.T) {
 	p := newPool(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
 	pid := func() string {
 		code, err := p.Compile(job("a", "pid"))
@@ -339,8 +342,9 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestGrown checks that a child whose memory has grown is ended after its request.
-func TestGrown(t *testing.T) {
+// TestGrownChildIsEndedAfterRequest checks that a child whose memory has grown is ended after its
+// request.
+func TestGrownChildIsEndedAfterRequest(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the size of a process is known on Linux only")
 	}
@@ -353,9 +357,9 @@ func TestGrown(t *testing.T) {
 	}
 }
 
-// TestPriority checks that background compilations run with low priority and those for blocks with the ordinary
-// one, each kind in a child of its own.
-func TestPriority(t *testing.T) {
+// TestBackgroundChildrenHaveLowPriority checks that background compilations run with low priority
+// and those for blocks with the ordinary one, each kind in a child of its own.
+func TestBackgroundChildrenHaveLowPriority(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("threads have priorities on Linux only")
 	}
@@ -400,9 +404,9 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestCancel checks that a cancelled job ends at once, whether it waits or runs, that it is not a
-// failure, and that it leaves no mark.
-func TestCancel(t *testing.T) {
+// TestCancelledJobEndsAtOnce checks that a cancelled job ends at once, whether it waits or runs,
+// that it is not a failure, and that it leaves no mark.
+func TestCancelledJobEndsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	p := newPool(t, func(o *Options) { o.Total, o.Dir = 2, dir })
 	cancel := make(chan struct{})
@@ -437,8 +441,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestClose checks that Close ends running and waiting compilations.
-func TestClose(t *testing.T) {
+// TestCloseEndsAllCompilations checks that Close ends running and waiting compilations.
+func TestCloseEndsAllCompilations(t *testing.T) {
 	p := newPool(t, func(o *Options) { o.Total = 2 })
 	var all sync.WaitGroup
 	for i := range 5 {
@@ -456,9 +460,9 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestPreparePanics checks that a panic of Job.Prepare is a failure of the compiler, and that an error of
-// Job.Prepare is returned unchanged.
-func TestPreparePanics(t *testing.T) {
+// TestPreparePanicIsCompilerFailure checks that a panic of Job.Prepare is a failure of the
+// compiler, and that an error of Job.Prepare is returned unchanged.
+func TestPreparePanicIsCompilerFailure(t *testing.T) {
 	p := newPool(t, nil)
 	j := job("a", "")
 	j.Prepare = func() ([]byte, error) { panic("oh") }
@@ -480,9 +484,9 @@ func TestPreparePanics(t *testing.T) {
 	}
 }
 
-// TestNoChildren checks that this process compiles if no child can be started or the child is of another
-// version, and that this is reported once.
-func TestNoChildren(t *testing.T) {
+// TestProcessCompilesWithoutChildren checks that this process compiles if no child can be started
+// or the child is of another version, and that this is reported once.
+func TestProcessCompilesWithoutChildren(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"none":            func(o *Options) { o.Command = Command{} },
 		"no such file":    func(o *Options) { o.Command.Path = "/nowhere" },
@@ -511,8 +515,8 @@ func TestNoChildren(t *testing.T) {
 	}
 }
 
-// TestChildDiesWithParent checks that a child ends when its parent process is killed.
-func TestChildDiesWithParent(t *testing.T) {
+// TestChildEndsWithKilledParent checks that a child ends when its parent process is killed.
+func TestChildEndsWithKilledParent(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_PARENT") != "" {
 		p := newPool(t, nil)
 		go func() { _, _ = p.Compile(job("a", "spin")) }()
@@ -524,7 +528,7 @@ func TestChildDiesWithParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run", "^TestChildDiesWithParent$")
+	cmd := exec.Command(self, "-test.run", "^TestChildEndsWithKilledParent$")
 	cmd.Env = append(os.Environ(), "TROUPE_TEST_PARENT=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

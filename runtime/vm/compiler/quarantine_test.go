@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// TestQuarantine checks that code which failed, or which was being compiled when the process ended, is barred in
-// the next process, and that it is not barred in a process of another build.
-func TestQuarantine(t *testing.T) {
+// TestFailedCodeIsBarredAfterRestart checks that code which failed, or which was being compiled
+// when the process ended, is barred in the next process, and that it is not barred in a process of
+// another build.
+func TestFailedCodeIsBarredAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	barred := func(build string, want ...string) *Quarantine {
 		t.Helper()
@@ -57,9 +58,9 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestQuarantineForgivesKills checks that a node that was killed twice while a child compiled the same code
-// compiles it again, and that success removes the mark.
-func TestQuarantineForgivesKills(t *testing.T) {
+// TestQuarantineIgnoresTwoKills checks that a node that was killed twice while a child compiled the
+// same code compiles it again, and that success removes the mark.
+func TestQuarantineIgnoresTwoKills(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		OpenQuarantine(dir, "v1").Mark("child", InChild)
@@ -94,8 +95,8 @@ func TestQuarantineIsBounded(t *testing.T) {
 	}
 }
 
-// TestQuarantineWithoutDisk checks that a quarantine without a folder works in memory.
-func TestQuarantineWithoutDisk(t *testing.T) {
+// TestQuarantineWorksWithoutDisk checks that a quarantine without a folder works in memory.
+func TestQuarantineWorksWithoutDisk(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -114,8 +115,9 @@ func TestQuarantineWithoutDisk(t *testing.T) {
 	}
 }
 
-// TestFailedMarkLeavesNoFile checks that a mark that cannot be written, as on a full disk, leaves no partial file.
-func TestFailedMarkLeavesNoFile(t *testing.T) {
+// TestFailedMarkLeavesNoPartialFile checks that a mark that cannot be written, as on a full disk,
+// leaves no partial file.
+func TestFailedMarkLeavesNoPartialFile(t *testing.T) {
 	dir := t.TempDir()
 	q := OpenQuarantine(dir, "v1")
 	if err := os.MkdirAll(filepath.Join(dir, "a", "in the way"), 0o700); err != nil {

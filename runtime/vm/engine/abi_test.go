@@ -21,9 +21,10 @@ func output(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestLibrary compiles the shim against the library's headers. Every function that the shim declares must
-// have the same declaration there, and every type the same memory layout.
-func TestLibrary(t *testing.T) {
+// TestShimMatchesLibraryHeaders compiles the shim against the library's headers. Every function
+// that the shim declares must have the same declaration there, and every type the same memory
+// layout.
+func TestShimMatchesLibraryHeaders(t *testing.T) {
 	include := filepath.Join(output(t, "go", "list", "-m", "-f", "{{.Dir}}", library), "build", "include")
 	cc := strings.Fields(output(t, "go", "env", "CC"))
 	args := append(cc[1:len(cc):len(cc)], "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+include)
@@ -44,8 +45,9 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestVersion checks that Version, under which artifacts are cached, is the version of the library.
-func TestVersion(t *testing.T) {
+// TestVersionIsTheLibrarys checks that Version, under which artifacts are cached, is the version of
+// the library.
+func TestVersionIsTheLibrarys(t *testing.T) {
 	if got := output(t, "go", "list", "-m", "-f", "{{.Version}}", library); got != "v"+Version {
 		t.Errorf("Version is %s, go.mod has %s", Version, got)
 	}
@@ -55,8 +57,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestWithoutCgo checks that a build without cgo fails with a single error that names the reason.
-func TestWithoutCgo(t *testing.T) {
+// TestBuildWithoutCgoNamesReason checks that a build without cgo fails with a single error that
+// names the reason.
+func TestBuildWithoutCgoNamesReason(t *testing.T) {
 	cmd := exec.Command("go", "build", ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()

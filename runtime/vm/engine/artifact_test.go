@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 )
 
-// TestWithoutMap checks that withoutMap removes the table and keeps everything else, with the same
-// alignment, and that it does not change a damaged artifact.
-func TestWithoutMap(t *testing.T) {
+// TestWithoutMapRemovesOnlyTheTable checks that withoutMap removes the table and keeps everything
+// else, with the same alignment, and that it does not change a damaged artifact.
+func TestWithoutMapRemovesOnlyTheTable(t *testing.T) {
 	e := bare(Generator() == Winch, false, chosen())
 	defer e.Close()
 	before, err := e.compile(contracts.Large(30_000, 1))

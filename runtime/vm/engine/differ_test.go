@@ -779,9 +779,10 @@ func (d *differ) load(e *engine.Engine, code []byte, seed uint64) *engine.Module
 	return m
 }
 
-// TestDiffer: random programs end in the same way with both code generators: same value, gas,
-// memory and trap. TROUPE_DIFFER=10m runs for that long, with another seed each time.
-func TestDiffer(t *testing.T) {
+// TestCodeGeneratorsAgreeOnRandomPrograms: random programs end in the same way with both code
+// generators: same value, gas, memory and trap. TROUPE_DIFFER=10m runs for that long, with another
+// seed each time.
+func TestCodeGeneratorsAgreeOnRandomPrograms(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")
 	}

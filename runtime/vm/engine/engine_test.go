@@ -84,7 +84,7 @@ const all = `(module
   (func $deep (export "deep") (call $deep))
 )`
 
-func TestRun(t *testing.T) {
+func TestRunPassesArgumentsGasAndMemory(t *testing.T) {
 	e := newEngine(t)
 	m := load(t, e, all)
 	var got []uint64
@@ -129,7 +129,7 @@ func equal(a, b []uint64) bool {
 	return true
 }
 
-func TestTraps(t *testing.T) {
+func TestEachTrapIsReported(t *testing.T) {
 	e := newEngine(t)
 	m := load(t, e, all)
 	h := host(func(int, []uint64, []byte, int64) (uint64, int64, bool) { return 0, -5, false })
@@ -169,9 +169,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestHostPanics checks that a panic of a host function is an error of the run, and that it does not affect
-// the next run.
-func TestHostPanics(t *testing.T) {
+// TestHostPanicIsErrorOfRun checks that the next run is not affected.
+func TestHostPanicIsErrorOfRun(t *testing.T) {
 	e := newEngine(t)
 	m := load(t, e, all)
 	h := host(func(int, []uint64, []byte, int64) (uint64, int64, bool) { panic("oh") })
@@ -183,9 +182,9 @@ func TestHostPanics(t *testing.T) {
 	}
 }
 
-// TestClosed checks that a closed engine compiles and loads nothing, and that loaded modules run until they
-// are closed too.
-func TestClosed(t *testing.T) {
+// TestClosedEngineLoadsNothing checks that a closed engine compiles and loads nothing, and that
+// loaded modules run until they are closed too.
+func TestClosedEngineLoadsNothing(t *testing.T) {
 	e := newEngine(t)
 	artifact, err := e.Compile(wasm(t, all))
 	if err != nil {

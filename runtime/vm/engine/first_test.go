@@ -22,8 +22,8 @@ func init() {
 	}
 }
 
-// TestMain runs as the child process of TestFirstThread if the environment variable is set. It
-// then runs on the main goroutine, which init has locked to the process's first thread.
+// TestMain runs as the child process of TestSmallFirstThreadIsNotUsed if the environment variable
+// is set. It then runs on the main goroutine, which init has locked to the process's first thread.
 func TestMain(m *testing.M) {
 	if os.Getenv(firstThread) == "" {
 		os.Exit(m.Run())
@@ -46,9 +46,10 @@ func TestMain(m *testing.M) {
 	fmt.Println("profiled", profile.Len() > 0)
 }
 
-// TestFirstThread checks that contracts run on another thread if the stack of the process's first thread is
-// too small, and that a CPU profile of such a run does not crash the process.
-func TestFirstThread(t *testing.T) {
+// TestSmallFirstThreadIsNotUsed checks that contracts run on another thread if the stack of the
+// process's first thread is too small, and that a CPU profile of such a run does not crash the
+// process.
+func TestSmallFirstThreadIsNotUsed(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -86,11 +86,11 @@ func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
 	return slices.Clone(*x.told), ended
 }
 
-// TestFloats runs programs with NaNs over operands, locals, globals, memory, blocks, selects, calls
-// and signs. Their output must be the same as with an engine that makes each NaN canonical when it
-// is computed. So prep omits canonicalisation only where the difference cannot be observed.
-// TROUPE_DIFFER=10m runs for that long, with another seed each time.
-func TestFloats(t *testing.T) {
+// TestOmittedNaNCanonicalisationIsInvisible runs programs with NaNs over operands, locals, globals,
+// memory, blocks, selects, calls and signs. Their output must be the same as with an engine that
+// makes each NaN canonical when it is computed. So prep omits canonicalisation only where the
+// difference cannot be observed. TROUPE_DIFFER=10m runs for that long, with another seed each time.
+func TestOmittedNaNCanonicalisationIsInvisible(t *testing.T) {
 	d, rules := newDiffer(t), &parameters.MustGet(parameters.June(86)).Wasm
 	x := newCanonical(t)
 	ends, noNumbers, odd, n := 0, 0, 0, 0

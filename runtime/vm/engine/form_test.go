@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestForm checks that engines with less address space, or with the other code generator, have another
-// Form, so that their artifacts are cached separately.
-func TestForm(t *testing.T) {
+// TestFormDistinguishesEngines checks that engines with less address space, or with the other code
+// generator, have another Form, so that their artifacts are cached separately.
+func TestFormDistinguishesEngines(t *testing.T) {
 	seen := map[string]bool{"public": true}
 	for _, most := range []uint64{1 << 50, 100 << 30, 0} {
 		for _, generator := range []string{Winch, Cranelift} {

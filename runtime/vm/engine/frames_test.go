@@ -50,10 +50,10 @@ func frames(t *testing.T, artifact []byte) map[int]uint64 {
 	return out
 }
 
-// TestFrames checks that a frame of Winch's machine code is at most twice as large as the metered stack that
-// the call uses. So a recursion reaches the metered limit before the native stack overflows. MaxStack
-// depends on this.
-func TestFrames(t *testing.T) {
+// TestNativeFramesStayWithinMeteredStack checks that a frame of Winch's machine code is at most
+// twice as large as the metered stack that the call uses. So a recursion reaches the metered limit
+// before the native stack overflows. MaxStack depends on this.
+func TestNativeFramesStayWithinMeteredStack(t *testing.T) {
 	e, err := New(Options{Exports: Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 )
 
-// TestGenerator checks that machine code is Winch's on amd64 and Cranelift's elsewhere, that its
-// generator is recognised, and that code of one generator does not load in an engine of the other.
-func TestGenerator(t *testing.T) {
+// TestCodeGeneratorIsRecognised checks that machine code is Winch's on amd64 and Cranelift's
+// elsewhere, that its generator is recognised, and that code of one generator does not load in an
+// engine of the other.
+func TestCodeGeneratorIsRecognised(t *testing.T) {
 	want := Cranelift
 	if runtime.GOARCH == "amd64" {
 		want = Winch
@@ -62,9 +63,10 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// TestMapless checks that this version of the library can omit the table of wasm offsets, that machine code
-// and traps are the same without it, and that both kinds of artifact load.
-func TestMapless(t *testing.T) {
+// TestCodeWithoutOffsetTableRunsTheSame checks that this version of the library can omit the table
+// of wasm offsets, that machine code and traps are the same without it, and that both kinds of
+// artifact load.
+func TestCodeWithoutOffsetTableRunsTheSame(t *testing.T) {
 	if !Mapless() {
 		t.Fatal("the library is not asked to leave the table out, or does not")
 	}

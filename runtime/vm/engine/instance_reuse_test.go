@@ -60,9 +60,9 @@ func againModule(n int) string {
 		n, 4090|(100000+10)<<32)
 }
 
-// TestAgain checks that after any call a reset instance equals a new one in every byte of memory and every
-// global, and that calls burn the same gas.
-func TestAgain(t *testing.T) {
+// TestResetInstanceEqualsNewOne checks that after any call a reset instance equals a new one in
+// every byte of memory and every global, and that calls burn the same gas.
+func TestResetInstanceEqualsNewOne(t *testing.T) {
 	e := againEngine(t)
 	m := load(t, e, againModule(11))
 	first := make([]byte, 64<<20)
@@ -106,8 +106,9 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainAlone checks that a module never sees data of another module whose instances used the same slots.
-func TestAgainAlone(t *testing.T) {
+// TestReusedSlotsHideOtherModulesData checks that a module never sees data of another module whose
+// instances used the same slots.
+func TestReusedSlotsHideOtherModulesData(t *testing.T) {
 	e := againEngine(t)
 	var modules []*Module
 	for i := range mostKept + 4 {
@@ -140,9 +141,9 @@ func TestAgainAlone(t *testing.T) {
 	}
 }
 
-// TestAgainUnasked checks that a module without that export is not reset, nor one whose data ends
-// beyond its memory.
-func TestAgainUnasked(t *testing.T) {
+// TestModuleWithoutExportIsNotReset checks that a module without that export is not reset, nor one
+// whose data ends beyond its memory.
+func TestModuleWithoutExportIsNotReset(t *testing.T) {
 	e := againEngine(t)
 	for name, text := range map[string]string{
 		"silent": all,

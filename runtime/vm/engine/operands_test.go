@@ -77,9 +77,9 @@ func borders(t wasmasm.ValType) int {
 	return len(someFloats)
 }
 
-// TestOperands checks that both code generators give the same result or trap for every numeric instruction,
-// with operands of all boundary values in all places.
-func TestOperands(t *testing.T) {
+// TestCodeGeneratorsAgreeOnOperands checks that both code generators give the same result or trap
+// for every numeric instruction, with operands of all boundary values in all places.
+func TestCodeGeneratorsAgreeOnOperands(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")
 	}
@@ -189,9 +189,9 @@ func (s *told64) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, i
 	return 0, gas, true
 }
 
-// TestAccesses checks that a load or store traps if and only if it exceeds the memory, for boundary values of
-// offset and address.
-func TestAccesses(t *testing.T) {
+// TestAccessBeyondMemoryTraps checks that a load or store traps if and only if it exceeds the
+// memory, for boundary values of offset and address.
+func TestAccessBeyondMemoryTraps(t *testing.T) {
 	d := newDiffer(t)
 	const size = 64 << 20 // of what may be 128 MiB
 	width := []int64{4, 8, 4, 8, 1, 1, 2, 2, 1, 1, 2, 2, 4, 4, 4, 8, 4, 8, 1, 2, 1, 2, 4}

@@ -24,8 +24,8 @@ import (
 
 const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // the two constants are equal
 
-// A raw value is read as two words, so its size must be 16 bytes. TestLibrary checks the other
-// declarations of library.h.
+// A raw value is read as two words, so its size must be 16 bytes. TestShimMatchesLibraryHeaders
+// checks the other declarations of library.h.
 var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 
 // slot is the Go side of a run. C refers to it by its index, because C must not keep Go pointers.

@@ -11,15 +11,16 @@ import (
 	"testing"
 )
 
-// TestNoAddressSpace checks that a process without enough address space for an engine gets an error. The
-// library must not abort it, also not when the code generator is determined.
-func TestNoAddressSpace(t *testing.T) {
+// TestTooLittleAddressSpaceIsAnError checks that a process without enough address space for an
+// engine gets an error. The library must not abort it, also not when the code generator is
+// determined.
+func TestTooLittleAddressSpaceIsAnError(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_SPACE") == "" {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command(self, "-test.run", "^TestNoAddressSpace$")
+		c := exec.Command(self, "-test.run", "^TestTooLittleAddressSpaceIsAnError$")
 		c.Env = append(os.Environ(), "TROUPE_TEST_SPACE=1")
 		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "said: engine: no address space") {
 			t.Errorf("%v: %s", err, out)
@@ -39,9 +40,9 @@ func TestNoAddressSpace(t *testing.T) {
 	fmt.Println("said:", err)
 }
 
-// TestThreadPerRun checks that threads have large enough stacks for runs, whatever stack limit the process was
-// started with.
-func TestThreadPerRun(t *testing.T) {
+// TestRunThreadsHaveLargeStacks checks that threads have large enough stacks for runs, whatever
+// stack limit the process was started with.
+func TestRunThreadsHaveLargeStacks(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_STACK") != "" {
 		fmt.Println("thread per run:", ThreadPerRun())
 		return
@@ -51,7 +52,7 @@ func TestThreadPerRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, limit := range []string{"unlimited", "8192", "2048"} {
-		c := exec.Command("sh", "-c", "ulimit -S -s "+limit+` && exec "$0" -test.run '^TestThreadPerRun$'`, self)
+		c := exec.Command("sh", "-c", "ulimit -S -s "+limit+` && exec "$0" -test.run '^TestRunThreadsHaveLargeStacks$'`, self)
 		c.Env = append(os.Environ(), "TROUPE_TEST_STACK=1")
 		out, err := c.CombinedOutput()
 		if err != nil {

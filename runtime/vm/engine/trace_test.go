@@ -28,9 +28,9 @@ func (h *told) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int
 	return 0, gas, true
 }
 
-// TestTrace checks that a traced function reports its end for every way of returning, and none after a trap,
-// and that gas is the same as without tracing.
-func TestTrace(t *testing.T) {
+// TestTraceReportsEveryReturn checks that a traced function reports its end for every way of
+// returning, and none after a trap, and that gas is the same as without tracing.
+func TestTraceReportsEveryReturn(t *testing.T) {
 	wasm, err := wasmtime.Wat2Wasm(`(module
 		(import "env" "host" (func $host))
 		(table 2 funcref) (elem (i32.const 0) $leaf $trap)

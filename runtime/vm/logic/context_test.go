@@ -14,7 +14,7 @@ import (
 // Tests of nearcore logic/tests/context.rs, view_method.rs, iterators.rs, and those of miscs.rs
 // that concern contexts.
 
-func TestContextBytes(t *testing.T) {
+func TestContextBytesGoToRegister(t *testing.T) {
 	r := newRig(t)
 	for name, want := range map[string]string{
 		"current_account_id":     "alice.near",
@@ -31,7 +31,7 @@ func TestContextBytes(t *testing.T) {
 	}
 }
 
-func TestContextNumbers(t *testing.T) {
+func TestContextNumbersAreReturned(t *testing.T) {
 	r := newRig(t, func(r *rig) {
 		r.c.StorageUsage = 77
 		r.c.Results = make([]action.PromiseResult, 3)
@@ -52,7 +52,7 @@ func TestContextNumbers(t *testing.T) {
 	}
 }
 
-func TestDepositInView(t *testing.T) {
+func TestViewReadsAttachedDeposit(t *testing.T) {
 	for _, amount := range []primitives.Balance{{}, primitives.Yocto(1), primitives.MaxBalance} {
 		r := newRig(t, view, func(r *rig) { r.c.Balance, r.c.Deposit = primitives.Balance{}, amount })
 		r.must("attached_deposit", 0)
@@ -62,9 +62,9 @@ func TestDepositInView(t *testing.T) {
 	}
 }
 
-// TestSharedRegisters: copying arguments and results to a register costs nothing per byte, since
-// these bytes were paid for when they were sent.
-func TestSharedRegisters(t *testing.T) {
+// TestCopyToRegisterCostsNothingPerByte: copying arguments and results to a register costs nothing
+// per byte, since these bytes were paid for when they were sent.
+func TestCopyToRegisterCostsNothingPerByte(t *testing.T) {
 	want := func() costs { return costs{parameters.ExtBase: 1, parameters.ExtWriteRegisterBase: 1} }
 	r := newRig(t, func(r *rig) { r.c.Args = make([]byte, 100) })
 	r.must("input", 0)
@@ -78,7 +78,7 @@ func TestSharedRegisters(t *testing.T) {
 	r.wantReg(0, []byte("test"))
 }
 
-func TestPromiseResults(t *testing.T) {
+func TestPromiseResultReturnsDataOrFailure(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.c.Results = []action.PromiseResult{{Data: []byte("test")}, {Failed: true}} })
 	if got := r.must("promise_result", 0, 0); got != 1 {
 		t.Errorf("a result is %d", got)
@@ -90,7 +90,7 @@ func TestPromiseResults(t *testing.T) {
 	r.fails(HostError{Kind: InvalidPromiseResultIndex, A: 2}, "promise_result", 2, 0)
 }
 
-func TestCurrentContractCode(t *testing.T) {
+func TestCurrentContractCodeNamesKindAndHash(t *testing.T) {
 	hash := primitives.HashBytes([]byte("seed"))
 	for _, test := range []struct {
 		contract primitives.AccountContract
@@ -114,7 +114,7 @@ func TestCurrentContractCode(t *testing.T) {
 	}
 }
 
-func TestValidators(t *testing.T) {
+func TestValidatorStakeIsZeroForUnknownAccount(t *testing.T) {
 	r := newRig(t)
 	r.w.validators["bob.near"], r.w.validators["carol.near"] = primitives.Yocto(3), primitives.NEAR(1)
 	id, nobody := r.putString("bob.near"), r.putString("nobody")
@@ -143,9 +143,9 @@ func TestValidators(t *testing.T) {
 	r.fails(HostError{Kind: BadUTF8}, "validator_stake", bad.len, bad.ptr, out)
 }
 
-// TestViews: in a view, each prohibited function fails with ProhibitedInView after the base price
-// alone, and no other function returns that error.
-func TestViews(t *testing.T) {
+// TestProhibitedFunctionFailsInView: in a view, each prohibited function fails with
+// ProhibitedInView after the base price alone, and no other function returns that error.
+func TestProhibitedFunctionFailsInView(t *testing.T) {
 	names := map[string]string{ // functions that the error text calls by another name
 		"promise_create": "promise_batch_create",
 		"promise_then":   "promise_batch_then",
@@ -178,7 +178,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-func TestIteratorsAreGone(t *testing.T) {
+func TestStorageIteratorsAreDeprecated(t *testing.T) {
 	r := newRig(t)
 	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_prefix"}, "storage_iter_prefix", 1, 0)
 	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_range"}, "storage_iter_range", 1, 0, 1, 0)
@@ -186,8 +186,9 @@ func TestIteratorsAreGone(t *testing.T) {
 	r.wantCosts(costs{})
 }
 
-// TestIndex: Index returns the function of each name, and In returns whether each version has it.
-func TestIndex(t *testing.T) {
+// TestIndexFindsEachFunctionByName: Index returns the function of each name, and In returns whether
+// each version has it.
+func TestIndexFindsEachFunctionByName(t *testing.T) {
 	w := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
 	later := []string{"sha3_256", "sha3_384", "sha3_512", "ml_dsa_verify",
 		"universal_state_init_to_account_id", "promise_batch_action_universal_state_init"}

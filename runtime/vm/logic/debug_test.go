@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestDebug checks that errors are printed as Rust's {:?} prints them; the method query shows them.
-func TestDebug(t *testing.T) {
+// TestErrorsArePrintedLikeRustDebug checks that errors are printed as Rust's {:?} prints them; the
+// method query shows them.
+func TestErrorsArePrintedLikeRustDebug(t *testing.T) {
 	for want, e := range map[string]HostError{
 		"BadUTF8": {Kind: BadUTF8},
 		`GuestPanic { panic_msg: "say \"oh\"\n" }`:                 {Kind: GuestPanic, Text: "say \"oh\"\n"},

@@ -27,7 +27,7 @@ func counter(maxBurnt, prepaid primitives.Gas, view bool) *gasCounter {
 	return &g
 }
 
-func TestBurnAndDeduct(t *testing.T) {
+func TestBurnAndDeductStopAtGasLimits(t *testing.T) {
 	g := counter(10, 10, false)
 	if err := g.deduct(5, 10); err != nil || g.burnt != 5 || g.used() != 10 {
 		t.Errorf("deduct: %v, burnt %d, used %d", err, g.burnt, g.used())
@@ -81,8 +81,9 @@ func TestBurnAndDeduct(t *testing.T) {
 	}
 }
 
-// TestCompute: compute is in proportion to the burnt gas, including that of a failed charge.
-func TestCompute(t *testing.T) {
+// TestComputeIsProportionalToBurntGas: compute is in proportion to the burnt gas, including that of
+// a failed charge.
+func TestComputeIsProportionalToBurntGas(t *testing.T) {
 	price := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm.Ext
 	g := counter(300*tera, 300*tera, false)
 	for _, err := range []error{
@@ -135,7 +136,7 @@ func (r *rig) wantOutcome(test string, burnt, used primitives.Gas) {
 	}
 }
 
-func TestGasLimits(t *testing.T) {
+func TestLowerGasLimitDecidesError(t *testing.T) {
 	r := newRig(t, gasLimits(200*tera, 100*tera))
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	before := r.gas.burnt
@@ -194,9 +195,9 @@ func TestGasLimits(t *testing.T) {
 	r.wantOutcome("above what is prepaid, with a promise", 100*tera, 100*tera)
 }
 
-// TestWeightsAreNotUsed: gas that is distributed by weight after the call does not count as used
-// during the call.
-func TestWeightsAreNotUsed(t *testing.T) {
+// TestGasByWeightIsNotUsedGas: gas that is distributed by weight after the call does not count as
+// used during the call.
+func TestGasByWeightIsNotUsedGas(t *testing.T) {
 	r := newRig(t, gasLimits(100*tera, 100*tera))
 	i, _ := r.batchCreate("rick.test")
 	if err := r.batchCallWeight(i, 0, 1000, 0); err != nil {
@@ -208,8 +209,8 @@ func TestWeightsAreNotUsed(t *testing.T) {
 	r.wantOutcome("weight 0", r.gas.burnt, r.gas.used())
 }
 
-// TestBurnWraps: a charge that is so large that the sum of used gas overflows.
-func TestBurnWraps(t *testing.T) {
+// TestOverflowingChargeFails: a charge that is so large that the sum of used gas overflows.
+func TestOverflowingChargeFails(t *testing.T) {
 	huge := func(r *rig) error {
 		id, amount := r.putString("rick.test"), r.putBalance(100)
 		i, _ := r.batchCreate("rick.test")
@@ -360,9 +361,9 @@ func stateInitOf(r *rig, i uint64) (uint64, error) {
 	return r.do("promise_batch_action_state_init", i, at.len, at.ptr, amount)
 }
 
-// TestOutOfGas raises one fee so that it cannot be paid; times is how often it is charged. The gas
-// burnt before the failure shows the order of the charges.
-func TestOutOfGas(t *testing.T) {
+// TestGasBurntBeforeFailureShowsChargeOrder raises one fee so that it cannot be paid; times is how
+// often it is charged. The gas burnt before the failure shows the order of the charges.
+func TestGasBurntBeforeFailureShowsChargeOrder(t *testing.T) {
 	set := func(c parameters.ActionCost, self, other, exec primitives.Gas) func(*rig) {
 		return func(r *rig) {
 			r.cfg.Fees.Action[c] = parameters.Fee{SendSIR: parameters.GasCost(self), SendNotSIR: parameters.GasCost(other), Exec: parameters.GasCost(exec)}
@@ -427,8 +428,9 @@ func TestOutOfGas(t *testing.T) {
 	}
 }
 
-// TestModuleGas moves gas between the module's global and the counter, as an engine does.
-func TestModuleGas(t *testing.T) {
+// TestGasMovesBetweenModuleAndCounter moves gas between the module's global and the counter, as an
+// engine does.
+func TestGasMovesBetweenModuleAndCounter(t *testing.T) {
 	r := newRig(t, gasLimits(1000*tera, 20*tera))
 	left := r.Leave()
 	if left != int64(20*tera) {
@@ -482,7 +484,7 @@ func TestModuleGas(t *testing.T) {
 	}
 }
 
-func TestLoading(t *testing.T) {
+func TestLoadingIsChargedByCodeLength(t *testing.T) {
 	r := newRig(t)
 	if err := r.PayLoading(38); err != nil || r.gas.burnt != 35_445_963+41_393_210 {
 		t.Errorf("%v, burnt %d", err, r.gas.burnt)
@@ -496,8 +498,9 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// TestProfile: a profile is sorted, contains no zeros, and its sum is the burnt gas.
-func TestProfile(t *testing.T) {
+// TestProfileIsSortedAndSumsToBurntGas: a profile is sorted, contains no zeros, and its sum is the
+// burnt gas.
+func TestProfileIsSortedAndSumsToBurntGas(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	r.must("promise_batch_action_create_account", i)
@@ -522,8 +525,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestFailureKeepsNothing: only gas and logs of a failed call are kept.
-func TestFailureKeepsNothing(t *testing.T) {
+// TestFailedCallKeepsOnlyGasAndLogs: only gas and logs of a failed call are kept.
+func TestFailedCallKeepsOnlyGasAndLogs(t *testing.T) {
 	r := newRig(t)
 	s := r.putString("said")
 	r.must("log_utf8", s.len, s.ptr)

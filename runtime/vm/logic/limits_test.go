@@ -16,7 +16,7 @@ func limit(set func(*parameters.Limits)) func(*rig) {
 	return func(r *rig) { set(&r.cfg.Wasm.Limits) }
 }
 
-func TestKeyLength(t *testing.T) {
+func TestStorageKeyLengthIsLimited(t *testing.T) {
 	const n = 1024
 	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageKey = n }))
 	r.must("storage_has_key", n, 0)
@@ -30,7 +30,7 @@ func TestKeyLength(t *testing.T) {
 	r.fails(want, "storage_remove", n+1, 0, 0)
 }
 
-func TestValueLength(t *testing.T) {
+func TestStorageValueLengthIsLimited(t *testing.T) {
 	const n = 1024
 	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageValue = n }))
 	k := r.putString("hello")
@@ -39,7 +39,7 @@ func TestValueLength(t *testing.T) {
 	r.fails(HostError{Kind: ValueLengthExceeded, A: n + 1, B: n}, "storage_write", k.len, k.ptr, n+1, 0, 0)
 }
 
-func TestNumberOfPromises(t *testing.T) {
+func TestNumberOfPromisesIsLimited(t *testing.T) {
 	const n = 10
 	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxPromisesPerFunctionCallAction = n }))
 	id := r.putString("alice")
@@ -49,7 +49,7 @@ func TestNumberOfPromises(t *testing.T) {
 	r.fails(HostError{Kind: NumberPromisesExceeded, A: n + 1, B: n}, "promise_batch_create", id.len, id.ptr)
 }
 
-func TestJoinedPromises(t *testing.T) {
+func TestNumberOfJoinedPromisesIsLimited(t *testing.T) {
 	const n = 10
 	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = n }))
 	id := r.putString("alice")
@@ -66,7 +66,7 @@ func TestJoinedPromises(t *testing.T) {
 	r.fails(HostError{Kind: IntegerOverflow}, "promise_and", at, 1<<61)
 }
 
-func TestJoinsOfJoins(t *testing.T) {
+func TestJoinsOfJoinsAreLimited(t *testing.T) {
 	const steps = 10
 	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = 1 << steps }))
 	id := r.putString("alice")
@@ -86,7 +86,7 @@ func TestJoinsOfJoins(t *testing.T) {
 	r.fails(HostError{Kind: NumberInputDataDependenciesExceeded, A: 1<<steps + 1, B: 1 << steps}, "promise_and", at, 3)
 }
 
-func TestReturnLength(t *testing.T) {
+func TestReturnedValueLengthIsLimited(t *testing.T) {
 	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthReturnedData = 1024 }))
 	r.must("value_return", 1024, 0)
 	r.fails(HostError{Kind: ReturnedValueLengthExceeded, A: 1025, B: 1024}, "value_return", 1025, 0)
@@ -96,7 +96,7 @@ func TestReturnLength(t *testing.T) {
 	}
 }
 
-func TestContractSize(t *testing.T) {
+func TestDeployedContractSizeIsLimited(t *testing.T) {
 	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxContractSize = 1024 }))
 	id := r.putString("alice")
 	i := r.must("promise_batch_create", id.len, id.ptr)
@@ -106,7 +106,7 @@ func TestContractSize(t *testing.T) {
 	}
 }
 
-func TestStorageByRegister(t *testing.T) {
+func TestStorageTakesKeysFromRegisters(t *testing.T) {
 	r := newRig(t)
 	for id, s := range map[uint64]string{1: "foo", 2: "bar"} {
 		if err := r.setReg(id, []byte(s)); err != nil {
@@ -145,7 +145,7 @@ func TestStorageByRegister(t *testing.T) {
 	}
 }
 
-func TestStorageUsage(t *testing.T) {
+func TestStorageUsageFollowsWrites(t *testing.T) {
 	r := newRig(t)
 	k, v := r.putString("foo"), r.putString("bar")
 	for range 2 {
@@ -177,9 +177,9 @@ func TestStorageUsage(t *testing.T) {
 	}
 }
 
-// TestStorageCosts: evicted bytes, trie nodes and large values are each charged by the functions
-// that access them.
-func TestStorageCosts(t *testing.T) {
+// TestEachStorageCostIsCharged: evicted bytes, trie nodes and large values are each charged by the
+// functions that access them.
+func TestEachStorageCostIsCharged(t *testing.T) {
 	r := newRig(t)
 	r.w.nodes = action.NodeCount{Touched: 3, Cached: 2}
 	k, v := r.putString("ke"), r.putString("val")
@@ -216,9 +216,9 @@ func TestStorageCosts(t *testing.T) {
 	})
 }
 
-// TestRecordedStorage: every access can exceed the limit of recorded storage, also one of a missing
-// key.
-func TestRecordedStorage(t *testing.T) {
+// TestEveryAccessCountsAsRecordedStorage: every access can exceed the limit of recorded storage,
+// also one of a missing key.
+func TestEveryAccessCountsAsRecordedStorage(t *testing.T) {
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
 		r := newRig(t)
 		max := r.cfg.Wasm.Limits.PerReceiptStorageProofSizeLimit
@@ -235,8 +235,9 @@ func TestRecordedStorage(t *testing.T) {
 	}
 }
 
-// TestBrokenState: an error of the state is returned by Outcome and is not a failed outcome.
-func TestBrokenState(t *testing.T) {
+// TestStateErrorIsNotAnOutcome: an error of the state is returned by Outcome and is not a failed
+// outcome.
+func TestStateErrorIsNotAnOutcome(t *testing.T) {
 	broken := errors.New("missing node")
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
 		r := newRig(t)
@@ -251,8 +252,8 @@ func TestBrokenState(t *testing.T) {
 	}
 }
 
-// TestYields: nearcore logic/tests/yield_resume.rs.
-func TestYields(t *testing.T) {
+// TestYieldAndResumeMatchNearcore: nearcore logic/tests/yield_resume.rs.
+func TestYieldAndResumeMatchNearcore(t *testing.T) {
 	r := newRig(t, free)
 	method, none, args := r.putString("callback"), r.putString(""), r.putString("args")
 	id, short := r.put(make([]byte, 32)), r.put(make([]byte, 16))
@@ -297,7 +298,7 @@ func TestYields(t *testing.T) {
 	}
 }
 
-func TestYieldDeposits(t *testing.T) {
+func TestYieldDepositNeedsBalance(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		balance, deposit uint64
@@ -324,8 +325,9 @@ func TestYieldDeposits(t *testing.T) {
 	}
 }
 
-// TestResumeCosts: the payload is paid for by the given length, so it can never be in a register.
-func TestResumeCosts(t *testing.T) {
+// TestResumePayloadIsPaidByLength: the payload is paid for by the given length, so it can never be
+// in a register.
+func TestResumePayloadIsPaidByLength(t *testing.T) {
 	r := newRig(t)
 	id := r.put(make([]byte, 32))
 	r.must("promise_yield_resume", id.len, id.ptr, 3, 0)

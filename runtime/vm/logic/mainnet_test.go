@@ -13,9 +13,10 @@ func mainnet(r *rig) {
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
 
-// TestMainnetFees compares burnt and used gas of host functions and actions with nearcore's runner
-// at version 86: alice creates a promise to bob.near, method "m", without arguments and deposit.
-func TestMainnetFees(t *testing.T) {
+// TestHostFunctionFeesMatchMainnet compares burnt and used gas of host functions and actions with
+// nearcore's runner at version 86: alice creates a promise to bob.near, method "m", without
+// arguments and deposit.
+func TestHostFunctionFeesMatchMainnet(t *testing.T) {
 	r := newRig(t, mainnet)
 	bob, hex := r.putString("bob.near"), r.putString("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 	key, method, id := r.putKey(), r.putString("m"), r.put(make([]byte, 32))

@@ -18,8 +18,8 @@ import (
 )
 
 // Cases of nearcore's logic/tests with a single input: alt_bn128.rs, bls12381.rs, p256_verify.rs,
-// p256_verify_wycheproof.rs, ed25519_verify.rs. TestNearcore of package curve runs the files of
-// test vectors (ecrecover-tests.json, bls12381_test_vectors).
+// p256_verify_wycheproof.rs, ed25519_verify.rs. TestNearcoresFilesAreReproduced of package curve
+// runs the files of test vectors (ecrecover-tests.json, bls12381_test_vectors).
 
 // littleEndian encodes hexadecimal numbers as 32 bytes each, but "0:" to "255:" as a single byte,
 // like the macro le_bytes of alt_bn128.rs.
@@ -41,7 +41,7 @@ func littleEndian(t *testing.T, words string) (b []byte) {
 	return b
 }
 
-func TestAltBn128Rows(t *testing.T) {
+func TestAltBn128MatchesNearcoresCases(t *testing.T) {
 	const (
 		a = "2d6b17489d86fcd5f91e8e92eb55081d8cb4413e408047249ef4fb5baa1b518b 1e4d0a30dbadd9dad40f7847c7013754ded8d0371c052d19f01453f4ae1506d7"
 		b = "12b453155ca3be5d0b14a4804cc39a0b4635b06d512735350cd031051644d3ec 2944829dcfa7dd72bb04d12e46869e6a6c8162698f9a6c35724f91f597e25fc4"
@@ -113,9 +113,9 @@ func TestAltBn128Rows(t *testing.T) {
 	}
 }
 
-// TestBLS12381Rows: the point (0, 2) is on the curve but not in the group, and p is not an element
-// of the field. Inputs end at and beyond the end of the memory.
-func TestBLS12381Rows(t *testing.T) {
+// TestBLS12381MatchesNearcoresCases: the point (0, 2) is on the curve but not in the group, and p
+// is not an element of the field. Inputs end at and beyond the end of the memory.
+func TestBLS12381MatchesNearcoresCases(t *testing.T) {
 	p := unhex(t, "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab")
 	minus2 := bytes.Clone(p)
 	minus2[47] -= 2
@@ -186,7 +186,7 @@ func TestBLS12381Rows(t *testing.T) {
 	}
 }
 
-func TestWycheproof(t *testing.T) {
+func TestP256MatchesWycheproof(t *testing.T) {
 	const key, zero = "022927b10512bae3eddcfe467828128bad2903269919f7086069c8c4df6c732838",
 		"0000000000000000000000000000000000000000000000000000000000000000"
 	for _, test := range []struct {
@@ -212,8 +212,9 @@ func TestWycheproof(t *testing.T) {
 	}
 }
 
-// TestVerifyRows covers the cases that TestVerify does not apply to both schemes.
-func TestVerifyRows(t *testing.T) {
+// TestVerifyRefusesMalformedInput covers the cases that TestVerifyChecksSignatureAndCosts does not
+// apply to both schemes.
+func TestVerifyRefusesMalformedInput(t *testing.T) {
 	sign := func(secret string, msg []byte) (sig, key []byte) {
 		k, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), unhex(t, secret))
 		if err != nil {

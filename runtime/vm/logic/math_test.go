@@ -30,7 +30,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-func TestHashes(t *testing.T) {
+func TestHashesMatchAndAreCharged(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		base, perByte parameters.ExtCost
@@ -82,7 +82,7 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-func TestECRecover(t *testing.T) {
+func TestECRecoverMatchesAndRefusesBadInput(t *testing.T) {
 	hash := unhex(t, "ce0677bb30baa8cf067c88db9811f4333d131bf8bcf12fe7065d211dce971008")
 	sig := unhex(t, "90f27b8b488db00b00606796d2987f6a5f59ae62ea05effe84fef5b8b0e549984a691139ad57a3f0b906637673aa2f63d1f55cb1a69199d4009eea23ceaddc93")
 	key := unhex(t, "e32df42865e97135acfb65f3bae71bdc86f4d49150ad6a440b6f15878109880a0a2b2667f7e725ceea70c673093bf67663e0312623c8e091b13cf2c0f11ef652")
@@ -158,7 +158,7 @@ func verifications(t *testing.T) []verification {
 	}
 }
 
-func TestVerify(t *testing.T) {
+func TestVerifyChecksSignatureAndCosts(t *testing.T) {
 	for _, v := range verifications(t) {
 		other := bytes.Clone(v.msg)
 		other[0] ^= 1
@@ -239,9 +239,9 @@ func mlDSA65(t *testing.T) (sig, msg, key []byte) {
 	return sig, msg, pk.Bytes()
 }
 
-// TestMLDSAVerify tests a function that version 87 added (crate near-vm-runner 0.38.0,
-// logic/tests/ml_dsa_verify.rs).
-func TestMLDSAVerify(t *testing.T) {
+// TestMLDSAVerifyChecksSignatureAndCosts tests a function that version 87 added (crate
+// near-vm-runner 0.38.0, logic/tests/ml_dsa_verify.rs).
+func TestMLDSAVerifyChecksSignatureAndCosts(t *testing.T) {
 	sig, msg, key := mlDSA65(t)
 	bad := bytes.Clone(sig)
 	bad[5] ^= 1
@@ -282,7 +282,7 @@ func TestMLDSAVerify(t *testing.T) {
 	}
 }
 
-func TestAltBn128(t *testing.T) {
+func TestAltBn128ResultsAndCosts(t *testing.T) {
 	le := func(numbers ...string) (b []byte) {
 		for _, n := range numbers {
 			raw := make([]byte, 32)
@@ -346,9 +346,9 @@ func TestAltBn128(t *testing.T) {
 	}
 }
 
-// TestBLS12381: elements are paid for by the given length before they are read. The length that
-// means a register stands for too many elements.
-func TestBLS12381(t *testing.T) {
+// TestBLS12381ElementsArePaidBeforeReading: elements are paid for by the given length before they
+// are read. The length that means a register stands for too many elements.
+func TestBLS12381ElementsArePaidBeforeReading(t *testing.T) {
 	for _, test := range []struct {
 		fn            string
 		base, element parameters.ExtCost

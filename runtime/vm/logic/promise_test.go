@@ -60,9 +60,9 @@ func (r *rig) wantActions(want ...primitives.Action) {
 	}
 }
 
-// TestActions appends each action to a promise that does not exist, to a joint one, and to a valid
-// one. The used gas includes all three attempts.
-func TestActions(t *testing.T) {
+// TestEachActionIsAppendedAndCharged appends each action to a promise that does not exist, to a
+// joint one, and to a valid one. The used gas includes all three attempts.
+func TestEachActionIsAppendedAndCharged(t *testing.T) {
 	key := primitives.MustParsePublicKey(testKey)
 	hash := primitives.HashBytes([]byte("arbitrary"))
 	allowance := primitives.Yocto(999)
@@ -189,7 +189,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-func TestUseGlobalContract(t *testing.T) {
+func TestUseGlobalContractIsAppended(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	at := r.putIndex(i)
@@ -207,7 +207,7 @@ func TestUseGlobalContract(t *testing.T) {
 	r.fails(HostError{Kind: InvalidAccountID}, name+"_by_account_id", i, id.len, id.ptr)
 }
 
-func TestTransfer(t *testing.T) {
+func TestTransferIsAppendedWithinBalance(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	at := r.putIndex(i)
@@ -222,7 +222,7 @@ func TestTransfer(t *testing.T) {
 	r.wantActions(&primitives.Transfer{Deposit: primitives.Yocto(110)})
 }
 
-func TestTransferToGasKey(t *testing.T) {
+func TestTransferToGasKeyIsAppended(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	k := r.putKey()
@@ -237,7 +237,7 @@ func TestTransferToGasKey(t *testing.T) {
 	r.wantActions(&primitives.TransferToGasKey{PublicKey: primitives.MustParsePublicKey(testKey), Deposit: primitives.Yocto(110)})
 }
 
-func TestPromiseThen(t *testing.T) {
+func TestPromiseThenFollowsEarlierReceipt(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	id, at := r.putString("rick.test"), r.putIndex(i)
@@ -257,7 +257,7 @@ func TestPromiseThen(t *testing.T) {
 	}
 }
 
-func TestStateInitEntries(t *testing.T) {
+func TestStateInitEntriesAreUniqueAndCharged(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	r.wantCosts(costs{
@@ -302,7 +302,7 @@ func TestStateInitEntries(t *testing.T) {
 	r.fails(HostError{Kind: InvalidPromiseIndex, A: 9}, name, 9, 0, 0, 1<<40, 0, 0) // fails before the key is read
 }
 
-func TestOneYocto(t *testing.T) {
+func TestOneYoctoIsSubsidizedOnce(t *testing.T) {
 	balance := func(b, deposit uint64) func(*rig) {
 		return func(r *rig) { r.c.Balance, r.c.Deposit = primitives.Yocto(b), primitives.Yocto(deposit) }
 	}
@@ -335,7 +335,7 @@ func TestOneYocto(t *testing.T) {
 	}
 }
 
-func TestRefundTo(t *testing.T) {
+func TestRefundToNamesValidAccount(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	id, bad := r.putString("heir.near"), r.putString("X")
@@ -350,7 +350,7 @@ func TestRefundTo(t *testing.T) {
 	r.fails(HostError{Kind: InvalidAccountID}, name, 7, bad.len, bad.ptr)
 }
 
-func TestPromiseReturn(t *testing.T) {
+func TestPromiseReturnNeedsSinglePromise(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	joint := r.must("promise_and", r.putIndex(i), 1)
@@ -359,9 +359,9 @@ func TestPromiseReturn(t *testing.T) {
 	r.fails(HostError{Kind: InvalidPromiseIndex, A: 2}, "promise_return", 2)
 }
 
-// TestBadKeys: an invalid key fails after the fees, and a method name that is not UTF-8 fails after
-// that.
-func TestBadKeys(t *testing.T) {
+// TestInvalidKeyFailsAfterFees: an invalid key fails after the fees, and a method name that is not
+// UTF-8 fails after that.
+func TestInvalidKeyFailsAfterFees(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	short := r.put(make([]byte, 32))
@@ -395,9 +395,9 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// TestGasKeyInRegister: neard's process ends for this call; here the fee counts the decoded key
-// (see publicKey).
-func TestGasKeyInRegister(t *testing.T) {
+// TestGasKeyFeeCountsDecodedKey: neard's process ends for this call; here the fee counts the
+// decoded key (see publicKey).
+func TestGasKeyFeeCountsDecodedKey(t *testing.T) {
 	inMemory, inReg := newRig(t), newRig(t)
 	var byteFee [2]primitives.Gas
 	for n, r := range []*rig{inMemory, inReg} {
@@ -423,10 +423,10 @@ func TestGasKeyInRegister(t *testing.T) {
 	inReg.fails(HostError{Kind: InvalidRegisterID, A: 7}, "promise_batch_action_transfer_to_gas_key", 0, inRegister, 7, inReg.putBalance(1))
 }
 
-// TestManyNames: millions of method names from the arguments, whose bytes cost nothing to read.
-// Names that are not paid for take no memory, and those that are take little memory besides the
-// text.
-func TestManyNames(t *testing.T) {
+// TestUnpaidMethodNamesTakeNoMemory: millions of method names from the arguments, whose bytes cost
+// nothing to read. Names that are not paid for take no memory, and those that are take little
+// memory besides the text.
+func TestUnpaidMethodNamesTakeNoMemory(t *testing.T) {
 	const n = 2_000_000
 	for _, test := range []struct {
 		names string

@@ -11,7 +11,7 @@ import (
 
 // Tests of nearcore logic/tests/registers.rs, logic/vmstate.rs.
 
-func TestRegisters(t *testing.T) {
+func TestRegisterIsReadWhole(t *testing.T) {
 	r := newRig(t)
 	if got := r.must("register_len", 0); got != ^uint64(0) {
 		t.Errorf("length of no register = %d", got)
@@ -26,7 +26,7 @@ func TestRegisters(t *testing.T) {
 	r.wantReg(0, []byte{0, 1, 2})
 }
 
-func TestManyRegisters(t *testing.T) {
+func TestNumberOfRegistersIsLimited(t *testing.T) {
 	r := newRig(t)
 	limit := r.cfg.Wasm.Limits.MaxNumberRegisters
 	for i := range limit {
@@ -41,8 +41,8 @@ func TestManyRegisters(t *testing.T) {
 	}
 }
 
-// TestRegisterLimits checks the exact gas at each limit.
-func TestRegisterLimits(t *testing.T) {
+// TestRegisterLimitsAreExact checks the exact gas at each limit.
+func TestRegisterLimitsAreExact(t *testing.T) {
 	const ok, full = true, false
 	tests := []struct {
 		name string
@@ -85,9 +85,9 @@ func TestRegisterLimits(t *testing.T) {
 	}
 }
 
-// TestRegisterMemory fills 1 GiB of registers that share one value, so the test itself needs little
-// memory.
-func TestRegisterMemory(t *testing.T) {
+// TestRegisterMemoryIsLimited fills 1 GiB of registers that share one value, so the test itself
+// needs little memory.
+func TestRegisterMemoryIsLimited(t *testing.T) {
 	r := newRig(t, free)
 	limits := &r.cfg.Wasm.Limits
 	value := make([]byte, limits.MaxRegisterSize)

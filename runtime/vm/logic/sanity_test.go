@@ -44,12 +44,12 @@ func (r *rig) wantProfile(test string, want map[string]primitives.Gas) {
 	}
 }
 
-// TestCostSanity makes the host calls of the method sanity_check of nearcore's test contract in its
-// order (runtime/near-test-contracts/test-contract-rs/src/lib.rs:1426), and those of its callbacks.
-// Expected profiles are from
+// TestSanityCheckCostsMatchNearcore makes the host calls of the method sanity_check of nearcore's
+// test contract in its order (runtime/near-test-contracts/test-contract-rs/src/lib.rs:1426), and
+// those of its callbacks. Expected profiles are from
 // integration-tests/src/tests/runtime/snapshots/..receipts_gas_profile.snap, test
 // sanity_checks.rs:96, except those of receipts that only load the contract.
-func TestCostSanity(t *testing.T) {
+func TestSanityCheckCostsMatchNearcore(t *testing.T) {
 	trivial := "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x08\x01\x04main\x00\x00\x0a\x04\x01\x02\x00\x0b"
 	r := newRig(t, sane(fmt.Sprintf(`{
             "contract_code": %q,

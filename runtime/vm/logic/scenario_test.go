@@ -147,8 +147,9 @@ func newScenario(t *testing.T, name string, set ...func(*rig)) (*rig, []uint64) 
 	return r, args
 }
 
-// TestEveryFunction: every function succeeds, and returns a result if the table declares one.
-func TestEveryFunction(t *testing.T) {
+// TestEveryFunctionSucceedsInScenario: every function succeeds, and returns a result if the table
+// declares one.
+func TestEveryFunctionSucceedsInScenario(t *testing.T) {
 	for i := range Functions {
 		f := &Functions[i]
 		r, args := newScenario(t, f.Name)
@@ -179,9 +180,9 @@ func TestEveryFunction(t *testing.T) {
 	}
 }
 
-// TestShortOfGas gives every function less gas than it needs, at many amounts. It fails with
-// GasExceeded, all prepaid gas is used, and no more is burnt.
-func TestShortOfGas(t *testing.T) {
+// TestEveryFunctionFailsWithTooLittleGas gives every function less gas than it needs, at many
+// amounts. It fails with GasExceeded, all prepaid gas is used, and no more is burnt.
+func TestEveryFunctionFailsWithTooLittleGas(t *testing.T) {
 	const steps = 40
 	for i := range Functions {
 		f := &Functions[i]
@@ -210,8 +211,8 @@ func TestShortOfGas(t *testing.T) {
 	}
 }
 
-// TestTexts checks the text of every error.
-func TestTexts(t *testing.T) {
+// TestErrorTextsMatchNearcore checks the text of every error.
+func TestErrorTextsMatchNearcore(t *testing.T) {
 	for want, e := range map[string]HostError{
 		"String encoding is bad UTF-8 sequence.":                                     {Kind: BadUTF8},
 		"3 does not correspond to existing promises":                                 {Kind: InvalidPromiseIndex, A: 3},
@@ -254,9 +255,9 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestTable compares names, parameters and results with nearcore's imports.rs at the newest
-// version.
-func TestTable(t *testing.T) {
+// TestFunctionTableMatchesNearcore compares names, parameters and results with nearcore's
+// imports.rs at the newest version.
+func TestFunctionTableMatchesNearcore(t *testing.T) {
 	counts := map[string]int{}
 	for i := range Functions {
 		f := &Functions[i]

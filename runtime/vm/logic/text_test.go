@@ -31,9 +31,9 @@ func logLimits(number, length uint64) func(*rig) {
 	}
 }
 
-// TestLogs makes one log with each function and checks the gas, and the text or the error. If end
-// is set, the memory ends with the string.
-func TestLogs(t *testing.T) {
+// TestEachLogFunctionIsCharged makes one log with each function and checks the gas, and the text or
+// the error. If end is set, the memory ends with the string.
+func TestEachLogFunctionIsCharged(t *testing.T) {
 	const lone = "\x00\xd8" // U+D800 without its pair
 	bad16 := string(utf16Bytes("$ qò$`")) + lone + string(utf16Bytes("foobarbaz"))
 	n := uint64(len(mixed))
@@ -135,7 +135,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-func TestLogTotals(t *testing.T) {
+func TestTotalLogLengthIsLimited(t *testing.T) {
 	// The last of ten logs is one byte too long.
 	limit := uint64(len(mixed))*10 - 1
 	r := newRig(t, logLimits(10, limit))
@@ -162,7 +162,7 @@ func TestLogTotals(t *testing.T) {
 	}
 }
 
-func TestLogNumber(t *testing.T) {
+func TestNumberOfLogsIsLimited(t *testing.T) {
 	for _, test := range []struct {
 		fn            string
 		in            []byte
@@ -188,7 +188,7 @@ func TestLogNumber(t *testing.T) {
 	}
 }
 
-func TestPanics(t *testing.T) {
+func TestGuestPanicCarriesItsMessage(t *testing.T) {
 	r := newRig(t)
 	_, err := r.do("panic")
 	if err == nil || err.Error() != "Smart contract panicked: explicit guest panic" {
@@ -205,7 +205,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-func TestAbort(t *testing.T) {
+func TestAbortLogsMessageAndPosition(t *testing.T) {
 	r := newRig(t)
 	text := func(s string) slice {
 		b := utf16Bytes(s)

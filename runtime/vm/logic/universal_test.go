@@ -15,9 +15,9 @@ const (
 	garbageInitID = "0ux21v0ayd887nt762sfhvgfbv9q46vcgsw2s5x5mapcdx6b1x89sg"
 )
 
-// TestUniversalStateInitToAccountID: near-vm-runner 0.38.0 src/logic/tests/miscs.rs
+// TestUniversalStateInitToAccountIDIsDerived: near-vm-runner 0.38.0 src/logic/tests/miscs.rs
 // test_universal_state_init_to_account_id, .._from_register.
-func TestUniversalStateInitToAccountID(t *testing.T) {
+func TestUniversalStateInitToAccountIDIsDerived(t *testing.T) {
 	r := newRig(t)
 	s := r.put(make([]byte, 10))
 	if status := r.must("universal_state_init_to_account_id", s.len, s.ptr, 0); status != 0 {
@@ -45,9 +45,10 @@ func TestUniversalStateInitToAccountID(t *testing.T) {
 	r.wantReg(1, []byte(emptyInitID))
 }
 
-// TestUniversalStateInitToAccountIDRejects: the size is paid for, and the register is not changed
-// (miscs.rs test_universal_state_init_to_account_id_rejects_invalid, .._before_canonical..).
-func TestUniversalStateInitToAccountIDRejects(t *testing.T) {
+// TestInvalidUniversalStateInitHasNoAccountID: the size is paid for, and the register is not
+// changed (miscs.rs test_universal_state_init_to_account_id_rejects_invalid,
+// .._before_canonical..).
+func TestInvalidUniversalStateInitHasNoAccountID(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		init   []byte
@@ -104,10 +105,10 @@ func TestUniversalStateInitPaysBeforeDecoding(t *testing.T) {
 	}
 }
 
-// TestPromiseBatchActionUniversalStateInit: near-vm-runner 0.38.0 src/logic/tests/promises.rs:468.
-// The mock there counts 2 entries and 1 key in ten bytes. A real state init with that content is
+// TestUniversalStateInitActionIsCharged: near-vm-runner 0.38.0 src/logic/tests/promises.rs:468. The
+// mock there counts 2 entries and 1 key in ten bytes. A real state init with that content is
 // longer, so the gas of the additional bytes is subtracted.
-func TestPromiseBatchActionUniversalStateInit(t *testing.T) {
+func TestUniversalStateInitActionIsCharged(t *testing.T) {
 	state := primitives.UniversalStateInitV1{
 		Data:       []primitives.StateEntry{{Key: []byte("a"), Value: []byte("b")}, {Key: []byte("c"), Value: []byte("d")}},
 		AccessKeys: []primitives.PublicKeyHandle{primitives.MustParsePublicKey(testKey).Handle()},
@@ -150,10 +151,10 @@ func TestPromiseBatchActionUniversalStateInit(t *testing.T) {
 	}
 }
 
-// TestUniversalStateInitChargesUpperBounds: bytes that are not canonical are charged for the most
+// TestNonCanonicalStateInitPaysUpperBound: bytes that are not canonical are charged for the most
 // entries that their length allows. Without CanonicalUniversalStateInit the charge does not depend
 // on that.
-func TestUniversalStateInitChargesUpperBounds(t *testing.T) {
+func TestNonCanonicalStateInitPaysUpperBound(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		init          []byte
@@ -178,9 +179,9 @@ func TestUniversalStateInitChargesUpperBounds(t *testing.T) {
 	}
 }
 
-// TestGasKeyFeesOfInvalidKeys: in the published releases the fees count the decoded key, which has
-// no bytes if it is invalid; the June build counts the given length.
-func TestGasKeyFeesOfInvalidKeys(t *testing.T) {
+// TestInvalidGasKeyFeeCountsDecodedBytes: in the published releases the fees count the decoded key,
+// which has no bytes if it is invalid; the June build counts the given length.
+func TestInvalidGasKeyFeeCountsDecodedBytes(t *testing.T) {
 	for _, test := range []struct {
 		version parameters.Version
 		bytes   uint64 // of the key
@@ -195,9 +196,9 @@ func TestGasKeyFeesOfInvalidKeys(t *testing.T) {
 	}
 }
 
-// TestProfileNamesOfLaterCosts compares the names of ext costs 88 to 97 and action costs 26 to 28
-// with nearcore's metadata (near-parameters 0.38.0 src/cost.rs:369, 424).
-func TestProfileNamesOfLaterCosts(t *testing.T) {
+// TestProfileNamesOfLaterCostsMatch compares the names of ext costs 88 to 97 and action costs 26 to
+// 28 with nearcore's metadata (near-parameters 0.38.0 src/cost.rs:369, 424).
+func TestProfileNamesOfLaterCostsMatch(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	s, amount := r.put(make([]byte, 11)), r.putBalance(0) // not canonical: charged as an entry and a key

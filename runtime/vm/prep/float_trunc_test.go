@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestTruncs checks that a float truncation has the same result, trap and gas as a call of a helper function
-// and inlined, for every instruction and all boundary values, and that a module with many truncations uses
-// calls.
-func TestTruncs(t *testing.T) {
+// TestInlinedTruncationEqualsHelperCall checks that a float truncation has the same result, trap
+// and gas as a call of a helper function and inlined, for every instruction and all boundary
+// values, and that a module with many truncations uses calls.
+func TestInlinedTruncationEqualsHelperCall(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Functions: []engine.Function{{Name: "out", Params: []engine.ValType{engine.I32}}},
 		Exports:   engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestFloatForm checks that a float stays on the operand stack while it is made canonical. Storing it to a
-// local and loading it again takes twice as long as an addition.
-func TestFloatForm(t *testing.T) {
+// TestFloatStaysOnOperandStack checks that a float stays on the operand stack while it is made
+// canonical. Storing it to a local and loading it again takes twice as long as an addition.
+func TestFloatStaysOnOperandStack(t *testing.T) {
 	for _, c := range []struct {
 		code      string
 		op, equal byte
@@ -32,9 +32,10 @@ func TestFloatForm(t *testing.T) {
 	}
 }
 
-// TestGasOfNumbers checks by the length of the prepared code that a call of env.gas with the constant 0
-// becomes nothing except the gas of its instructions, and that another constant becomes a charge.
-func TestGasOfNumbers(t *testing.T) {
+// TestConstantGasBecomesCharge checks by the length of the prepared code that a call of env.gas
+// with the constant 0 becomes nothing except the gas of its instructions, and that another constant
+// becomes a charge.
+func TestConstantGasBecomesCharge(t *testing.T) {
 	length := func(what string) int {
 		m, err := Prepare(wat(t, `(module (import "env" "gas" (func $gas (param i32))) (import "env" "g" (func $g (param i32)))
 			(func (export "main") `+strings.Repeat(what, 1000)+"))"), june86())

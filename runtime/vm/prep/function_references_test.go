@@ -81,9 +81,9 @@ func tableScript(seed uint64) string {
 	return b.String()
 }
 
-// TestReferences checks that prep's replacement of reference instructions has the same results, traps and gas
-// as the engine's instructions.
-func TestReferences(t *testing.T) {
+// TestReplacedReferencesEqualEngines checks that prep's replacement of reference instructions has
+// the same results, traps and gas as the engine's instructions.
+func TestReplacedReferencesEqualEngines(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Functions: []engine.Function{{Name: "out", Params: []engine.ValType{engine.I32}}, {Name: "gas", Params: []engine.ValType{engine.I32}}},
 		Exports:   engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})

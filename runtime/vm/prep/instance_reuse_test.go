@@ -8,9 +8,9 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// TestAgainModules checks that a module exports that its instances can be reset only if all state
-// that a call can change is visible from outside.
-func TestAgainModules(t *testing.T) {
+// TestOnlyFullyExportedModuleIsReusable checks that a module exports that its instances can be
+// reset only if all state that a call can change is visible from outside.
+func TestOnlyFullyExportedModuleIsReusable(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		want string // the exported globals and the extent of the data; empty: it cannot be reset

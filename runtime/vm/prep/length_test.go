@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 )
 
-// TestLength checks that the prepared form of a module of any shape is not much longer than the module.
-func TestLength(t *testing.T) {
+// TestPreparedLengthIsBounded checks that the prepared form of a module of any shape is not much
+// longer than the module.
+func TestPreparedLengthIsBounded(t *testing.T) {
 	w, seen := june86(), 0
 	for _, s := range append(compilebombs.Known(), compilebombs.Listed()...) {
 		code := s.Encode()

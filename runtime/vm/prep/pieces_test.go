@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 )
 
-// TestPieces checks that the output is the same, whatever number of pieces the bodies are divided into.
-func TestPieces(t *testing.T) {
+// TestNumberOfPiecesKeepsOutput checks that the output is the same, whatever number of pieces the
+// bodies are divided into.
+func TestNumberOfPiecesKeepsOutput(t *testing.T) {
 	n := 0
 	for i, code := range corpus(t) {
 		write := func(piece int) []byte {
@@ -35,8 +36,9 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestGarbage checks that Prepare allocates in total not much more than twice the size of its output.
-func TestGarbage(t *testing.T) {
+// TestPrepareAllocatesLittle checks that Prepare allocates in total not much more than twice the
+// size of its output.
+func TestPrepareAllocatesLittle(t *testing.T) {
 	for _, s := range compilebombs.Listed() {
 		if s.Name != "much call" && s.Name != "much memory.grow" {
 			continue

@@ -43,8 +43,9 @@ func corpus(t testing.TB) (modules [][]byte) {
 	return modules
 }
 
-// TestWritten checks that the prepared form of every valid module is valid, with each of the options.
-func TestWritten(t *testing.T) {
+// TestPreparedModulesAreValid checks that the prepared form of every valid module is valid, with
+// each of the options.
+func TestPreparedModulesAreValid(t *testing.T) {
 	e := wasmtime.NewEngine()
 	n := 0
 	for i, code := range corpus(t) {
@@ -93,8 +94,8 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// TestModule checks the fields of Module.
-func TestModule(t *testing.T) {
+// TestModuleFieldsAreFilled checks the fields of Module.
+func TestModuleFieldsAreFilled(t *testing.T) {
 	m, err := Prepare(wat(t, `(module (import "env" "input" (func $i)) (import "env" "f" (func (param i32) (result i64)))
 		(memory (export "memory") 0) (export "input" (func $i))
 		(func $main (export "main")) (func (export "") (param i32) (result i64) (i64.const 0)) (start $main))`), june86())
@@ -106,9 +107,9 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestFarData checks that the offset of data is written as a sum, which prevents an image, if the
-// image would be far larger than the segments.
-func TestFarData(t *testing.T) {
+// TestFarDataOffsetPreventsImage checks that the offset of data is written as a sum, which prevents
+// an image, if the image would be far larger than the segments.
+func TestFarDataOffsetPreventsImage(t *testing.T) {
 	for _, c := range []struct {
 		what, data string
 		far        bool

@@ -10,9 +10,9 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
 )
 
-// TestHashes checks the hashes of "tesdsst", which are those of nearcore's logic/tests/miscs.rs,
-// and of the empty input, which are those of the standards.
-func TestHashes(t *testing.T) {
+// TestHashesMatchStandards checks the hashes of "tesdsst", which are those of nearcore's
+// logic/tests/miscs.rs, and of the empty input, which are those of the standards.
+func TestHashesMatchStandards(t *testing.T) {
 	sum := func(name string, got []byte, want string) {
 		if hex.EncodeToString(got) != want {
 			t.Errorf("%s = %x, want %s", name, got, want)
@@ -35,8 +35,8 @@ func TestHashes(t *testing.T) {
 	sum("sha3_512", s5[:], "a69f73cca23a9ac5c8b567dc185a756e97c982164fe25859e0d1dcc1475c80a615b2123af1f5f94c11e3e9402c3ac558f500199d95b6d3e301758586281dcd26")
 }
 
-// TestInvalidInput checks the texts of neard's errors.
-func TestInvalidInput(t *testing.T) {
+// TestInvalidInputHasNeardsError checks the texts of neard's errors.
+func TestInvalidInputHasNeardsError(t *testing.T) {
 	_, sig := Ed25519Signature(make([]byte, 63))
 	_, p256 := P256Signature(make([]byte, 65))
 	_, bn := AltBN128G1MultiexpElements(make([]byte, 97))
@@ -74,9 +74,9 @@ func TestInvalidInput(t *testing.T) {
 	}
 }
 
-// TestMLDSA: a signature is valid, and is not if any byte of it, of the message or of the key is
-// changed (logic/tests/ml_dsa_verify.rs of later versions does the same).
-func TestMLDSA(t *testing.T) {
+// TestMLDSARefusesAnyChangedByte: a signature is valid, and is not if any byte of it, of the
+// message or of the key is changed (logic/tests/ml_dsa_verify.rs of later versions does the same).
+func TestMLDSARefusesAnyChangedByte(t *testing.T) {
 	m := newMaker(t, 1)
 	pub, key, err := mldsa65.GenerateKey(m)
 	if err != nil {
@@ -105,9 +105,9 @@ func TestMLDSA(t *testing.T) {
 	}
 }
 
-// TestLargeInputs: the largest inputs that a contract can pay for, and larger ones, work, and the
-// time stays linear.
-func TestLargeInputs(t *testing.T) {
+// TestLargeInputsTakeLinearTime: the largest inputs that a contract can pay for, and larger ones,
+// work, and the time stays linear.
+func TestLargeInputsTakeLinearTime(t *testing.T) {
 	m := newMaker(t, 2)
 	p := slices.Repeat(append([]byte{0}, m.blsG1()...), 2000)
 	if _, ok, err := BLS12381P1Sum(p, false); !ok || err != nil {

@@ -20,14 +20,14 @@ import (
 // ecrecover-tests.json and bls12381_test_vectors (of EIP-2537), turned into what the host functions
 // take as bls12381.rs:1476-1790 does, in lines like those of vectors.gz. Made with
 //
-//	go test -run TestNearcore -nearcore CHECKOUT -write
+//	go test -run TestNearcoresFilesAreReproduced -nearcore CHECKOUT -write
 //
 // which keeps sixteen of each list of multiexponentiations, as they are long; without -write all
 // are run.
 var nearcore = flag.String("nearcore", "", "checkout of nearcore")
 
-// TestNearcore runs what nearcore's tests have in files.
-func TestNearcore(t *testing.T) {
+// TestNearcoresFilesAreReproduced runs what nearcore's tests have in files.
+func TestNearcoresFilesAreReproduced(t *testing.T) {
 	var lines []string
 	if *nearcore != "" {
 		lines = nearcoreLines(t, filepath.Join(*nearcore, "runtime/near-vm-runner/src/logic/tests"))

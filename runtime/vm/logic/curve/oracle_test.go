@@ -19,9 +19,9 @@ type math struct {
 	Err  string // with the family's prefix
 }
 
-// TestOracle runs the vectors that internal/oracle made: good, bad and odd inputs of every math
-// host function.
-func TestOracle(t *testing.T) {
+// TestMathFunctionsMatchOracle runs the vectors that internal/oracle made: good, bad and odd inputs
+// of every math host function.
+func TestMathFunctionsMatchOracle(t *testing.T) {
 	count := make(map[string]int)
 	for _, file := range []string{"testdata/math.jsonl.gz", "testdata/math88.jsonl.gz"} {
 		for m := range testutil.Vectors[math](t, file) {

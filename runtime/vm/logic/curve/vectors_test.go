@@ -20,7 +20,7 @@ import (
 //
 //	cargo build --release --manifest-path testdata/oracle/Cargo.toml --target-dir
 //	      /tmp/curve-oracle
-//	go test -run TestVectors -oracle /tmp/curve-oracle/release/oracle -write
+//	go test -run TestRecordedCallsAreReproduced -oracle /tmp/curve-oracle/release/oracle -write
 //
 // and with -inputs and -seed in place of -write the same compares any number of others.
 var (
@@ -95,8 +95,8 @@ func answer(out []byte, ok bool, err error) string {
 	return "ok " + hex.EncodeToString(out)
 }
 
-// TestVectors runs every recorded call, or with -oracle new ones.
-func TestVectors(t *testing.T) {
+// TestRecordedCallsAreReproduced runs every recorded call, or with -oracle new ones.
+func TestRecordedCallsAreReproduced(t *testing.T) {
 	var lines []string
 	if *oracle != "" {
 		lines = askOracle(t)

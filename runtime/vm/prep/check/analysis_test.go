@@ -42,10 +42,10 @@ var kindNumbers = strings.NewReplacer(":Pure", ":0", ":Unreachable", ":1", ":Pre
 	":BetweenControlFlow", ":4", ":MemoryInit", ":5", ":MemoryCopy", ":5", ":MemoryFill", ":5", ":MemoryGrow", ":5",
 	":TableInit", ":5", ":TableCopy", ":5", ":TableFill", ":5", ":TableGrow", ":5")
 
-// TestAnalysis compares every point with the analysis of the crate finite-wasm 0.6.1 with
-// nearcore's costs. The .dump file beside a file of modules in PREP_CORPUS has a line for each
-// module ("-" if it is invalid) with a part for each body.
-func TestAnalysis(t *testing.T) {
+// TestAnalysisMatchesFiniteWasm compares every point with the analysis of the crate finite-wasm
+// 0.6.1 with nearcore's costs. The .dump file beside a file of modules in PREP_CORPUS has a line
+// for each module ("-" if it is invalid) with a part for each body.
+func TestAnalysisMatchesFiniteWasm(t *testing.T) {
 	dir := os.Getenv("PREP_CORPUS")
 	if dir == "" {
 		t.Skip("PREP_CORPUS names no folder")

@@ -56,10 +56,10 @@ func record(code []byte) {
 	}
 }
 
-// TestCorpus compares with verdicts of nearcore's code, in PREP_CORPUS: files of modules (.bin) and
-// of verdicts, one a line (.out). Not in the repository: tens of thousands of modules of
-// finite-wasm's tests and random ones.
-func TestCorpus(t *testing.T) {
+// TestVerdictsMatchNearcore compares with verdicts of nearcore's code, in PREP_CORPUS: files of
+// modules (.bin) and of verdicts, one a line (.out). Not in the repository: tens of thousands of
+// modules of finite-wasm's tests and random ones.
+func TestVerdictsMatchNearcore(t *testing.T) {
 	dir := os.Getenv("PREP_CORPUS")
 	if dir == "" {
 		t.Skip("PREP_CORPUS names no folder")
@@ -81,8 +81,9 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestRandom runs TestCorpus and TestAnalysis on the modules of testdata.
-func TestRandom(t *testing.T) {
+// TestRandomModulesMatchNearcore runs TestVerdictsMatchNearcore and TestAnalysisMatchesFiniteWasm
+// on the modules of testdata.
+func TestRandomModulesMatchNearcore(t *testing.T) {
 	modules := corpus(t, testutil.Read(t, "testdata/random.bin.gz"))
 	var verdicts []string
 	analyses := 0

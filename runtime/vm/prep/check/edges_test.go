@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestEdges sets each byte of three small modules to each value and compares with nearcore's
-// verdict: the size of the instrumented module, or the PrepareError. It tests one byte in eight;
-// with TROUPE_REPLAY=all every byte.
-func TestEdges(t *testing.T) {
+// TestChangedBytesHaveNearcoresVerdict sets each byte of three small modules to each value and
+// compares with nearcore's verdict: the size of the instrumented module, or the PrepareError. It
+// tests one byte in eight; with TROUPE_REPLAY=all every byte.
+func TestChangedBytesHaveNearcoresVerdict(t *testing.T) {
 	every := 8
 	if os.Getenv("TROUPE_REPLAY") == "all" {
 		every = 1

@@ -58,8 +58,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestSeeds requires that the seeds are valid or invalid as intended.
-func TestSeeds(t *testing.T) {
+// TestFuzzSeedsAreAsIntended requires that the seeds are valid or invalid as intended.
+func TestFuzzSeedsAreAsIntended(t *testing.T) {
 	for i, s := range seeds() {
 		if _, err := Prepare(s, june(86)); err != nil {
 			t.Errorf("seed %d: %v", i, err)

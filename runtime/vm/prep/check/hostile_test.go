@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestHostile runs on modules of up to 4 MiB that are made to be expensive, each with an expected
-// verdict and a bound on allocations.
-func TestHostile(t *testing.T) {
+// TestHostileModulesAreCheapToCheck runs on modules of up to 4 MiB that are made to be expensive,
+// each with an expected verdict and a bound on allocations.
+func TestHostileModulesAreCheapToCheck(t *testing.T) {
 	const size = 4 << 20
 	const body = 196_608 // the largest body
 	one := sec(sectionType, vec(fn("")))

@@ -26,9 +26,9 @@ func localsOf(n int, t ValType) []byte { return sized(cat(1, leb(uint64(n)), t, 
 
 func times(n int, ops ...any) []byte { return bytes.Repeat(cat(ops...), n) }
 
-// TestLimits tests values at and above each limit, in the order in which nearcore checks them
-// (prepare_v3.rs, instrument_v3.rs).
-func TestLimits(t *testing.T) {
+// TestLimitsAreCheckedInNearcoresOrder tests values at and above each limit, in the order in which
+// nearcore checks them (prepare_v3.rs, instrument_v3.rs).
+func TestLimitsAreCheckedInNearcoresOrder(t *testing.T) {
 	types := func(n int) []byte { return sec(sectionType, cat(leb(uint64(n)), bytes.Repeat(fn(""), n))) }
 	imports := func(n int) []byte {
 		return sec(sectionImport, cat(leb(uint64(n)), bytes.Repeat(importOf("env", "x", kindFunc, 0), n)))
@@ -182,8 +182,9 @@ func TestLocalsLimitDependsOnContractSize(t *testing.T) {
 	}
 }
 
-// The size of nearcore's instrumented module is limited too, and checked last.
-func TestSizeLimit(t *testing.T) {
+// TestInstrumentedSizeIsCheckedLast: the size of nearcore's instrumented module is limited too, and
+// checked last.
+func TestInstrumentedSizeIsCheckedLast(t *testing.T) {
 	w := *june(86)
 	wasm := functions(200, "i32", code(opLocalGet, 0, opIf, none, opNop, opEnd))
 	m, err := Prepare(wasm, &w)
@@ -211,9 +212,9 @@ func kindOf(err error) primitives.PrepareError {
 	return 255
 }
 
-// TestCompileRule: with the two locals that nearcore adds, a function must still be within the
-// compiler's limit.
-func TestCompileRule(t *testing.T) {
+// TestAddedLocalsCountTowardCompilerLimit: with the two locals that nearcore adds, a function must
+// still be within the compiler's limit.
+func TestAddedLocalsCountTowardCompilerLimit(t *testing.T) {
 	for _, c := range []struct {
 		sig    string
 		locals int
@@ -226,9 +227,9 @@ func TestCompileRule(t *testing.T) {
 	}
 }
 
-// TestLoadRule tests instances at and above the size that nearcore's pool holds, for each kind of
-// item.
-func TestLoadRule(t *testing.T) {
+// TestInstanceSizeIsLimited tests instances at and above the size that nearcore's pool holds, for
+// each kind of item.
+func TestInstanceSizeIsLimited(t *testing.T) {
 	globals := func(n int) []byte {
 		return sec(sectionGlobal, cat(leb(uint64(n)), times(n, I32, 0, opI32Const, 0, opEnd)))
 	}

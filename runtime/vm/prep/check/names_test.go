@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNames(t *testing.T) {
+func TestFunctionNamesAreRead(t *testing.T) {
 	section := func(id byte, body ...byte) []byte { return append([]byte{id, byte(len(body))}, body...) }
 	text := func(s string) []byte { return append([]byte{byte(len(s))}, s...) }
 	head := []byte{0, 'a', 's', 'm', 1, 0, 0, 0}

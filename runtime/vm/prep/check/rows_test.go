@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestRows contains the tests of nearcore's near-vm-runner/src/prepare.rs that set their own
-// limits.
-func TestRows(t *testing.T) {
+// TestPrepareLimitsMatchNearcoresCases contains the tests of nearcore's
+// near-vm-runner/src/prepare.rs that set their own limits.
+func TestPrepareLimitsMatchNearcoresCases(t *testing.T) {
 	memories := func(limits ...[]byte) (b []byte) {
 		for _, l := range limits {
 			b = append(b, importOf("env", "memory", kindMemory, l)...)

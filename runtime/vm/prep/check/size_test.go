@@ -11,8 +11,9 @@ func june(v primitives.ProtocolVersion) *parameters.Wasm {
 	return &parameters.MustGet(parameters.June(v)).Wasm
 }
 
-// Sizes computed by nearcore's near-vm-runner at commit f0c7706f1.
-func TestNearSize(t *testing.T) {
+// TestInstrumentedSizeMatchesNearcore: sizes computed by nearcore's near-vm-runner at commit
+// f0c7706f1.
+func TestInstrumentedSizeMatchesNearcore(t *testing.T) {
 	memory := sec(sectionMemory, vec([]byte{0, 1}))
 	grow := wasm(sec(sectionType, vec(fn(""))), sec(sectionFunction, vec(leb(0))), memory,
 		sec(sectionExport, vec(exportOf("main", kindFunc, 0))),

@@ -13,12 +13,12 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// TestSnapshots compares the analysis with the snapshots of finite-wasm's tests (0.6: tests/snaps
-// of its repository, in the folder that FINITE_WASM_SNAPS names; the published crate does not
-// contain them). A snapshot is a module with instrumentation. The test removes and records the
-// instrumentation, and analyses the remaining module. There every instruction costs 1 except else
-// and end; here block costs nothing either.
-func TestSnapshots(t *testing.T) {
+// TestAnalysisMatchesFiniteWasmSnapshots compares the analysis with the snapshots of finite-wasm's
+// tests (0.6: tests/snaps of its repository, in the folder that FINITE_WASM_SNAPS names; the
+// published crate does not contain them). A snapshot is a module with instrumentation. The test
+// removes and records the instrumentation, and analyses the remaining module. There every
+// instruction costs 1 except else and end; here block costs nothing either.
+func TestAnalysisMatchesFiniteWasmSnapshots(t *testing.T) {
 	dir := os.Getenv("FINITE_WASM_SNAPS")
 	if dir == "" {
 		t.Skip("FINITE_WASM_SNAPS names no folder")

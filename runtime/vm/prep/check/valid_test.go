@@ -2,10 +2,10 @@ package check
 
 import "testing"
 
-// TestValid lists modules that wasmparser 0.228 accepts or refuses with the features of contracts.
-// The sources are nearcore's near-vm-runner/src/tests (wasm_validation.rs, compile_errors.rs), the
-// core specification, and wasmparser's own rules.
-func TestValid(t *testing.T) {
+// TestModulesAreValidAsInWasmparser lists modules that wasmparser 0.228 accepts or refuses with the
+// features of contracts. The sources are nearcore's near-vm-runner/src/tests (wasm_validation.rs,
+// compile_errors.rs), the core specification, and wasmparser's own rules.
+func TestModulesAreValidAsInWasmparser(t *testing.T) {
 	types := sec(sectionType, vec(fn(""), fn("i32>i32"), fn(">i64"), fn("funcref>funcref")))
 	funcs := sec(sectionFunction, vec(leb(0), leb(1), leb(2), leb(3)))
 	table := sec(sectionTable, vec(cat(FuncRef, 0, 2)))
