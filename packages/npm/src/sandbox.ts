@@ -37,18 +37,20 @@ const longestLine = 64 << 10; // characters; a longer line is taken as several
 const stopTimeout = 10_000;
 const runnerPoll = 500;
 
-// jest gives its tests a copy of process, in which the id of the parent never changes
+// jest gives its tests a copy of process, in which these values never change
 const { process: real } = runInThisContext("globalThis") as { process: NodeJS.Process };
 const { ppid } = real;
 
 /**
- * Whether this process is one that a test runner started for its tests: a file of `node --test`, a worker of vitest or
- * of jest. Such a process goes on when its runner is killed, and vitest's never ends then.
+ * Returns whether the test runner that started this process has ended; undefined if none did. A file of `node --test`,
+ * a worker of vitest and one of jest go on when their runner is killed, and vitest's never ends then.
  */
-function isOfRunner(): boolean {
-  const { env } = process;
-  if (env["NODE_TEST_CONTEXT"]?.startsWith("child")) return true;
-  return Boolean(process.connected) && Boolean(env["VITEST_WORKER_ID"] ?? env["JEST_WORKER_ID"]);
+function runnerHasEnded(): (() => boolean) | undefined {
+  const { env, connected } = real;
+  if (env["NODE_TEST_CONTEXT"]?.startsWith("child")) return () => real.ppid !== ppid;
+  // false: the runner has ended already; undefined: the runner's own process, or a thread of it
+  if (connected === undefined || !(env["VITEST_WORKER_ID"] ?? env["JEST_WORKER_ID"])) return undefined;
+  return () => !real.connected;
 }
 
 /** The process of a node, and what is known about its end. */
@@ -107,9 +109,10 @@ class NodeProcess {
 
   /** Stops the node when the test runner that started this process has ended. */
   stopWithRunner(): void {
-    if (!isOfRunner()) return;
+    const ended = runnerHasEnded();
+    if (!ended) return;
     const timer = setInterval(() => {
-      if (real.ppid !== ppid) this.child.stdin!.destroy();
+      if (ended()) this.child.stdin!.destroy();
       else if (this.status === undefined) return;
       clearInterval(timer);
     }, runnerPoll).unref();

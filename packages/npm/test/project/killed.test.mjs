@@ -48,22 +48,32 @@ for (const [name, { file, config, args }] of Object.entries(runners)) {
     const dir = join(process.cwd(), `killed-${name.slice(0, 4)}`);
     mkdirSync(dir);
     for (const [path, text] of [[`1.${file[0]}`, file[1]], [`2.${file[0]}`, file[1]], ...(config ? [config] : [])]) writeFileSync(join(dir, path), text);
-    const env = { ...process.env };
+    const temp = join(dir, "temp");
+    mkdirSync(temp);
+    const env = { ...process.env, TMPDIR: temp };
     delete env.NODE_TEST_CONTEXT; // it would run its files in its own process
-    const runner = spawn(process.execPath, args, { cwd: dir, env, stdio: ["ignore", "inherit", "inherit"] });
+    const runner = spawn(process.execPath, args, { cwd: dir, env, detached: true, stdio: ["ignore", "inherit", "inherit"] });
     const ended = once(runner, "close");
-    const ids = () => readdirSync(dir).filter((f) => f.startsWith("ids-")).map((f) => readFileSync(join(dir, f), "utf8").split(" ")).filter((w) => w[2] === ".");
-    // a machine with one core runs one file at a time
-    await until("a test runs", () => ids().length > 0 || runner.exitCode !== null);
+    const ready = () => readdirSync(dir).filter((f) => f.startsWith("ids-") && readFileSync(join(dir, f), "utf8").endsWith("."));
+    const homes = () => readdirSync(temp).filter((f) => f.startsWith("troupe-dev-"));
+    // a machine with one core runs one file at a time, and another worker may be about to start
+    await until("a test runs", () => ready().length > 0 || runner.exitCode !== null);
     assert.equal(runner.exitCode, null, `${name} ended`);
+    const pids = ready().map((f) => Number(readFileSync(join(dir, f), "utf8").split(" ")[1]));
+    assert.ok(pids.every(alive) && homes().length > 0);
     runner.kill("SIGKILL");
-    await ended;
-    const pids = ids().map((w) => w.map(Number));
     try {
-      await until("the sandboxes end", () => !pids.some(([, sandbox]) => alive(sandbox)));
+      for (let i = 0; i < 3; i++, await new Promise((r) => setTimeout(r, 700))) {
+        await until("the sandboxes end", () => !pids.some(alive) && homes().length === 0);
+      }
     } finally {
-      for (const [worker] of pids) if (alive(worker)) process.kill(worker, "SIGKILL");
+      try {
+        process.kill(-runner.pid, "SIGKILL"); // its workers
+      } catch (err) {
+        assert.equal(err.code, "ESRCH"); // they have ended
+      }
     }
+    await ended;
     rmSync(dir, { recursive: true });
   });
 }
