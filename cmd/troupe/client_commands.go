@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -264,6 +265,9 @@ read as it is.`,
 			}
 			out := make([]byte, len(v.Result))
 			for i, b := range v.Result {
+				if b > math.MaxUint8 {
+					return fmt.Errorf("%s answers with an invalid result: %d is no byte", url, b)
+				}
 				out[i] = byte(b)
 			}
 			return printReturned(cmd.OutOrStdout(), out)

@@ -84,6 +84,11 @@ func TestClientsOfALyingServer(t *testing.T) {
 		{"large numbers", account, says(`{"result":{"amount":"` + strings.Repeat("9", 1000) + `","block_height":1e400}}`), "invalid account"},
 		{"long chain of receipts", tx, says(`{"result":{"status":{},"transaction":{"hash":"T"},"transaction_outcome":{"outcome":{"receipt_ids":["0"]}},"receipts_outcome":[{}` + long.String() + `]}}`), "receipt 299999"},
 		{"loop of receipts", tx, says(`{"result":{"status":{},"transaction":{"hash":"T"},"transaction_outcome":{"outcome":{"receipt_ids":["0"]}},"receipts_outcome":[{"id":"0","outcome":{"receipt_ids":["0","1"]}}]}}`), "receipt 0"},
+		{"result that is no bytes", "view a.near x", says(`{"result":{"result":[49,304],"logs":[]}}`), "304 is no byte"},
+		{"logs and error of a view", "view a.near x", says(`{"result":{"logs":["\u001b[2J` + "\u202e" + `"],"error":"\u0007` + strings.Repeat("z", 1<<20) + `"}}`), `log \x1b[2J\u202e`},
+		{"block of wrong types", "block", says(`{"result":{"header":{"height":-1}}}`), "invalid block"},
+		{"block with control characters", "block", says(`{"result":{"author":"\u001b[2J","header":{"hash":"\u202e","timestamp_nanosec":"9223372036854775807"},"chunks":[{"chunk_hash":"\u0007"}]}}`), `producer \x1b[2J`},
+		{"key with control characters", account, says(`{"result":{"amount":"1","locked":"0","keys":[{"public_key":"\u001b[2J","access_key":{"permission":{"FunctionCall":{"receiver_id":"\u202e"}}}}]}}`), `calls of \u202e`},
 		{"no block", "send near 1 --as near", func(w http.ResponseWriter, r *http.Request) {
 			b, _ := io.ReadAll(r.Body)
 			if bytes.Contains(b, []byte(`"block"`)) {
