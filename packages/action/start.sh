@@ -4,6 +4,7 @@ set -euo pipefail
 log=${RUNNER_TEMP:?}/troupe/dev.log
 # The runner ends what a job leaves behind. The node must not have the output of this step, which would not end.
 read -ra more <<<"$ARGS"
+: >"$log" # the loop must not read what an earlier chain of the job wrote, nor find no file
 nohup troupe dev --rpc-addr "127.0.0.1:$PORT" --accounts "$ACCOUNTS" "${more[@]}" >"$log" 2>&1 </dev/null &
 pid=$!
 for ((i = 0; i < 600; i++)); do
