@@ -39,7 +39,7 @@ func openNode(o *LoadOptions) (_ *loaded, err error) {
 	}
 	switch {
 	case mix.Reads():
-		return nil, errors.New("bench: the workload reads needs HTTP: use --target rpc")
+		return nil, errors.New("bench: the workload \"reads\" is measured over HTTP only: use --target rpc")
 	case o.Accounts < 2 || o.Accounts > 10_000_000 || o.Connections < 1 || o.Connections > 1<<16:
 		return nil, fmt.Errorf("bench: there are %d accounts and %d connections, must be 2 to 10,000,000 and 1 to 65,536", o.Accounts, o.Connections)
 	}

@@ -59,7 +59,7 @@ type proofResult struct {
 
 // errProofAge means that an epoch sync proof ends too close to its sender's head or too far below
 // it.
-var errProofAge = errors.New("network: the epoch sync proof does not reach the height that its sender claims")
+var errProofAge = errors.New("network: the end of the epoch sync proof is too close to its sender's head, or too far below it")
 
 // epochProof verifies a requested epoch sync proof outside the mailbox.
 func (a *Actor) epochProof(from wire.PeerID, packed []byte) {

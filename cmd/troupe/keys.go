@@ -132,7 +132,7 @@ func newKeysUniversal() *cobra.Command {
 	var code string
 	cmd := &cobra.Command{
 		Use:   "universal PUBLIC_KEY..",
-		Short: "Print the universal account of keys",
+		Short: "Print the universal account (0u...) that a set of keys controls",
 		Long: `Universal prints the account that begins with these full access keys, and its initial state in
 base64: the id (0u...) is the hash of that state. NEAR sent to the id creates the account without
 keys; an action UniversalStateInit with the state, which one of the keys may sign, installs them.

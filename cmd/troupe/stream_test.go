@@ -74,7 +74,7 @@ func TestStream(t *testing.T) {
 func TestStreamRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--from http://127.0.0.1:1 --archive":             "--archive is for a node that this command starts",
-		"--sync-mode latest":                              "FromInterruption=17 or BlockHeight=17",
+		"--sync-mode latest":                              "FromInterruption=HEIGHT or BlockHeight=HEIGHT",
 		"--sync-mode FromInterruption":                    "needs --cursor",
 		"--finality final":                                "Final, DoomSlug, None",
 		"--streaming-mode now":                            "StreamWhileSyncing, WaitForFullSync",

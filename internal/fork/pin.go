@@ -172,7 +172,7 @@ func (c *Client) pinned(s Spec) (*primitives.Block, error) {
 	case err != nil:
 		return nil, err
 	case !s.Block.IsZero() && b.Hash() != s.Block, s.Height > 0 && b.Header.Height != s.Height:
-		return nil, fmt.Errorf("%w: instead of the block to fork it returned block %d (%v)", errReply, b.Header.Height, b.Hash())
+		return nil, fmt.Errorf("%w: it returned block %d (%v) and not the block that was asked for", errReply, b.Header.Height, b.Hash())
 	case len(b.Body.Chunks) == 0:
 		return nil, fmt.Errorf("%w: block %v has no shards", errReply, b.Hash())
 	}
