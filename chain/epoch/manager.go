@@ -66,6 +66,9 @@ type Manager struct {
 
 	aggregator *Aggregator // statistics up to the last final block; nil before the first one
 	finalized  primitives.Height
+	// earlier has copies of aggregator, the newer one first. The second is at least earlierEvery
+	// heights older than aggregator, unless the epoch manager was just created or rewound.
+	earlier [2]earlierStats
 }
 
 type sampleKey struct {

@@ -419,6 +419,50 @@ func TestStakeStaysLockedForThreeEpochs(t *testing.T) {
 	}
 }
 
+// TestStatisticsContinueBelowTheFinalBlock: statistics up to a block below the last final one, such
+// as queries request while imported blocks are not on disk yet, do not read the whole epoch again.
+func TestStatisticsContinueBelowTheFinalBlock(t *testing.T) {
+	t.Parallel()
+	r := newTree(t, 1000, stakes("test", 1_000_000)...)
+	n := r.nodes[0]
+	for range 300 {
+		n, _ = r.grow(n, 0, nil)
+	}
+	gone := r.nodes[100].info.Hash
+	r.manager.blocks.drop(gone)
+	stored := r.store.blocks[gone]
+	delete(r.store.blocks, gone)
+	for back := range uint64(earlierEvery) {
+		at := r.nodes[300-back]
+		info, err := r.manager.ValidatorInfoOfBlock(at.info.Hash)
+		if err != nil {
+			t.Fatalf("%d blocks below the newest: %v", back, err)
+		}
+		if want := (Stats{300 - back, 300 - back}); info.CurrentValidators[0].Blocks != want {
+			t.Fatalf("%d blocks below the newest: %v, want %v", back, info.CurrentValidators[0].Blocks, want)
+		}
+	}
+	for range 100 { // the copies have not changed
+		n, _ = r.grow(n, 0, nil)
+	}
+	if info, err := r.manager.ValidatorInfoOfBlock(n.info.Hash); err != nil || info.CurrentValidators[0].Blocks != (Stats{400, 400}) {
+		t.Errorf("%+v, %v", info, err)
+	}
+	r.restart()
+	if _, err := r.manager.ValidatorInfoOfBlock(n.info.Hash); err == nil {
+		t.Error("the block that was deleted is not needed after a restart")
+	}
+	r.store.blocks[gone] = stored
+	for range 2 { // the second time from a copy
+		info, err := r.manager.ValidatorInfoOfBlock(n.info.Hash)
+		if err != nil || info.CurrentValidators[0].Blocks != (Stats{400, 400}) {
+			t.Errorf("after a restart: %+v, %v", info, err)
+		}
+		r.manager.blocks.drop(gone)
+		delete(r.store.blocks, gone)
+	}
+}
+
 func TestCacheKeepsNewestEntries(t *testing.T) {
 	t.Parallel()
 	c := newCache[int, int](3)

@@ -129,6 +129,7 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 			return err
 		}
 		m.aggregator, m.finalized = a, block.LastFinalizedHeight
+		m.keepEarlier()
 	}
 	if block.ChunkProducers, err = m.anchorRows(block); err != nil {
 		return fmt.Errorf("chunk producers for anchor block %v: %w", block.Hash, err)
@@ -139,10 +140,41 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 	return nil
 }
 
+// earlierEvery is the number of heights between the copies of the aggregator in m.earlier. Queries
+// ask for blocks that are on disk. Imported blocks, which may be engine.MaxAhead blocks ahead of
+// these, have moved m.aggregator above them.
+const earlierEvery = 32
+
+// earlierStats is a copy of the aggregator as of the final block at height. It never changes.
+type earlierStats struct {
+	*Aggregator
+	height primitives.Height
+}
+
+// keepEarlier copies the aggregator if that is due.
+func (m *Manager) keepEarlier() {
+	last := m.earlier[0]
+	if last.Aggregator != nil && last.EpochID == m.aggregator.EpochID && m.finalized < last.height+earlierEvery {
+		return
+	}
+	m.earlier[0], m.earlier[1] = earlierStats{m.aggregator.clone(), m.finalized}, last
+}
+
+// statsAt returns the aggregator, or the copy of it, that ends with a block. nil: there is none.
+func (m *Manager) statsAt(block primitives.Hash, id primitives.EpochID) *Aggregator {
+	for _, a := range []*Aggregator{m.aggregator, m.earlier[0].Aggregator, m.earlier[1].Aggregator} {
+		if a != nil && a.LastBlock == block && a.EpochID == id {
+			return a
+		}
+	}
+	return nil
+}
+
 // aggregate returns the statistics of the epoch of the block hash, up to this block. It continues
-// from m.aggregator if the last block of that is an ancestor in the same epoch. Otherwise, and
-// after a restart, it counts from the first block of the epoch on. If reuse is set, aggregate may
-// change m.aggregator itself, and the caller must store the result there.
+// from m.aggregator, or from a copy in m.earlier, if the last block of that is an ancestor in the
+// same epoch. Otherwise, and after a restart, it counts from the first block of the epoch on, which
+// takes seconds in a long epoch. If reuse is set, aggregate may change m.aggregator itself, and the
+// caller must store the result there.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {
@@ -158,13 +190,12 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 	}
 	type step struct{ block, parent *BlockInfo }
 	var path []step // newest first
-	base := m.aggregator
+	var base *Aggregator
 	for b := head; ; {
-		if base != nil && b.Hash == base.LastBlock && base.EpochID == head.EpochID {
+		if base = m.statsAt(b.Hash, head.EpochID); base != nil {
 			break
 		}
 		if b.IsGenesis() || b.EpochID != head.EpochID {
-			base = nil
 			break
 		}
 		prev, err := m.BlockInfo(b.PrevHash)
@@ -178,7 +209,7 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 	case base == nil:
 		base = newAggregator(head.EpochID, info)
 		base.LastBlock = hash
-	case !reuse && len(path) > 0:
+	case base != m.aggregator && reuse, !reuse && len(path) > 0: // copies stay as they are
 		base = base.clone()
 	}
 	for _, s := range slices.Backward(path) {

@@ -24,7 +24,7 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 		m.blocks.drop(hash)
 		m.epochs.drop(hash) // also an epoch ID if the block was the last of its epoch
 	}
-	m.aggregator, m.finalized = nil, to.finalized
+	m.aggregator, m.finalized, m.earlier = nil, to.finalized, [2]earlierStats{}
 	if to.aggregator != nil {
 		m.aggregator = to.aggregator.clone()
 	}

@@ -65,6 +65,9 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 	if err != nil {
 		return nil, err
 	}
+	if m.aggregator == nil { // after a restart, before the first block
+		m.earlier[0] = earlierStats{a, b.Height}
+	}
 	out, err := m.validatorInfo(b.EpochID, info, nextID)
 	if err != nil {
 		return nil, err
