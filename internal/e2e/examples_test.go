@@ -46,6 +46,12 @@ func newTokenChain(t *testing.T) *tokenChain {
 	addr := freeAddr(t)
 	c := &tokenChain{url: "http://" + addr}
 	c.process = serving(t, time.Now(), launchAs(t, t.TempDir(), addr, binary, "dev", "--accounts", "2", "--rpc-addr", addr))
+	// dev serves JSON-RPC first, then creates its accounts, and prints the URL last
+	for limit := time.Now().Add(30 * time.Second); !strings.Contains(c.out.String(), "JSON-RPC  "+c.url); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("troupe dev does not print its URL %s:\n%s", c.url, c.out.String())
+		}
+	}
 	c.troupe("deploy", "dev0.near", "../contracts/c/ft.wasm")
 	c.troupe("call", "dev0.near", "new",
 		`{"owner_id":"dev0.near","total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"E","symbol":"E","decimals":0}}`, "--as", "dev0.near")
@@ -180,6 +186,23 @@ func TestExampleSQLiteIndexer(t *testing.T) {
 	}
 }
 
+// runExample runs a command in a folder, with the binary and the token contract in its environment,
+// and returns its output. The test fails if the command does.
+func runExample(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	wasm, err := filepath.Abs("../contracts/c/ft.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TROUPE_BIN="+binary, "CONTRACT="+wasm)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, tail(string(out), 8000))
+	}
+	return string(out)
+}
+
 // TestExampleTypeScript: examples/typescript type-checks and passes with the package of packages/npm
 // and the clients of the registry.
 func TestExampleTypeScript(t *testing.T) {
@@ -192,17 +215,7 @@ func TestExampleTypeScript(t *testing.T) {
 	}
 	run := func(in, name string, args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), name, args...)
-		wasm, err := filepath.Abs("../contracts/c/ft.wasm")
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd.Dir, cmd.Env = in, append(os.Environ(), "TROUPE_BIN="+binary, "CONTRACT="+wasm)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, tail(string(out), 8000))
-		}
-		return string(out)
+		return runExample(t, in, name, args...)
 	}
 	run(dir+"/npm", "npm", "install", "--no-audit", "--no-fund")
 	run(dir+"/npm", "npm", "run", "build")
@@ -212,6 +225,52 @@ func TestExampleTypeScript(t *testing.T) {
 	run(dir+"/example", "npm", "run", "check")
 	if out := run(dir+"/example", "npm", "test"); !strings.Contains(out, "4 passed") {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestExamplePython: examples/python passes with the package of packages/python, and with pytest and
+// py-near of the registry.
+func TestExamplePython(t *testing.T) {
+	need(t, "python3")
+	dir := t.TempDir()
+	for _, x := range []struct{ from, to string }{{"../../packages/python/src", dir + "/package/src"}, {examplesDir + "/python", dir + "/example"}} {
+		if err := os.CopyFS(x.to, os.DirFS(x.from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"packages/python/pyproject.toml", "packages/python/hatch_build.py", "packages/python/README.md", "LICENSE-MIT", "LICENSE-APACHE"} {
+		if err := os.WriteFile(filepath.Join(dir, "package", filepath.Base(file)), mustRead(t, "../../"+file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runExample(t, dir, "python3", "-m", "venv", "venv")
+	python := dir + "/venv/bin/python"
+	runExample(t, dir+"/example", python, "-m", "pip", "install", "-q", "../package", "-r", "requirements.txt")
+	if out := runExample(t, dir+"/example", python, "-m", "pytest"); !strings.Contains(out, "5 passed") {
+		t.Errorf("%s", out)
+	}
+}
+
+// TestExampleRust: examples/rust compiles its contract, and its tests pass with the crate of
+// packages/rust. What cargo builds stays in rust/target for the next run.
+func TestExampleRust(t *testing.T) {
+	need(t, "cargo", "rustc")
+	const target = "wasm32-unknown-unknown"
+	libs, err := exec.CommandContext(t.Context(), "rustc", "--print", "target-libdir", "--target", target).Output()
+	if err != nil {
+		t.Fatalf("rustc --print target-libdir --target %s: %v", target, err)
+	}
+	if _, err := os.Stat(strings.TrimSpace(string(libs))); err != nil {
+		t.Skipf("skipped: rustc has no standard library for contracts: rustup target add %s", target)
+	}
+	built, err := filepath.Abs("rust/target/example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CARGO_TARGET_DIR", built)
+	t.Setenv("CARGO_TERM_COLOR", "never")
+	if out := runExample(t, examplesDir+"/rust", "cargo", "test"); !strings.Contains(out, "test result: ok. 4 passed") {
+		t.Errorf("%s", tail(out, 8000))
 	}
 }
 
