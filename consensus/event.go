@@ -13,7 +13,7 @@ type Peer string
 
 // Message is a message between nodes. Messages between connected peers: *primitives.Block,
 // BlockRequest, HeadersRequest, Headers. Messages to a validator: *primitives.Approval,
-// PartialChunk, ChunkForward, ChunkRequest, ChunkResponse, PartialWitness and Forwarded,
+// PartialChunk, ChunkForward, ChunkRequest, ChunkResponse, PartialWitness, Forwarded,
 // WitnessAck, ChunkEndorsement, ContractAccesses, ContractCodeRequest, ContractCodeResponse,
 // PartialContractDeploys, SignedTransaction. All receivers of a message get the same value, so they
 // must not change it.

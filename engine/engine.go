@@ -122,8 +122,9 @@ type Engine struct {
 	entries map[primitives.Hash]*BlockNode
 
 	ancestry ancestry
-	// flatHead is the block whose flat state and frontier are on disk, unless an update is running.
-	// The engine holds its states. In a child engine it is the block at which the child begins.
+	// flatHead is the block whose state the store holds as flat state. During an update, the store
+	// may already hold the state after flatHeadUpdate.to instead. The engine keeps the states of
+	// flatHead in memory. In a child engine it is the block at which the child begins.
 	flatHead *BlockNode
 	// flatHeadUpdate is the running update, or nil.
 	flatHeadUpdate *flatHeadUpdate

@@ -123,13 +123,15 @@ func newConnLimiter(o *Options, cors *cors) (*connLimiter, error) {
 // belong to the connection's goroutine.
 type conn struct {
 	net.Conn
-	limiter       *connLimiter
-	id            uint64
-	client        *client // client of its address
-	proxy         bool
-	via           *client // client behind a proxy, during its request; nil: client itself
+	limiter *connLimiter
+	id      uint64
+	client  *client // client with the connection's address
+	proxy   bool    // the address is that of a trusted proxy
+	// via is the client for which the proxy sent the current request. nil: none is known, and the
+	// request counts as one of the field client.
+	via           *client
 	state         atomic.Int32
-	since         atomic.Int64 // by clock: when the connection became idle
+	since         atomic.Int64 // value of clock() when the connection became idle
 	received      bool         // bytes have arrived since the last request
 	reused        bool         // at least one request was served
 	deadlineSetAt time.Time    // when the write deadline was last set

@@ -146,15 +146,15 @@ func readBase64(v val) ([]byte, error) {
 	return primitives.DecodeBase64AnyPadding(v.str())
 }
 
-// readList reads a sequence. one reads each item.
-func readList[T any](v val, one func(val) (T, error)) (out []T, err error) {
+// readList reads a sequence. It calls readItem for each item.
+func readList[T any](v val, readItem func(val) (T, error)) (out []T, err error) {
 	if v.kind() != kArray {
 		return nil, typeError(v, "a sequence")
 	}
 	out = make([]T, 0, v.len())
 	v.each(func(x val) bool {
 		var item T
-		if item, err = one(x); err == nil {
+		if item, err = readItem(x); err == nil {
 			out = append(out, item)
 		}
 		return err == nil

@@ -36,9 +36,9 @@ func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 
 // startWalk begins a walk and answers ProduceChunk with its first page.
 func (a *Actor) startWalk(m messages.ProduceChunk) {
-	a.walk = walk{id: a.o.Status.walks.Add(1)}
+	a.walk = walk{id: a.o.Status.lastWalk.Add(1)}
 	out := messages.Candidates{For: m, Walk: a.walk.id}
-	a.o.Status.offers.Store(false) // cleared first: a transaction that arrives during the walk sets it again
+	a.o.Status.offers.Store(false) // cleared before the walk, so that a transaction that arrives during the walk sets it again
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
 		out.Page, out.More = a.page(firstPageSize)

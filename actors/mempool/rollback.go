@@ -19,7 +19,7 @@ func (a *Actor) restore(m *messages.RestorePool) {
 	var before []*primitives.SignedTransaction
 	var gone []messages.DroppedTransaction
 	a.pool.Drain(func(tx *primitives.SignedTransaction, _ primitives.Height) { before = append(before, tx) })
-	a.walk, a.minWalk = walk{}, a.o.Status.walks.Load()+1
+	a.walk, a.minWalk = walk{}, a.o.Status.lastWalk.Load()+1
 	a.chose = a.chose[:0]
 	clear(a.side)
 	a.reorgs++

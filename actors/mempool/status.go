@@ -10,13 +10,18 @@ import (
 // writes it; any goroutine may read it.
 type Status struct {
 	wakeup *Wakeup
-	walks  atomic.Uint64 // id of the last walk; kept when the actor restarts
-	offers atomic.Bool   // a transaction arrived since the last walk began, or that walk left transactions
-	count  atomic.Int64
-	size   atomic.Int64 // bytes
-	queued atomic.Int64
-
-	held, heldBytes, compiling atomic.Int64 // waiting transactions, their bytes; running compilations
+	// lastWalk is the id of the last walk (one choice of transactions for a chunk). It is kept when
+	// the actor restarts.
+	lastWalk atomic.Uint64
+	// offers is whether the pool has transactions for the next chunk. They arrived after the last
+	// walk began, or that walk left them in the pool.
+	offers    atomic.Bool
+	count     atomic.Int64 // number of pooled transactions
+	size      atomic.Int64 // total size of pooled transactions in bytes
+	queued    atomic.Int64 // number of unchecked submissions
+	held      atomic.Int64 // number of pooled transactions that wait for compilation
+	heldBytes atomic.Int64 // total size of the transactions that wait for compilation
+	compiling atomic.Int64 // number of running compilations
 }
 
 // NewStatus returns the status of an empty pool.

@@ -15,31 +15,33 @@ import (
 const (
 	maxOut      = 20_000 // maximum number of forwarded transactions kept for another send
 	maxOutBytes = 64 << 20
-	maxIn       = 4096   // received, unchecked, of all peers
-	maxInEach   = 1024   // received, unchecked, of one peer
-	batch       = 256    // transactions checked together
+	maxIn       = 4096   // maximum number of received transactions that are not checked yet, of all peers
+	maxInEach   = 1024   // the same for each peer
+	batch       = 256    // number of transactions that are checked together
 	resendAfter = 4_000  // ms after which a transaction that no block includes is sent again
 	maxSends    = 3      // maximum number of sends of one transaction
-	maxForeign  = 16_384 // remembered hashes of transactions that must not be forwarded
+	maxForeign  = 16_384 // maximum number of hashes in txForwarder.foreign
 )
 
 // Route is where transactions are forwarded (tx_routing_height_horizon, disable_tx_routing).
 type Route struct {
-	Off     bool              // forward nothing but routed transactions
-	Horizon primitives.Height // heights ahead whose chunk producers get transactions; 0: 4
-	All     bool              // send to all block producers too: in eager mode each makes chunks whenever there is work
+	Off     bool              // forward only transactions that this node cannot check (view.ErrRouted)
+	Horizon primitives.Height // transactions go to the chunk producers of this many next heights; 0: 4
+	// All: send transactions to all block producers too. In eager mode, a block producer makes
+	// blocks and chunks earlier if it has transactions.
+	All bool
 }
 
 // txForwarder holds forwarded and received transactions.
 type txForwarder struct {
-	out     map[primitives.Hash]*outgoing // forwarded, in no block yet
-	bytes   int                           // of out
-	in      []incoming                    // received, not checked yet
-	each    map[wire.PeerID]int
-	busy    bool                     // a batch of in is being checked
-	foreign map[primitives.Hash]bool // hashes of received transactions that must not be forwarded
-	order   []primitives.Hash        // of foreign, oldest first
-	next    int64                    // time of the next check for overdue transactions, ms
+	out     map[primitives.Hash]*outgoing // forwarded transactions that no block includes yet
+	bytes   int                           // total size of out
+	in      []incoming                    // received transactions that are not checked yet
+	each    map[wire.PeerID]int           // number of items of in by peer
+	busy    bool                          // a batch of in is being checked
+	foreign map[primitives.Hash]bool      // hashes of received transactions that must not be forwarded
+	order   []primitives.Hash             // keys of foreign, oldest first
+	next    int64                         // time of the next check for overdue transactions, ms
 }
 
 type outgoing struct {

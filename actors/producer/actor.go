@@ -64,19 +64,20 @@ type Out struct {
 // Options configure the actor.
 type Options struct {
 	Chain  Chain
-	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators; empty: it makes no blocks
+	Keys   map[primitives.AccountID]primitives.SecretKey // keys of this node's validators; empty: the node makes no blocks
 	Delays doomslug.Delays
 	Rules  production.Rules
 	Final  func() primitives.Height // height of the last final block
-	// Waiting returns whether a pool has transactions for a chunk. If it returns false, the next
-	// pool that gets some sends TransactionsWaiting.
+	// Waiting returns whether a pool has transactions for a chunk. If it returns false, the actor
+	// gets messages.TransactionsWaiting when a pool has some.
 	Waiting func() bool
-	// Wanted returns whether a client waits for finality. If it returns false, the next such client
-	// causes FinalityWanted. nil: always true.
+	// Wanted returns whether a client waits for finality. If it returns false, the actor gets
+	// messages.FinalityWanted when the next client waits. nil: always true.
 	Wanted func() bool
 	Clock  func() uint64   // ns since 1970, for timestamps of blocks
-	Begin  *messages.Clock // initial state of the sandbox clock; nil: it follows Clock
-	// Mocked is called with the mocked signature verification for view calls. It may be nil.
+	Begin  *messages.Clock // initial state of the sandbox clock; nil: the sandbox clock follows Clock
+	// Mocked receives the signature checks that the sandbox mocks, each time they change, so that
+	// view calls mock them too. nil: not called.
 	Mocked func(*primitives.Mocks)
 	Log    *logrus.Logger
 	Out    Out

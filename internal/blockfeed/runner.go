@@ -66,8 +66,8 @@ const (
 // Status describes a feed.
 type Status struct {
 	Name string
-	// Height is that of the highest block that connects to the chain. Zero: none since the last
-	// strike.
+	// Height is the height of the feed's highest block that connects to the chain. Zero: there was
+	// none since the feed last sent invalid data.
 	Height  primitives.Height
 	Given   uint64 // blocks delivered to the chain
 	Refused uint64 // blocks rejected by the chain or by their own hashes
@@ -88,7 +88,7 @@ type Runner struct {
 // state is the progress and the record of one feed.
 type state struct {
 	Status
-	strikes int
+	strikes int             // how often the feed sent invalid data, at most 16
 	again   bool            // restart above the tip
 	last    primitives.Hash // the last block that it delivered
 	linked  bool            // block last connects to the chain

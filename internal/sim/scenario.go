@@ -42,15 +42,17 @@ type Scenario struct {
 	Own       bool // validators track only the shards for which they produce chunks
 	Splits    bool // shards are split repeatedly, once the validators have voted for the version with resharding
 
-	Saves     int      // thousandths of writes to the signing journal before or after which the node crashes
-	Byzantine bool     // the first validator is byzantine during Faults
-	Forms     bool     // the byzantine validator's blocks and chunks have forms that nearcore never writes
-	Anchors   bool     // the byzantine validator sends chunk messages with wrong anchors, or in the form of another version
-	Away      [2]int64 // time for which the last node is down, once, starting in the first ten seconds; zero: never
-	Joiner    bool     // an additional node becomes a validator by staking
-	Keys      bool     // validators change their signing keys
-	Leaver    bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
-	Eager     bool     // blocks are produced as fast as possible (troupe.network.pace eager)
+	Saves     int  // thousandths of writes to the signing journal before or after which the node crashes
+	Byzantine bool // the first validator is byzantine during Faults
+	Forms     bool // the byzantine validator's blocks and chunks have forms that nearcore never writes
+	// Anchors: the byzantine validator sends chunk messages in the form of another protocol version,
+	// or with a wrong anchor, which is the block on which the chunk's producer depends.
+	Anchors bool
+	Away    [2]int64 // time for which the last node is down; it goes down once, in the first ten seconds; zero: never
+	Joiner  bool     // an additional node becomes a validator by staking
+	Keys    bool     // validators change their signing keys
+	Leaver  bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
+	Eager   bool     // blocks are produced as fast as possible (troupe.network.pace eager)
 
 	Version    primitives.ProtocolVersion // protocol version of the genesis; 0: the newest, or 85 with Splits
 	Upgrades   bool                       // validators vote for each version up to the newest, at times drawn from the seed

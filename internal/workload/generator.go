@@ -153,7 +153,7 @@ func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 // spoil changes a transaction in one way that usually makes it invalid, and signs it.
 func (g *Generator) spoil(at Base, d *draft) *primitives.SignedTransaction {
 	switch g.rng.IntN(8) {
-	case 0: // a used nonce, or a nonce for an earlier block
+	case 0: // the nonce of an earlier height; the transaction stays valid if IntN returns 0
 		d.Nonce.Nonce -= primitives.Nonce(g.rng.IntN(3)) * primitives.NonceRangeMultiplier
 	case 1: // a nonce for a later block
 		d.Nonce.Nonce += primitives.NonceRangeMultiplier

@@ -71,7 +71,7 @@ type Span struct {
 	overLimit, apart, unfinished bool
 }
 
-// Begin starts a span of a fork. The previous span must have ended.
+// Begin starts a Span, the next unit of work on a fork. The previous span must have ended.
 func (u *TrieUpdate) Begin() (s Span) {
 	f := u.fork
 	u.rec, u.removals = u.trie.NewRecording(), 0

@@ -19,7 +19,7 @@ import (
 type collector struct {
 	mu   sync.Mutex
 	next time.Time
-	free func() // collects; nil: debug.FreeOSMemory
+	free func() // collects garbage; nil: debug.FreeOSMemory
 
 	lastMu sync.Mutex
 	last   *time.Timer // timer of the final collection; nil: none is scheduled

@@ -43,11 +43,11 @@ type task struct {
 	rules      *parameters.Wasm
 	traced     bool
 	background bool
-	placed     bool // the caller has called Pool.Ahead, so the task does not wait in the compiler's gate
+	placed     bool // the caller called Pool.Ahead for the task, so Pool.Compile does not wait
 	cancel     <-chan struct{}
 	file       bool // the artifact is for v.cache, so the compiler may write it to a TempFile of the cache
-	// refusal is the artifact of code that broke a rule in a build for the shared key (see make).
-	// The cache stores it under the own key. nil: none.
+	// refusal is the artifact that says that the code breaks a rule. It is set if this was found by
+	// a build for the shared key (see make). The cache stores it under the code's own key. nil: none.
 	refusal *cache.Artifact
 }
 

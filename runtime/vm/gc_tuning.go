@@ -17,7 +17,7 @@ var gcTuning gcTuner
 
 type gcTuner struct {
 	mu    sync.Mutex
-	count int
+	count int                 // number of running tasks
 	was   int                 // GC percent before the first task
 	set   func(int) (was int) // sets the GC percent; nil: debug.SetGCPercent
 }
@@ -31,7 +31,7 @@ func (t *gcTuner) begin() {
 	}
 	// A lower percent, or a disabled collector, stays as it is.
 	if t.was = t.percent(tunedPercent); t.was <= tunedPercent {
-		if now := t.percent(t.was); now != tunedPercent { // other code has changed the percent since
+		if now := t.percent(t.was); now != tunedPercent { // other code changed the percent during the task
 			t.was = now
 			t.percent(now)
 		}

@@ -17,17 +17,17 @@ import (
 // module is a compiled contract in the cache: the results of package prep, and the machine code. It
 // depends only on the code and on the rules by which package prep handled the code.
 type module struct {
-	compilation *primitives.CompilationError // the rule that the code breaks; nil: none
+	compilation *primitives.CompilationError // error for a rule that the code breaks; nil: none
 	loadFails   bool
 	hasStart    bool
 	locals      uint64          // total number of locals of all functions
 	methods     map[string]bool // names of exported functions; true: no parameters and no results
-	imports     []int           // imported host functions, as indices into logic.Functions, in order of import
-	strange     string          // neard's link error for imports that no version has; empty: there are none
-	// foreign lists the imports that cause strange, within the bounds of a LinkError. Their Since
-	// is not set.
+	imports     []int           // indices into logic.Functions of the imported host functions, in order of import
+	strange     string          // neard's link error for imports that no protocol version has; empty: none
+	// foreign lists the imports that cause the error in strange, within the bounds of a LinkError.
+	// Their field Since is not set.
 	foreign action.LinkError
-	code    *engine.Module // the machine code; nil if the contract breaks a rule or has unknown imports
+	code    *engine.Module // machine code; nil if the contract breaks a rule or has unknown imports
 }
 
 // allowed returns whether the code of m, which has size bytes, is also valid by the rules of w. w

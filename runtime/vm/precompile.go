@@ -166,19 +166,19 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 type precompileQueue struct {
 	all   sync.WaitGroup
 	open  sync.WaitGroup // counts entries that are queued or being compiled
-	apart bool           // compilations run in child processes
+	apart bool           // child processes compile
 
 	mu    sync.Mutex
-	come  *sync.Cond // signalled when an entry is queued, and when the queue ends
+	come  *sync.Cond // signalled when an entry is queued, and when ended is set
 	queue fair.Queue[queuedCode]
-	has   map[fair.Client]queueLoad
-	load  queueLoad // load of all submitters together
+	has   map[fair.Client]queueLoad // load of each submitter
+	load  queueLoad                 // load of all submitters together
 	ended bool
 }
 
 type queuedCode struct {
 	submitter primitives.AccountID
-	of        fair.Client // client of the submitter in the queue
+	of        fair.Client // the submitter's key in precompileQueue.queue
 	code      []byte
 	w         *parameters.Wasm
 	done      chan struct{}

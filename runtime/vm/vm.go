@@ -20,15 +20,15 @@ import (
 // Options configure a VM.
 type Options struct {
 	Dir      string // folder for compiled code; empty: memory only
-	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
-	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
-	Builders int    // maximum of concurrent compilations, half of them background ones; 0: one per core, at least 2
+	Memory   int64  // maximum bytes of loaded compiled code; 0: DefaultMemory
+	Disk     int64  // maximum bytes in Dir; 0: DefaultDisk
+	Builders int    // maximum number of compilations at a time; at most half are background ones; 0: one per core, at least 2
 	// Compiler starts a child of this binary that calls ServeCompiler. If it is the zero value,
 	// this process compiles, and a crash of the compiler ends the process.
 	Compiler     compiler.Command
 	CompilerIdle time.Duration // time after which an idle child is ended; 0: compiler.DefaultIdle
-	CompilerHang time.Duration // time without progress after which a child is ended; 0: compiler.DefaultHang
-	Build        string        // identifies this binary; a different binary tries again to compile what this one failed on
+	CompilerHang time.Duration // a child that uses no processor time for this long is ended; 0: compiler.DefaultHang
+	Build        string        // identifies this binary; code on which it failed is tried again by other binaries
 	// Cranelift selects the code generator that this platform does not use by default. For tests,
 	// without Dir and Compiler.
 	Cranelift bool
@@ -55,12 +55,12 @@ type VM struct {
 	cache       *cache.Cache[*module]
 	alarm       func(error)
 	unlinked    func(primitives.AccountID, primitives.Hash, *action.LinkError)
-	seen        atomic.Pointer[rulesOf] // hashes of the rules of the last config
+	seen        atomic.Pointer[rulesOf] // the last config's hashes of its rules
 	precompiles precompileQueue
-	large       atomic.Bool // a large artifact was made since the last collection, and is now garbage
+	large       atomic.Bool // since the last collection, a large artifact was made and became garbage
 	collector   collector
 	alarms      atomic.Uint64
-	whole       atomic.Uint64 // number in Stats.Whole
+	whole       atomic.Uint64 // value of Stats.Whole
 }
 
 var (
@@ -142,7 +142,7 @@ func version() string {
 
 // Close ends background compilations and frees everything that is not in use.
 func (v *VM) Close() {
-	v.compiler.Close() // first, so that no worker waits for a child
+	v.compiler.Close() // closed first, so that no worker waits for a child
 	v.precompiles.stop()
 	v.collector.close()
 	v.cache.Close()
@@ -154,7 +154,7 @@ type Stats struct {
 	cache.Stats
 	Compiler compiler.Stats
 	Alarms   uint64
-	Whole    uint64 // artifacts for which engine.Whole returns true
+	Whole    uint64 // artifacts that are twice as large as necessary, see engine.Whole
 }
 
 // Stats returns counts since the start.
@@ -227,7 +227,7 @@ func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) 
 		return failed(&primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: m.compilation}), nil
 	}
 	l := logic.New(c, x, cfg)
-	if c.Brief { // short calls are frequent, and releasing l saves a third of their allocations
+	if c.Brief { // brief calls are frequent; reusing l saves a third of their allocations
 		defer l.Release()
 	}
 	if l.PayLoading(len(c.Code)) != nil {
@@ -320,7 +320,7 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 		l.Enter(out.Gas)
 		l.OutOfStack()
 		return nil
-	case out.Trap == engine.StackOverflow: // metering should trap first; an outcome would depend on the machine
+	case out.Trap == engine.StackOverflow: // metering should have trapped before; the outcome would depend on the machine
 		v.fault("%w", ErrStackOverflow)
 		return ErrStackOverflow
 	}

@@ -25,7 +25,7 @@ type Watcher interface {
 type HostCall struct {
 	Name          string
 	Before, After primitives.Gas // gas burnt by the call before and after the host function
-	Failed        bool           // the host function failed and ended the call
+	Failed        bool           // the host function failed, which ended the call
 	Entry         *Entry         // storage entry that the host function accessed; nil: none
 }
 
@@ -33,7 +33,7 @@ type HostCall struct {
 type Entry struct {
 	Key   []byte
 	Value []byte // value that was read or written
-	Found bool   // the entry existed before
+	Found bool   // the entry existed before the access
 	Nodes action.NodeCount
 }
 

@@ -139,8 +139,10 @@ type Root struct {
 	forest *Forest
 	refs   atomic.Int64
 
-	id       uint64 // ascending; a node with birth b belongs to the oldest ancestor with id >= b
-	parent   *Root  // nearest ancestor that still exists; nil: none
+	// id numbers the versions of a forest in ascending order. A node stores the id of the version
+	// that made it (node.birth).
+	id       uint64
+	parent   *Root // nearest ancestor that still exists; nil: none
 	children []*Root
 	ref      uint32
 	hash     primitives.Hash

@@ -359,7 +359,7 @@ func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked boo
 	if err != nil || rows && len(got.entries) == 0 {
 		return 0, err
 	}
-	mk := f.nodeWriter(n.birth()) // its nodes belong to the version of the hash node
+	mk := f.nodeWriter(n.birth()) // the loaded nodes belong to the same version as the hash node
 	ref, err := mk.buildLoaded(n, s, src, got)
 	if err != nil {
 		mk.undo()

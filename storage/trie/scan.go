@@ -65,8 +65,7 @@ func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 }
 
 // Range yields the pairs with from <= key < to in ascending order until yield returns false. A nil
-// to means no upper bound. It is the Loader of a forest that inherited this root. Nothing is
-// recorded.
+// to means no upper bound. Nothing is recorded.
 func (r *Root) Range(from, to []byte, yield func(key, value []byte) bool) error {
 	s := &Scanner{root: r}
 	s.err = s.seek(keyNibs(from, 0), false, nil)

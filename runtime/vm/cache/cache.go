@@ -22,7 +22,7 @@ type Key struct {
 // if the code breaks a rule and so was not compiled, or if File is set.
 type Artifact struct {
 	Info, Code []byte
-	File       string // name of a TempFile with the machine code; the cache takes it over; empty: none
+	File       string // name of a TempFile with the machine code, which the cache moves or removes; empty: none
 	Size       int64  // size of File in bytes
 	Sum        uint32 // CRC-32C of the content of File
 	// Source is the length in bytes of the contract's code. Artifacts that are large compared with
@@ -32,7 +32,7 @@ type Artifact struct {
 
 // Value is a loaded artifact.
 type Value interface {
-	Close() // called once, after the last user has released the value
+	Close() // called once, when no user holds the value any more
 }
 
 // Loader loads artifacts.
@@ -53,7 +53,7 @@ type Options struct {
 	Memory  int64  // bytes of artifacts to keep loaded
 	Dir     string // folder for artifacts; empty: memory only
 	Disk    int64  // bytes of artifacts to keep on disk
-	Version string // identifies everything that artifacts depend on besides their key
+	Version string // identifies everything except the key on which artifacts depend
 	// Versions is a pattern (filepath.Match) that matches the folder names of all versions. In Dir,
 	// New removes the folders that match it, except that of Version.
 	Versions string
@@ -71,7 +71,7 @@ type Entry[V Value] struct {
 	size int64
 	refs int // number of users, plus one while the entry is in the cache
 	rank rank
-	uses uint64 // uses that are not yet recorded on disk
+	uses uint64 // number of uses that are not yet recorded on disk
 }
 
 // Release releases the value, which the caller must not use afterwards. It must be called once.
@@ -103,14 +103,18 @@ type flight[V Value] struct {
 
 // Stats are counts since the start, except for Entries and Bytes.
 type Stats struct {
-	Hits, Loads, Builds, Failures uint64 // values found in memory, loaded from disk, built; failed builds
-	Rebuilds                      uint64 // builds of artifacts that had been evicted
-	Damaged, DiskErrors           uint64 // corrupt files; failed writes
-	Evictions, DiskEvictions      uint64
-	BuildTime                     time.Duration
-	Entries                       int
-	Bytes                         int64 // size of the artifacts in memory
-	DiskBytes                     int64
+	Hits                     uint64 // values found in memory
+	Loads                    uint64 // values loaded from disk
+	Builds                   uint64 // values built
+	Failures                 uint64 // failed builds
+	Rebuilds                 uint64 // builds of artifacts that had been evicted
+	Damaged                  uint64 // corrupt files
+	DiskErrors               uint64 // failed writes
+	Evictions, DiskEvictions uint64
+	BuildTime                time.Duration
+	Entries                  int
+	Bytes                    int64 // size of the artifacts in memory
+	DiskBytes                int64
 }
 
 // Cache keeps compiled contracts in memory and on disk. Safe for concurrent use.
@@ -149,13 +153,13 @@ type Cache[V Value] struct {
 	entries    map[Key]*Entry[V]
 	order      order[V]
 	urgent     map[Key]*flight[V]
-	background map[Key]*flight[V] // background flights
-	evicted    map[Key]struct{}   // recently evicted keys that must be built again
+	background map[Key]*flight[V]
+	evicted    map[Key]struct{} // keys of recently evicted artifacts, which must be built again
 	closed     bool
 	stats      Stats
 	// diskFails is whether the last write to disk failed.
 	diskFails bool
-	asked     uint      // hits since the cache was opened
+	asked     uint      // number of hits since the cache was opened
 	notedAt   time.Time // time when uses were last recorded on disk
 }
 
@@ -238,7 +242,7 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	c.mu.Unlock()
 
 	var made *Entry[V]
-	madeErr := errors.New("cache: the compilation panicked") // stays the error if build panics
+	madeErr := errors.New("cache: the compilation panicked") // replaced unless build panics
 	defer func() {
 		c.land(key, f, own, made, madeErr)
 		e, err = f.entry, f.err
@@ -252,7 +256,7 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Entry[V], err error) {
 	var gone []*Entry[V]
 	c.mu.Lock()
-	if f.landed { // the other flight was first
+	if f.landed { // the other flight has produced the value
 		c.mu.Unlock()
 		if made != nil {
 			made.Value.Close()
@@ -360,7 +364,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 				c.count(func(s *Stats) { s.Loads++ })
 				return c.entry(key, v, int64(len(f.info)), f.size, f.source), nil
 			}
-			if c.isClosed() { // the loader may be closed too, so the file may be intact
+			if c.isClosed() { // the loader may have failed because it is closed, so the file may be intact
 				return nil, ErrClosed
 			}
 			c.count(func(s *Stats) { s.Damaged++ })

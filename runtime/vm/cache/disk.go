@@ -26,8 +26,8 @@ type disk struct {
 	limit int64
 
 	mu    sync.Mutex
-	total int64
-	uses  map[Key]uint64 // uses since the start of the process; prune halves them
+	total int64          // bytes of all files
+	uses  map[Key]uint64 // number of uses since the process started; prune halves them
 }
 
 const (
@@ -136,8 +136,8 @@ func sumOf(key Key, b []byte) uint32 {
 // found is an artifact on disk with valid checksums.
 type found struct {
 	info   []byte
-	path   string // of the machine code; empty: no code
-	size   int64  // of the machine code, in bytes
+	path   string // file of the machine code; empty: no code
+	size   int64  // bytes of the machine code
 	source int    // length of the contract's code, in bytes
 }
 
@@ -317,7 +317,7 @@ func (d *disk) removeFile(path string) {
 type stored struct {
 	key  Key
 	info file
-	size int64 // of both files, in bytes
+	size int64 // bytes of both files
 	rank uint64
 }
 

@@ -10,9 +10,9 @@ import "container/heap"
 // contracts that are called once or twice, however many there are, cannot evict contracts in use.
 // An artifact that is large compared with its source has a low value and is evicted early.
 type rank struct {
-	worth uint64 // value of one use, see worth
-	hits  uint64
-	turn  uint64 // number of the last use; of equal values the lowest is evicted first
+	worth uint64 // value of one use, see the function worth
+	hits  uint64 // number of uses, halved now and then
+	turn  uint64 // number of the last use; of entries with equal values, the one with the lowest turn is evicted first
 	index int    // index in the heap
 	// at and atTurn are the value and the turn by which the heap is ordered. They are outdated, and
 	// too low, if the entry was used after the heap was last updated.
@@ -21,7 +21,7 @@ type rank struct {
 
 const (
 	mostHits   = 256
-	mostGone   = 1 << 14 // number of evicted keys with remembered uses
+	mostGone   = 1 << 14 // maximum number of evicted keys whose uses are remembered
 	leastAging = 1 << 12 // hits are halved after this number of uses; with more than 512 entries, after eight per entry
 )
 

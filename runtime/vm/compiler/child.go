@@ -50,7 +50,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 		for {
 			r, err := ReadRequest(in)
 			if errors.Is(err, io.EOF) {
-				os.Exit(exitOK) // even during a compilation: no parent waits for the result
+				os.Exit(exitOK) // even during a compilation, because the parent that waited for the result has ended
 			}
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -70,8 +70,8 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 
 type childMain struct {
 	compile func(*Request) ([]byte, error)
-	base    int64 // bytes of writable memory at the start; 0: unknown
-	low     bool  // the process has a low priority and cannot raise it again
+	base    int64 // bytes of writable memory when the process started; 0: unknown
+	low     bool  // the process has a low priority, which it cannot raise again
 
 	mu  sync.Mutex
 	out io.Writer

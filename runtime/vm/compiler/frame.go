@@ -16,7 +16,7 @@ type Request struct {
 	Background bool            // compile with a low priority
 	Code       primitives.Hash // hash of the contract, for messages
 	Limits     Limits
-	File       string // file to write the artifact to; empty: the artifact is the reply's body
+	File       string // name of the file for the artifact; empty: the artifact is the reply's body
 	Wasm       []byte // the prepared module
 }
 
@@ -24,10 +24,10 @@ type Request struct {
 type Kind uint32
 
 const (
-	Hello   Kind = iota + 1 // first reply, sent without a request; Body: the version of the child's artifacts
-	Done                    // Body: the artifact, or its Written if Reply.InFile
+	Hello   Kind = iota + 1 // sent once when the child has started; Body: the version of the child's artifacts
+	Done                    // Body: the artifact; if Reply.InFile is set, a Written that describes the file
 	Refused                 // Body: the error of the code generator
-	Alive                   // still compiling; sent twice a second
+	Alive                   // sent twice a second during a compilation
 )
 
 // Reply is a reply of a child.
@@ -61,7 +61,7 @@ func (r *Reply) size() int64 {
 // the body, the checksum of everything else, and the body.
 const (
 	requestMagic = 0x31717274 // "trq1" in little-endian
-	replyMagic   = 0x31727274
+	replyMagic   = 0x31727274 // "trr1" in little-endian
 	requestHead  = 4 + 4 + 32 + 8 + 8 + 8 + 4 + 4
 	replyHead    = 4 + 4 + 4 + 8 + 4
 	sumLen       = 4

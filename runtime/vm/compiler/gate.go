@@ -14,7 +14,8 @@ import "sync"
 // the memory limit. A precompile waits until they fit into four times the limit, unless no other
 // precompile is running. An urgent compilation never waits for memory.
 type gate struct {
-	total, maxBackground int // maximum number of running compilations: all, and background ones
+	total         int // maximum number of running compilations
+	maxBackground int // maximum number of running background compilations
 	// memory is the maximum number of bytes for all running compilations, including a new
 	// background compilation. A background compilation always starts if no other is running. 0: no
 	// limit.
@@ -22,8 +23,8 @@ type gate struct {
 
 	mu                         sync.Mutex
 	running, runningBackground int
-	ahead                      int       // running compilations that entered through enterAhead
-	taken                      int64     // memory of all running compilations in bytes
+	ahead                      int       // number of running compilations that entered through enterAhead
+	taken                      int64     // sum of the weights of all running compilations
 	urgent, background         []waiting // waiting compilations
 	precompiles                []waiting // waiting compilations of enterAhead
 	closed                     bool
@@ -63,7 +64,7 @@ func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool
 		if g.withdraw(turn) {
 			return false
 		}
-		<-turn // withdraw failed: the compilation may begin
+		<-turn // the compilation may begin, because it was no longer in the queue
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,7 +5,7 @@ import "time"
 // Limits bound one compilation.
 type Limits struct {
 	CPU    time.Duration // processor time
-	Memory int64         // bytes of writable memory, in addition to that of the child before its first request
+	Memory int64         // bytes of writable memory, beyond what the child uses before its first request
 	Output int64         // maximum size of the artifact in bytes
 }
 

@@ -23,10 +23,10 @@ type Options struct {
 	// most half of Total, but at least 1, may be background compilations.
 	Total int
 	Idle  time.Duration // time after which an idle child is ended; 0: DefaultIdle
-	Hang  time.Duration // time without progress in processor time after which a child is ended; 0: DefaultHang
-	Pause time.Duration // first pause before a retry for a block after a failure of the machine; 0: DefaultPause
+	Hang  time.Duration // a child that uses no processor time for this long is ended; 0: DefaultHang
+	Pause time.Duration // first pause before a retry, if a block waits and the machine failed; 0: DefaultPause
 	Dir   string        // folder of the quarantine; empty: memory only
-	Build string        // identifies this binary; marks of other binaries are dropped
+	Build string        // identifies this binary; the quarantine drops the marks of other binaries
 	Alarm func(error)   // receives unexpected events; nil: they are dropped
 	// Limits returns the limits for a contract of size bytes. See LimitsOf about again. nil:
 	// LimitsOf.
@@ -57,7 +57,7 @@ type Pool struct {
 	closed chan struct{}
 	stats  Stats
 
-	unstartable atomic.Bool // set once it has been reported that no child can be started
+	unstartable atomic.Bool // Alarm was told once that no child can be started
 }
 
 type started struct {
@@ -72,11 +72,11 @@ type Stats struct {
 	Started     uint64 // started children
 	Retired     uint64 // children ended because their memory had grown
 	Deaths      uint64 // children that died during a compilation, except those that the pool ended
-	Retries     uint64 // attempts after the first, of all jobs
+	Retries     uint64 // attempts of all jobs, without the first attempt of each
 	Failed      uint64 // compilations without success after all attempts
 	Refused     uint64 // compilations not attempted because the code is in quarantine
 	Cancelled   uint64
-	InProcess   uint64
+	InProcess   uint64 // compilations in this process
 	OverBound   uint64 // compilations that exceeded BoundOf
 	Quarantined int
 }
@@ -106,7 +106,7 @@ func (p *Pool) Background() int { return p.gate.maxBackground }
 
 // Job is a compilation.
 type Job struct {
-	Name       string          // unique for code, rules and form of the module; valid as a file name
+	Name       string          // identifies the code, the rules and the form of the module; valid as a file name
 	Code       primitives.Hash // hash of the contract
 	Size       int             // length of the contract's code
 	Background bool            // no block waits for it
@@ -155,7 +155,7 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	case errors.As(err, &e):
 		p.marks.Bar(j.Name, e.Reason)
 		p.count(func(s *Stats) { s.Failed++ })
-	default: // no conclusion about the code
+	default: // the error says nothing about the code
 		p.marks.Unmark(j.Name)
 	}
 	return code, err
@@ -351,7 +351,7 @@ func (p *Pool) take(low bool) (*process, error) {
 			return nil, err
 		}
 		var f *failure
-		if errors.As(err, &f) && f.kind == killedByOther { // a killed child does not mean that none can be started
+		if errors.As(err, &f) && f.kind == killedByOther { // another child may still be started
 			return nil, err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type Command struct {
 	Path string   // file name of the binary; empty: no children
 	Args []string // arguments, without the program's name
-	Env  []string // settings in addition to this process's environment
+	Env  []string // environment variables in addition to those of this process
 }
 
 // process is the parent's side of a child. Not safe for concurrent use.
@@ -136,7 +136,7 @@ const (
 	refused                   // the code generator returned an error
 	killedByOther             // another process killed the child
 	starved                   // the system or a limit of the system refused memory or threads to the child
-	badFile                   // the content of the file is not what the child reported
+	badFile                   // the artifact's file is not what the child reported
 	kinds
 )
 
@@ -160,7 +160,7 @@ func stallLimit(r *Request, hang time.Duration) time.Duration {
 // not a *failure does not count against the code.
 func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*Reply, error) {
 	ended, watched := make(chan struct{}), make(chan struct{})
-	defer func() { close(ended); <-watched }() // so that a late cancel does not kill the next request
+	defer func() { close(ended); <-watched }() // a cancel after this point must not kill the next request
 	go func() {
 		defer close(watched)
 		select {
@@ -175,7 +175,7 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			return nil, p.failed(err)
 		}
 	}
-	last, moved := time.Duration(0), time.Now() // processor time at the last progress, and the time of that progress
+	last, moved := time.Duration(0), time.Now() // the child's processor time when it last changed, and the time of that change
 	for {
 		_ = p.replies.SetReadDeadline(time.Now().Add(hang))
 		reply, err := ReadReply(p.in, r.Limits.Output)

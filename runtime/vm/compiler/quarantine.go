@@ -145,7 +145,7 @@ func (q *Quarantine) remove(name string) {
 func (q *Quarantine) Mark(name string, place Place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, barred := q.barred[name]; !barred { // a recorded failure stays
+	if _, barred := q.barred[name]; !barred { // a recorded failure is not overwritten
 		q.write(name, mark{place: place, count: q.begun[name]})
 	}
 }

@@ -18,7 +18,7 @@ func attributes() *syscall.SysProcAttr {
 
 // LowPriority lowers the priority of the calling thread.
 func LowPriority() {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // on Linux this sets the priority of a thread
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // on Linux this sets the priority of the current thread
 }
 
 // lower permanently gives the background priority to all threads of this process and all threads

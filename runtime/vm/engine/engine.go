@@ -11,9 +11,9 @@ const Version = "44.0.0"
 // Limits of a run. MaxStack is the size of the native stack in bytes. It must suffice for every
 // recursion that the metered stack allows (see Fits).
 const (
-	MaxMemory   = 128 << 20
-	MaxElements = 65_536 // of all tables; a contract's own table declares at most 10,000
-	MaxStack    = 4 << 20
+	MaxMemory   = 128 << 20 // bytes of linear memory
+	MaxElements = 65_536    // of all tables together; a contract's own table has at most 10,000
+	MaxStack    = 4 << 20   // bytes
 )
 
 // Slots is the maximum number of open runs in the process; further runs wait. An engine has as many
@@ -50,13 +50,13 @@ type Exports struct{ Gas, Stack, Again string }
 type Options struct {
 	Functions []Function
 	Exports   Exports
-	Cranelift bool // use Cranelift, for tests; its artifacts do not load in engines with Winch
+	Cranelift bool // only for tests: use Cranelift; its artifacts do not load in engines with Winch
 }
 
 // The library's code generators.
 const (
-	Winch     = "Winch"     // one pass; nearcore uses it on amd64
-	Cranelift = "Cranelift" // nearcore uses it on arm64; used here where Winch is not available
+	Winch     = "Winch"     // one-pass compiler; nearcore uses it on amd64
+	Cranelift = "Cranelift" // nearcore uses it on arm64; used here on platforms without Winch
 )
 
 // Host receives the host calls of one run.

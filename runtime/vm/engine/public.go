@@ -24,7 +24,7 @@ type Engine struct {
 	names  Exports
 	engine *wasmtime.Engine
 	linker *wasmtime.Linker
-	refs   refs // each module has a reference
+	refs   refs // counts the modules that use the engine
 }
 
 // open limits the number of open runs of the process to Slots.
@@ -35,7 +35,7 @@ type run struct {
 	host    Host
 	memory  *wasmtime.Memory
 	gas     *wasmtime.Global
-	left    int64 // the remaining gas, if the module has no gas global
+	left    int64 // remaining gas of a module without a gas global
 	stopped bool
 	panic   any
 	args    [maxParams]uint64
@@ -169,7 +169,7 @@ func ThreadPerRun() bool { return false }
 type Module struct {
 	e    *Engine
 	m    *wasmtime.Module
-	refs refs // each run has a reference
+	refs refs // counts the runs that use the module
 }
 
 // Load makes a module from an artifact of Compile. The artifact is machine code, so it must be

@@ -22,7 +22,7 @@ import (
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // links wasmtime's C library
 )
 
-const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // the two constants are equal
+const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // fails to compile unless the two constants are equal
 
 // A raw value is read as two words, so its size must be 16 bytes. TestShimMatchesLibraryHeaders
 // checks the other declarations of library.h.
@@ -32,9 +32,9 @@ var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 type slot struct {
 	call   *C.troupe_call_t
 	method *C.char // the method's name in C memory
-	room   int     // number of bytes that are allocated for method
+	room   int     // size of method's allocation in bytes
 	host   Host
-	funcs  []Function // host functions of the engine
+	funcs  []Function // the engine's host functions
 	args   [maxParams]uint64
 	panic  any // panic of a host function, with its stack trace; nil: none
 	_      [64]byte
@@ -64,7 +64,7 @@ type Engine struct {
 	stack  *C.char
 	again  *C.char
 	names  Exports
-	refs   refs // each module has a reference
+	refs   refs // counts the modules that use the engine
 	kept   kept
 }
 
@@ -72,7 +72,7 @@ type Engine struct {
 // 32-bit index can reach, loads and stores need no bounds check.
 const (
 	reservation = 4 << 30
-	guard       = 32 << 20 // the library's default, before and after the memory
+	guard       = 32 << 20 // inaccessible bytes before and after a memory; the library's default
 )
 
 // chosen returns the reservation that all engines of the process use; 0 if there is not enough
@@ -187,8 +187,10 @@ func ThreadPerRun() bool {
 type Module struct {
 	e    *Engine
 	pre  *C.wasmtime_instance_pre_t
-	refs refs         // each run has a reference
-	pass atomic.Int32 // number of next calls that keep no instance, because a kept instance was not reused
+	refs refs // counts the runs that use the module
+	// pass is the number of next calls that keep no instance. It is set when a kept instance was not
+	// reused.
+	pass atomic.Int32
 }
 
 // Load makes a module from an artifact of Compile. The artifact is machine code, so it must be
@@ -304,11 +306,12 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// runOnOtherThread runs a call on another thread of Go. The stack of the process's first thread is
-// as large as the shell's limit allows; all other threads have enough for a run. The calling
-// goroutine stays locked to its thread, so Go runs the new goroutine on another one. A thread that
-// C creates for a run would cost ten times as much, and Go's signal handlers do not expect such
-// threads. They are used only if all threads of the process have too little stack (ThreadPerRun).
+// runOnOtherThread runs a call on another Go thread, because the current thread's stack is too
+// small. The current thread is usually the first one of the process, whose stack size depends on
+// the shell's limit. The calling goroutine stays locked to its thread, so Go runs the new goroutine
+// on another thread. If the stack of that thread is too small too (ThreadPerRun), the C code creates
+// a thread for the run. It does not do so at once: that takes ten times as long, and Go's signal
+// handlers do not expect such threads.
 func runOnOtherThread(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,7 +12,7 @@ import (
 var debugNames = [numHostErrors]struct {
 	name       string
 	text, a, b string
-	bytes      bool // B is printed as a size in words
+	bytes      bool // B is printed as a size with its unit in words
 }{
 	BadUTF16:                            {name: "BadUTF16"},
 	BadUTF8:                             {name: "BadUTF8"},

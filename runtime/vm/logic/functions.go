@@ -24,12 +24,14 @@ type Function struct {
 	Name    string
 	Params  []ValType
 	Results []ValType
-	View    bool                        // whether views may call it; begin fails for other functions in a view
-	Since   func(*parameters.Wasm) bool // whether a version has the function; nil: all versions have it
-	From    primitives.ProtocolVersion  // first version of the numbering release with the function; 0: all versions
-	call    hostFunc
+	View    bool                        // views may call it; in a view, begin fails for all other functions
+	Since   func(*parameters.Wasm) bool // returns whether a protocol version has the function; nil: all versions have it
+	// From is the first version of the numbering release that has the function. 0: all versions have
+	// it.
+	From primitives.ProtocolVersion
+	call hostFunc
 
-	refusedAs string // name in the error for views, if nearcore uses another name there
+	refusedAs string // name in the error for views; empty: Name
 }
 
 // Signatures.

@@ -13,28 +13,27 @@ import (
 // is at most prepaid. The call may still burn limit - burnt; the instructions subtract their gas
 // from that number in the module's gas global.
 type gasCounter struct {
-	burnt    primitives.Gas
-	limit    primitives.Gas // maximum of burnt: min(maxBurnt, prepaid-promises)
-	promises primitives.Gas
-	maxBurnt primitives.Gas // limit for a single call
+	burnt    primitives.Gas // gas burnt so far
+	limit    primitives.Gas // maximum value of burnt: min(maxBurnt, prepaid-promises)
+	promises primitives.Gas // gas attached to receipts that the call creates
+	maxBurnt primitives.Gas // maximum gas that a single call may burn
 	prepaid  primitives.Gas // gas attached to the call; maxBurnt in a view
 	view     bool
 
-	prices *[parameters.NumExtCosts]parameters.Cost
-	// Burnt gas by cost. Instructions burnt the rest of burnt.
-	ext         [parameters.NumExtCosts]primitives.Gas
-	action      [parameters.NumActionCosts]primitives.Gas
-	sendCompute parameters.Compute // compute burnt for sending actions
+	prices      *[parameters.NumExtCosts]parameters.Cost
+	ext         [parameters.NumExtCosts]primitives.Gas    // gas burnt by host functions, by cost
+	action      [parameters.NumActionCosts]primitives.Gas // gas burnt for sending actions, by cost
+	sendCompute parameters.Compute                        // compute time used for sending actions
 }
 
 func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, prepaid primitives.Gas, view bool) gasCounter {
-	if view { // a view has no limit but maxBurnt (near-vm-runner 0.38.0 src/logic/gas_counter.rs:101)
+	if view { // maxBurnt is the only limit of a view (near-vm-runner 0.38.0 src/logic/gas_counter.rs:101)
 		prepaid = maxBurnt
 	}
 	return gasCounter{prices: prices, maxBurnt: maxBurnt, prepaid: prepaid, limit: min(maxBurnt, prepaid), view: view}
 }
 
-func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // cannot overflow: at most prepaid
+func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // cannot overflow, because the sum is at most prepaid
 
 // remaining returns the gas that instructions may still burn, which is the value of the module's
 // gas global.
@@ -47,7 +46,7 @@ func (g *gasCounter) burn(n primitives.Gas) error {
 		return fail(IntegerOverflow)
 	}
 	if burnt > g.limit {
-		return g.exceed(burnt, burnt+g.promises) // as in nearcore, the sum may overflow; then less gas counts as used
+		return g.exceed(burnt, burnt+g.promises) // the sum may overflow, as in nearcore; then less gas counts as used
 	}
 	g.burnt = burnt
 	return nil
@@ -101,7 +100,7 @@ func (g *gasCounter) payPer(c parameters.ExtCost, n uint64) error {
 func (g *gasCounter) payGas(c parameters.ExtCost, n primitives.Gas) error {
 	before := g.burnt
 	err := g.burn(n)
-	g.ext[c] += g.burnt - before // cannot overflow: the sum over ext is at most burnt
+	g.ext[c] += g.burnt - before // cannot overflow, because the sum over ext is at most burnt
 	return err
 }
 
@@ -149,7 +148,7 @@ func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
 		if gas == 0 || price.Gas == 0 {
 			continue
 		}
-		if uint64(price.Gas) == uint64(price.Compute) { // true for nearly all costs
+		if uint64(price.Gas) == uint64(price.Compute) { // fast path for nearly all costs
 			sum = satAdd(sum, parameters.Compute(gas))
 			continue
 		}

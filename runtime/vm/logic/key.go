@@ -15,7 +15,7 @@ import (
 // error is reported only after all fees are paid.
 type publicKey struct {
 	key primitives.PublicKey // empty: the key is invalid
-	len int                  // length in bytes that counts in the fees of gas keys
+	len int                  // length in bytes that the fees of gas keys count
 }
 
 // publicKey reads a key in borsh form.
@@ -137,7 +137,7 @@ func addCallKey(l *Logic, a []uint64) (uint64, error) {
 type permission struct {
 	allowance primitives.Balance
 	receiver  primitives.AccountID
-	names     []byte // separated by commas, no empty name; in memory or in a register
+	names     []byte // method names, separated by commas, none empty; shared with the memory or a register
 }
 
 // readPermission reads (allowance_ptr, receiver_id_len, receiver_id_ptr, method_names_len,

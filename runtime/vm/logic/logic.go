@@ -49,12 +49,12 @@ type Logic struct {
 
 	logs       []string
 	logBytes   uint64
-	balance    primitives.Balance // of the account: with the deposit, without what promises have received
-	usage      uint64             // storage usage of the account, in bytes
-	subsidized primitives.Balance
+	balance    primitives.Balance // balance of the account with the deposit, less what promises have received
+	usage      uint64             // storage usage of the account in bytes
+	subsidized primitives.Balance // deposits of promises for which the account does not pay
 	result     action.Return
 
-	proofStart uint64 // value of External.RecordedBound from which the limit counts
+	proofStart uint64 // value of External.RecordedBound from which the proof size limit is counted
 
 	err     error // first error of a host function
 	failure *primitives.FunctionCallError
@@ -132,7 +132,7 @@ func (l *Logic) OutOfStack() { l.keep(fail(MemoryAccessViolation)) }
 // Invoke runs function i of Functions with raw arguments; an i32 is in the low half. After an
 // error, the call has ended, and the caller must trap the module.
 func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
-	if l.err != nil { // only reached if the engine continues after a trap
+	if l.err != nil { // true only if the engine continues after a trap
 		return 0, l.err
 	}
 	if err := l.Interrupted(); err != nil {
@@ -238,7 +238,7 @@ func (l *Logic) deduct(amount primitives.Balance) error {
 // intent.
 func (l *Logic) attach(amount primitives.Balance) error {
 	if l.wasm.OneYoctoOnPromise && amount == primitives.Yocto(1) && l.balance.IsZero() {
-		l.subsidized, _ = l.subsidized.Add(amount) // cannot overflow: at most one per promise
+		l.subsidized, _ = l.subsidized.Add(amount) // cannot overflow: at most one yoctoNEAR per promise
 		return nil
 	}
 	return l.deduct(amount)

@@ -113,8 +113,8 @@ func ecrecover(l *Logic, a []uint64) (uint64, error) {
 
 // scheme is a signature scheme that contracts can verify.
 type scheme struct {
-	base, perByte parameters.ExtCost // perByte is per byte of the message
-	invalid       HostErrorKind
+	base, perByte parameters.ExtCost // costs of a call, and of each byte of the message
+	invalid       HostErrorKind      // error for malformed arguments
 	// signature checks the signature. If ok is false, the result is 0 and no other argument is
 	// read.
 	signature func([]byte) (ok bool, err error)

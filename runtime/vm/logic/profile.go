@@ -18,9 +18,9 @@ const (
 
 // profileRow is a possible entry of a profile.
 type profileRow struct {
-	entry  primitives.CostEntry // Gas is not set
-	ext    int                  // index into gasCounter.ext; negative: none
-	action int                  // index into gasCounter.action; negative: none; both negative: instructions
+	entry  primitives.CostEntry // cost of the row; its field Gas is not set
+	ext    int                  // index into gasCounter.ext; negative: the row is no host function cost
+	action int                  // index into gasCounter.action; negative: no action cost; both negative: instructions
 }
 
 // profileRows lists all possible entries of a gas profile, in the order of profiles.

@@ -13,7 +13,7 @@ import (
 // Logic.promises. It is either a receipt that the call creates, or a joint of several receipts.
 type promise struct {
 	receipt int
-	joint   []int // indices of receipts, if isJoint
+	joint   []int // indices of the joined receipts; nil unless isJoint
 	isJoint bool
 }
 

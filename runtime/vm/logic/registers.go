@@ -7,7 +7,7 @@ import "github.com/troupe-chain/troupe/runtime/parameters"
 // registers, so find searches them linearly.
 type registers struct {
 	all   []register
-	usage uint64 // sum over all registers of length + registerOverhead
+	usage uint64 // sum of length + registerOverhead over all registers
 }
 
 type register struct {

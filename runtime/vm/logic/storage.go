@@ -120,7 +120,7 @@ func storageRead(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	value, found, _, err := l.x.Read(key, l.payRead) // the price includes the nodes
+	value, found, _, err := l.x.Read(key, l.payRead) // payRead also charges for the trie nodes
 	if err != nil {
 		return 0, err
 	}

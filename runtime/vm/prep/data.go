@@ -6,8 +6,8 @@ package prep
 // much larger than the data section. Otherwise one offset is written as a sum, which prevents the
 // image.
 const (
-	imageOf   = 16 // maximum size of an image in bytes, per byte of the data section
-	imageLess = 64 << 10
+	imageOf   = 16       // bytes of an image that each byte of the data section allows
+	imageLess = 64 << 10 // bytes of an image that are always allowed
 )
 
 // data returns the content of the data section, changed if it must prevent an image.

@@ -13,14 +13,14 @@ type emitter struct {
 	op, bulkBase, bulkUnit uint64 // gas of instructions, see check.Run
 	limits                 parameters.Limits
 	trace                  bool // write calls of the trace function at the entry and end of functions
-	plain                  bool // keep the contract's reference instructions; for tests
-	room                   bool // reference instructions are replaced
+	plain                  bool // only in tests: keep the contract's reference instructions
+	room                   bool // the module can hold the additions that replace its reference instructions
 
 	m    *check.Module
 	gas  gasImport
 	refs references
-	cuts int      // number of trapping truncations so far
-	once bool     // instances cannot be reset: tables or segments may change
+	cuts int      // number of trapping float-to-integer truncations so far
+	once bool     // instances cannot be reset, because calls may change tables or segments
 	code []byte   // the last piece of written bodies
 	full [][]byte // completed pieces of written bodies, before code
 	sum  int      // total number of bytes in full
@@ -32,20 +32,20 @@ type emitter struct {
 	in    code
 	depth uint32 // number of open blocks
 	at    places
-	used  map[uint32]uint32 // new number of each local in use; nil: numbers stay
+	used  map[uint32]uint32 // new index of each local that the body uses; nil: the indices stay
 
-	piece   int  // approximate bytes of bodies per piece: mostPiece, or less in tests
-	inline  int  // truncations of the module that stay inline: mostTruncs, or less in tests
+	piece   int  // approximate size of a piece in bytes: mostPiece, or less in tests
+	inline  int  // number of truncations that are written inline: mostTruncs, or less in tests
 	most    int  // maximum number of locals of a body: mostLocals, or less in tests
-	crowded bool // some body has its places in globals, because it has the maximum number of locals
+	crowded bool // some body has no local to spare for its places, so they are globals
 }
 
 // places are the numbers of the locals that instrumentation adds to a body. In a body that already
 // has the maximum number of locals, they are numbers of added globals.
 type places struct {
-	count        int // number of bytes, elements or pages of a bulk instruction
-	f32, f64     int // value of a float that may be a NaN
-	nan32, nan64 int // the canonical NaN of each type
+	count        int // index of the local or global for the length operand of a bulk instruction
+	f32, f64     int // indices for a float value that may be a NaN
+	nan32, nan64 int // indices for the canonical NaN of each type
 	global       bool
 }
 
@@ -211,7 +211,7 @@ func (e *emitter) placed(local, global byte, place int) {
 func (e *emitter) copy(to int) {
 	from := e.in.pos
 	var in instr
-	number := instr{end: -1} // an i32.const that is not written yet
+	number := instr{end: -1} // an i32.const that is not written yet; end is -1: none
 	for e.in.pos < to {
 		if e.in.next(&in); e.same(&in) {
 			if in.op == opI32Const {
@@ -219,7 +219,7 @@ func (e *emitter) copy(to int) {
 			}
 			continue // written together with the next changed instruction
 		}
-		if in.op == opCall && number.end == in.at { // a call of env.gas with a known argument
+		if in.op == opCall && number.end == in.at { // the call of env.gas has a constant argument
 			e.raw(e.in.b[from:number.at])
 			e.chargeGas(number.at)
 		} else {
@@ -241,7 +241,7 @@ func (e *emitter) same(in *instr) bool {
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.depth++
-		return in.end-in.at == 2 // false for the long encoding of a type
+		return in.end-in.at == 2 // false if the type has an encoding of several bytes
 	case opEnd:
 		e.depth--
 	case opReturn:
@@ -269,7 +269,7 @@ func (e *emitter) change(in *instr) {
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.add(in.op, byte(in.typ))
-	case opReturn: // a branch to the outer block, after which metered stack is returned
+	case opReturn: // write a branch to the outer block: the code after that block returns the metered stack
 		e.add(opBr)
 		e.index(uint64(e.depth))
 	case opSelectTyped:

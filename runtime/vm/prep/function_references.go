@@ -21,13 +21,13 @@ import (
 
 // references holds what the emitter adds for the references in a module.
 type references struct {
-	index    map[uint32]int // function -> entry in the added table; entry 0 is null
-	funcs    []uint32       // functions of the added table's entries from 1 on
-	dropped  map[uint64]int // segment -> number of its bit in the added globals
+	index    map[uint32]int // index of a function -> its entry in the added table, where entry 0 is null
+	funcs    []uint32       // functions in the added table, from entry 1 on
+	dropped  map[uint64]int // key of a segment -> number of its bit in the added globals
 	helpers  []helper
 	numbers  map[helper]int // helper -> its index in helpers
 	segments []segment      // element segments; nil: not read yet
-	entries  []byte         // contents of the passive segments: entries of the added table, two bytes each
+	entries  []byte         // contents of the passive segments: indices into the added table, two bytes each
 	inits    bool           // the module has a table.init
 }
 
@@ -37,16 +37,16 @@ type segment struct{ from, n int }
 
 // helper is an added function for table.init (of and from are equal), table.copy or a truncation.
 type helper struct {
-	copies   bool
-	op       byte   // opcode of a truncation; else 0
-	of, from uint32 // indices of the tables
+	copies   bool   // table.copy
+	op       byte   // opcode of a truncation; 0: no truncation
+	of, from uint32 // indices of the destination and the source table
 }
 
 const (
-	mostSegments = 100_000   // limit of the engine, for segments of one kind
-	mostEntries  = 1<<16 - 1 // limit of an entry's two bytes
-	dropElements = 1 << 32   // flag of element segments in the keys of references.dropped
-	entryMemory  = 1         // index of the added memory with references.entries; 0 is the contract's
+	mostSegments = 100_000   // the engine's maximum number of segments of one kind
+	mostEntries  = 1<<16 - 1 // maximum number of entries, because an index has two bytes
+	dropElements = 1 << 32   // added to the index of an element segment, as its key in references.dropped
+	entryMemory  = 1         // index of the added memory with references.entries; memory 0 is the contract's
 	wasmPage     = 64 << 10
 )
 
@@ -300,7 +300,7 @@ func (e *emitter) helperBody(h helper) {
 	}
 	constant := func(n int) func() { return func() { e.int32(n) } }
 	by := func() { get(helperStep) }
-	if h.copies { // upwards, unless that would overwrite source entries before they are read
+	if h.copies { // copy upwards, unless that would overwrite source entries before they are read
 		e.int32(1)
 		e.int32(-1)
 		get(helperTo)

@@ -14,9 +14,9 @@ import (
 
 // gasImport describes how a module uses env.gas.
 type gasImport struct {
-	funcs []uint32 // imports of env.gas, in order
+	funcs []uint32 // indices of the imports of env.gas
 	typ   uint32
-	used  bool // funcs is not empty, so the function is added
+	used  bool // funcs is not empty, so a function that replaces them is added
 }
 
 // findGas finds the imports of env.gas. An import with another type does not link, so it is
@@ -83,7 +83,7 @@ func (e *emitter) elements() []byte {
 			at = c.pos
 		}
 		if flags&3 != 0 {
-			c.value() // type of references, or kind of the items that are indices
+			c.value() // skip the type of the references, or the kind of the indices
 		}
 		n := c.u32()
 		b = append(b, c.b[at:c.pos]...)

@@ -5,8 +5,8 @@ package prep
 // segments. Tables and dropped segments cannot be read from outside the instance. So modules that
 // change them get a new instance for each call.
 const (
-	mostAgainGlobals = 8         // maximum number of mutable globals of the contract
-	mostAgainData    = 256 << 10 // maximum bytes of memory from the first to the last byte of data
+	mostAgainGlobals = 8         // maximum number of the contract's mutable globals
+	mostAgainData    = 256 << 10 // maximum number of memory bytes from the first to the last one that data segments set
 )
 
 // changesTable returns whether an instruction may change a table or drop a segment.

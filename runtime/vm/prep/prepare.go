@@ -11,7 +11,7 @@ const (
 	GlobalMemory = "memory"
 	GlobalGas    = "remaining_gas"   // i64, initially 0; the engine sets it before each run
 	GlobalStack  = "remaining_stack" // i64; the engine reads it after a trap
-	FuncStart    = "start"           // the start function, if the contract has one; instantiation does not run it
+	FuncStart    = "start"           // the contract's start function, if it has one; instantiation does not run it
 	MethodPrefix = "\x00"
 	// TableTrace is an export of traced modules: a table with one function, which the engine sets.
 	// The module calls that function with the index of each function that it enters, and with the
@@ -36,7 +36,7 @@ type (
 type Module struct {
 	Code    []byte          // instrumented wasm; nil if CompileFails
 	Imports []Import        // in the order of the import section
-	Methods map[string]bool // exported functions without MethodPrefix; true: no parameters and no results
+	Methods map[string]bool // names of exported functions, without MethodPrefix; true: no parameters and no results
 	// HasStart is whether FuncStart must run before the method.
 	HasStart bool
 	// CompileFails: the two locals that nearcore adds to a function exceed its compiler's limit. A

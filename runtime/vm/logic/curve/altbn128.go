@@ -115,7 +115,7 @@ func AltBN128PairingCheck(data []byte) (bool, error) {
 		return true, nil
 	}
 	one, err := bn254.PairingCheck(ps, qs)
-	return err == nil && one, nil // the error is nil: it only occurs for slices of different lengths
+	return err == nil && one, nil // err is nil, because ps and qs have the same length
 }
 
 // altBN128G1 decodes a point of 64 bytes. Every point of the curve is in G1, so there is no

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha3"
 
-	//lint:ignore SA1019 old, and frozen as the hash is; Bitcoin's addresses need it
+	//lint:ignore SA1019 deprecated, but the host function ripemd160 needs it
 	"golang.org/x/crypto/ripemd160"
 	legacy "golang.org/x/crypto/sha3"
 )

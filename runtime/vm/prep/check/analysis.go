@@ -6,7 +6,7 @@ type kind byte
 
 const (
 	pure kind = iota
-	dead      // unreachable: never charged
+	dead      // in unreachable code, so it is never charged
 	pre       // before control flow, or before an instruction that can observe the gas
 	post      // after control flow, or after an instruction that can observe the gas
 	between
@@ -17,22 +17,24 @@ const (
 // instructions.
 type point struct {
 	off    uint32 // offset in the body
-	count  uint32
+	count  uint32 // number of instructions
 	kind   kind
-	linear bool // of a bulk instruction, even an unreachable one: never merged
-	whole  bool // before may add a following point of the same kind to this point
+	linear bool // the point of a bulk instruction, which is never merged with other points
+	whole  bool // analysis.before may merge the next point into this one if it has the same kind
 }
 
 // analysis is finite-wasm's analysis of one body: the points at which gas is charged, and the
 // height of the operand stack in bytes. Its data about blocks is in the validator's frames.
 type analysis struct {
 	points []point
-	after  kind // kind of the point before the next instruction
+	// If queued is set, flush adds a point before the next instruction: of kind after, for cost
+	// instructions.
+	after  kind
 	cost   uint32
 	queued bool
 
 	sizes     []byte // size of each operand on the stack, in bytes
-	height    uint64 // sum of sizes
+	height    uint64 // height of the stack in bytes: the sum of sizes
 	maxHeight uint64
 	// lost is set if more operands were popped than pushed. A valid body cannot do that. nearcore's
 	// analysis would reject the body.

@@ -2,14 +2,17 @@ package check
 
 // frame is an open block of the body. The first frame is the body itself.
 type frame struct {
-	height  uint32 // number of operands on the validator's stack at the start of the frame
-	sizes   uint32 // number of operands on the analysis's stack at the start of the frame
-	point   uint32 // of a loop: index of its point in the analysis, before the point that each iteration pays
-	typ     ValType
-	op      byte // opBlock, opLoop, opIf or opElse
-	taken   bool // some branch targets the end of the frame
-	dead    bool // for the validator, the rest of the frame is unreachable
-	nowhere bool // for the analysis, the rest of the frame is unreachable, or the frame began in unreachable code
+	height uint32 // number of operands on the validator's stack at the start of the frame
+	sizes  uint32 // number of operands on the analysis's stack at the start of the frame
+	// loopPoint is, for a loop, the index in analysis.points of the point before the loop
+	// instruction. The next point is at the start of the loop's body, where each iteration is charged.
+	loopPoint uint32
+	typ       ValType
+	op        byte // the opcode that began the frame: opBlock, opLoop, opIf or opElse
+	taken     bool // some branch targets the end of the frame
+	dead      bool // for the validator, the rest of the frame is unreachable
+	// nowhere is dead for the analysis. It is also set in a frame that began in unreachable code.
+	nowhere bool
 }
 
 // flatLocals is the number of locals whose types are looked up without a search.
@@ -24,19 +27,19 @@ type body struct {
 	r       reader
 	typ     FuncType
 	groups  []Group
-	flat    []ValType // the first locals after the parameters
+	flat    []ValType // types of the first flatLocals locals after the parameters
 	locals  int       // number of parameters and locals
 	ops     []ValType
 	points  []Point
 	frames  []frame
 	a       analysis
-	metered bool   // whether the analysis runs
+	metered bool   // the analysis runs too
 	first   uint32 // offset of the first instruction
 	grown   int    // bytes by which nearcore's larger function indices lengthen the body
 	blocks  uint64
 	returns int
 
-	accesses, floats uint64 // do not affect verdicts; see Body
+	accesses, floats uint64 // counts for Body.Accesses and Body.Floats
 }
 
 // readLocals reads the groups of locals. It fails if they do not parse. It returns the number of
@@ -197,8 +200,8 @@ func (b *body) take(f *frame) {
 		return
 	}
 	if b.metered {
-		b.a.points[f.point].kind = pre
-		b.a.points[f.point+1].kind = post
+		b.a.points[f.loopPoint].kind = pre
+		b.a.points[f.loopPoint+1].kind = post
 	}
 }
 

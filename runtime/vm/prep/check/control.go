@@ -59,7 +59,7 @@ func (b *body) block(off uint32, op byte) {
 		b.a.points = append(b.a.points, point{off: off, kind: k})
 		b.a.then(pure, 1)
 		b.open(op, t)
-		b.top().point = at
+		b.top().loopPoint = at
 	case opIf:
 		b.chargeEffects(off, 1)
 		b.count(1, none)

@@ -84,11 +84,11 @@ func FrameGas(frame, op uint64) uint64 { return (frame + 7) / 8 * op }
 // bodySize returns the size of the body in nearcore's instrumented form, without the length prefix.
 func (m *module) bodySize(b *body, points []point, frame uint64) int {
 	globals, stack := len(m.Globals), b.a.maxHeight+frame
-	n := lebLen(uint64(len(b.groups))+2) + 4 // plus two groups of one local each
+	n := lebLen(uint64(len(b.groups))+2) + 4 // nearcore adds two groups of one local each
 	for _, g := range b.groups {
 		n += lebLen(uint64(g.N)) + 1
 	}
-	n += 2 + stackSize(stack, globals) // a block around the body
+	n += 2 + stackSize(stack, globals) // nearcore puts the body into a block
 	if gas := FrameGas(frame, m.costs.op); gas > 0 {
 		n += gasSize(gas, globals)
 	}
@@ -109,7 +109,7 @@ const (
 	instanceRoom    = 1_048_112
 	instanceGlobal  = 16
 	instanceImport  = 64
-	instanceEscaped = 32 // a function that can be referenced
+	instanceEscaped = 32 // for a function that can be referenced
 	instanceTable   = 16
 )
 

@@ -87,7 +87,7 @@ func (b *body) numeric(off uint32, n *numeric) {
 // access validates a load or store.
 func (b *body) access(off uint32, a access) {
 	align := b.r.u32()
-	b.r.u32() // any offset is valid
+	b.r.u32() // skip the offset: any offset is valid
 	switch {
 	case b.m.memories == 0:
 		b.r.fail("unknown memory")

@@ -9,11 +9,11 @@ import (
 
 // Limits of wasmparser 0.228. A contract of 4 MiB can exceed each of them.
 const (
-	maxTypeSize = 1_000_000 // total of all imports and exports; see addTypeSize
-	maxParams   = 1_000     // of a function type
+	maxTypeSize = 1_000_000 // maximum total size of the types of all imports and exports; see addTypeSize
+	maxParams   = 1_000     // maximum number of parameters of a function
 	maxTables   = 100
-	maxSegments = 100_000 // of data segments, and separately of element segments
-	maxPages    = 1 << 16 // limit of a memory, in pages
+	maxSegments = 100_000 // maximum number of data segments, and of element segments
+	maxPages    = 1 << 16 // maximum size of a memory in pages of 64 KiB
 )
 
 // The sections' ids.
@@ -54,21 +54,21 @@ type module struct {
 	Module
 	limits parameters.Limits
 	costs  costs
-	each   func(*Module, *Body) // called with each body, if not nil
-	take   func(*body) *Error   // called with each valid body: count; nil: validate only
+	each   func(*Module, *Body) // called with each body; nil: not called
+	take   func(*body) *Error   // called with each valid body (method count); nil: bodies are only validated
 
 	pending  []pending // imports that checkImports has yet to check
 	memories int
 	declared []uint64
 
-	hasImports, hasGlobals bool // whether the section exists, even if it is empty
+	hasImports, hasGlobals bool // the section exists, even if it is empty
 	defined                int  // number of functions with a body
 	hasCode                bool
 	typeSize               uint32
 	funcsLeft, localsLeft  uint64
 	paramsLeft, blocksLeft uint64
 	size                   sizes
-	late                   *Error // first broken rule of the instrumentation, to be returned at the end
+	late                   *Error // first rule of nearcore's instrumentation that the module breaks; returned at the end
 }
 
 func newModule(code []byte, limits parameters.Limits) *module {
@@ -154,7 +154,8 @@ func (m *module) order(id byte, last *int, at int) *Error {
 // section reads any section except the code section.
 func (m *module) section(id byte, s *reader, last *int) *Error {
 	at := s.offset()
-	switch id { // sections whose content is a single number
+	switch id {
+	// The content of these sections is a single number.
 	case sectionStart, sectionDataCount:
 		v := s.u32()
 		if s.bad != "" || !s.eof() {

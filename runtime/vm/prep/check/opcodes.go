@@ -64,8 +64,8 @@ type effect byte
 const (
 	effectNone     effect = iota // unary operation
 	effectPop                    // binary operation
-	effectReplace                // test or conversion: pops one, pushes the result
-	effectReplace2               // comparison: pops two, pushes the result
+	effectReplace                // test or conversion: pops an operand, pushes the result
+	effectReplace2               // comparison: pops two operands, pushes the result
 )
 
 // numeric is an instruction that takes one or two operands of type in and returns a value of type
@@ -151,7 +151,7 @@ var truncSats = [...][2]ValType{{F32, I32}, {F32, I32}, {F64, I32}, {F64, I32}, 
 // access is a load or store.
 type access struct {
 	typ   ValType
-	align uint32 // largest allowed alignment, as a power of two
+	align uint32 // maximum alignment, as the exponent of a power of two
 	store bool
 }
 

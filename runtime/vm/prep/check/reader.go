@@ -10,7 +10,7 @@ const maxName = 100_000
 type reader struct {
 	buf  []byte
 	pos  int
-	base int // offset of buf in the code
+	base int // offset of buf in the contract's code
 	bad  string
 }
 

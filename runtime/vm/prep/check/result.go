@@ -2,9 +2,9 @@ package check
 
 // Module is the content of a valid module, with nearcore's verdicts. Its slices alias the code.
 type Module struct {
-	Code      []byte // as deployed
+	Code      []byte // the contract's code as deployed
 	Types     []FuncType
-	Funcs     []uint32 // indices in Types of all functions, imported functions first
+	Funcs     []uint32 // for each function, the index of its type in Types; imported functions first
 	Imports   []Import // functions of module env; there are no other imports
 	Tables    []Table
 	Globals   []Global
@@ -13,11 +13,11 @@ type Module struct {
 	HasStart  bool
 	Elements  []byte // content of the element section
 	Segments  int    // number of element segments
-	DataCount int    // number in the data count section; -1: no such section
+	DataCount int    // number that the data count section states; -1: no such section
 	Datas     int    // number of data segments
 	Data      []byte // content of the data section
 	Bodies    int    // number of bodies read so far
-	Locals    uint64 // total of all functions, without parameters
+	Locals    uint64 // total number of locals of all functions, without parameters
 
 	// CompileFails: the two locals that nearcore adds to a function exceed its compiler's limit. A
 	// call of such a module fails with a compilation error and burns no gas.
@@ -37,8 +37,8 @@ type Import struct {
 
 // Table is a table of functions.
 type Table struct {
-	Min, Max uint32
-	Bounded  bool // whether the table has a maximum
+	Min, Max uint32 // numbers of elements
+	Bounded  bool   // whether the table has a maximum
 }
 
 // Global is a global of the module.
@@ -62,7 +62,7 @@ func (m *Module) NameOf(e Export) []byte { return m.Code[e.At : e.At+e.N] }
 type Body struct {
 	Index  uint32 // index of the function
 	Type   FuncType
-	Code   []byte // from the declarations of locals to the last end
+	Code   []byte // body from the declarations of locals to the last opcode end
 	First  uint32 // offset in Code of the first instruction
 	Groups []Group
 	Locals int     // number of locals, including the parameters

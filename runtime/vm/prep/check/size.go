@@ -5,7 +5,7 @@ import "math/bits"
 // What nearcore's instrumentation adds. Its host functions come before the contract's functions, so
 // the indices of functions grow.
 const (
-	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // names of added exports
+	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // names of the exports that nearcore adds
 
 	addedFuncs   = 3
 	addedGlobals = 2
@@ -15,8 +15,8 @@ const (
 // exhausted gas and stack, and uses wide arithmetic and shortest encodings (crate wasm-encoder). It
 // is never written; see Module.Size.
 type sizes struct {
-	types, imports, funcs, globals, exports, elements, code int // contents without the leading number of items
-	table, dataCount, data                                  int // whole sections, which nearcore copies unchanged
+	types, imports, funcs, globals, exports, elements, code int // sizes of the contents, without the leading number of items
+	table, dataCount, data                                  int // sizes of whole sections, which nearcore copies unchanged
 }
 
 // lebLen returns the length of the shortest unsigned LEB128 of v; slebLen is the same for signed
@@ -107,14 +107,14 @@ func (m *module) nearSize() int {
 // gasSize returns the size of the code for a constant charge. globals is the number of the
 // contract's own globals.
 func gasSize(charge uint64, globals int) int {
-	get := 1 + lebLen(uint64(globals)) // get or set the gas
+	get := 1 + lebLen(uint64(globals)) // size of an instruction that reads or sets the gas global
 	return 3*get + 3*(1+slebLen(int64(charge))) + 1 + 2 + 2 + 1 + 1 + 1 + 1
 }
 
 // bulkSize returns the size of the code for a charge that depends on a count on the stack. local is
 // the index of the first local that nearcore adds.
 func bulkSize(constant, linear uint64, local, globals int) int {
-	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1 // wide arithmetic, and a trap unless the upper half is 0
+	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1 // size of an operation on 128 bits that traps unless the upper 64 bits are 0
 	get := 1 + lebLen(uint64(globals))
 	charge, count := 1+lebLen(uint64(local)), 1+lebLen(uint64(local+1))
 	return 2*count + 1 + 1 + slebLen(int64(linear)) + checked + 2 + 1 + slebLen(int64(constant)) + 2 + checked +
