@@ -82,9 +82,9 @@ func received(height primitives.Height) messages.BlockReceived {
 	return messages.BlockReceived{Block: &primitives.Block{Header: h}, From: "peer"}
 }
 
-// TestOrphansAreBounded: an orphan that arrives twice is kept once, and the pool never exceeds its
-// limit.
-func TestOrphansAreBounded(t *testing.T) {
+// TestOrphanIsKeptOnceWithinLimit: an orphan that arrives twice is kept once, and the pool never
+// exceeds its limit.
+func TestOrphanIsKeptOnceWithinLimit(t *testing.T) {
 	a, h := newActor(&fake{standing: blockpool.Orphan})
 	for i := range primitives.Height(2 * blockpool.MaxBlocks) {
 		a.Handle(received(i + 1))
@@ -98,9 +98,9 @@ func TestOrphansAreBounded(t *testing.T) {
 	}
 }
 
-// TestVerdicts: a block is received twice, and its import fails to start with err both times. The
-// test checks whether the block is refused, dropped, or halts the chain.
-func TestVerdicts(t *testing.T) {
+// TestImportErrorDecidesBlocksFate: a block is received twice, and its import fails to start with
+// err both times. The test checks whether the block is refused, dropped, or halts the chain.
+func TestImportErrorDecidesBlocksFate(t *testing.T) {
 	m := received(1)
 	for name, tt := range map[string]struct {
 		err            error
@@ -143,9 +143,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestOwnBlocks: a block of this node is dropped if a received block has overtaken it or if it
-// contains another producer's bad chunk. Any other error halts the chain.
-func TestOwnBlocks(t *testing.T) {
+// TestOvertakenOwnBlockIsDropped: a block of this node is dropped if a received block has overtaken
+// it or if it contains another producer's bad chunk. Any other error halts the chain.
+func TestOvertakenOwnBlockIsDropped(t *testing.T) {
 	for name, m := range map[string]any{"block": messages.MakeBlock{Height: 3}, "chunk": messages.MakeChunk{ShardID: 1}} {
 		for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,
 			chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
@@ -160,7 +160,7 @@ func TestOwnBlocks(t *testing.T) {
 	}
 }
 
-func TestChunkAndDrain(t *testing.T) {
+func TestDrainedChainIgnoresRequests(t *testing.T) {
 	f := &fake{}
 	a, h := newActor(f)
 	a.Handle(messages.MakeChunk{Parent: primitives.Hash{1}, Shard: 2})

@@ -144,10 +144,10 @@ func (s *stand) begin() {
 	s.slow.Store(true)
 }
 
-// TestAheadOfTheDisk: blocks are imported without waiting for the disk, up to engine.MaxAhead of
-// them. They are accepted in order once they are on disk, and DrainChain is answered only after
-// that.
-func TestAheadOfTheDisk(t *testing.T) {
+// TestBlocksAreImportedAheadOfTheDisk: blocks are imported without waiting for the disk, up to
+// engine.MaxAhead of them. They are accepted in order once they are on disk, and DrainChain is
+// answered only after that.
+func TestBlocksAreImportedAheadOfTheDisk(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
 	s.make()
@@ -187,9 +187,9 @@ func TestAheadOfTheDisk(t *testing.T) {
 	}
 }
 
-// TestDiskFails: blocks that reached the disk before a sync failed are still reported. Then the
-// actor panics, which ends the process.
-func TestDiskFails(t *testing.T) {
+// TestDiskFailureEndsTheProcess: blocks that reached the disk before a sync failed are still
+// reported. Then the actor panics, which ends the process.
+func TestDiskFailureEndsTheProcess(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
 	s.make()
@@ -214,10 +214,10 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// TestChunkAtFault: a received block with an invalid chunk is refused, and another block at its
-// height is then accepted. A fault of this node panics; an invalid chunk in a block of this node
-// does not.
-func TestChunkAtFault(t *testing.T) {
+// TestBlockWithInvalidChunkIsRefused: a received block with an invalid chunk is refused, and
+// another block at its height is then accepted. A fault of this node panics; an invalid chunk in a
+// block of this node does not.
+func TestBlockWithInvalidChunkIsRefused(t *testing.T) {
 	maker, _ := newStand(t)
 	maker.make()
 	block := maker.adopted[0].Block
@@ -268,10 +268,10 @@ func TestChunkAtFault(t *testing.T) {
 	}
 }
 
-// TestLosingFork: three kinds of blocks are dropped without halting the chain or blaming a peer: an
-// own block on a branch that the final block excludes, an own block that is already imported, and
-// received blocks on such a branch.
-func TestLosingFork(t *testing.T) {
+// TestBlockOfLosingForkIsDropped: three kinds of blocks are dropped without halting the chain or
+// blaming a peer: an own block on a branch that the final block excludes, an own block that is
+// already imported, and received blocks on such a branch.
+func TestBlockOfLosingForkIsDropped(t *testing.T) {
 	other, _ := newStand(t)
 	other.makeOn(other.e.Genesis(), 2)
 	for len(other.adopted) < 3 {
@@ -312,9 +312,9 @@ func TestLosingFork(t *testing.T) {
 	}
 }
 
-// TestForgedOrphans: blocks whose parent and height were changed after signing do not enter the
-// pool. So they cannot displace a valid block that arrives before its parent.
-func TestForgedOrphans(t *testing.T) {
+// TestForgedOrphanStaysOutOfPool: blocks whose parent and height were changed after signing do not
+// enter the pool. So they cannot displace a valid block that arrives before its parent.
+func TestForgedOrphanStaysOutOfPool(t *testing.T) {
 	other, _ := newStand(t)
 	for len(other.adopted) < 6 {
 		other.make()
@@ -343,9 +343,9 @@ func TestForgedOrphans(t *testing.T) {
 	}
 }
 
-// TestRefusedWayBack: MakeBlock requests that waited for a rollback are dropped if the rollback
-// fails.
-func TestRefusedWayBack(t *testing.T) {
+// TestFailedRollbackDropsWaitingMakeBlock: MakeBlock requests that waited for a rollback are
+// dropped if the rollback fails.
+func TestFailedRollbackDropsWaitingMakeBlock(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
 	snap, err := s.e.NewRevertPoint()

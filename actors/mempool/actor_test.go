@@ -177,9 +177,9 @@ func (w *world) block(hash, prev byte, height primitives.Height, change func(*me
 
 func (w *world) has(x *primitives.SignedTransaction) bool { return w.pool.Find(x.Hash()) != nil }
 
-// TestIdle: an empty pool is idle. A transaction that arrives after Idle was called raises an offer
-// again.
-func TestIdle(t *testing.T) {
+// TestTransactionAfterIdleRaisesOffer: an empty pool is idle. A transaction that arrives after Idle
+// was called raises an offer again.
+func TestTransactionAfterIdleRaisesOffer(t *testing.T) {
 	w := newWorld(nil)
 	if !w.front.Idle() {
 		t.Error("an empty pool is not idle")
@@ -198,9 +198,10 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestRings: the producer gets one TransactionsWaiting until it calls HasOffers again. It also gets
-// one for transactions that a walk left, even if it called HasOffers during that walk.
-func TestRings(t *testing.T) {
+// TestProducerIsNotifiedOnceUntilItAsks: the producer gets one TransactionsWaiting until it calls
+// HasOffers again. It also gets one for transactions that a walk left, even if it called HasOffers
+// during that walk.
+func TestProducerIsNotifiedOnceUntilItAsks(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1)
 	w.add(a, b, a)
@@ -222,9 +223,9 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// TestMissed: transactions that were chosen for a chunk are offered again if the block does not
-// include them.
-func TestMissed(t *testing.T) {
+// TestTransactionMissingFromBlockIsOfferedAgain: transactions that were chosen for a chunk are
+// offered again if the block does not include them.
+func TestTransactionMissingFromBlockIsOfferedAgain(t *testing.T) {
 	w := newWorld(nil)
 	a, b := tx("a.near", 1), tx("b.near", 1)
 	w.add(a, b)
@@ -237,7 +238,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-func TestDroppedAndExpired(t *testing.T) {
+func TestDroppedOrExpiredTransactionLeavesPool(t *testing.T) {
 	w := newWorld(nil)
 	a, b := tx("a.near", 1), tx("a.near", 2)
 	w.add(a, b)
@@ -252,10 +253,10 @@ func TestDroppedAndExpired(t *testing.T) {
 	}
 }
 
-// TestReorganisation: transactions of a side branch stay in the pool until that branch becomes
-// canonical. Then transactions of the replaced branch return, if their signers belong to this
-// shard.
-func TestReorganisation(t *testing.T) {
+// TestReorganisationReturnsTransactions: transactions of a side branch stay in the pool until that
+// branch becomes canonical. Then transactions of the replaced branch return, if their signers
+// belong to this shard.
+func TestReorganisationReturnsTransactions(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c, other := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1), tx("elsewhere.near", 1)
 	w.away["elsewhere.near"] = 3
@@ -283,9 +284,10 @@ func TestReorganisation(t *testing.T) {
 	}
 }
 
-// TestPages: a chunk gets the same transactions in the same order whether they come in several
-// pages or in one. Blocks that arrive between two pages do not disturb the walk.
-func TestPages(t *testing.T) {
+// TestPagingKeepsOrderOfTransactions: a chunk gets the same transactions in the same order whether
+// they come in several pages or in one. Blocks that arrive between two pages do not disturb the
+// walk.
+func TestPagingKeepsOrderOfTransactions(t *testing.T) {
 	w := newWorld(nil)
 	var all []*primitives.SignedTransaction
 	for s := range 300 {
@@ -327,9 +329,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestStaleWalk: a request for a page of a finished walk gets an empty page. A page request that is
-// never answered ends the choice after its time limit.
-func TestStaleWalk(t *testing.T) {
+// TestFinishedWalkGetsEmptyPage: a request for a page of a finished walk gets an empty page. A page
+// request that is never answered ends the choice after its time limit.
+func TestFinishedWalkGetsEmptyPage(t *testing.T) {
 	w := newWorld(nil)
 	p := Page{Walk: 9, answer: make(chan messages.Candidates, 1)}
 	w.Handle(p)
@@ -350,9 +352,9 @@ func TestStaleWalk(t *testing.T) {
 	})
 }
 
-// TestLeftAlone: if the chunk leaves the first transaction of a group (for example a strict nonce
-// with a gap), no later transaction of that group is offered to it.
-func TestLeftAlone(t *testing.T) {
+// TestGroupEndsAtTransactionLeftByChunk: if the chunk leaves the first transaction of a group (for
+// example a strict nonce with a gap), no later transaction of that group is offered to it.
+func TestGroupEndsAtTransactionLeftByChunk(t *testing.T) {
 	w := newWorld(nil)
 	w.add(tx("a.near", 1), tx("a.near", 2), tx("b.near", 1), tx("b.near", 2))
 	w.Handle(messages.ProduceChunk{})
@@ -371,9 +373,9 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnswers: every possible result of a submission is reported, whether the sender is a waiter, a
-// session or a batch.
-func TestAnswers(t *testing.T) {
+// TestEverySubmissionResultIsReported: every possible result of a submission is reported, whether
+// the sender is a waiter, a session or a batch.
+func TestEverySubmissionResultIsReported(t *testing.T) {
 	w := newWorld(func(o *Options) {
 		o.Pool = txpool.New(txpool.Limits{Transactions: 3}, 10, primitives.Hash{1})
 	})
@@ -414,9 +416,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestPanicIsOnes: a transaction whose check panics fails alone; other transactions of its batch
-// are checked.
-func TestPanicIsOnes(t *testing.T) {
+// TestPanickingCheckFailsOneTransaction: a transaction whose check panics fails alone; other
+// transactions of its batch are checked.
+func TestPanickingCheckFailsOneTransaction(t *testing.T) {
 	w := newWorld(nil)
 	got := w.add(tx("a.near", 1), tx("panic.near", 1), tx("b.near", 1))
 	if len(got) != 3 || !got[0].Pooled || got[1].Err == nil || !got[2].Pooled {
@@ -424,9 +426,9 @@ func TestPanicIsOnes(t *testing.T) {
 	}
 }
 
-// TestTurns: if one client floods the queue, its own submissions are evicted and delayed. Another
-// client's submission is checked within the first batches.
-func TestTurns(t *testing.T) {
+// TestFloodingClientDelaysOnlyItself: if one client floods the queue, its own submissions are
+// evicted and delayed. Another client's submission is checked within the first batches.
+func TestFloodingClientDelaysOnlyItself(t *testing.T) {
 	w := newWorld(func(o *Options) { o.Queue.Items = 1000 })
 	w.hold = true
 	send := func(session messages.SessionID, client messages.Client, x *primitives.SignedTransaction) {
@@ -503,9 +505,9 @@ func (w *world) beside() (settle func()) {
 	}
 }
 
-// TestDeployments: a deploying transaction is held until its code is compiled. Later transactions
-// of its key wait with it; other transactions do not.
-func TestDeployments(t *testing.T) {
+// TestDeployIsHeldUntilCodeIsCompiled: a deploying transaction is held until its code is compiled.
+// Later transactions of its key wait with it; other transactions do not.
+func TestDeployIsHeldUntilCodeIsCompiled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		settle := w.beside()
@@ -613,9 +615,9 @@ func TestDeployments(t *testing.T) {
 	})
 }
 
-// TestMoves: after a layout change, pooled and unchecked transactions are forwarded to the shards
-// of their signers.
-func TestMoves(t *testing.T) {
+// TestLayoutChangeForwardsTransactions: after a layout change, pooled and unchecked transactions
+// are forwarded to the shards of their signers.
+func TestLayoutChangeForwardsTransactions(t *testing.T) {
 	from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
 	to.away["b.near"] = 5
 	a, b, queued := tx("a.near", 1), tx("b.near", 1), tx("b.near", 2)
@@ -645,9 +647,9 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestFails: a failed actor answers batches and sessions. It does not answer waiters, which submit
-// again.
-func TestFails(t *testing.T) {
+// TestFailedMempoolAnswersBatchesAndSessions: a failed actor answers batches and sessions. It does
+// not answer waiters, which submit again.
+func TestFailedMempoolAnswersBatchesAndSessions(t *testing.T) {
 	w := newWorld(nil)
 	w.hold = true
 	r := NewRequest("", []*primitives.SignedTransaction{tx("a.near", 1), tx("b.near", 1)})
@@ -678,9 +680,9 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestFailsInBetween: the actor panics while it handles one of several submissions of a message or
-// of a checked batch. Each submission is still answered exactly once.
-func TestFailsInBetween(t *testing.T) {
+// TestPanicStillAnswersEachSubmissionOnce: the actor panics while it handles one of several
+// submissions of a message or of a checked batch. Each submission is still answered exactly once.
+func TestPanicStillAnswersEachSubmissionOnce(t *testing.T) {
 	broken := func(w *world, f func()) {
 		defer func() {
 			if recover() == nil {
@@ -740,9 +742,9 @@ type messageOnly struct {
 
 func (c messageOnly) Message() any { return c.m }
 
-// TestChoiceAcrossRestore: if a walk began before RestorePool, the transactions that it drops stay
-// in the pool. Those that a later walk drops leave it.
-func TestChoiceAcrossRestore(t *testing.T) {
+// TestDropsOfWalkBeforeRestoreAreIgnored: if a walk began before RestorePool, the transactions that
+// it drops stay in the pool. Those that a later walk drops leave it.
+func TestDropsOfWalkBeforeRestoreAreIgnored(t *testing.T) {
 	w := newWorld(nil)
 	a := tx("a.near", 1)
 	w.add(a)
@@ -762,10 +764,10 @@ func TestChoiceAcrossRestore(t *testing.T) {
 	}
 }
 
-// TestOrderOfJudging: transactions of one client enter the pool in the order in which they were
-// sent, whichever batch is checked first. Idle checkers take further batches meanwhile, up to a
-// limit.
-func TestOrderOfJudging(t *testing.T) {
+// TestClientsTransactionsEnterPoolInOrder: transactions of one client enter the pool in the order
+// in which they were sent, whichever batch is checked first. Idle checkers take further batches
+// meanwhile, up to a limit.
+func TestClientsTransactionsEnterPoolInOrder(t *testing.T) {
 	var pooled []primitives.Nonce
 	w := newWorld(func(o *Options) {
 		o.Checkers = 3
@@ -799,10 +801,10 @@ func TestOrderOfJudging(t *testing.T) {
 	}
 }
 
-// TestUsedNonce: a block uses the nonce of a pooled transaction for another one. The pooled
-// transaction is dropped, and one that was checked before the block is refused. Both stay if the
-// block did not execute that other transaction.
-func TestUsedNonce(t *testing.T) {
+// TestTransactionWithUsedNonceIsDropped: a block uses the nonce of a pooled transaction for another
+// one. The pooled transaction is dropped, and one that was checked before the block is refused.
+// Both stay if the block did not execute that other transaction.
+func TestTransactionWithUsedNonceIsDropped(t *testing.T) {
 	w := newWorld(nil)
 	w.nonces = map[primitives.AccountID]primitives.Nonce{}
 	old, late, next, other := tx("a.near", 1), tx("a.near", 2), tx("a.near", 4), tx("b.near", 1)

@@ -22,9 +22,9 @@ func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterI
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldBounds: if the compile queue is full, the signer with most entries loses its newest
-// transaction, and only that transaction's sender gets the error.
-func TestHeldBounds(t *testing.T) {
+// TestFullCompileQueueEvictsLargestSigner: if the compile queue is full, the signer with most
+// entries loses its newest transaction, and only that transaction's sender gets the error.
+func TestFullCompileQueueEvictsLargestSigner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 5} })
 		settle := w.beside()
@@ -59,9 +59,9 @@ func TestHeldBounds(t *testing.T) {
 	})
 }
 
-// TestHeldRoom: transactions that follow one that waits for compilation may fill half of the pool.
-// Other transactions may use the rest.
-func TestHeldRoom(t *testing.T) {
+// TestWaitingForCompilationFillsHalfThePool: transactions that follow one that waits for
+// compilation may fill half of the pool. Other transactions may use the rest.
+func TestWaitingForCompilationFillsHalfThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
 		settle := w.beside()
@@ -97,9 +97,9 @@ func TestHeldRoom(t *testing.T) {
 	})
 }
 
-// TestHeldRestart: results of a failed actor's compilations are ignored by its successor, which
-// starts with no compilations.
-func TestHeldRestart(t *testing.T) {
+// TestCompilationsOfFailedMempoolAreIgnored: results of a failed actor's compilations are ignored
+// by its successor, which starts with no compilations.
+func TestCompilationsOfFailedMempoolAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		settle := w.beside()
@@ -143,9 +143,9 @@ func TestHeldRestart(t *testing.T) {
 	})
 }
 
-// TestHeldEarly: a transaction that waits for its code and for smaller nonces is offered only after
-// both, in either order.
-func TestHeldEarly(t *testing.T) {
+// TestHeldTransactionWaitsForCodeAndNonce: a transaction that waits for its code and for smaller
+// nonces is offered only after both, in either order.
+func TestHeldTransactionWaitsForCodeAndNonce(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(nil)
@@ -184,9 +184,9 @@ func TestHeldEarly(t *testing.T) {
 	}
 }
 
-// TestHeldMoves: a transaction that waits for its code keeps waiting in the pool that it moves to.
-// Its sender is answered when the wait ends.
-func TestHeldMoves(t *testing.T) {
+// TestHeldTransactionKeepsWaitingAfterMove: a transaction that waits for its code keeps waiting in
+// the pool that it moves to. Its sender is answered when the wait ends.
+func TestHeldTransactionKeepsWaitingAfterMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
 		settleFrom, settleTo := from.beside(), to.beside()
@@ -237,10 +237,10 @@ func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.Waite
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldSharesCode: transactions of many signers contain the same code. Its bytes count once, it
-// is compiled once, at the first turn of any signer, and then all transactions are offered. If the
-// payer leaves, another transaction pays.
-func TestHeldSharesCode(t *testing.T) {
+// TestSharedCodeIsCompiledAndCountedOnce: transactions of many signers contain the same code. Its
+// bytes count once, it is compiled once, at the first turn of any signer, and then all transactions
+// are offered. If the payer leaves, another transaction pays.
+func TestSharedCodeIsCompiledAndCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Bytes: 3 * size} })
@@ -300,9 +300,9 @@ func TestHeldSharesCode(t *testing.T) {
 	})
 }
 
-// TestHeldSharedIsBounded: the bytes of a shared code stay counted whichever transaction is
-// evicted, and the sender of an evicted one gets the reason.
-func TestHeldSharedIsBounded(t *testing.T) {
+// TestSharedCodeStaysCountedAfterEviction: the bytes of a shared code stay counted whichever
+// transaction is evicted, and the sender of an evicted one gets the reason.
+func TestSharedCodeStaysCountedAfterEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Bytes: 4 * size} })

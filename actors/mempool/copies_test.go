@@ -17,10 +17,10 @@ func (w *world) sends(x *primitives.SignedTransaction, waiter messages.WaiterID)
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestBadCopyOfPooled: if a copy of a pooled transaction is found invalid, the answer is "pooled",
-// since the pooled copy may still run. A bad signature is refused, since it concerns the copy
-// alone.
-func TestBadCopyOfPooled(t *testing.T) {
+// TestInvalidCopyOfPooledIsAnsweredPooled: if a copy of a pooled transaction is found invalid, the
+// answer is "pooled", since the pooled copy may still run. A bad signature is refused, since it
+// concerns the copy alone.
+func TestInvalidCopyOfPooledIsAnsweredPooled(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	w.add(x)
 	w.verdicts[x.Hash()] = Verdict{Invalid: &primitives.InvalidTxError{Tag: primitives.TxNotEnoughBalance}}
@@ -35,9 +35,9 @@ func TestBadCopyOfPooled(t *testing.T) {
 	}
 }
 
-// TestVerdictOfAnotherChain: a transaction is checked again if a reorganisation or rollback happens
-// after the state was read.
-func TestVerdictOfAnotherChain(t *testing.T) {
+// TestTransactionIsCheckedAgainAfterRollback: a transaction is checked again if a reorganisation or
+// rollback happens after the state was read.
+func TestTransactionIsCheckedAgainAfterRollback(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		do   func(*world)
@@ -64,9 +64,9 @@ func TestVerdictOfAnotherChain(t *testing.T) {
 	}
 }
 
-// TestDropsAreNumbered: the number of a drop is higher than Drops in earlier answers, and not
-// higher than Drops in later ones.
-func TestDropsAreNumbered(t *testing.T) {
+// TestDropNumbersFollowAnswers: the number of a drop is higher than Drops in earlier answers, and
+// not higher than Drops in later ones.
+func TestDropNumbersFollowAnswers(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	var nth []uint64
 	settled := map[bool]int{}
@@ -86,10 +86,10 @@ func TestDropsAreNumbered(t *testing.T) {
 	}
 }
 
-// TestHeldPlacesOfThoseGone: two transactions wait for the same code. If one leaves with a block or
-// moves to another shard, its slot does not cause the other one's eviction. If both move, both are
-// held in the other shard's pool.
-func TestHeldPlacesOfThoseGone(t *testing.T) {
+// TestDepartedTransactionFreesCompileSlot: two transactions wait for the same code. If one leaves
+// with a block or moves to another shard, its slot does not cause the other one's eviction. If both
+// move, both are held in the other shard's pool.
+func TestDepartedTransactionFreesCompileSlot(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 2} })
@@ -141,9 +141,10 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 	}
 }
 
-// TestReturnedWithoutRoomElsewhere: a transaction of a replaced branch finds no room in this pool.
-// It is not reported as dropped if other nodes have it, since their chunks may include it.
-func TestReturnedWithoutRoomElsewhere(t *testing.T) {
+// TestReturnedWithoutRoomIsNotReportedDropped: a transaction of a replaced branch finds no room
+// in this pool. It is not reported as dropped if other nodes have it, since their chunks may
+// include it.
+func TestReturnedWithoutRoomIsNotReportedDropped(t *testing.T) {
 	x := tx("a.near", 5)
 	w := newWorld(func(o *Options) {
 		o.Pool = txpool.New(txpool.Limits{Transactions: 1}, 10, primitives.Hash{1})

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestEveryDropHasAReason: a transaction that leaves the pool without being included is reported
-// once, with the reason.
-func TestEveryDropHasAReason(t *testing.T) {
+// TestEveryDropIsReportedWithReason: a transaction that leaves the pool without being included is
+// reported once, with the reason.
+func TestEveryDropIsReportedWithReason(t *testing.T) {
 	x := tx("a.near", 5)
 	invalid := func(tag primitives.InvalidTxTag) func(error) bool {
 		return func(err error) bool {
@@ -90,10 +90,10 @@ func TestEveryDropHasAReason(t *testing.T) {
 	}
 }
 
-// TestUnansweredSubmissionsAreDroppedAloud: a session gets no answer to a single submission. If it
-// does not enter the pool, it is reported as dropped, unless it is a bad copy of a good
+// TestUnansweredSubmissionIsReportedAsDropped: a session gets no answer to a single submission. If
+// it does not enter the pool, it is reported as dropped, unless it is a bad copy of a good
 // transaction.
-func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
+func TestUnansweredSubmissionIsReportedAsDropped(t *testing.T) {
 	async := func(w *world, txs ...*primitives.SignedTransaction) {
 		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 3}, Transactions: txs})
 	}
@@ -131,9 +131,9 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	}
 }
 
-// TestHeldBatchIsToldWhatBecame: if a held transaction of a batch is dropped, the batch gets the
-// reason of the drop, not "pooled".
-func TestHeldBatchIsToldWhatBecame(t *testing.T) {
+// TestBatchGetsDropReasonOfHeldTransaction: if a held transaction of a batch is dropped, the batch
+// gets the reason of the drop, not "pooled".
+func TestBatchGetsDropReasonOfHeldTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		settle := w.beside()
@@ -157,9 +157,9 @@ func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 	})
 }
 
-// TestFailureRecordsThePool: a failed mempool records its pool as lost. Waiters get no message,
-// because they submit again.
-func TestFailureRecordsThePool(t *testing.T) {
+// TestFailedMempoolRecordsPoolAsLost: a failed mempool records its pool as lost. Waiters get no
+// message, because they submit again.
+func TestFailedMempoolRecordsPoolAsLost(t *testing.T) {
 	w := newWorld(nil)
 	x := tx("a.near", 1)
 	w.add(x)
@@ -170,9 +170,9 @@ func TestFailureRecordsThePool(t *testing.T) {
 	}
 }
 
-// TestForwardedWithoutAHome: a submission whose signer belongs to a shard without a pool gets
-// ErrShardGone.
-func TestForwardedWithoutAHome(t *testing.T) {
+// TestSubmissionOfShardWithoutPoolFails: a submission whose signer belongs to a shard without a
+// pool gets ErrShardGone.
+func TestSubmissionOfShardWithoutPoolFails(t *testing.T) {
 	w := newWorld(nil)
 	w.homeless, w.away["a.near"] = true, 7
 	if got := w.add(tx("a.near", 1)); len(got) != 1 || got[0].Pooled || got[0].Err != ErrShardGone {

@@ -47,9 +47,9 @@ func (s *Shards) askedOf(t *testing.T, p *syncPoint, item statesync.Item, not wi
 	return ""
 }
 
-// TestShardsAsk: after a wrong answer another node is asked, and the first one is not asked again.
-// Unrequested answers are ignored. A cancelled request leaves no state.
-func TestShardsAsk(t *testing.T) {
+// TestWrongStateAnswerAsksAnotherNode: after a wrong answer another node is asked, and the first
+// one is not asked again. Unrequested answers are ignored. A cancelled request leaves no state.
+func TestWrongStateAnswerAsksAnotherNode(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}
 	part := func(n uint64, body string) *primitives.StateResponse {
@@ -104,9 +104,9 @@ func TestShardsAsk(t *testing.T) {
 	}
 }
 
-// TestHolderLate: each holder asked for a chunk gets twice the time of the previous one, until a
-// part of the chunk arrives.
-func TestHolderLate(t *testing.T) {
+// TestEachChunkHolderGetsTwiceTheTime: each holder asked for a chunk gets twice the time of the
+// previous one, until a part of the chunk arrives.
+func TestEachChunkHolderGetsTwiceTheTime(t *testing.T) {
 	hash := primitives.Hash{1}
 	f := &chunkFetch{asked: map[primitives.Hash]int64{hash: 0}, wait: map[primitives.Hash]int64{}}
 	asked := func(from, to int64) (at []int64) {

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSameChunks: a producer that skips a height may make two blocks with the same parent and
-// chunks. The chunk bodies of the first serve the second without a request, until a block on that
-// parent is final.
-func TestSameChunks(t *testing.T) {
+// TestSecondBlockReusesChunksOfFirst: a producer that skips a height may make two blocks with the
+// same parent and chunks. The chunk bodies of the first serve the second without a request, until a
+// block on that parent is final.
+func TestSecondBlockReusesChunksOfFirst(t *testing.T) {
 	a, _ := alone(t)
 	var given []primitives.Hash
 	a.o.Out.Chunk = func(m messages.ChunkReceivedAlone) { given = append(given, m.Chunk.Hash) }

@@ -18,9 +18,9 @@ import (
 // blank returns a block with an empty header and no body.
 func blank() *primitives.Block { return &primitives.Block{Header: new(primitives.BlockHeader)} }
 
-// TestPassed: a gossiped block that was checked is accepted once, whatever else its sender has
-// sent. Another object with the same hash is not.
-func TestPassed(t *testing.T) {
+// TestCheckedGossipIsAcceptedOnce: a gossiped block that was checked is accepted once, whatever
+// else its sender has sent. Another object with the same hash is not.
+func TestCheckedGossipIsAcceptedOnce(t *testing.T) {
 	var got []delivered
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{},
 		self: func(m any) { got = append(got, m.(delivered)) }}
@@ -56,9 +56,9 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestHeldGossip: a gossiped block that could not be checked is accepted even if its sender has
-// used up its inbox share and block rate, because no other peer will send it.
-func TestHeldGossip(t *testing.T) {
+// TestUncheckedGossipPassesPeerLimits: a gossiped block that could not be checked is accepted even
+// if its sender has used up its inbox share and block rate, because no other peer will send it.
+func TestUncheckedGossipPassesPeerLimits(t *testing.T) {
 	var got []delivered
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{},
 		self: func(m any) { got = append(got, m.(delivered)) }}
@@ -96,9 +96,9 @@ func TestHeldGossip(t *testing.T) {
 	}
 }
 
-// TestEarly: a block that was relayed before its import is not announced after it. The next block
-// is.
-func TestEarly(t *testing.T) {
+// TestRelayedBlockIsNotAnnouncedAgain: a block that was relayed before its import is not announced
+// after it. The next block is.
+func TestRelayedBlockIsNotAnnouncedAgain(t *testing.T) {
 	var e recentSet[primitives.Hash]
 	at := func(i int) primitives.Hash { return primitives.Hash{byte(i), byte(i >> 8)} }
 	if e.take(at(1)) || !e.put(at(1)) || e.put(at(1)) || !e.take(at(1)) || e.take(at(1)) {
@@ -112,9 +112,9 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestTwoBlocksOfAHeightAreRelayedBeforeImport: two blocks of each height are relayed before their
-// import, however many the producer has signed.
-func TestTwoBlocksOfAHeightAreRelayedBeforeImport(t *testing.T) {
+// TestTwoBlocksPerHeightAreRelayedEarly: two blocks of each height are relayed before their import,
+// however many the producer has signed.
+func TestTwoBlocksPerHeightAreRelayedEarly(t *testing.T) {
 	f := new(Status)
 	for h := range primitives.Height(5) {
 		n := 0
@@ -129,9 +129,9 @@ func TestTwoBlocksOfAHeightAreRelayedBeforeImport(t *testing.T) {
 	}
 }
 
-// TestArrivalPanics: if a background step of state sync panics, the state sync is abandoned and
-// starts again later.
-func TestArrivalPanics(t *testing.T) {
+// TestPanickingStateSyncStartsAgain: if a background step of state sync panics, the state sync is
+// abandoned and starts again later.
+func TestPanickingStateSyncStartsAgain(t *testing.T) {
 	came := make(chan *bootstrapDone, 1)
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, self: func(m any) { x := m.(bootstrapDone); came <- &x }}
 	x := &bootstrap{busy: true, finished: true}
@@ -146,9 +146,9 @@ func TestArrivalPanics(t *testing.T) {
 	}
 }
 
-// TestStoreHasFailed: if the store has failed, the node ends, even if only headers could not be
-// stored. It would otherwise request them forever.
-func TestStoreHasFailed(t *testing.T) {
+// TestFailedStoreEndsTheNode: if the store has failed, the node ends, even if only headers could
+// not be stored. It would otherwise request them forever.
+func TestFailedStoreEndsTheNode(t *testing.T) {
 	var told []error
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLanes: peers fill the validator's mailbox, over their own connections and through a relaying
-// peer. Messages of a validator's node still arrive soon, over its own connection and through that
-// relaying peer.
-func TestLanes(t *testing.T) {
+// TestValidatorMessagesPassFullMailbox: peers fill the validator's mailbox, over their own
+// connections and through a relaying peer. Messages of a validator's node still arrive soon, over
+// its own connection and through that relaying peer.
+func TestValidatorMessagesPassFullMailbox(t *testing.T) {
 	type said struct {
 		m    consensus.Received
 		done func()

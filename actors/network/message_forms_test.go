@@ -90,9 +90,9 @@ func (f *validatorForm) bodyOf() wire.Body {
 	return toWire(f.message)
 }
 
-// TestValidatorMessagesKeepTheirForm: each message of the core is sent as the body kind of its form,
+// TestValidatorMessageKeepsItsForm: each message of the core is sent as the body kind of its form,
 // and the core of the receiver gets the same message from any encoding of a routed message.
-func TestValidatorMessagesKeepTheirForm(t *testing.T) {
+func TestValidatorMessageKeepsItsForm(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "sender")
 	covered := map[wire.BodyKind]bool{}
 	for _, f := range validatorForms() {
@@ -137,10 +137,10 @@ func TestValidatorMessagesKeepTheirForm(t *testing.T) {
 	}
 }
 
-// TestWitnessPartsWithVersionOneAreTaken: as in nearcore, a witness part in the form before protocol
-// version 87 is also accepted in the versioned encoding (bodies 40 and 41), in which nearcore does not
-// send it. The core gets the same message as from the unversioned encoding.
-func TestWitnessPartsWithVersionOneAreTaken(t *testing.T) {
+// TestOldWitnessPartIsAcceptedWithVersion: as in nearcore, a witness part in the form before
+// protocol version 87 is also accepted in the versioned encoding (bodies 40 and 41), in which
+// nearcore does not send it. The core gets the same message as from the unversioned encoding.
+func TestOldWitnessPartIsAcceptedWithVersion(t *testing.T) {
 	part := primitives.PartialWitness{EpochID: primitives.Hash{3}, ShardID: 4, HeightCreated: 5, Part: []byte("part"), EncodedLength: 4,
 		Signature: primitives.ZeroED25519Signature}
 	versioned := primitives.VersionedPartialWitness{PartialWitness: part}
@@ -153,10 +153,10 @@ func TestWitnessPartsWithVersionOneAreTaken(t *testing.T) {
 	}
 }
 
-// TestValidatorMessagesReachTheValidator: a delivered message of each form goes to the validator, with
-// its sender, and its slot is free when the validator has taken it. A node without a validator gets
-// none of those that only validators use.
-func TestValidatorMessagesReachTheValidator(t *testing.T) {
+// TestDeliveredMessageReachesValidator: a delivered message of each form goes to the validator,
+// with its sender, and its slot is free when the validator has taken it. A node without a validator
+// gets none of those that only validators use.
+func TestDeliveredMessageReachesValidator(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "sender")
 	for _, f := range validatorForms() {
 		if f.elsewhere {

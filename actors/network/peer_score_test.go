@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWrongs: an honest peer relays one invalid block of each height that it may relay unchecked,
-// and one more after a restart, whether the chain grows or not. It is not banned. A peer that sends
-// three of one height is banned, as is one that sends many of heights above the chain.
-func TestWrongs(t *testing.T) {
+// TestOnlyRepeatedInvalidBlocksBanPeer: an honest peer relays one invalid block of each height that
+// it may relay unchecked, and one more after a restart, whether the chain grows or not. It is not
+// banned. A peer that sends three of one height is banned, as is one that sends many of heights
+// above the chain.
+func TestOnlyRepeatedInvalidBlocksBanPeer(t *testing.T) {
 	w, salt := newBadBlocks(), uint64(0)
 	id := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
@@ -55,10 +56,10 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
-// TestLongBlocks: a peer's first unrequested long block is accepted whatever its size, later ones
-// up to a byte rate. Short blocks are accepted meanwhile. The bytes of one peer's blocks in the
-// mailbox are bounded, over connections and by gossip.
-func TestLongBlocks(t *testing.T) {
+// TestLongBlocksAreRateLimited: a peer's first unrequested long block is accepted whatever its
+// size, later ones up to a byte rate. Short blocks are accepted meanwhile. The bytes of one peer's
+// blocks in the mailbox are bounded, over connections and by gossip.
+func TestLongBlocksAreRateLimited(t *testing.T) {
 	const long = 8 << 20
 	from, now := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), int64(0)
 	r := newBlockLimits()

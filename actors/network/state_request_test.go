@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHostsFarOff: connected peers are asked for state on their connections. Distant hosts are
-// asked by routed messages, only for shards that too few connected peers serve, and only if they
-// can reach this node.
-func TestHostsFarOff(t *testing.T) {
+// TestDistantHostIsAskedIfPeersAreFew: connected peers are asked for state on their connections.
+// Distant hosts are asked by routed messages, only for shards that too few connected peers serve,
+// and only if they can reach this node.
+func TestDistantHostIsAskedIfPeersAreFew(t *testing.T) {
 	host := func(id wire.PeerID, shards ...primitives.ShardID) *wire.SnapshotHost {
 		return &wire.SnapshotHost{PeerID: id, Shards: shards}
 	}
@@ -57,9 +57,10 @@ func TestHostsFarOff(t *testing.T) {
 	}
 }
 
-// TestHostsDrawn: many malicious hosts that announce state do not keep an honest one from being
-// asked. The distant hosts that are asked stay the same for lotteryPeriod and then change.
-func TestHostsDrawn(t *testing.T) {
+// TestHonestHostIsAskedAmongManyMalicious: many malicious hosts that announce state do not keep an
+// honest one from being asked. The distant hosts that are asked stay the same for lotteryPeriod and
+// then change.
+func TestHonestHostIsAskedAmongManyMalicious(t *testing.T) {
 	info := &near.Info{Public: netip.MustParseAddrPort("1.2.3.4:5")}
 	for i := range 100 {
 		info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint("liar", i)),
@@ -89,8 +90,9 @@ func TestHostsDrawn(t *testing.T) {
 	}
 }
 
-// TestStateRefused: after a host has refused a request, another one is asked at once.
-func TestStateRefused(t *testing.T) {
+// TestRefusedStateRequestAsksAnotherHost: after a host has refused a request, another one is asked
+// at once.
+func TestRefusedStateRequestAsksAnotherHost(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}
 	s.step(p, statesync.Want{Item: item})

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStateRequests: at most 30 state requests of all peers are answered in 30 s. Requests for a
-// snapshot that is not served are not answered.
-func TestStateRequests(t *testing.T) {
+// TestStateRequestRateIsBounded: at most 30 state requests of all peers are answered in 30 s.
+// Requests for a snapshot that is not served are not answered.
+func TestStateRequestRateIsBounded(t *testing.T) {
 	p := newStateServer(nil, nil)
 	now := time.Unix(1_700_000_000, 0)
 	for i := range stateRequests {
@@ -29,9 +29,10 @@ func TestStateRequests(t *testing.T) {
 	}
 }
 
-// TestStateNotNow: a connected peer gets an empty answer at once if its request cannot be served,
-// or not now. Requests for snapshots that are not served do not count toward the limit.
-func TestStateNotNow(t *testing.T) {
+// TestUnservableStateRequestGetsEmptyAnswer: a connected peer gets an empty answer at once if its
+// request cannot be served, or not now. Requests for snapshots that are not served do not count
+// toward the limit.
+func TestUnservableStateRequestGetsEmptyAnswer(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
 	p.snapshots = []*engine.ServedSnapshot{x}
@@ -59,8 +60,9 @@ func TestStateNotNow(t *testing.T) {
 	}
 }
 
-// TestRoutedStateNotNow does the same as TestStateNotNow for a routed request of a distant node.
-func TestRoutedStateNotNow(t *testing.T) {
+// TestUnservableRoutedRequestGetsEmptyAnswer does the same as
+// TestUnservableStateRequestGetsEmptyAnswer for a routed request of a distant node.
+func TestUnservableRoutedRequestGetsEmptyAnswer(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
 	p.snapshots = []*engine.ServedSnapshot{x}
@@ -80,8 +82,8 @@ func TestRoutedStateNotNow(t *testing.T) {
 	}
 }
 
-// TestKeptHeaders: a state header is made once, and dropped with its snapshot.
-func TestKeptHeaders(t *testing.T) {
+// TestStateHeaderIsMadeOncePerSnapshot: a state header is made once, and dropped with its snapshot.
+func TestStateHeaderIsMadeOncePerSnapshot(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
 	p.snapshots = []*engine.ServedSnapshot{x}

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestBootstrapIsAbandonedWithoutPath: if there are no headers before the sync block, the bootstrap
-// is abandoned and starts again later.
-func TestBootstrapIsAbandonedWithoutPath(t *testing.T) {
+// TestBootstrapWithoutHeadersIsAbandoned: if there are no headers before the sync block, the
+// bootstrap is abandoned and starts again later.
+func TestBootstrapWithoutHeadersIsAbandoned(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	before, point := primitives.Hash{1}, primitives.Hash{2}

@@ -2,9 +2,9 @@ package network
 
 import "testing"
 
-// TestFrontStuck: a node with boot nodes that was behind its peers and has lost them still reports
-// that it is syncing. A node without boot nodes does not.
-func TestFrontStuck(t *testing.T) {
+// TestLaggingNodeWithoutPeersIsSyncing: a node with boot nodes that was behind its peers and has
+// lost them still reports that it is syncing. A node without boot nodes does not.
+func TestLaggingNodeWithoutPeersIsSyncing(t *testing.T) {
 	for _, awaits := range []bool{true, false} {
 		f := &Status{Awaits: awaits}
 		f.knows.Store(true)

@@ -64,9 +64,9 @@ func alone(t *testing.T) (*Actor, chan any) {
 	return a, notes
 }
 
-// TestRests: a node without peers ticks every five seconds. A new connection causes a tick at once,
-// and frequent ticks while it is open.
-func TestRests(t *testing.T) {
+// TestNodeWithoutPeersTicksSlowly: a node without peers ticks every five seconds. A new connection
+// causes a tick at once, and frequent ticks while it is open.
+func TestNodeWithoutPeersTicksSlowly(t *testing.T) {
 	a, notes := alone(t)
 	for _, m := range []any{tick{a}, tick{a}} { // two ticks in a row leave one timer
 		a.Handle(m)

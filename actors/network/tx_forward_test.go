@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOutBytes: the bytes of kept transactions are bounded. They are freed when a block includes
-// the transactions, or after maxSends.
-func TestOutBytes(t *testing.T) {
+// TestKeptTransactionBytesAreBounded: the bytes of kept transactions are bounded. They are freed
+// when a block includes the transactions, or after maxSends.
+func TestKeptTransactionBytesAreBounded(t *testing.T) {
 	of := func(nonce primitives.Nonce, size int) *primitives.SignedTransaction {
 		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "alice", ReceiverID: "alice",
 			Nonce:   primitives.TransactionNonce{Nonce: nonce},

@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMakers: the chunk producers of a shard are looked up once for each head. Later transactions
-// do not wait for the epoch manager, which the chain locks while it validates blocks.
-func TestMakers(t *testing.T) {
+// TestChunkProducersAreLookedUpOncePerHead: the chunk producers of a shard are looked up once for
+// each head. Later transactions do not wait for the epoch manager, which the chain locks while it
+// validates blocks.
+func TestChunkProducersAreLookedUpOncePerHead(t *testing.T) {
 	a, _ := alone(t)
 	for _, account := range []primitives.AccountID{"", "test.near", "b.near"} {
 		a.o.Account, a.routes = account, txRoutes{}

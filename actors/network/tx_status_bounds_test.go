@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestStatusesFit: the bytes of all stored answers are bounded, and expired answers make room.
-func TestStatusesFit(t *testing.T) {
+// TestStoredStatusBytesAreBounded: the bytes of all stored answers are bounded, and expired answers
+// make room.
+func TestStoredStatusBytesAreBounded(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := &TxStatuses{asked: map[question]*openQuestion{}}
 	for i := range 4 {

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStatusesCrowd: a client that asks about thousands of unknown transactions keeps no other
-// client from asking or from getting an answer.
-func TestStatusesCrowd(t *testing.T) {
+// TestManyUnknownStatusesDelayNoOtherClient: a client that asks about thousands of unknown
+// transactions keeps no other client from asking or from getting an answer.
+func TestManyUnknownStatusesDelayNoOtherClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewTxStatuses(nil, new(Status), "", 0)
 		asked := uint64(0)

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestStatusesBounds: at the limit of questions the oldest one is removed. Answers to no open
-// question are dropped.
-func TestStatusesBounds(t *testing.T) {
+// TestOldestStatusQuestionIsRemovedAtLimit: at the limit of questions the oldest one is removed.
+// Answers to no open question are dropped.
+func TestOldestStatusQuestionIsRemovedAtLimit(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	peer := func(n byte) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, "peer"+string('a'+rune(n))).PublicKey()
@@ -69,9 +69,9 @@ func TestStatusesBounds(t *testing.T) {
 	}
 }
 
-// TestStatusesOfSigners: questions about one transaction with different signers are separate, and
-// the answer is stored for both.
-func TestStatusesOfSigners(t *testing.T) {
+// TestStatusIsAskedSeparatelyPerSigner: questions about one transaction with different signers are
+// separate, and the answer is stored for both.
+func TestStatusIsAskedSeparatelyPerSigner(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	hash := primitives.Hash{1}
 	_, first := s.Ask("", hash, "a")
@@ -94,9 +94,9 @@ func TestStatusesOfSigners(t *testing.T) {
 	}
 }
 
-// TestStatusesRate: the rate of requests to peers is bounded however many transactions clients ask
-// about, and one client leaves a share for the next.
-func TestStatusesRate(t *testing.T) {
+// TestStatusRequestRateIsBounded: the rate of requests to peers is bounded however many
+// transactions clients ask about, and one client leaves a share for the next.
+func TestStatusRequestRateIsBounded(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	now, sent := time.Unix(1_800_000_000, 0), map[messages.Client]int{}
 	for ms := range 3000 {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunkRequestsKeepTheirPlace: a peer's chunk request keeps its inbox slot until the validator
-// has read it. So no peer has more of them in the mailbox than it has slots.
-func TestChunkRequestsKeepTheirPlace(t *testing.T) {
+// TestChunkRequestKeepsSlotUntilRead: a peer's chunk request keeps its inbox slot until the
+// validator has read it. So no peer has more of them in the mailbox than it has slots.
+func TestChunkRequestKeepsSlotUntilRead(t *testing.T) {
 	var taken []func()
 	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)),
 		o: Options{Receive: func(m consensus.Received, done func()) {

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestAppendActors: the report has each actor with its path, and the counters of its kind. If the
-// number of actors is limited, the report still has their total.
-func TestAppendActors(t *testing.T) {
+// TestActorReportListsPathsAndCounters: the report has each actor with its path, and the counters
+// of its kind. If the number of actors is limited, the report still has their total.
+func TestActorReportListsPathsAndCounters(t *testing.T) {
 	s := start(t, 2, nil)
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),
 		WaitUntil: view.LevelFinal}); err != nil {

@@ -19,9 +19,9 @@ func far(on *sandbox) *primitives.Block {
 	return &primitives.Block{Header: &h, Body: b.Body}
 }
 
-// TestClaimedHeight: a node still announces its blocks if a peer claims to be far ahead, whether it
-// is a sole producer or a validator among others.
-func TestClaimedHeight(t *testing.T) {
+// TestFalseClaimedHeightKeepsAnnouncements: a node still announces its blocks if a peer claims to
+// be far ahead, whether it is a sole producer or a validator among others.
+func TestFalseClaimedHeightKeepsAnnouncements(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) (*member, func()){
 		"alone": func(t *testing.T) (*member, func()) {
 			m := join(t, "a", nil)

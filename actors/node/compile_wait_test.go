@@ -119,10 +119,10 @@ func (s *sandbox) included(x *primitives.SignedTransaction) bool {
 	return err == nil
 }
 
-// TestHeld: while code is compiled, blocks include everything that does not need it, and the order
-// of nonces is kept. Once the code is compiled, or its compilation has failed, the transaction is
-// included. It makes no difference whether clients wait.
-func TestHeld(t *testing.T) {
+// TestBlocksDoNotWaitForCompilation: while code is compiled, blocks include everything that does
+// not need it, and the order of nonces is kept. Once the code is compiled, or its compilation has
+// failed, the transaction is included. It makes no difference whether clients wait.
+func TestBlocksDoNotWaitForCompilation(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"instant":                       func(*Options) {},
 		"instant, without empty blocks": func(o *Options) { o.SkipEmpty = true },
@@ -198,9 +198,9 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldManual: in manual mode a requested block includes everything that was sent before, and
-// waits for the compiler.
-func TestHeldManual(t *testing.T) {
+// TestManualBlockWaitsForCompiler: in manual mode a requested block includes everything that was
+// sent before, and waits for the compiler.
+func TestManualBlockWaitsForCompiler(t *testing.T) {
 	s, vm := startSlow(t, func(o *Options) { o.Mode = production.Manual })
 	x := s.tx(validator, deployCode("one"))
 	if pooled, err := s.Submit(x); err != nil || !pooled {
@@ -214,9 +214,9 @@ func TestHeldManual(t *testing.T) {
 	}
 }
 
-// TestHeldStop: a node that stops does not wait for the compiler, answers pending waits, and leaves
-// no goroutine behind.
-func TestHeldStop(t *testing.T) {
+// TestStopDoesNotWaitForCompiler: a node that stops does not wait for the compiler, answers pending
+// waits, and leaves no goroutine behind.
+func TestStopDoesNotWaitForCompiler(t *testing.T) {
 	s, vm := startSlow(t, nil)
 	x := s.tx(validator, deployCode("one"))
 	waits := s.sends(t.Context(), x, view.LevelFinal)
@@ -231,9 +231,9 @@ func TestHeldStop(t *testing.T) {
 	})
 }
 
-// TestHeldRestart: if a mempool fails while it holds a transaction, the transaction's waiter
-// submits it again.
-func TestHeldRestart(t *testing.T) {
+// TestHeldTransactionSurvivesMempoolFailure: if a mempool fails while it holds a transaction, the
+// transaction's waiter submits it again.
+func TestHeldTransactionSurvivesMempoolFailure(t *testing.T) {
 	var trip atomic.Bool
 	s, vm := startSlow(t, func(o *Options) {
 		o.trip = func(of string, m any, after bool) {

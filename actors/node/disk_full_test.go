@@ -14,10 +14,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDiskFills: on a full disk, a node takes no transactions and makes no blocks, answers requests
-// with the reason at once, and serves reads. Once there is room, it continues. If it is stopped
-// while the disk is full, all blocks that it reported as accepted are there after the restart.
-func TestDiskFills(t *testing.T) {
+// TestFullDiskRejectsWritesAndServesReads: on a full disk, a node takes no transactions and makes
+// no blocks, answers requests with the reason at once, and serves reads. Once there is room, it
+// continues. If it is stopped while the disk is full, all blocks that it reported as accepted are
+// there after the restart.
+func TestFullDiskRejectsWritesAndServesReads(t *testing.T) {
 	disk := storage.NewMemDisk()
 	left := new(atomic.Int64)
 	left.Store(40_000)

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestWaitsTakeTurns: a block may wake any number of waits; only a few goroutines handle them, so
-// that they do not delay the next block.
-func TestWaitsTakeTurns(t *testing.T) {
+// TestFewGoroutinesHandleWokenWaits: a block may wake any number of waits; only a few goroutines
+// handle them, so that they do not delay the next block.
+func TestFewGoroutinesHandleWokenWaits(t *testing.T) {
 	var now, peak atomic.Int64
 	s := start(t, 1, func(o *Options) {
 		o.Mode = production.Manual

@@ -25,12 +25,12 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestEveryFormAtEveryVersion sends every action, key type, account form, form of a transaction,
-// header version and form of a message about a chunk to validators of a chain of each protocol
-// version from 84 to 89, and reads every parameter. The variants are those that decoding knows, so
-// a new variant without a test case fails the test. Each variant is handled, or refused with a
-// named error. Versions 84 and 89 themselves are refused.
-func TestEveryFormAtEveryVersion(t *testing.T) {
+// TestEveryFormIsHandledAtEveryVersion sends every action, key type, account form, form of a
+// transaction, header version and form of a message about a chunk to validators of a chain of each
+// protocol version from 84 to 89, and reads every parameter. The variants are those that decoding
+// knows, so a new variant without a test case fails the test. Each variant is handled, or refused
+// with a named error. Versions 84 and 89 themselves are refused.
+func TestEveryFormIsHandledAtEveryVersion(t *testing.T) {
 	for p := primitives.ProtocolVersion(84); p <= 89; p++ {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			v := parameters.Release(p)

@@ -35,10 +35,11 @@ var promises = map[failure]promise{
 // exceptions are kinds whose failure has more effects on other clients than its rule says.
 var exceptions = map[string][]string{"rpc": {"INTERNAL_ERROR"}} // the parent of all sessions: all waits end
 
-// TestEachFailure: an actor of each kind panics once, before or after it handles the first message
-// of a request. The effect on clients is as listed in promises. No request waits longer than a
-// moment, reads still work, and the next request succeeds or gets the reason.
-func TestEachFailure(t *testing.T) {
+// TestEachActorFailureHasListedEffect: an actor of each kind panics once, before or after it
+// handles the first message of a request. The effect on clients is as listed in promises. No
+// request waits longer than a moment, reads still work, and the next request succeeds or gets the
+// reason.
+func TestEachActorFailureHasListedEffect(t *testing.T) {
 	for kind, rule := range failures {
 		for _, behind := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/behind=%v", kind, behind), func(t *testing.T) { failOnce(t, kind, rule, behind) })
@@ -166,9 +167,9 @@ func among(s string, list []string) bool {
 	return slices.Contains(list, s)
 }
 
-// TestRestartsAreBounded: an actor that fails at each message halts the node, after the allowed
-// number of restarts.
-func TestRestartsAreBounded(t *testing.T) {
+// TestRepeatedFailureHaltsTheNode: an actor that fails at each message halts the node, after the
+// allowed number of restarts.
+func TestRepeatedFailureHaltsTheNode(t *testing.T) {
 	var count atomic.Int64
 	s := start(t, 1, func(o *Options) {
 		o.Summary = time.Millisecond

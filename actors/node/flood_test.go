@@ -134,11 +134,11 @@ func signedWrong(right *primitives.Block, key primitives.SecretKey, height primi
 	return x
 }
 
-// TestFloodOfBlocks: a peer has the key of a block producer and signs a thousand invalid blocks, of
-// the next height or of one far above. The node that it floods refuses and bans it, as do nodes
-// that it connects to later. A node connected to the flooded one gets at most two of the blocks.
-// Both nodes get all valid blocks meanwhile. Sockets and libp2p are tested.
-func TestFloodOfBlocks(t *testing.T) {
+// TestFloodOfInvalidBlocksBansPeer: a peer has the key of a block producer and signs a thousand
+// invalid blocks, of the next height or of one far above. The node that it floods refuses and bans
+// it, as do nodes that it connects to later. A node connected to the flooded one gets at most two
+// of the blocks. Both nodes get all valid blocks meanwhile. Sockets and libp2p are tested.
+func TestFloodOfInvalidBlocksBansPeer(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		for _, far := range []primitives.Height{0, 60} {
 			t.Run(fmt.Sprintf("over=%v/above=%d", over, far), func(t *testing.T) {
@@ -194,10 +194,10 @@ func TestFloodOfBlocks(t *testing.T) {
 	}
 }
 
-// TestFloodOfOrphans: blocks with unknown parents and unknown chunks, signed by their producer,
-// cause no requests for these chunks. Otherwise each chunk would be requested for a thousand
-// seconds, several times a second, from all part owners.
-func TestFloodOfOrphans(t *testing.T) {
+// TestOrphanFloodRequestsNoChunks: blocks with unknown parents and unknown chunks, signed by their
+// producer, cause no requests for these chunks. Otherwise each chunk would be requested for a
+// thousand seconds, several times a second, from all part owners.
+func TestOrphanFloodRequestsNoChunks(t *testing.T) {
 	a := stand(t, "a", false, nil)
 	mine(t, a.sandbox, 1)
 	b := stand(t, "b", false, a)
@@ -230,9 +230,9 @@ func TestFloodOfOrphans(t *testing.T) {
 	}
 }
 
-// TestFloodOfMailbox: while the chain actor is busy, its mailbox holds no more messages of one peer
-// than the peer has inbox slots.
-func TestFloodOfMailbox(t *testing.T) {
+// TestMailboxMessagesOfPeerAreBounded: while the chain actor is busy, its mailbox holds no more
+// messages of one peer than the peer has inbox slots.
+func TestMailboxMessagesOfPeerAreBounded(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }
 	defer free()

@@ -92,10 +92,10 @@ func (c *cluster) pace(m *member, during time.Duration, what func(head *primitiv
 	return int(to - from), own
 }
 
-// TestFloodOfValidators: a validator sends messages to another validator as fast as possible, from
-// its own node. They are neither relayed nor answered, and the flooded validator's blocks and
-// approvals arrive as before.
-func TestFloodOfValidators(t *testing.T) {
+// TestValidatorFloodDelaysNoBlocks: a validator sends messages to another validator as fast as
+// possible, from its own node. They are neither relayed nor answered, and the flooded validator's
+// blocks and approvals arrive as before.
+func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
 	const during = 2 * time.Second
 	c := validators(t, 4, 4, 1000, nil)
 	c.reach(10, 120*time.Second)

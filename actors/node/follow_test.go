@@ -89,9 +89,9 @@ func mine(t *testing.T, s *sandbox, n uint64) {
 	}
 }
 
-// TestFollower: a node that makes no blocks gets blocks out of order, repeated, and mixed with
-// forged ones. It ends with the same head.
-func TestFollower(t *testing.T) {
+// TestFollowerReachesHeadDespiteForgedBlocks: a node that makes no blocks gets blocks out of order,
+// repeated, and mixed with forged ones. It ends with the same head.
+func TestFollowerReachesHeadDespiteForgedBlocks(t *testing.T) {
 	a, tapeA := maker(t, 2, 0)
 	for range 10 {
 		for range 3 {
@@ -125,9 +125,9 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestReorganisation: a transaction of a replaced branch returns to the pool. A wait for it
-// continues until the other branch includes it.
-func TestReorganisation(t *testing.T) {
+// TestReplacedTransactionReturnsToPool: a transaction of a replaced branch returns to the pool. A
+// wait for it continues until the other branch includes it.
+func TestReplacedTransactionReturnsToPool(t *testing.T) {
 	one, tapeOne := maker(t, 1, 0)
 	two, tapeTwo := maker(t, 1, 7)
 	f, tapeF := follower(t, 1)

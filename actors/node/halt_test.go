@@ -68,11 +68,11 @@ func (s *sandbox) stopNow(t *testing.T) {
 	}
 }
 
-// TestHalt: a chunk cannot be applied, because a call panics or returns an error. The node halts:
-// it reports the reason, rejects requests, answers waits, and serves reads. The written file
-// reproduces the failure. After a restart the block is tried once and halts the node again, until
-// the cause is removed.
-func TestHalt(t *testing.T) {
+// TestInapplicableChunkHaltsTheNode: a chunk cannot be applied, because a call panics or returns an
+// error. The node halts: it reports the reason, rejects requests, answers waits, and serves reads.
+// The written file reproduces the failure. After a restart the block is tried once and halts the
+// node again, until the cause is removed.
+func TestInapplicableChunkHaltsTheNode(t *testing.T) {
 	for name, how := range map[string]func() error{
 		"panic": func() error { panic("an impossible trap") },
 		"error": func() error { return errCompiler },
@@ -212,9 +212,9 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestHaltOnStoredReceipt: if a stored receipt cannot be executed, the node halts at each start
-// after one try, and serves reads.
-func TestHaltOnStoredReceipt(t *testing.T) {
+// TestStoredReceiptHaltsNodeAtEachStart: if a stored receipt cannot be executed, the node halts at
+// each start after one try, and serves reads.
+func TestStoredReceiptHaltsNodeAtEachStart(t *testing.T) {
 	disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(),
 		"failed"), new(brittle).set(func() error { return nil })
 	change := func(o *Options) { o.Failed = dir }
@@ -260,9 +260,9 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 	}
 }
 
-// TestOwnFailureOfTheChain: a fault of this node that is not in a chunk halts it. A fault of the
-// disk ends the process.
-func TestOwnFailureOfTheChain(t *testing.T) {
+// TestOwnFaultHaltsAndDiskFaultEndsNode: a fault of this node that is not in a chunk halts it. A
+// fault of the disk ends the process.
+func TestOwnFaultHaltsAndDiskFaultEndsNode(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		ends bool
@@ -289,10 +289,10 @@ func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, erro
 	return out, nil
 }
 
-// TestDoubtHalts: a chunk that its validators have endorsed has another outcome than this node
-// computes. The node halts, writes the input to a file, and serves reads. It does not blame the
-// peer that sent the block.
-func TestDoubtHalts(t *testing.T) {
+// TestOutcomeMismatchHaltsTheNode: a chunk that its validators have endorsed has another outcome
+// than this node computes. The node halts, writes the input to a file, and serves reads. It does
+// not blame the peer that sent the block.
+func TestOutcomeMismatchHaltsTheNode(t *testing.T) {
 	r := newTape()
 	a := startOn(t, 2, storage.NewMemDisk(), new(brittle).set(func() error { return nil }), func(o *Options) {
 		o.Mode, o.Observe = production.Manual, r.observe

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestClientLeavesAtOnce: a submission is checked even if its client disconnects immediately after
-// sending it.
-func TestClientLeavesAtOnce(t *testing.T) {
+// TestSubmissionOutlivesItsClient: a submission is checked even if its client disconnects
+// immediately after sending it.
+func TestSubmissionOutlivesItsClient(t *testing.T) {
 	const n = 300
 	t.Run("session", func(t *testing.T) {
 		s := start(t, 1, nil)

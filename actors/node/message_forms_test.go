@@ -185,12 +185,12 @@ type badBytes struct {
 func (b badBytes) BodyKind() peerwire.BodyKind   { return b.kind }
 func (b badBytes) AppendBorsh(out []byte) []byte { return append(out, b.raw...) }
 
-// TestFalseFormsAndAnchors: a peer that holds the keys of validators sends messages about chunks in
-// the form of another version, with wrong anchors, with wrong keys, with anchors that no node has,
-// and the chunks of a producer that is left out. As in nearcore these messages are dropped, the
-// peer is not banned, and the chain continues without any of those chunks. The peer is banned for a
-// forged signature of a routed message, and in the end for blocks with such chunks.
-func TestFalseFormsAndAnchors(t *testing.T) {
+// TestFalseChunkMessagesAreDropped: a peer that holds the keys of validators sends messages about
+// chunks in the form of another version, with wrong anchors, with wrong keys, with anchors that no
+// node has, and the chunks of a producer that is left out. As in nearcore these messages are
+// dropped, the peer is not banned, and the chain continues without any of those chunks. The peer is
+// banned for a forged signature of a routed message, and in the end for blocks with such chunks.
+func TestFalseChunkMessagesAreDropped(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	var mu sync.Mutex
 	usurped, endorsed := map[primitives.Hash]bool{}, map[primitives.Hash]bool{}
@@ -440,12 +440,12 @@ func (m *member) bans(t *testing.T) (n int) {
 	return 0
 }
 
-// TestHonestMessagesBanNoPeer: the chain goes through an upgrade from 86 to 87 and the ends of
+// TestHonestChunkMessagesBanNoPeer: the chain goes through an upgrade from 86 to 87 and the ends of
 // short epochs, with validators that are down and return. So heights are skipped, forks are
 // abandoned, producers are left out, and nodes get messages whose anchors they do not know yet.
 // Still no message about a chunk is wrong and no peer is banned. A peer that delivers messages of
 // the producers of another fork is not banned either.
-func TestHonestMessagesBanNoPeer(t *testing.T) {
+func TestHonestChunkMessagesBanNoPeer(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	c := kickoutCluster(t, 86, 20, nil)
 	for i := range 4 {

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestJudgeSideBySide: the transactions of a batch are checked concurrently, each gets its own
-// verdict, and a panic reaches the caller.
-func TestJudgeSideBySide(t *testing.T) {
+// TestBatchIsCheckedConcurrently: the transactions of a batch are checked concurrently, each gets
+// its own verdict, and a panic reaches the caller.
+func TestBatchIsCheckedConcurrently(t *testing.T) {
 	s := start(t, 1, nil)
 	const many = 4*checksPerGoroutine - 3
 	var txs []*primitives.SignedTransaction

@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestServed: many clients wait over connections for FINAL of one transaction with 1,300 receipts,
-// and then all read its status at once. All are answered, with at most 16 replies of 3 MB in
-// memory.
+// TestManyWaitsForLargeStatusAreServed: many clients wait over connections for FINAL of one
+// transaction with 1,300 receipts, and then all read its status at once. All are answered, with at
+// most 16 replies of 3 MB in memory.
 //
-//	TROUPE_SERVED=2000 go test ./actors/node -run TestServed -v
-func TestServed(t *testing.T) {
+//	TROUPE_SERVED=2000 go test ./actors/node -run TestManyWaitsForLargeStatusAreServed -v
+func TestManyWaitsForLargeStatusAreServed(t *testing.T) {
 	n := 60
 	if x, err := strconv.Atoi(os.Getenv("TROUPE_SERVED")); err == nil {
 		n = x

@@ -89,9 +89,10 @@ func (m *member) at(t *testing.T, other *sandbox) {
 	}
 }
 
-// TestNetwork: a node that dials another one syncs from genesis, follows its blocks, and gets its
-// own clients' transactions included. A third node that knows only the second one does the same.
-func TestNetwork(t *testing.T) {
+// TestNodesSyncAndForwardTransactions: a node that dials another one syncs from genesis, follows
+// its blocks, and gets its own clients' transactions included. A third node that knows only the
+// second one does the same.
+func TestNodesSyncAndForwardTransactions(t *testing.T) {
 	a := join(t, "a", nil)
 	for range 30 {
 		for range 3 {
@@ -207,10 +208,10 @@ func forged(on *sandbox, step primitives.Height) *primitives.Block {
 	return &primitives.Block{Header: &h, Body: b.Body}
 }
 
-// TestNetworkEnemies: a peer of another chain is rejected. Peers that send garbage, one byte a
-// second, a thousand requests a second, or invalid blocks are tolerated or banned. The node keeps
-// making and serving blocks.
-func TestNetworkEnemies(t *testing.T) {
+// TestHostilePeersDoNotStopTheNode: a peer of another chain is rejected. Peers that send garbage,
+// one byte a second, a thousand requests a second, or invalid blocks are tolerated or banned. The
+// node keeps making and serving blocks.
+func TestHostilePeersDoNotStopTheNode(t *testing.T) {
 	a := join(t, "a", nil)
 	mine(t, a.sandbox, 20)
 
@@ -301,10 +302,10 @@ func TestNetworkEnemies(t *testing.T) {
 	until(t, func() bool { return len(a.front.Info().ActivePeers) == 2 }) // b and the flooding peer, which is tolerated
 }
 
-// TestNetworkRelays: a block producer puts a chunk with a forged signature into a block. A peer
-// that relays this block is not banned, since the block's own signature is valid. A peer that sends
-// an unsigned block is banned.
-func TestNetworkRelays(t *testing.T) {
+// TestRelayOfForgedChunkIsNotBanned: a block producer puts a chunk with a forged signature into a
+// block. A peer that relays this block is not banned, since the block's own signature is valid. A
+// peer that sends an unsigned block is banned.
+func TestRelayOfForgedChunkIsNotBanned(t *testing.T) {
 	a := join(t, "a", nil)
 	var refused atomic.Int64
 	b := join(t, "b", func(o *Options) {
@@ -338,9 +339,9 @@ func TestNetworkRelays(t *testing.T) {
 	}
 }
 
-// TestNetworkStill: a follower broadcasts an unchanged head again, to peers that have not sent it,
-// a limited number of times.
-func TestNetworkStill(t *testing.T) {
+// TestUnchangedHeadIsBroadcastAgain: a follower broadcasts an unchanged head again, to peers that
+// have not sent it, a limited number of times.
+func TestUnchangedHeadIsBroadcastAgain(t *testing.T) {
 	a := join(t, "a", nil)
 	b := join(t, "b", nil, a.info)
 	x := attack(t, "x", b, "test")
@@ -371,9 +372,9 @@ func TestNetworkStill(t *testing.T) {
 	}
 }
 
-// TestNetworkGaps: a follower that was stopped while blocks were made catches up. A follower whose
-// network actor fails continues.
-func TestNetworkGaps(t *testing.T) {
+// TestStoppedFollowerCatchesUp: a follower that was stopped while blocks were made catches up. A
+// follower whose network actor fails continues.
+func TestStoppedFollowerCatchesUp(t *testing.T) {
 	var trip atomic.Bool
 	a := join(t, "a", nil)
 	mine(t, a.sandbox, 3)

@@ -149,8 +149,9 @@ func transfer(yocto uint64) primitives.Action {
 	return &primitives.Transfer{Deposit: primitives.Yocto(yocto)}
 }
 
-// TestEveryMilestone sends a transfer for each wait_until, and then looks it up by hash.
-func TestEveryMilestone(t *testing.T) {
+// TestTransferReachesEveryWaitLevel sends a transfer for each wait_until, and then looks it up by
+// hash.
+func TestTransferReachesEveryWaitLevel(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := start(t, shards, nil)
@@ -183,7 +184,7 @@ func TestEveryMilestone(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidTransactionIsRefused(t *testing.T) {
 	s := start(t, 1, nil)
 	sent := s.tx("near", transfer(1))
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: sent, WaitUntil: view.LevelIncluded}); err != nil {
@@ -242,8 +243,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestLoad sends many transactions from many clients at once. All of them become final.
-func TestLoad(t *testing.T) {
+// TestLoadOfManyClientsBecomesFinal sends many transactions from many clients at once. All of them
+// become final.
+func TestLoadOfManyClientsBecomesFinal(t *testing.T) {
 	s := start(t, 2, func(o *Options) { o.Mode = production.Instant })
 	const clients, each = 16, 20
 	var wg sync.WaitGroup
@@ -278,7 +280,7 @@ func TestLoad(t *testing.T) {
 	t.Logf("%d transactions in %d blocks", st.Transactions, st.Blocks)
 }
 
-func TestManual(t *testing.T) {
+func TestManualModeMinesRequestedBlocks(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode = production.Manual })
 	tx := s.tx("near", transfer(1))
 	if _, err := s.Submit(tx); err != nil {
@@ -293,8 +295,9 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestRestart stops a node under load. After the restart it continues at its head.
-func TestRestart(t *testing.T) {
+// TestNodeRestartsUnderLoadAtItsHead stops a node under load. After the restart it continues at its
+// head.
+func TestNodeRestartsUnderLoadAtItsHead(t *testing.T) {
 	disk := storage.NewMemDisk()
 	var height primitives.Height
 	var last *primitives.SignedTransaction
@@ -340,7 +343,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricsListActorsAndPools(t *testing.T) {
 	s := start(t, 2, nil)
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),
 		WaitUntil: view.LevelFinal}); err != nil {

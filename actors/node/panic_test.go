@@ -28,10 +28,10 @@ func (d *inline) Schedule(fn func()) {
 
 func (d *inline) Throughput() int { return 300 }
 
-// TestFailsTwice: a session fails while a request is on its way to it. The next session takes the
-// request and fails too. The client is answered at once, even if both fail before it notices the
-// first failure.
-func TestFailsTwice(t *testing.T) {
+// TestRequestIsAnsweredIfSessionFailsTwice: a session fails while a request is on its way to it.
+// The next session takes the request and fails too. The client is answered at once, even if both
+// fail before it notices the first failure.
+func TestRequestIsAnsweredIfSessionFailsTwice(t *testing.T) {
 	var at messages.SessionID
 	var s *sandbox
 	var d inline
@@ -70,9 +70,9 @@ func TestFailsTwice(t *testing.T) {
 	}
 }
 
-// TestEndsWithItsClient: if a client disconnects at any point of its wait, that is not treated as a
-// failure and nothing is logged.
-func TestEndsWithItsClient(t *testing.T) {
+// TestDisconnectedClientIsNoFailure: if a client disconnects at any point of its wait, that is not
+// treated as a failure and nothing is logged.
+func TestDisconnectedClientIsNoFailure(t *testing.T) {
 	var leave func()
 	var s *sandbox
 	var d inline

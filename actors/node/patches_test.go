@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatchesMakeAccounts: patches.makes reports an account from the begin of the first patch that
-// creates it until the end of the last one.
-func TestPatchesMakeAccounts(t *testing.T) {
+// TestPatchedAccountIsReportedDuringPatch: patches.makes reports an account from the begin of the
+// first patch that creates it until the end of the last one.
+func TestPatchedAccountIsReportedDuringPatch(t *testing.T) {
 	var p patches
 	records := []genesis.Record{&genesis.AccountRecord{AccountID: "a.near"}, &genesis.DataRecord{AccountID: "b.near"}}
 	var ends []func()

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestOvertaking: transactions of one key that are sent at once and arrive out of order are all
-// executed, whether clients wait or not.
-func TestOvertaking(t *testing.T) {
+// TestReorderedNoncesAreAllExecuted: transactions of one key that are sent at once and arrive out
+// of order are all executed, whether clients wait or not.
+func TestReorderedNoncesAreAllExecuted(t *testing.T) {
 	for _, until := range []view.ExecutionLevel{view.LevelFinal, view.LevelNone} {
 		t.Run(fmt.Sprint(until), func(t *testing.T) {
 			s := start(t, 1, nil)
@@ -41,9 +41,9 @@ func TestOvertaking(t *testing.T) {
 	}
 }
 
-// TestGapIsNoError: a nonce that stays ahead is accepted after a moment, because neard only
-// requires that nonces rise.
-func TestGapIsNoError(t *testing.T) {
+// TestNonceGapIsAcceptedAfterAMoment: a nonce that stays ahead is accepted after a moment, because
+// neard only requires that nonces rise.
+func TestNonceGapIsAcceptedAfterAMoment(t *testing.T) {
 	s := start(t, 1, nil)
 	s.nonce = 40
 	out, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal})
@@ -52,9 +52,9 @@ func TestGapIsNoError(t *testing.T) {
 	}
 }
 
-// TestOvertookFollowsMode: whether a nonce that is ahead is held depends on the current production
-// mode, not on the initial one.
-func TestOvertookFollowsMode(t *testing.T) {
+// TestNonceHoldFollowsCurrentMode: whether a nonce that is ahead is held depends on the current
+// production mode, not on the initial one.
+func TestNonceHoldFollowsCurrentMode(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode = production.Manual })
 	o := s.mempool(s.shards.set.Load().list[0], false, nil)
 	s.nonce = 2

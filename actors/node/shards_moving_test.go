@@ -292,11 +292,11 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 	}
 }
 
-// TestValidatorsMoving: four validators of four shards hold only the shards that they produce
-// chunks of, which are assigned anew in each epoch. States arrive over sockets before the epoch
-// begins, so no validator lacks a shard that it produces, and all holders of a shard have the same
-// state.
-func TestValidatorsMoving(t *testing.T) {
+// TestValidatorsSyncShardsOfNextEpoch: four validators of four shards hold only the shards that
+// they produce chunks of, which are assigned anew in each epoch. States arrive over sockets before
+// the epoch begins, so no validator lacks a shard that it produces, and all holders of a shard have
+// the same state.
+func TestValidatorsSyncShardsOfNextEpoch(t *testing.T) {
 	// A state has ten seconds to arrive. Only the time in which the machine runs this test counts.
 	const length, epochs = 100, 6
 	m := newMoving(t, 1, length)
@@ -342,14 +342,14 @@ func (m *moving) kept(least int) {
 		m.want.said = m.want.said[:min(len(m.want.said), mostSaid)]
 		m.t.Errorf("late: %v\nwithout a chunk or a witness: %v", m.late, m.want.said)
 	}
-	if m.missed > m.blocks*m.shards/4 { // as in TestValidators: what a busy machine makes late
+	if m.missed > m.blocks*m.shards/4 { // as in TestValidatorsFinalizeEachHeight: what a busy machine makes late
 		m.t.Errorf("%d chunks missed in %d blocks", m.missed, m.blocks)
 	}
 }
 
-// TestValidatorsMovingBack: a validator that stops while a shard is being caught up continues
-// with it after the restart, and holds it when its epoch begins.
-func TestValidatorsMovingBack(t *testing.T) {
+// TestCatchupContinuesAfterRestart: a validator that stops while a shard is being caught up
+// continues with it after the restart, and holds it when its epoch begins.
+func TestCatchupContinuesAfterRestart(t *testing.T) {
 	const length = 80
 	m := newMoving(t, 2, length)
 	m.until(length, 360*time.Second)
@@ -384,11 +384,11 @@ func TestValidatorsMovingBack(t *testing.T) {
 	m.kept(4)
 }
 
-// TestValidatorsRoute: a transaction of a shard that a validator does not hold is forwarded to the
-// producers of that shard's chunks, and its client learns that. A transaction that another node has
-// forwarded is not forwarded again. With routing disabled this holds only for transactions that
-// cannot be checked.
-func TestValidatorsRoute(t *testing.T) {
+// TestTransactionIsForwardedToShardProducers: a transaction of a shard that a validator does not
+// hold is forwarded to the producers of that shard's chunks, and its client learns that. A
+// transaction that another node has forwarded is not forwarded again. With routing disabled this
+// holds only for transactions that cannot be checked.
+func TestTransactionIsForwardedToShardProducers(t *testing.T) {
 	m := newMoving(t, 1, 1000, func(o *Options) { o.Network.Route.Off = true })
 	m.reach(5, 60*time.Second)
 	layout := m.members[0].e.Head().Layout

@@ -102,10 +102,10 @@ func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash,
 	return 0, false
 }
 
-// TestFailuresAnywhere: clients submit and wait for every level while actors that restart or
-// stop alone fail or are slow between messages. Every client gets one answer in time, which agrees
-// with the chain.
-func TestFailuresAnywhere(t *testing.T) {
+// TestEveryClientIsAnsweredDespiteFailures: clients submit and wait for every level while actors
+// that restart or stop alone fail or are slow between messages. Every client gets one answer in
+// time, which agrees with the chain.
+func TestEveryClientIsAnsweredDespiteFailures(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 4 // the least with which each kind fails
@@ -116,7 +116,7 @@ func TestFailuresAnywhere(t *testing.T) {
 	}
 	t.Logf("failures: %v", fell)
 	for kind, rule := range failures {
-		if rule != halts && kind != "meter" && kind != "validator" && fell[kind] == 0 { // TestValidatorsFail
+		if rule != halts && kind != "meter" && kind != "validator" && fell[kind] == 0 { // TestFailingValidatorContinuesFromDisk
 			t.Errorf("no %s has failed", kind)
 		}
 	}

@@ -65,9 +65,10 @@ func (s *sandbox) tracked() (ids []primitives.ShardID) {
 	return ids
 }
 
-// TestSplit: shards split while transactions come without a pause. Every transaction ends and
-// every wait is answered. New shards have actors, and those of removed shards end.
-func TestSplit(t *testing.T) {
+// TestTransactionsSurviveShardSplit: shards split while transactions come without a pause. Every
+// transaction ends and every wait is answered. New shards have actors, and those of removed shards
+// end.
+func TestTransactionsSurviveShardSplit(t *testing.T) {
 	s, g := splitting(t)
 	type end struct {
 		tx  *primitives.SignedTransaction
@@ -157,9 +158,10 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestPoolsFollow: transactions move to the pools of their signers' shards with the head, also
-// back to a branch with the old shards, and to one that split another shard into the same ids.
-func TestPoolsFollow(t *testing.T) {
+// TestTransactionsMoveToPoolsOfTheirShards: transactions move to the pools of their signers' shards
+// with the head, also back to a branch with the old shards, and to one that split another shard
+// into the same ids.
+func TestTransactionsMoveToPoolsOfTheirShards(t *testing.T) {
 	s, g := splitting(t)
 	head := s.e.Head()
 	var txs []*primitives.SignedTransaction
@@ -226,9 +228,9 @@ func TestPoolsFollow(t *testing.T) {
 	}
 }
 
-// TestRetiredShardHandsOver: what is in the mailbox of a removed shard's mempool is handled
+// TestRemovedShardHandlesItsMailbox: what is in the mailbox of a removed shard's mempool is handled
 // before it ends.
-func TestRetiredShardHandsOver(t *testing.T) {
+func TestRemovedShardHandlesItsMailbox(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
 	s, g := splittingTripped(t, func(kind string, m any, after bool) {
@@ -291,9 +293,9 @@ func derive(t *testing.T, l primitives.ShardLayout, boundary primitives.AccountI
 	return out
 }
 
-// TestShardComesAgain: A shard with an actor that is still ending is tracked again as soon as
-// the actor has ended.
-func TestShardComesAgain(t *testing.T) {
+// TestShardIsTrackedAgainAfterItsActorEnds: A shard with an actor that is still ending is tracked
+// again as soon as the actor has ended.
+func TestShardIsTrackedAgainAfterItsActorEnds(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
 	s, _ := splittingTripped(t, func(kind string, m any, after bool) {
@@ -328,9 +330,9 @@ func TestShardComesAgain(t *testing.T) {
 	}
 }
 
-// TestBackAcrossSplit: transactions in pools of shards that the snapshot's layout lacks are
-// gone after the rollback.
-func TestBackAcrossSplit(t *testing.T) {
+// TestRollbackOverSplitClearsNewPools: transactions in pools of shards that the snapshot's layout
+// lacks are gone after the rollback.
+func TestRollbackOverSplitClearsNewPools(t *testing.T) {
 	s, g := splitting(t)
 	for block := 0; block < 60 && s.e.Head().Layout.NumShards() < 4; block++ {
 		before := s.e.Head()
@@ -368,9 +370,9 @@ func TestBackAcrossSplit(t *testing.T) {
 	t.Fatal("no split")
 }
 
-// TestNonceOverSplit: a transaction that waited over a split runs before a later one of the
-// same key with the next nonce, however long its old pool takes to forward it.
-func TestNonceOverSplit(t *testing.T) {
+// TestNonceOrderSurvivesSplit: a transaction that waited over a split runs before a later one of
+// the same key with the next nonce, however long its old pool takes to forward it.
+func TestNonceOrderSurvivesSplit(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
 	s, g := splittingTripped(t, func(kind string, m any, after bool) {

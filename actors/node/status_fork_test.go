@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestForkedWhileInTurn: a wait has its answer, but before its turn to read the status, a branch
-// without the transaction becomes canonical. The wait continues until that branch includes the
-// transaction, and holds no turn meanwhile.
-func TestForkedWhileInTurn(t *testing.T) {
+// TestWaitInTurnContinuesAfterFork: a wait has its answer, but before its turn to read the status,
+// a branch without the transaction becomes canonical. The wait continues until that branch includes
+// the transaction, and holds no turn meanwhile.
+func TestWaitInTurnContinuesAfterFork(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode, o.Limits.Wait = production.Manual, time.Minute })
 	tx := s.tx("near", transfer(1))
 	var held, turns atomic.Int64

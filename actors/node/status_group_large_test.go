@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestLargeLooks: A small status is read at once; a large one asks for room before the rest is
-// read. Without room the request fails and nothing else is read. A wait gives everything back
-// before it begins.
-func TestLargeLooks(t *testing.T) {
+// TestLargeStatusReadWaitsForMemory: A small status is read at once; a large one asks for room
+// before the rest is read. Without room the request fails and nothing else is read. A wait gives
+// everything back before it begins.
+func TestLargeStatusReadWaitsForMemory(t *testing.T) {
 	s := startWide(t, 300)
 	small, wide := s.tx("near", transfer(1)), s.tx(validator, call())
 	for _, tx := range []*primitives.SignedTransaction{small, wide} {

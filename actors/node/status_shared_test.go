@@ -52,11 +52,11 @@ func startWide(t testing.TB, receipts int) *sandbox {
 	return s
 }
 
-// TestShared: many waits for one transaction with 1,300 receipts, for each level and method, begin
-// before and after it is executed. Each gets byte for byte what a read of the store shows as of a
-// block at which the level was reached. The status is read only a few times for all of them, a wait
-// takes a few kilobytes, and nothing is left afterwards.
-func TestShared(t *testing.T) {
+// TestWaitsForOneTransactionShareReads: many waits for one transaction with 1,300 receipts, for
+// each level and method, begin before and after it is executed. Each gets byte for byte what a read
+// of the store shows as of a block at which the level was reached. The status is read only a few
+// times for all of them, a wait takes a few kilobytes, and nothing is left afterwards.
+func TestWaitsForOneTransactionShareReads(t *testing.T) {
 	const each = 20
 	s := startWide(t, 1300)
 	tx := s.tx(validator, call())

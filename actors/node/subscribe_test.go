@@ -28,10 +28,10 @@ func (*stalled) Tip(view.RefKind) (at view.At, err error)                     { 
 func (*stalled) Step(view.At, view.RefKind) (s subscriptions.Step, err error) { return s, nil }
 func (*stalled) Digest(at view.At) (*stream.Digest, error)                    { return nil, view.UnknownBlock(at.Hash) }
 
-// TestLingering: ended subscriptions count until their actors have ended. A client that subscribes
-// and unsubscribes faster than actors end is refused after a while, and admitted once they have
-// ended.
-func TestLingering(t *testing.T) {
+// TestEndingSubscriptionsCountTowardLimit: ended subscriptions count until their actors have ended.
+// A client that subscribes and unsubscribes faster than actors end is refused after a while, and
+// admitted once they have ended.
+func TestEndingSubscriptionsCountTowardLimit(t *testing.T) {
 	s := start(t, 1, nil)
 	chain := &stalled{goOn: make(chan struct{})}
 	subscribe := func() (view.Subscriber, error) {
@@ -87,9 +87,9 @@ func (c *resting) Soon(hash primitives.Hash) {
 	}
 }
 
-// TestToldSoon: a subscription to the texts of optimistic blocks calls the chain's Soon before a
-// block is on disk.
-func TestToldSoon(t *testing.T) {
+// TestOptimisticSubscriberIsNotifiedEarly: a subscription to the texts of optimistic blocks calls
+// the chain's Soon before a block is on disk.
+func TestOptimisticSubscriberIsNotifiedEarly(t *testing.T) {
 	s := start(t, 1, nil)
 	chain := &resting{soon: make(chan primitives.Hash, 100)}
 	sub, err := s.Subscribe(&view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic},

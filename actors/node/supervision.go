@@ -38,7 +38,7 @@ import (
 // and the node would not even serve reads. Rejected: restarting every actor, which could continue
 // with a wrong state.
 //
-// TestEachFailure makes an actor of each kind fail.
+// TestEachActorFailureHasListedEffect makes an actor of each kind fail.
 type failure byte
 
 const (

@@ -36,8 +36,9 @@ func (f *fragile) Receive(c actor.Context) {
 	}
 }
 
-// TestFailures checks the effect of each rule in failures, for top-level actors and for children.
-func TestFailures(t *testing.T) {
+// TestEachFailureRuleHasItsEffect checks the effect of each rule in failures, for top-level actors
+// and for children.
+func TestEachFailureRuleHasItsEffect(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	for kind, rule := range failures {
@@ -86,7 +87,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestEveryActorHasARule(t *testing.T) {
+func TestActorWithoutFailureRuleIsNotSpawned(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Summary = time.Hour })
 	for _, x := range s.Meter() {
 		if _, ok := failures[x.Name]; !ok {

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOpenSpans: when there is no room for another trace, old ones are removed: after some seconds
-// if no client waits and no chunk has the transaction, else after minutes. That is done at most
-// once a second.
-func TestOpenSpans(t *testing.T) {
+// TestOldTracesAreRemovedAtLimit: when there is no room for another trace, old ones are removed:
+// after some seconds if no client waits and no chunk has the transaction, else after minutes. That
+// is done at most once a second.
+func TestOldTracesAreRemovedAtLimit(t *testing.T) {
 	s := newTracer(1, func(*Trace) {})
 	nonce := primitives.Nonce(0)
 	add := func(wait bool, age time.Duration, took bool) primitives.Hash {

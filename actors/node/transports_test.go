@@ -107,9 +107,9 @@ func (c *cluster) paid() {
 	c.few()
 }
 
-// TestValidatorsOverLibp2p: four validators make blocks over libp2p, also after one was stopped and
-// started again.
-func TestValidatorsOverLibp2p(t *testing.T) {
+// TestValidatorsMakeBlocksOverLibp2p: four validators make blocks over libp2p, also after one was
+// stopped and started again.
+func TestValidatorsMakeBlocksOverLibp2p(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, false, true) })
 	c.paid()
@@ -120,9 +120,9 @@ func TestValidatorsOverLibp2p(t *testing.T) {
 	c.reach(c.members[0].e.Final().Height+5, 120*time.Second)
 }
 
-// TestValidatorsOverBridge: two validators with only neard's sockets and two with only libp2p make
-// blocks through a node that has both transports and makes no blocks.
-func TestValidatorsOverBridge(t *testing.T) {
+// TestValidatorsMakeBlocksOverBridge: two validators with only neard's sockets and two with only
+// libp2p make blocks through a node that has both transports and makes no blocks.
+func TestValidatorsMakeBlocksOverBridge(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })
 	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "test"}})

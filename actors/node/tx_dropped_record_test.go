@@ -12,9 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDroppedRecordIsShared: a client with more drops than fit evicts neither the entries of other
-// clients nor its own newest ones. If all clients have few, the oldest entries are evicted.
-func TestDroppedRecordIsShared(t *testing.T) {
+// TestClientEvictsOnlyOwnDroppedRecords: a client with more drops than fit evicts neither the
+// entries of other clients nor its own newest ones. If all clients have few, the oldest entries are
+// evicted.
+func TestClientEvictsOnlyOwnDroppedRecords(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
@@ -54,9 +55,9 @@ func TestDroppedRecordIsShared(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordOutlivesBadCopies: a new copy hides an earlier drop until it is checked. Only a
+// TestDroppedRecordSurvivesBadCopies: a new copy hides an earlier drop until it is checked. Only a
 // pooled copy removes it.
-func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
+func TestDroppedRecordSurvivesBadCopies(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, full := primitives.Hash{1}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	var d dropRecord
@@ -75,10 +76,10 @@ func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordIsOfOneChain: a transaction that was invalid on a replaced branch, or on blocks
-// removed by a rollback, is no longer reported as invalid. Requests do not wait for a height that
-// the chain does not have.
-func TestDroppedRecordIsOfOneChain(t *testing.T) {
+// TestDroppedRecordEndsWithItsChain: a transaction that was invalid on a replaced branch, or on
+// blocks removed by a rollback, is no longer reported as invalid. Requests do not wait for a height
+// that the chain does not have.
+func TestDroppedRecordEndsWithItsChain(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, used := primitives.Hash{1}, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
 	var d dropRecord
@@ -116,10 +117,10 @@ func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	}
 }
 
-// TestReplicaHoldsNothing: a node that makes no chunks from its pools forwards a transaction at
-// once and does not hold it for compilation. Another node may include it, so no limit drops it
-// here.
-func TestReplicaHoldsNothing(t *testing.T) {
+// TestReplicaForwardsWithoutHolding: a node that makes no chunks from its pools forwards a
+// transaction at once and does not hold it for compilation. Another node may include it, so no
+// limit drops it here.
+func TestReplicaForwardsWithoutHolding(t *testing.T) {
 	passed := make(chan struct{}, 1)
 	vm := newSlowVM()
 	s := startOn(t, 1, storage.NewMemDisk(), vm, func(o *Options) {

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestFullPoolIsToldAtOnce: a transaction without room in the pool is rejected with the name of the
-// limit, with and without a wait.
-func TestFullPoolIsToldAtOnce(t *testing.T) {
+// TestFullPoolIsReportedAtOnce: a transaction without room in the pool is rejected with the name of
+// the limit, with and without a wait.
+func TestFullPoolIsReportedAtOnce(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mempool = txpool.Limits{Bytes: 10} })
 	x := s.tx("near", transfer(1))
 	const want = "there is no room for the transaction: transaction_pool_size_limit"
@@ -47,10 +47,11 @@ func TestFullPoolIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestDroppedIsAnsweredByHash: a request by hash for an invalid transaction that was accepted
-// unchecked gets the reason at once. It gets the status if a block includes the transaction,
-// whatever happened to copies. If the transaction was submitted again, the request waits.
-func TestDroppedIsAnsweredByHash(t *testing.T) {
+// TestDroppedTransactionIsAnsweredByHash: a request by hash for an invalid transaction that was
+// accepted unchecked gets the reason at once. It gets the status if a block includes the
+// transaction, whatever happened to copies. If the transaction was submitted again, the request
+// waits.
+func TestDroppedTransactionIsAnsweredByHash(t *testing.T) {
 	s := start(t, 1, nil)
 	first, second := s.tx("near", transfer(1)), s.tx("near", transfer(2))
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: second, WaitUntil: view.LevelFinal}); err != nil {
@@ -76,9 +77,9 @@ func TestDroppedIsAnsweredByHash(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordIsBounded: the newest drops are kept, and the drop of a transaction that is
+// TestDroppedRecordKeepsNewest: the newest drops are kept, and the drop of a transaction that is
 // pooled later is removed.
-func TestDroppedRecordIsBounded(t *testing.T) {
+func TestDroppedRecordKeepsNewest(t *testing.T) {
 	var d dropRecord
 	log, hook := logtest.NewNullLogger()
 	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
@@ -101,9 +102,9 @@ func TestDroppedRecordIsBounded(t *testing.T) {
 	}
 }
 
-// TestGoBackTellsWhatWaited: when the chain is rolled back, the wait for a pooled transaction ends
-// with the reason. A later request by hash gets it too.
-func TestGoBackTellsWhatWaited(t *testing.T) {
+// TestRollbackEndsWaitWithReason: when the chain is rolled back, the wait for a pooled transaction
+// ends with the reason. A later request by hash gets it too.
+func TestRollbackEndsWaitWithReason(t *testing.T) {
 	s, vm := startSlow(t, nil)
 	snapshot, err := s.TakeSnapshot(t.Context())
 	if err != nil {
@@ -134,9 +135,9 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	}
 }
 
-// TestHeldLossIsToldAtOnce: if a transaction is evicted from the compile queue, its wait ends at
-// once with the name of the limit.
-func TestHeldLossIsToldAtOnce(t *testing.T) {
+// TestCompileQueueEvictionEndsWait: if a transaction is evicted from the compile queue, its wait
+// ends at once with the name of the limit.
+func TestCompileQueueEvictionEndsWait(t *testing.T) {
 	s, vm := startSlow(t, func(o *Options) { o.Limits.Held = 1 })
 	var waits []<-chan error
 	// Two are being compiled, and one waits.
@@ -160,10 +161,10 @@ func TestHeldLossIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestStopTellsWhatWaits: when the node stops, the wait for a pending transaction ends at once, and
-// the log says how many are pending. After a restart the transaction is unknown, and is executed if
-// it is submitted again.
-func TestStopTellsWhatWaits(t *testing.T) {
+// TestStopEndsWaitsAndLogsThem: when the node stops, the wait for a pending transaction ends at
+// once, and the log says how many are pending. After a restart the transaction is unknown, and is
+// executed if it is submitted again.
+func TestStopEndsWaitsAndLogsThem(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	disk, vm := storage.NewMemDisk(), newSlowVM()
 	s := startOn(t, 1, disk, vm, func(o *Options) { o.Log = log })

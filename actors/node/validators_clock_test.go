@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestValidatorsClock: setting the clock forward and back changes the timestamps of blocks but not
-// their pace.
-func TestValidatorsClock(t *testing.T) {
+// TestChangedClockKeepsBlockPace: setting the clock forward and back changes the timestamps of
+// blocks but not their pace.
+func TestChangedClockKeepsBlockPace(t *testing.T) {
 	var shift atomic.Int64
 	c := validators(t, 1, 1, 1000, func(_ int, o *Options) {
 		o.Clock = func() uint64 { return uint64(time.Now().UnixNano() + shift.Load()) }

@@ -45,11 +45,11 @@ func (r *rekeyed) said(me primitives.AccountID, list []consensus.Send) {
 	}
 }
 
-// TestValidatorsRekey: a validator stakes with another key and switches to it while it runs. It
-// keeps making blocks, and its account never signs contradictory messages: also after its actor
-// fails, after the key is removed and set again, and after a restart. Without a key it signs
-// nothing. Other nodes learn its address from an announcement with the new key.
-func TestValidatorsRekey(t *testing.T) {
+// TestRekeyedValidatorNeverContradictsItself: a validator stakes with another key and switches to
+// it while it runs. It keeps making blocks, and its account never signs contradictory messages:
+// also after its actor fails, after the key is removed and set again, and after a restart. Without
+// a key it signs nothing. Other nodes learn its address from an announcement with the new key.
+func TestRekeyedValidatorNeverContradictsItself(t *testing.T) {
 	const who, length = 2, 20
 	old, next := keyOf(voter(who)), keyOf("another key")
 	r := &rekeyed{keys: [2]primitives.PublicKey{old.PublicKey(), next.PublicKey()}}

@@ -303,9 +303,9 @@ func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 	return time.Since(begun)
 }
 
-// TestValidators: four validators make blocks of four shards over several epochs. There is one
-// final block for each height, and transactions of clients become final soon.
-func TestValidators(t *testing.T) {
+// TestValidatorsFinalizeEachHeight: four validators make blocks of four shards over several epochs.
+// There is one final block for each height, and transactions of clients become final soon.
+func TestValidatorsFinalizeEachHeight(t *testing.T) {
 	c := validators(t, 4, 4, 40, nil)
 	c.reach(10, 120*time.Second)
 	begun, from := time.Now(), c.members[0].e.Final().Height
@@ -351,9 +351,10 @@ func (c *cluster) few() {
 	}
 }
 
-// TestValidatorsBack: a validator knows its signatures after a restart. With two of four validators
-// nothing becomes final. With three the chain continues; with four it has its former pace.
-func TestValidatorsBack(t *testing.T) {
+// TestRestartedValidatorsResumePace: a validator knows its signatures after a restart. With two of
+// four validators nothing becomes final. With three the chain continues; with four it has its
+// former pace.
+func TestRestartedValidatorsResumePace(t *testing.T) {
 	c := validators(t, 4, 4, 1000, nil) // with short epochs, a stopped validator would be kicked out
 	c.reach(10, 120*time.Second)
 	for _, i := range []int{1, 2} {
@@ -384,9 +385,9 @@ func TestValidatorsBack(t *testing.T) {
 	}
 }
 
-// TestValidatorsFail: a validator whose actor fails again and again continues from the disk each
-// time. It signs nothing contradictory, and serves its clients.
-func TestValidatorsFail(t *testing.T) {
+// TestFailingValidatorContinuesFromDisk: a validator whose actor fails again and again continues
+// from the disk each time. It signs nothing contradictory, and serves its clients.
+func TestFailingValidatorContinuesFromDisk(t *testing.T) {
 	var armed atomic.Bool
 	var fell atomic.Int64
 	c := validators(t, 4, 2, 1000, func(i int, o *Options) {
@@ -415,10 +416,10 @@ func TestValidatorsFail(t *testing.T) {
 	}
 }
 
-// TestValidatorsEager: in eager mode a transaction becomes final in less than the time of three
-// blocks. All validators track all shards and announce that, so chunks are endorsed without
-// witnesses.
-func TestValidatorsEager(t *testing.T) {
+// TestEagerValidatorsFinalizeInThreeBlocks: in eager mode a transaction becomes final in less than
+// the time of three blocks. All validators track all shards and announce that, so chunks are
+// endorsed without witnesses.
+func TestEagerValidatorsFinalizeInThreeBlocks(t *testing.T) {
 	const pace = 2 * time.Second
 	var mu sync.Mutex
 	shown, endorsed := map[primitives.ChunkKey]bool{}, map[primitives.ChunkKey]int{}

@@ -55,9 +55,10 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 	}
 }
 
-// TestBehind: while waits take longer than allowed to begin, further waits are refused at once;
-// other requests work. Once the earlier waits have begun, new ones are admitted again.
-func TestBehind(t *testing.T) {
+// TestNewWaitsAreRefusedUnderOverload: while waits take longer than allowed to begin, further waits
+// are refused at once; other requests work. Once the earlier waits have begun, new ones are
+// admitted again.
+func TestNewWaitsAreRefusedUnderOverload(t *testing.T) {
 	s, hold, _ := stuck(t, Limits{BeginWait: 100 * time.Millisecond, Wait: time.Minute})
 	send := func() (time.Duration, error) {
 		begin := time.Now()
@@ -116,9 +117,9 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestLateWaits: if a wait times out before its session handles it, its transaction is not
-// submitted and no waiter starts.
-func TestLateWaits(t *testing.T) {
+// TestTimedOutWaitSubmitsNothing: if a wait times out before its session handles it, its
+// transaction is not submitted and no waiter starts.
+func TestTimedOutWaitSubmitsNothing(t *testing.T) {
 	var mu sync.Mutex
 	gate := make(chan struct{})
 	held, waits := 0, 0

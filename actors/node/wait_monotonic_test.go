@@ -48,9 +48,9 @@ func (g *gate) hold() (release func()) {
 	})
 }
 
-// TestWaitIsNotBehindReads: at each block until a transfer is final, while readers see the block and
-// txtracker does not, a second submission gets no lower level than a read before it, whether the wait
-// ends at once or times out.
+// TestWaitIsNotBehindReads: at each block until a transfer is final, while readers see the block
+// and txtracker does not, a second submission gets no lower level than a read before it, whether
+// the wait ends at once or times out.
 func TestWaitIsNotBehindReads(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {

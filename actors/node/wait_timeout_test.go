@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTimeoutSaysWhatIsKnown: a wait times out by its own timer or by its client's deadline. The
-// error says whether a block includes the transaction, and has its status in that case. Nothing is
-// read for a client that has disconnected.
-func TestTimeoutSaysWhatIsKnown(t *testing.T) {
+// TestTimeoutErrorHasKnownStatus: a wait times out by its own timer or by its client's deadline.
+// The error says whether a block includes the transaction, and has its status in that case. Nothing
+// is read for a client that has disconnected.
+func TestTimeoutErrorHasKnownStatus(t *testing.T) {
 	const wait = 400 * time.Millisecond
 	for _, by := range []string{"timer", "deadline"} {
 		t.Run(by, func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestFirstBlock: a wait is answered with the status at the first block that satisfies it, however
-// fast blocks are made. The test makes fifteen waits for each level of a transfer to another
-// account. A transfer is executed before its block is final, so INCLUDED_FINAL is skipped, as in
-// neard.
-func TestFirstBlock(t *testing.T) {
+// TestWaitIsAnsweredAtFirstSatisfyingBlock: a wait is answered with the status at the first block
+// that satisfies it, however fast blocks are made. The test makes fifteen waits for each level of a
+// transfer to another account. A transfer is executed before its block is final, so INCLUDED_FINAL
+// is skipped, as in neard.
+func TestWaitIsAnsweredAtFirstSatisfyingBlock(t *testing.T) {
 	want := map[view.ExecutionLevel]view.ExecutionLevel{
 		view.LevelIncluded: view.LevelIncluded, view.LevelExecutedOptimistic: view.LevelExecutedOptimistic,
 		view.LevelIncludedFinal: view.LevelExecuted, view.LevelExecuted: view.LevelExecuted, view.LevelFinal: view.LevelFinal,
@@ -54,9 +54,9 @@ func TestFirstBlock(t *testing.T) {
 	}
 }
 
-// TestInclusionRaces: a request for another client's transaction, made while a block includes it,
-// gets its status, and neither an invalid nonce nor a timeout.
-func TestInclusionRaces(t *testing.T) {
+// TestRequestDuringInclusionGetsStatus: a request for another client's transaction, made while a
+// block includes it, gets its status, and neither an invalid nonce nor a timeout.
+func TestRequestDuringInclusionGetsStatus(t *testing.T) {
 	s := start(t, 1, nil)
 	for i := range 100 {
 		tx := s.tx("near", transfer(1))
@@ -71,9 +71,9 @@ func TestInclusionRaces(t *testing.T) {
 	}
 }
 
-// TestUsedElsewhere: the wait for a transaction that is never submitted ends when another
-// transaction uses its nonce or its key is deleted, and not before.
-func TestUsedElsewhere(t *testing.T) {
+// TestWaitEndsWhenNonceIsUsedElsewhere: the wait for a transaction that is never submitted ends
+// when another transaction uses its nonce or its key is deleted, and not before.
+func TestWaitEndsWhenNonceIsUsedElsewhere(t *testing.T) {
 	s := start(t, 1, nil)
 	other := s.tx("near", transfer(2)) // never sent
 	s.mu.Lock()
@@ -95,9 +95,9 @@ func TestUsedElsewhere(t *testing.T) {
 	}
 }
 
-// TestFloodOfAsync: a client that submits far more than can be checked waits for room. It delays no
-// other client.
-func TestFloodOfAsync(t *testing.T) {
+// TestAsyncFloodDelaysNoOtherClient: a client that submits far more than can be checked waits for
+// room. It delays no other client.
+func TestAsyncFloodDelaysNoOtherClient(t *testing.T) {
 	s := start(t, 1, nil)
 	flood, done, err := s.OpenSession(t.Context())
 	if err != nil {
@@ -140,9 +140,9 @@ func TestFloodOfAsync(t *testing.T) {
 	<-ended
 }
 
-// TestAskedWhole: a request with a full transaction that was never submitted gets the reason why it
-// is invalid, without waiting for a block.
-func TestAskedWhole(t *testing.T) {
+// TestWholeInvalidTransactionGetsReasonAtOnce: a request with a full transaction that was never
+// submitted gets the reason why it is invalid, without waiting for a block.
+func TestWholeInvalidTransactionGetsReasonAtOnce(t *testing.T) {
 	s := start(t, 1, nil)
 	tx := s.tx("near", &primitives.Transfer{Deposit: primitives.Balance{Hi: 1 << 62}})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -35,9 +35,9 @@ func (s *safe) String() string {
 	return s.b.String()
 }
 
-// TestWatchdog: a call that does not end is reported while it runs: in the log, with all stacks,
-// and in the metrics. After it has ended, only counters show it.
-func TestWatchdog(t *testing.T) {
+// TestEndlessCallIsReported: a call that does not end is reported while it runs: in the log, with
+// all stacks, and in the metrics. After it has ended, only counters show it.
+func TestEndlessCallIsReported(t *testing.T) {
 	dir, vm, said, end := t.TempDir(), new(brittle).set(func() error { return nil }), new(safe), make(chan struct{})
 	log := logrus.New()
 	log.SetOutput(said)
@@ -101,8 +101,7 @@ func (s *sandbox) account(t *testing.T, kind string, want func(*system.Sample) b
 	return system.Sample{}
 }
 
-// TestDumps: only the newest dumps are kept.
-func TestDumps(t *testing.T) {
+func TestOnlyNewestDumpsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	for i := range stackFiles + 2 {
 		if _, err := dumpStacks(dir, nil, time.Unix(int64(1000+i), 0)); err != nil {

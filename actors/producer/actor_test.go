@@ -200,9 +200,9 @@ func (c *testChain) stop() {
 	}
 }
 
-// TestSoleValidatorMakesABlockEachInterval: a sole validator makes a complete block in each interval
+// TestSoleValidatorMakesBlockEachInterval: a sole validator makes a complete block in each interval
 // and skips no height.
-func TestSoleValidatorMakesABlockEachInterval(t *testing.T) {
+func TestSoleValidatorMakesBlockEachInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChain(t, production.Interval)
 		defer c.stop()
@@ -349,9 +349,9 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	}
 }
 
-// TestInstantAndManual: in instant mode a block is made as soon as a transaction waits, followed by
-// more until it is final. In manual mode only requested blocks are made.
-func TestInstantAndManual(t *testing.T) {
+// TestInstantAndManualModesMakeBlocks: in instant mode a block is made as soon as a transaction
+// waits, followed by more until it is final. In manual mode only requested blocks are made.
+func TestInstantAndManualModesMakeBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChain(t, production.Instant)
 		defer c.stop()

@@ -23,9 +23,9 @@ func ask[Q, A any](c *testChain, q Q, answered func(A, error)) {
 	}()
 }
 
-// TestPatchState: patches are written with the next block, which is made at once in every mode.
-// Each is answered when that block is on disk, and is written once.
-func TestPatchState(t *testing.T) {
+// TestPatchIsWrittenOnceWithNextBlock: patches are written with the next block, which is made at
+// once in every mode. Each is answered when that block is on disk, and is written once.
+func TestPatchIsWrittenOnceWithNextBlock(t *testing.T) {
 	for _, mode := range []production.Mode{production.Instant, production.Interval, production.Manual} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newChain(t, mode)
@@ -57,10 +57,10 @@ func TestPatchState(t *testing.T) {
 	}
 }
 
-// TestFastForward: the head advances by exactly the requested heights, and its time by what they
-// would have taken. A request during another one waits. Impossible requests get an error. Stopping
-// answers all requests.
-func TestFastForward(t *testing.T) {
+// TestFastForwardAdvancesRequestedHeights: the head advances by exactly the requested heights, and
+// its time by what they would have taken. A request during another one waits. Impossible requests
+// get an error. Stopping answers all requests.
+func TestFastForwardAdvancesRequestedHeights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChain(t, production.Manual)
 		defer c.stop()
@@ -136,8 +136,9 @@ func TestForwardedHeadBecomesFinal(t *testing.T) {
 	})
 }
 
-// TestShared: with other validators, all sandbox requests get ErrShared.
-func TestShared(t *testing.T) {
+// TestSandboxIsRefusedWithOtherValidators: with other validators, all sandbox requests get
+// ErrShared.
+func TestSandboxIsRefusedWithOtherValidators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChainOf(t, 4, 1, production.Rules{Mode: production.Interval, Interval: 6e8, Validity: 86400})
 		defer c.stop()
@@ -175,9 +176,9 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestManyPatches: patches that are not on disk are bounded, even if their clients have
-// disconnected. A large patch is accepted if no other one is pending.
-func TestManyPatches(t *testing.T) {
+// TestPendingPatchesAreBounded: patches that are not on disk are bounded, even if their clients
+// have disconnected. A large patch is accepted if no other one is pending.
+func TestPendingPatchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChain(t, production.Manual)
 		defer c.stop()
@@ -216,9 +217,9 @@ func TestManyPatches(t *testing.T) {
 	})
 }
 
-// TestSharedLater: if other validators take part from some block on, pending requests get
-// ErrShared, that block writes no patch, and mocked verification ends.
-func TestSharedLater(t *testing.T) {
+// TestSandboxEndsWhenValidatorsJoin: if other validators take part from some block on, pending
+// requests get ErrShared, that block writes no patch, and mocked verification ends.
+func TestSandboxEndsWhenValidatorsJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChain(t, production.Manual)
 		defer c.stop()
@@ -264,8 +265,8 @@ func TestSharedLater(t *testing.T) {
 	})
 }
 
-// TestForwardTime: fast-forwards cannot bring the clock past maxForwardTime.
-func TestForwardTime(t *testing.T) {
+// TestFastForwardStopsAtMaxForwardTime: fast-forwards cannot bring the clock past maxForwardTime.
+func TestFastForwardStopsAtMaxForwardTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChain(t, production.Manual)
 		defer c.stop()
@@ -284,8 +285,9 @@ func TestForwardTime(t *testing.T) {
 	})
 }
 
-// TestStepAtTheEnd: a fixed step between blocks does not bring timestamps past maxForwardTime.
-func TestStepAtTheEnd(t *testing.T) {
+// TestFixedStepStopsAtMaxForwardTime: a fixed step between blocks does not bring timestamps past
+// maxForwardTime.
+func TestFixedStepStopsAtMaxForwardTime(t *testing.T) {
 	c := clock{wall: func() uint64 { return 1 }, step: maxStep}
 	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime,
 		maxForwardTime: maxForwardTime} {
@@ -295,9 +297,9 @@ func TestStepAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPatchBehindRefusal: a patch whose block was dropped because of a rollback that then failed is
-// written with the next block.
-func TestPatchBehindRefusal(t *testing.T) {
+// TestPatchOfDroppedBlockIsWrittenLater: a patch whose block was dropped because of a rollback that
+// then failed is written with the next block.
+func TestPatchOfDroppedBlockIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChain(t, production.Instant)
 		defer c.stop()

@@ -128,7 +128,7 @@ func answered(r Request) (a messages.Awaited, ok bool) {
 	}
 }
 
-func TestWaitsEnd(t *testing.T) {
+func TestEveryWaitEndsWithAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send, alive, seen := world(t)
 		requests := map[messages.WaiterID]Request{}
@@ -176,9 +176,9 @@ func TestWaitsEnd(t *testing.T) {
 	})
 }
 
-// TestSessionIsReplaced: when a session fails, its waits fail with it, which is reported. The next
-// request starts a new session actor.
-func TestSessionIsReplaced(t *testing.T) {
+// TestFailedSessionIsReplaced: when a session fails, its waits fail with it, which is reported. The
+// next request starts a new session actor.
+func TestFailedSessionIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send, alive, seen := world(t)
 		send(messages.OpenSession{Session: 1})
@@ -214,9 +214,9 @@ func TestSessionIsReplaced(t *testing.T) {
 	})
 }
 
-// TestNobodyWaits: a request that times out, or whose caller gives up, before the session handles
-// it starts no session and no waiter.
-func TestNobodyWaits(t *testing.T) {
+// TestTimedOutRequestStartsNoSession: a request that times out, or whose caller gives up, before
+// the session handles it starts no session and no waiter.
+func TestTimedOutRequestStartsNoSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send, alive, seen := world(t)
 		send(messages.OpenSession{Session: 1})

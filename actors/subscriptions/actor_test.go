@@ -39,9 +39,9 @@ func (g *guarded) look(f func(*sink) bool) bool {
 	return f(&g.s)
 }
 
-// TestRoomWhileThereIsMore: a subscriber waits for room, is run by a new block first, and gets the
-// room message later. It still reads up to the tip.
-func TestRoomWhileThereIsMore(t *testing.T) {
+// TestSubscriberWithLateRoomReadsToTip: a subscriber waits for room, is run by a new block first,
+// and gets the room message later. It still reads up to the tip.
+func TestSubscriberWithLateRoomReadsToTip(t *testing.T) {
 	const blocks = 3 * blocksPerRun
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
@@ -75,9 +75,9 @@ func TestRoomWhileThereIsMore(t *testing.T) {
 	eventually("it has fallen silent", func(s *sink) bool { return len(s.got) == blocks })
 }
 
-// TestEndedBeforeItsTurn: a subscription that ends before the supervisor handles it gets no actor.
-// Gone is called once.
-func TestEndedBeforeItsTurn(t *testing.T) {
+// TestEarlyEndedSubscriptionGetsNoActor: a subscription that ends before the supervisor handles it
+// gets no actor. Gone is called once.
+func TestEarlyEndedSubscriptionGetsNoActor(t *testing.T) {
 	tr := newTree()
 	log := logrus.New()
 	log.SetOutput(io.Discard)

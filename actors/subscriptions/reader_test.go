@@ -199,10 +199,10 @@ func (r *reader) take(n *view.Notice) {
 	r.holds = append(r.holds, what)
 }
 
-// TestExactlyOnce: with forks, a sink that is often full, and reconnections at any cursor, a client
-// ends with the same notices of the canonical chain, in the same order, as a client without
-// interruptions.
-func TestExactlyOnce(t *testing.T) {
+// TestNoticesArriveOnceAndInOrder: with forks, a sink that is often full, and reconnections at any
+// cursor, a client ends with the same notices of the canonical chain, in the same order, as a
+// client without interruptions.
+func TestNoticesArriveOnceAndInOrder(t *testing.T) {
 	queries := map[string]view.Subscription{
 		"blocks":       {Topic: view.TopicBlocks},
 		"final blocks": {Topic: view.TopicBlocks, Finality: view.RefFinal},
@@ -331,9 +331,10 @@ func grow(tr *tree, r *rand.Rand, prev view.At, height primitives.Height, left m
 	return at
 }
 
-// TestMilestones: each level that a transaction reaches is reported once, with the block that
-// reaches it, even if one block reaches several. A subscription by hash ends after the last level.
-func TestMilestones(t *testing.T) {
+// TestEachTransactionLevelIsReportedOnce: each level that a transaction reaches is reported once,
+// with the block that reaches it, even if one block reaches several. A subscription by hash ends
+// after the last level.
+func TestEachTransactionLevelIsReportedOnce(t *testing.T) {
 	tr := newTree()
 	r := rand.New(rand.NewPCG(1, 1))
 	left := map[primitives.Hash][]open{}
@@ -384,9 +385,9 @@ func TestMilestones(t *testing.T) {
 	}
 }
 
-// TestSlowReader: a client without room is not ended while it reads old blocks. After it has
-// reached the head, it is ended if it falls more than the lag behind.
-func TestSlowReader(t *testing.T) {
+// TestReaderBeyondLagIsEnded: a client without room is not ended while it reads old blocks. After
+// it has reached the head, it is ended if it falls more than the lag behind.
+func TestReaderBeyondLagIsEnded(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	more := func(n int) {
@@ -425,9 +426,9 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestBlocksGone: a reader at removed blocks is informed of the removal even if only their parents
-// are still known. A cursor at an unknown block ends the subscription.
-func TestBlocksGone(t *testing.T) {
+// TestReaderLearnsOfRemovedBlocks: a reader at removed blocks is informed of the removal even if
+// only their parents are still known. A cursor at an unknown block ends the subscription.
+func TestReaderLearnsOfRemovedBlocks(t *testing.T) {
 	tr := newTree()
 	root := tr.head
 	for range 3 {
@@ -459,10 +460,10 @@ func TestBlocksGone(t *testing.T) {
 	}
 }
 
-// TestGoneUntold: the sink has no room for a block that is then removed and no longer stored. The
-// reader continues with the block that replaces it. It reports the removal of those blocks that it
-// has reported, and of no others.
-func TestGoneUntold(t *testing.T) {
+// TestOnlyReportedBlocksAreReportedRemoved: the sink has no room for a block that is then removed
+// and no longer stored. The reader continues with the block that replaces it. It reports the
+// removal of those blocks that it has reported, and of no others.
+func TestOnlyReportedBlocksAreReportedRemoved(t *testing.T) {
 	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicTransactions} {
 		for told := range 3 { // how many of the removed blocks were reported
 			tr := newTree()
@@ -531,9 +532,9 @@ func TestGoneUntold(t *testing.T) {
 	}
 }
 
-// TestNoPlace: a reader without permission to read old blocks reads nothing. Once it has
-// permission, it continues where it was.
-func TestNoPlace(t *testing.T) {
+// TestReaderWithoutPermissionWaits: a reader without permission to read old blocks reads nothing.
+// Once it has permission, it continues where it was.
+func TestReaderWithoutPermissionWaits(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	for range 3 {
@@ -568,9 +569,9 @@ func (g *gated) Digest(at view.At) (*stream.Digest, error) {
 	return g.tree.Digest(at)
 }
 
-// TestForkWaitsForAPlace: after a reorganisation, a reader searches old blocks for transactions
-// that are not final. It needs permission for that.
-func TestForkWaitsForAPlace(t *testing.T) {
+// TestSearchAfterForkNeedsPermission: after a reorganisation, a reader searches old blocks for
+// transactions that are not final. It needs permission for that.
+func TestSearchAfterForkNeedsPermission(t *testing.T) {
 	tr := newTree()
 	for range 2 * resumeReach {
 		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
@@ -639,9 +640,9 @@ func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primit
 	return txs[0].Hash(), txs[1].Hash(), done
 }
 
-// TestResumedOrder: if one block reaches levels of several transactions, they are numbered in the
-// order of inclusion. The numbers are the same after a reconnection.
-func TestResumedOrder(t *testing.T) {
+// TestNumberingSurvivesReconnection: if one block reaches levels of several transactions, they are
+// numbered in the order of inclusion. The numbers are the same after a reconnection.
+func TestNumberingSurvivesReconnection(t *testing.T) {
 	tr := newTree()
 	root := tr.head
 	first, second, done := crossed(t, tr)
@@ -673,9 +674,9 @@ func TestResumedOrder(t *testing.T) {
 	}
 }
 
-// TestNotValidAnyMore: a transaction that a chunk includes but that was no longer valid is not
-// reported, and not tracked.
-func TestNotValidAnyMore(t *testing.T) {
+// TestExpiredTransactionIsNotReported: a transaction that a chunk includes but that was no longer
+// valid is not reported, and not tracked.
+func TestExpiredTransactionIsNotReported(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	var plain primitives.Transaction
@@ -705,9 +706,9 @@ type ahead struct {
 
 func (a *ahead) Ahead() { a.n++ }
 
-// TestTextsAhead: a reader that needs the texts of final blocks calls Ahead when it reaches the
-// tip. Other readers do not.
-func TestTextsAhead(t *testing.T) {
+// TestReaderOfFinalTextsCallsAheadAtTip: a reader that needs the texts of final blocks calls Ahead
+// when it reaches the tip. Other readers do not.
+func TestReaderOfFinalTextsCallsAheadAtTip(t *testing.T) {
 	wants := new(atomic.Bool)
 	wants.Store(true)
 	for name, c := range map[string]struct {
@@ -739,9 +740,9 @@ type soon struct {
 
 func (s *soon) Soon(primitives.Hash) { s.n.Add(1) }
 
-// TestTextsSoon: Soon is called once for a new head that is not on disk, if a reader is at the tip
-// and needs the texts of optimistic blocks.
-func TestTextsSoon(t *testing.T) {
+// TestSoonIsCalledForOptimisticTexts: Soon is called once for a new head that is not on disk, if a
+// reader is at the tip and needs the texts of optimistic blocks.
+func TestSoonIsCalledForOptimisticTexts(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	for name, c := range map[string]struct {

@@ -71,9 +71,10 @@ func (p *placed) leave() {
 	}
 }
 
-// TestTurns: readers of old blocks take turns: each waits for permission, reads some blocks, and
-// returns the permission. A reader that ends while it waits does not block the others.
-func TestTurns(t *testing.T) {
+// TestReadersOfOldBlocksTakeTurns: readers of old blocks take turns: each waits for permission,
+// reads some blocks, and returns the permission. A reader that ends while it waits does not block
+// the others.
+func TestReadersOfOldBlocksTakeTurns(t *testing.T) {
 	const blocks, readers = 20 * blocksPerRun, 3
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}

@@ -46,9 +46,10 @@ func newParent(m *Meter) (p *parent, let chan struct{}) {
 	return p, let
 }
 
-// TestNothingBehindAStop: an actor that waits for its children to end handles no further messages,
-// because a child spawned now would never be stopped. Senders of requests get an answer.
-func TestNothingBehindAStop(t *testing.T) {
+// TestStoppingActorHandlesNoMessages: an actor that waits for its children to end handles no
+// further messages, because a child spawned now would never be stopped. Senders of requests get an
+// answer.
+func TestStoppingActorHandlesNoMessages(t *testing.T) {
 	sys, m := NewSystem(), NewMeter()
 	p, let := newParent(m)
 	pid := sys.Root.Spawn(Props("parent", m, func() actor.Actor { return p }))
@@ -82,9 +83,9 @@ func TestNothingBehindAStop(t *testing.T) {
 	}
 }
 
-// TestFailsAtTheEndOfAChild: if an actor panics at the end of a child while it is itself ending, it
-// still ends. Otherwise the panic is handled like that of a message.
-func TestFailsAtTheEndOfAChild(t *testing.T) {
+// TestActorPanickingAtChildEndStillEnds: if an actor panics at the end of a child while it is
+// itself ending, it still ends. Otherwise the panic is handled like that of a message.
+func TestActorPanickingAtChildEndStillEnds(t *testing.T) {
 	sys, m := NewSystem(), NewMeter()
 	var said atomic.Int64
 	m.Crashed = func(string, *Crash) { said.Add(1) }
@@ -130,9 +131,9 @@ func TestFailsAtTheEndOfAChild(t *testing.T) {
 	}
 }
 
-// TestBeforeItsStart: messages that arrive after an actor got its name and before it started are
-// handled after the start.
-func TestBeforeItsStart(t *testing.T) {
+// TestMessagesBeforeStartAreHandled: messages that arrive after an actor got its name and before it
+// started are handled after the start.
+func TestMessagesBeforeStartAreHandled(t *testing.T) {
 	sys, m, r := NewSystem(), NewMeter(), new(recorder)
 	sys.Root.Spawn(Props("x", m, func() actor.Actor { return r }, actor.WithOnInit(func(c actor.Context) {
 		sys.Root.Send(c.Self(), note(1))

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestList: List returns each live actor once, with its waiting and handled messages. If it may not
-// return all, it prefers busy actors. Ended actors are not listed.
-func TestList(t *testing.T) {
+// TestListReturnsEachLiveActorOnce: List returns each live actor once, with its waiting and handled
+// messages. If it may not return all, it prefers busy actors. Ended actors are not listed.
+func TestListReturnsEachLiveActorOnce(t *testing.T) {
 	sys, meter := NewSystem(), NewMeter()
 	var pids []*actor.PID
 	for i := range 20 {

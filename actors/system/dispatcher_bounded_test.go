@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestFew: all scheduled functions run, in order, at most most at a time, and then all goroutines
-// end.
-func TestFew(t *testing.T) {
+// TestDispatcherBoundsConcurrency: all scheduled functions run, in order, at most most at a time,
+// and then all goroutines end.
+func TestDispatcherBoundsConcurrency(t *testing.T) {
 	for _, most := range []int{1, 3} {
 		for _, every := range []time.Duration{0, time.Millisecond} {
 			t.Run(fmt.Sprint(most, " ", every), func(t *testing.T) { few(t, most, every) })

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestDeepMailbox: an actor whose mailbox never gets empty does not occupy a goroutine of a
-// BoundedDispatcher for ever. Other actors run in between.
-func TestDeepMailbox(t *testing.T) {
+// TestDeepMailboxDoesNotStarveOtherActors: an actor whose mailbox never gets empty does not occupy
+// a goroutine of a BoundedDispatcher for ever. Other actors run in between.
+func TestDeepMailboxDoesNotStarveOtherActors(t *testing.T) {
 	sys, few, m := NewSystem(), NewBoundedDispatcher(1, time.Millisecond), NewMeter()
 	stop, begun, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	deep := sys.Root.Spawn(Props("counter", m, func() actor.Actor {

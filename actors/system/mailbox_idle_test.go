@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestIdle: a dispatcher goroutine stays while there is occasional work. It ends one to two minutes
-// after the last work.
-func TestIdle(t *testing.T) {
+// TestIdleDispatcherGoroutineEnds: a dispatcher goroutine stays while there is occasional work. It
+// ends one to two minutes after the last work.
+func TestIdleDispatcherGoroutineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := func() int { // count only dispatcher goroutines: the runtime starts its own at any time
 			stacks := make([]byte, 1<<20)

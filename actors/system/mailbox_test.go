@@ -77,9 +77,9 @@ func only(t *testing.T, m *Meter) Sample {
 	return all[0]
 }
 
-// TestOrder: messages of each sender are handled in order, none is lost, and the counters are
-// exact.
-func TestOrder(t *testing.T) {
+// TestMessagesOfSenderKeepOrder: messages of each sender are handled in order, none is lost, and
+// the counters are exact.
+func TestMessagesOfSenderKeepOrder(t *testing.T) {
 	const senders, each = 8, 20_000
 	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 	pid := sys.Root.Spawn(Props("recorder", meter, func() actor.Actor { return r }))
@@ -115,9 +115,10 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestStandstill: while a message is being handled, the samples show for how long, and the age of
-// the next message. Stalls returns the actor once. Afterwards only the histograms show the stall.
-func TestStandstill(t *testing.T) {
+// TestStalledMessageIsReported: while a message is being handled, the samples show for how long,
+// and the age of the next message. Stalls returns the actor once. Afterwards only the histograms
+// show the stall.
+func TestStalledMessageIsReported(t *testing.T) {
 	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 	pid, err := sys.Root.SpawnNamed(Props("recorder", meter, func() actor.Actor { return r }), "shards/7")
 	if err != nil {
@@ -152,9 +153,9 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestFailure: if an actor panics, the sender of the message gets Failed, the supervisor gets the
-// stack, and the counters are complete.
-func TestFailure(t *testing.T) {
+// TestPanicReachesSenderAndSupervisor: if an actor panics, the sender of the message gets Failed,
+// the supervisor gets the stack, and the counters are complete.
+func TestPanicReachesSenderAndSupervisor(t *testing.T) {
 	for _, restart := range []bool{true, false} {
 		sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 		meter.Listen(sys, func(id string) string { return "recorder" })
@@ -212,8 +213,9 @@ func containsFrame(stack []byte, name string) bool {
 	return false
 }
 
-// TestHistogram: each duration is counted in the first bucket whose bound is not below it.
-func TestHistogram(t *testing.T) {
+// TestDurationIsCountedInItsBucket: each duration is counted in the first bucket whose bound is not
+// below it.
+func TestDurationIsCountedInItsBucket(t *testing.T) {
 	var h histogram
 	want := [buckets + 1]uint64{}
 	sum := time.Duration(0)

@@ -9,9 +9,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestTurn: an actor with many waiting messages gets a whole time slice however many goroutines
-// compete for the processor, and yields after it.
-func TestTurn(t *testing.T) {
+// TestBusyActorYieldsAfterItsTimeSlice: an actor with many waiting messages gets a whole time slice
+// however many goroutines compete for the processor, and yields after it.
+func TestBusyActorYieldsAfterItsTimeSlice(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	sys := NewSystem()
 	const messages = 100_000

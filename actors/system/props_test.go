@@ -26,7 +26,7 @@ func (d *doubler) Receive(c actor.Context) {
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestRequestIsAnsweredOrTimesOut(t *testing.T) {
 	sys := NewSystem()
 	meter := NewMeter()
 	pid := sys.Root.Spawn(Props("doubler", meter, func() actor.Actor { return &doubler{} }))

@@ -8,9 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestSmallSystem: two small systems do not share actors of the same name. Requests, failures,
-// stops and later messages work as in a regular system.
-func TestSmallSystem(t *testing.T) {
+// TestSmallSystemsDoNotShareActors: two small systems do not share actors of the same name.
+// Requests, failures, stops and later messages work as in a regular system.
+func TestSmallSystemsDoNotShareActors(t *testing.T) {
 	whole := NewSystem()
 	systems := []*actor.ActorSystem{NewSmallSystem(), NewSmallSystem(), whole}
 	var pids []*actor.PID

@@ -74,7 +74,7 @@ func (w *world) watch(waiter messages.WaiterID, names ...string) {
 	w.Handle(m)
 }
 
-func TestOnlyWhatConcerns(t *testing.T) {
+func TestWaiterGetsOnlyItsOutcomes(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx1")
 	w.watch(2, "tx2")
@@ -132,9 +132,10 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	}
 }
 
-// TestDoubt: the waiter of a transaction that is in no pool gets one Progress with Doubt when its
-// nonce is used, its key is deleted, or it expires. It gets none for other changes.
-func TestDoubt(t *testing.T) {
+// TestUnpooledTransactionsWaiterGetsDoubt: the waiter of a transaction that is in no pool gets one
+// Progress with Doubt when its nonce is used, its key is deleted, or it expires. It gets none for
+// other changes.
+func TestUnpooledTransactionsWaiterGetsDoubt(t *testing.T) {
 	w := newWorld()
 	for i, u := range []messages.Use{{Nonce: 7, Expires: 100}, {Nonce: 9, Expires: 100}, {Nonce: 50, Expires: 8},
 		{Nonce: 60, Expires: 100}} {
@@ -179,9 +180,10 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestDoubtOfUninitializedAccount: the nonce of such an account is in its own row. Payments to it change
-// nothing. A waiter is in doubt when the nonce is used, and when the account has its state or is deleted.
-func TestDoubtOfUninitializedAccount(t *testing.T) {
+// TestDoubtFollowsUninitializedAccountsNonce: the nonce of such an account is in its own row.
+// Payments to it change nothing. A waiter is in doubt when the nonce is used, and when the account
+// has its state or is deleted.
+func TestDoubtFollowsUninitializedAccountsNonce(t *testing.T) {
 	row := primitives.AppendAccountKey(nil, "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g")
 	bare := func(amount uint64, nonce primitives.Nonce) []byte {
 		a := primitives.NewUninitializedAccount(primitives.Yocto(amount), 100, nonce)
@@ -208,9 +210,9 @@ func TestDoubtOfUninitializedAccount(t *testing.T) {
 	}
 }
 
-// TestBeginsAnew: an actor that starts sends WatchAgain, and Watched gives the position from which
-// on it reports.
-func TestBeginsAnew(t *testing.T) {
+// TestRestartedTrackerAsksToWatchAgain: an actor that starts sends WatchAgain, and Watched gives
+// the position from which on it reports.
+func TestRestartedTrackerAsksToWatchAgain(t *testing.T) {
 	var got []messages.Progress
 	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address,
 		m messages.Progress) {
@@ -232,9 +234,9 @@ func TestBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestKnownOnce: each of many waiters of a transaction with 1,300 receipts needs a few words of
-// memory, and all get the same list of outcomes.
-func TestKnownOnce(t *testing.T) {
+// TestWaitersShareListOfOutcomes: each of many waiters of a transaction with 1,300 receipts needs a
+// few words of memory, and all get the same list of outcomes.
+func TestWaitersShareListOfOutcomes(t *testing.T) {
 	const receipts, waiters = 1300, 200
 	heap := func() int64 {
 		runtime.GC()
@@ -275,10 +277,10 @@ func TestKnownOnce(t *testing.T) {
 	runtime.KeepAlive(blocks)
 }
 
-// TestConfirmedToAll: a waiter finds receipts in the store and watches them. All waiters of the
-// transaction then get their outcomes, and a Watched, so that each of them reads older outcomes
-// from the store.
-func TestConfirmedToAll(t *testing.T) {
+// TestReceiptsFoundByOneWaiterReachAll: a waiter finds receipts in the store and watches them. All
+// waiters of the transaction then get their outcomes, and a Watched, so that each of them reads
+// older outcomes from the store.
+func TestReceiptsFoundByOneWaiterReachAll(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx")
 	w.watch(2, "tx")
@@ -306,9 +308,9 @@ func TestConfirmedToAll(t *testing.T) {
 	}
 }
 
-// TestManyWaitForOne: the time for many waiters of one transaction grows linearly with their
-// number.
-func TestManyWaitForOne(t *testing.T) {
+// TestTimeOfManyWaitersGrowsLinearly: the time for many waiters of one transaction grows linearly
+// with their number.
+func TestTimeOfManyWaitersGrowsLinearly(t *testing.T) {
 	run := func(n int) (took time.Duration) {
 		begin, w := time.Now(), newWorld()
 		for i := range n {
@@ -374,10 +376,10 @@ func BenchmarkBlock(b *testing.B) {
 
 var errDropped = errors.New("dropped")
 
-// TestDroppedIsToldAfterTheTip: a drop that is reported while blocks are on their way to disk is
-// passed on after those blocks, because one of them may include another copy. A rollback discards
-// it.
-func TestDroppedIsToldAfterTheTip(t *testing.T) {
+// TestDropIsReportedAfterPendingBlocks: a drop that is reported while blocks are on their way to
+// disk is passed on after those blocks, because one of them may include another copy. A rollback
+// discards it.
+func TestDropIsReportedAfterPendingBlocks(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx1")
 	w.watch(2, "tx2")

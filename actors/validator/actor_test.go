@@ -12,9 +12,9 @@ type abandoned struct{ times *int }
 
 func (x abandoned) Abandon() { *x.times++ }
 
-// TestRestThenEnd: if the core was stopped during an import, the import is released when the actor
-// ends, after its jobs.
-func TestRestThenEnd(t *testing.T) {
+// TestStoppedImportIsReleasedAfterItsJobs: if the core was stopped during an import, the import is
+// released when the actor ends, after its jobs.
+func TestStoppedImportIsReleasedAfterItsJobs(t *testing.T) {
 	a := New(Options{Life: new(Life), Workers: 1})
 	a.core, a.timer = new(consensus.Node), time.AfterFunc(time.Hour, func() {})
 	core := a.core

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMetricsOfAnchoredMessages: each counter is published for both kinds of messages, with help and
-// type.
-func TestMetricsOfAnchoredMessages(t *testing.T) {
+// TestCountersOfAnchoredMessagesArePublished: each counter is published for both kinds of messages,
+// with help and type.
+func TestCountersOfAnchoredMessagesArePublished(t *testing.T) {
 	var l Life
 	for shard, err := range []error{nil, epoch.ErrMissingBlock, fmt.Errorf("%w: %w", anchor.ErrEarly, epoch.ErrMissingBlock), anchor.ErrWrong,
 		anchor.ErrEarly, epoch.ErrChunkProducerNotInDB, epoch.ErrEpochOutOfBounds} {

@@ -41,9 +41,9 @@ func (d *fullDisk) save(row []byte) error {
 	return nil
 }
 
-// TestNothingIsSentOnFullDisk: while the disk is full, no message is sent and signatures are still
-// recorded or kept. Once there is room, sending resumes.
-func TestNothingIsSentOnFullDisk(t *testing.T) {
+// TestNoMessageIsSentOnFullDisk: while the disk is full, no message is sent and signatures are
+// still recorded or kept. Once there is room, sending resumes.
+func TestNoMessageIsSentOnFullDisk(t *testing.T) {
 	d := &fullDisk{rows: true, saved: make(chan []byte, 1000)}
 	sent := make(chan []consensus.Send, 10)
 	w := newOutbox(d, d.save, func(l []consensus.Send) { sent <- l }, func(err error) { t.Error(err) })

@@ -24,9 +24,10 @@ func readOld(t *testing.T, name string) (uint64, string) {
 	return binary.LittleEndian.Uint64(b), string(row)
 }
 
-// TestFileGrain: slots of any length can be read and overwritten by longer and shorter ones, and
-// older code can read padded slots. A write that is cut anywhere leaves the previous row readable.
-func TestFileGrain(t *testing.T) {
+// TestJournalSlotsHoldRowsOfAnyLength: slots of any length can be read and overwritten by longer
+// and shorter ones, and older code can read padded slots. A write that is cut anywhere leaves the
+// previous row readable.
+func TestJournalSlotsHoldRowsOfAnyLength(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	row := make([]byte, 3*slotGrain/2)
 	for i := range row {

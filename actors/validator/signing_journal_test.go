@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestFile: a row is read after a restart. If the newest write was torn, the previous row is read.
-// If both slots are corrupt, opening fails.
-func TestFile(t *testing.T) {
+// TestTornJournalRowFallsBackToPrevious: a row is read after a restart. If the newest write was
+// torn, the previous row is read. If both slots are corrupt, opening fails.
+func TestTornJournalRowFallsBackToPrevious(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	open := func() *Journal {
 		t.Helper()
@@ -80,9 +80,9 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFirstWrite: a power failure during the first write leaves one torn and one empty file. The
-// journal opens as empty, because nothing was sent before.
-func TestFirstWrite(t *testing.T) {
+// TestJournalTornAtFirstWriteIsEmpty: a power failure during the first write leaves one torn and
+// one empty file. The journal opens as empty, because nothing was sent before.
+func TestJournalTornAtFirstWriteIsEmpty(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	f, err := OpenJournal(path)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestFinalsOneByOne: while a late waiter reads, one block with its outcomes becomes final and
-// another one is added. The waiter also watches the finality of the new one.
-func TestFinalsOneByOne(t *testing.T) {
+// TestLateWaiterWatchesFinalityOfNewBlocks: while a late waiter reads, one block with its outcomes
+// becomes final and another one is added. The waiter also watches the finality of the new one.
+func TestLateWaiterWatchesFinalityOfNewBlocks(t *testing.T) {
 	tx, receipt := primitives.Hash{1}, primitives.Hash{2}
 	ran := func(id primitives.Hash, height primitives.Height, sends ...primitives.Hash) messages.Executed {
 		o := &primitives.OutcomeWithID{ID: id}
@@ -48,10 +48,10 @@ func TestFinalsOneByOne(t *testing.T) {
 	}
 }
 
-// TestMempoolFirst: the mempool's answer decides the reply to a submission, even if the transaction
-// is known to be executed before that answer arrives. If the mempool does not refuse the
-// transaction, the reply is that of the first block that satisfied the wait.
-func TestMempoolFirst(t *testing.T) {
+// TestMempoolsAnswerDecidesReply: the mempool's answer decides the reply to a submission, even if
+// the transaction is known to be executed before that answer arrives. If the mempool does not
+// refuse the transaction, the reply is that of the first block that satisfied the wait.
+func TestMempoolsAnswerDecidesReply(t *testing.T) {
 	tx := primitives.Hash{1}
 	done := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 1}
 	done.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
@@ -88,10 +88,10 @@ func TestMempoolFirst(t *testing.T) {
 	}
 }
 
-// TestNonceOfABlockUnseen: the mempool refuses a nonce that the in-memory head has used. The waiter
-// replies only after that block is on disk: with the status if the block includes its transaction,
-// else with the refusal.
-func TestNonceOfABlockUnseen(t *testing.T) {
+// TestUsedNonceReplyWaitsForDisk: the mempool refuses a nonce that the in-memory head has used. The
+// waiter replies only after that block is on disk: with the status if the block includes its
+// transaction, else with the refusal.
+func TestUsedNonceReplyWaitsForDisk(t *testing.T) {
 	tx := primitives.Hash{1}
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 4}
 	ran.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue

@@ -20,9 +20,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestKnownOnce: the outcomes of a transaction with 1,300 receipts are kept once and read once for
-// all waiters. After the last waiter has ended, nothing is left.
-func TestKnownOnce(t *testing.T) {
+// TestWaitersShareOutcomeRecord: the outcomes of a transaction with 1,300 receipts are kept once
+// and read once for all waiters. After the last waiter has ended, nothing is left.
+func TestWaitersShareOutcomeRecord(t *testing.T) {
 	const receipts, waiters = 1300, 200
 	var names []string
 	var ran []messages.Executed
@@ -84,9 +84,10 @@ func TestKnownOnce(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestAhead: the answer of a waiter that has not seen the newest blocks is right for the last block
-// that it has seen, even if other waiters have shared records of later blocks.
-func TestAhead(t *testing.T) {
+// TestReplyIgnoresLaterSharedRecords: the answer of a waiter that has not seen the newest blocks is
+// right for the last block that it has seen, even if other waiters have shared records of later
+// blocks.
+func TestReplyIgnoresLaterSharedRecords(t *testing.T) {
 	want := map[view.ExecutionLevel]messages.Awaited{
 		view.LevelIncluded:           {Level: view.LevelIncluded, At: position(1, 0)},
 		view.LevelExecutedOptimistic: {Level: view.LevelExecutedOptimistic, At: position(2, 0)},
@@ -127,9 +128,9 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTakenAway: a wait whose earlier answer was invalidated by an unreported reorganisation does
-// not use the outcomes that earlier waits have recorded.
-func TestTakenAway(t *testing.T) {
+// TestInvalidatedRecordsAreNotUsed: a wait whose earlier answer was invalidated by an unreported
+// reorganisation does not use the outcomes that earlier waits have recorded.
+func TestInvalidatedRecordsAreNotUsed(t *testing.T) {
 	records, b := NewRecords(1<<19), book{}
 	b.put(executed("tx", 1, "a"), executed("a", 2))
 	m := messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}
@@ -273,11 +274,11 @@ func (w *world) note() {
 	})
 }
 
-// TestTogether: many waiters of one transaction begin and give up at any time, and make progress in
-// any order with the tracker. Each answer is right for the block that it names. If the tracker
-// fails or the chain reorganises, no answer has level FINAL for a transaction that is not on the
-// chain.
-func TestTogether(t *testing.T) {
+// TestConcurrentWaitersAnswerTheirBlock: many waiters of one transaction begin and give up at any
+// time, and make progress in any order with the tracker. Each answer is right for the block that it
+// names. If the tracker fails or the chain reorganises, no answer has level FINAL for a transaction
+// that is not on the chain.
+func TestConcurrentWaitersAnswerTheirBlock(t *testing.T) {
 	for seed := range 400 {
 		turmoil := seed % 2
 		w := &world{rng: primitives.NewChaCha8Rng([32]byte{byte(seed), byte(seed >> 8), 1}), records: NewRecords(1 << 19),

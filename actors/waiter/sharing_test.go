@@ -18,10 +18,11 @@ func (s *shell) asksFor(id primitives.Hash) bool {
 	return slices.ContainsFunc(s.watches, func(w messages.Watch) bool { return slices.Contains(w.IDs, id) })
 }
 
-// TestFoundByWhoIsDone: one waiter of a transaction finds a receipt without an outcome and is then
-// answered. A second waiter, which waits for a higher level, gets the record of the first. One of
-// them must have asked the tracker for the receipt, or the second would wait in vain.
-func TestFoundByWhoIsDone(t *testing.T) {
+// TestFoundReceiptIsAskedFromTracker: one waiter of a transaction finds a receipt without an
+// outcome and is then answered. A second waiter, which waits for a higher level, gets the record of
+// the first. One of them must have asked the tracker for the receipt, or the second would wait in
+// vain.
+func TestFoundReceiptIsAskedFromTracker(t *testing.T) {
 	tx := signedTx()
 	first := executed("a", 1)
 	first.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: first.Outcome.Outcome}
@@ -47,9 +48,9 @@ func (sound) Outcome(primitives.Hash, primitives.Height) (e messages.Executed, o
 	return e, false, nil
 }
 
-// TestFoundInVain: receipts that a waiter found before the store failed are read again by the next
-// waiter, which also asks the tracker for them.
-func TestFoundInVain(t *testing.T) {
+// TestReceiptsAreReadAgainAfterStoreFailure: receipts that a waiter found before the store failed
+// are read again by the next waiter, which also asks the tracker for them.
+func TestReceiptsAreReadAgainAfterStoreFailure(t *testing.T) {
 	records := NewRecords(1 << 19)
 	bad := executed("tx", 1, "open")
 	bad.Outcome.ReceiptIDs = append([]primitives.Hash{{0xbd}}, bad.Outcome.ReceiptIDs...) // the last one first
@@ -71,10 +72,10 @@ func TestFoundInVain(t *testing.T) {
 	}
 }
 
-// TestOutOfItsBlock: the tracker does not follow the nonce of an included transaction. When the
-// transaction's block is no longer canonical, the waiter asks the tracker to follow the nonce
-// again. Otherwise it would not notice that another transaction uses the nonce.
-func TestOutOfItsBlock(t *testing.T) {
+// TestReplacedInclusionFollowsNonceAgain: the tracker does not follow the nonce of an included
+// transaction. When the transaction's block is no longer canonical, the waiter asks the tracker to
+// follow the nonce again. Otherwise it would not notice that another transaction uses the nonce.
+func TestReplacedInclusionFollowsNonceAgain(t *testing.T) {
 	tx := signedTx()
 	in := executed("a", 1)
 	in.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: in.Outcome.Outcome}
@@ -93,10 +94,10 @@ func TestOutOfItsBlock(t *testing.T) {
 	}
 }
 
-// TestLeavesFirst: a waiter that ends releases the shared record before it sends Unwatch to the
-// tracker. Otherwise a new waiter could find ids in the record that the tracker has forgotten, and
-// not ask for them.
-func TestLeavesFirst(t *testing.T) {
+// TestRecordIsReleasedBeforeUnwatch: a waiter that ends releases the shared record before it sends
+// Unwatch to the tracker. Otherwise a new waiter could find ids in the record that the tracker has
+// forgotten, and not ask for them.
+func TestRecordIsReleasedBeforeUnwatch(t *testing.T) {
 	records := NewRecords(1 << 19)
 	s := newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal},
 		book{}.put(executed("tx", 1, "open")))
@@ -108,9 +109,9 @@ func TestLeavesFirst(t *testing.T) {
 	}
 }
 
-// TestLogsAreNotKept: the record keeps only the part of an outcome that levels depend on. It keeps
-// neither logs, result and profile, which are large, nor the block's list of outcomes.
-func TestLogsAreNotKept(t *testing.T) {
+// TestOutcomeRecordKeepsNoLogs: the record keeps only the part of an outcome that levels depend on.
+// It keeps neither logs, result and profile, which are large, nor the block's list of outcomes.
+func TestOutcomeRecordKeepsNoLogs(t *testing.T) {
 	const transactions, receipts = 50, 20
 	var all []*shell
 	records := NewRecords(1 << 19)
@@ -152,9 +153,9 @@ func TestLogsAreNotKept(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestManyOutcomes: while many outcomes are known, a wait that would read many more is refused. A
-// wait for a small transaction is not.
-func TestManyOutcomes(t *testing.T) {
+// TestWaitBeyondOutcomeLimitIsRefused: while many outcomes are known, a wait that would read many
+// more is refused. A wait for a small transaction is not.
+func TestWaitBeyondOutcomeLimitIsRefused(t *testing.T) {
 	records := NewRecords(500)
 	begin := func(name string, receipts int) *shell {
 		ledger := book{}

@@ -60,8 +60,8 @@ var story = []messages.Progress{
 	{At: position(5, 3)},
 }
 
-// TestLevels checks, for each level, which block of story ends the wait.
-func TestLevels(t *testing.T) {
+// TestEachLevelEndsAtItsBlock checks, for each level, which block of story ends the wait.
+func TestEachLevelEndsAtItsBlock(t *testing.T) {
 	for level, want := range map[view.ExecutionLevel]int{
 		view.LevelIncluded: 0, view.LevelExecutedOptimistic: 1, view.LevelIncludedFinal: 2, view.LevelExecuted: 2, view.LevelFinal: 4,
 	} {
@@ -79,9 +79,9 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestStored: a late waiter reads stored outcomes, watches ids without one, and continues with
-// reported outcomes.
-func TestStored(t *testing.T) {
+// TestLateWaiterReadsStoredOutcomes: a late waiter reads stored outcomes, watches ids without one,
+// and continues with reported outcomes.
+func TestLateWaiterReadsStoredOutcomes(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelFinal)
 	b := book{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
 	if d := c.Step(&messages.Progress{Watched: true, At: position(3, 2)}); !d.Read || d.Done || d.Check {
@@ -103,8 +103,8 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestReorganised: after a reorganisation only stored outcomes count.
-func TestReorganised(t *testing.T) {
+// TestOnlyStoredOutcomesCountAfterFork: after a reorganisation only stored outcomes count.
+func TestOnlyStoredOutcomesCountAfterFork(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelIncludedFinal)
 	c.Step(&story[0])
 	if d := c.Step(&messages.Progress{Reorganised: true, At: position(2, 1)}); d.Done || !d.Read {
@@ -217,10 +217,10 @@ var (
 	tooOld    = &primitives.InvalidTxError{Tag: primitives.TxExpired}
 )
 
-// TestDropped: the wait for a dropped transaction ends at once: with the reason from Check if the
-// transaction is invalid, else with the reason of the drop. It does not end if a block includes the
-// transaction.
-func TestDropped(t *testing.T) {
+// TestWaitForDroppedTransactionEnds: the wait for a dropped transaction ends at once: with the
+// reason from Check if the transaction is invalid, else with the reason of the drop. It does not
+// end if a block includes the transaction.
+func TestWaitForDroppedTransactionEnds(t *testing.T) {
 	tx := signedTx()
 	s := newShell(submitted(tx, view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
@@ -242,10 +242,10 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestDroppedStillValid: the wait for a valid but dropped transaction ends at once with the reason
-// of the drop. It does not end if a block includes the transaction, or if a copy was submitted
-// again.
-func TestDroppedStillValid(t *testing.T) {
+// TestWaitForDroppedValidTransactionEnds: the wait for a valid but dropped transaction ends at once
+// with the reason of the drop. It does not end if a block includes the transaction, or if a copy
+// was submitted again.
+func TestWaitForDroppedValidTransactionEnds(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
 	drop := func(s *shell) {
@@ -274,10 +274,10 @@ func TestDroppedStillValid(t *testing.T) {
 	}
 }
 
-// TestDroppedOfHash: a wait by hash ends when the transaction is dropped, or at once if it was
-// dropped before. If the transaction is invalid, the error is the reason. Otherwise the error says
-// that the transaction is unknown, and contains the reason.
-func TestDroppedOfHash(t *testing.T) {
+// TestWaitByHashEndsWhenDropped: a wait by hash ends when the transaction is dropped, or at once if
+// it was dropped before. If the transaction is invalid, the error is the reason. Otherwise the
+// error says that the transaction is unknown, and contains the reason.
+func TestWaitByHashEndsWhenDropped(t *testing.T) {
 	tx := signedTx()
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	for _, why := range []error{full, nonceUsed} {
@@ -317,9 +317,9 @@ func TestDroppedOfHash(t *testing.T) {
 	}
 }
 
-// TestDoubtOfAnUnsentOne: after a Doubt, a waiter that does not submit checks its transaction, and
-// watches it again if it is valid.
-func TestDoubtOfAnUnsentOne(t *testing.T) {
+// TestDoubtChecksTransactionAgain: after a Doubt, a waiter that does not submit checks its
+// transaction, and watches it again if it is valid.
+func TestDoubtChecksTransactionAgain(t *testing.T) {
 	s := newShell(unsent(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Progress{Doubt: true})
@@ -333,8 +333,8 @@ func TestDoubtOfAnUnsentOne(t *testing.T) {
 	}
 }
 
-// TestRefused: the error in the mempool's answer is the reply.
-func TestRefused(t *testing.T) {
+// TestMempoolsRefusalIsTheReply: the error in the mempool's answer is the reply.
+func TestMempoolsRefusalIsTheReply(t *testing.T) {
 	broken := errors.New("a failure")
 	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests},
 		&view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}, broken} {
@@ -346,9 +346,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIncludedAfterAll: the nonce was used by this very transaction, in a block that is on disk but
-// not yet reported by the tracker. The wait goes on until it is reported.
-func TestIncludedAfterAll(t *testing.T) {
+// TestWaitGoesOnForUnreportedInclusion: the nonce was used by this very transaction, in a block
+// that is on disk but not yet reported by the tracker. The wait goes on until it is reported.
+func TestWaitGoesOnForUnreportedInclusion(t *testing.T) {
 	tx := signedTx()
 	e := executed("x", 1, "a")
 	e.Outcome.ID = tx.Hash()
@@ -376,9 +376,9 @@ func TestIncludedAfterAll(t *testing.T) {
 	}
 }
 
-// TestNotYet: outcomes in blocks after the tracker's position are not used, so that the reply is
-// that of the first block that satisfies the wait.
-func TestNotYet(t *testing.T) {
+// TestOutcomesAfterTrackersPositionWait: outcomes in blocks after the tracker's position are not
+// used, so that the reply is that of the first block that satisfies the wait.
+func TestOutcomesAfterTrackersPositionWait(t *testing.T) {
 	b := book{}
 	for i := range story {
 		b.put(story[i].Executed...)
@@ -401,8 +401,9 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// TestBeginAgain: the tracker or the mempool has restarted. The waiter watches or submits again.
-func TestBeginAgain(t *testing.T) {
+// TestRestartedTrackerIsWatchedAgain: the tracker or the mempool has restarted. The waiter watches
+// or submits again.
+func TestRestartedTrackerIsWatchedAgain(t *testing.T) {
 	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
@@ -430,7 +431,7 @@ func TestBeginAgain(t *testing.T) {
 	}
 }
 
-func TestTimeoutAndBadDisk(t *testing.T) {
+func TestTimeoutAndDiskErrorAreReplies(t *testing.T) {
 	s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, book{})
 	s.Handle(story[0])
 	s.Handle(expired{})
@@ -452,8 +453,9 @@ func TestTimeoutAndBadDisk(t *testing.T) {
 	}
 }
 
-// TestRaces: reports, stored outcomes and confirmations in any order lead to one reply.
-func TestRaces(t *testing.T) {
+// TestAnyReportOrderGivesOneReply: reports, stored outcomes and confirmations in any order lead to
+// one reply.
+func TestAnyReportOrderGivesOneReply(t *testing.T) {
 	rng := primitives.NewChaCha8Rng([32]byte{3})
 	for range 300 {
 		b := book{}
@@ -509,9 +511,10 @@ func (c counted) Outcome(id primitives.Hash, upto primitives.Height) (messages.E
 	return c.book.Outcome(id, upto)
 }
 
-// TestUnused: the store is not searched for a transaction whose nonce is unused. It is searched if
-// the nonce is used, and once the transaction is known to be included, also after a reorganisation.
-func TestUnused(t *testing.T) {
+// TestUnusedNonceNeedsNoStoreSearch: the store is not searched for a transaction whose nonce is
+// unused. It is searched if the nonce is used, and once the transaction is known to be included,
+// also after a reorganisation.
+func TestUnusedNonceNeedsNoStoreSearch(t *testing.T) {
 	tx := signedTx()
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx.Hash()}, Block: primitives.Hash{9}, Height: 3}
 	ran.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
@@ -568,9 +571,10 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// TestBegunOnAnotherBranch: the tracker restarted after a reorganisation that it did not report.
-// The waiter drops the outcomes of the replaced branch, and the reply is that of the canonical one.
-func TestBegunOnAnotherBranch(t *testing.T) {
+// TestReplacedBranchOutcomesAreDropped: the tracker restarted after a reorganisation that it did
+// not report. The waiter drops the outcomes of the replaced branch, and the reply is that of the
+// canonical one.
+func TestReplacedBranchOutcomesAreDropped(t *testing.T) {
 	tx := signedTx()
 	of := func(e messages.Executed) messages.Executed {
 		e.Outcome.ID = tx.Hash()
@@ -615,10 +619,10 @@ func TestBegunOnAnotherBranch(t *testing.T) {
 	}
 }
 
-// TestDropOfAnotherCopy: a waiter that submits ignores drops of other copies while the mempool
-// checks its copy, and drops from before a pool took its copy. A waiter that does not submit
-// ignores drops after which a copy was submitted.
-func TestDropOfAnotherCopy(t *testing.T) {
+// TestDropsOfOtherCopiesAreIgnored: a waiter that submits ignores drops of other copies while the
+// mempool checks its copy, and drops from before a pool took its copy. A waiter that does not
+// submit ignores drops after which a copy was submitted.
+func TestDropsOfOtherCopiesAreIgnored(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
 	s := newShell(submitted(tx, view.LevelFinal), book{})

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTable compares a table with a Go map, with few rows and with many.
-func TestTable(t *testing.T) {
+// TestTableMatchesGoMap compares a table with a Go map, with few rows and with many.
+func TestTableMatchesGoMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var got table[int]
@@ -42,9 +42,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWaitsAreSmall bounds the memory of a wait for a transfer, from its first message to the last
-// block, because thousands of them exist.
-func TestWaitsAreSmall(t *testing.T) {
+// TestWaitForTransferTakesLittleMemory bounds the memory of a wait for a transfer, from its first
+// message to the last block, because thousands of them exist.
+func TestWaitForTransferTakesLittleMemory(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		c := NewMachine(id("tx"), 5)
 		for i := range story {
