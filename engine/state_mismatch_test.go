@@ -52,7 +52,7 @@ func TestStateMismatchNamesWrongData(t *testing.T) {
 				_ = s.Close()
 			}
 			dir := t.TempDir()
-			if err := disk.Save(dir); err != nil { // in the way of TestNodeRestartsUnderLoadAtItsHead
+			if err := disk.Save(dir); err != nil {
 				t.Fatal(err)
 			}
 			s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})

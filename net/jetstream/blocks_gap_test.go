@@ -11,10 +11,10 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// TestReadBlocksGap: a reader gets ErrGap if the next messages are gone, if the stream has not
-// reached its number, or if the stream was reset just after it. A message that no publisher sends
-// is refused before it takes memory.
-func TestReadBlocksGap(t *testing.T) {
+// TestMissingBlocksGiveErrGap: a reader gets ErrGap if the next messages are gone, if the stream
+// has not reached its number, or if the stream was reset just after it. A message that no publisher
+// sends is refused before it takes memory.
+func TestMissingBlocksGiveErrGap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 7))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()

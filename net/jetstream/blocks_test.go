@@ -103,9 +103,9 @@ func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 	return list
 }
 
-// TestBlocksOnce: each final block is in the stream once and in order, long ones in parts, while
-// the publisher stops and restarts at any time, also between parts.
-func TestBlocksOnce(t *testing.T) {
+// TestEachFinalBlockIsStreamedOnce: each final block is in the stream once and in order, long ones
+// in parts, while the publisher stops and restarts at any time, also between parts.
+func TestEachFinalBlockIsStreamedOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -196,9 +196,9 @@ func TestBlocksOnce(t *testing.T) {
 	check(source.list)
 }
 
-// TestBlockEnd: between the parts of a block the next publisher continues with the following part,
-// and with no other block.
-func TestBlockEnd(t *testing.T) {
+// TestNextPublisherContinuesPartialBlock: between the parts of a block the next publisher continues
+// with the following part, and with no other block.
+func TestNextPublisherContinuesPartialBlock(t *testing.T) {
 	at := BlockPlace{7, primitives.HashBytes([]byte("seven"))}
 	before := BlockPlace{6, primitives.HashBytes([]byte("six"))}
 	h := nats.Header{headHeight: {"7"}, headHash: {at.Hash.String()}, headAfter: {before.String()}, headPart: {"2/3"}, headKind: {kindBlock}}

@@ -14,9 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestDelivered: a client with the token may create a consumer that delivers records to the request
-// subjects. They are not requests: none is taken for a transaction, or occupies a slot.
-func TestDelivered(t *testing.T) {
+// TestDeliveredRecordsAreNotRequests: a client with the token may create a consumer that delivers
+// records to the request subjects. They are not requests: none is taken for a transaction, or
+// occupies a slot.
+func TestDeliveredRecordsAreNotRequests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()

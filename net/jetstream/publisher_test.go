@@ -118,9 +118,9 @@ func same(t *testing.T, got Record, want *Record) {
 	}
 }
 
-// TestOnceEach: a follower gets each record once and in order, while publisher, follower and server
-// restart at any time.
-func TestOnceEach(t *testing.T) {
+// TestFollowerGetsEachRecordOnce: a follower gets each record once and in order, while publisher,
+// follower and server restart at any time.
+func TestFollowerGetsEachRecordOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	server := testServer(t, dir, "127.0.0.1:0")
@@ -204,8 +204,9 @@ func TestOnceEach(t *testing.T) {
 	}
 }
 
-// TestHalfRecord: a stream that ends in the middle of a record continues with the rest of it.
-func TestHalfRecord(t *testing.T) {
+// TestHalfRecordIsContinued: a stream that ends in the middle of a record continues with the rest
+// of it.
+func TestHalfRecordIsContinued(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -239,8 +240,9 @@ func TestHalfRecord(t *testing.T) {
 	}
 }
 
-// TestTwoPublishers: two publishers of one log leave each record in the stream once.
-func TestTwoPublishers(t *testing.T) {
+// TestTwoPublishersStoreRecordsOnce: two publishers of one log leave each record in the stream
+// once.
+func TestTwoPublishersStoreRecordsOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -265,9 +267,9 @@ func TestTwoPublishers(t *testing.T) {
 	}
 }
 
-// TestOtherLog: if the log is not that of the stream, or lost what comes next, the stream is reset,
-// and its followers get ErrLog.
-func TestOtherLog(t *testing.T) {
+// TestStreamOfAnotherLogIsReset: if the log is not that of the stream, or lost what comes next, the
+// stream is reset, and its followers get ErrLog.
+func TestStreamOfAnotherLogIsReset(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -334,8 +336,9 @@ func TestOtherLog(t *testing.T) {
 	}
 }
 
-// TestGap: a follower that was away until the next records were dropped learns of it.
-func TestGap(t *testing.T) {
+// TestFollowerLearnsOfDroppedRecords: a follower that was away until the next records were dropped
+// learns of it.
+func TestFollowerLearnsOfDroppedRecords(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -393,9 +396,9 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestFullServer: a full server fails the publisher only, is reported once, and gets all records
-// when it has space.
-func TestFullServer(t *testing.T) {
+// TestFullServerFailsOnlyThePublisher: a full server fails the publisher only, is reported once,
+// and gets all records when it has space.
+func TestFullServerFailsOnlyThePublisher(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	dir := t.TempDir()
 	small, err := StartServer(ServerOptions{Dir: dir, Listen: "127.0.0.1:0", MaxBytes: 1 << 20, secret: "own"})
@@ -435,8 +438,9 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// TestChanged: a message with any changed byte is refused, and so is one with another signer.
-func TestChanged(t *testing.T) {
+// TestChangedMessageIsRefused: a message with any changed byte is refused, and so is one with
+// another signer.
+func TestChangedMessageIsRefused(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
 	key, other := testKey("writer"), testKey("other")

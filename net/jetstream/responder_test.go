@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestAnswers: transactions and snapshots arrive complete, a rejection is returned, and the number
-// of snapshots is bounded.
-func TestAnswers(t *testing.T) {
+// TestRequestsAreAnsweredCompletely: transactions and snapshots arrive complete, a rejection is
+// returned, and the number of snapshots is bounded.
+func TestRequestsAreAnsweredCompletely(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
 	rng := rand.New(rand.NewPCG(1, 1))

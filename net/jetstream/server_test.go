@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestStray: a foreign message in the stream, or a deleted one, does not end publishing: the stream
-// is reset.
-func TestStray(t *testing.T) {
+// TestForeignMessageResetsStream: a foreign message in the stream, or a deleted one, does not end
+// publishing: the stream is reset.
+func TestForeignMessageResetsStream(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -56,9 +56,9 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// TestGate: a client without the token can't connect, one with it can only follow and send
-// requests, and without a token the server listens on loopback only.
-func TestGate(t *testing.T) {
+// TestTokenIsRequiredToConnect: a client without the token can't connect, one with it can only
+// follow and send requests, and without a token the server listens on loopback only.
+func TestTokenIsRequiredToConnect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 15))
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		if s, err := StartServer(ServerOptions{Dir: t.TempDir(), Listen: listen, MaxBytes: 1 << 20}); !errors.Is(err, ErrOpen) {
@@ -129,8 +129,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestSaid: a follower reports an available server at once, and nothing twice.
-func TestSaid(t *testing.T) {
+// TestFollowerReportsServerOnce: a follower reports an available server at once, and nothing twice.
+func TestFollowerReportsServerOnce(t *testing.T) {
 	said := make(chan error, 10)
 	f := &Follower{o: FollowerOptions{Said: func(err error) { said <- err }}}
 	f.report(nil)

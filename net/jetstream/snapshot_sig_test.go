@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVouched: a reader with the writer's key accepts a snapshot signed for its request, and no
-// piece from another client with the server's token.
-func TestVouched(t *testing.T) {
+// TestSignedSnapshotIsAccepted: a reader with the writer's key accepts a snapshot signed for its
+// request, and no piece from another client with the server's token.
+func TestSignedSnapshotIsAccepted(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
 	folder := bytes.Repeat([]byte("folder"), pieceSize/3)

@@ -24,9 +24,9 @@ func transfer(key primitives.SecretKey, nonce primitives.Nonce) *primitives.Sign
 	return primitives.NewSignedTransaction(tx, key.Sign(h[:]))
 }
 
-// TestGossip: a message reaches peers that are not connected to its publisher, unless the node in
-// between does not accept it. A transaction reaches all peers, once.
-func TestGossip(t *testing.T) {
+// TestGossipReachesDistantPeers: a message reaches peers that are not connected to its publisher,
+// unless the node in between does not accept it. A transaction reaches all peers, once.
+func TestGossipReachesDistantPeers(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	c := run(t, "c", how{libp2p: true, boot: []wire.PeerInfo{b.info()}})
@@ -115,8 +115,8 @@ func (n *node) publish(t testing.TB, on topic, data []byte) {
 	}
 }
 
-// TestRubbish: a peer that publishes invalid messages is banned and can't reconnect.
-func TestRubbish(t *testing.T) {
+// TestInvalidGossipBansPeer: a peer that publishes invalid messages is banned and can't reconnect.
+func TestInvalidGossipBansPeer(t *testing.T) {
 	forged := transfer(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), 1)
 	forged = primitives.NewSignedTransaction(forged.Transaction, primitives.ZeroED25519Signature)
 	good := appendBatch(nil, time.Now(), transfer(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), 1))
@@ -163,9 +163,9 @@ func many(n int) (b []byte) {
 	return b
 }
 
-// TestFlood: messages above the rate are dropped, and a peer that continues is banned. Others are
-// unaffected.
-func TestFlood(t *testing.T) {
+// TestGossipFloodBansPeer: messages above the rate are dropped, and a peer that continues is
+// banned. Others are unaffected.
+func TestGossipFloodBansPeer(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	x := run(t, "x", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -192,8 +192,8 @@ func TestFlood(t *testing.T) {
 	next(t, a, isHeight(6))
 }
 
-// TestUnmet: gossip before the handshake has no effect.
-func TestUnmet(t *testing.T) {
+// TestGossipBeforeHandshakeIsIgnored: gossip before the handshake has no effect.
+func TestGossipBeforeHandshakeIsIgnored(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	x := bare(t, "x", nil)
 	m, err := multiaddr(a.way.Addr(), false)
@@ -226,8 +226,8 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-// TestRates: a burst is allowed, then only the rate; a lasting excess is a flood.
-func TestRates(t *testing.T) {
+// TestGossipRateAllowsBursts: a burst is allowed, then only the rate; a lasting excess is a flood.
+func TestGossipRateAllowsBursts(t *testing.T) {
 	now := time.Unix(1000, 0)
 	count := func(r *rates, n, size int, is allowance) (out int) {
 		for range n {
@@ -261,10 +261,10 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestForwarded: a node relays at most half of what its peers accept, whatever it receives: two
-// flooding peers do not make honest nodes ban each other. Known messages are neither relayed nor
-// verified again.
-func TestForwarded(t *testing.T) {
+// TestRelayedGossipStaysBelowPeersLimits: a node relays at most half of what its peers accept,
+// whatever it receives: two flooding peers do not make honest nodes ban each other. Known messages
+// are neither relayed nor verified again.
+func TestRelayedGossipStaysBelowPeersLimits(t *testing.T) {
 	verified := make(chan struct{}, 1<<20)
 	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {
 		if _, is := m.(*wire.Transaction); is {
@@ -323,9 +323,9 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestBeside: a block that could not be validated when it arrived by gossip is sent over
-// connections once it is imported.
-func TestBeside(t *testing.T) {
+// TestUnvalidatedBlockIsSentAfterImport: a block that could not be validated when it arrived by
+// gossip is sent over connections once it is imported.
+func TestUnvalidatedBlockIsSentAfterImport(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	c := run(t, "c", how{libp2p: true, boot: []wire.PeerInfo{b.info()}})
@@ -341,8 +341,9 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestPanic: a panic while handling a gossip message is reported, and the transport continues.
-func TestPanic(t *testing.T) {
+// TestGossipPanicIsReported: a panic while handling a gossip message is reported, and the transport
+// continues.
+func TestGossipPanicIsReported(t *testing.T) {
 	told := make(chan any, 10)
 	a := run(t, "a", how{libp2p: true, alarm: func(reason any) { told <- reason }, look: func(m wire.Message) {
 		if x, is := m.(*wire.Block); is && x.Block.Header.Height == 5 {
@@ -366,8 +367,8 @@ func TestPanic(t *testing.T) {
 	next(t, a, isHeight(6))
 }
 
-// TestRecent: published hashes are remembered until enough newer ones arrive.
-func TestRecent(t *testing.T) {
+// TestPublishedHashesAreRemembered: published hashes are remembered until enough newer ones arrive.
+func TestPublishedHashesAreRemembered(t *testing.T) {
 	r, now := newRecent(), time.Unix(1000, 0)
 	key := primitives.HashBytes([]byte("x"))
 	if r.state(key, now) != never {
@@ -407,8 +408,8 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// TestIdentity: a node key converts to a libp2p id and back; other key types do not.
-func TestIdentity(t *testing.T) {
+// TestNodeKeyConvertsToPeerID: a node key converts to a libp2p id and back; other key types do not.
+func TestNodeKeyConvertsToPeerID(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	id, err := idOf(key.PublicKey())
 	if err != nil {
@@ -445,9 +446,9 @@ func bomb(n int) []byte {
 	return append(borsh.AppendUint32(borsh.AppendUint64(nil, 1), uint32(len(b))), b...)
 }
 
-// TestBatchBombs: a small batch that would take much memory is refused before it is decoded, and so
-// is a batch that is too long.
-func TestBatchBombs(t *testing.T) {
+// TestLargeBatchIsRefusedBeforeDecoding: a small batch that would take much memory is refused
+// before it is decoded, and so is a batch that is too long.
+func TestLargeBatchIsRefusedBeforeDecoding(t *testing.T) {
 	if txs, err := readBatch(bomb(100)); err != nil || len(txs[0].Transaction.Actions) != 100 {
 		t.Fatalf("the bomb is none: %v", err)
 	}
@@ -467,8 +468,9 @@ func TestBatchBombs(t *testing.T) {
 	}
 }
 
-// TestOverheard: gossip is reported to Tap on both sides, as frames without a connection.
-func TestOverheard(t *testing.T) {
+// TestGossipIsReportedToTap: gossip is reported to Tap on both sides, as frames without a
+// connection.
+func TestGossipIsReportedToTap(t *testing.T) {
 	type heard struct {
 		node string
 		sent bool

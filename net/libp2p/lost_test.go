@@ -16,9 +16,9 @@ import (
 
 func bytesOf(h primitives.Height) []byte { return wire.Append(nil, &wire.Block{Block: block(h)}) }
 
-// TestGossipOfTheBanned: a block is imported even if the peer that delivered it first is banned
-// right afterwards: gossipsub has marked the block as seen and drops other copies.
-func TestGossipOfTheBanned(t *testing.T) {
+// TestBlockOfBannedPeerIsImported: a block is imported even if the peer that delivered it first is
+// banned right afterwards: gossipsub has marked the block as seen and drops other copies.
+func TestBlockOfBannedPeerIsImported(t *testing.T) {
 	var (
 		a    *node
 		made = make(chan struct{})
@@ -74,9 +74,9 @@ func unconnected(t *testing.T) (w *Transport, posted chan near.Event, who wire.P
 	return w, posted, who, id
 }
 
-// TestGossipOfTheLeaving: a message that passed the rate check is validated even if its sender
-// disconnects before that.
-func TestGossipOfTheLeaving(t *testing.T) {
+// TestGossipOfDisconnectedPeerIsValidated: a message that passed the rate check is validated even
+// if its sender disconnects before that.
+func TestGossipOfDisconnectedPeerIsValidated(t *testing.T) {
 	w, posted, who, id := unconnected(t)
 	name, data := w.name(blocks), bytesOf(9)
 	rpc := &pubsub.RPC{RPC: pb.RPC{Publish: []*pb.Message{{Topic: &name, Data: data}}}}
@@ -96,9 +96,9 @@ func TestGossipOfTheLeaving(t *testing.T) {
 	}
 }
 
-// TestCrowdOfBlocks: while validation is blocked, many messages of other peers do not prevent the
-// validation of a later block.
-func TestCrowdOfBlocks(t *testing.T) {
+// TestBlockedValidationAdmitsLaterBlock: while validation is blocked, many messages of other peers
+// do not prevent the validation of a later block.
+func TestBlockedValidationAdmitsLaterBlock(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }
 	defer free()
@@ -140,9 +140,9 @@ func TestCrowdOfBlocks(t *testing.T) {
 	}
 }
 
-// TestToldWhoCameSince: a block published before a peer connected is sent to it over its
-// connection.
-func TestToldWhoCameSince(t *testing.T) {
+// TestBlockIsSentToPeerConnectedLater: a block published before a peer connected is sent to it over
+// its connection.
+func TestBlockIsSentToPeerConnectedLater(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 1)
@@ -173,9 +173,9 @@ func TestToldWhoCameSince(t *testing.T) {
 	}
 }
 
-// TestNoRoomInGossip: a block that gossip drops for a slow peer goes to it over its connection;
-// other messages do not.
-func TestNoRoomInGossip(t *testing.T) {
+// TestBlockDroppedByGossipIsSentDirectly: a block that gossip drops for a slow peer goes to it over
+// its connection; other messages do not.
+func TestBlockDroppedByGossipIsSentDirectly(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 1)
@@ -197,9 +197,9 @@ func TestNoRoomInGossip(t *testing.T) {
 	}
 }
 
-// TestToldWhoIsNew: a peer that may still be in its handshake, and would drop gossip, also gets a
-// block over the connection.
-func TestToldWhoIsNew(t *testing.T) {
+// TestBlockIsSentDirectlyToNewPeer: a peer that may still be in its handshake, and would drop
+// gossip, also gets a block over the connection.
+func TestBlockIsSentDirectlyToNewPeer(t *testing.T) {
 	w, _, who, id := unconnected(t)
 	w.mu.Lock()
 	w.joined[blocks][id], w.outbound[id] = time.Now(), time.Now()

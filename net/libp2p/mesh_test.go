@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestIdleMesh: peers that joined first and relay nothing are replaced in the meshes: after a
-// while, a message that reaches one honest node reaches the others at once, not only by gossipsub's
-// periodic gossip.
-func TestIdleMesh(t *testing.T) {
+// TestIdleMeshPeersAreReplaced: peers that joined first and relay nothing are replaced in the
+// meshes: after a while, a message that reaches one honest node reaches the others at once, not
+// only by gossipsub's periodic gossip.
+func TestIdleMeshPeersAreReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute")
 	}

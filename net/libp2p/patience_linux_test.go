@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// TestPatience: both ends of a TCP connection retransmit at least every two seconds, for two
-// minutes, like neard's sockets.
-func TestPatience(t *testing.T) {
+// TestTCPRetransmitsForTwoMinutes: both ends of a TCP connection retransmit at least every two
+// seconds, for two minutes, like neard's sockets.
+func TestTCPRetransmitsForTwoMinutes(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.over()}})
 	a.connected(t, 1)

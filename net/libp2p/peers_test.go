@@ -25,9 +25,9 @@ func addrInfo(n *node, m ma.Multiaddr) peer.AddrInfo {
 	return peer.AddrInfo{ID: n.way.me, Addrs: []ma.Multiaddr{m}}
 }
 
-// TestBridge: a node with both transports connects nodes that have one: for blocks, announcements
-// and routed messages, in both directions.
-func TestBridge(t *testing.T) {
+// TestBridgeConnectsBothTransports: a node with both transports connects nodes that have one: for
+// blocks, announcements and routed messages, in both directions.
+func TestBridgeConnectsBothTransports(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true})
 	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
 	right := run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
@@ -73,16 +73,16 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// TestUnknownWay: a node with both transports finds out which one a peer uses.
-func TestUnknownWay(t *testing.T) {
+// TestTransportOfPeerIsDetected: a node with both transports finds out which one a peer uses.
+func TestTransportOfPeerIsDetected(t *testing.T) {
 	over := run(t, "over", how{libp2p: true})
 	sockets := run(t, "sockets", how{near: true})
 	both := run(t, "both", how{near: true, libp2p: true, boot: []wire.PeerInfo{over.info(), sockets.info()}})
 	both.connected(t, 2)
 }
 
-// TestWrongChain: a peer of another chain is refused and disconnected.
-func TestWrongChain(t *testing.T) {
+// TestPeerOfAnotherChainIsRefused: a peer of another chain is refused and disconnected.
+func TestPeerOfAnotherChainIsRefused(t *testing.T) {
 	quick := func(o *Options) { o.Grace = 500 * time.Millisecond }
 	a := run(t, "a", how{libp2p: true, change: quick})
 	x := run(t, "x", how{libp2p: true, chain: "another", boot: []wire.PeerInfo{a.info()}, change: quick})
@@ -96,8 +96,9 @@ func TestWrongChain(t *testing.T) {
 	}
 }
 
-// TestReconnect: a killed peer, and one that was only dialled by others, reconnect without help.
-func TestReconnect(t *testing.T) {
+// TestLostPeerReconnects: a killed peer, and one that was only dialled by others, reconnect without
+// help.
+func TestLostPeerReconnects(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	at, boot := a.way.Addr(), []wire.PeerInfo{a.info()}
 	b := run(t, "b", how{libp2p: true, boot: boot})
@@ -117,8 +118,7 @@ func TestReconnect(t *testing.T) {
 	next(t, a, isHeight(9))
 }
 
-// TestQuic: frames and gossip work over QUIC.
-func TestQuic(t *testing.T) {
+func TestFramesAndGossipWorkOverQUIC(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}, change: func(o *Options) {
 		o.Quic = map[wire.PeerID]bool{primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(): true}
@@ -141,8 +141,8 @@ func TestQuic(t *testing.T) {
 	}
 }
 
-// TestFound: a peer found on the local network is dialled.
-func TestFound(t *testing.T) {
+// TestPeerOnLocalNetworkIsDialled: a peer found on the local network is dialled.
+func TestPeerOnLocalNetworkIsDialled(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, open: true})
 	m, err := multiaddr(a.way.Addr(), false)
@@ -188,8 +188,9 @@ func ends(c net.Conn) bool {
 	return true
 }
 
-// TestStrangers: each misbehaving peer loses its connection in time, and no other peer is affected.
-func TestStrangers(t *testing.T) {
+// TestMisbehavingPeerLosesItsConnection: each misbehaving peer loses its connection in time, and no
+// other peer is affected.
+func TestMisbehavingPeerLosesItsConnection(t *testing.T) {
 	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace, o.Stall = time.Second, 300*time.Millisecond }})
 	good := run(t, "good", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 1)
@@ -236,9 +237,9 @@ func TestStrangers(t *testing.T) {
 	next(t, a, isHeight(4))
 }
 
-// TestFinish: a connection that is being closed ends within its time limit, however slowly the peer
-// reads, and whatever it sends.
-func TestFinish(t *testing.T) {
+// TestClosingConnectionEndsInTime: a connection that is being closed ends within its time limit,
+// however slowly the peer reads, and whatever it sends.
+func TestClosingConnectionEndsInTime(t *testing.T) {
 	taken := make(chan tcp.Conn, 1)
 	a, b := bare(t, "a", taken), bare(t, "b", nil)
 	conn, err := b.Dial(t.Context(), wire.PeerInfo{ID: a.o.Key.PublicKey(), Addr: a.Addr()})
@@ -286,8 +287,9 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestNeverMet: a peer that opens streams and never completes a handshake is disconnected.
-func TestNeverMet(t *testing.T) {
+// TestPeerWithoutHandshakeIsDisconnected: a peer that opens streams and never completes a handshake
+// is disconnected.
+func TestPeerWithoutHandshakeIsDisconnected(t *testing.T) {
 	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace = time.Second }})
 	x := bare(t, "x", nil)
 	id := x.dial(t, a).(*stream).Conn().ID()
@@ -313,9 +315,9 @@ func TestNeverMet(t *testing.T) {
 	}
 }
 
-// TestCrowd: places for handshakes remain free for other peers, however many streams one peer
-// opens.
-func TestCrowd(t *testing.T) {
+// TestManyStreamsLeaveRoomForHandshakes: places for handshakes remain free for other peers, however
+// many streams one peer opens.
+func TestManyStreamsLeaveRoomForHandshakes(t *testing.T) {
 	a := run(t, "a", how{near: true, libp2p: true})
 	for _, name := range []string{"x", "y", "z"} {
 		x := bare(t, name, nil)
@@ -333,8 +335,9 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestOneAddress: nodes with one address, for example behind a NAT, can be up to half of the peers.
-func TestOneAddress(t *testing.T) {
+// TestOneAddressMayHaveHalfThePeers: nodes with one address, for example behind a NAT, can be up to
+// half of the peers.
+func TestOneAddressMayHaveHalfThePeers(t *testing.T) {
 	var at netip.Addr
 	list, err := net.InterfaceAddrs()
 	if err != nil {
@@ -356,9 +359,9 @@ func TestOneAddress(t *testing.T) {
 	a.connected(t, others)
 }
 
-// TestTiers: connections of other tiers than T2 are not closed as idle, and their gossip is not
-// accepted.
-func TestTiers(t *testing.T) {
+// TestOtherTiersStayOpenWithoutGossip: connections of other tiers than T2 are not closed as idle,
+// and their gossip is not accepted.
+func TestOtherTiersStayOpenWithoutGossip(t *testing.T) {
 	a, b := bare(t, "a", nil), bare(t, "b", nil)
 	who := b.o.Key.PublicKey()
 	for tier, gossips := range map[wire.Tier]bool{wire.T1: false, wire.T2: true, wire.T3: false} {
@@ -375,9 +378,9 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestPublicAddr: a node with both transports learns the address that neards dial from a peer that
-// also knows its libp2p port.
-func TestPublicAddr(t *testing.T) {
+// TestBridgeLearnsItsPublicAddress: a node with both transports learns the address that neards dial
+// from a peer that also knows its libp2p port.
+func TestBridgeLearnsItsPublicAddress(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true})
 	run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
 	bridge.connected(t, 1)
@@ -387,9 +390,9 @@ func TestPublicAddr(t *testing.T) {
 	}
 }
 
-// TestBlacklist: a blacklisted address is neither dialled nor accepted, and no peer is dialled
-// because another one proposes it.
-func TestBlacklist(t *testing.T) {
+// TestBlacklistedAddressIsRefused: a blacklisted address is neither dialled nor accepted, and no
+// peer is dialled because another one proposes it.
+func TestBlacklistedAddressIsRefused(t *testing.T) {
 	a := bare(t, "a", nil)
 	b := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Blacklisted: func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }},
 		station{nil, make(chan near.Event, 100)})
@@ -406,8 +409,9 @@ func TestBlacklist(t *testing.T) {
 	}
 }
 
-// TestSix: a node that listens on all addresses is reached by IPv6, over TCP and QUIC.
-func TestSix(t *testing.T) {
+// TestNodeIsReachedByIPv6: a node that listens on all addresses is reached by IPv6, over TCP and
+// QUIC.
+func TestNodeIsReachedByIPv6(t *testing.T) {
 	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
 		t.Skip("no IPv6 here")
 	} else {
@@ -429,8 +433,8 @@ func TestSix(t *testing.T) {
 	}
 }
 
-// TestSamePort: a second node on a port is refused.
-func TestSamePort(t *testing.T) {
+// TestSecondNodeOnPortIsRefused: a second node on a port is refused.
+func TestSecondNodeOnPortIsRefused(t *testing.T) {
 	a := bare(t, "a", nil)
 	if w, err := New(Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Listen: a.Addr()}); err == nil {
 		w.close()
@@ -438,8 +442,8 @@ func TestSamePort(t *testing.T) {
 	}
 }
 
-// TestMetrics: each counter is listed once.
-func TestMetrics(t *testing.T) {
+// TestEachCounterIsListedOnce: each counter is listed once.
+func TestEachCounterIsListedOnce(t *testing.T) {
 	var c Metrics
 	c.bans.Store(3)
 	text := string(c.Metrics(nil))
@@ -450,9 +454,9 @@ func TestMetrics(t *testing.T) {
 
 var _ tcp.Station = station{}
 
-// TestBare: a node's own messages to a peer have no signature, since the connection authenticates
-// them, unless the peer does not support that.
-func TestBare(t *testing.T) {
+// TestOwnMessagesToPeerAreUnsigned: a node's own messages to a peer have no signature, since the
+// connection authenticates them, unless the peer does not support that.
+func TestOwnMessagesToPeerAreUnsigned(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		a := run(t, "a", how{libp2p: true})
 		if old {
@@ -477,9 +481,9 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// TestBridgeHandsOnNoRubbish: a bridge disconnects an attacker on one transport instead of relaying
-// its messages, and is not banned by the peers on the other.
-func TestBridgeHandsOnNoRubbish(t *testing.T) {
+// TestBridgeRelaysNoInvalidMessages: a bridge disconnects an attacker on one transport instead of
+// relaying its messages, and is not banned by the peers on the other.
+func TestBridgeRelaysNoInvalidMessages(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true, open: true})
 	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
 	right := run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
@@ -563,8 +567,9 @@ func TestBridgeHandsOnNoRubbish(t *testing.T) {
 	}
 }
 
-// TestExclude: an excluded peer is disconnected and can't reconnect, until it is excluded no more.
-func TestExclude(t *testing.T) {
+// TestExcludedPeerCannotReconnect: an excluded peer is disconnected and can't reconnect, until it
+// is excluded no more.
+func TestExcludedPeerCannotReconnect(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 1)

@@ -45,9 +45,9 @@ func within(id byte, inner []byte) []byte {
 	return append(binary.AppendUvarint([]byte{id<<3 | 2}, uint64(len(inner))), inner...)
 }
 
-// TestRPCBombs: an RPC takes memory in proportion to its length, not to its number of entries,
-// before and after the handshake.
-func TestRPCBombs(t *testing.T) {
+// TestRPCMemoryIsProportionalToLength: an RPC takes memory in proportion to its length, not to its
+// number of entries, before and after the handshake.
+func TestRPCMemoryIsProportionalToLength(t *testing.T) {
 	names := bytes.Repeat([]byte{1<<3 | 2, 0}, 1<<20)
 	for _, x := range []struct {
 		name string
@@ -96,9 +96,9 @@ func taken() uint64 {
 	return m.TotalAlloc
 }
 
-// TestChecksLeaveCores: validating transactions of peers uses at most half of the cores, a bounded
-// number of batches of each peer waits, and blocks do not wait behind them.
-func TestChecksLeaveCores(t *testing.T) {
+// TestValidationUsesHalfTheCores: validating transactions of peers uses at most half of the cores,
+// a bounded number of batches of each peer waits, and blocks do not wait behind them.
+func TestValidationUsesHalfTheCores(t *testing.T) {
 	var at, most atomic.Int32
 	release := make(chan struct{})
 	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {

@@ -248,9 +248,9 @@ func passes(m wire.Message) bool {
 	return false
 }
 
-// TestKinds: every kind of message that neards have exchanged arrives over either transport with
-// the same bytes.
-func TestKinds(t *testing.T) {
+// TestEveryKindArrivesWithSameBytes: every kind of message that neards have exchanged arrives over
+// either transport with the same bytes.
+func TestEveryKindArrivesWithSameBytes(t *testing.T) {
 	list := recorded(t)
 	pair := func(h how) (got []string) {
 		a := run(t, "a", h)
@@ -304,8 +304,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFrames: the bytes of every frame are the same at the other end of a stream.
-func TestFrames(t *testing.T) {
+// TestFramesArriveUnchanged: the bytes of every frame are the same at the other end of a stream.
+func TestFramesArriveUnchanged(t *testing.T) {
 	for name, quic := range map[string]bool{"tcp": false, "quic": true} {
 		t.Run(name, func(t *testing.T) { frames(t, quic) })
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSpare: four connected nodes, and a fifth that only the fourth knows. A block is not sent to
-// neighbours of its first sender. It is sent at some heights, if it was requested, if it came by
-// gossip, and to peers that have it from no one. Other messages go to all.
-func TestSpare(t *testing.T) {
+// TestBlockIsNotSentToSendersNeighbours: four connected nodes, and a fifth that only the fourth
+// knows. A block is not sent to neighbours of its first sender. It is sent at some heights, if it
+// was requested, if it came by gossip, and to peers that have it from no one. Other messages go to
+// all.
+func TestBlockIsNotSentToSendersNeighbours(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
 		f := newFabric(t, 1)
 		var m [5]*member
@@ -85,9 +86,9 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// TestSilent: a peer that requests a block, since a neighbour did not send it, gets the later
-// blocks of that neighbour from the node it asked. That ends after silentLife.
-func TestSilent(t *testing.T) {
+// TestPeerThatAsksGetsLaterBlocks: a peer that requests a block, since a neighbour did not send it,
+// gets the later blocks of that neighbour from the node it asked. That ends after silentLife.
+func TestPeerThatAsksGetsLaterBlocks(t *testing.T) {
 	f := newFabric(t, 1)
 	var m [4]*member
 	for i := range m {
@@ -143,8 +144,9 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestCopies: a message that may be lost on a route is sent three times, but once with Sparing.
-func TestCopies(t *testing.T) {
+// TestSparingSendsRoutedMessagesOnce: a message that may be lost on a route is sent three times,
+// but once with Sparing.
+func TestSparingSendsRoutedMessagesOnce(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
 		f := newFabric(t, 1)
 		a, b := f.add("a", func(c *Config) {
@@ -164,9 +166,9 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestHolders: with Sparing, a validator's tracked shards reach all nodes with its account data,
-// and again when they change.
-func TestHolders(t *testing.T) {
+// TestTrackedShardsReachAllNodes: with Sparing, a validator's tracked shards reach all nodes with
+// its account data, and again when they change.
+func TestTrackedShardsReachAllNodes(t *testing.T) {
 	f := newFabric(t, 1)
 	hurries := func(c *Config) {
 		quiet(c)
@@ -216,9 +218,9 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestGossipOfTheGone: gossip counts even if its sender is disconnected, not connected yet, or
-// banned for another reason, since it would not be delivered again.
-func TestGossipOfTheGone(t *testing.T) {
+// TestGossipOfDisconnectedPeerCounts: gossip counts even if its sender is disconnected, not
+// connected yet, or banned for another reason, since it would not be delivered again.
+func TestGossipOfDisconnectedPeerCounts(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
 	gossip := func(h primitives.Height) string {

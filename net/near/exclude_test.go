@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// TestExclude cuts a network of four in two halves: nothing passes, whichever node dials, and all connect
-// again after it is healed.
-func TestExclude(t *testing.T) {
+// TestExcludedHalvesExchangeNothing cuts a network of four in two halves: nothing passes, whichever
+// node dials, and all connect again after it is healed.
+func TestExcludedHalvesExchangeNothing(t *testing.T) {
 	f := newFabric(t, 3)
 	var boot []wire.PeerInfo
 	var all []*member
@@ -90,8 +90,9 @@ func TestExclude(t *testing.T) {
 	}
 }
 
-// TestExcludedHandshake: a handshake of an excluded peer is not answered, and one in progress ends.
-func TestExcludedHandshake(t *testing.T) {
+// TestExcludedHandshakeIsNotAnswered: a handshake of an excluded peer is not answered, and one in
+// progress ends.
+func TestExcludedHandshakeIsNotAnswered(t *testing.T) {
 	f := newFabric(t, 4)
 	a, b := f.add("a", quiet), f.add("b", quiet)
 	f.step(a, Exclude{[]wire.PeerID{b.me}})

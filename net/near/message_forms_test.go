@@ -37,10 +37,11 @@ func chunkForms() (list []wire.Body) {
 	return list
 }
 
-// TestBothFormsOfMessagesAboutChunksTakeTheSameWay: over T2 through a node that only relays, and to the
-// account itself, each form has the copies, the priority and the bytes that it must have. What may use
-// T1 does so once there is such a connection. No peer is banned for relaying a form of either version.
-func TestBothFormsOfMessagesAboutChunksTakeTheSameWay(t *testing.T) {
+// TestBothChunkMessageFormsTakeSameRoute: over T2 through a node that only relays, and to the
+// account itself, each form has the copies, the priority and the bytes that it must have. What may
+// use T1 does so once there is such a connection. No peer is banned for relaying a form of either
+// version.
+func TestBothChunkMessageFormsTakeSameRoute(t *testing.T) {
 	f := newFabric(t, 1)
 	vk := keyFor("validator")
 	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
@@ -117,8 +118,8 @@ func TestBothFormsOfMessagesAboutChunksTakeTheSameWay(t *testing.T) {
 	}
 }
 
-// TestForgedWitnessPartBansItsRelay: as for every routed message, the peer that brings a body of 40 or
-// 41 with another node's name and a wrong signature is banned.
+// TestForgedWitnessPartBansItsRelay: as for every routed message, the peer that brings a body of 40
+// or 41 with another node's name and a wrong signature is banned.
 func TestForgedWitnessPartBansItsRelay(t *testing.T) {
 	for _, body := range chunkForms() {
 		f := newFabric(t, 1)

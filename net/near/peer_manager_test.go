@@ -32,8 +32,9 @@ func started() (b []byte) {
 // quiet makes a node dial no peer.
 func quiet(c *Config) { c.IdealLow, c.MinOutbound = -1, -1 }
 
-// TestGreeting checks the messages after a T2 handshake, and their order, against those of neard.
-func TestGreeting(t *testing.T) {
+// TestMessagesAfterHandshakeMatchNeard checks the messages after a T2 handshake, and their order,
+// against those of neard.
+func TestMessagesAfterHandshakeMatchNeard(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
 	for _, m := range []*member{a, b} {
@@ -83,8 +84,9 @@ func sameWords(got, want string, n int) bool {
 	return slices.Equal(g, w)
 }
 
-// TestHandshakeChecks sends handshakes with one error each, in the order of neard's checks.
-func TestHandshakeChecks(t *testing.T) {
+// TestHandshakeErrorsAreCheckedInOrder sends handshakes with one error each, in the order of
+// neard's checks.
+func TestHandshakeErrorsAreCheckedInOrder(t *testing.T) {
 	owner := keyFor("owner")
 	tests := []struct {
 		name  string
@@ -174,8 +176,9 @@ func TestHandshakeChecks(t *testing.T) {
 	}
 }
 
-// TestOneAddress: connections of one address without a handshake do not keep out other addresses.
-func TestOneAddress(t *testing.T) {
+// TestOneAddressDoesNotBlockOthers: connections of one address without a handshake do not keep out
+// other addresses.
+func TestOneAddressDoesNotBlockOthers(t *testing.T) {
 	l := newFabric(t, 1).add("l", quiet)
 	id := ConnID(0)
 	from := func(addr string, n int) (kept int) {
@@ -202,9 +205,9 @@ func own(h *wire.Handshake, key primitives.SecretKey, peer wire.PeerID, at time.
 	h.OwnedAccount.Sign(key)
 }
 
-// TestLastEdge: a dialling node with a nonce that is too low tries again above the edge that it
-// receives, on the same connection.
-func TestLastEdge(t *testing.T) {
+// TestDiallerRetriesAboveReceivedEdge: a dialling node with a nonce that is too low tries again
+// above the edge that it receives, on the same connection.
+func TestDiallerRetriesAboveReceivedEdge(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
 	nonce := uint64(start.Unix()+100) | 1
@@ -239,9 +242,9 @@ func bans(effects []Effect, why Reason) bool {
 	return slices.ContainsFunc(effects, func(e Effect) bool { c, ok := e.(Close); return ok && c.Reason == Banned && c.Ban == why })
 }
 
-// TestVersions: a dialling node agrees to an older common protocol version, and gives up if there
-// is none.
-func TestVersions(t *testing.T) {
+// TestDiallerAgreesToCommonVersion: a dialling node agrees to an older common protocol version, and
+// gives up if there is none.
+func TestDiallerAgreesToCommonVersion(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", quiet)
 	b := f.add("b", func(c *Config) { quiet(c); c.Version, c.Oldest = 85, 84 })
@@ -258,8 +261,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestCrossedDials: of two simultaneous dials, that of the lower id is kept.
-func TestCrossedDials(t *testing.T) {
+// TestCrossedDialOfLowerIDIsKept: of two simultaneous dials, that of the lower id is kept.
+func TestCrossedDialOfLowerIDIsKept(t *testing.T) {
 	f := newFabric(t, 1)
 	lo, hi := low("a", "b")
 	x, y := f.add(lo, quiet), f.add(hi, quiet)
@@ -275,9 +278,9 @@ func TestCrossedDials(t *testing.T) {
 	}
 }
 
-// TestRouting: messages take a shortest path, and responses return on it, over nodes that are not
-// connected.
-func TestRouting(t *testing.T) {
+// TestMessagesTakeShortestPath: messages take a shortest path, and responses return on it, over
+// nodes that are not connected.
+func TestMessagesTakeShortestPath(t *testing.T) {
 	f := newFabric(t, 1)
 	var m [4]*member
 	for i := range m {
@@ -335,8 +338,9 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestAlone: a node without known peers wakes twice a minute, and normally once it knows one.
-func TestAlone(t *testing.T) {
+// TestNodeWithoutPeersWakesRarely: a node without known peers wakes twice a minute, and normally
+// once it knows one.
+func TestNodeWithoutPeersWakesRarely(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", nil)
 	wakes := 0
@@ -354,9 +358,9 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestWake: Wake includes the batch of edges that a handshake waits for. The monitor interval
-// restarts with the first peer found, not with the second.
-func TestWake(t *testing.T) {
+// TestWakeIncludesPendingEdges: Wake includes the batch of edges that a handshake waits for. The
+// monitor interval restarts with the first peer found, not with the second.
+func TestWakeIncludesPendingEdges(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", nil)
 	f.run(20 * time.Minute)
@@ -382,9 +386,9 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestAdvertiseAsks: a node requests all account data once each time that it would send its own,
-// even without own data.
-func TestAdvertiseAsks(t *testing.T) {
+// TestAdvertisingRequestsAccountData: a node requests all account data once each time that it would
+// send its own, even without own data.
+func TestAdvertisingRequestsAccountData(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
 	f.dial(a, b, wire.T2)
@@ -407,9 +411,10 @@ func TestAdvertiseAsks(t *testing.T) {
 	}
 }
 
-// TestAccounts: account data reaches all nodes. Messages to accounts go over T1 if connected, and
-// three times over T2 otherwise. A validator renews its data if that of an older run arrives.
-func TestAccounts(t *testing.T) {
+// TestAccountDataReachesAllNodes: account data reaches all nodes. Messages to accounts go over T1
+// if connected, and three times over T2 otherwise. A validator renews its data if that of an older
+// run arrives.
+func TestAccountDataReachesAllNodes(t *testing.T) {
 	f := newFabric(t, 1)
 	vk := keyFor("validator")
 	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
@@ -466,8 +471,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestBans sends messages that neard bans for, each on a new pair.
-func TestBans(t *testing.T) {
+// TestBannableMessagesBanPeer sends messages that neard bans for, each on a new pair.
+func TestBannableMessagesBanPeer(t *testing.T) {
 	vk := keyFor("v")
 	data := func(n int) *wire.AccountData {
 		d := &wire.AccountData{PeerID: idOf("b"), Version: 1}
@@ -557,9 +562,9 @@ func TestBans(t *testing.T) {
 	}
 }
 
-// TestStateAnswers: a host sends all responses that accumulated while it was dialling, even if the
-// requester connected first.
-func TestStateAnswers(t *testing.T) {
+// TestStateResponsesOutlastDialling: a host sends all responses that accumulated while it was
+// dialling, even if the requester connected first.
+func TestStateResponsesOutlastDialling(t *testing.T) {
 	f := newFabric(t, 1)
 	host, asker := f.add("host", quiet), f.add("asker", quiet)
 	f.dial(asker, host, wire.T2)
@@ -596,9 +601,9 @@ func TestStateAnswers(t *testing.T) {
 	}
 }
 
-// TestLimits: each peer can send expensive messages as often as useful, and everything else is
-// unaffected.
-func TestLimits(t *testing.T) {
+// TestExpensiveMessagesAreRateLimited: each peer can send expensive messages as often as useful,
+// and everything else is unaffected.
+func TestExpensiveMessagesAreRateLimited(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
 	f.dial(a, b, wire.T2)

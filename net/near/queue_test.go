@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// TestQueue: consensus precedes gossip and sync, each in order, and none starves.
-func TestQueue(t *testing.T) {
+// TestConsensusPrecedesGossipAndSync: consensus precedes gossip and sync, each in order, and none
+// starves.
+func TestConsensusPrecedesGossipAndSync(t *testing.T) {
 	var q Queue
 	for i, p := range []Priority{Sync, Gossip, Consensus, Gossip, Consensus} {
 		q.Put([]byte{byte(i)}, p)

@@ -324,8 +324,9 @@ const beginning = "testdata/beginning.jsonl.gz"
 
 var cut = flag.Bool("cut", false, "write testdata/beginning.jsonl.gz anew from the recording that TROUPE_DATA holds")
 
-// TestCut extracts the start of a recorded network: eight seconds without bulk messages.
-func TestCut(t *testing.T) {
+// TestCutExtractsStartOfRecording extracts the start of a recorded network: eight seconds without
+// bulk messages.
+func TestCutExtractsStartOfRecording(t *testing.T) {
 	if !*cut {
 		t.Skip("writes testdata; run with -cut")
 	}
@@ -368,10 +369,11 @@ func TestCut(t *testing.T) {
 	t.Logf("%d bytes", out.Len())
 }
 
-// TestRecording replaces each recorded neard by a PeerManager, which must send what that neard
-// sent, where neither chance nor other parts of the neard decide: its handshakes and the answers to
-// others, the start of a T2 connection, and the responses to requests for peers and accounts.
-func TestRecording(t *testing.T) {
+// TestPeerManagerSendsWhatNeardSent replaces each recorded neard by a PeerManager, which must send
+// what that neard sent, where neither chance nor other parts of the neard decide: its handshakes
+// and the answers to others, the start of a T2 connection, and the responses to requests for peers
+// and accounts.
+func TestPeerManagerSendsWhatNeardSent(t *testing.T) {
 	for _, name := range []string{"frames.jsonl.gz", "late.jsonl.gz"} {
 		path := sharedNet + name
 		if _, err := os.Stat(path); err != nil || testing.Short() {

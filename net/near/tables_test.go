@@ -31,9 +31,9 @@ func distances(from wire.PeerID, edges map[[2]wire.PeerID]bool, unreliable map[w
 	return d
 }
 
-// TestNextHops compares next hops on random graphs with distances: a neighbour is one if and only
-// if it is one step closer.
-func TestNextHops(t *testing.T) {
+// TestNextHopsMatchGraphDistances compares next hops on random graphs with distances: a neighbour
+// is one if and only if it is one step closer.
+func TestNextHopsMatchGraphDistances(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	names := make([]wire.PeerID, 12)
 	for i := range names {
@@ -76,8 +76,8 @@ func TestNextHops(t *testing.T) {
 	}
 }
 
-// TestTurns: equal next hops are used in turn.
-func TestTurns(t *testing.T) {
+// TestEqualNextHopsAlternate: equal next hops are used in turn.
+func TestEqualNextHopsAlternate(t *testing.T) {
 	g := NewGraph("a")
 	for _, e := range [][2]wire.PeerID{{"a", "b"}, {"a", "c"}, {"b", "d"}, {"c", "d"}} {
 		g.put(&wire.Edge{Low: e[0], High: e[1], Nonce: uint64(start.Unix()) | 1}, "")
@@ -88,9 +88,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestEdgeLife: edges expire after half an hour, older ones are not accepted, and lost peers are
-// dropped after an hour.
-func TestEdgeLife(t *testing.T) {
+// TestEdgesExpireAfterHalfAnHour: edges expire after half an hour, older ones are not accepted, and
+// lost peers are dropped after an hour.
+func TestEdgesExpireAfterHalfAnHour(t *testing.T) {
 	make := func(a, b string, at time.Time) *wire.Edge {
 		nonce := uint64(at.Unix()) | 1
 		return wire.NewEdge(idOf(a), idOf(b), nonce, wire.SignEdge(keyFor(a), idOf(b), nonce).Signature, wire.SignEdge(keyFor(b), idOf(a), nonce).Signature)
@@ -116,9 +116,9 @@ func TestEdgeLife(t *testing.T) {
 	}
 }
 
-// TestEdgeBounds: a source can add a bounded number of edges, and no signature beyond that is
-// verified.
-func TestEdgeBounds(t *testing.T) {
+// TestEdgesOfSourceAreBounded: a source can add a bounded number of edges, and no signature beyond
+// that is verified.
+func TestEdgesOfSourceAreBounded(t *testing.T) {
 	g := NewGraph(idOf("a"))
 	g.ofSource["s"] = maxEdgesOfSource
 	// with a wrong signature
@@ -138,9 +138,9 @@ func TestEdgeBounds(t *testing.T) {
 	}
 }
 
-// TestWaysBack: a full cache evicts the entries of the neighbour that fills it, and old entries
-// first.
-func TestWaysBack(t *testing.T) {
+// TestFullRouteBackCacheEvictsItsFiller: a full cache evicts the entries of the neighbour that
+// fills it, and old entries first.
+func TestFullRouteBackCacheEvictsItsFiller(t *testing.T) {
 	hash := func(i int) (h primitives.Hash) {
 		h[0], h[1], h[2] = byte(i), byte(i>>8), byte(i>>16)
 		return h
@@ -169,9 +169,9 @@ func TestWaysBack(t *testing.T) {
 	}
 }
 
-// TestWayBackAgain: the first route-back of a request stays, a repeated request takes no space, and
-// one that was answered and repeated is as young as its repetition.
-func TestWayBackAgain(t *testing.T) {
+// TestFirstRouteBackOfRequestStays: the first route-back of a request stays, a repeated request
+// takes no space, and one that was answered and repeated is as young as its repetition.
+func TestFirstRouteBackOfRequestStays(t *testing.T) {
 	w, h := newRouteBackCache(), primitives.Hash{1}
 	for i := range 5000 {
 		w.put(start, h, wire.PeerID(fmt.Sprint(i)))
@@ -192,9 +192,9 @@ func TestWayBackAgain(t *testing.T) {
 	}
 }
 
-// TestHosts: each part is requested from the host with the highest score, then from others; hosts
-// of old epochs are dropped.
-func TestHosts(t *testing.T) {
+// TestPartIsRequestedFromBestHost: each part is requested from the host with the highest score,
+// then from others; hosts of old epochs are dropped.
+func TestPartIsRequestedFromBestHost(t *testing.T) {
 	h := newHosts()
 	sync := primitives.Hash{1}
 	for i := range 4 {
@@ -261,9 +261,9 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestStore: an address belongs to one peer, reports of others change no known peer, and old peers
-// are dropped, except boot nodes.
-func TestStore(t *testing.T) {
+// TestAddressBelongsToOnePeer: an address belongs to one peer, reports of others change no known
+// peer, and old peers are dropped, except boot nodes.
+func TestAddressBelongsToOnePeer(t *testing.T) {
 	addr := func(n int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), 1)
 	}
@@ -313,9 +313,10 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestRecall: peers that were connected in an earlier run are dialled again and reported, and no
-// others: boot nodes are known anyway, and peers that were only reported do not count.
-func TestRecall(t *testing.T) {
+// TestFormerPeersAreDialledAgain: peers that were connected in an earlier run are dialled again and
+// reported, and no others: boot nodes are known anyway, and peers that were only reported do not
+// count.
+func TestFormerPeersAreDialledAgain(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	peer := func(name string, port uint16) wire.PeerInfo {
 		return wire.PeerInfo{ID: primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey(), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)}
@@ -341,9 +342,9 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestManyEdges: routes are recomputed less often the more edges there are, even if a peer sends
-// one each second. New neighbours are reachable at once.
-func TestManyEdges(t *testing.T) {
+// TestManyEdgesSlowRouteComputation: routes are recomputed less often the more edges there are,
+// even if a peer sends one each second. New neighbours are reachable at once.
+func TestManyEdgesSlowRouteComputation(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
 	f.dial(a, b, wire.T2)
@@ -404,9 +405,9 @@ func TestManyEdges(t *testing.T) {
 	}
 }
 
-// TestEdgesThatMatter: the route to a validator's node is learned from the only neighbour, however
-// many other edges it sent before.
-func TestEdgesThatMatter(t *testing.T) {
+// TestRouteToValidatorIsLearned: the route to a validator's node is learned from the only
+// neighbour, however many other edges it sent before.
+func TestRouteToValidatorIsLearned(t *testing.T) {
 	f := newFabric(t, 1)
 	a, bridge := f.add("a", quiet), f.add("bridge", quiet)
 	f.dial(a, bridge, wire.T2)

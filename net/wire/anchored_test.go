@@ -26,10 +26,10 @@ func anchoredBodies() []Body {
 	}
 }
 
-// TestAnchoredBodiesTravelInBothForms: the bodies of protocol version 87 keep bytes, hash and
+// TestAnchoredBodiesKeepBytesInBothForms: the bodies of protocol version 87 keep bytes, hash and
 // signature in the first and the third form of a routed message. Witness parts use tags 40 and 41,
 // T1 15 and 16; the others keep their tags.
-func TestAnchoredBodiesTravelInBothForms(t *testing.T) {
+func TestAnchoredBodiesKeepBytesInBothForms(t *testing.T) {
 	kinds := []BodyKind{40, 41, 28, 31, 16}
 	tiers := [][2]byte{{0, 15}, {0, 16}, {0, 6}, {1, 9}, {0, 1}}
 	for i, body := range anchoredBodies() {
@@ -59,9 +59,9 @@ func TestAnchoredBodiesTravelInBothForms(t *testing.T) {
 	}
 }
 
-// TestAnchoredWitnessWithoutVersionIsRefused: bodies 22 and 23 have no version, so what is sent
+// TestUnversionedWitnessWithAnchorIsRefused: bodies 22 and 23 have no version, so what is sent
 // there cannot have an anchor.
-func TestAnchoredWitnessWithoutVersionIsRefused(t *testing.T) {
+func TestUnversionedWitnessWithAnchorIsRefused(t *testing.T) {
 	raw := anchoredBodies()[0].AppendBorsh(nil)
 	for _, kind := range []byte{22, 23} {
 		frame := Append(nil, &Routed{Target: ToPeer(keyB.PublicKey()), Author: keyA.PublicKey(), Signature: primitives.ZeroED25519Signature,

@@ -110,9 +110,9 @@ func failures() map[string][]byte {
 	}
 }
 
-// TestOutcome: each form of an outcome decodes to its end and encodes to the same bytes; shorter or
-// longer input fails.
-func TestOutcome(t *testing.T) {
+// TestEachOutcomeFormRoundTrips: each form of an outcome decodes to its end and encodes to the same
+// bytes; shorter or longer input fails.
+func TestEachOutcomeFormRoundTrips(t *testing.T) {
 	try := func(name string, in []byte) {
 		t.Helper()
 		m := NewRouted(keyA, RouteBack(primitives.Hash{1}), &TxStatusResponse{in}, 0)
@@ -144,8 +144,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestOutcomeRefused: input that neard refuses.
-func TestOutcomeRefused(t *testing.T) {
+// TestInvalidOutcomeIsRefused: input that neard refuses.
+func TestInvalidOutcomeIsRefused(t *testing.T) {
 	failed := func(b ...byte) []byte { return outcomeOf(append([]byte{2}, b...), nil, []byte{0}) }
 	nan := borsh.AppendUint64([]byte{1, 16, 0, 0, 0, 0}, math.Float64bits(math.NaN()))
 	for name, in := range map[string][]byte{
@@ -164,9 +164,9 @@ func TestOutcomeRefused(t *testing.T) {
 	}
 }
 
-// TestOutcomeOrder: map entries arrive in any order. The signature covers neard's encoding, sorted
-// by key, and so does the relayed message.
-func TestOutcomeOrder(t *testing.T) {
+// TestOutcomeMapEntriesAreSorted: map entries arrive in any order. The signature covers neard's
+// encoding, sorted by key, and so does the relayed message.
+func TestOutcomeMapEntriesAreSorted(t *testing.T) {
 	init := func(list ...string) []byte {
 		return outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *pieces) {
 			p.raw(13, 0).zeros(32).num(uint32(len(list) / 2))

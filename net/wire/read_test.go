@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestReadGrowing: the bytes that were sent are appended, and announced bytes take no memory.
-func TestReadGrowing(t *testing.T) {
+// TestAnnouncedBytesTakeNoMemory: the bytes that were sent are appended, and announced bytes take
+// no memory.
+func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	const first = 64 << 10
 	r, w := net.Pipe()
 	go func() {

@@ -67,9 +67,9 @@ func (k *keys) add(t testing.TB, line []byte) {
 
 var cut = flag.Bool("cut", false, "write testdata/*.jsonl.gz anew from the recordings that TROUPE_DATA holds")
 
-// TestCut extracts from the full recordings what testdata has: the start of each connection, and
-// some frames of each kind and body.
-func TestCut(t *testing.T) {
+// TestCutExtractsFramesOfRecordings extracts from the full recordings what testdata has: the start
+// of each connection, and some frames of each kind and body.
+func TestCutExtractsFramesOfRecordings(t *testing.T) {
 	if !*cut {
 		t.Skip("writes testdata; run with -cut")
 	}
@@ -324,9 +324,9 @@ func (j *judge) v3(m *Routed) {
 	}
 }
 
-// TestRecording decodes every frame that two networks of neards exchanged, encodes it to the same
-// bytes, and verifies and creates again every signature that this package supports.
-func TestRecording(t *testing.T) {
+// TestRecordedFramesRoundTrip decodes every frame that two networks of neards exchanged, encodes it
+// to the same bytes, and verifies and creates again every signature that this package supports.
+func TestRecordedFramesRoundTrip(t *testing.T) {
 	for _, path := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			j := &judge{T: t, keys: keys{map[primitives.PublicKey]primitives.SecretKey{}, map[primitives.AccountID]primitives.PublicKey{}},

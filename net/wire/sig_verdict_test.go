@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestProve: after Prove, Verify returns the same result without another check, for valid and
-// forged signatures. A removed edge is verified anew.
-func TestProve(t *testing.T) {
+// TestProvedMessageIsVerifiedOnce: after Prove, Verify returns the same result without another
+// check, for valid and forged signatures. A removed edge is verified anew.
+func TestProvedMessageIsVerifiedOnce(t *testing.T) {
 	a, b := keyA.PublicKey(), keyB.PublicKey()
 	edge := NewEdge(a, b, 7, SignEdge(keyA, b, 7).Signature, SignEdge(keyB, a, 7).Signature)
 	badEdge := *edge
@@ -46,9 +46,9 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestShardLists: a handshake with too many shards is refused, and of a host only one shard beyond
-// the limit is read.
-func TestShardLists(t *testing.T) {
+// TestShardListsAreLimited: a handshake with too many shards is refused, and of a host only one
+// shard beyond the limit is read.
+func TestShardListsAreLimited(t *testing.T) {
 	h := &Handshake{Tier: T2, Version: 86, Oldest: 83, Sender: keyA.PublicKey(), Target: keyB.PublicKey(), ListenPort: 1,
 		Chain: ChainInfo{Genesis: GenesisID{ChainID: "test"}}, PartialEdge: SignEdge(keyA, keyB.PublicKey(), 7)}
 	h.Chain.TrackedShards = make([]primitives.ShardID, maxTrackedShards)
@@ -69,8 +69,8 @@ func TestShardLists(t *testing.T) {
 	}
 }
 
-// TestPayloadIsOwn: stored account data does not retain its frame.
-func TestPayloadIsOwn(t *testing.T) {
+// TestStoredPayloadDoesNotRetainFrame: stored account data does not retain its frame.
+func TestStoredPayloadDoesNotRetainFrame(t *testing.T) {
 	d := &AccountData{PeerID: keyA.PublicKey(), Version: 1}
 	if err := d.Sign(keyB); err != nil {
 		t.Fatal(err)
@@ -112,9 +112,10 @@ func BenchmarkRouted(b *testing.B) {
 	})
 }
 
-// TestUnsigned: a message is signed when it is encoded, not before, and as NewRouted signs it. A
-// bare one is never signed, and is valid only for a target that has it from its author.
-func TestUnsigned(t *testing.T) {
+// TestMessageIsSignedWhenEncoded: a message is signed when it is encoded, not before, and as
+// NewRouted signs it. A bare one is never signed, and is valid only for a target that has it from
+// its author.
+func TestMessageIsSignedWhenEncoded(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	to, pong := ToPeer(key.PublicKey()), &Pong{Nonce: 7, Source: key.PublicKey()}
 	m, want := Unsigned(key, to, pong, 1), NewRouted(key, to, pong, 1)
@@ -141,9 +142,9 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestHolds: the tracked shards are part of account data, which otherwise equals neard's encoding.
-// Other contents of the field are skipped.
-func TestHolds(t *testing.T) {
+// TestTrackedShardsArePartOfAccountData: the tracked shards are part of account data, which
+// otherwise equals neard's encoding. Other contents of the field are skipped.
+func TestTrackedShardsArePartOfAccountData(t *testing.T) {
 	d := &AccountData{PeerID: keyB.PublicKey(), Version: 3, Timestamp: Timestamp{Seconds: 7}}
 	if err := d.Sign(keyA); err != nil {
 		t.Fatal(err)

@@ -36,8 +36,9 @@ func sampleHandshake() *Handshake {
 	return h
 }
 
-// TestStrict: frames are accepted and refused as by rust-protobuf 3.0.2 and nearcore's conversions.
-func TestStrict(t *testing.T) {
+// TestFramesAreAcceptedAsInNearcore: frames are accepted and refused as by rust-protobuf 3.0.2 and
+// nearcore's conversions.
+func TestFramesAreAcceptedAsInNearcore(t *testing.T) {
 	hello := sampleHandshake()
 	frame := Append(nil, hello)
 	fields := hello.appendFields(nil)
@@ -133,16 +134,17 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestLast: the last message of a frame counts, and the last of a repeated field.
-func TestLast(t *testing.T) {
+// TestLastOfRepeatedFieldCounts: the last message of a frame counts, and the last of a repeated
+// field.
+func TestLastOfRepeatedFieldCounts(t *testing.T) {
 	m, err := Decode(join(yes, lenField(34), lenField(18, 8, 1, 8, 0)))
 	if d, ok := m.(*Disconnect); err != nil || !ok || d.RemoveFromStore {
 		t.Errorf("%#v, %v, want Disconnect{false}", m, err)
 	}
 }
 
-// TestForms encodes and decodes messages that the recordings lack.
-func TestForms(t *testing.T) {
+// TestUnrecordedMessagesRoundTrip encodes and decodes messages that the recordings lack.
+func TestUnrecordedMessagesRoundTrip(t *testing.T) {
 	max, zero := uint32(math.MaxUint32), uint32(0)
 	tx := primitives.Transaction{SignerID: "alice.near", ReceiverID: "bob.near", PublicKey: keyA.PublicKey()}
 	v4, v6 := netip.MustParseAddrPort("1.2.3.4:5"), netip.MustParseAddrPort("[::ffff:1.2.3.4]:5")
@@ -206,8 +208,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEdges: an edge verifies only with the signatures of its ends.
-func TestEdges(t *testing.T) {
+// TestEdgeNeedsSignaturesOfItsEnds: an edge verifies only with the signatures of its ends.
+func TestEdgeNeedsSignaturesOfItsEnds(t *testing.T) {
 	a, b := keyA.PublicKey(), keyB.PublicKey()
 	make := func(nonce uint64) *Edge {
 		return NewEdge(a, b, nonce, SignEdge(keyA, b, nonce).Signature, SignEdge(keyB, a, nonce).Signature)
@@ -240,8 +242,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestTTL: a message makes 99 hops, and its signed part does not change.
-func TestTTL(t *testing.T) {
+// TestMessageMakes99Hops: a message makes 99 hops, and its signed part does not change.
+func TestMessageMakes99Hops(t *testing.T) {
 	m := NewRouted(keyA, ToPeer(keyB.PublicKey()), &Ping{}, 0)
 	hops := 0
 	for next := m.Hop(); next != nil; next = next.Hop() {
@@ -263,8 +265,9 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// TestAccountDataLimit: a payload of MaxAccountData is signed, and a longer one is not.
-func TestAccountDataLimit(t *testing.T) {
+// TestOverlongAccountDataIsNotSigned: a payload of MaxAccountData is signed, and a longer one is
+// not.
+func TestOverlongAccountDataIsNotSigned(t *testing.T) {
 	d := &AccountData{PeerID: keyA.PublicKey()}
 	for d.Sign(keyB) == nil {
 		d.Proxies = append(d.Proxies, PeerAddr{netip.MustParseAddrPort("1.2.3.4:5"), keyA.PublicKey()})
@@ -295,9 +298,9 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestMemory: a frame that claims much, or repeats little many times, takes memory in proportion to
-// its length.
-func TestMemory(t *testing.T) {
+// TestFrameMemoryIsProportionalToLength: a frame that claims much, or repeats little many times,
+// takes memory in proportion to its length.
+func TestFrameMemoryIsProportionalToLength(t *testing.T) {
 	const size = 1 << 20
 	many := func(field []byte) []byte { return bytes.Repeat(field, size/len(field)) }
 	claim := binary.LittleEndian.AppendUint32(nil, math.MaxUint32)

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestToldOutcome: a transaction outcome from a peer decodes, and clients see what the peer shows
-// them, for each kind of action and error. Input that neard refuses is refused.
-func TestToldOutcome(t *testing.T) {
+// TestReceivedOutcomeIsShownToClients: a transaction outcome from a peer decodes, and clients see
+// what the peer shows them, for each kind of action and error. Input that neard refuses is refused.
+func TestReceivedOutcomeIsShownToClients(t *testing.T) {
 	try := func(name string, in []byte) *view.FinalOutcome {
 		t.Helper()
 		o, err := view.ReadFinalOutcome(in)
@@ -47,9 +47,9 @@ func TestToldOutcome(t *testing.T) {
 	}
 }
 
-// TestTellOutcome: an outcome that this node sends decodes in neard's forms, and gives what clients
-// see here.
-func TestTellOutcome(t *testing.T) {
+// TestSentOutcomeDecodesInNeardsForms: an outcome that this node sends decodes in neard's forms,
+// and gives what clients see here.
+func TestSentOutcomeDecodesInNeardsForms(t *testing.T) {
 	key := keyA.PublicKey()
 	allowance := primitives.Yocto(5)
 	call := &primitives.FunctionCallPermission{Allowance: &allowance, ReceiverID: "b.near", MethodNames: []string{"m", "n"}}

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVectors checks the bytes in nearcore's own tests (network_protocol/tests.rs, types.rs).
-func TestVectors(t *testing.T) {
+// TestBytesMatchNearcoresTests checks the bytes in nearcore's own tests (network_protocol/tests.rs,
+// types.rs).
+func TestBytesMatchNearcoresTests(t *testing.T) {
 	var answer primitives.Hash
 	for i := range answer {
 		answer[i] = 42
@@ -48,9 +49,9 @@ func v3Body(t *testing.T, m *Routed) (body []byte) {
 	return body
 }
 
-// TestFirstByte: all field numbers are 4 or more, so that the first byte distinguishes a frame from
-// the format before protobuf.
-func TestFirstByte(t *testing.T) {
+// TestFirstByteDistinguishesProtobuf: all field numbers are 4 or more, so that the first byte
+// distinguishes a frame from the format before protobuf.
+func TestFirstByteDistinguishesProtobuf(t *testing.T) {
 	for _, m := range []Message{sampleHandshake(), &Disconnect{}, &PeersRequest{}, &HeadersRequest{}, &EpochSyncRequest{},
 		NewRouted(keyA, ToPeer(keyB.PublicKey()), &Ping{}, 0)} {
 		if b := Append(nil, m); b[0] < 32 {
@@ -59,8 +60,8 @@ func TestFirstByte(t *testing.T) {
 	}
 }
 
-// TestFormsHashAlike: hash and signature of a message are the same in all its forms.
-func TestFormsHashAlike(t *testing.T) {
+// TestMessageFormsHaveSameHash: hash and signature of a message are the same in all its forms.
+func TestMessageFormsHaveSameHash(t *testing.T) {
 	m := NewRouted(keyA, ToPeer(keyB.PublicKey()), &ChunkRequest{primitives.ChunkRequest{Ords: []uint64{1}}}, 9)
 	first, err := Decode(Append(nil, m))
 	if err != nil {

@@ -44,9 +44,9 @@ func (s *stream) Peer() wire.PeerID    { return s.peer }
 func (s *stream) Bare() bool           { return s.bare }
 func (s *stream) Within(n int)         { s.within = append(s.within, n) }
 
-// TestJoined: frames that wait together are written to a Transport in one call, long ones in few,
-// and a frame that is buffered completely needs no timer.
-func TestJoined(t *testing.T) {
+// TestWaitingFramesAreWrittenTogether: frames that wait together are written to a Transport in one
+// call, long ones in few, and a frame that is buffered completely needs no timer.
+func TestWaitingFramesAreWrittenTogether(t *testing.T) {
 	h := &Server{done: make(chan struct{}), events: make(chan posted, maxEvents)}
 	s := &stream{}
 	l := newLink(1, s)
@@ -105,9 +105,9 @@ func (w *spreading) Spread(wire.PeerID, wire.Message) bool {
 	return true
 }
 
-// TestOver: over a Transport a copy is not sent, own messages to the peer have no signature if it
-// supports that, and everything else is as over a socket.
-func TestOver(t *testing.T) {
+// TestTransportSendsNoCopies: over a Transport a copy is not sent, own messages to the peer have no
+// signature if it supports that, and everything else is as over a socket.
+func TestTransportSendsNoCopies(t *testing.T) {
 	me, x := primitives.SecretKeyFromSeed(primitives.ED25519, "me"), primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()
 	own := func(to wire.PeerID) *wire.Routed {

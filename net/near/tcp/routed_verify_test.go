@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWords: for a peer that the connection does not authenticate, the first messages are verified,
-// then one in sampleEvery, and all again after an invalid one. Messages of other authors, and
-// messages to relay, are always verified.
-func TestWords(t *testing.T) {
+// TestPeersFirstMessagesAreVerified: for a peer that the connection does not authenticate, the
+// first messages are verified, then one in sampleEvery, and all again after an invalid one.
+// Messages of other authors, and messages to relay, are always verified.
+func TestPeersFirstMessagesAreVerified(t *testing.T) {
 	keys := primitives.NewVerifier(4)
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
 	me := primitives.SecretKeyFromSeed(primitives.ED25519, "me").PublicKey()
@@ -94,9 +94,9 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestBorrowedWords: a peer that replays another node's old handshake, or repeats messages of it,
-// gets no unsigned message of that node accepted.
-func TestBorrowedWords(t *testing.T) {
+// TestReplayedHandshakeForgesNoMessages: a peer that replays another node's old handshake, or
+// repeats messages of it, gets no unsigned message of that node accepted.
+func TestReplayedHandshakeForgesNoMessages(t *testing.T) {
 	keys := primitives.NewVerifier(4)
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
 	me := primitives.SecretKeyFromSeed(primitives.ED25519, "me").PublicKey()

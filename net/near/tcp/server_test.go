@@ -85,9 +85,9 @@ func block(h primitives.Height) *primitives.Block {
 	return &primitives.Block{Header: header.Init()}
 }
 
-// TestHosts: two servers on loopback find each other, exchange blocks and routed messages, and
-// notice the end.
-func TestHosts(t *testing.T) {
+// TestServersExchangeBlocksAndMessages: two servers on loopback find each other, exchange blocks
+// and routed messages, and notice the end.
+func TestServersExchangeBlocksAndMessages(t *testing.T) {
 	a := run(t, "a")
 	b := run(t, "b", a)
 	eventually(t, "connected", time.Minute, func() bool { return a.peers() == 1 && b.peers() == 1 })
@@ -153,9 +153,9 @@ func frame(payload []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-// TestStrangers: a frame announced too long ends its connection, one that does not decode is
-// ignored, and one that arrives byte by byte, or never, affects no other peer.
-func TestStrangers(t *testing.T) {
+// TestBadFramesAffectNoOtherPeer: a frame announced too long ends its connection, one that does not
+// decode is ignored, and one that arrives byte by byte, or never, affects no other peer.
+func TestBadFramesAffectNoOtherPeer(t *testing.T) {
 	a := run(t, "a")
 	slow := dial(t, a)
 	_, _ = slow.Write([]byte{0, 0, 0, 0x1f, 1})
@@ -206,9 +206,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestLinkBatches: waiting frames are written together, complete and in order, within the bounds,
-// and none after the end. Frames that arrive together are read as if they came alone.
-func TestLinkBatches(t *testing.T) {
+// TestFramesAreBatchedInOrder: waiting frames are written together, complete and in order, within
+// the bounds, and none after the end. Frames that arrive together are read as if they came alone.
+func TestFramesAreBatchedInOrder(t *testing.T) {
 	over, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -290,8 +290,8 @@ func (f *flaky) Accept() (net.Conn, error) {
 	return f.Listener.Accept()
 }
 
-// TestAcceptFails: a failed accept is retried, and the end of the listener ends Run.
-func TestAcceptFails(t *testing.T) {
+// TestFailedAcceptIsRetried: a failed accept is retried, and the end of the listener ends Run.
+func TestFailedAcceptIsRetried(t *testing.T) {
 	h := quietHost(t, nil)
 	inner := h.listener
 	h.listener = &flaky{inner, 2}
@@ -331,8 +331,9 @@ func quietHost(t *testing.T, verify func(near.VerifyAnnouncements) near.Announce
 	return h
 }
 
-// TestLongWaits: a reader has at most one long message waiting, and many short ones.
-func TestLongWaits(t *testing.T) {
+// TestReaderHoldsOneLongMessage: a reader has at most one long message waiting, and many short
+// ones.
+func TestReaderHoldsOneLongMessage(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		m    wire.Message
@@ -367,9 +368,9 @@ func TestLongWaits(t *testing.T) {
 	}
 }
 
-// TestVerificationsAreBounded: at most maxVerifying verifications run at a time, and an event
-// completes with its own.
-func TestVerificationsAreBounded(t *testing.T) {
+// TestConcurrentVerificationsAreBounded: at most maxVerifying verifications run at a time, and an
+// event completes with its own.
+func TestConcurrentVerificationsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
 	h := quietHost(t, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
@@ -403,8 +404,8 @@ func TestVerificationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTooLongToSend: a frame that no neard accepts is not sent.
-func TestTooLongToSend(t *testing.T) {
+// TestOverlongFrameIsNotSent: a frame that no neard accepts is not sent.
+func TestOverlongFrameIsNotSent(t *testing.T) {
 	l := newLink(1, nil)
 	if !l.put(make([]byte, wire.MaxFrame+1), 0) || l.queue.Next() != nil {
 		t.Error("a frame that is too long is to be written")
@@ -414,8 +415,9 @@ func TestTooLongToSend(t *testing.T) {
 	}
 }
 
-// TestReaderProves: the reader verifies signatures after the handshake, and not before.
-func TestReaderProves(t *testing.T) {
+// TestReaderVerifiesAfterHandshakeOnly: the reader verifies signatures after the handshake, and not
+// before.
+func TestReaderVerifiesAfterHandshakeOnly(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	hello := &wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: key.PublicKey(), Target: key.PublicKey(), ListenPort: 1,
 		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "test"}}, PartialEdge: wire.SignEdge(key, key.PublicKey(), 7)}
@@ -450,9 +452,9 @@ func TestReaderProves(t *testing.T) {
 	}
 }
 
-// TestPanics: a panic over a peer's announcements is reported without other effects, and one of the
-// PeerManager ends Run.
-func TestPanics(t *testing.T) {
+// TestPanicOfPeerManagerEndsRun: a panic over a peer's announcements is reported without other
+// effects, and one of the PeerManager ends Run.
+func TestPanicOfPeerManagerEndsRun(t *testing.T) {
 	told := make(chan any, 1)
 	h := quietHost(t, func(near.VerifyAnnouncements) near.AnnouncementsVerified { panic("verify") })
 	h.Alarm = func(reason any, _ []byte) { told <- reason }
@@ -489,8 +491,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestBytes: bytes are counted on both sides.
-func TestBytes(t *testing.T) {
+func TestBytesAreCountedOnBothSides(t *testing.T) {
 	a := run(t, "a")
 	b := run(t, "b", a)
 	eventually(t, "connected", time.Minute, func() bool { return a.peers() == 1 && b.peers() == 1 })
@@ -501,8 +502,9 @@ func TestBytes(t *testing.T) {
 	eventually(t, "counted", time.Minute, func() bool { return a.Received.Load() >= before+size && b.Sent.Load() >= sent+size })
 }
 
-// TestTap: all frames of both directions are reported in order, and the end once.
-func TestTap(t *testing.T) {
+// TestTapGetsAllFramesInOrder: all frames of both directions are reported in order, and the end
+// once.
+func TestTapGetsAllFramesInOrder(t *testing.T) {
 	a := run(t, "a")
 	seen := make(chan Tapped, 1000)
 	b := runTapped(t, func(f Tapped) {
@@ -565,9 +567,9 @@ func (d *deaf) Close() error {
 	return nil
 }
 
-// TestQueuedAll: the bytes queued for all connections are bounded together, and the connection with
-// the longest queue is closed, not those that read slowly.
-func TestQueuedAll(t *testing.T) {
+// TestLongestQueueIsClosedAtLimit: the bytes queued for all connections are bounded together, and
+// the connection with the longest queue is closed, not those that read slowly.
+func TestLongestQueueIsClosedAtLimit(t *testing.T) {
 	h := quietHost(t, nil)
 	const strangers = 8
 	for id := near.ConnID(1); id <= strangers+1; id++ {
@@ -601,9 +603,10 @@ func TestQueuedAll(t *testing.T) {
 	}
 }
 
-// TestEdgesTold: at most as many edges of a peer are verified at once as the largest network has,
-// and later ones only at a bounded rate. All edges of a peer within these limits are verified.
-func TestEdgesTold(t *testing.T) {
+// TestEdgeVerificationRateIsBounded: at most as many edges of a peer are verified at once as the
+// largest network has, and later ones only at a bounded rate. All edges of a peer within these
+// limits are verified.
+func TestEdgeVerificationRateIsBounded(t *testing.T) {
 	h := quietHost(t, nil)
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()

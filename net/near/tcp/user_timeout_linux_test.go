@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPatience: dialled and accepted sockets retransmit at least every two seconds, for two
-// minutes.
-func TestPatience(t *testing.T) {
+// TestSocketsRetransmitForTwoMinutes: dialled and accepted sockets retransmit at least every two
+// seconds, for two minutes.
+func TestSocketsRetransmitForTwoMinutes(t *testing.T) {
 	l, err := Bind("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
