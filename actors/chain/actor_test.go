@@ -118,28 +118,30 @@ func TestImportErrorDecidesBlocksFate(t *testing.T) {
 		"a doubt of this node": {&engine.ApplyFailure{Height: 7, Block: primitives.Hash{8},
 			Err: &engine.OutcomeMismatch{Err: chain.InvalidStateRoot}}, 0, 1, true},
 	} {
-		f := &fake{err: tt.err}
-		a, h := newActor(f)
-		m, taken := m, 0
-		m.Taken = func() { taken++ }
-		a.Handle(m)
-		a.Handle(m)
-		if taken != 2 {
-			t.Errorf("%s: its sender may send %d others", name, taken)
-		}
-		if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
-			t.Errorf("%s: refused %d times, judged %d times, halted %v; want %d, %d, %v", name, len(h.refused), f.asked,
-				a.halted, tt.refused, tt.asked, tt.halted)
-		}
-		if f := (*engine.ApplyFailure)(nil); errors.As(tt.err, &f) &&
-			(h.halted[0].Height != f.Height || h.halted[0].Block != f.Block || h.halted[0].Drop == nil) {
-			t.Errorf("%s: halted %+v", name, h.halted[0])
-		}
-		for _, r := range h.refused {
-			if !errors.Is(r.Err, tt.err) || r.From != "peer" || r.Hash != m.Block.Hash() {
-				t.Errorf("%s: refused %+v", name, r)
+		t.Run(name, func(t *testing.T) {
+			f := &fake{err: tt.err}
+			a, h := newActor(f)
+			m, taken := m, 0
+			m.Taken = func() { taken++ }
+			a.Handle(m)
+			a.Handle(m)
+			if taken != 2 {
+				t.Errorf("taken %d times, want 2", taken)
 			}
-		}
+			if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
+				t.Errorf("refused %d times, judged %d times, halted %v; want %d, %d, %v", len(h.refused), f.asked,
+					a.halted, tt.refused, tt.asked, tt.halted)
+			}
+			if f := (*engine.ApplyFailure)(nil); errors.As(tt.err, &f) &&
+				(h.halted[0].Height != f.Height || h.halted[0].Block != f.Block || h.halted[0].Drop == nil) {
+				t.Errorf("halted %+v", h.halted[0])
+			}
+			for _, r := range h.refused {
+				if !errors.Is(r.Err, tt.err) || r.From != "peer" || r.Hash != m.Block.Hash() {
+					t.Errorf("refused %+v", r)
+				}
+			}
+		})
 	}
 }
 
@@ -147,16 +149,18 @@ func TestImportErrorDecidesBlocksFate(t *testing.T) {
 // it or if it contains another producer's bad chunk. Any other error halts the chain.
 func TestOvertakenOwnBlockIsDropped(t *testing.T) {
 	for name, m := range map[string]any{"block": messages.MakeBlock{Height: 3}, "chunk": messages.MakeChunk{ShardID: 1}} {
-		for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,
-			chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
-			a, h := newActor(&fake{err: err})
-			a.Handle(m)
-			own := err != engine.ErrOrphan && (name == "chunk" || err != engine.ErrOld && err != engine.ErrKnown &&
-				err != engine.ErrChunk)
-			if a.halted != own || len(h.halted) != 0 != own || own && !errors.Is(h.halted[0].Err, err) {
-				t.Errorf("%s, %v: halted %v, want %v", name, err, a.halted, own)
+		t.Run(name, func(t *testing.T) {
+			for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,
+				chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
+				a, h := newActor(&fake{err: err})
+				a.Handle(m)
+				own := err != engine.ErrOrphan && (name == "chunk" || err != engine.ErrOld && err != engine.ErrKnown &&
+					err != engine.ErrChunk)
+				if a.halted != own || len(h.halted) != 0 != own || own && !errors.Is(h.halted[0].Err, err) {
+					t.Errorf("%v: halted %v, want %v", err, a.halted, own)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -211,79 +211,81 @@ func TestNoticesArriveOnceAndInOrder(t *testing.T) {
 		"transactions": {Topic: view.TopicTransactions, Account: "a"},
 	}
 	for name, q := range queries {
-		forks, resumed := 0, 0
-		for seed := range uint64(60) {
-			r := rand.New(rand.NewPCG(seed, 7))
-			tr := newTree()
-			begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
-			s := &sink{}
-			w := &chainReader{q: &q, chain: tr, ledger: tr, sink: s, at: begin}
-			w.q.Lag = 1 << 40
-			client := &reader{t: t, last: begin}
-			open := map[primitives.Hash][]open{}
-			for range 120 {
-				switch x := r.IntN(10); {
-				case x < 6:
-					prev := tr.head
-					if x == 0 { // a branch that is longer than the current one from its first block on
-						for range r.IntN(3) {
-							if before := tr.prev(prev); before.Hash != (primitives.Hash{}) {
-								prev = before
-								forks++
+		t.Run(name, func(t *testing.T) {
+			forks, resumed := 0, 0
+			for seed := range uint64(60) {
+				r := rand.New(rand.NewPCG(seed, 7))
+				tr := newTree()
+				begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+				s := &sink{}
+				w := &chainReader{q: &q, chain: tr, ledger: tr, sink: s, at: begin}
+				w.q.Lag = 1 << 40
+				client := &reader{t: t, last: begin}
+				open := map[primitives.Hash][]open{}
+				for range 120 {
+					switch x := r.IntN(10); {
+					case x < 6:
+						prev := tr.head
+						if x == 0 { // a branch that is longer than the current one from its first block on
+							for range r.IntN(3) {
+								if before := tr.prev(prev); before.Hash != (primitives.Hash{}) {
+									prev = before
+									forks++
+								}
 							}
 						}
+						tr.head = grow(tr, r, prev, tr.head.Height+1, open)
+					case x < 9:
+						s.room = r.IntN(6)
+						if v, end, err := w.run(); v == over {
+							t.Fatalf("ended: %s, %v", end, err)
+						}
+					default: // the connection breaks; all notices in the sink have arrived
+						for _, n := range s.got {
+							client.take(n)
+						}
+						s = &sink{}
+						after := client.last
+						w = &chainReader{q: &q, chain: tr, ledger: tr, sink: s, at: after}
+						resumed++
 					}
-					tr.head = grow(tr, r, prev, tr.head.Height+1, open)
-				case x < 9:
-					s.room = r.IntN(6)
-					if v, end, err := w.run(); v == over {
-						t.Fatalf("%s: ended: %s, %v", name, end, err)
+				}
+				s.room = 1 << 30
+				for v := again; v != rests; {
+					var end view.EndReason
+					var err error
+					if v, end, err = w.run(); v == over {
+						t.Fatalf("seed %d: ended: %s, %v", seed, end, err)
 					}
-				default: // the connection breaks; all notices in the sink have arrived
-					for _, n := range s.got {
-						client.take(n)
+				}
+				for _, n := range s.got {
+					client.take(n)
+				}
+				calm, still := &reader{t: t}, &sink{room: 1 << 30}
+				u := &chainReader{q: &q, chain: tr, ledger: tr, sink: still, at: begin}
+				for v := again; v != rests; {
+					v, _, _ = u.run()
+				}
+				for _, n := range still.got {
+					calm.take(n)
+				}
+				if !slices.Equal(client.holds, calm.holds) {
+					i := 0
+					for i < min(len(client.holds), len(calm.holds)) && client.holds[i] == calm.holds[i] {
+						i++
 					}
-					s = &sink{}
-					after := client.last
-					w = &chainReader{q: &q, chain: tr, ledger: tr, sink: s, at: after}
-					resumed++
+					t.Fatalf("seed %d: holds %d, an undisturbed reader %d; they differ from number %d on:\n%v\n%v", seed,
+						len(client.holds), len(calm.holds), i,
+						client.holds[i:min(len(client.holds), i+3)], calm.holds[i:min(len(calm.holds), i+3)])
+				}
+				if len(calm.holds) == 0 {
+					t.Errorf("seed %d: the undisturbed reader got no notice", seed)
 				}
 			}
-			s.room = 1 << 30
-			for v := again; v != rests; {
-				var end view.EndReason
-				var err error
-				if v, end, err = w.run(); v == over {
-					t.Fatalf("%s seed %d: ended: %s, %v", name, seed, end, err)
-				}
+			if forks == 0 || resumed == 0 {
+				t.Errorf("%d forks, %d reconnections", forks, resumed)
 			}
-			for _, n := range s.got {
-				client.take(n)
-			}
-			calm, still := &reader{t: t}, &sink{room: 1 << 30}
-			u := &chainReader{q: &q, chain: tr, ledger: tr, sink: still, at: begin}
-			for v := again; v != rests; {
-				v, _, _ = u.run()
-			}
-			for _, n := range still.got {
-				calm.take(n)
-			}
-			if !slices.Equal(client.holds, calm.holds) {
-				i := 0
-				for i < min(len(client.holds), len(calm.holds)) && client.holds[i] == calm.holds[i] {
-					i++
-				}
-				t.Fatalf("%s seed %d: holds %d, an undisturbed reader %d; they differ from number %d on:\n%v\n%v", name, seed,
-					len(client.holds), len(calm.holds), i,
-					client.holds[i:min(len(client.holds), i+3)], calm.holds[i:min(len(calm.holds), i+3)])
-			}
-			if len(calm.holds) == 0 {
-				t.Errorf("%s seed %d: nothing was told", name, seed)
-			}
-		}
-		if forks == 0 || resumed == 0 {
-			t.Errorf("%s: %d forks, %d reconnections", name, forks, resumed)
-		}
+		})
 	}
 }
 
@@ -723,12 +725,14 @@ func TestReaderOfFinalTextsCallsAheadAtTip(t *testing.T) {
 			Texts: wants}, true},
 		"blocks": {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefFinal}, false},
 	} {
-		a := &ahead{tree: newTree()}
-		w := &chainReader{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100},
-			at: view.Cursor{At: a.head, Index: view.WholeBlock}}
-		if v, _, _ := w.run(); v != rests || a.n > 0 != c.want {
-			t.Errorf("%s: verdict %d, %d times", name, v, a.n)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := &ahead{tree: newTree()}
+			w := &chainReader{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100},
+				at: view.Cursor{At: a.head, Index: view.WholeBlock}}
+			if v, _, _ := w.run(); v != rests || a.n > 0 != c.want {
+				t.Errorf("verdict %d after %d calls of Ahead, want calls: %v", v, a.n, c.want)
+			}
+		})
 	}
 }
 
@@ -757,37 +761,39 @@ func TestSoonIsCalledForOptimisticTexts(t *testing.T) {
 			Texts: new(atomic.Bool)}, false, false},
 		"blocks": {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefOptimistic}, false, false},
 	} {
-		chain := &soon{tree: newTree()}
-		c.q.Lag = 1 << 40
-		begin := view.Cursor{At: chain.head, Index: view.WholeBlock}
-		if c.moves {
-			chain.head = chain.add(chain.head, chain.head.Height+1, nil, nil)
-		}
-		system := actor.NewActorSystem()
-		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-			return New(Options{Subscriber: func(r *Request) *actor.Props {
-				return actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })
-			}})
-		}))
-		for id := range messages.SubscriberID(3) {
-			system.Root.Send(pid, &Request{ID: id, Query: &c.q, Begin: begin, Chain: chain, Ledger: chain, Sink: &guarded{}})
-		}
-		for range 200 {
-			system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
-			system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{}})
-			time.Sleep(time.Millisecond)
-			if chain.n.Load() > 0 {
-				break
+		t.Run(name, func(t *testing.T) {
+			chain := &soon{tree: newTree()}
+			c.q.Lag = 1 << 40
+			begin := view.Cursor{At: chain.head, Index: view.WholeBlock}
+			if c.moves {
+				chain.head = chain.add(chain.head, chain.head.Height+1, nil, nil)
 			}
-		}
-		before := chain.n.Load()
-		for range 10 {
-			system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
-		}
-		_ = system.Root.PoisonFuture(pid).Wait() // after the messages above
-		if got := chain.n.Load() - before; got != 0 && !c.want || c.want && got != 10 {
-			t.Errorf("%s: told of %d of ten blocks", name, got)
-		}
-		system.Shutdown()
+			system := actor.NewActorSystem()
+			pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+				return New(Options{Subscriber: func(r *Request) *actor.Props {
+					return actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })
+				}})
+			}))
+			for id := range messages.SubscriberID(3) {
+				system.Root.Send(pid, &Request{ID: id, Query: &c.q, Begin: begin, Chain: chain, Ledger: chain, Sink: &guarded{}})
+			}
+			for range 200 {
+				system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
+				system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{}})
+				time.Sleep(time.Millisecond)
+				if chain.n.Load() > 0 {
+					break
+				}
+			}
+			before := chain.n.Load()
+			for range 10 {
+				system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
+			}
+			_ = system.Root.PoisonFuture(pid).Wait() // after the messages above
+			if got := chain.n.Load() - before; got != 0 && !c.want || c.want && got != 10 {
+				t.Errorf("Soon was called for %d of ten blocks, want all: %v", got, c.want)
+			}
+			system.Shutdown()
+		})
 	}
 }

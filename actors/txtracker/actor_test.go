@@ -197,16 +197,18 @@ func TestDoubtFollowsUninitializedAccountsNonce(t *testing.T) {
 		"paid": {bare(9, 6), false}, "nonce used": {bare(5, 7), true}, "nonce passed": {bare(5, 8), true},
 		"initialized": {whole, true}, "deleted": {nil, true},
 	} {
-		w := newWorld()
-		w.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")},
-			Use: messages.Use{Key: string(row), Nonce: 7, Expires: 100}})
-		b := block(1, 0, nil)
-		b.Shards[0].Changes = []primitives.KeyChanges{{Key: row, Changes: []primitives.StateChange{{Value: c.value}}}}
-		w.Handle(b)
-		news := w.news[1]
-		if got := news[len(news)-1].Doubt; got != c.doubt {
-			t.Errorf("%s: doubt %v, want %v", name, got, c.doubt)
-		}
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")},
+				Use: messages.Use{Key: string(row), Nonce: 7, Expires: 100}})
+			b := block(1, 0, nil)
+			b.Shards[0].Changes = []primitives.KeyChanges{{Key: row, Changes: []primitives.StateChange{{Value: c.value}}}}
+			w.Handle(b)
+			news := w.news[1]
+			if got := news[len(news)-1].Doubt; got != c.doubt {
+				t.Errorf("doubt %v, want %v", got, c.doubt)
+			}
+		})
 	}
 }
 

@@ -66,25 +66,27 @@ func TestMempoolsAnswerDecidesReply(t *testing.T) {
 		{"pool full", messages.Submitted{}, nil},
 		{"begun anew", messages.Submitted{Err: errors.New("begun anew")}, nil},
 	} {
-		var answers []messages.Awaited
-		a := New(Options{
-			Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
-				Until: view.LevelFinal},
-			Ledger: book{tx: done}, Chain: fakeChain{known: func() (bool, error) { return true, nil }},
-			Watch: func(messages.Watch) {}, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
-			Reply: func(m messages.Awaited) { answers = append(answers, m) },
+		t.Run(c.name, func(t *testing.T) {
+			var answers []messages.Awaited
+			a := New(Options{
+				Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
+					Until: view.LevelFinal},
+				Ledger: book{tx: done}, Chain: fakeChain{known: func() (bool, error) { return true, nil }},
+				Watch: func(messages.Watch) {}, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
+				Reply: func(m messages.Awaited) { answers = append(answers, m) },
+			})
+			a.start(func() {})
+			first := messages.Position{Head: 3, Final: 1}
+			a.Handle(messages.Progress{Watched: true, At: first})
+			a.Handle(messages.Progress{At: messages.Position{Head: 4, Final: 2}})
+			if len(answers) != 0 {
+				t.Fatalf("answered before the mempool was: %+v", answers)
+			}
+			a.Handle(c.answer)
+			if len(answers) != 1 || answers[0].Err != c.want || c.want == nil && answers[0].At != first {
+				t.Errorf("got %+v, want one answer with error %v", answers, c.want)
+			}
 		})
-		a.start(func() {})
-		first := messages.Position{Head: 3, Final: 1}
-		a.Handle(messages.Progress{Watched: true, At: first})
-		a.Handle(messages.Progress{At: messages.Position{Head: 4, Final: 2}})
-		if len(answers) != 0 {
-			t.Fatalf("%s: answered before the mempool was: %+v", c.name, answers)
-		}
-		a.Handle(c.answer)
-		if len(answers) != 1 || answers[0].Err != c.want || c.want == nil && answers[0].At != first {
-			t.Errorf("%s: %+v", c.name, answers)
-		}
 	}
 }
 
@@ -97,46 +99,48 @@ func TestUsedNonceReplyWaitsForDisk(t *testing.T) {
 	ran.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
 	used := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
 	for name, own := range map[string]bool{"its own": true, "another's": false} {
-		var watched []messages.Watch
-		var answers []messages.Awaited
-		shown := false
-		a := New(Options{
-			Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
-				Until: view.LevelExecutedOptimistic},
-			Ledger: book{}, Chain: fakeChain{
-				known:  func() (bool, error) { return shown && own, nil },
-				unused: func(persisted bool) bool { return persisted && !shown },
-				use:    messages.Use{Key: "k", Nonce: 1},
-				check: func() (*primitives.InvalidTxError, error) {
-					if shown {
-						return used, nil
-					}
-					return nil, nil
+		t.Run(name, func(t *testing.T) {
+			var watched []messages.Watch
+			var answers []messages.Awaited
+			shown := false
+			a := New(Options{
+				Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
+					Until: view.LevelExecutedOptimistic},
+				Ledger: book{}, Chain: fakeChain{
+					known:  func() (bool, error) { return shown && own, nil },
+					unused: func(persisted bool) bool { return persisted && !shown },
+					use:    messages.Use{Key: "k", Nonce: 1},
+					check: func() (*primitives.InvalidTxError, error) {
+						if shown {
+							return used, nil
+						}
+						return nil, nil
+					},
 				},
-			},
-			Watch: func(w messages.Watch) { watched = append(watched, w) }, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
-			Reply: func(m messages.Awaited) { answers = append(answers, m) },
+				Watch: func(w messages.Watch) { watched = append(watched, w) }, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
+				Reply: func(m messages.Awaited) { answers = append(answers, m) },
+			})
+			a.start(func() {})
+			a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
+			a.Handle(messages.Submitted{Err: used})
+			if len(answers) != 0 || len(watched) != 2 || watched[1].Use.Key != "k" {
+				t.Fatalf("after the mempool's answer: answers %+v, watches %+v", answers, watched)
+			}
+			a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
+			if len(answers) != 0 || len(watched) != 2 {
+				t.Fatalf("before the block is reported: answers %+v, watches %+v", answers, watched)
+			}
+			shown = true
+			at := messages.Position{Head: 4, Final: 2}
+			if own {
+				a.Handle(messages.Progress{At: at, Executed: []messages.Executed{ran}})
+			} else {
+				a.Handle(messages.Progress{At: at, Doubt: true})
+				a.Handle(messages.Progress{Watched: true, At: at})
+			}
+			if len(answers) != 1 || own != (answers[0].Err == nil) || !own && !errors.Is(answers[0].Err, used) {
+				t.Errorf("got %+v, want one answer, with %v unless the block includes the transaction", answers, used)
+			}
 		})
-		a.start(func() {})
-		a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
-		a.Handle(messages.Submitted{Err: used})
-		if len(answers) != 0 || len(watched) != 2 || watched[1].Use.Key != "k" {
-			t.Fatalf("%s: behind the mempool's answer: answers %+v, watches %+v", name, answers, watched)
-		}
-		a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
-		if len(answers) != 0 || len(watched) != 2 {
-			t.Fatalf("%s: before the block is shown: answers %+v, watches %+v", name, answers, watched)
-		}
-		shown = true
-		at := messages.Position{Head: 4, Final: 2}
-		if own {
-			a.Handle(messages.Progress{At: at, Executed: []messages.Executed{ran}})
-		} else {
-			a.Handle(messages.Progress{At: at, Doubt: true})
-			a.Handle(messages.Progress{Watched: true, At: at})
-		}
-		if len(answers) != 1 || own != (answers[0].Err == nil) || !own && !errors.Is(answers[0].Err, used) {
-			t.Errorf("%s: %+v", name, answers)
-		}
 	}
 }

@@ -359,20 +359,22 @@ func TestWaitGoesOnForUnreportedInclusion(t *testing.T) {
 		},
 		"looked at": func(s *shell) { s.Handle(messages.Progress{Watched: true}) },
 	} {
-		m := unsent(tx, view.LevelExecutedOptimistic)
-		m.Submit = name == "sent again"
-		s := newShell(m, book{}.put(e))
-		s.invalid, s.known = nonceUsed, true
-		refuse(s)
-		if len(s.answers) != 0 {
-			t.Fatalf("%s: answers %v, want none yet", name, s.answers)
-		}
-		s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{e}})
-		s.Handle(messages.Progress{At: position(2, 0), Executed: []messages.Executed{executed("a", 2)}})
-		if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelExecutedOptimistic ||
-			s.answers[0].At.Head != 2 {
-			t.Errorf("%s: answers %v, want EXECUTED_OPTIMISTIC at block 2", name, s.answers)
-		}
+		t.Run(name, func(t *testing.T) {
+			m := unsent(tx, view.LevelExecutedOptimistic)
+			m.Submit = name == "sent again"
+			s := newShell(m, book{}.put(e))
+			s.invalid, s.known = nonceUsed, true
+			refuse(s)
+			if len(s.answers) != 0 {
+				t.Fatalf("answers %v, want none yet", s.answers)
+			}
+			s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{e}})
+			s.Handle(messages.Progress{At: position(2, 0), Executed: []messages.Executed{executed("a", 2)}})
+			if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelExecutedOptimistic ||
+				s.answers[0].At.Head != 2 {
+				t.Errorf("answers %v, want EXECUTED_OPTIMISTIC at block 2", s.answers)
+			}
+		})
 	}
 }
 

@@ -217,9 +217,11 @@ func TestMisbehavingPeerLosesItsConnection(t *testing.T) {
 	_, _ = noisy.Write(hello(primitives.SecretKeyFromSeed(primitives.ED25519, "noisy"), a))
 	a.connected(t, 2) // invalid frames are ignored, as in neard
 	for what, c := range map[string]net.Conn{"slow": slow, "too long": tooLong, "posing": posing} {
-		if !ends(c) {
-			t.Errorf("%s: still connected", what)
-		}
+		t.Run(what, func(t *testing.T) {
+			if !ends(c) {
+				t.Error("still connected")
+			}
+		})
 	}
 	eventually(t, "mute ended", time.Minute, func() bool { return len(a.way.host.Network().ConnsToPeer(mute.me)) == 0 })
 	if !a.way.isBanned(long.me) {

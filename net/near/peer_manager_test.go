@@ -148,31 +148,33 @@ func TestHandshakeErrorsAreCheckedInOrder(t *testing.T) {
 		{"no room", func(h *wire.Handshake, l *member) { l.MaxPeers = -1 }, "disconnect RejectedByPeerManager"},
 	}
 	for _, tt := range tests {
-		f := newFabric(t, 1)
-		a, l := f.add("a", quiet), f.add("l", quiet)
-		l.Step(start, Accepted{1, netip.MustParseAddrPort("1.2.3.4:5")})
-		h := a.handshake(start, wire.T2, l.me, 86, a.propose(start, l.me))
-		tt.spoil(h, l)
-		effects := l.Step(start, Received{1, h})
-		if tt.want == "tier2_handshake" {
-			effects = append(effects, l.Step(start.Add(time.Second), Tick{})...)
-		}
-		var got []string
-		for _, e := range effects {
-			switch e := e.(type) {
-			case Write:
-				if f, ok := e.Msg.(*wire.HandshakeFailure); ok {
-					got = append(got, f.Reason.String())
-				} else {
-					got = append(got, e.Msg.Kind().String())
-				}
-			case Close:
-				got = append(got, e.Reason.String())
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFabric(t, 1)
+			a, l := f.add("a", quiet), f.add("l", quiet)
+			l.Step(start, Accepted{1, netip.MustParseAddrPort("1.2.3.4:5")})
+			h := a.handshake(start, wire.T2, l.me, 86, a.propose(start, l.me))
+			tt.spoil(h, l)
+			effects := l.Step(start, Received{1, h})
+			if tt.want == "tier2_handshake" {
+				effects = append(effects, l.Step(start.Add(time.Second), Tick{})...)
 			}
-		}
-		if len(got) == 0 || !strings.HasPrefix(strings.Join(got, " "), tt.want) || strings.HasPrefix(tt.want, "disc") && len(got) != 2 {
-			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
-		}
+			var got []string
+			for _, e := range effects {
+				switch e := e.(type) {
+				case Write:
+					if f, ok := e.Msg.(*wire.HandshakeFailure); ok {
+						got = append(got, f.Reason.String())
+					} else {
+						got = append(got, e.Msg.Kind().String())
+					}
+				case Close:
+					got = append(got, e.Reason.String())
+				}
+			}
+			if len(got) == 0 || !strings.HasPrefix(strings.Join(got, " "), tt.want) || strings.HasPrefix(tt.want, "disc") && len(got) != 2 {
+				t.Errorf("%v, want %s", got, tt.want)
+			}
+		})
 	}
 }
 
@@ -534,31 +536,33 @@ func TestBannableMessagesBanPeer(t *testing.T) {
 		{"forged nonce", &wire.NonceRequest{PartialEdge: wire.SignEdge(keyFor("x"), idOf("a"), uint64(start.Unix()+60)|1)}, InvalidEdge},
 		{"forged routed message", unsigned, InvalidSignature},
 	} {
-		f := newFabric(t, 1)
-		a, b := f.add("a", quiet), f.add("b", quiet)
-		head := headAt(1)
-		head.T1 = map[primitives.AccountID][]primitives.PublicKey{"v": {vk.PublicKey()}}
-		f.step(a, head)
-		f.dial(b, a, wire.T2)
-		f.run(3 * time.Second)
-		c := a.ready[wire.T2][b.me]
-		effects := a.Step(f.now, Received{c.id, tt.msg})
-		effects = append(effects, a.Step(f.now.Add(time.Second), Tick{})...)
-		if banned := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Close); return ok }); banned != (tt.ban != NotBanned) || banned && !bans(effects, tt.ban) {
-			t.Errorf("%s: %v, want %v", tt.name, effects, tt.ban)
-		}
-		if a.known.isBanned(b.me) != (tt.ban != NotBanned) {
-			t.Errorf("%s: banned %v", tt.name, a.known.isBanned(b.me))
-		}
-		if tt.ban == NotBanned {
-			continue
-		}
-		a.known.update(f.now.Add(banLife - time.Second))
-		early := a.known.isBanned(b.me)
-		a.known.update(f.now.Add(banLife + time.Second))
-		if !early || a.known.isBanned(b.me) {
-			t.Errorf("%s: the ban does not last three hours", tt.name)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFabric(t, 1)
+			a, b := f.add("a", quiet), f.add("b", quiet)
+			head := headAt(1)
+			head.T1 = map[primitives.AccountID][]primitives.PublicKey{"v": {vk.PublicKey()}}
+			f.step(a, head)
+			f.dial(b, a, wire.T2)
+			f.run(3 * time.Second)
+			c := a.ready[wire.T2][b.me]
+			effects := a.Step(f.now, Received{c.id, tt.msg})
+			effects = append(effects, a.Step(f.now.Add(time.Second), Tick{})...)
+			if banned := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Close); return ok }); banned != (tt.ban != NotBanned) || banned && !bans(effects, tt.ban) {
+				t.Errorf("%v, want %v", effects, tt.ban)
+			}
+			if a.known.isBanned(b.me) != (tt.ban != NotBanned) {
+				t.Errorf("banned %v", a.known.isBanned(b.me))
+			}
+			if tt.ban == NotBanned {
+				return
+			}
+			a.known.update(f.now.Add(banLife - time.Second))
+			early := a.known.isBanned(b.me)
+			a.known.update(f.now.Add(banLife + time.Second))
+			if !early || a.known.isBanned(b.me) {
+				t.Error("the ban does not last three hours")
+			}
+		})
 	}
 }
 

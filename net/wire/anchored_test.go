@@ -30,6 +30,7 @@ func anchoredBodies() []Body {
 // signature in the first and the third form of a routed message. Witness parts use tags 40 and 41,
 // T1 15 and 16; the others keep their tags.
 func TestAnchoredBodiesKeepBytesInBothForms(t *testing.T) {
+	t.Parallel()
 	kinds := []BodyKind{40, 41, 28, 31, 16}
 	tiers := [][2]byte{{0, 15}, {0, 16}, {0, 6}, {1, 9}, {0, 1}}
 	for i, body := range anchoredBodies() {
@@ -62,6 +63,7 @@ func TestAnchoredBodiesKeepBytesInBothForms(t *testing.T) {
 // TestUnversionedWitnessWithAnchorIsRefused: bodies 22 and 23 have no version, so what is sent
 // there cannot have an anchor.
 func TestUnversionedWitnessWithAnchorIsRefused(t *testing.T) {
+	t.Parallel()
 	raw := anchoredBodies()[0].AppendBorsh(nil)
 	for _, kind := range []byte{22, 23} {
 		frame := Append(nil, &Routed{Target: ToPeer(keyB.PublicKey()), Author: keyA.PublicKey(), Signature: primitives.ZeroED25519Signature,

@@ -11,6 +11,7 @@ import (
 // one-byte items, as in nearcore: the longest valid transaction (max_transaction_size), plain and
 // routed, and the receipts of a chunk to a shard.
 func TestMessagesOfOneByteItemsDecode(t *testing.T) {
+	t.Parallel()
 	const maxTransaction, maxToShard = 1_572_864, 4_718_592
 	creates := func(n int) []primitives.Action {
 		list := make([]primitives.Action, n)
@@ -32,14 +33,16 @@ func TestMessagesOfOneByteItemsDecode(t *testing.T) {
 		"routed transaction":  NewRouted(keyA, ToPeer(PeerID(keyA.PublicKey())), &ForwardTx{*tx}, 1),
 		"receipts of a chunk": NewRouted(keyA, ToPeer(PeerID(keyA.PublicKey())), chunk, 1),
 	} {
-		frame := Append(nil, m)
-		got, err := Decode(frame)
-		if err != nil {
-			t.Errorf("%s of %d bytes: %v", name, len(frame), err)
-			continue
-		}
-		if n := len(Append(nil, got)); n != len(frame) {
-			t.Errorf("%s: %d bytes when it is written again, not %d", name, n, len(frame))
-		}
+		t.Run(name, func(t *testing.T) {
+			frame := Append(nil, m)
+			got, err := Decode(frame)
+			if err != nil {
+				t.Errorf("%d bytes do not decode: %v", len(frame), err)
+				return
+			}
+			if n := len(Append(nil, got)); n != len(frame) {
+				t.Errorf("encoded again: %d bytes, want %d", n, len(frame))
+			}
+		})
 	}
 }

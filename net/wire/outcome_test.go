@@ -113,6 +113,7 @@ func failures() map[string][]byte {
 // TestEachOutcomeFormRoundTrips: each form of an outcome decodes to its end and encodes to the same
 // bytes; shorter or longer input fails.
 func TestEachOutcomeFormRoundTrips(t *testing.T) {
+	t.Parallel()
 	try := func(name string, in []byte) {
 		t.Helper()
 		m := NewRouted(keyA, RouteBack(primitives.Hash{1}), &TxStatusResponse{in}, 0)
@@ -146,6 +147,7 @@ func TestEachOutcomeFormRoundTrips(t *testing.T) {
 
 // TestInvalidOutcomeIsRefused: input that neard refuses.
 func TestInvalidOutcomeIsRefused(t *testing.T) {
+	t.Parallel()
 	failed := func(b ...byte) []byte { return outcomeOf(append([]byte{2}, b...), nil, []byte{0}) }
 	nan := borsh.AppendUint64([]byte{1, 16, 0, 0, 0, 0}, math.Float64bits(math.NaN()))
 	for name, in := range map[string][]byte{
@@ -167,6 +169,7 @@ func TestInvalidOutcomeIsRefused(t *testing.T) {
 // TestOutcomeMapEntriesAreSorted: map entries arrive in any order. The signature covers neard's
 // encoding, sorted by key, and so does the relayed message.
 func TestOutcomeMapEntriesAreSorted(t *testing.T) {
+	t.Parallel()
 	init := func(list ...string) []byte {
 		return outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *pieces) {
 			p.raw(13, 0).zeros(32).num(uint32(len(list) / 2))

@@ -327,6 +327,7 @@ func (j *judge) v3(m *Routed) {
 // TestRecordedFramesRoundTrip decodes every frame that two networks of neards exchanged, encodes it
 // to the same bytes, and verifies and creates again every signature that this package supports.
 func TestRecordedFramesRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, path := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			j := &judge{T: t, keys: keys{map[primitives.PublicKey]primitives.SecretKey{}, map[primitives.AccountID]primitives.PublicKey{}},

@@ -10,6 +10,7 @@ import (
 // TestProvedMessageIsVerifiedOnce: after Prove, Verify returns the same result without another
 // check, for valid and forged signatures. A removed edge is verified anew.
 func TestProvedMessageIsVerifiedOnce(t *testing.T) {
+	t.Parallel()
 	a, b := keyA.PublicKey(), keyB.PublicKey()
 	edge := NewEdge(a, b, 7, SignEdge(keyA, b, 7).Signature, SignEdge(keyB, a, 7).Signature)
 	badEdge := *edge
@@ -49,6 +50,7 @@ func TestProvedMessageIsVerifiedOnce(t *testing.T) {
 // TestShardListsAreLimited: a handshake with too many shards is refused, and of a host only one
 // shard beyond the limit is read.
 func TestShardListsAreLimited(t *testing.T) {
+	t.Parallel()
 	h := &Handshake{Tier: T2, Version: 86, Oldest: 83, Sender: keyA.PublicKey(), Target: keyB.PublicKey(), ListenPort: 1,
 		Chain: ChainInfo{Genesis: GenesisID{ChainID: "test"}}, PartialEdge: SignEdge(keyA, keyB.PublicKey(), 7)}
 	h.Chain.TrackedShards = make([]primitives.ShardID, maxTrackedShards)
@@ -71,6 +73,7 @@ func TestShardListsAreLimited(t *testing.T) {
 
 // TestStoredPayloadDoesNotRetainFrame: stored account data does not retain its frame.
 func TestStoredPayloadDoesNotRetainFrame(t *testing.T) {
+	t.Parallel()
 	d := &AccountData{PeerID: keyA.PublicKey(), Version: 1}
 	if err := d.Sign(keyB); err != nil {
 		t.Fatal(err)
@@ -116,6 +119,7 @@ func BenchmarkRouted(b *testing.B) {
 // NewRouted signs it. A bare one is never signed, and is valid only for a target that has it from
 // its author.
 func TestMessageIsSignedWhenEncoded(t *testing.T) {
+	t.Parallel()
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	to, pong := ToPeer(key.PublicKey()), &Pong{Nonce: 7, Source: key.PublicKey()}
 	m, want := Unsigned(key, to, pong, 1), NewRouted(key, to, pong, 1)
@@ -145,6 +149,7 @@ func TestMessageIsSignedWhenEncoded(t *testing.T) {
 // TestTrackedShardsArePartOfAccountData: the tracked shards are part of account data, which
 // otherwise equals neard's encoding. Other contents of the field are skipped.
 func TestTrackedShardsArePartOfAccountData(t *testing.T) {
+	t.Parallel()
 	d := &AccountData{PeerID: keyB.PublicKey(), Version: 3, Timestamp: Timestamp{Seconds: 7}}
 	if err := d.Sign(keyA); err != nil {
 		t.Fatal(err)

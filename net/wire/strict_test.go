@@ -39,6 +39,7 @@ func sampleHandshake() *Handshake {
 // TestFramesAreAcceptedAsInNearcore: frames are accepted and refused as by rust-protobuf 3.0.2 and
 // nearcore's conversions.
 func TestFramesAreAcceptedAsInNearcore(t *testing.T) {
+	t.Parallel()
 	hello := sampleHandshake()
 	frame := Append(nil, hello)
 	fields := hello.appendFields(nil)
@@ -124,19 +125,22 @@ func TestFramesAreAcceptedAsInNearcore(t *testing.T) {
 		{"optimistic block without a signature", lenField(36, lenField(3, lenField(1, make([]byte, 32)...)...)...), false},
 	}
 	for _, tt := range tests {
-		m, err := Decode(tt.frame)
-		if (err == nil) != tt.ok {
-			t.Errorf("%s: %v, %v", tt.name, m, err)
-		}
-		if err != nil && !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v is no ErrInvalid", tt.name, err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Decode(tt.frame)
+			if (err == nil) != tt.ok {
+				t.Errorf("decoded %v, %v; want accepted: %v", m, err, tt.ok)
+			}
+			if err != nil && !errors.Is(err, ErrInvalid) {
+				t.Errorf("got error %v, want ErrInvalid", err)
+			}
+		})
 	}
 }
 
 // TestLastOfRepeatedFieldCounts: the last message of a frame counts, and the last of a repeated
 // field.
 func TestLastOfRepeatedFieldCounts(t *testing.T) {
+	t.Parallel()
 	m, err := Decode(join(yes, lenField(34), lenField(18, 8, 1, 8, 0)))
 	if d, ok := m.(*Disconnect); err != nil || !ok || d.RemoveFromStore {
 		t.Errorf("%#v, %v, want Disconnect{false}", m, err)
@@ -145,6 +149,7 @@ func TestLastOfRepeatedFieldCounts(t *testing.T) {
 
 // TestUnrecordedMessagesRoundTrip encodes and decodes messages that the recordings lack.
 func TestUnrecordedMessagesRoundTrip(t *testing.T) {
+	t.Parallel()
 	max, zero := uint32(math.MaxUint32), uint32(0)
 	tx := primitives.Transaction{SignerID: "alice.near", ReceiverID: "bob.near", PublicKey: keyA.PublicKey()}
 	v4, v6 := netip.MustParseAddrPort("1.2.3.4:5"), netip.MustParseAddrPort("[::ffff:1.2.3.4]:5")
@@ -210,6 +215,7 @@ func TestUnrecordedMessagesRoundTrip(t *testing.T) {
 
 // TestEdgeNeedsSignaturesOfItsEnds: an edge verifies only with the signatures of its ends.
 func TestEdgeNeedsSignaturesOfItsEnds(t *testing.T) {
+	t.Parallel()
 	a, b := keyA.PublicKey(), keyB.PublicKey()
 	make := func(nonce uint64) *Edge {
 		return NewEdge(a, b, nonce, SignEdge(keyA, b, nonce).Signature, SignEdge(keyB, a, nonce).Signature)
@@ -233,9 +239,11 @@ func TestEdgeNeedsSignaturesOfItsEnds(t *testing.T) {
 	}{{"active", e, true}, {"another nonce", &flipped, false}, {"swapped ends", &swapped, false}, {"active with removal", &removal, false},
 		{"removed by a", e.Remove(keyA), true}, {"removed by b", byB, true}, {"removed by the other", &wrongSide, false},
 		{"removed unsigned", &unsigned, false}, {"loop", loop, true}, {"nonce 0", zero, false}} {
-		if got := tt.edge.Verify(); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.edge.Verify(); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
 	}
 	if NextNonce(7) != 9 || NextNonce(8) != 9 || FreshNonce(8) != 9 || FreshNonce(9) != 9 {
 		t.Error("nonces")
@@ -244,6 +252,7 @@ func TestEdgeNeedsSignaturesOfItsEnds(t *testing.T) {
 
 // TestMessageMakes99Hops: a message makes 99 hops, and its signed part does not change.
 func TestMessageMakes99Hops(t *testing.T) {
+	t.Parallel()
 	m := NewRouted(keyA, ToPeer(keyB.PublicKey()), &Ping{}, 0)
 	hops := 0
 	for next := m.Hop(); next != nil; next = next.Hop() {
@@ -268,6 +277,7 @@ func TestMessageMakes99Hops(t *testing.T) {
 // TestOverlongAccountDataIsNotSigned: a payload of MaxAccountData is signed, and a longer one is
 // not.
 func TestOverlongAccountDataIsNotSigned(t *testing.T) {
+	t.Parallel()
 	d := &AccountData{PeerID: keyA.PublicKey()}
 	for d.Sign(keyB) == nil {
 		d.Proxies = append(d.Proxies, PeerAddr{netip.MustParseAddrPort("1.2.3.4:5"), keyA.PublicKey()})
@@ -331,11 +341,13 @@ func TestFrameMemoryIsProportionalToLength(t *testing.T) {
 		{"part that is only claimed", v1(byte(BodyPartialWitness), join(make([]byte, 56), claim))},
 		{"approvals that are none", header(none)},
 	} {
-		var err error
-		n := allocated(func() { _, err = Decode(tt.frame) })
-		if limit := uint64(96*len(tt.frame) + 1<<16); n > limit {
-			t.Errorf("%s: %d bytes for a frame of %d, %v", tt.name, n, len(tt.frame), err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			var err error
+			n := allocated(func() { _, err = Decode(tt.frame) })
+			if limit := uint64(96*len(tt.frame) + 1<<16); n > limit {
+				t.Errorf("%d bytes for a frame of %d, %v", n, len(tt.frame), err)
+			}
+		})
 	}
 	big := header(join(binary.LittleEndian.AppendUint32(nil, 6*size), make([]byte, 6*size)))
 	if _, err := Decode(big); !errors.Is(err, borsh.ErrTooMuch) {

@@ -12,6 +12,7 @@ import (
 // TestReceivedOutcomeIsShownToClients: a transaction outcome from a peer decodes, and clients see
 // what the peer shows them, for each kind of action and error. Input that neard refuses is refused.
 func TestReceivedOutcomeIsShownToClients(t *testing.T) {
+	t.Parallel()
 	try := func(name string, in []byte) *view.FinalOutcome {
 		t.Helper()
 		o, err := view.ReadFinalOutcome(in)
@@ -50,6 +51,7 @@ func TestReceivedOutcomeIsShownToClients(t *testing.T) {
 // TestSentOutcomeDecodesInNeardsForms: an outcome that this node sends decodes in neard's forms,
 // and gives what clients see here.
 func TestSentOutcomeDecodesInNeardsForms(t *testing.T) {
+	t.Parallel()
 	key := keyA.PublicKey()
 	allowance := primitives.Yocto(5)
 	call := &primitives.FunctionCallPermission{Allowance: &allowance, ReceiverID: "b.near", MethodNames: []string{"m", "n"}}

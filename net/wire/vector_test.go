@@ -10,6 +10,7 @@ import (
 // TestBytesMatchNearcoresTests checks the bytes in nearcore's own tests (network_protocol/tests.rs,
 // types.rs).
 func TestBytesMatchNearcoresTests(t *testing.T) {
+	t.Parallel()
 	var answer primitives.Hash
 	for i := range answer {
 		answer[i] = 42
@@ -52,6 +53,7 @@ func v3Body(t *testing.T, m *Routed) (body []byte) {
 // TestFirstByteDistinguishesProtobuf: all field numbers are 4 or more, so that the first byte
 // distinguishes a frame from the format before protobuf.
 func TestFirstByteDistinguishesProtobuf(t *testing.T) {
+	t.Parallel()
 	for _, m := range []Message{sampleHandshake(), &Disconnect{}, &PeersRequest{}, &HeadersRequest{}, &EpochSyncRequest{},
 		NewRouted(keyA, ToPeer(keyB.PublicKey()), &Ping{}, 0)} {
 		if b := Append(nil, m); b[0] < 32 {
@@ -62,6 +64,7 @@ func TestFirstByteDistinguishesProtobuf(t *testing.T) {
 
 // TestMessageFormsHaveSameHash: hash and signature of a message are the same in all its forms.
 func TestMessageFormsHaveSameHash(t *testing.T) {
+	t.Parallel()
 	m := NewRouted(keyA, ToPeer(keyB.PublicKey()), &ChunkRequest{primitives.ChunkRequest{Ords: []uint64{1}}}, 9)
 	first, err := Decode(Append(nil, m))
 	if err != nil {

@@ -11,15 +11,18 @@ import (
 
 // TestEthWalletHashPerChainVectorA59: nearcore's runtime/near-wallet-contract/src/lib.rs:196.
 func TestEthWalletHashPerChainVectorA59(t *testing.T) {
+	t.Parallel()
 	for chain, want := range map[string]string{
 		"mainnet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
 		"mocknet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
 		"testnet":  "3PpYvRxBfC5BkZxTw8ZFG3D52w1ZRhvDDWirKoxphMDn",
 		"localnet": walletLocalnet.String(),
 	} {
-		if got := EthWalletHash(chain).String(); got != want {
-			t.Errorf("%s: wallet %s, want %s", chain, got, want)
-		}
+		t.Run(chain, func(t *testing.T) {
+			if got := EthWalletHash(chain).String(); got != want {
+				t.Errorf("wallet %s, want %s", got, want)
+			}
+		})
 	}
 	const eth primitives.AccountID = "0xcc5a584f545b2ca3ebacc1346556d1f5b82b8fc6"
 	legacy := primitives.AccountContract{Kind: primitives.ContractLocal, Hash: legacyWallets[2]}
@@ -39,6 +42,7 @@ func TestEthWalletHashPerChainVectorA59(t *testing.T) {
 // TestUnusedGasIsSplitByWeightVectorA58: nearcore runtime/runtime/src/receipt_manager.rs:767-830:
 // 10 Ggas, calls of a static gas and a weight.
 func TestUnusedGasIsSplitByWeightVectorA58(t *testing.T) {
+	t.Parallel()
 	type call struct {
 		static primitives.Gas
 		weight uint64
@@ -76,6 +80,7 @@ func TestUnusedGasIsSplitByWeightVectorA58(t *testing.T) {
 
 // TestGasSharesMatchBigArithmetic compares shares of unused gas with arithmetic of any size.
 func TestGasSharesMatchBigArithmetic(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		x := new(External)
@@ -120,6 +125,7 @@ func TestGasSharesMatchBigArithmetic(t *testing.T) {
 }
 
 func TestMergedProfileSumsAndSortsCosts(t *testing.T) {
+	t.Parallel()
 	e := func(category, cost string, g primitives.Gas) primitives.CostEntry {
 		return primitives.CostEntry{Category: category, Cost: cost, Gas: g}
 	}
@@ -132,6 +138,7 @@ func TestMergedProfileSumsAndSortsCosts(t *testing.T) {
 }
 
 func TestStateInitEntriesAreSortedAndUnique(t *testing.T) {
+	t.Parallel()
 	x := new(External)
 	i, err := x.Create("0s00", nil)
 	if err != nil {

@@ -42,6 +42,7 @@ func (t oneEntry) Path(key []byte, rec state.Recording, path []state.Visit) ([]s
 // entry is found and before its value is read, counted or changed. There is no charge if the entry
 // does not exist.
 func TestStorageAccessIsChargedBeforeValueRead(t *testing.T) {
+	t.Parallel()
 	broke := errors.New("no gas")
 	block := &Block{Config: parameters.MustGet(parameters.June(86))}
 	for _, c := range []struct {
@@ -59,39 +60,41 @@ func TestStorageAccessIsChargedBeforeValueRead(t *testing.T) {
 		{"remove", "key", remove, "lookup pay 3 value", NodeCount{Touched: 3}, "lookup pay 3", true},
 		{"remove nothing", "none", remove, "lookup", NodeCount{Touched: 2}, "", true},
 	} {
-		for _, pays := range []bool{true, false} {
-			var asked []string
-			u := state.NewUnrecorded(oneEntry{asked: &asked})
-			x := NewExternal(block, u, "alice", primitives.Hash{})
-			n, err := c.do(x, []byte(c.key), func(n uint32) error {
-				asked = append(asked, "pay "+string('0'+rune(n)))
-				if !pays {
-					return broke
+		t.Run(c.name, func(t *testing.T) {
+			for _, pays := range []bool{true, false} {
+				var asked []string
+				u := state.NewUnrecorded(oneEntry{asked: &asked})
+				x := NewExternal(block, u, "alice", primitives.Hash{})
+				n, err := c.do(x, []byte(c.key), func(n uint32) error {
+					asked = append(asked, "pay "+string('0'+rune(n)))
+					if !pays {
+						return broke
+					}
+					return nil
+				})
+				want, counted, wantErr := c.asked, c.counted, error(nil)
+				if !pays && c.unpaid != "" {
+					want, counted, wantErr = c.unpaid, NodeCount{}, broke
 				}
-				return nil
-			})
-			want, counted, wantErr := c.asked, c.counted, error(nil)
-			if !pays && c.unpaid != "" {
-				want, counted, wantErr = c.unpaid, NodeCount{}, broke
+				if got := strings.Join(asked, " "); got != want || n != counted || err != wantErr {
+					t.Errorf("paid %v: asked %q, counted %v, error %v; want %q, %v, %v", pays, got, n, err, want, counted, wantErr)
+				}
+				asked = nil
+				if _, err := x.Has([]byte(c.key)); err != nil {
+					t.Fatal(err)
+				}
+				// A key that was written is not looked up in the trie.
+				if changed := len(asked) == 0; changed != (c.changed && wantErr == nil) {
+					t.Errorf("paid %v: changed is %v", pays, changed)
+				}
+				if wantErr == nil || c.name == "read" { // the nodes on the way are seen, paid or not
+					continue
+				}
+				if n, err := c.do(x, []byte(c.key), func(uint32) error { return nil }); err != nil || n != (NodeCount{Touched: 1, Cached: 2}) {
+					t.Errorf("second read counted %v, %v", n, err)
+				}
 			}
-			if got := strings.Join(asked, " "); got != want || n != counted || err != wantErr {
-				t.Errorf("%s, paid %v: asked %q, counted %v, error %v; want %q, %v, %v", c.name, pays, got, n, err, want, counted, wantErr)
-			}
-			asked = nil
-			if _, err := x.Has([]byte(c.key)); err != nil {
-				t.Fatal(err)
-			}
-			// A key that was written is not looked up in the trie.
-			if changed := len(asked) == 0; changed != (c.changed && wantErr == nil) {
-				t.Errorf("%s, paid %v: changed is %v", c.name, pays, changed)
-			}
-			if wantErr == nil || c.name == "read" { // the nodes on the way are seen, paid or not
-				continue
-			}
-			if n, err := c.do(x, []byte(c.key), func(uint32) error { return nil }); err != nil || n != (NodeCount{Touched: 1, Cached: 2}) {
-				t.Errorf("%s again: counted %v, %v", c.name, n, err)
-			}
-		}
+		})
 	}
 }
 

@@ -101,6 +101,7 @@ func refusal(f func()) (text string) {
 // and panics for an unknown one. If a switch lacks a new action, the node stops, rather than
 // creating tokens, keys or rights out of nothing.
 func TestEveryActionIsKnownToEverySwitch(t *testing.T) {
+	t.Parallel()
 	all := known()
 	for tag, a := range all {
 		if int(a.Tag()) != tag {
@@ -134,6 +135,7 @@ func TestEveryActionIsKnownToEverySwitch(t *testing.T) {
 
 // TestEveryReceiptIsKnownToEverySwitch is TestEveryActionIsKnownToEverySwitch for receipts.
 func TestEveryReceiptIsKnownToEverySwitch(t *testing.T) {
+	t.Parallel()
 	c := parameters.MustGet(parameters.Release(88))
 	key := known()[4].(*primitives.Stake).PublicKey
 	doors := map[string]func(r *primitives.Receipt){
@@ -159,6 +161,7 @@ func TestEveryReceiptIsKnownToEverySwitch(t *testing.T) {
 // TestUnknownContractOrOutcomeKindPanics checks that an unknown kind of contract or outcome panics,
 // rather than entering a hash, a fee or a reply.
 func TestUnknownContractOrOutcomeKindPanics(t *testing.T) {
+	t.Parallel()
 	contract := primitives.AccountContract{Kind: 4}
 	outcome := primitives.OutcomeWithID{Outcome: primitives.Outcome{Status: primitives.ExecutionStatus{Kind: 9}}}
 	for name, f := range map[string]func(){

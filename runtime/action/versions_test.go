@@ -82,6 +82,7 @@ func forms() []form {
 // from 84 to 89, that a new receipt and a receipt in flight are valid or fail with the expected
 // error, and that every action has fees.
 func TestEachActionIsValidatedAtEachVersion(t *testing.T) {
+	t.Parallel()
 	rules := map[parameters.Version]bool{}
 	for _, v := range executable {
 		rules[v] = true
@@ -120,6 +121,7 @@ func TestEachActionIsValidatedAtEachVersion(t *testing.T) {
 // version, and checks the result. Only 88 creates uninitialized accounts, by a transfer at any
 // position in the list of actions.
 func TestEachActionRunsOnEachAccountForm(t *testing.T) {
+	t.Parallel()
 	id := (&primitives.UniversalStateInitV1{}).Encode().DerivedAccount()
 	contract := primitives.GlobalContract(primitives.GlobalContractID{Account: "a.near"})
 	for _, a := range []primitives.Account{

@@ -67,6 +67,7 @@ func gasKeyOf(pk primitives.PublicKey, nonces uint16) *primitives.AddKey {
 // TestGasKeyActionsMatchVectorA71 covers nearcore's tests of gas keys
 // (runtime/runtime/src/access_keys.rs:438-1195).
 func TestGasKeyActionsMatchVectorA71(t *testing.T) {
+	t.Parallel()
 	gas, other := testKey("gas_key").PublicKey(), testKey("nonexistent").PublicKey()
 	full := testKey(string(alice)).PublicKey()
 	milli := func(n uint64) primitives.Balance {
@@ -232,6 +233,7 @@ func TestGasKeyActionsMatchVectorA71(t *testing.T) {
 // the gas key pays for gas, the account for deposits, and only the nonce at the transaction's index
 // advances.
 func TestGasKeyPaysGasAndAdvancesItsNonce(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	key := testKey("gas_key")
 	mustSucceed(t, n.do(alice, gasKeyOf(key.PublicKey(), 3), &primitives.TransferToGasKey{PublicKey: key.PublicKey(), Deposit: primitives.NEAR(1)}))
@@ -296,6 +298,7 @@ func TestGasKeyPaysGasAndAdvancesItsNonce(t *testing.T) {
 // TestDelegateActionsAreCheckedAsInNearcore covers the rules of delegate actions (nearcore
 // actions.rs:1868-2127 and before).
 func TestDelegateActionsAreCheckedAsInNearcore(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	gas := testKey("gas_key")
 	limited := testKey("limited")
@@ -397,6 +400,7 @@ func TestDelegateActionsAreCheckedAsInNearcore(t *testing.T) {
 // TestCreateAccountFollowsNearcoresRules covers nearcore's actions.rs tests of permissions to
 // create accounts, and the implicit kinds.
 func TestCreateAccountFollowsNearcoresRules(t *testing.T) {
+	t.Parallel()
 	const nearImplicit = "0011223344556677889900112233445566778899001122334455667788990011"
 	for _, tt := range []struct {
 		name     string
@@ -455,6 +459,7 @@ func TestCreateAccountFollowsNearcoresRules(t *testing.T) {
 // TestCallWithoutVMFailsOnlyAtExecution checks that without a VM a call that fails before execution
 // has its usual error, and any other call an error that says that there is no VM.
 func TestCallWithoutVMFailsOnlyAtExecution(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	call := func(method string) primitives.Action {
 		return &primitives.FunctionCall{Method: method, Gas: 5_000_000_000_000}
@@ -479,6 +484,7 @@ func TestCallWithoutVMFailsOnlyAtExecution(t *testing.T) {
 }
 
 func TestDuplicateTransactionLeavesNoOutcome(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	tx := n.tx(alice, bob, transfer(primitives.Yocto(1)))
 	r := n.step(tx, tx)[0]

@@ -10,6 +10,7 @@ import (
 // account at a gas price of 10^8 (nearcore
 // test-loop-tests/src/tests/account_cost_increase_diff.rs).
 func TestTransferAndCreationCostWorkedExample(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name                           string
 		to                             primitives.AccountID

@@ -13,6 +13,7 @@ import (
 // TestMissingChunkChangesOnlyBandwidthState checks that congestion info and bandwidth requests are
 // repeated in the result.
 func TestMissingChunkChangesOnlyBandwidthState(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	n.step()
 	n.shards[0].info.ReceiptBytes = 7 // any value, to see that it is repeated
@@ -31,6 +32,7 @@ func TestMissingChunkChangesOnlyBandwidthState(t *testing.T) {
 
 // TestEpochStartPaysRewardsAndReturnsStake: nearcore lib.rs:1584.
 func TestEpochStartPaysRewardsAndReturnsStake(t *testing.T) {
+	t.Parallel()
 	setup := func(locked uint64) *net {
 		n := newNet(t, primitives.SingleShardLayout(), alice, bob, "treasury.near")
 		u := state.NewUnrecorded(n.shards[0].trie)
@@ -103,6 +105,7 @@ func TestEpochStartPaysRewardsAndReturnsStake(t *testing.T) {
 
 // TestSplitProposalFollowsNearcoresOrder: nearcore's order is that of check_dynamic_resharding.
 func TestSplitProposalFollowsNearcoresOrder(t *testing.T) {
+	t.Parallel()
 	n := newNet(t, threeShards(), wildNames...)
 	own := n.layout.ShardIDs()[0]
 	usage := n.shards[0].trie.MemoryUsage()
@@ -141,6 +144,7 @@ func TestSplitProposalFollowsNearcoresOrder(t *testing.T) {
 
 // TestLastStakeProposalOfAccountIsKept checks that the latest proposal is first.
 func TestLastStakeProposalOfAccountIsKept(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	stake := func(who primitives.AccountID, near uint64) *primitives.SignedTransaction {
 		return n.tx(who, who, &primitives.Stake{Stake: primitives.NEAR(near), PublicKey: testKey("v").PublicKey()})
@@ -162,6 +166,7 @@ func TestLastStakeProposalOfAccountIsKept(t *testing.T) {
 }
 
 func TestIncomingListsAreShuffledByPrevHash(t *testing.T) {
+	t.Parallel()
 	lists := make([][]*primitives.Receipt, 5)
 	for i := range lists {
 		for range i {
@@ -187,6 +192,7 @@ func TestIncomingListsAreShuffledByPrevHash(t *testing.T) {
 }
 
 func TestApplyRefusesInvalidInput(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	for name, change := range map[string]func(*Input){
 		"no trie":       func(in *Input) { in.Trie = nil },
@@ -214,6 +220,7 @@ func TestApplyRefusesInvalidInput(t *testing.T) {
 // TestOutgoingGroupsMatchSimpleGrouping compares the groups that Apply builds with those of a
 // simple implementation.
 func TestOutgoingGroupsMatchSimpleGrouping(t *testing.T) {
+	t.Parallel()
 	w := newWild(t, threeShards(), 99)
 	for range 4 {
 		var txs []*primitives.SignedTransaction

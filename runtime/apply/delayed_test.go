@@ -55,6 +55,7 @@ func transferGas(c *parameters.RuntimeConfig) primitives.Gas {
 // receipt (apply.rs:250, 296), and that the delayed receipts are counted in the congestion info
 // (2702).
 func TestGasLimitOfOneRunsOneReceiptPerChunk(t *testing.T) {
+	t.Parallel()
 	const count = 10
 	for _, refunds := range []bool{false, true} {
 		n := newPair(t)
@@ -94,6 +95,7 @@ func TestGasLimitOfOneRunsOneReceiptPerChunk(t *testing.T) {
 // TestFourthReceiptIsDelayedAtLimitOfThree checks the queue when four receipts arrive and three run
 // in each chunk (apply.rs:343).
 func TestFourthReceiptIsDelayedAtLimitOfThree(t *testing.T) {
+	t.Parallel()
 	const count = 40
 	n := newPair(t)
 	n.limit = 3 * transferGas(n.cfg)
@@ -111,6 +113,7 @@ func TestFourthReceiptIsDelayedAtLimitOfThree(t *testing.T) {
 // TestGasLimitFollowsDelayedQueueLength changes the gas limit with the length of the queue
 // (apply.rs:399).
 func TestGasLimitFollowsDelayedQueueLength(t *testing.T) {
+	t.Parallel()
 	const count = 120
 	n := newPair(t)
 	receipts := bobsReceipts(n, count)
@@ -148,6 +151,7 @@ func freeConfig() *parameters.RuntimeConfig {
 // TestLocalReceiptsRunBeforeDelayedOnes checks that local receipts run before delayed ones, and
 // delayed before incoming ones (apply.rs:568).
 func TestLocalReceiptsRunBeforeDelayedOnes(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	n.cfg, n.limit = freeConfig(), 3000
 	receipts := bobsReceipts(n, 6)
@@ -199,6 +203,7 @@ func TestLocalReceiptsRunBeforeDelayedOnes(t *testing.T) {
 // TestDelayedQueueMatchesListModel compares the delayed queue with a list. The same receipts must
 // run in each chunk, in the same order, with random limits, in parallel and serially.
 func TestDelayedQueueMatchesListModel(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 8))
 	n := newPair(t)
 	n.cfg = freeConfig()
@@ -291,6 +296,7 @@ func (n *net) selfReceipt(who primitives.AccountID, salt byte, actions ...primit
 
 // TestChunkLimitCountsComputeNotGas: nearcore apply.rs:1300.
 func TestChunkLimitCountsComputeNotGas(t *testing.T) {
+	t.Parallel()
 	const gas, compute = 1_000_000, 10_000_000_000_000
 	n := newPair(t)
 	n.cfg, n.limit = freeConfig(), compute // deploying has much compute of its own, too
@@ -325,6 +331,7 @@ func TestChunkLimitCountsComputeNotGas(t *testing.T) {
 // TestSoftProofLimitDelaysNextCall checks that with a soft limit of 300 bytes of recorded state the
 // first call runs and the second is delayed. Code is not part of the proof (apply.rs:1441).
 func TestSoftProofLimitDelaysNextCall(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	n.cfg = freeConfig()
 	code := make([]byte, 5000)
@@ -353,6 +360,7 @@ func TestSoftProofLimitDelaysNextCall(t *testing.T) {
 // reads of earlier receipts, not on the number of later ones, and that parallel and serial
 // execution agree.
 func TestProofLimitIgnoresReadsOfLaterReceipts(t *testing.T) {
+	t.Parallel()
 	accounts := make([]primitives.AccountID, 24)
 	for i := range accounts {
 		accounts[i] = primitives.AccountID("account" + string(rune('a'+i)) + ".near")
@@ -418,6 +426,7 @@ func TestProofLimitIgnoresReadsOfLaterReceipts(t *testing.T) {
 // price, and that the difference to the paid price is refunded (apply.rs:786, 830, with
 // AccountCostIncrease).
 func TestGasIsBurntAtLowerPrice(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		price   func(primitives.Balance) primitives.Balance
 		burnAt  func(primitives.Balance) primitives.Balance
@@ -427,28 +436,31 @@ func TestGasIsBurntAtLowerPrice(t *testing.T) {
 		"the same":  {func(p primitives.Balance) primitives.Balance { return p }, func(p primitives.Balance) primitives.Balance { return p }, 0},
 		"expensive": {func(p primitives.Balance) primitives.Balance { q, _ := p.Mul64(10); return q }, func(p primitives.Balance) primitives.Balance { return p }, 1},
 	} {
-		n := newPair(t)
-		r := bobsReceipts(n, 1)
-		r[0].Body.(*primitives.ActionReceipt).GasPrice = tt.price(n.price)
-		n.give(r...)
-		got := n.step()[0]
-		want, _ := tt.burnAt(n.price).MulGas(transferGas(n.cfg))
-		if got.BalanceBurnt != want || len(got.Outgoing) != tt.refunds {
-			t.Errorf("%s: burnt %v with %d refunds, want %v and %d", name, got.BalanceBurnt, len(got.Outgoing), want, tt.refunds)
-		}
-		if tt.refunds == 1 {
-			paid, _ := tt.price(n.price).MulGas(transferGas(n.cfg))
-			back, _ := paid.Sub(want)
-			if a := got.Outgoing[0].Body.(*primitives.ActionReceipt).Actions[0].(*primitives.Transfer); a.Deposit != back {
-				t.Errorf("%s: %v comes back, want %v", name, a.Deposit, back)
+		t.Run(name, func(t *testing.T) {
+			n := newPair(t)
+			r := bobsReceipts(n, 1)
+			r[0].Body.(*primitives.ActionReceipt).GasPrice = tt.price(n.price)
+			n.give(r...)
+			got := n.step()[0]
+			want, _ := tt.burnAt(n.price).MulGas(transferGas(n.cfg))
+			if got.BalanceBurnt != want || len(got.Outgoing) != tt.refunds {
+				t.Errorf("burnt %v with %d refunds, want %v and %d", got.BalanceBurnt, len(got.Outgoing), want, tt.refunds)
 			}
-		}
+			if tt.refunds == 1 {
+				paid, _ := tt.price(n.price).MulGas(transferGas(n.cfg))
+				back, _ := paid.Sub(want)
+				if a := got.Outgoing[0].Body.(*primitives.ActionReceipt).Actions[0].(*primitives.Transfer); a.Deposit != back {
+					t.Errorf("%v is refunded, want %v", a.Deposit, back)
+				}
+			}
+		})
 	}
 }
 
 // TestReceiptsToCongestedShardAreBuffered checks that receipts to a congested shard are buffered,
 // and forwarded when the congestion ends (apply.rs:2751).
 func TestReceiptsToCongestedShardAreBuffered(t *testing.T) {
+	t.Parallel()
 	layout, err := primitives.NewShardLayoutV2([]primitives.AccountID{alice, bob}, []primitives.ShardID{0, 1, 2}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -517,6 +529,7 @@ func TestReceiptsToCongestedShardAreBuffered(t *testing.T) {
 // TestEmptyChunkChangesStateRoot checks that an empty chunk changes the state root, because the
 // bandwidth scheduler's state changes in every block (apply.rs:2669).
 func TestEmptyChunkChangesStateRoot(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	before := n.shards[0].trie.Root()
 	n.step()

@@ -11,6 +11,7 @@ import (
 // bounds the compilations of a chunk.
 
 func TestDeployComputeLimitsDeploymentsPerChunk(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		row         string
 		size, chunk int            // bytes of code; number of deployments that fit into a chunk
@@ -19,28 +20,31 @@ func TestDeployComputeLimitsDeploymentsPerChunk(t *testing.T) {
 		{"deploy_compute_cost.rs:28", 34, 50, 20_116_559_500_000},
 		{"deploy_compute_cost.rs:39", 1_000_000, 4, 270_108_059_500_000},
 	} {
-		n := newPair(t)
-		for i := range test.chunk + 1 {
-			n.give(n.selfReceipt(alice, byte(i), &primitives.DeployContract{Code: make([]byte, test.size)}))
-		}
-		r := n.step()[0]
-		if len(r.Outcomes) != test.chunk || r.Stats.DelayedLen != 1 {
-			t.Errorf("%s: %d deployments, %d delayed, want %d and 1", test.row, len(r.Outcomes), r.Stats.DelayedLen, test.chunk)
-		}
-		for i := range r.Outcomes {
-			if o := &r.Outcomes[i]; o.ComputeUsage != test.each || o.Status.Kind == primitives.StatusFailure {
-				t.Errorf("%s: compute %d, want %d, %s", test.row, o.ComputeUsage, test.each, statusText(&o.Status))
+		t.Run(test.row, func(t *testing.T) {
+			n := newPair(t)
+			for i := range test.chunk + 1 {
+				n.give(n.selfReceipt(alice, byte(i), &primitives.DeployContract{Code: make([]byte, test.size)}))
 			}
-		}
-		if r = n.step()[0]; len(r.Outcomes) != 1 || r.Stats.DelayedLen != 0 {
-			t.Errorf("%s: then %d deployments, %d delayed", test.row, len(r.Outcomes), r.Stats.DelayedLen)
-		}
+			r := n.step()[0]
+			if len(r.Outcomes) != test.chunk || r.Stats.DelayedLen != 1 {
+				t.Errorf("%d deployments, %d delayed, want %d and 1", len(r.Outcomes), r.Stats.DelayedLen, test.chunk)
+			}
+			for i := range r.Outcomes {
+				if o := &r.Outcomes[i]; o.ComputeUsage != test.each || o.Status.Kind == primitives.StatusFailure {
+					t.Errorf("compute %d, want %d, %s", o.ComputeUsage, test.each, statusText(&o.Status))
+				}
+			}
+			if r = n.step()[0]; len(r.Outcomes) != 1 || r.Stats.DelayedLen != 0 {
+				t.Errorf("then %d deployments, %d delayed", len(r.Outcomes), r.Stats.DelayedLen)
+			}
+		})
 	}
 }
 
 // TestDistributionComputeLimitsChunk is deploy_compute_cost.rs:124: a chunk whose limit equals the
 // compute of one distribution of 1,000 bytes runs one distribution.
 func TestDistributionComputeLimitsChunk(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	n.limit = 20_250_000_000_000
 	var ids []primitives.GlobalContractID

@@ -30,6 +30,7 @@ func distribution(id primitives.GlobalContractID, code string, nonce uint64) *pr
 // which calls look first (global_contracts.rs:216, wasmtime_runner/mod.rs
 // with_compiled_and_loaded). A distribution of an older version has no effect.
 func TestGlobalCodeRunsInChunkThatDistributesIt(t *testing.T) {
+	t.Parallel()
 	byAlice := primitives.GlobalContractID{Account: alice}
 	byHash := primitives.GlobalContractID{Hash: primitives.HashBytes([]byte("hashed"))}
 	call := &primitives.FunctionCall{Method: "m", Gas: 1_000_000_000_000}

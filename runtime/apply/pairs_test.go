@@ -109,6 +109,7 @@ func (p *pairTable) cell(at refmodel.Place, value []byte, e *primitives.ActionEr
 // transaction, from and to accounts of each kind. The outcomes must be those of testdata/pairs.md,
 // whose codes cite nearcore's lines, and those of internal/refmodel.
 func TestEachPairOfActionsHasExpectedOutcome(t *testing.T) {
+	t.Parallel()
 	t.Run("86", func(t *testing.T) { testPairs(t, readPairs(t, "testdata/pairs.md", 86), refmodel.Places()) })
 	t.Run("88", func(t *testing.T) { testPairs(t, readPairs(t, "testdata/pairs88.md", 88), refmodel.UniversalPlaces()) })
 }

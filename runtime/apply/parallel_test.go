@@ -76,6 +76,7 @@ func sameResult(t testing.TB, got, want *Result) {
 // that delay receipts, and compares each chunk. It also checks that the total supply falls by the
 // burnt amount of the results.
 func TestParallelExecutionEqualsSerial(t *testing.T) {
+	t.Parallel()
 	first := 0
 	if testing.Short() {
 		first = 52 // the last few reach all that is asked for below, and the first few do not
@@ -178,6 +179,7 @@ func outcomeKind(o *primitives.OutcomeWithID) string {
 // TestReceiverWithMajorityOfWorkIsFound tests the search for a receiver with more than half of the
 // work, in which a call counts as ten transfers.
 func TestReceiverWithMajorityOfWorkIsFound(t *testing.T) {
+	t.Parallel()
 	receipt := func(to primitives.AccountID, calls bool) *primitives.Receipt {
 		body := &primitives.ActionReceipt{Actions: []primitives.Action{&primitives.Transfer{}}}
 		if calls {
@@ -202,6 +204,7 @@ func TestReceiverWithMajorityOfWorkIsFound(t *testing.T) {
 // TestReceiptsMayRunAheadInEveryVersion checks that every version's config allows receipts to run
 // ahead of their turn, and that a config whose receipts may record more than a chunk does not.
 func TestReceiptsMayRunAheadInEveryVersion(t *testing.T) {
+	t.Parallel()
 	for _, numbering := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
 		for v := parameters.OldestProtocol; v <= parameters.Newest(numbering); v++ {
 			version := parameters.Version{Protocol: v, Numbering: numbering}

@@ -30,6 +30,7 @@ func (n *net) update() *state.TrieUpdate { return state.NewUnrecorded(n.shards[0
 // TestPatchWritesAndRemovesEachRecordKind checks that a patch writes each kind of record, with
 // nearcore's cause, and that each kind of removal removes its record.
 func TestPatchWritesAndRemovesEachRecordKind(t *testing.T) {
+	t.Parallel()
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	code, key := []byte("code"), testKey("other").PublicKey().Handle()
 	gas := primitives.AccessKey{Nonce: 3, GasKey: &primitives.GasKeyInfo{NumNonces: 3}}
@@ -118,6 +119,7 @@ func TestPatchWritesAndRemovesEachRecordKind(t *testing.T) {
 // TestPatchedDelayedReceiptRunsInNextChunk checks that a delayed receipt of a patch is appended to
 // the queue, is counted in the congestion info, and runs in the next chunk.
 func TestPatchedDelayedReceiptRunsInNextChunk(t *testing.T) {
+	t.Parallel()
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	r := &primitives.Receipt{PredecessorID: "aa", ReceiverID: "bb", ID: primitives.Hash{1}, Body: &primitives.ActionReceipt{
 		SignerID: "aa", SignerPublicKey: testKey("aa").PublicKey(), GasPrice: n.price, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(7)}}}}
@@ -133,6 +135,7 @@ func TestPatchedDelayedReceiptRunsInNextChunk(t *testing.T) {
 // TestPatchNeverLowersLockedBalance checks that a patch never lowers the locked balance of an
 // account, and never removes an account with a locked balance.
 func TestPatchNeverLowersLockedBalance(t *testing.T) {
+	t.Parallel()
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	stake := primitives.Account{Amount: primitives.NEAR(1), Locked: primitives.NEAR(50)}
 	n.patched(&genesis.AccountRecord{AccountID: "aa", Account: stake})
@@ -145,6 +148,7 @@ func TestPatchNeverLowersLockedBalance(t *testing.T) {
 
 // TestPatchForMissingChunkIsRefused: Apply returns an error.
 func TestPatchForMissingChunkIsRefused(t *testing.T) {
+	t.Parallel()
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	in := n.input(0, nil)
 	in.NewChunk, in.Patch = false, []genesis.Record{&genesis.DataRecord{AccountID: "aa"}}

@@ -68,6 +68,7 @@ func (n *net) transfers(from primitives.AccountID, count int) (txs []*primitives
 }
 
 func TestPrepareTakesOneTransactionPerGroupInTurn(t *testing.T) {
+	t.Parallel()
 	n := newNet(t, primitives.SingleShardLayout(), alice, bob, "carol.near")
 	a, c := n.transfers(alice, 3), n.transfers("carol.near", 2)
 	in, _ := n.prepare(a, c)
@@ -95,6 +96,7 @@ func TestPrepareTakesOneTransactionPerGroupInTurn(t *testing.T) {
 }
 
 func TestPrepareStopsAtEachLimit(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	txs := n.transfers(alice, 40)
 	cfg := *n.cfg
@@ -130,6 +132,7 @@ func TestPrepareStopsAtEachLimit(t *testing.T) {
 }
 
 func TestPrepareDropsInvalidTransactions(t *testing.T) {
+	t.Parallel()
 	n := newPair(t)
 	nonce := primitives.InitialNonce(n.height) + 5
 	strict := func(v primitives.Nonce) *primitives.SignedTransaction {

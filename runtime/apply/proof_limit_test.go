@@ -76,6 +76,7 @@ func (n *net) run(v parameters.Version, actions ...primitives.Action) (*primitiv
 // receipt from 86 on (nearcore 2.14.0-rc.1 runtime/runtime/src/tests/apply.rs,
 // test_per_receipt_storage_proof_limit).
 func TestProofLimitCoversWholeReceiptFrom86(t *testing.T) {
+	t.Parallel()
 	n := newReader(t, 5, 1_000_000, 0)
 	calls := []primitives.Action{read(0, 1), read(1, 2), read(2, 3), read(3, 4), read(4, 5)}
 	for _, v := range []parameters.Version{parameters.Release(85), parameters.June(86)} {
@@ -96,6 +97,7 @@ func TestProofLimitCoversWholeReceiptFrom86(t *testing.T) {
 // then read some more. From 87 on that exceeds the limit, although those actions have no check of
 // their own: the receipt fails after the action that exceeded the limit, and has no effect.
 func TestProofLimitCountsActionsAfterCallFrom87(t *testing.T) {
+	t.Parallel()
 	n := newReader(t, 4, 999_750, 16)
 	var add []primitives.Action
 	for i := range 6 {

@@ -18,6 +18,7 @@ import (
 // turn records other nodes than in its turn. Nevertheless the limits of receipts and of the chunk
 // stop the same receipts as in serial execution, and the chunk can be applied again from its proof.
 func TestProofLimitsInParallelEqualSerial(t *testing.T) {
+	t.Parallel()
 	const accounts, entries = 5, 6
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {

@@ -23,6 +23,7 @@ func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome
 // TestProofLimitStartsPerCallOrPerReceipt checks the limit of recorded state: in june it counts for
 // each call, in the releases from 86 on for all calls of a receipt together.
 func TestProofLimitStartsPerCallOrPerReceipt(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		version parameters.Version
 		all     bool

@@ -52,6 +52,7 @@ func (n *net) rows() map[string][]byte {
 // and with Apply, serially and in parallel. The outcomes of receipts, the outgoing receipts and the
 // final states must be the same.
 func TestGeneratedChunksMatchReferenceModel(t *testing.T) {
+	t.Parallel()
 	for _, rules := range []refmodel.Rules{86, 87, 88} {
 		t.Run(fmt.Sprint(rules), func(t *testing.T) {
 			count := 150

@@ -37,6 +37,7 @@ func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, 
 // reads touch the value without paying, although they make the next touch a cached one. So they
 // must not change the profile of a call that ran before its turn.
 func TestUnpaidReadsKeepProfilesOfEarlierCalls(t *testing.T) {
+	t.Parallel()
 	accounts := make([]primitives.AccountID, 60)
 	for i := range accounts {
 		accounts[i] = primitives.AccountID("account" + string(rune('a'+i%26)) + string(rune('a'+i/26)) + ".near")

@@ -10,6 +10,7 @@ import (
 // TestMLDSAKeyStorageAndReceiptSizesTrap14: an ML-DSA key takes 33 bytes of its account's storage,
 // but all 1953 in the receipt that adds it.
 func TestMLDSAKeyStorageAndReceiptSizesTrap14(t *testing.T) {
+	t.Parallel()
 	ed, pq := testKey("x").PublicKey(), primitives.SecretKeyFromSeed(primitives.MLDSA65, "x").PublicKey()
 	for _, pk := range []primitives.PublicKey{ed, pq} {
 		n := newPair(t)

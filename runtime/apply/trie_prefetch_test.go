@@ -35,6 +35,7 @@ func (t coldTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool,
 // of the shard that the transactions and receipts of a chunk name are prefetched, and no others,
 // and that the result and the recording do not change.
 func TestChunksAccountsAndKeysArePrefetched(t *testing.T) {
+	t.Parallel()
 	w := newWild(t, threeShards(), 3)
 	reached := 0
 	for range 8 {

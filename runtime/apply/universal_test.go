@@ -117,6 +117,7 @@ func (n *net) wantBare(id primitives.AccountID, nonce primitives.Nonce) *primiti
 // state init creates the account's keys and removes the account's own nonce. The same transaction
 // is refused afterwards.
 func TestSelfSignedInitCreatesKeysAndRunsOnce(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -136,6 +137,7 @@ func TestSelfSignedInitCreatesKeysAndRunsOnce(t *testing.T) {
 // TestSelfSignedInitAcceptsOnlyNextNonce: only the next nonce is valid, not the current one and
 // none further ahead.
 func TestSelfSignedInitAcceptsOnlyNextNonce(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -152,6 +154,7 @@ func TestSelfSignedInitAcceptsOnlyNextNonce(t *testing.T) {
 // refused. If they have consecutive nonces both are accepted, and the second state init does
 // nothing.
 func TestSecondSelfSignedInitOfNonceIsRefused(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1", "u2")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -171,7 +174,7 @@ func TestSecondSelfSignedInitOfNonceIsRefused(t *testing.T) {
 	mustSucceed(t, m.converted(results, first))
 	mustSucceed(t, m.converted(results, second))
 	if a := m.account(id); !a.IsInitialized() || a.StorageUsage != 100+2*82 {
-		t.Errorf("account %+v", a)
+		t.Errorf("got account %+v, want an initialized one with storage usage %d", a, 100+2*82)
 	}
 	// In the next chunk the account has keys: the second key's nonce is above the transaction's.
 	n.step(first)
@@ -182,6 +185,7 @@ func TestSecondSelfSignedInitOfNonceIsRefused(t *testing.T) {
 // TestTransactionsLikeSelfSignedInitAreRefused: transactions that only resemble a self-signed state
 // init are refused.
 func TestTransactionsLikeSelfSignedInitAreRefused(t *testing.T) {
+	t.Parallel()
 	raw, other := keyInit("u1"), keyInit("outsider")
 	id, victim := raw.DerivedAccount(), keyInit("victim").DerivedAccount()
 	n := newUniversal(t, id, victim)
@@ -222,6 +226,7 @@ func TestTransactionsLikeSelfSignedInitAreRefused(t *testing.T) {
 // TestUnaffordableSelfSignedInitUsesNonce: a state init whose storage the account cannot pay for
 // fails, and still uses up the nonce: 100,000 bytes on half a NEAR.
 func TestUnaffordableSelfSignedInitUsesNonce(t *testing.T) {
+	t.Parallel()
 	s := primitives.UniversalStateInitV1{
 		Data: []primitives.StateEntry{{Key: []byte("k"), Value: make([]byte, 100_000)}}, AccessKeys: []primitives.PublicKeyHandle{testKey("u1").PublicKey().Handle()},
 	}
@@ -233,10 +238,10 @@ func TestUnaffordableSelfSignedInitUsesNonce(t *testing.T) {
 	tx := n.bootstrap("u1", id, bootstrapNonce, initAction(raw, primitives.Balance{}))
 	e := actionError(t, n.converted(n.step(tx), tx))
 	if e.Kind.Tag != primitives.ActionLackBalanceForState || *e.Index != 0 {
-		t.Errorf("%v", e)
+		t.Errorf("got %v, want LackBalanceForState of action 0", e)
 	}
 	if a := n.wantBare(id, bootstrapNonce); !a.Amount.Less(half) || a.StorageUsage != 100 {
-		t.Errorf("account %+v", a)
+		t.Errorf("got account %+v, want storage usage 100 and less than half a NEAR", a)
 	}
 	wantRefusal(t, n.refused(n.step(tx), tx), primitives.TxInvalidNonce)
 	// With a deposit of its own money the transaction costs more than the account has.
@@ -246,6 +251,7 @@ func TestUnaffordableSelfSignedInitUsesNonce(t *testing.T) {
 
 // TestAddedKeyMayRepeatSelfSignedInit: a key that was added later may send the state init again.
 func TestAddedKeyMayRepeatSelfSignedInit(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -262,6 +268,7 @@ func TestAddedKeyMayRepeatSelfSignedInit(t *testing.T) {
 // TestActionsBeforeSelfSignedInitFailSafely: actions that need the account's state fail before the
 // state init, without harm, and succeed after it.
 func TestActionsBeforeSelfSignedInitFailSafely(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	pk := testKey("u1").PublicKey()
@@ -300,6 +307,7 @@ func TestActionsBeforeSelfSignedInitFailSafely(t *testing.T) {
 // has a nonce above all that it used before, so that the transaction with its first state init is
 // refused.
 func TestRecreatedUniversalAccountHasHigherNonce(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -317,6 +325,7 @@ func TestRecreatedUniversalAccountHasHigherNonce(t *testing.T) {
 // TestCreatingTransferSetsNonceFromHeight: the nonce of an account depends on the height at which a
 // transfer creates it.
 func TestCreatingTransferSetsNonceFromHeight(t *testing.T) {
+	t.Parallel()
 	id := keyInit("u1").DerivedAccount()
 	for height, want := range map[primitives.Height]primitives.Nonce{5: 4_000_000, 10: 9_000_000} {
 		n := newUniversal(t)
@@ -326,7 +335,7 @@ func TestCreatingTransferSetsNonceFromHeight(t *testing.T) {
 			t.Fatalf("height %d", n.height)
 		}
 		if a := n.wantBare(id, want); a.Amount != primitives.NEAR(1) || a.StorageUsage != 100 {
-			t.Errorf("account %+v", a)
+			t.Errorf("got account %+v, want 1 NEAR and storage usage 100", a)
 		}
 	}
 }
@@ -334,6 +343,7 @@ func TestCreatingTransferSetsNonceFromHeight(t *testing.T) {
 // TestRelayerMayPayForStateInit: transactions of a relayer with several actions, for an account
 // that exists and one that does not.
 func TestRelayerMayPayForStateInit(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	five := transfer(primitives.NEAR(5))
@@ -359,28 +369,31 @@ func TestRelayerMayPayForStateInit(t *testing.T) {
 		{"create", []primitives.Action{&primitives.CreateAccount{}}, primitives.ActionOnlyImplicitAccountCreationAllowed, 0, 0, false},
 		{"key", []primitives.Action{add}, primitives.ActionAccountDoesNotExist, 0, 0, false},
 	} {
-		n := newUniversal(t)
-		o := n.doTo(alice, id, c.actions...)
-		a := n.account(id)
-		switch {
-		case c.fails != 0:
-			if e := actionError(t, o); e.Kind.Tag != c.fails || *e.Index != c.index {
-				t.Errorf("%s: %v", c.name, e)
+		t.Run(c.name, func(t *testing.T) {
+			n := newUniversal(t)
+			o := n.doTo(alice, id, c.actions...)
+			a := n.account(id)
+			switch {
+			case c.fails != 0:
+				if e := actionError(t, o); e.Kind.Tag != c.fails || *e.Index != c.index {
+					t.Errorf("got %v, want error %v of action %d", e, c.fails, c.index)
+				}
+				if a != nil {
+					t.Errorf("got account %+v, want none", a)
+				}
+			case o.Status.Kind == primitives.StatusFailure || a == nil:
+				t.Errorf("got %s with account %+v, want success", statusText(&o.Status), a)
+			case a.IsInitialized() == c.bare || a.Amount != primitives.NEAR(c.amount):
+				t.Errorf("got account %+v, want %d NEAR, uninitialized: %v", a, c.amount, c.bare)
 			}
-			if a != nil {
-				t.Errorf("%s: account %+v is there", c.name, a)
-			}
-		case o.Status.Kind == primitives.StatusFailure || a == nil:
-			t.Errorf("%s: %s", c.name, statusText(&o.Status))
-		case a.IsInitialized() == c.bare || a.Amount != primitives.NEAR(c.amount):
-			t.Errorf("%s: account %+v", c.name, a)
-		}
+		})
 	}
 }
 
 // TestRefundCreatesNoAccount: refunds create no account, and implicit accounts of other kinds are
 // only created by a transfer that is the only action.
 func TestRefundCreatesNoAccount(t *testing.T) {
+	t.Parallel()
 	n := newUniversal(t)
 	id := keyInit("u1").DerivedAccount()
 	refund := &primitives.Receipt{
@@ -407,6 +420,7 @@ func TestRefundCreatesNoAccount(t *testing.T) {
 // TestUninitializedAccountRefuses: every action but a transfer and the state init fails on an
 // uninitialized account, and its balance stays.
 func TestUninitializedAccountRefuses(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t, id)
@@ -430,13 +444,14 @@ func TestUninitializedAccountRefuses(t *testing.T) {
 		t.Errorf("create: %v", e)
 	}
 	if a := n.wantBare(id, bootstrapNonce-1); a.Amount != primitives.NEAR(10) {
-		t.Errorf("account %+v", a)
+		t.Errorf("got account %+v, want 10 NEAR", a)
 	}
 }
 
 // TestRepeatedStateInitRefundsDeposit: the whole deposit of a state init for an initialized account
 // is refunded, to the refund receiver if there is one. Without a deposit there is no refund.
 func TestRepeatedStateInitRefundsDeposit(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t)
@@ -493,6 +508,7 @@ func TestRepeatedStateInitRefundsDeposit(t *testing.T) {
 // TestStateInitKeepsOnlyMissingStorageBalance: of a deposit the account keeps what its balance
 // lacks for its storage, and no more. A deposit that is too small is an error of the action.
 func TestStateInitKeepsOnlyMissingStorageBalance(t *testing.T) {
+	t.Parallel()
 	s := primitives.UniversalStateInitV1{Data: []primitives.StateEntry{{Key: []byte("key"), Value: make([]byte, 1000)}}}
 	raw := s.Encode()
 	id := raw.DerivedAccount()
@@ -515,7 +531,7 @@ func TestStateInitKeepsOnlyMissingStorageBalance(t *testing.T) {
 		o := n.doTo(alice, id, initAction(raw, c.deposit))
 		if c.fails {
 			if e := actionError(t, o); e.Kind.Tag != primitives.ActionLackBalanceForState || *e.Index != 0 || e.Kind.Amount != need {
-				t.Errorf("%v", e)
+				t.Errorf("got %v, want LackBalanceForState of action 0 with amount %v", e, need)
 			}
 			continue
 		}
@@ -529,6 +545,7 @@ func TestStateInitKeepsOnlyMissingStorageBalance(t *testing.T) {
 // TestStateInitInstallsCodeDataAndKeys: a state init writes code, data and keys of every scheme and
 // counts their storage usage, and a call in the same receipt runs the code.
 func TestStateInitInstallsCodeDataAndKeys(t *testing.T) {
+	t.Parallel()
 	code := primitives.GlobalContractID{Account: alice}
 	secp := primitives.SecretKeyFromSeed(primitives.SECP256K1, "u1").PublicKey()
 	quantum := primitives.SecretKeyFromSeed(primitives.MLDSA65, "u1").PublicKey()
@@ -585,6 +602,7 @@ func TestStateInitInstallsCodeDataAndKeys(t *testing.T) {
 // NEAR, whether by a transfer or by a state init for an account that does not exist. A state init
 // for a funded account is not charged.
 func TestCreatingReceiptPaysForUniversalAccount(t *testing.T) {
+	t.Parallel()
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
 	n := newUniversal(t)
@@ -616,6 +634,7 @@ func TestCreatingReceiptPaysForUniversalAccount(t *testing.T) {
 // TestInvalidUniversalActionsAreRefused: actions that a transaction cannot contain, in addition to
 // the cases of runtime/verify.
 func TestInvalidUniversalActionsAreRefused(t *testing.T) {
+	t.Parallel()
 	n := newUniversal(t)
 	zeros := make(primitives.RawStateInit, 10)
 	wrong := n.tx(alice, zeros.DerivedAccount(), initAction(keyInit("u1"), primitives.NEAR(1)))
@@ -643,6 +662,7 @@ func TestInvalidUniversalActionsAreRefused(t *testing.T) {
 // newer rules that would refuse to make them: calls without a name, delegates of version 2,
 // withdrawals in delegates, transfers to universal ids.
 func TestReceiptsOfOlderRulesRunAfterUpgrade(t *testing.T) {
+	t.Parallel()
 	n := newUniversal(t)
 	n.cfg = parameters.MustGet(parameters.Release(86))
 	gas := testKey("gas")
@@ -709,6 +729,7 @@ func TestReceiptsOfOlderRulesRunAfterUpgrade(t *testing.T) {
 // has received a transfer since has no stake to return. The first block of the epoch can be applied
 // nevertheless.
 func TestUninitializedValidatorHasNoStakeToReturn(t *testing.T) {
+	t.Parallel()
 	id := keyInit("u1").DerivedAccount()
 	n := newUniversal(t, id)
 	for _, c := range []struct {
@@ -726,7 +747,7 @@ func TestUninitializedValidatorHasNoStakeToReturn(t *testing.T) {
 			n.shards[0].trie = r.Trie
 		}
 		if a := n.wantBare(id, bootstrapNonce-1); a.Amount != primitives.NEAR(10) {
-			t.Errorf("account %+v", a)
+			t.Errorf("got account %+v, want 10 NEAR", a)
 		}
 	}
 }

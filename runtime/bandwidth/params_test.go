@@ -24,6 +24,7 @@ func paramsFor(t testing.TB, shards int) Params {
 // TestParamsAndRequestValuesMatchVectorA47: nearcore
 // core/primitives/src/bandwidth_scheduler.rs:408, 427, 477.
 func TestParamsAndRequestValuesMatchVectorA47(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		shards int
 		base   uint64
@@ -50,15 +51,18 @@ func TestParamsAndRequestValuesMatchVectorA47(t *testing.T) {
 }
 
 func TestNewParamsRefusesInvalidConfig(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*parameters.RuntimeConfig) int{
 		"no shards":            func(*parameters.RuntimeConfig) int { return 0 },
 		"receipts too large":   func(c *parameters.RuntimeConfig) int { c.Wasm.Limits.MaxReceiptSize = 40 << 20; return 6 },
 		"grant above the most": func(c *parameters.RuntimeConfig) int { c.BandwidthScheduler.MaxSingleGrant = 4_500_001; return 6 },
 	} {
-		c := *june86
-		if p, err := NewParams(&c, change(&c)); !errors.Is(err, ErrParams) {
-			t.Errorf("%s: %+v, %v, want %v", name, p, err, ErrParams)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := *june86
+			if p, err := NewParams(&c, change(&c)); !errors.Is(err, ErrParams) {
+				t.Errorf("%+v, %v, want %v", p, err, ErrParams)
+			}
+		})
 	}
 }
 
@@ -73,6 +77,7 @@ func bits3(set ...int) primitives.BandwidthRequest {
 
 // TestRequestBitmapMatchesNearcore: nearcore core/primitives/src/bandwidth_scheduler.rs:525-600.
 func TestRequestBitmapMatchesNearcore(t *testing.T) {
+	t.Parallel()
 	p := paramsFor(t, 6)
 	values := p.Values()
 	all := make([]int, NumValues)
@@ -123,6 +128,7 @@ func slowRequest(p *Params, sizes []uint64) (bitmap [5]byte, ok bool) {
 }
 
 func TestRequestMatchesSlowReference(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		p := paramsFor(t, 1+rng.IntN(12))

@@ -15,6 +15,7 @@ import (
 // TestRemainingIsDistributedAsInVectorA48: nearcore
 // runtime/runtime/src/bandwidth_scheduler/distribute_remaining.rs:199-252.
 func TestRemainingIsDistributedAsInVectorA48(t *testing.T) {
+	t.Parallel()
 	type link struct{ from, to int }
 	every := func(n int) (all []link) {
 		for i := range n * n {
@@ -37,17 +38,19 @@ func TestRemainingIsDistributedAsInVectorA48(t *testing.T) {
 		{"two congested", []uint64{300, 300, 300}, []uint64{300, 300, 300}, []link{{0, 0}, {0, 1}, {1, 0}, {1, 2}, {2, 0}},
 			map[link]uint64{{0, 0}: 100, {0, 1}: 200, {1, 0}: 100, {1, 2}: 200, {2, 0}: 100}},
 	} {
-		n := len(tt.send)
-		open, want := make([]bool, n*n), make([]uint64, n*n)
-		for _, l := range tt.open {
-			open[l.from*n+l.to] = true
-		}
-		for l, v := range tt.want {
-			want[l.from*n+l.to] = v
-		}
-		if got := distributeRemaining(tt.send, tt.receive, open); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", tt.name, got, want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			n := len(tt.send)
+			open, want := make([]bool, n*n), make([]uint64, n*n)
+			for _, l := range tt.open {
+				open[l.from*n+l.to] = true
+			}
+			for l, v := range tt.want {
+				want[l.from*n+l.to] = v
+			}
+			if got := distributeRemaining(tt.send, tt.receive, open); !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
 	}
 }
 
@@ -55,6 +58,7 @@ func TestRemainingIsDistributedAsInVectorA48(t *testing.T) {
 // exceeded, forbidden links get nothing, and if all links are allowed at least 99 % of the possible
 // bandwidth is granted.
 func TestRemainingBandwidthIsNearlyAllUsed(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
 		n := 1 + rng.IntN(9)
@@ -268,6 +272,7 @@ func randomInput(t testing.TB, rng *rand.Rand) *Input {
 }
 
 func TestScheduleMatchesSlowReference(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 8))
 	var state State
 	for round := range 3000 {
@@ -312,6 +317,7 @@ func idle(t testing.TB, n int) *Input {
 // TestSingleShardGetsAllBandwidth checks that without requests a single shard gets all bandwidth to
 // itself, and that its allowance is its fair share minus the base bandwidth.
 func TestSingleShardGetsAllBandwidth(t *testing.T) {
+	t.Parallel()
 	in := idle(t, 1)
 	next, grants := Schedule(&State{}, in)
 	if got := grants.Get(0, 0); got != 4_500_000 {
@@ -328,6 +334,7 @@ func TestSingleShardGetsAllBandwidth(t *testing.T) {
 // TestLargestReceiptIsGrantedOnIdleNetwork checks that on an idle network a request for the maximum
 // value is granted in the same block, and that the other links keep their base bandwidth.
 func TestLargestReceiptIsGrantedOnIdleNetwork(t *testing.T) {
+	t.Parallel()
 	in := idle(t, 6)
 	r, ok := in.Params.Request(4, []uint64{in.Params.MaxReceiptSize})
 	if !ok {
@@ -346,6 +353,7 @@ func TestLargestReceiptIsGrantedOnIdleNetwork(t *testing.T) {
 }
 
 func TestStatusFollowsCongestionAndMissedChunks(t *testing.T) {
+	t.Parallel()
 	full := primitives.CongestionInfo{ReceiptBytes: 1 << 40, AllowedShard: 3}
 	for _, tt := range []struct {
 		c    congestion.Control

@@ -12,6 +12,7 @@ import (
 )
 
 func TestStateRoundTripsInNearcoresBorsh(t *testing.T) {
+	t.Parallel()
 	s := State{Links: []LinkAllowance{{1, 2, 3}, {0xffffffffffffffff, 0, 4}}, SanityCheck: primitives.HashBytes(nil)}
 	want := "00" + "02000000" +
 		"0100000000000000" + "0200000000000000" + "0300000000000000" +
@@ -29,9 +30,11 @@ func TestStateRoundTripsInNearcoresBorsh(t *testing.T) {
 		"empty": {}, "tag": append([]byte{1}, b[1:]...), "short": b[:len(b)-1], "trailing": append(bytes.Clone(b), 0),
 		"count": {0, 255, 255, 255, 255},
 	} {
-		if err := borsh.Unmarshal(in, &back); !errors.Is(err, borsh.ErrInvalid) {
-			t.Errorf("%s: %v, want %v", name, err, borsh.ErrInvalid)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := borsh.Unmarshal(in, &back); !errors.Is(err, borsh.ErrInvalid) {
+				t.Errorf("%v, want %v", err, borsh.ErrInvalid)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ func control() *parameters.CongestionControl {
 // TestMixRoundsAsInVectorA45: nearcore congestion_info.rs:533, 541, with all values. Rounding
 // errors must be the same too.
 func TestMixRoundsAsInVectorA45(t *testing.T) {
+	t.Parallel()
 	const top = math.MaxUint64
 	tests := []struct {
 		left, right uint64
@@ -44,6 +45,7 @@ func TestMixRoundsAsInVectorA45(t *testing.T) {
 
 // TestLevelWithMissedChunksMatchesVectorA46: nearcore congestion_info.rs:770.
 func TestLevelWithMissedChunksMatchesVectorA46(t *testing.T) {
+	t.Parallel()
 	cfg := control()
 	cfg.MaxCongestionMissedChunks = 10
 	for _, tt := range []struct {
@@ -66,6 +68,7 @@ func TestLevelWithMissedChunksMatchesVectorA46(t *testing.T) {
 }
 
 func TestFractionIsCappedAtOne(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		value primitives.Balance
 		limit uint64
@@ -85,6 +88,7 @@ func TestFractionIsCappedAtOne(t *testing.T) {
 // TestGasLimitsFallWithCongestion follows nearcore's tests of memory, incoming and outgoing
 // congestion (congestion_info.rs:590-740): levels 1, 0.8 (the threshold itself) and 0.1.
 func TestGasLimitsFallWithCongestion(t *testing.T) {
+	t.Parallel()
 	cfg := control()
 	kinds := []struct {
 		name     string
@@ -97,41 +101,44 @@ func TestGasLimitsFallWithCongestion(t *testing.T) {
 		{"outgoing", uint64(cfg.MaxCongestionOutgoingGas), func(i *primitives.CongestionInfo, v uint64) { i.BufferedReceiptsGas = primitives.Yocto(v) }, false},
 	}
 	for _, k := range kinds {
-		for _, tt := range []struct {
-			value          uint64
-			level          float64
-			refused        bool
-			other, allowed primitives.Gas
-			tx             primitives.Gas // if incoming
-		}{
-			{0, 0, false, 300e15, 300e15, 500e12},
-			{k.full / 10, 0.1, false, 270_100e12, 270_100e12, 452e12},
-			{k.full / 5 * 4, 0.8, true, 60_799_999_999_999_984, 60_799_999_999_999_984, 116e12},
-			{k.full, 1, true, 0, 1e15, 20e12},
-		} {
-			c := Control{Config: cfg, Info: primitives.CongestionInfo{AllowedShard: 7}}
-			k.set(&c.Info, tt.value)
-			if got := c.Level(); got != tt.level {
-				t.Errorf("%s %d: level %v, want %v", k.name, tt.value, got, tt.level)
+		t.Run(k.name, func(t *testing.T) {
+			for _, tt := range []struct {
+				value          uint64
+				level          float64
+				refused        bool
+				other, allowed primitives.Gas
+				tx             primitives.Gas // if incoming
+			}{
+				{0, 0, false, 300e15, 300e15, 500e12},
+				{k.full / 10, 0.1, false, 270_100e12, 270_100e12, 452e12},
+				{k.full / 5 * 4, 0.8, true, 60_799_999_999_999_984, 60_799_999_999_999_984, 116e12},
+				{k.full, 1, true, 0, 1e15, 20e12},
+			} {
+				c := Control{Config: cfg, Info: primitives.CongestionInfo{AllowedShard: 7}}
+				k.set(&c.Info, tt.value)
+				if got := c.Level(); got != tt.level {
+					t.Errorf("%s %d: level %v, want %v", k.name, tt.value, got, tt.level)
+				}
+				if got := c.RefusesTransactions(); got.Refused != tt.refused || got.Stuck || got.Refused && got.Level != tt.level {
+					t.Errorf("%s %d: refusal %+v, want refused %v at %v", k.name, tt.value, got, tt.refused, tt.level)
+				}
+				if other, allowed := c.OutgoingGasLimit(1), c.OutgoingGasLimit(7); other != tt.other || allowed != tt.allowed {
+					t.Errorf("%s %d: gas limit %d, for the allowed shard %d, want %d, %d", k.name, tt.value, other, allowed, tt.other, tt.allowed)
+				}
+				want := tt.tx
+				if !k.incoming {
+					want = 500e12
+				}
+				if got := c.ProcessTxLimit(); got != want {
+					t.Errorf("%s %d: transaction gas %d, want %d", k.name, tt.value, got, want)
+				}
 			}
-			if got := c.RefusesTransactions(); got.Refused != tt.refused || got.Stuck || got.Refused && got.Level != tt.level {
-				t.Errorf("%s %d: refusal %+v, want refused %v at %v", k.name, tt.value, got, tt.refused, tt.level)
-			}
-			if other, allowed := c.OutgoingGasLimit(1), c.OutgoingGasLimit(7); other != tt.other || allowed != tt.allowed {
-				t.Errorf("%s %d: gas limit %d, for the allowed shard %d, want %d, %d", k.name, tt.value, other, allowed, tt.other, tt.allowed)
-			}
-			want := tt.tx
-			if !k.incoming {
-				want = 500e12
-			}
-			if got := c.ProcessTxLimit(); got != want {
-				t.Errorf("%s %d: transaction gas %d, want %d", k.name, tt.value, got, want)
-			}
-		}
+		})
 	}
 }
 
 func TestCongestedShardRefusesTransactions(t *testing.T) {
+	t.Parallel()
 	cfg := control()
 	full := primitives.CongestionInfo{ReceiptBytes: cfg.MaxCongestionMemoryConsumption}
 	for _, tt := range []struct {
@@ -152,6 +159,7 @@ func TestCongestedShardRefusesTransactions(t *testing.T) {
 }
 
 func TestAllowedShardRotatesWithHeight(t *testing.T) {
+	t.Parallel()
 	shards := []primitives.ShardID{9, 3, 5}
 	for _, tt := range []struct {
 		height primitives.Height
@@ -199,6 +207,7 @@ func slowMix(left, right uint64, ratio float64) uint64 {
 }
 
 func TestRoundingMatchesExactArithmetic(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	number := func() uint64 { return rng.Uint64() >> rng.IntN(64) }
 	for range 20_000 {
@@ -215,6 +224,7 @@ func TestRoundingMatchesExactArithmetic(t *testing.T) {
 }
 
 func TestAccountingErrorLeavesInfoUnchanged(t *testing.T) {
+	t.Parallel()
 	var info primitives.CongestionInfo
 	a := Account{&info}
 	for _, err := range []error{
@@ -245,6 +255,7 @@ func TestAccountingErrorLeavesInfoUnchanged(t *testing.T) {
 }
 
 func TestForwardFollowsGasAndSizeLimits(t *testing.T) {
+	t.Parallel()
 	a := NewAdmission(june86)
 	if want := (Admission{MaxGas: 1e15, MaxSize: 4_194_304}); a != want {
 		t.Fatalf("NewAdmission = %+v, want %+v", a, want)
@@ -266,10 +277,12 @@ func TestForwardFollowsGasAndSizeLimits(t *testing.T) {
 		{"size clamped", Limit{10, 4_194_304}, 10, 5_000_000, true, Limit{}},
 		{"size clamped, too little", Limit{10, 4_194_303}, 10, 5_000_000, false, Limit{10, 4_194_303}},
 	} {
-		l := tt.limit
-		if got := l.Forward(a, tt.gas, tt.size); got != tt.want || l != tt.left {
-			t.Errorf("%s: %v, left %+v, want %v, %+v", tt.name, got, l, tt.want, tt.left)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			l := tt.limit
+			if got := l.Forward(a, tt.gas, tt.size); got != tt.want || l != tt.left {
+				t.Errorf("%v, left %+v, want %v, %+v", got, l, tt.want, tt.left)
+			}
+		})
 	}
 }
 

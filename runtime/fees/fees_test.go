@@ -39,6 +39,7 @@ func gasKeyAction(nonces uint16, perm *primitives.FunctionCallPermission, key pr
 // TestActionFeesMatchTable checks the fees of each action against a table written out here a second
 // time.
 func TestActionFeesMatchTable(t *testing.T) {
+	t.Parallel()
 	const create, fullKey = 500_000_000_000, 101_765_125_000
 	perm := &primitives.FunctionCallPermission{ReceiverID: "c", MethodNames: []string{"ab", "cde"}} // 7 bytes with ends
 	init := primitives.StateInit{Data: []primitives.StateEntry{{Key: []byte("k"), Value: []byte("vw")}, {Key: []byte("l")}}}
@@ -116,6 +117,7 @@ func TestActionFeesMatchTable(t *testing.T) {
 }
 
 func TestEthImplicitTransferIsPlainWithoutRule(t *testing.T) {
+	t.Parallel()
 	c := *june86
 	c.Wasm.EthImplicitAccounts = false
 	if got, err := Exec(&c, transferOf(1), ethImplied); got != parameters.GasCost(115_123_062_500) || err != nil {
@@ -132,6 +134,7 @@ func delegateOf(version int, key primitives.PublicKey, actions ...primitives.Act
 }
 
 func TestTotalsIncludeDelegatedActions(t *testing.T) {
+	t.Parallel()
 	actions := []primitives.Action{
 		&primitives.FunctionCall{Method: "m", Gas: 1000, Deposit: primitives.Yocto(5)},
 		transferOf(7),
@@ -169,6 +172,7 @@ func TestTotalsIncludeDelegatedActions(t *testing.T) {
 }
 
 func TestReceiptGasOfOtherKindsIsZero(t *testing.T) {
+	t.Parallel()
 	for _, body := range []primitives.ReceiptBody{
 		&primitives.DataReceipt{}, &primitives.DataReceipt{Resume: true}, &primitives.GlobalContractDistribution{},
 		&primitives.ActionReceipt{Yield: true, Actions: []primitives.Action{&primitives.FunctionCall{Gas: 1}}},
@@ -193,6 +197,7 @@ func costOf(t *testing.T, c *parameters.RuntimeConfig, signer primitives.PublicK
 // TestMLDSAVerificationIsChargedVectorA72: nearcore runtime/runtime/src/config.rs:672-783, with the
 // fee of 85.
 func TestMLDSAVerificationIsChargedVectorA72(t *testing.T) {
+	t.Parallel()
 	const verify = 100_000_000_000
 	ed, pq := costOf(t, june86, edKey, transferOf(1)), costOf(t, june86, pqKey, transferOf(1))
 	if pq.GasBurnt != ed.GasBurnt+verify || pq.ComputeBurnt != ed.ComputeBurnt+verify || pq.GasRemaining != ed.GasRemaining {
@@ -229,6 +234,7 @@ func TestMLDSAVerificationIsChargedVectorA72(t *testing.T) {
 // TestCostComponentsOfWorkedExample checks the components of the costs of two transactions at the
 // price 10^8.
 func TestCostComponentsOfWorkedExample(t *testing.T) {
+	t.Parallel()
 	price := primitives.Yocto(100_000_000)
 	b := primitives.MustParseBalance
 	tests := []struct {
@@ -276,6 +282,7 @@ func TestCostComponentsOfWorkedExample(t *testing.T) {
 }
 
 func TestSettleRefundsAndBurnsByPrice(t *testing.T) {
+	t.Parallel()
 	call := &primitives.FunctionCall{Method: "m", Gas: 1000, Deposit: primitives.Yocto(9)}
 	came := primitives.Gas(1000 + 108_059_500_000 + 780_000_000_000 + 2_235_934)
 	receipt := func(from primitives.AccountID, gasPrice uint64) *primitives.Receipt {
@@ -319,6 +326,7 @@ func TestSettleRefundsAndBurnsByPrice(t *testing.T) {
 }
 
 func TestRefundPenaltyIsShareWithMinimum(t *testing.T) {
+	t.Parallel()
 	f := june86.Fees
 	if got := refundPenalty(&f, 1e15); got != 0 {
 		t.Errorf("penalty at 86 = %d, want 0", got)
@@ -334,6 +342,7 @@ func TestRefundPenaltyIsShareWithMinimum(t *testing.T) {
 }
 
 func TestRewardIsRoundedDown(t *testing.T) {
+	t.Parallel()
 	if got, err := Reward(june86, 11, primitives.Yocto(100)); got != primitives.Yocto(300) || err != nil {
 		t.Errorf("Reward = %v, %v, want floor(3.3) times 100", got, err)
 	}
@@ -352,6 +361,7 @@ func TestRewardIsRoundedDown(t *testing.T) {
 }
 
 func TestFeeOverflowIsAnError(t *testing.T) {
+	t.Parallel()
 	huge := *june86
 	for i := range huge.Fees.Action {
 		huge.Fees.Action[i] = parameters.Fee{

@@ -43,6 +43,7 @@ type recordedReceipt struct {
 }
 
 func TestRecordedCostsAreReproduced(t *testing.T) {
+	t.Parallel()
 	if *cut {
 		writeCut(t)
 	}
@@ -54,6 +55,7 @@ func TestRecordedCostsAreReproduced(t *testing.T) {
 }
 
 func TestWholeRecordingsCostsAreReproduced(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("reads a whole recording")
 	}

@@ -13,6 +13,7 @@ var release88 = parameters.MustGet(parameters.Release(88))
 // 0.38.0 src/cost.rs:958, res/runtime_configs/88.yaml): bytes, entries and keys of a state init,
 // each key as a full-access key, and transfers to universal ids, which pay for an account.
 func TestUniversalAccountFeesOf88(t *testing.T) {
+	t.Parallel()
 	const create, fullKey, transfer = 500_000_000_000, 101_765_125_000, 115_123_062_500
 	ed, secp := edKey.Handle(), secpKey.Handle()
 	entries := []primitives.StateEntry{{Key: []byte("k"), Value: []byte("vw")}, {Key: []byte("l")}}
@@ -43,14 +44,16 @@ func TestUniversalAccountFeesOf88(t *testing.T) {
 		{"transfer", transferOf(1), whole.DerivedAccount(), transfer + create, transfer + 7_200_000_000_000},
 		{"transfer to a wrong last symbol", transferOf(1), empty.DerivedAccount()[:53] + "1", transfer, transfer},
 	} {
-		for _, same := range []bool{true, false} {
-			if got, err := Send(release88, same, c.a, c.to); err != nil || got != parameters.GasCost(c.send) {
-				t.Errorf("%s: sending costs %+v, want %d (%v)", c.name, got, c.send, err)
+		t.Run(c.name, func(t *testing.T) {
+			for _, same := range []bool{true, false} {
+				if got, err := Send(release88, same, c.a, c.to); err != nil || got != parameters.GasCost(c.send) {
+					t.Errorf("sending costs %+v, want %d (%v)", got, c.send, err)
+				}
 			}
-		}
-		if got, err := Exec(release88, c.a, c.to); err != nil || got != parameters.GasCost(c.run) {
-			t.Errorf("%s: executing costs %+v, want %d (%v)", c.name, got, c.run, err)
-		}
+			if got, err := Exec(release88, c.a, c.to); err != nil || got != parameters.GasCost(c.run) {
+				t.Errorf("executing costs %+v, want %d (%v)", got, c.run, err)
+			}
+		})
 	}
 	for _, v := range []parameters.Version{parameters.June(86), parameters.Release(87)} {
 		if got, err := Exec(parameters.MustGet(v), transferOf(1), whole.DerivedAccount()); err != nil || got != parameters.GasCost(transfer) {
@@ -67,6 +70,7 @@ func TestUniversalAccountFeesOf88(t *testing.T) {
 // TestContractGetsNoRewardFrom87: from RemoveGasRewards on, a contract gets no share of the burnt
 // gas.
 func TestContractGetsNoRewardFrom87(t *testing.T) {
+	t.Parallel()
 	for v, want := range map[parameters.Version]uint64{parameters.Release(86): 30_000, parameters.Release(87): 0, parameters.Release(88): 0} {
 		if got, err := Reward(parameters.MustGet(v), 1000, primitives.Yocto(100)); err != nil || got != primitives.Yocto(want) {
 			t.Errorf("the reward at %v is %v, want %d (%v)", v, got, want, err)

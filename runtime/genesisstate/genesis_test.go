@@ -49,6 +49,7 @@ func check(t *testing.T, what string, got fmt.Stringer, want string) {
 // TestMainnetGenesisRootMatchesVectorA1: mainnet's genesis has version 29 (nearcore
 // core/store/src/genesis/initialization.rs:70).
 func TestMainnetGenesisRootMatchesVectorA1(t *testing.T) {
+	t.Parallel()
 	g, err := genesis.Parse(testutil.Read(t, "../../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +83,7 @@ func small(staked int, ids ...primitives.AccountID) *genesis.Genesis {
 // TestTwoAccountGenesisRootsMatchVectorA12: nearcore
 // chain/jsonrpc/jsonrpc-tests/tests/rpc_query.rs:45, 92.
 func TestTwoAccountGenesisRootsMatchVectorA12(t *testing.T) {
+	t.Parallel()
 	_, got := roots(t, small(1, "test1", "test", "test2", "near"))
 	check(t, "trie root", got[0], "66Ekb5R2y5TMdHkYzSoBpWSyyau1LVNG2qdxifbBagD4")
 	check(t, "prev_state_root", primitives.MerkleRootOf(got), "CfKJ4CZqCCtLAESUk1RnWSrXvwenMVooWYrvoMsDrCAH")
@@ -89,6 +91,7 @@ func TestTwoAccountGenesisRootsMatchVectorA12(t *testing.T) {
 
 // TestSimpleChainRootMatchesNearcore: the state of nearcore's simple_chain test.
 func TestSimpleChainRootMatchesNearcore(t *testing.T) {
+	t.Parallel()
 	_, got := roots(t, small(1, "test", "near"))
 	check(t, "trie root", got[0], "F5owueruwL7nH2sxCQZy2nhL5VU2JU2xCXfWfK6TiiPD")
 }
@@ -96,6 +99,7 @@ func TestSimpleChainRootMatchesNearcore(t *testing.T) {
 // TestGenesisOfRecordedChainsMatches: testdata/recorded.jsonl has the genesis of each chain that
 // neard (f0c7706f1) recorded, and the chunks of its genesis block.
 func TestGenesisOfRecordedChainsMatches(t *testing.T) {
+	t.Parallel()
 	type line struct {
 		Chain  string
 		Chunks []struct {
@@ -158,6 +162,7 @@ func bareRecord(id primitives.AccountID) *genesis.AccountRecord {
 // TestUninitializedAccountKeepsNonce: the account's storage usage is that of an empty account, and
 // its nonce is kept.
 func TestUninitializedAccountKeepsNonce(t *testing.T) {
+	t.Parallel()
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}, Records: []genesis.Record{bareRecord("aa")}}
 	shards, _ := roots(t, g)
 	var a primitives.Account
@@ -170,6 +175,7 @@ func TestUninitializedAccountKeepsNonce(t *testing.T) {
 // TestStorageUsageIsSumOfRecords: storage usage is 100 for the account, the code, and for each
 // other record 40 plus key and value.
 func TestStorageUsageIsSumOfRecords(t *testing.T) {
+	t.Parallel()
 	gas := primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2}}
 	handle := ownKey("k").Handle()
 	secp := primitives.SecretKeyFromSeed(primitives.SECP256K1, "k").PublicKey().Handle()
@@ -228,6 +234,7 @@ func waiting(yield bool, inputs ...primitives.Hash) *primitives.ActionReceipt {
 }
 
 func TestReceiptRecordsBecomeTrieEntries(t *testing.T) {
+	t.Parallel()
 	known, missing1, missing2, yield := primitives.Hash{1}, primitives.Hash{2}, primitives.Hash{3}, primitives.Hash{4}
 	postponed := receipt(10, waiting(false, known, missing1, missing2))
 	yielded := receipt(11, waiting(true, yield))
@@ -272,6 +279,7 @@ func TestReceiptRecordsBecomeTrieEntries(t *testing.T) {
 
 // TestRecordOrderMattersOnlyForEqualKeys: of equal keys the last counts.
 func TestRecordOrderMattersOnlyForEqualKeys(t *testing.T) {
+	t.Parallel()
 	g := small(1, "test1", "test", "test2", "near")
 	_, want := roots(t, g)
 	slices.Reverse(g.Records)
@@ -291,6 +299,7 @@ func TestRecordOrderMattersOnlyForEqualKeys(t *testing.T) {
 }
 
 func TestInvalidGenesisIsRefused(t *testing.T) {
+	t.Parallel()
 	code := []byte{1}
 	for _, c := range []struct {
 		name       string
@@ -311,11 +320,13 @@ func TestInvalidGenesisIsRefused(t *testing.T) {
 		{"code of an uninitialized account", []genesis.Record{bareRecord("aa"), &genesis.ContractRecord{AccountID: "aa", Code: code}}, nil},
 		{"yield without input", []genesis.Record{&genesis.PostponedReceiptRecord{Receipt: receipt(1, waiting(true))}}, nil},
 	} {
-		g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout(), Validators: c.validators}, Records: c.records}
-		_, err := State(NewBuilder(pv86, g.Config.ShardLayout), g)
-		if e := new(Error); !errors.As(err, &e) || e.Account == "" {
-			t.Errorf("%s: got %v, want an *Error", c.name, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout(), Validators: c.validators}, Records: c.records}
+			_, err := State(NewBuilder(pv86, g.Config.ShardLayout), g)
+			if e := new(Error); !errors.As(err, &e) || e.Account == "" {
+				t.Errorf("got %v, want an *Error", err)
+			}
+		})
 	}
 	if _, err := NewBuilder(pv86, primitives.SingleShardLayout()).Finish(1, nil); err == nil {
 		t.Errorf("shard 1 of 1: no error")
@@ -324,6 +335,7 @@ func TestInvalidGenesisIsRefused(t *testing.T) {
 
 // TestAccountsAreInTheirShards: keys ascend within each shard.
 func TestAccountsAreInTheirShards(t *testing.T) {
+	t.Parallel()
 	layout, err := primitives.MultiShardLayout(4)
 	if err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ var known = []Version{June(85), June(86), Release(85), Release(86), Release(87),
 
 // TestViewEqualsNearcoreSnapshots compares runtime_config of every known version with nearcore's.
 func TestViewEqualsNearcoreSnapshots(t *testing.T) {
+	t.Parallel()
 	for _, v := range known {
 		got := MustGet(v).AppendJSON(nil)
 		for i, snap := range snapshots(t, v) {
@@ -76,6 +77,7 @@ func TestViewEqualsNearcoreSnapshots(t *testing.T) {
 }
 
 func TestGetRefusesUnsupportedVersions(t *testing.T) {
+	t.Parallel()
 	for _, v := range []Version{June(84), June(87), Release(84), Release(newestRelease + 1), Release(89), June(0), {86, ""}, {86, "other"}} {
 		if c, err := Get(v); !errors.Is(err, ErrUnsupportedVersion) || c != nil {
 			t.Errorf("Get(%v) = %v, %v, want %v", v, c, err, ErrUnsupportedVersion)
@@ -113,6 +115,7 @@ func TestSupportForTestEndsWithTest(t *testing.T) {
 // TestSupportedVersionHasAllFeaturesBuilt checks that a version counts as supported only if all of
 // its features are built.
 func TestSupportedVersionHasAllFeaturesBuilt(t *testing.T) {
+	t.Parallel()
 	for f := range numFeatures {
 		for _, n := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
 			if v := (Version{Newest(n), n}); v.includes(f) && !features[f].built {
@@ -123,6 +126,7 @@ func TestSupportedVersionHasAllFeaturesBuilt(t *testing.T) {
 }
 
 func TestGetReturnsConfigOfItsVersion(t *testing.T) {
+	t.Parallel()
 	for _, v := range known {
 		if got := MustGet(v).Version; got != v {
 			t.Errorf("Get(%v).Version = %v", v, got)
@@ -136,6 +140,7 @@ func TestGetReturnsConfigOfItsVersion(t *testing.T) {
 }
 
 func TestFeatureIsEnabledFromItsVersion(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		f                        Feature
 		june85, june86, r85, r86 bool
@@ -166,6 +171,7 @@ func TestFeatureIsEnabledFromItsVersion(t *testing.T) {
 // starts at a version that can be executed, and a feature that is not built is off at every
 // version.
 func TestFeatureTableIsConsistent(t *testing.T) {
+	t.Parallel()
 	names := map[string]bool{}
 	for f := range numFeatures {
 		row := features[f]
@@ -196,6 +202,7 @@ func nonZero(v primitives.ProtocolVersion) primitives.ProtocolVersion {
 }
 
 func TestCostNamesAreUniqueAndNearcores(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ got, want string }{
 		{ExtBase.String(), "base"},
 		{ExtStorageLargeReadOverheadByte.String(), "storage_large_read_overhead_byte"},
@@ -231,6 +238,7 @@ func TestCostNamesAreUniqueAndNearcores(t *testing.T) {
 
 // TestComputeDiffersFromGasOnlyForListedCosts lists the costs whose compute differs from their gas.
 func TestComputeDiffersFromGasOnlyForListedCosts(t *testing.T) {
+	t.Parallel()
 	for _, v := range known {
 		testComputeCosts(t, MustGet(v))
 	}
@@ -268,6 +276,7 @@ func testComputeCosts(t *testing.T, c *RuntimeConfig) {
 }
 
 func TestCostOverflowIsAnError(t *testing.T) {
+	t.Parallel()
 	const top = ^uint64(0)
 	if got, err := (Cost{1, 2}).Add(Cost{3, 4}); got != (Cost{4, 6}) || err != nil {
 		t.Errorf("Add = %v, %v", got, err)
@@ -290,6 +299,7 @@ func second(_ Cost, err error) error { return err }
 // TestAccountCreationChargeIsCovered checks that gas bought at the minimum price always covers the charge for a
 // new account (nearcore runtime/runtime/src/lib.rs:1237).
 func TestAccountCreationChargeIsCovered(t *testing.T) {
+	t.Parallel()
 	c := MustGet(June(86))
 	paid, ok := c.MinGasPurchasePrice.MulGas(c.Fees.Fee(ActionCreateAccount).Exec.Gas)
 	if !ok || paid.Less(c.AccountCreationCharge) {
@@ -298,6 +308,7 @@ func TestAccountCreationChargeIsCovered(t *testing.T) {
 }
 
 func TestMinReceiptWithFunctionCallGasOf86(t *testing.T) {
+	t.Parallel()
 	f := &MustGet(June(86)).Fees
 	if got, want := f.MinReceiptWithFunctionCallGas(), primitives.Gas(2*108_059_500_000+200_000_000_000+780_000_000_000); got != want {
 		t.Errorf("MinReceiptWithFunctionCallGas = %d, want %d", got, want)
@@ -308,6 +319,7 @@ func TestMinReceiptWithFunctionCallGasOf86(t *testing.T) {
 // runtime_config does not contain (near-parameters 0.38.0 res/runtime_configs/85.yaml, 87.yaml,
 // 88.yaml and src/cost.rs:369, 424).
 func TestParametersOutsideViewMatchNearcore(t *testing.T) {
+	t.Parallel()
 	same := func(send, exec uint64) Fee {
 		return Fee{GasCost(primitives.Gas(send)), GasCost(primitives.Gas(send)), GasCost(primitives.Gas(exec))}
 	}

@@ -49,6 +49,7 @@ var ofTheNet = map[Feature]bool{SignedContractCodeResponse: true}
 // parameter, is checked by some rule, or is in one of the lists above. Otherwise a version could
 // count as supported although a rule is missing.
 func TestEachBuiltFeatureIsCheckedByARule(t *testing.T) {
+	t.Parallel()
 	asked := askedFor(t)
 	for f := range numFeatures {
 		row := &features[f]
@@ -85,6 +86,7 @@ func TestEachBuiltFeatureIsCheckedByARule(t *testing.T) {
 // TestFeatureChangesParameterAtItsVersion checks that features which change parameters do so at
 // their version, whether or not they are built.
 func TestFeatureChangesParameterAtItsVersion(t *testing.T) {
+	t.Parallel()
 	for _, f := range []Feature{
 		GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, FixContractLoadingCost, UniversalAccounts, CanonicalUniversalStateInit,
 	} {

@@ -10,6 +10,7 @@ import (
 // transaction with an index, else that of the access key, that it sees writes, and that it records
 // nothing.
 func TestPeekNonceReadsWithoutRecording(t *testing.T) {
+	t.Parallel()
 	plain, gas := primitives.ZeroED25519Key.Handle(), primitives.SecretKeyFromSeed(primitives.SECP256K1, "s").PublicKey().Handle()
 	u := NewUnrecorded(fakeTrie{})
 	u.SetAccessKey("alice", plain, &primitives.AccessKey{Nonce: 5})

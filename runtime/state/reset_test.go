@@ -11,6 +11,7 @@ import (
 // TestResetUpdateBehavesLikeNew checks that after Reset an update behaves like a new one, whatever
 // it was used for before, and that Reset of a zero TrieUpdate works too.
 func TestResetUpdateBehavesLikeNew(t *testing.T) {
+	t.Parallel()
 	trie, next := fakeTrie{values: map[string]string{string(dataKey("dog")): "puppy"}}, fakeTrie{values: map[string]string{string(dataKey("cat")): "kitten"}}
 	for _, keys := range []int{0, 1, 50, 2 * mostReused} {
 		u := New(trie, 1000)
@@ -47,6 +48,7 @@ func TestResetUpdateBehavesLikeNew(t *testing.T) {
 // TestAccessesListEachCodeOnce checks that Accesses has each code once, in the order of the first
 // lookup, for few and many codes.
 func TestAccessesListEachCodeOnce(t *testing.T) {
+	t.Parallel()
 	u := NewUnrecorded(fakeTrie{})
 	const most = 3 * fewAccesses
 	for n := range most {

@@ -22,6 +22,7 @@ func keysOf(t *testing.T, u *TrieUpdate, prefix []byte) (keys []string) {
 
 // TestKeysIterateOverBothOverlays: nearcore update.rs, trie_iter.
 func TestKeysIterateOverBothOverlays(t *testing.T) {
+	t.Parallel()
 	u := NewUnrecorded(fakeTrie{})
 	u.Set(dataKey("dog"), []byte("puppy"))
 	u.Set(dataKey("aaa"), []byte("puppy"))
@@ -54,6 +55,7 @@ func TestKeysIterateOverBothOverlays(t *testing.T) {
 
 // TestTrieUpdateRemovesAcrossOverlays is nearcore's update.rs trie_remove.
 func TestTrieUpdateRemovesAcrossOverlays(t *testing.T) {
+	t.Parallel()
 	empty := fakeTrie{}.Root()
 	u := NewUnrecorded(fakeTrie{})
 	u.Remove(dataKey("dog")) // absent
@@ -79,6 +81,7 @@ func TestTrieUpdateRemovesAcrossOverlays(t *testing.T) {
 // TestRecordedSizeCountsPathsAndValues checks the recorded size and its upper bound: keys in an
 // overlay do not count, and of the removals only those of contract entries.
 func TestRecordedSizeCountsPathsAndValues(t *testing.T) {
+	t.Parallel()
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 2350)
 	recorded := func() []string { return u.Recording().(*fakeRecording).list }
@@ -123,6 +126,7 @@ func TestRecordedSizeCountsPathsAndValues(t *testing.T) {
 }
 
 func TestChangesKeepCauses(t *testing.T) {
+	t.Parallel()
 	u := NewUnrecorded(fakeTrie{})
 	tx, receipt := primitives.HashBytes([]byte("tx")), primitives.HashBytes([]byte("receipt"))
 	u.Set(dataKey("k"), []byte("1"))
@@ -154,6 +158,7 @@ func TestChangesKeepCauses(t *testing.T) {
 // TestAdoptRefusesSpanWithChangedReads checks that Adopt applies a span if nothing that the span
 // read has changed, and refuses it otherwise, together with later spans that depend on it.
 func TestAdoptRefusesSpanWithChangedReads(t *testing.T) {
+	t.Parallel()
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 1<<40)
 	add := func(u *TrieUpdate, from, to string) {
@@ -212,6 +217,7 @@ func TestAdoptRefusesSpanWithChangedReads(t *testing.T) {
 // its hash immediately, and not after a rollback. Code from before the chunk is found only at the
 // given key and with the given hash.
 func TestNewCodeIsFoundByHash(t *testing.T) {
+	t.Parallel()
 	old, mine, global, byName := []byte("old"), []byte("mine"), []byte("global"), []byte("by name")
 	hash := primitives.HashBytes
 	oldKey := primitives.AppendCodeKey(nil, "a")
@@ -259,6 +265,7 @@ func (t provenTrie) CodeOf(hash primitives.Hash) []byte { return t.codes[hash] }
 // TestCodeOfProofIsFoundByHashAlone checks that with a Proven trie code is found by its hash alone,
 // since a proof has no code, and that code of this chunk takes precedence.
 func TestCodeOfProofIsFoundByHashAlone(t *testing.T) {
+	t.Parallel()
 	key, code := primitives.AppendCodeKey(nil, "a"), []byte("code")
 	hash := primitives.HashBytes(code)
 	for _, c := range []struct {
@@ -280,6 +287,7 @@ func TestCodeOfProofIsFoundByHashAlone(t *testing.T) {
 // TestAdoptRefusesSpanWithChangedCode checks that a span that looked up code is adopted only if the
 // lookup would have the same result now: the code is from this chunk in both cases, or in neither.
 func TestAdoptRefusesSpanWithChangedCode(t *testing.T) {
+	t.Parallel()
 	u := New(fakeTrie{map[string]string{string(primitives.AppendCodeKey(nil, "old")): "old"}}, 1<<40)
 	hash := func(code string) primitives.Hash { return primitives.HashBytes([]byte(code)) }
 	deploy := func(u *TrieUpdate, code string) {
@@ -323,9 +331,11 @@ func TestAdoptRefusesSpanWithChangedCode(t *testing.T) {
 		{"a deployment", &makes, true},
 		{"code of a span that was adopted", &usesAgain, true},
 	} {
-		if got := u.Adopt(c.s); got != c.want {
-			t.Errorf("%s: adopted %v, want %v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := u.Adopt(c.s); got != c.want {
+				t.Errorf("adopted %v, want %v", got, c.want)
+			}
+		})
 	}
 	if got := u.Accesses(); len(got) != 1 || got[0].Hash != hash("old") {
 		t.Errorf("accesses = %v, want those of the spans that were adopted", got)
@@ -335,6 +345,7 @@ func TestAdoptRefusesSpanWithChangedCode(t *testing.T) {
 // TestBufferGroupsMatchReceiptList compares the groups of a buffer with a list of its receipts
 // (nearcore outgoing_metadata.rs).
 func TestBufferGroupsMatchReceiptList(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	u := NewUnrecorded(fakeTrie{})
 	g := &Groups{Shard: 7}

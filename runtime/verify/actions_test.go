@@ -57,6 +57,7 @@ func actionsJSON(e *primitives.ActionsValidationError) string {
 // TestActionsAreValidatedAsInNearcore: the cases of nearcore's action_validation.rs tests, and
 // further ones.
 func TestActionsAreValidatedAsInNearcore(t *testing.T) {
+	t.Parallel()
 	const maxGas = primitives.Gas(1_000_000_000_000_000)
 	half := ^primitives.Gas(0)/2 + 1
 	gasInfo := func(n uint16, balance primitives.Balance) *primitives.GasKeyInfo {
@@ -148,9 +149,11 @@ func TestActionsAreValidatedAsInNearcore(t *testing.T) {
 			`{"DeterministicStateInitValueLengthExceeded":{"length":4194305,"limit":4194304}}`},
 		{"delete key", bob, []primitives.Action{&primitives.DeleteKey{PublicKey: secp}}, "ok"},
 	} {
-		if got := actionsJSON(Actions(pv86, c.actions, c.receiver, NewReceipt)); got != c.want {
-			t.Errorf("%s: got %.300s, want %.300s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := actionsJSON(Actions(pv86, c.actions, c.receiver, NewReceipt)); got != c.want {
+				t.Errorf("got %.300s, want %.300s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -165,6 +168,7 @@ func many(n, length int) []string {
 // TestExistingReceiptMayHaveMoreDeployActions: delayed and incoming receipts may have more deploy
 // actions than new ones.
 func TestExistingReceiptMayHaveMoreDeployActions(t *testing.T) {
+	t.Parallel()
 	actions := []primitives.Action{delegate(false, bob, repeat(deploy(true, 5), 11)...)}
 	actions = append(actions, repeat(deploy(false, 5), 11)...)
 	if got := actionsJSON(Actions(pv86, actions, bob, ExistingReceipt)); got != "ok" {
@@ -173,6 +177,7 @@ func TestExistingReceiptMayHaveMoreDeployActions(t *testing.T) {
 }
 
 func TestActionsOf85AreRefusedAt84(t *testing.T) {
+	t.Parallel()
 	feature := `{"UnsupportedProtocolFeature":{"protocol_feature":"%s","version":84}}`
 	init := primitives.StateInit{Code: primitives.GlobalContractID{Account: "ft.near"}}
 	for _, c := range []struct {
@@ -193,6 +198,7 @@ func TestActionsOf85AreRefusedAt84(t *testing.T) {
 }
 
 func TestInvalidReceiptIsRefused(t *testing.T) {
+	t.Parallel()
 	act := func(a primitives.ActionReceipt) *primitives.Receipt {
 		a.SignerID, a.SignerPublicKey = alice, key.PublicKey()
 		return &primitives.Receipt{PredecessorID: alice, ReceiverID: bob, Body: &a}
@@ -224,12 +230,14 @@ func TestInvalidReceiptIsRefused(t *testing.T) {
 		{"distribution", &primitives.Receipt{PredecessorID: alice, ReceiverID: primitives.SystemAccount,
 			Body: &primitives.GlobalContractDistribution{Code: make([]byte, 100)}}, ExistingReceipt, "ok"},
 	} {
-		got := "ok"
-		if err := Receipt(pv86, c.r, c.mode); err != nil {
-			got = string(err.AppendJSON(nil))
-		}
-		if got != c.want {
-			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := "ok"
+			if err := Receipt(pv86, c.r, c.mode); err != nil {
+				got = string(err.AppendJSON(nil))
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -24,6 +24,7 @@ func functionCallKey(allowance *primitives.Balance, methods ...string) *primitiv
 }
 
 func TestInvalidChargeIsRefused(t *testing.T) {
+	t.Parallel()
 	full := &primitives.AccessKey{Nonce: 5}
 	hundred := primitives.Yocto(100)
 	large := account(oneN)
@@ -87,6 +88,7 @@ func callCost(t *testing.T) primitives.Balance {
 
 // TestPlainTransferIsChargedItsCost: a transfer to another account at price 10^8.
 func TestPlainTransferIsChargedItsCost(t *testing.T) {
+	t.Parallel()
 	allowance := oneN
 	k := functionCallKey(&allowance)
 	a := account(oneN)
@@ -126,6 +128,7 @@ func TestPlainTransferIsChargedItsCost(t *testing.T) {
 // TestStrictNonceIsCheckedAsInVectorA69: nearcore runtime/runtime/src/verifier.rs:2484-2715: strict
 // nonces against a stored 5 and 2^64-1.
 func TestStrictNonceIsCheckedAsInVectorA69(t *testing.T) {
+	t.Parallel()
 	const top = ^primitives.Nonce(0)
 	for _, c := range []struct {
 		stored, nonce primitives.Nonce
@@ -170,6 +173,7 @@ func gasSigner(amount, balance primitives.Balance, nonces uint16, row *primitive
 
 // TestGasKeyChargeMatchesVectorA70: nearcore runtime/runtime/src/verifier.rs:1953-2480.
 func TestGasKeyChargeMatchesVectorA70(t *testing.T) {
+	t.Parallel()
 	row := primitives.Nonce(14_000_000)
 	gasCost := "245500818750000000000" // of a transfer to another account
 	notFound := fmt.Sprintf(`{"InvalidAccessKeyError":{"AccessKeyNotFound":{"account_id":"alice.near","public_key":"%s"}}}`, key.PublicKey())
@@ -206,31 +210,33 @@ func TestGasKeyChargeMatchesVectorA70(t *testing.T) {
 		{"storage", indexTx(row+1, 0, transfer(milli)), large(gasSigner(oneN, gasKey, 3, &row, nil)),
 			`{"NotEnoughBalanceForDeposit":{"balance":"999000000000000000000000","cost":"1001000000000000000000000","reason":"LackBalanceForState","signer_id":"alice.near"}}`, true},
 	} {
-		v := charge(t, c.tx, c.signer, 15)
-		if got := jsonOf(v.Err); got != c.want || v.Charged != c.charged {
-			t.Errorf("%s: got %s, charged %v, want %s, %v", c.name, got, v.Charged, c.want, c.charged)
-		}
-		if !v.Charged {
-			continue
-		}
-		a, k := *c.signer.Account, *c.signer.Key
-		v.Charges.Apply(&a, &k)
-		cost, _ := Cost(pv86, &c.tx, price)
-		wantAmount, _ := c.signer.Account.Amount.Sub(cost.DepositCost)
-		wantKey, _ := gasKey.Sub(cost.GasCost)
-		if v.Err != nil { // only the conversion is paid for
-			wantAmount = c.signer.Account.Amount
-			wantKey, _ = gasKey.Sub(cost.BurntAmount)
-		}
-		if a.Amount != wantAmount || k.GasKey.Balance != wantKey || k.Nonce != 0 {
-			t.Errorf("%s: amount %v, key %v, nonce %d, want %v, %v, 0", c.name, a.Amount, k.GasKey.Balance, k.Nonce, wantAmount, wantKey)
-		}
-		if v.Charges.Nonce != c.tx.Nonce.Nonce || v.Charges.NonceIndex != c.tx.Nonce.Index {
-			t.Errorf("%s: row %d = %d, want %d = %d", c.name, v.Charges.NonceIndex, v.Charges.Nonce, c.tx.Nonce.Index, c.tx.Nonce.Nonce)
-		}
-		if c.signer.Key.GasKey.Balance != gasKey {
-			t.Errorf("%s: Apply changed the key it was given", c.name)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			v := charge(t, c.tx, c.signer, 15)
+			if got := jsonOf(v.Err); got != c.want || v.Charged != c.charged {
+				t.Errorf("got %s, charged %v, want %s, %v", got, v.Charged, c.want, c.charged)
+			}
+			if !v.Charged {
+				return
+			}
+			a, k := *c.signer.Account, *c.signer.Key
+			v.Charges.Apply(&a, &k)
+			cost, _ := Cost(pv86, &c.tx, price)
+			wantAmount, _ := c.signer.Account.Amount.Sub(cost.DepositCost)
+			wantKey, _ := gasKey.Sub(cost.GasCost)
+			if v.Err != nil { // only the conversion is paid for
+				wantAmount = c.signer.Account.Amount
+				wantKey, _ = gasKey.Sub(cost.BurntAmount)
+			}
+			if a.Amount != wantAmount || k.GasKey.Balance != wantKey || k.Nonce != 0 {
+				t.Errorf("amount %v, key %v, nonce %d, want %v, %v, 0", a.Amount, k.GasKey.Balance, k.Nonce, wantAmount, wantKey)
+			}
+			if v.Charges.Nonce != c.tx.Nonce.Nonce || v.Charges.NonceIndex != c.tx.Nonce.Index {
+				t.Errorf("row %d = %d, want %d = %d", v.Charges.NonceIndex, v.Charges.Nonce, c.tx.Nonce.Index, c.tx.Nonce.Nonce)
+			}
+			if c.signer.Key.GasKey.Balance != gasKey {
+				t.Error("Apply changed the key it was given")
+			}
+		})
 	}
 }
 

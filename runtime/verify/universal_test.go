@@ -62,6 +62,7 @@ func manyKeys(n int) primitives.RawStateInit {
 // transactions, at their position in the order of checks, and that they do not apply to receipts in
 // flight (nearcore 2.14.0-rc.1 runtime/runtime/src/action_validation.rs).
 func TestRulesOf87SpareReceiptsInFlight(t *testing.T) {
+	t.Parallel()
 	withdraw := &primitives.WithdrawFromGasKey{PublicKey: primitives.ZeroED25519Key}
 	long := strings.Repeat("m", 257)
 	transfer := &primitives.Transfer{}
@@ -131,25 +132,27 @@ func TestRulesOf87SpareReceiptsInFlight(t *testing.T) {
 			`{"UnsupportedProtocolFeature":{"protocol_feature":"UniversalAccounts","version":87}}`,
 			`{"UnsupportedProtocolFeature":{"protocol_feature":"UniversalAccounts","version":87}}`},
 	} {
-		if got := actionsJSON(Actions(at87(), c.actions, c.to, NewReceipt)); got != c.want {
-			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
-		}
-		if got := actionsJSON(Actions(at87(), c.actions, c.to, ExistingReceipt)); got != c.existing {
-			t.Errorf("%s, in flight: got %s, want %s", c.name, got, c.existing)
-		}
-		// 86 has none of these rules.
-		old := c.existing
-		if strings.Contains(old, `"UniversalAccounts"`) {
-			old = strings.Replace(old, "87", "86", 1)
-		}
-		if strings.Contains(c.want, "Deploy") {
-			old = c.want
-		}
-		for _, v := range []parameters.Version{parameters.June(86), parameters.Release(86)} {
-			if got := actionsJSON(Actions(parameters.MustGet(v), c.actions, c.to, NewReceipt)); got != old {
-				t.Errorf("%s, at %v: got %s, want %s", c.name, v, got, old)
+		t.Run(c.name, func(t *testing.T) {
+			if got := actionsJSON(Actions(at87(), c.actions, c.to, NewReceipt)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
 			}
-		}
+			if got := actionsJSON(Actions(at87(), c.actions, c.to, ExistingReceipt)); got != c.existing {
+				t.Errorf("in flight: got %s, want %s", got, c.existing)
+			}
+			// 86 has none of these rules.
+			old := c.existing
+			if strings.Contains(old, `"UniversalAccounts"`) {
+				old = strings.Replace(old, "87", "86", 1)
+			}
+			if strings.Contains(c.want, "Deploy") {
+				old = c.want
+			}
+			for _, v := range []parameters.Version{parameters.June(86), parameters.Release(86)} {
+				if got := actionsJSON(Actions(parameters.MustGet(v), c.actions, c.to, NewReceipt)); got != old {
+					t.Errorf("at %v: got %s, want %s", v, got, old)
+				}
+			}
+		})
 	}
 	if got := actionsJSON(Actions(at88(), []primitives.Action{transfer}, zero, NewReceipt)); got != "ok" {
 		t.Errorf("transfer to a universal id at 88: %s", got)
@@ -159,6 +162,7 @@ func TestRulesOf87SpareReceiptsInFlight(t *testing.T) {
 // TestDeletionRefundMayGoToUniversalAccount: the refund of a deleted account is no new transfer, so
 // the ban of 87 does not make the deletion fail.
 func TestDeletionRefundMayGoToUniversalAccount(t *testing.T) {
+	t.Parallel()
 	r := &primitives.Receipt{
 		PredecessorID: primitives.SystemAccount, ReceiverID: universal(keyInit()),
 		Body: &primitives.ActionReceipt{SignerID: primitives.SystemAccount, SignerPublicKey: primitives.ZeroED25519Key, Actions: transfer(oneN)},
@@ -174,6 +178,7 @@ func TestDeletionRefundMayGoToUniversalAccount(t *testing.T) {
 // TestUniversalStateInitIsCheckedInOrder checks the order of the rules at 88: totals, derived id,
 // encoding, code, entries.
 func TestUniversalStateInitIsCheckedInOrder(t *testing.T) {
+	t.Parallel()
 	one := key.PublicKey()
 	good := keyInit(one)
 	longKey, longValue := dataInit(strings.Repeat("k", 2049)), (&primitives.UniversalStateInitV1{
@@ -208,27 +213,29 @@ func TestUniversalStateInitIsCheckedInOrder(t *testing.T) {
 		{"1025 keys", manyKeys(1025), `{"TotalNumberOfStateInitKeysExceeded":{"limit":1024,"number_of_keys":1025}}`},
 		{"one entry 2000 times", dataInit(slices.Repeat([]string{"a"}, 2000)...), malformed},
 	} {
-		to := universal(c.raw)
-		if got := actionsJSON(Actions(at88(), []primitives.Action{universalInit(c.raw)}, to, NewReceipt)); got != c.want {
-			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
-		}
-		want := c.want
-		if strings.Contains(want, "TotalNumber") {
-			want = "ok" // totals are for new receipts only
-		}
-		if got := actionsJSON(Actions(at88(), []primitives.Action{universalInit(c.raw)}, to, ExistingReceipt)); got != want {
-			t.Errorf("%s, in flight: got %s, want %s", c.name, got, want)
-		}
-		if got := actionsJSON(Actions(at88(), []primitives.Action{delegate(false, to, universalInit(c.raw))}, bob, NewReceipt)); got != c.want {
-			t.Errorf("%s, in a delegate: got %s, want %s", c.name, got, c.want)
-		}
-		wrong := fmt.Sprintf(`{"InvalidUniversalStateInitReceiver":{"derived_id":"%s","receiver_id":"bob.near"}}`, to)
-		if strings.Contains(c.want, "TotalNumber") {
-			wrong = c.want
-		}
-		if got := actionsJSON(Actions(at88(), []primitives.Action{universalInit(c.raw)}, bob, NewReceipt)); got != wrong {
-			t.Errorf("%s, for another account: got %s, want %s", c.name, got, wrong)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			to := universal(c.raw)
+			if got := actionsJSON(Actions(at88(), []primitives.Action{universalInit(c.raw)}, to, NewReceipt)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			want := c.want
+			if strings.Contains(want, "TotalNumber") {
+				want = "ok" // totals are for new receipts only
+			}
+			if got := actionsJSON(Actions(at88(), []primitives.Action{universalInit(c.raw)}, to, ExistingReceipt)); got != want {
+				t.Errorf("in flight: got %s, want %s", got, want)
+			}
+			if got := actionsJSON(Actions(at88(), []primitives.Action{delegate(false, to, universalInit(c.raw))}, bob, NewReceipt)); got != c.want {
+				t.Errorf("in a delegate: got %s, want %s", got, c.want)
+			}
+			wrong := fmt.Sprintf(`{"InvalidUniversalStateInitReceiver":{"derived_id":"%s","receiver_id":"bob.near"}}`, to)
+			if strings.Contains(c.want, "TotalNumber") {
+				wrong = c.want
+			}
+			if got := actionsJSON(Actions(at88(), []primitives.Action{universalInit(c.raw)}, bob, NewReceipt)); got != wrong {
+				t.Errorf("for another account: got %s, want %s", got, wrong)
+			}
+		})
 	}
 	// The id of ten zero bytes is not that of a state init with keys.
 	zero := universal(make(primitives.RawStateInit, 10))
@@ -246,6 +253,7 @@ func TestUniversalStateInitIsCheckedInOrder(t *testing.T) {
 // may send itself (near-primitives 0.38.0 src/transaction.rs:1309, nearcore 2.14.0-rc.1
 // runtime/runtime/src/verifier.rs:164, 424).
 func TestUninitializedAccountMaySendOnlyStateInit(t *testing.T) {
+	t.Parallel()
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "other").PublicKey()
 	quantum := primitives.SecretKeyFromSeed(primitives.MLDSA65, "quantum").PublicKey()
 	raw := keyInit(key.PublicKey(), quantum)
@@ -308,29 +316,31 @@ func TestUninitializedAccountMaySendOnlyStateInit(t *testing.T) {
 		{"a poor account", tx(func(tx *primitives.Transaction) { tx.Actions = append(tx.Actions, transfer(oneN)...) }), &bare,
 			fmt.Sprintf(`{"NotEnoughBalance":{"balance":"1000000000000000000000000","cost":"1015205600893750000000000","signer_id":"%s"}}`, id)},
 	} {
-		s := Signer{Account: c.signer}
-		err := MissingSigner(at88(), c.tx, s, InChunk)
-		if err == nil {
-			cost, e := Cost(at88(), c.tx, price)
-			if e != nil {
-				t.Fatal(e)
-			}
-			v := Charge(at88(), c.tx, &cost, s, 10)
-			if err = v.Err; v.Charged {
-				got := *c.signer
-				v.Charges.Apply(&got, nil)
-				rest, _ := c.signer.Amount.Sub(cost.TotalCost)
-				want := primitives.NewUninitializedAccount(rest, 100, c.tx.Nonce.Nonce)
-				if got != want {
-					t.Errorf("%s: the account is %+v, want %+v", c.name, got, want)
+		t.Run(c.name, func(t *testing.T) {
+			s := Signer{Account: c.signer}
+			err := MissingSigner(at88(), c.tx, s, InChunk)
+			if err == nil {
+				cost, e := Cost(at88(), c.tx, price)
+				if e != nil {
+					t.Fatal(e)
+				}
+				v := Charge(at88(), c.tx, &cost, s, 10)
+				if err = v.Err; v.Charged {
+					got := *c.signer
+					v.Charges.Apply(&got, nil)
+					rest, _ := c.signer.Amount.Sub(cost.TotalCost)
+					want := primitives.NewUninitializedAccount(rest, 100, c.tx.Nonce.Nonce)
+					if got != want {
+						t.Errorf("the account is %+v, want %+v", got, want)
+					}
 				}
 			}
-		}
-		if got := jsonOf(err); got != c.want {
-			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
-		}
-		if got := jsonOf(MissingSigner(at87(), c.tx, s, InChunk)); got == "ok" {
-			t.Errorf("%s: an account signs without a key at 87", c.name)
-		}
+			if got := jsonOf(err); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if got := jsonOf(MissingSigner(at87(), c.tx, s, InChunk)); got == "ok" {
+				t.Error("an account signs without a key at 87")
+			}
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 // and the counts, deposits and keys of actions, with primitives/testdata/values.jsonl.gz, made by
 // internal/oracle/answers (command values).
 func TestValuesAreThoseOfNearPrimitives(t *testing.T) {
+	t.Parallel()
 	bare := primitives.NewUninitializedAccount(oneN, 100, 0)
 	first, other, actions := 0, 0, 0
 	for v := range testutil.Vectors[struct {

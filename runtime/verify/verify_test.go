@@ -72,6 +72,7 @@ func jsonOf(e *primitives.InvalidTxError) string {
 }
 
 func TestInvalidTransactionIsRefused(t *testing.T) {
+	t.Parallel()
 	big := []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1_572_864)}}
 	other := sign(plainTx(1, transfer(oneN)))
 	size := len(borsh.Marshal(sign(plainTx(1, big))))
@@ -94,15 +95,18 @@ func TestInvalidTransactionIsRefused(t *testing.T) {
 		{"V0 before gas keys", at84(), sign(plainTx(1, nil)), CheckSignature, "ok"},
 		{"V1", pv86, sign(indexTx(1, 0, nil)), CheckSignature, "ok"},
 	} {
-		if got := jsonOf(Transaction(c.config, c.tx, c.signature)); got != c.want {
-			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := jsonOf(Transaction(c.config, c.tx, c.signature)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
 // TestTransactionSizeCountsSignature: a size equal to the limit is accepted: the signature counts
 // (trap 18).
 func TestTransactionSizeCountsSignature(t *testing.T) {
+	t.Parallel()
 	deploy := func(n int) *primitives.SignedTransaction {
 		return sign(plainTx(1, []primitives.Action{&primitives.DeployContract{Code: make([]byte, n)}}))
 	}
@@ -119,6 +123,7 @@ func TestTransactionSizeCountsSignature(t *testing.T) {
 // TestMalformedTransactionIsRefusedVectorA14: nearcore core/primitives/src/transaction.rs:932, 946,
 // 960.
 func TestMalformedTransactionIsRefusedVectorA14(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		in   []byte
 		want string
@@ -137,6 +142,7 @@ func TestMalformedTransactionIsRefusedVectorA14(t *testing.T) {
 // TestMLDSAIsRefusedAt84VectorA68: nearcore core/primitives/src/transaction.rs:1069-1158,
 // 1176-1207: ML-DSA-65 as signer, in AddKey and inside Delegate.
 func TestMLDSAIsRefusedAt84VectorA68(t *testing.T) {
+	t.Parallel()
 	pq := primitives.SecretKeyFromSeed(primitives.MLDSA65, "victim")
 	signedBy := func(k primitives.SecretKey, actions ...primitives.Action) *primitives.SignedTransaction {
 		tx := plainTx(1, actions)
@@ -151,15 +157,17 @@ func TestMLDSAIsRefusedAt84VectorA68(t *testing.T) {
 	for name, tx := range map[string]*primitives.SignedTransaction{
 		"signer": signedBy(pq), "AddKey": signedBy(key, add), "Delegate": signedBy(key, delegate),
 	} {
-		if got := jsonOf(Transaction(pv86, tx, CheckSignature)); got != "ok" {
-			t.Errorf("%s at 86: got %s, want ok", name, got)
-		}
-		if versionAllowed(at84(), tx) {
-			t.Errorf("%s at 84: allowed, want InvalidTransactionVersion", name)
-		}
-		if got, want := tx.Size(), len(borsh.Marshal(tx)); got != want {
-			t.Errorf("%s: size = %d, want %d", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := jsonOf(Transaction(pv86, tx, CheckSignature)); got != "ok" {
+				t.Errorf("%s at 86: got %s, want ok", name, got)
+			}
+			if versionAllowed(at84(), tx) {
+				t.Errorf("%s at 84: allowed, want InvalidTransactionVersion", name)
+			}
+			if got, want := tx.Size(), len(borsh.Marshal(tx)); got != want {
+				t.Errorf("size = %d, want %d", got, want)
+			}
+		})
 	}
 	if got := jsonOf(Transaction(at84(), signedBy(pq), CheckSignature)); got != `"InvalidTransactionVersion"` {
 		t.Errorf("signer at 84: got %s, want InvalidTransactionVersion", got)
@@ -172,6 +180,7 @@ func TestMLDSAIsRefusedAt84VectorA68(t *testing.T) {
 }
 
 func TestMissingSignerIsRefused(t *testing.T) {
+	t.Parallel()
 	tx := plainTx(1, nil)
 	notFound := fmt.Sprintf(`{"InvalidAccessKeyError":{"AccessKeyNotFound":{"account_id":"alice.near","public_key":"%s"}}}`, key.PublicKey())
 	for _, c := range []struct {
@@ -192,6 +201,7 @@ func TestMissingSignerIsRefused(t *testing.T) {
 }
 
 func TestCanChargeRefusesWhatCannotBePaid(t *testing.T) {
+	t.Parallel()
 	good := Signer{Account: account(oneN), Key: &primitives.AccessKey{}}
 	tx := plainTx(^primitives.Nonce(0), transfer(milli)) // no upper bound at submission
 	if got := jsonOf(CanCharge(pv86, &tx, price, good)); got != "ok" {
@@ -215,6 +225,7 @@ func TestCanChargeRefusesWhatCannotBePaid(t *testing.T) {
 }
 
 func TestValidityPeriodAndForkAreChecked(t *testing.T) {
+	t.Parallel()
 	yes, no := func() bool { return true }, func() bool { return false }
 	for _, c := range []struct {
 		known              bool
@@ -241,6 +252,7 @@ func TestValidityPeriodAndForkAreChecked(t *testing.T) {
 // TestSmallAccountNeedsNoStorageStake: nearcore verifier.rs:1009: an account of n full and m
 // function call keys needs no balance up to 770 bytes.
 func TestSmallAccountNeedsNoStorageStake(t *testing.T) {
+	t.Parallel()
 	perByte := pv86.Fees.StorageAmountPerByte
 	for _, c := range []struct {
 		usage   uint64
@@ -269,6 +281,7 @@ func mul(b primitives.Balance, n uint64) primitives.Balance {
 }
 
 func TestInconsistentAccountIsStorageError(t *testing.T) {
+	t.Parallel()
 	a := account(oneN)
 	a.Locked = primitives.MaxBalance
 	tx := plainTx(1, transfer(primitives.Yocto(1)))

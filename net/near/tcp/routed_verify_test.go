@@ -108,24 +108,26 @@ func TestReplayedHandshakeForgesNoMessages(t *testing.T) {
 		fresh bool
 		heard int // number of a's messages that are repeated
 	}{{"one word", true, 1}, {"all but one", true, probation - 1}, {"an old handshake, and enough words", false, 3 * probation}} {
-		h := &Server{me: me}
-		w := h.newRoutedVerifier("")
-		w.setPeer(a.PublicKey(), c.fresh)
-		for i := range 20 * probation {
-			m := word(i % c.heard)
-			if w.verify(m, keys); !m.VerifyFor() {
-				t.Fatalf("%s: a's own is refused", c.name)
+		t.Run(c.name, func(t *testing.T) {
+			h := &Server{me: me}
+			w := h.newRoutedVerifier("")
+			w.setPeer(a.PublicKey(), c.fresh)
+			for i := range 20 * probation {
+				m := word(i % c.heard)
+				if w.verify(m, keys); !m.VerifyFor() {
+					t.Fatal("a message of a is refused")
+				}
+				if i%sampleEvery == sampleEvery-1 { // it was the turn of a verified one
+					continue
+				}
+				m = word(i)
+				m.Signature = b.Sign([]byte("by b"))
+				good, heard := w.good, w.verified
+				if w.verify(m, keys); m.VerifyFor() {
+					t.Fatalf("after %d messages of a, a message signed by b is accepted", i)
+				}
+				w.good, w.verified = good, heard // the PeerManager would have closed it
 			}
-			if i%sampleEvery == sampleEvery-1 { // it was the turn of a verified one
-				continue
-			}
-			m = word(i)
-			m.Signature = b.Sign([]byte("by b"))
-			good, heard := w.good, w.verified
-			if w.verify(m, keys); m.VerifyFor() {
-				t.Fatalf("%s: behind %d of a's words b is believed one of his own", c.name, i)
-			}
-			w.good, w.verified = good, heard // the PeerManager would have closed it
-		}
+		})
 	}
 }

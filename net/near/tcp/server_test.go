@@ -344,27 +344,29 @@ func TestReaderHoldsOneLongMessage(t *testing.T) {
 			&wire.PartialWitness{PartialWitness: primitives.PartialWitness{Part: make([]byte, longFrame), Signature: primitives.ZeroED25519Signature}}, 0), 1},
 		{"to be verified", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
 	} {
-		h := quietHost(t, nil)
-		ours, theirs := net.Pipe()
-		h.group.Add(1)
-		go newLink(1, ours).read(h)
-		go func() {
-			for range 3 {
-				_, _ = theirs.Write(frame(wire.Append(nil, tt.m)))
+		t.Run(tt.name, func(t *testing.T) {
+			h := quietHost(t, nil)
+			ours, theirs := net.Pipe()
+			h.group.Add(1)
+			go newLink(1, ours).read(h)
+			go func() {
+				for range 3 {
+					_, _ = theirs.Write(frame(wire.Append(nil, tt.m)))
+				}
+			}()
+			eventually(t, "read: "+tt.name, time.Minute, func() bool { return len(h.events) == tt.want })
+			time.Sleep(50 * time.Millisecond)
+			for i := range 3 { // each one that is processed frees a place
+				if n := len(h.events); n > max(tt.want-i, 1) {
+					t.Errorf("%d wait, want %d", n, tt.want)
+				}
+				p := <-h.events
+				p.completion.finish()
 			}
-		}()
-		eventually(t, "read: "+tt.name, time.Minute, func() bool { return len(h.events) == tt.want })
-		time.Sleep(50 * time.Millisecond)
-		for i := range 3 { // each one that is processed frees a place
-			if n := len(h.events); n > max(tt.want-i, 1) {
-				t.Errorf("%s: %d wait, want %d", tt.name, n, tt.want)
-			}
-			p := <-h.events
-			p.completion.finish()
-		}
-		_ = theirs.Close()
-		close(h.done)
-		h.group.Wait()
+			_ = theirs.Close()
+			close(h.done)
+			h.group.Wait()
+		})
 	}
 }
 

@@ -29,25 +29,27 @@ func TestSocketsRetransmitForTwoMinutes(t *testing.T) {
 	}
 	defer in.Close()
 	for name, c := range map[string]net.Conn{"dialled": out, "let in": in} {
-		option := func(name int) (v int, err error) {
-			t.Helper()
-			raw, e := c.(*net.TCPConn).SyscallConn()
-			if e == nil {
-				e = raw.Control(func(fd uintptr) { v, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name) })
+		t.Run(name, func(t *testing.T) {
+			option := func(name int) (v int, err error) {
+				t.Helper()
+				raw, e := c.(*net.TCPConn).SyscallConn()
+				if e == nil {
+					e = raw.Control(func(fd uintptr) { v, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name) })
+				}
+				if e != nil {
+					t.Fatal(e)
+				}
+				return v, err
 			}
-			if e != nil {
-				t.Fatal(e)
+			if v, err := option(unix.TCP_USER_TIMEOUT); err != nil || v != int(writeLimit/time.Millisecond) {
+				t.Errorf("gives up after %d ms, %v; want %v", v, err, writeLimit)
 			}
-			return v, err
-		}
-		if v, err := option(unix.TCP_USER_TIMEOUT); err != nil || v != int(writeLimit/time.Millisecond) {
-			t.Errorf("%s: gives up after %d ms, %v; want %v", name, v, err, writeLimit)
-		}
-		switch v, err := option(unix.TCP_RTO_MAX_MS); {
-		case errors.Is(err, unix.ENOPROTOOPT):
-			t.Logf("%s: this kernel can't be told how often to send again", name)
-		case err != nil || v != int(resendMost/time.Millisecond):
-			t.Errorf("%s: sends again every %d ms, %v; want %v", name, v, err, resendMost)
-		}
+			switch v, err := option(unix.TCP_RTO_MAX_MS); {
+			case errors.Is(err, unix.ENOPROTOOPT):
+				t.Log("this kernel can't be told how often to send again")
+			case err != nil || v != int(resendMost/time.Millisecond):
+				t.Errorf("sends again every %d ms, %v; want %v", v, err, resendMost)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 // an action (primitives/testdata/values.jsonl.gz). The forms read each of them to its end and write
 // the same bytes.
 func TestValuesAreThoseOfNearPrimitives(t *testing.T) {
+	t.Parallel()
 	seen := map[string]int{}
 	for v := range testutil.Vectors[struct {
 		Type      string `json:"type"`

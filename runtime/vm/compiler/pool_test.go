@@ -175,7 +175,7 @@ func TestChildServesConsecutiveRequests(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			if code, err := p.Compile(job(fmt.Sprint(i), "make")); err != nil || string(code) != "xxxx" {
-				t.Errorf("%q, %v", code, err)
+				t.Errorf("got code %q, %v, want %q", code, err, "made")
 			}
 		})
 	}
@@ -278,18 +278,20 @@ func TestRetriedFailureShowsOnlyInCounts(t *testing.T) {
 // between the attempts.
 func TestKilledChildrenAreRetriedForBlocks(t *testing.T) {
 	for does, times := range map[string]int{"threads": 5, "memory": 5, "kill": 9} {
-		p := newPool(t, func(o *Options) { o.Pause = 20 * time.Millisecond })
-		begun := time.Now()
-		code, err := p.Compile(job("a", fmt.Sprintf("until %s %d %s", t.TempDir(), times, does)))
-		if err != nil || string(code) != "made" {
-			t.Errorf("%s: %q, %v", does, code, err)
-		}
-		if s := p.Stats(); s.Retries != uint64(times) || s.Failed+s.InProcess != 0 || s.Quarantined != 0 {
-			t.Errorf("%s: %+v", does, s)
-		}
-		if took := time.Since(begun); took < 500*time.Millisecond {
-			t.Errorf("%s: all was tried within %v", does, took)
-		}
+		t.Run(does, func(t *testing.T) {
+			p := newPool(t, func(o *Options) { o.Pause = 20 * time.Millisecond })
+			begun := time.Now()
+			code, err := p.Compile(job("a", fmt.Sprintf("until %s %d %s", t.TempDir(), times, does)))
+			if err != nil || string(code) != "made" {
+				t.Errorf("got code %q, %v, want %q", code, err, "made")
+			}
+			if s := p.Stats(); s.Retries != uint64(times) || s.Failed+s.InProcess != 0 || s.Quarantined != 0 {
+				t.Errorf("got %+v, want %d retries and no failure", s, times)
+			}
+			if took := time.Since(begun); took < 500*time.Millisecond {
+				t.Errorf("all attempts took %v, want at least 500ms", took)
+			}
+		})
 	}
 	p := newPool(t, func(o *Options) { o.Pause = time.Hour })
 	j, cancel := job("a", "memory"), make(chan struct{})
@@ -477,7 +479,7 @@ func TestPreparePanicIsCompilerFailure(t *testing.T) {
 	}
 	j.Prepare = func() ([]byte, error) { return nil, nil }
 	if code, err := p.Compile(j); code != nil || err != nil {
-		t.Errorf("%q, %v", code, err)
+		t.Errorf("got code %q, %v, want %q", code, err, "made")
 	}
 	if s := p.Stats(); s.Started != 0 {
 		t.Errorf("%+v", s)
@@ -501,7 +503,7 @@ func TestProcessCompilesWithoutChildren(t *testing.T) {
 			})
 			for range 2 {
 				if code, err := p.Compile(job("a", "make")); err != nil || string(code) != "here" {
-					t.Errorf("%q, %v", code, err)
+					t.Errorf("got code %q, %v, want %q", code, err, "made")
 				}
 			}
 			want := 1

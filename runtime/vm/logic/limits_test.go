@@ -314,14 +314,16 @@ func TestYieldDepositNeedsBalance(t *testing.T) {
 		{"one of nothing without the rule", 0, 1, false, fail(BalanceExceeded), 0, 0},
 		{"one of one", 1, 1, true, nil, 0, 0},
 	} {
-		r := newRig(t, free, func(r *rig) {
-			r.c.Balance, r.c.Deposit, r.cfg.Wasm.OneYoctoOnPromise = primitives.Yocto(test.balance), primitives.Balance{}, test.rule
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, free, func(r *rig) {
+				r.c.Balance, r.c.Deposit, r.cfg.Wasm.OneYoctoOnPromise = primitives.Yocto(test.balance), primitives.Balance{}, test.rule
+			})
+			method, args, id, amount := r.putString("callback"), r.putString("args"), r.put(make([]byte, 32)), r.putBalance(test.deposit)
+			_, err := r.do("promise_yield_create_with_id", method.len, method.ptr, args.len, args.ptr, amount, 0, 1, id.len, id.ptr)
+			if err != test.err || r.balance != primitives.Yocto(test.left) || r.subsidized != primitives.Yocto(test.subsidized) {
+				t.Errorf("%v, balance %v, subsidized %v", err, r.balance, r.subsidized)
+			}
 		})
-		method, args, id, amount := r.putString("callback"), r.putString("args"), r.put(make([]byte, 32)), r.putBalance(test.deposit)
-		_, err := r.do("promise_yield_create_with_id", method.len, method.ptr, args.len, args.ptr, amount, 0, 1, id.len, id.ptr)
-		if err != test.err || r.balance != primitives.Yocto(test.left) || r.subsidized != primitives.Yocto(test.subsidized) {
-			t.Errorf("%s: %v, balance %v, subsidized %v", test.name, err, r.balance, r.subsidized)
-		}
 	}
 }
 

@@ -151,18 +151,20 @@ func TestBLS12381MatchesNearcoresCases(t *testing.T) {
 		{"1465 decompress p1", "bls12381_p1_decompress", nil, false, 0, []byte{}},
 		{"1465 decompress p2", "bls12381_p2_decompress", nil, false, 0, []byte{}},
 	} {
-		r := newRig(t, func(r *rig) { r.cfg.Wasm.BLS12381NotInGroupFix = test.fix })
-		s := r.put(test.in)
-		args := []uint64{s.len, s.ptr, 0}
-		if test.name == "bls12381_pairing_check" {
-			args = args[:2]
-		}
-		if got := r.must(test.name, args...); got != test.want {
-			t.Errorf("bls12381.rs:%s: %d, want %d", test.row, got, test.want)
-		}
-		if test.out != nil {
-			r.wantReg(0, test.out)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, func(r *rig) { r.cfg.Wasm.BLS12381NotInGroupFix = test.fix })
+			s := r.put(test.in)
+			args := []uint64{s.len, s.ptr, 0}
+			if test.name == "bls12381_pairing_check" {
+				args = args[:2]
+			}
+			if got := r.must(test.name, args...); got != test.want {
+				t.Errorf("bls12381.rs:%s: %d, want %d", test.row, got, test.want)
+			}
+			if test.out != nil {
+				r.wantReg(0, test.out)
+			}
+		})
 	}
 	for _, test := range []struct {
 		name    string
@@ -172,17 +174,19 @@ func TestBLS12381MatchesNearcoresCases(t *testing.T) {
 		{"bls12381_map_fp_to_g1", 48, 1500}, {"bls12381_map_fp2_to_g2", 96, 700}, {"bls12381_p1_decompress", 48, 1500},
 		{"bls12381_p2_decompress", 96, 700}, {"bls12381_pairing_check", 288, 500},
 	} {
-		args := []uint64{test.item * test.n, 0, 0}
-		if test.name == "bls12381_pairing_check" {
-			args = args[:2]
-		}
-		r := newRig(t, gasLimits(1_000_000*tera, 1_000_000*tera)) // nearcore's test does not say whether memory or gas ends the call
-		r.fails(HostError{Kind: MemoryAccessViolation}, test.name, args...)
-		args[0] = test.item - 1
-		_, err := r.do(test.name, args...)
-		if host := (*HostError)(nil); !errors.As(err, &host) || host.Kind != BLS12381InvalidInput {
-			t.Errorf("bls12381.rs:753 %s of %d bytes: %v", test.name, test.item-1, err)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			args := []uint64{test.item * test.n, 0, 0}
+			if test.name == "bls12381_pairing_check" {
+				args = args[:2]
+			}
+			r := newRig(t, gasLimits(1_000_000*tera, 1_000_000*tera)) // nearcore's test does not say whether memory or gas ends the call
+			r.fails(HostError{Kind: MemoryAccessViolation}, test.name, args...)
+			args[0] = test.item - 1
+			_, err := r.do(test.name, args...)
+			if host := (*HostError)(nil); !errors.As(err, &host) || host.Kind != BLS12381InvalidInput {
+				t.Errorf("bls12381.rs:753 %s of %d bytes: %v", test.name, test.item-1, err)
+			}
+		})
 	}
 }
 
@@ -250,13 +254,15 @@ func TestVerifyRefusesMalformedInput(t *testing.T) {
 		key   []byte
 		want  uint64
 	}{{"p256_verify.rs:149", 32, other, 0}, {"p256_verify.rs:292", 256, key, 1}, {"p256_verify.rs:292, another message", 256, other, 0}} {
-		r := newRig(t)
-		s, m, k := r.put(sig), r.put(long[:test.bytes]), r.put(test.key)
-		if got := r.must("p256_verify", s.len, s.ptr, m.len, m.ptr, k.len, k.ptr); got != test.want {
-			t.Errorf("%s: %d, want %d", test.row, got, test.want)
-		}
-		r.wantCosts(costs{
-			parameters.ExtReadMemoryBase: 3, parameters.ExtReadMemoryByte: 64 + test.bytes + 33, parameters.ExtP256VerifyBase: 1, parameters.ExtP256VerifyByte: test.bytes,
+		t.Run(test.row, func(t *testing.T) {
+			r := newRig(t)
+			s, m, k := r.put(sig), r.put(long[:test.bytes]), r.put(test.key)
+			if got := r.must("p256_verify", s.len, s.ptr, m.len, m.ptr, k.len, k.ptr); got != test.want {
+				t.Errorf("%d, want %d", got, test.want)
+			}
+			r.wantCosts(costs{
+				parameters.ExtReadMemoryBase: 3, parameters.ExtReadMemoryByte: 64 + test.bytes + 33, parameters.ExtP256VerifyBase: 1, parameters.ExtP256VerifyByte: test.bytes,
+			})
 		})
 	}
 	// p256_verify.rs:426, ed25519_verify.rs:217: one byte in a register; writing the register costs

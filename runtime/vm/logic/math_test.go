@@ -49,28 +49,30 @@ func TestHashesMatchAndAreCharged(t *testing.T) {
 			"e00f5fdc23d11bfa2ba8fa0a15196187eb3d058eb65524b3177ea10e1576b4e7"},
 		{"ripemd160", parameters.ExtRipemd160Base, parameters.ExtRipemd160Block, 1, "15669c73e8033ad72354811e8f56d46846610ee1"},
 	} {
-		want := unhex(t, test.want)
-		n := uint64(len(want))
-		r := newRig(t)
-		s := r.putString("tesdsst")
-		r.must(test.name, s.len, s.ptr, 0)
-		r.wantReg(0, want)
-		r.wantCosts(costs{
-			parameters.ExtBase: 2, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 7, parameters.ExtWriteMemoryBase: 1,
-			parameters.ExtWriteMemoryByte: n, parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: n, parameters.ExtWriteRegisterBase: 1,
-			parameters.ExtWriteRegisterByte: n, test.base: 1, test.perByte: test.units,
+		t.Run(test.name, func(t *testing.T) {
+			want := unhex(t, test.want)
+			n := uint64(len(want))
+			r := newRig(t)
+			s := r.putString("tesdsst")
+			r.must(test.name, s.len, s.ptr, 0)
+			r.wantReg(0, want)
+			r.wantCosts(costs{
+				parameters.ExtBase: 2, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 7, parameters.ExtWriteMemoryBase: 1,
+				parameters.ExtWriteMemoryByte: n, parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: n, parameters.ExtWriteRegisterBase: 1,
+				parameters.ExtWriteRegisterByte: n, test.base: 1, test.perByte: test.units,
+			})
+			// The result overwrites the register of the argument.
+			if err := r.setReg(1, []byte("tesdsst")); err != nil {
+				t.Fatal(err)
+			}
+			r.paid = r.gas.ext
+			r.must(test.name, inRegister, 1, 1)
+			r.wantCosts(costs{
+				parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: 7, parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: n,
+				test.base: 1, test.perByte: test.units,
+			})
+			r.wantReg(1, want)
 		})
-		// The result overwrites the register of the argument.
-		if err := r.setReg(1, []byte("tesdsst")); err != nil {
-			t.Fatal(err)
-		}
-		r.paid = r.gas.ext
-		r.must(test.name, inRegister, 1, 1)
-		r.wantCosts(costs{
-			parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: 7, parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: n,
-			test.base: 1, test.perByte: test.units,
-		})
-		r.wantReg(1, want)
 	}
 	// From 56 bytes on the padding takes another block.
 	for n, blocks := range map[uint64]uint64{0: 1, 55: 1, 56: 2, 119: 2, 120: 3} {

@@ -58,30 +58,32 @@ func TestRegisterLimitsAreExact(t *testing.T) {
 			[]any{42, "foo", ok, 42, "bar", ok, 42, "", ok, 42, "baz", ok, 42, "quux", full}, 24_446_580_564},
 	}
 	for _, test := range tests {
-		r := newRig(t, func(r *rig) {
-			if test.set != nil {
-				test.set(&r.cfg.Wasm.Limits)
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, func(r *rig) {
+				if test.set != nil {
+					test.set(&r.cfg.Wasm.Limits)
+				}
+			})
+			for i := 0; i < len(test.do); i += 3 {
+				id, value := uint64(test.do[i].(int)), test.do[i+1].(string)
+				err := r.setReg(id, []byte(value))
+				if test.do[i+2] == full {
+					if !errors.Is(err, fail(MemoryAccessViolation)) {
+						t.Errorf("set %d %q: %v", id, value, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("set %d %q: %v", id, value, err)
+				}
+				if got, err := r.arg(inRegister, id); string(got) != value || err != nil {
+					t.Errorf("get %d = %q, %v, want %q", id, got, err, value)
+				}
+			}
+			if r.gas.burnt != test.gas || r.gas.used() != test.gas {
+				t.Errorf("burnt %d, used %d, want %d", r.gas.burnt, r.gas.used(), test.gas)
 			}
 		})
-		for i := 0; i < len(test.do); i += 3 {
-			id, value := uint64(test.do[i].(int)), test.do[i+1].(string)
-			err := r.setReg(id, []byte(value))
-			if test.do[i+2] == full {
-				if !errors.Is(err, fail(MemoryAccessViolation)) {
-					t.Errorf("%s: set %d %q: %v", test.name, id, value, err)
-				}
-				continue
-			}
-			if err != nil {
-				t.Errorf("%s: set %d %q: %v", test.name, id, value, err)
-			}
-			if got, err := r.arg(inRegister, id); string(got) != value || err != nil {
-				t.Errorf("%s: get %d = %q, %v, want %q", test.name, id, got, err, value)
-			}
-		}
-		if r.gas.burnt != test.gas || r.gas.used() != test.gas {
-			t.Errorf("%s: burnt %d, used %d, want %d", test.name, r.gas.burnt, r.gas.used(), test.gas)
-		}
 	}
 }
 

@@ -59,18 +59,20 @@ func TestInvalidUniversalStateInitHasNoAccountID(t *testing.T) {
 		{"more than it is", make([]byte, 11), 1},
 		{"the same entry twice", []byte{0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 2},
 	} {
-		r := newRig(t)
-		s := r.put(test.init)
-		if status := r.must("universal_state_init_to_account_id", s.len, s.ptr, 0); status != test.status {
-			t.Errorf("%s: status %d, want %d", test.name, status, test.status)
-		}
-		r.wantCosts(costs{
-			parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: s.len,
-			parameters.ExtUniversalStateInitToAccountIDBase: 1, parameters.ExtUniversalStateInitToAccountIDByte: s.len,
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t)
+			s := r.put(test.init)
+			if status := r.must("universal_state_init_to_account_id", s.len, s.ptr, 0); status != test.status {
+				t.Errorf("status %d, want %d", status, test.status)
+			}
+			r.wantCosts(costs{
+				parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: s.len,
+				parameters.ExtUniversalStateInitToAccountIDBase: 1, parameters.ExtUniversalStateInitToAccountIDByte: s.len,
+			})
+			if r.must("register_len", 0) != inRegister {
+				t.Error("the register is set")
+			}
 		})
-		if r.must("register_len", 0) != inRegister {
-			t.Errorf("%s: the register is set", test.name)
-		}
 	}
 	// Before CanonicalUniversalStateInit any bytes have an account id.
 	r := newRig(t, func(r *rig) { r.cfg.Wasm.CanonicalUniversalStateInit = false })
@@ -167,15 +169,17 @@ func TestNonCanonicalStateInitPaysUpperBound(t *testing.T) {
 		{"the smallest", make([]byte, 10), true, 0, 0},
 		{"5000 bytes of garbage, lenient", bytes.Repeat([]byte{0xaa}, 5000), false, 0, 0},
 	} {
-		r := newRig(t, gasLimits(1000*tera, 1000*tera), func(r *rig) { r.cfg.Wasm.CanonicalUniversalStateInit = test.strict })
-		i, _ := r.batchCreate("rick.test")
-		s, amount := r.put(test.init), r.putBalance(1)
-		r.must("promise_batch_action_universal_state_init", i, s.len, s.ptr, amount)
-		entries := r.gas.action[parameters.ActionUniversalStateInitEntry] / 3_100_000_000
-		keys := r.gas.action[parameters.ActionAddFullAccessKey] / 101_765_125_000
-		if entries != test.entries || keys != test.keys {
-			t.Errorf("%s: %d entries and %d keys, want %d and %d", test.name, entries, keys, test.entries, test.keys)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, gasLimits(1000*tera, 1000*tera), func(r *rig) { r.cfg.Wasm.CanonicalUniversalStateInit = test.strict })
+			i, _ := r.batchCreate("rick.test")
+			s, amount := r.put(test.init), r.putBalance(1)
+			r.must("promise_batch_action_universal_state_init", i, s.len, s.ptr, amount)
+			entries := r.gas.action[parameters.ActionUniversalStateInitEntry] / 3_100_000_000
+			keys := r.gas.action[parameters.ActionAddFullAccessKey] / 101_765_125_000
+			if entries != test.entries || keys != test.keys {
+				t.Errorf("%d entries and %d keys, want %d and %d", entries, keys, test.entries, test.keys)
+			}
+		})
 	}
 }
 

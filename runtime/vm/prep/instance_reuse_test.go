@@ -31,18 +31,20 @@ func TestOnlyFullyExportedModuleIsReusable(t *testing.T) {
 		"elem.drop":        {`(module (table 1 funcref) (func $f (export "f") (elem.drop 0)) (elem func $f))`, ""},
 		"ref.func":         {`(module (func $f (export "f") (drop (ref.func $f))) (elem declare func $f))`, "0-0"},
 	} {
-		for _, traced := range []bool{false, true} {
-			e := newEmitter(june86())
-			e.trace = traced
-			m, err := e.prepare(wat(t, c.text), june86())
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-				continue
+		t.Run(name, func(t *testing.T) {
+			for _, traced := range []bool{false, true} {
+				e := newEmitter(june86())
+				e.trace = traced
+				m, err := e.prepare(wat(t, c.text), june86())
+				if err != nil {
+					t.Errorf("prepare: %v", err)
+					continue
+				}
+				if got := toldAgain(t, m.Code); got != c.want && !traced || got != "" && traced {
+					t.Errorf("%s (traced %v): %q, want %q", name, traced, got, c.want)
+				}
 			}
-			if got := toldAgain(t, m.Code); got != c.want && !traced || got != "" && traced {
-				t.Errorf("%s (traced %v): %q, want %q", name, traced, got, c.want)
-			}
-		}
+		})
 	}
 }
 

@@ -122,13 +122,15 @@ func TestFarDataOffsetPreventsImage(t *testing.T) {
 		{"16 MB apart as negative numbers", `(data (i32.const -1073741824) "x") (data (i32.const -1056964608) "x")`, true},
 		{"far apart but large", `(data (i32.const 0) "` + string(bytes.Repeat([]byte("y"), 100_000)) + `") (data (i32.const 1600000) "x")`, false},
 	} {
-		code := wat(t, `(module (memory 1) `+c.data+`)`)
-		m, err := Prepare(code, june86())
-		if err != nil {
-			t.Fatalf("%s: %v", c.what, err)
-		}
-		if sums := bytes.Count(m.Code, []byte{opI32Const, 0, opI32Add, opEnd}); sums != 0 && !c.far || sums != 1 && c.far {
-			t.Errorf("%s: %d sums", c.what, sums)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			code := wat(t, `(module (memory 1) `+c.data+`)`)
+			m, err := Prepare(code, june86())
+			if err != nil {
+				t.Fatalf("prepare: %v", err)
+			}
+			if sums := bytes.Count(m.Code, []byte{opI32Const, 0, opI32Add, opEnd}); sums != 0 && !c.far || sums != 1 && c.far {
+				t.Errorf("%d offsets are sums, want one: %v", sums, c.far)
+			}
+		})
 	}
 }

@@ -53,25 +53,27 @@ func TestHostileModulesAreCheapToCheck(t *testing.T) {
 		{"imports without items", wasm(one, sec(sectionImport, leb(1<<32-1))), "Deserialization"},
 		{"parameters without items", wasm(sec(sectionType, cat(1, typeFunction, leb(1_000)))), "Deserialization"},
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		got, m := verdict(c.code)
-		runtime.ReadMemStats(&after)
-		switch {
-		case m != nil && m.CompileFails:
-			got = "CompileFails"
-		case m != nil && m.LoadFails:
-			got = "LoadFails"
-		case m != nil && c.want == "ok":
-			got = "ok"
-		}
-		if got != c.want {
-			_, err := Prepare(c.code, june(86))
-			t.Errorf("%s: got %s, want %s (%v)", c.what, got, c.want, err)
-		}
-		if used := after.TotalAlloc - before.TotalAlloc; used > 40*uint64(len(c.code))+1<<20 {
-			t.Errorf("%s: %d bytes allocated for %d", c.what, used, len(c.code))
-		}
+		t.Run(c.what, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got, m := verdict(c.code)
+			runtime.ReadMemStats(&after)
+			switch {
+			case m != nil && m.CompileFails:
+				got = "CompileFails"
+			case m != nil && m.LoadFails:
+				got = "LoadFails"
+			case m != nil && c.want == "ok":
+				got = "ok"
+			}
+			if got != c.want {
+				_, err := Prepare(c.code, june(86))
+				t.Errorf("got %s, want %s (%v)", got, c.want, err)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 40*uint64(len(c.code))+1<<20 {
+				t.Errorf("%d bytes allocated for %d", used, len(c.code))
+			}
+		})
 	}
 }
 

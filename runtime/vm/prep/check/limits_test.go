@@ -130,14 +130,16 @@ func TestLimitsAreCheckedInNearcoresOrder(t *testing.T) {
 		{"element segments", wasm(sec(sectionElement, cat(leb(100_000), times(100_000, 1, 0, 0)))), ok},
 		{"too many element segments", wasm(sec(sectionElement, cat(leb(100_001), times(100_001, 1, 0, 0)))), "Deserialization"},
 	} {
-		got, m := verdict(c.code)
-		if m != nil {
-			got = ok
-		}
-		if got != c.want {
-			_, err := Prepare(c.code, june(86))
-			t.Errorf("%s: got %s, want %s (%v)", c.what, got, c.want, err)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			got, m := verdict(c.code)
+			if m != nil {
+				got = ok
+			}
+			if got != c.want {
+				_, err := Prepare(c.code, june(86))
+				t.Errorf("got %s, want %s (%v)", got, c.want, err)
+			}
+		})
 	}
 }
 
@@ -172,13 +174,15 @@ func TestLocalsLimitDependsOnContractSize(t *testing.T) {
 		{"padded, over the absolute limit", padded(compact, 2*locals), locals - 1, 87, true},
 		{"parameters are no locals", functions(1, many(64, "i64"), code()), 0, 87, false},
 	} {
-		w := parameters.MustGet(parameters.Release(c.at)).Wasm
-		if c.limit != 0 {
-			w.Limits.MaxLocalsPerContract = c.limit
-		}
-		if _, err := Prepare(c.code, &w); c.fails != (err != nil) || c.fails && kindOf(err) != primitives.PrepareTooManyLocals {
-			t.Errorf("%s: %v, fails %v", c.what, err, c.fails)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			w := parameters.MustGet(parameters.Release(c.at)).Wasm
+			if c.limit != 0 {
+				w.Limits.MaxLocalsPerContract = c.limit
+			}
+			if _, err := Prepare(c.code, &w); c.fails != (err != nil) || c.fails && kindOf(err) != primitives.PrepareTooManyLocals {
+				t.Errorf("got error %v, want too many locals: %v", err, c.fails)
+			}
+		})
 	}
 }
 
@@ -255,9 +259,11 @@ func TestInstanceSizeIsLimited(t *testing.T) {
 		{"65,505 globals, a start function and a declared one", wasm(one, sec(sectionFunction, vec(leb(0), leb(0))), globals(65_505),
 			sec(sectionStart, leb(0)), sec(sectionElement, vec(cat(3, 0, vec(leb(1))))), sec(sectionCode, vec(code(), code()))), true},
 	} {
-		m, err := Prepare(c.code, june(86))
-		if err != nil || m.LoadFails != c.fails {
-			t.Errorf("%s: %v, fails %v, want %v", c.what, err, m != nil && m.LoadFails, c.fails)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			m, err := Prepare(c.code, june(86))
+			if err != nil || m.LoadFails != c.fails {
+				t.Errorf("got LoadFails %v, %v, want %v", m != nil && m.LoadFails, err, c.fails)
+			}
+		})
 	}
 }

@@ -35,13 +35,15 @@ func TestInstrumentedSizeMatchesNearcore(t *testing.T) {
 			sec(sectionCode, vec(code(opLocalGet, 0, opIf, none, opNop, opEnd)))), 38, 338},
 		{"one if", mainModule("i32", code(opLocalGet, 0, opIf, none, opEnd)), 40, 311},
 	} {
-		m, err := Prepare(c.code, june(86))
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		if len(c.code) != c.in || m.Size != c.out {
-			t.Errorf("%s: %d -> %d bytes, want %d -> %d", c.name, len(c.code), m.Size, c.in, c.out)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m, err := Prepare(c.code, june(86))
+			if err != nil {
+				t.Errorf("prepare: %v", err)
+				return
+			}
+			if len(c.code) != c.in || m.Size != c.out {
+				t.Errorf("%d -> %d bytes, want %d -> %d", len(c.code), m.Size, c.in, c.out)
+			}
+		})
 	}
 }

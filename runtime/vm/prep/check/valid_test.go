@@ -236,14 +236,16 @@ func TestModulesAreValidAsInWasmparser(t *testing.T) {
 		{"i64.const of ten bytes", with(opI64Const, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, opDrop), true},
 		{"i64.const of 65 bits", with(opI64Const, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, opDrop), false},
 	} {
-		got, m := verdict(c.code)
-		if (m != nil) != c.valid || m == nil && got != "Deserialization" {
-			_, err := Prepare(c.code, june(86))
-			t.Errorf("%s: got %s, want valid: %v (%v)", c.what, got, c.valid, err)
-			continue
-		}
-		if err := Validate(c.code); (err == nil) != c.valid {
-			t.Errorf("%s: Validate: %v", c.what, err)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			got, m := verdict(c.code)
+			if (m != nil) != c.valid || m == nil && got != "Deserialization" {
+				_, err := Prepare(c.code, june(86))
+				t.Errorf("got %s, want valid: %v (%v)", got, c.valid, err)
+				return
+			}
+			if err := Validate(c.code); (err == nil) != c.valid {
+				t.Errorf("Validate: %v", err)
+			}
+		})
 	}
 }
