@@ -310,8 +310,8 @@ func newCall(a *app) *cobra.Command {
 		Short: "Call a method of a contract by a transaction",
 		Long: `Call signs and sends a transaction that calls a method, waits, and prints its receipts with gas,
 logs and failures, and what it returned. It exits with 1 if the transaction fails. ARGS is JSON, or
-@FILE for a file with JSON. With --base64 ARGS is base64 of any bytes (for example borsh), and @FILE
-is a file with the bytes themselves.
+@FILE for a file with JSON. With --base64 ARGS is base64 of any bytes (for example borsh), and
+@FILE is a file with the bytes themselves.
 
 ` + signerHelp,
 		Example: `  troupe call counter.test.near increment --as test.near
