@@ -7,8 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// The encodings of near-primitives-core 0.38.0 src/account.rs borsh_encoding_is_stable.
+// TestAccountEncodingIsStable has the encodings of near-primitives-core 0.38.0 src/account.rs
+// borsh_encoding_is_stable.
 func TestAccountEncodingIsStable(t *testing.T) {
+	t.Parallel()
 	hash := HashBytes([]byte{42})
 	v1 := Account{Version: AccountV1, Amount: Yocto(100), Locked: Yocto(200), Contract: AccountContract{Kind: ContractLocal, Hash: hash}, StorageUsage: 300}
 	v2 := v1
@@ -22,14 +24,16 @@ func TestAccountEncodingIsStable(t *testing.T) {
 		{"V2", v2, "ffffffffffffffffffffffffffffffff0064000000000000000000000000000000c80000000000000000000000000000002c0100000000000002684888c0ebb17f374298b65ee2807526c066094c701bcc7ebbe1c1095f494fc1"},
 		{"uninitialized", NewUninitializedAccount(Yocto(100), 300, 7_000_000), "ffffffffffffffffffffffffffffffff01640000000000000000000000000000002c01000000000000c0cf6a0000000000"},
 	} {
-		raw := x.a.AppendBorsh(nil)
-		if got := hex.EncodeToString(raw); got != x.want {
-			t.Errorf("%s: %s, want %s", x.name, got, x.want)
-		}
-		var back Account
-		if err := borsh.Unmarshal(raw, &back); err != nil || back != x.a {
-			t.Errorf("%s came back as %+v, %v", x.name, back, err)
-		}
+		t.Run(x.name, func(t *testing.T) {
+			raw := x.a.AppendBorsh(nil)
+			if got := hex.EncodeToString(raw); got != x.want {
+				t.Errorf("got %s, want %s", got, x.want)
+			}
+			var back Account
+			if err := borsh.Unmarshal(raw, &back); err != nil || back != x.a {
+				t.Errorf("%s check back as %+v, %v", x.name, back, err)
+			}
+		})
 	}
 	other := NewUninitializedAccount(Yocto(100), 300, 7_000_000)
 	raw := other.AppendBorsh(nil)
@@ -42,9 +46,10 @@ func TestAccountEncodingIsStable(t *testing.T) {
 	}
 }
 
-// An initialized account keeps what it was funded with, and a stake or a contract of an
-// uninitialized one has no encoding.
-func TestInitializeAccount(t *testing.T) {
+// TestInitializedAccountKeepsItsFunds: a stake or a contract of an uninitialized account has no
+// encoding.
+func TestInitializedAccountKeepsItsFunds(t *testing.T) {
+	t.Parallel()
 	a := NewUninitializedAccount(Yocto(100), 300, 7_000_000)
 	if a.IsInitialized() || !a.Locked.IsZero() || a.Version != AccountV1 || a.LocalCodeHash() != (Hash{}) {
 		t.Errorf("uninitialized: %+v", a)

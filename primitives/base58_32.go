@@ -9,7 +9,8 @@ import (
 // Base58 of 32 bytes, the length of hashes and most keys, by tables. The number is split into
 // eight words of 32 bits. A table has, for each word, its weight in digits of base 58^5. So the
 // digits are sums of independent products, and carries are propagated once at the end. The
-// algorithm is that of Firedancer's fd_base58. Every sum stays below 2^64 (TestBase58Table).
+// algorithm is that of Firedancer's fd_base58. Every sum stays below 2^64
+// (TestBase58TableDoesNotOverflow).
 const (
 	base58Fifth  = 58 * 58 * 58 * 58 * 58 // 2^29.3
 	base58Fifths = 9                      // 58^45 > 2^256

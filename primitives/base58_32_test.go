@@ -9,9 +9,10 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// TestBase58Table: no sum over the words of 32 bytes exceeds 2^64, with the carry from the lower
-// digit, and the tables are correct.
-func TestBase58Table(t *testing.T) {
+// TestBase58TableDoesNotOverflow: no sum over the words of 32 bytes exceeds 2^64, with the carry
+// from the lower digit, and the tables are correct.
+func TestBase58TableDoesNotOverflow(t *testing.T) {
+	t.Parallel()
 	carry := new(big.Int)
 	for j := base58Fifths - 1; j >= 0; j-- {
 		sum := new(big.Int).Set(carry)
@@ -37,9 +38,10 @@ func TestBase58Table(t *testing.T) {
 	}
 }
 
-// TestBase58Of32: the texts are those of the library, at both ends of the range, around each power
-// of two, and with any number of leading zeros.
-func TestBase58Of32(t *testing.T) {
+// TestBase58Of32EqualsLibrary: the texts are those of the library, at both ends of the range,
+// around each power of two, and with any number of leading zeros.
+func TestBase58Of32EqualsLibrary(t *testing.T) {
+	t.Parallel()
 	check := func(raw [32]byte) {
 		t.Helper()
 		want := "before " + base58.Encode(raw[:])

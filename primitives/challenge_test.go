@@ -50,9 +50,10 @@ func challenges() (out [][]byte) {
 	return out
 }
 
-// TestChallenges: a body with challenges of any kind is decoded, its hash covers them, and
-// truncated ones are refused.
-func TestChallenges(t *testing.T) {
+// TestChallengesAreDecodedAndHashed: a body with challenges of any kind is decoded, its hash covers
+// them, and truncated ones are refused.
+func TestChallengesAreDecodedAndHashed(t *testing.T) {
+	t.Parallel()
 	list := challenges()
 	all := borsh.AppendUint32(nil, uint32(len(list)))
 	for i, one := range list {
@@ -98,9 +99,10 @@ func sampleBlocks() []*Block {
 	return out
 }
 
-// TestHeaderForms: headers survive encoding and decoding, and V5 with challenges, which no chain
-// has, is refused.
-func TestHeaderForms(t *testing.T) {
+// TestHeaderVersionsSurviveEncoding: headers survive encoding and decoding, and V5 with challenges,
+// which no chain has, is refused.
+func TestHeaderVersionsSurviveEncoding(t *testing.T) {
+	t.Parallel()
 	seen := map[Hash]bool{}
 	for _, b := range sampleBlocks()[:3] {
 		var back Block

@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// testdata/error_variants.json lists each enum of nearcore's OpenAPI document (1.2.11, commit
-// f0c7706f1), and what near-primitives 0.38.0 adds: variant -> null (a bare name), field -> type, or
-// the type it wraps.
+// TestErrorTablesMatchOpenAPI: testdata/error_variants.json lists each enum of nearcore's OpenAPI
+// document (1.2.11, commit f0c7706f1), and what near-primitives 0.38.0 adds: variant -> null (a
+// bare name), field -> type, or the type it wraps.
 func TestErrorTablesMatchOpenAPI(t *testing.T) {
+	t.Parallel()
 	in, err := os.ReadFile("testdata/error_variants.json")
 	if err != nil {
 		t.Fatal(err)
@@ -98,9 +99,10 @@ func typeOf(at any) string {
 	return reflect.TypeOf(at).Elem().Name()
 }
 
-// testdata/failures.jsonl has one failure of each shape that neard recorded (f0c7706f1, protocol
-// 86), keys in alphabetical order as its RPC prints them.
-func TestTxExecutionErrorRecorded(t *testing.T) {
+// TestRecordedFailuresKeepTheirJSON: testdata/failures.jsonl has one failure of each shape that
+// neard recorded (f0c7706f1, protocol 86), keys in alphabetical order as its RPC prints them.
+func TestRecordedFailuresKeepTheirJSON(t *testing.T) {
+	t.Parallel()
 	in, err := os.ReadFile("testdata/failures.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +120,9 @@ func TestTxExecutionErrorRecorded(t *testing.T) {
 	}
 }
 
-// Every variant with every field filled survives encoding and decoding.
-func TestErrorRoundTrip(t *testing.T) {
+// TestEveryErrorSurvivesEncoding fills every field of every variant.
+func TestEveryErrorSurvivesEncoding(t *testing.T) {
+	t.Parallel()
 	roundTrip := func(e TxExecutionError) {
 		t.Helper()
 		b := e.AppendJSON(nil)
@@ -132,10 +135,10 @@ func TestErrorRoundTrip(t *testing.T) {
 		if e.Error() == "" {
 			t.Errorf("%s: empty text", b)
 		}
-		var told TxExecutionError
-		if err := borsh.Unmarshal(e.AppendBorsh(nil), &told); err != nil {
+		var decoded TxExecutionError
+		if err := borsh.Unmarshal(e.AppendBorsh(nil), &decoded); err != nil {
 			t.Errorf("%s in borsh: %v", b, err)
-		} else if again := told.AppendJSON(nil); !bytes.Equal(again, b) {
+		} else if again := decoded.AppendJSON(nil); !bytes.Equal(again, b) {
 			t.Errorf("by borsh: got %s, want %s", again, b)
 		}
 	}
@@ -184,7 +187,8 @@ func TestErrorRoundTrip(t *testing.T) {
 	}
 }
 
-func TestErrorDecodeRefuses(t *testing.T) {
+func TestMalformedErrorJSONIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, in := range []string{``, `null`, `{}`, `"Nope"`, `""`, `{"InvalidTxError":"InvalidNonce"}`, `{"InvalidTxError":{"Expired":{}}}`,
 		`{"InvalidTxError":{"InvalidNonce":{"ak_nonce":1}}}`, `{"InvalidTxError":{"InvalidNonce":{"ak_nonce":-1,"tx_nonce":1}}}`,
 		`{"InvalidTxError":"Expired","ActionError":{}}`, `{"ActionError":{"index":0}}`, `[]`} {
@@ -195,7 +199,8 @@ func TestErrorDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestErrorIsAndAs(t *testing.T) {
+func TestErrorsIsFindsNestedTags(t *testing.T) {
+	t.Parallel()
 	var err error = &TxExecutionError{Action: NewActionError(1, &ActionErrorKind{Tag: ActionNewReceiptValidationError,
 		Receipt: &ReceiptValidationError{Tag: ReceiptActionsValidation, Actions: &ActionsValidationError{Tag: ActionsIntegerOverflow}}})}
 	for _, tag := range []error{ActionNewReceiptValidationError, ReceiptActionsValidation, ActionsIntegerOverflow} {
@@ -208,18 +213,19 @@ func TestErrorIsAndAs(t *testing.T) {
 		t.Errorf("errors.As = %v, want the action error of index 1", action)
 	}
 	if errors.Is(err, ActionDelegateExpired) || errors.Is(err, TxExpired) {
-		t.Errorf("errors.Is is true of a tag that isn't there")
+		t.Errorf("errors.Is is true for a tag that the error lacks")
 	}
 }
 
-func TestAppendJSONString(t *testing.T) {
+func TestJSONStringsAreEscapedLikeSerde(t *testing.T) {
+	t.Parallel()
 	if got, want := string(AppendJSONString(nil, "a\"\\\b\f\n\r\t\x00\x1f\x7f<>&\u2028é")), `"a\"\\\b\f\n\r\t\u0000\u001f`+"\x7f<>&\u2028é\""; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, s := range []string{"", "plain", "ünï", strings.Repeat("\"", 100)} {
 		var back string
 		if err := json.Unmarshal(AppendJSONString(nil, s), &back); err != nil || back != s {
-			t.Errorf("%q came back as %q, %v", s, back, err)
+			t.Errorf("%q check back as %q, %v", s, back, err)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func FuzzReconstruct(f *testing.F) {
 		case err == nil && n < int(data):
 			t.Errorf("%d of %d data parts gave a body", n, data)
 		case err == nil && uint64(len(got)) != length:
-			t.Errorf("%d bytes came back, want %d", len(got), length)
+			t.Errorf("%d bytes check back, want %d", len(got), length)
 		case err != nil && n >= int(data) && length == uint64(len(body)):
 			t.Errorf("%d parts of %d are not enough: %v", n, data, err)
 		case err == nil && length == uint64(len(body)) && !bytes.Equal(got, body):
@@ -218,8 +218,8 @@ func sampleBlock() *Block {
 	return b
 }
 
-// TestLengthsThatLie: a claimed length without content allocates nothing.
-func TestLengthsThatLie(t *testing.T) {
+// TestClaimedLengthAllocatesNothing: a claimed length without content allocates nothing.
+func TestClaimedLengthAllocatesNothing(t *testing.T) {
 	for _, in := range [][]byte{{0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0x7f}, {0, 0, 0, 0x10, 0, 0}} {
 		for name, read := range map[string]func(*borsh.Reader){
 			"transactions": func(r *borsh.Reader) { ReadTransactions(r) },
@@ -243,9 +243,10 @@ func TestLengthsThatLie(t *testing.T) {
 	}
 }
 
-// TestShortestItems: the minimum sizes that counts are checked against do not exceed those of real
-// items.
-func TestShortestItems(t *testing.T) {
+// TestMinimumSizesFitRealItems: the minimum sizes that counts are checked against do not exceed
+// those of real items.
+func TestMinimumSizesFitRealItems(t *testing.T) {
+	t.Parallel()
 	g := &Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &GlobalContractDistribution{ID: GlobalContractID{Account: "cc"}}}
 	d := &Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &DataReceipt{}}
 	tx := NewSignedTransaction(Transaction{SignerID: "aa", PublicKey: ZeroED25519Key, ReceiverID: "bb"}, ZeroED25519Signature)
@@ -261,15 +262,19 @@ func TestShortestItems(t *testing.T) {
 			return 3 + len(ReadValidatorStakes(r))
 		}},
 	} {
-		r := borsh.NewReader(tt.raw)
-		if got := tt.read(r); got != 3 || r.Close() != nil {
-			t.Errorf("%s: %d items, %v, want 3", name, got, r.Err())
-		}
+		t.Run(name, func(t *testing.T) {
+			r := borsh.NewReader(tt.raw)
+			if got := tt.read(r); got != 3 || r.Close() != nil {
+				t.Errorf("%d items, %v, want 3", got, r.Err())
+			}
+		})
 	}
 }
 
-// TestDecodersSurvive feeds every decoder damaged encodings; the fuzz targets go deeper.
-func TestDecodersSurvive(t *testing.T) {
+// TestDecodersSurviveDamagedBytes feeds every decoder damaged encodings; the fuzz targets go
+// deeper.
+func TestDecodersSurviveDamagedBytes(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	values := []codec{NewSignedTransaction(classicTransaction(), ZeroED25519Signature), sampleBlock(), sampleChunk()}
 	for _, x := range sampleReceipts() {

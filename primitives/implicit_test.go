@@ -2,8 +2,10 @@ package primitives
 
 import "testing"
 
-// TestVectorA29A30A31 compares with nearcore's literals: implicit and deterministic account ids.
-func TestVectorA29A30A31(t *testing.T) {
+// TestImplicitIDsVectorA29A30A31 compares with nearcore's literals: implicit and deterministic
+// account ids.
+func TestImplicitIDsVectorA29A30A31(t *testing.T) {
+	t.Parallel()
 	ed, secp := SecretKeyFromSeed(ED25519, "test").PublicKey(), SecretKeyFromSeed(SECP256K1, "test").PublicKey()
 	// StateInit V1 {AccountId "ft.near", no data}
 	stateInit := append([]byte{0, 1, 7, 0, 0, 0}, "ft.near\x00\x00\x00\x00"...)
@@ -27,8 +29,9 @@ func TestVectorA29A30A31(t *testing.T) {
 	}
 }
 
-// nearcore runtime/runtime/src/action_validation.rs:1116.
-func TestVectorA31(t *testing.T) {
+// TestDerivedIDVectorA31: nearcore runtime/runtime/src/action_validation.rs:1116.
+func TestDerivedIDVectorA31(t *testing.T) {
+	t.Parallel()
 	s := StateInit{Code: GlobalContractID{Account: "ft.near"}}
 	if got, want := s.DerivedAccount(), AccountID("0s69284a5453e7be5632b28b6a01baecf6c12c156d"); got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -12,8 +12,9 @@ const keyFileA37 = `{
   "secret_key": "ed25519:3D4YudUahN1nawWogh8pAKSj92sUNMdbZGjn7kERKzYoTy8tnFQuwoGUC51DowKqorvkr2pytJSnwuSbsNVfqygr"
 }`
 
-// TestVectorA37 compares with nearcore's literals: a key file.
-func TestVectorA37(t *testing.T) {
+// TestKeyFileVectorA37 compares with nearcore's literals: a key file.
+func TestKeyFileVectorA37(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{keyFileA37, strings.Replace(keyFileA37, "secret_key", "private_key", 1),
 		"// a comment\n# another\n" + strings.Replace(keyFileA37, "{", `{/* one
 more */ "seed_phrase_hd_path": "m/44'/397'/0' // no comment",`, 1)} {
@@ -30,7 +31,8 @@ more */ "seed_phrase_hd_path": "m/44'/397'/0' // no comment",`, 1)} {
 	}
 }
 
-func TestKeyFileRefusals(t *testing.T) {
+func TestInvalidKeyFileIsRefused(t *testing.T) {
+	t.Parallel()
 	edit := func(old, new string) string { return strings.Replace(keyFileA37, old, new, 1) }
 	for text, want := range map[string]string{
 		edit("\n}", `, "private_key": "x"}`): "duplicate field `secret_key`",

@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestVectorA32A33A34 compares with nearcore's literals: ed25519 key and signature texts.
-func TestVectorA32A33A34(t *testing.T) {
+// TestED25519VectorA32A33A34 compares with nearcore's literals: ed25519 key and signature texts.
+func TestED25519VectorA32A33A34(t *testing.T) {
+	t.Parallel()
 	sk := SecretKeyFromSeed(ED25519, "test")
 	if got, want := sk.PublicKey().String(), "ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847"; got != want {
 		t.Errorf("A32: public key = %s, want %s", got, want)
@@ -31,8 +32,9 @@ func TestVectorA32A33A34(t *testing.T) {
 	}
 }
 
-// TestVectorA35A36 compares with nearcore's literals: secp256k1 key and signature texts.
-func TestVectorA35A36(t *testing.T) {
+// TestSECP256K1VectorA35A36 compares with nearcore's literals: secp256k1 key and signature texts.
+func TestSECP256K1VectorA35A36(t *testing.T) {
+	t.Parallel()
 	sk := SecretKeyFromSeed(SECP256K1, "test")
 	if got, want := sk.PublicKey().String(), "secp256k1:5ftgm7wYK5gtVqq1kxMGy7gSudkrfYCbpsjL6sH1nwx2oj5NR2JktohjzB6fbEhhRERQpiwJcpwnQjxtoX3GS3cQ"; got != want {
 		t.Errorf("A35: public key = %s, want %s", got, want)
@@ -50,8 +52,9 @@ func TestVectorA35A36(t *testing.T) {
 	}
 }
 
-// TestVectorA73 compares with nearcore's literals: an ML-DSA-65 key.
-func TestVectorA73(t *testing.T) {
+// TestMLDSA65KeyVectorA73 compares with nearcore's literals: an ML-DSA-65 key.
+func TestMLDSA65KeyVectorA73(t *testing.T) {
+	t.Parallel()
 	want, err := os.ReadFile("testdata/ml_dsa_65_kat_public_key.txt") // nearcore signature.rs:1753
 	if err != nil {
 		t.Fatal(err)
@@ -74,12 +77,13 @@ func TestVectorA73(t *testing.T) {
 	}
 	again, err := ParseSecretKey(sk.String())
 	if err != nil || again != sk {
-		t.Errorf("secret key text does not come back: %v", err)
+		t.Errorf("secret key text does not survive encoding: %v", err)
 	}
 }
 
-// TestVectorBHandles has the handles of part B.
-func TestVectorBHandles(t *testing.T) {
+// TestKeyHandlesVectorB has the handles of part B.
+func TestKeyHandlesVectorB(t *testing.T) {
+	t.Parallel()
 	zero, err := NewPublicKey(MLDSA65, make([]byte, 1952))
 	if err != nil {
 		t.Fatal(err)
@@ -94,16 +98,18 @@ func TestVectorBHandles(t *testing.T) {
 		{"test", SecretKeyFromSeed(MLDSA65, "test").PublicKey(), "6WMAuMMxXMh2vFT2JNc8XE6zVwhqnnTWkpFaTiHEPE73"},
 	}
 	for _, tt := range tests {
-		h := tt.key.Handle()
-		if got, want := h.String(), "ml-dsa-65-hash:"+tt.want; got != want {
-			t.Errorf("%s: handle = %s, want %s", tt.name, got, want)
-		}
-		if again, err := ParsePublicKeyHandle(h.String()); err != nil || again != h {
-			t.Errorf("%s: parsed back %q, %v", tt.name, again, err)
-		}
-		if _, ok := h.FullKey(); ok || h.Type() != MLDSA65 || len(h) != tt.key.TrieIDLen() {
-			t.Errorf("%s: FullKey %v, type %v, length %d", tt.name, ok, h.Type(), len(h))
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			h := tt.key.Handle()
+			if got, want := h.String(), "ml-dsa-65-hash:"+tt.want; got != want {
+				t.Errorf("handle = %s, want %s", got, want)
+			}
+			if again, err := ParsePublicKeyHandle(h.String()); err != nil || again != h {
+				t.Errorf("parsed back %q, %v", again, err)
+			}
+			if _, ok := h.FullKey(); ok || h.Type() != MLDSA65 || len(h) != tt.key.TrieIDLen() {
+				t.Errorf("FullKey %v, type %v, length %d", ok, h.Type(), len(h))
+			}
+		})
 	}
 	// A75's trie key ends with the handle
 	h := SecretKeyFromSeed(MLDSA65, "trie-roundtrip").PublicKey().Handle()
@@ -112,8 +118,9 @@ func TestVectorBHandles(t *testing.T) {
 	}
 }
 
-// TestVectorA74 compares with nearcore's literals: lengths and tags of ML-DSA.
-func TestVectorA74(t *testing.T) {
+// TestKeyLengthsVectorA74 compares with nearcore's literals: lengths and tags of ML-DSA.
+func TestKeyLengthsVectorA74(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		scheme            KeyType
 		pk, sig, trieIDLn int
@@ -152,7 +159,8 @@ func TestVectorA74(t *testing.T) {
 	}
 }
 
-func TestKeyTextErrors(t *testing.T) {
+func TestKeyTextErrorsAreNearcores(t *testing.T) {
+	t.Parallel()
 	const ed = "DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847"
 	tests := []struct{ text, want string }{
 		{"ed25519:" + ed, ""},
@@ -213,7 +221,8 @@ func errText(err error) string {
 	return err.Error()
 }
 
-func TestKeyJSON(t *testing.T) {
+func TestKeyJSONHasTypePrefix(t *testing.T) {
+	t.Parallel()
 	in := `{"PK":"DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847","H":"ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847"}`
 	var v struct {
 		PK PublicKey
@@ -235,7 +244,8 @@ func TestKeyJSON(t *testing.T) {
 	}
 }
 
-func TestBase58(t *testing.T) {
+func TestBase58EqualsLibrary(t *testing.T) {
+	t.Parallel()
 	rng := NewStdRng([32]byte{58})
 	for i := range 300 {
 		raw := make([]byte, i%80)

@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestLooseStateInit: the entries of a state init may be unordered and repeated, as borsh-rs reads
-// a BTreeMap. The transaction's hash and size are those of the canonical encoding (nearcore
-// core/primitives/src/transaction.rs SignedTransaction::init).
-func TestLooseStateInit(t *testing.T) {
+// TestUnorderedStateInitIsCanonicalized: the entries of a state init may be unordered and repeated,
+// as borsh-rs reads a BTreeMap. The transaction's hash and size are those of the canonical encoding
+// (nearcore core/primitives/src/transaction.rs SignedTransaction::init).
+func TestUnorderedStateInitIsCanonicalized(t *testing.T) {
+	t.Parallel()
 	with := func(entries ...StateEntry) *SignedTransaction {
 		tx := classicTransaction()
 		tx.Actions = []Action{&DeterministicStateInit{Init: StateInit{Code: GlobalContractID{Hash: Hash{3}}, Data: entries}}}

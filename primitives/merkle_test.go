@@ -11,16 +11,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestVectorA18 compares with nearcore's literals: combining two zero hashes.
-func TestVectorA18(t *testing.T) {
+// TestCombineHashVectorA18 compares with nearcore's literals: combining two zero hashes.
+func TestCombineHashVectorA18(t *testing.T) {
+	t.Parallel()
 	got := CombineHash(Hash{}, Hash{})
 	if want := "f5a5fd42d16a20302798ef6ed309979b43003d2320d9f0e8ea9831a92759fb4b"; fmt.Sprintf("%x", got[:]) != want {
 		t.Errorf("combine(0, 0) = %x, want %s", got[:], want)
 	}
 }
 
-// TestVectorA19A20A21 compares with nearcore's literals: hashes of borsh and of bytes.
-func TestVectorA19A20A21(t *testing.T) {
+// TestHashesVectorA19A20A21 compares with nearcore's literals: hashes of borsh and of bytes.
+func TestHashesVectorA19A20A21(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		row  string
 		got  Hash
@@ -53,7 +55,8 @@ func slowRoot(leaves []Hash) Hash {
 	return CombineHash(slowRoot(leaves[:half]), slowRoot(leaves[half:]))
 }
 
-func TestMerklize(t *testing.T) {
+func TestMerklizeMatchesDefinition(t *testing.T) {
+	t.Parallel()
 	var leaves []Hash
 	for n := range 70 {
 		want := slowRoot(leaves)
@@ -121,9 +124,10 @@ func (b *blockTrees) BlockAtLeaf(leaf uint64) (Hash, error) {
 	return b.blocks[leaf], nil
 }
 
-// TestBlockMerkleProof proves every block against every later one, reading only the data of blocks
-// between them.
-func TestBlockMerkleProof(t *testing.T) {
+// TestBlockProofReadsOnlyItsRange proves every block against every later one, reading only the data
+// of blocks between them.
+func TestBlockProofReadsOnlyItsRange(t *testing.T) {
+	t.Parallel()
 	const n = 100
 	src := &blockTrees{trees: map[Hash]*PartialMerkleTree{}}
 	var tree PartialMerkleTree

@@ -10,9 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestMessageVectors: the messages about chunks of protocol versions 86 and 87 have the bytes and
-// the signatures that near-primitives 0.38.0 gives them (internal/oracle, command messages).
-func TestMessageVectors(t *testing.T) {
+// TestChunkMessagesMatchNearPrimitives: the messages about chunks of protocol versions 86 and 87
+// have the bytes and the signatures that near-primitives 0.38.0 gives them (internal/oracle,
+// command messages).
+func TestChunkMessagesMatchNearPrimitives(t *testing.T) {
+	t.Parallel()
 	h := func(s string) Hash { return HashBytes([]byte(s)) }
 	path := MerklePath{{Hash: h("path"), Direction: Right}}
 	var key SecretKey
@@ -107,6 +109,7 @@ func TestMessageVectors(t *testing.T) {
 // TestAnchoredFormsHaveOwnSignatures: a signature of one form is not valid for the other one, nor
 // for another anchor.
 func TestAnchoredFormsHaveOwnSignatures(t *testing.T) {
+	t.Parallel()
 	place := ChunkKey{ShardID: 3, EpochID: Hash{1}, HeightCreated: 9}
 	for name, signed := range map[string]func(*ChunkAnchor) []byte{
 		"witness part": func(a *ChunkAnchor) []byte {
@@ -117,15 +120,17 @@ func TestAnchoredFormsHaveOwnSignatures(t *testing.T) {
 			return (&PartialContractDeploys{Key: place, Part: []byte("part"), Anchor: a}).SignedBytes()
 		},
 	} {
-		key := SecretKeyFromSeed(ED25519, name)
-		sig := key.Sign(signed(&ChunkAnchor{Hash{1}, Hash{2}}))
-		for what, a := range map[string]*ChunkAnchor{"V1": nil, "another parent": {Hash{3}, Hash{2}}, "another anchor": {Hash{1}, Hash{3}}} {
-			if sig.Verify(signed(a), key.PublicKey()) {
-				t.Errorf("%s: the signature is valid for %s", name, what)
+		t.Run(name, func(t *testing.T) {
+			key := SecretKeyFromSeed(ED25519, name)
+			sig := key.Sign(signed(&ChunkAnchor{Hash{1}, Hash{2}}))
+			for what, a := range map[string]*ChunkAnchor{"V1": nil, "another parent": {Hash{3}, Hash{2}}, "another anchor": {Hash{1}, Hash{3}}} {
+				if sig.Verify(signed(a), key.PublicKey()) {
+					t.Errorf("the signature is valid for %s", what)
+				}
 			}
-		}
-		if !sig.Verify(signed(&ChunkAnchor{Hash{1}, Hash{2}}), key.PublicKey()) {
-			t.Errorf("%s: the signature is not valid", name)
-		}
+			if !sig.Verify(signed(&ChunkAnchor{Hash{1}, Hash{2}}), key.PublicKey()) {
+				t.Error("the signature is not valid")
+			}
+		})
 	}
 }

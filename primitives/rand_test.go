@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestChaChaStream has the first words of rand_chacha 0.3's generators for the zero key (from its
-// own test vectors: draft-strombergson-chacha-test-vectors and RFC 8439).
-func TestChaChaStream(t *testing.T) {
+// TestChaChaStreamMatchesRand has the first words of rand_chacha 0.3's generators for the zero key
+// (from its own test vectors: draft-strombergson-chacha-test-vectors and RFC 8439).
+func TestChaChaStreamMatchesRand(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		rng  *ChaChaRng
@@ -20,11 +21,13 @@ func TestChaChaStream(t *testing.T) {
 		{"20", NewChaCha20Rng([32]byte{}), "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"},
 	}
 	for _, tt := range tests {
-		got := make([]byte, 32)
-		tt.rng.Read(got)
-		if hex.EncodeToString(got) != tt.want {
-			t.Errorf("ChaCha%s = %x, want %s", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			got := make([]byte, 32)
+			tt.rng.Read(got)
+			if hex.EncodeToString(got) != tt.want {
+				t.Errorf("ChaCha%s = %x, want %s", tt.name, got, tt.want)
+			}
+		})
 	}
 	// Reading odd lengths consumes whole words; words and bytes come from one stream.
 	a, b := NewStdRng([32]byte{1}), NewStdRng([32]byte{1})
@@ -40,8 +43,9 @@ func TestChaChaStream(t *testing.T) {
 	}
 }
 
-// TestVectorA39 compares with nearcore's literals: a ChaCha20 shuffle.
-func TestVectorA39(t *testing.T) {
+// TestShuffleVectorA39 compares with nearcore's literals: a ChaCha20 shuffle.
+func TestShuffleVectorA39(t *testing.T) {
+	t.Parallel()
 	s := []int{0, 1, 2, 3, 4, 5, 6}
 	Shuffle(NewChaCha20Rng(HashBytes([]byte{1, 2, 3, 4, 5})), s)
 	if want := []int{2, 3, 1, 4, 0, 5, 6}; !slices.Equal(s, want) {
@@ -49,8 +53,10 @@ func TestVectorA39(t *testing.T) {
 	}
 }
 
-// TestVectorA51 compares with nearcore's literals: the shuffles of validator mandates.
-func TestVectorA51(t *testing.T) {
+// TestMandateShuffleVectorA51 compares with nearcore's literals: the shuffles of validator
+// mandates.
+func TestMandateShuffleVectorA51(t *testing.T) {
+	t.Parallel()
 	iota := func(n int) []int {
 		s := make([]int, n)
 		for i := range s {
@@ -99,7 +105,8 @@ func TestVectorA51(t *testing.T) {
 	}
 }
 
-func TestUniformBounds(t *testing.T) {
+func TestUniformStaysBelowBound(t *testing.T) {
+	t.Parallel()
 	r := NewStdRng([32]byte{3})
 	for range 2000 {
 		if v := r.UniformUint32(7); v >= 7 {

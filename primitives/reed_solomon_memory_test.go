@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestManyLosses: the cache of inverted matrices does not grow with each chunk that lacks other
-// parts. Each of these would add 20 to 30 KB.
-func TestManyLosses(t *testing.T) {
+// TestMatrixCacheIsBounded: the cache of inverted matrices does not grow with each chunk that lacks
+// other parts. Each of these would add 20 to 30 KB.
+func TestMatrixCacheIsBounded(t *testing.T) {
 	rs, err := NewReedSolomon(ChunkPartCounts(100))
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,8 @@ func slowParity(data [][]byte, total int) [][]byte {
 	return parity
 }
 
-func TestReedSolomonMatrix(t *testing.T) {
+func TestReedSolomonMatchesDefinition(t *testing.T) {
+	t.Parallel()
 	rng := NewStdRng([32]byte{5})
 	for _, c := range [][2]int{{1, 2}, {1, 3}, {2, 3}, {1, 4}, {3, 10}, {16, 50}, {33, 100}, {85, 256}, {255, 256}} {
 		data, total := c[0], c[1]
@@ -135,10 +136,11 @@ func TestReedSolomonMatrix(t *testing.T) {
 	}
 }
 
-// TestNeardChunkParts has two chunk bodies of a chain that neard made (native.jsonl.gz, nearcore
-// f0c7706f1: 50 seats, heights 39 and 549, one transaction and no outgoing receipt each) with the
-// roots in their headers.
-func TestNeardChunkParts(t *testing.T) {
+// TestNeardChunkPartsHaveTheirRoots has two chunk bodies of a chain that neard made
+// (native.jsonl.gz, nearcore f0c7706f1: 50 seats, heights 39 and 549, one transaction and no
+// outgoing receipt each) with the roots in their headers.
+func TestNeardChunkPartsHaveTheirRoots(t *testing.T) {
+	t.Parallel()
 	rs, err := NewReedSolomon(ChunkPartCounts(50))
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +167,8 @@ func TestNeardChunkParts(t *testing.T) {
 	}
 }
 
-func TestReedSolomonBounds(t *testing.T) {
+func TestReedSolomonRefusesBadCounts(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]int{{0, 2}, {2, 2}, {3, 2}, {1, 257}, {-1, 5}} {
 		if _, err := NewReedSolomon(c[0], c[1]); !errors.Is(err, ErrParts) {
 			t.Errorf("%d of %d: %v", c[0], c[1], err)
@@ -193,7 +196,8 @@ func TestReedSolomonBounds(t *testing.T) {
 	}
 }
 
-func TestPartCounts(t *testing.T) {
+func TestPartCountsMatchNearcore(t *testing.T) {
+	t.Parallel()
 	for seats, want := range map[int][2]int{0: {1, 2}, 1: {1, 2}, 2: {1, 2}, 3: {1, 3}, 4: {1, 4}, 6: {1, 6}, 7: {2, 7}, 50: {16, 50}, 100: {33, 100}} {
 		if data, total := ChunkPartCounts(seats); data != want[0] || total != want[1] {
 			t.Errorf("%d seats: %d of %d, want %v", seats, data, total, want)

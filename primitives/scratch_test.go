@@ -34,9 +34,10 @@ func (v filled) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// TestScratch: a lent buffer is used by one borrower only, at any size, concurrently and when
-// nested; long buffers are not kept.
-func TestScratch(t *testing.T) {
+// TestScratchBufferHasOneBorrower: a lent buffer is used by one borrower only, at any size,
+// concurrently and when nested; long buffers are not kept.
+func TestScratchBufferHasOneBorrower(t *testing.T) {
+	t.Parallel()
 	sizes := []int{0, 1, 255, 256, 4095, 64 << 10, maxScratch - 1, maxScratch, maxScratch + 1, 3 * maxScratch}
 	var all sync.WaitGroup
 	for g := range 4 {
@@ -45,12 +46,12 @@ func TestScratch(t *testing.T) {
 				v := filled{sizes[(i+g)%len(sizes)], byte(16*g + i), i % 3}
 				want := bytes.Repeat([]byte{v.with}, v.n)
 				if HashBorsh(v) != sha256.Sum256(want) {
-					t.Errorf("a hash of %d bytes is another's", v.n)
+					t.Errorf("a hash of %d bytes is that of another value", v.n)
 				}
 				Encoded(v, func(b []byte) {
 					Encoded(filled{v.n / 3, v.with + 1, 0}, func([]byte) {})
 					if !bytes.Equal(b, want) {
-						t.Errorf("an encoding of %d bytes is another's", v.n)
+						t.Errorf("an encoding of %d bytes is that of another value", v.n)
 					}
 				})
 			}
@@ -64,8 +65,9 @@ func TestScratch(t *testing.T) {
 	}
 }
 
-// TestSameReceipts: lists are the same if every receipt is, to the last byte.
-func TestSameReceipts(t *testing.T) {
+// TestSameReceiptsComparesEveryByte: lists are the same if every receipt is, to the last byte.
+func TestSameReceiptsComparesEveryByte(t *testing.T) {
+	t.Parallel()
 	list := func(change func(*Receipt)) []*Receipt {
 		a := &Receipt{PredecessorID: "a", ReceiverID: "b", ID: Hash{1}, Body: &DataReceipt{Data: make([]byte, 5)}}
 		b := &Receipt{PredecessorID: "a", ReceiverID: "b", ID: Hash{2}, Body: &DataReceipt{Data: []byte{}}}
@@ -89,11 +91,13 @@ func TestSameReceipts(t *testing.T) {
 		"another sender":  {x, list(func(r *Receipt) { r.PredecessorID = "c" }), false},
 		"no data":         {x, list(func(r *Receipt) { r.Body.(*DataReceipt).Data = nil }), false},
 	} {
-		if got := SameReceipts(tt.a, tt.b); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
-		if got := SameReceipts(tt.b, tt.a); got != tt.want {
-			t.Errorf("%s, the other way: %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := SameReceipts(tt.a, tt.b); got != tt.want {
+				t.Errorf("got %v", got)
+			}
+			if got := SameReceipts(tt.b, tt.a); got != tt.want {
+				t.Errorf("the other way: %v", got)
+			}
+		})
 	}
 }

@@ -109,8 +109,9 @@ func alphanumeric(r *ChaChaRng) byte {
 	}
 }
 
-// TestVectorA40 compares with nearcore's literals: shards of 1000 names in layout V0.
-func TestVectorA40(t *testing.T) {
+// TestLayoutV0VectorA40 compares with nearcore's literals: shards of 1000 names in layout V0.
+func TestLayoutV0VectorA40(t *testing.T) {
+	t.Parallel()
 	layout := must(t)(NewShardLayoutV0(4, 0), nil)
 	rng := NewStdRng([32]byte{})
 	var got [4]int
@@ -127,8 +128,9 @@ func TestVectorA40(t *testing.T) {
 	wantIDs(t, layout, 0, 1, 2, 3)
 }
 
-// TestVectorA41 compares with nearcore's literals: shards by boundaries, layout V1.
-func TestVectorA41(t *testing.T) {
+// TestLayoutV1VectorA41 compares with nearcore's literals: shards by boundaries, layout V1.
+func TestLayoutV1VectorA41(t *testing.T) {
+	t.Parallel()
 	l := must(t)(NewShardLayoutV1(accounts("aurora", "bar", "foo", "foo.baz", "paz"), [][]ShardID{{0, 1, 2}, {3, 4, 5}}, 1))
 	wantShards(t, l, map[string]ShardID{
 		"aurora": 1, "foo.aurora": 3, "bar.foo.aurora": 2, "bar": 2, "bar.bar": 2, "foo": 3, "baz.foo": 2, "foo.baz": 4,
@@ -139,8 +141,9 @@ func TestVectorA41(t *testing.T) {
 	wantParents(t, l, map[ShardID]ShardID{0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1})
 }
 
-// TestVectorA42 compares with nearcore's literals: shards by boundaries, layout V2.
-func TestVectorA42(t *testing.T) {
+// TestLayoutV2VectorA42 compares with nearcore's literals: shards by boundaries, layout V2.
+func TestLayoutV2VectorA42(t *testing.T) {
+	t.Parallel()
 	l := must(t)(NewShardLayoutV2(accounts("ccc", "kkk", "ppp"), ids(3, 8, 4, 7), map[ShardID][]ShardID{1: {7, 8}, 3: {3}, 4: {4}}))
 	wantShards(t, l, map[string]ShardID{"aaa": 3, "ddd": 8, "mmm": 4, "rrr": 7, "ccc": 8, "kkk": 4, "ppp": 7})
 	wantIDs(t, l, 3, 8, 4, 7)
@@ -157,8 +160,9 @@ func TestVectorA42(t *testing.T) {
 	}
 }
 
-// TestVectorA43 compares with nearcore's literals: layouts V2 derived by splits.
-func TestVectorA43(t *testing.T) {
+// TestV2SplitsVectorA43 compares with nearcore's literals: layouts V2 derived by splits.
+func TestV2SplitsVectorA43(t *testing.T) {
+	t.Parallel()
 	l := must(t)(NewShardLayoutV2(nil, ids(0), nil))
 	if _, err := l.Parent(0); !errors.Is(err, ErrNoParentShard) {
 		t.Errorf("parent in a first layout: %v", err)
@@ -187,8 +191,9 @@ func TestVectorA43(t *testing.T) {
 	}
 }
 
-// TestVectorA79 compares with nearcore's literals: shards in layout V3.
-func TestVectorA79(t *testing.T) {
+// TestLayoutV3VectorA79 compares with nearcore's literals: shards in layout V3.
+func TestLayoutV3VectorA79(t *testing.T) {
+	t.Parallel()
 	l := must(t)(NewShardLayoutV3(accounts("ccc", "kkk", "ppp"), ids(4, 5, 2, 3), map[ShardID][]ShardID{1: {4, 5}}, 1))
 	wantShards(t, l, map[string]ShardID{"aaa": 4, "ddd": 5, "mmm": 2, "rrr": 3, "ccc": 5, "kkk": 2, "ppp": 3})
 	wantIDs(t, l, 4, 5, 2, 3)
@@ -204,8 +209,9 @@ func TestVectorA79(t *testing.T) {
 	}
 }
 
-// TestVectorA80 compares with nearcore's literals: layouts V3 derived by splits.
-func TestVectorA80(t *testing.T) {
+// TestV3SplitsVectorA80 compares with nearcore's literals: layouts V3 derived by splits.
+func TestV3SplitsVectorA80(t *testing.T) {
+	t.Parallel()
 	l := must(t)(NewShardLayoutV3(accounts("test1.near"), ids(1, 2), map[ShardID][]ShardID{0: {1, 2}}, 0))
 	never := func() []ShardLayout { panic("history of a V3") }
 	if _, err := l.DeriveV3("test1.near", never); !errors.Is(err, ErrDuplicateBoundary) {
@@ -250,8 +256,9 @@ func wantAncestors(t *testing.T, l ShardLayout, want map[ShardID][]ShardID) {
 	}
 }
 
-// TestVectorA81 compares with nearcore's literals: the history of a layout V2 in a V3.
-func TestVectorA81(t *testing.T) {
+// TestV3HistoryVectorA81 compares with nearcore's literals: the history of a layout V2 in a V3.
+func TestV3HistoryVectorA81(t *testing.T) {
+	t.Parallel()
 	l0 := must(t)(NewShardLayoutV2(nil, ids(0), nil))
 	l1 := must(t)(l0.DeriveV2("bbb"))
 	l2 := must(t)(l1.DeriveV2("ccc"))
@@ -276,10 +283,11 @@ func TestVectorA81(t *testing.T) {
 	}
 }
 
-// TestNeardResharding has the layout after four dynamic splits of a chain that neard made
-// (reshard.jsonl.gz, nearcore f0c7706f1): two shards of version 3 at first, then each boundary in
-// the order of the splits.
-func TestNeardResharding(t *testing.T) {
+// TestSplitsMatchNeardsResharding has the layout after four dynamic splits of a chain that neard
+// made (reshard.jsonl.gz, nearcore f0c7706f1): two shards of version 3 at first, then each boundary
+// in the order of the splits.
+func TestSplitsMatchNeardsResharding(t *testing.T) {
+	t.Parallel()
 	const first = `{"V2":{"boundary_accounts":["test1"],"shard_ids":[0,1],"id_to_index_map":{"0":0,"1":1},` +
 		`"index_to_id_map":{"0":0,"1":1},"shards_split_map":null,"shards_parent_map":null,"version":3}}`
 	const last = `{"V3":{"boundary_accounts":["p-0","test1","test1p","test2p","z-0"],"id_to_index_map":{"4":0,"5":1,"6":4,"7":5,"8":2,"9":3},` +
@@ -300,8 +308,9 @@ func TestNeardResharding(t *testing.T) {
 	}
 }
 
-// TestMultiShard has the ids of nearcore's init (core/primitives/src/shard_layout).
-func TestMultiShard(t *testing.T) {
+// TestMultiShardIDsMatchNearcore has the ids of nearcore's init (core/primitives/src/shard_layout).
+func TestMultiShardIDsMatchNearcore(t *testing.T) {
+	t.Parallel()
 	for _, want := range [][]ShardID{
 		{0}, {1, 0}, {2, 1, 0}, {3, 1, 0, 2}, {0, 4, 3, 2, 1}, {0, 4, 5, 2, 1, 3}, {6, 2, 5, 0, 4, 1, 3},
 		{6, 2, 5, 0, 4, 7, 3, 1}, {5, 2, 6, 0, 7, 3, 8, 4, 1},
@@ -331,7 +340,8 @@ func TestMultiShard(t *testing.T) {
 	}
 }
 
-func TestBadLayouts(t *testing.T) {
+func TestInvalidLayoutsAreRefused(t *testing.T) {
+	t.Parallel()
 	type splits = map[ShardID][]ShardID
 	bad := func(name string, l ShardLayout, err error) {
 		t.Helper()
@@ -381,7 +391,8 @@ func TestBadLayouts(t *testing.T) {
 	}
 }
 
-func TestShardUID(t *testing.T) {
+func TestShardUIDTextAndErrors(t *testing.T) {
+	t.Parallel()
 	u := NewShardUID(3, 5)
 	if b := u.Bytes(); u.String() != "s5.v3" || hex.EncodeToString(b[:]) != "0300000005000000" || !bytes.Equal(borsh.Marshal(u), b[:]) {
 		t.Errorf("%v %x", u, b)

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// TestSignAsStandardLibrary: RFC 8032 is deterministic, so every implementation makes the same
-// signature.
-func TestSignAsStandardLibrary(t *testing.T) {
+// TestSignatureEqualsStandardLibrary: RFC 8032 is deterministic, so every implementation makes the
+// same signature.
+func TestSignatureEqualsStandardLibrary(t *testing.T) {
+	t.Parallel()
 	seed := sha256.Sum256([]byte("seed"))
 	for n := range 200 {
 		seed = sha256.Sum256(seed[:])

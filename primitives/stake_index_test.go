@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestVectorA49 compares with nearcore's literals: alias table of a weighted index.
-func TestVectorA49(t *testing.T) {
+// TestAliasTableVectorA49 compares with nearcore's literals: alias table of a weighted index.
+func TestAliasTableVectorA49(t *testing.T) {
+	t.Parallel()
 	w, err := NewStakeWeightedIndex(yoctos(5, 8, 4, 10, 4, 4, 5))
 	if err != nil {
 		t.Fatal(err)
@@ -37,9 +38,10 @@ func yoctos(v ...uint64) []Balance {
 	return out
 }
 
-// TestSampleDistribution samples as nearcore's test does (rand.rs:195): a chain of hashes, and
+// TestSampleFollowsStakes samples as nearcore's test does (rand.rs:195): a chain of hashes, and
 // shares within half a percent.
-func TestSampleDistribution(t *testing.T) {
+func TestSampleFollowsStakes(t *testing.T) {
+	t.Parallel()
 	w, err := NewStakeWeightedIndex(yoctos(5, 1, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +59,8 @@ func TestSampleDistribution(t *testing.T) {
 	}
 }
 
-func TestStakeOverflow(t *testing.T) {
+func TestStakeSumOverflowIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, stakes := range [][]Balance{{MaxBalance, Yocto(1)}, {{Hi: 1 << 63}, {Hi: 1}}} {
 		if _, err := NewStakeWeightedIndex(stakes); !errors.Is(err, ErrOverflow) {
 			t.Errorf("stakes %v: %v", stakes, err)

@@ -28,8 +28,10 @@ func classicTransaction() Transaction {
 	}
 }
 
-// TestVectorA13 compares with nearcore's literals: hash of a transaction of the eight classic actions.
-func TestVectorA13(t *testing.T) {
+// TestTransactionVectorA13 compares with nearcore's literals: hash of a transaction of the eight
+// classic actions.
+func TestTransactionVectorA13(t *testing.T) {
+	t.Parallel()
 	tx := classicTransaction()
 	if got, want := tx.Hash().String(), "4GXvjMFN6wSxnU9jEVT8HbXP5Yk6yELX9faRSKp6n9fX"; got != want {
 		t.Errorf("V0: hash %s, want %s", got, want)
@@ -44,13 +46,14 @@ func TestVectorA13(t *testing.T) {
 		raw := borsh.Marshal(&tx)
 		var back Transaction
 		if err := borsh.Unmarshal(raw, &back); err != nil || !bytes.Equal(borsh.Marshal(&back), raw) || back.Version != v {
-			t.Errorf("V%d does not come back: %v", v, err)
+			t.Errorf("V%d does not survive encoding: %v", v, err)
 		}
 	}
 }
 
-// TestVectorA15 compares with nearcore's literals: hashes of an outcome.
-func TestVectorA15(t *testing.T) {
+// TestOutcomeHashVectorA15 compares with nearcore's literals: hashes of an outcome.
+func TestOutcomeHashVectorA15(t *testing.T) {
+	t.Parallel()
 	o := OutcomeWithID{ID: Hash(bytes.Repeat([]byte{42}, 32)), Outcome: Outcome{
 		Logs: []string{"123", "321"}, GasBurnt: 123, TokensBurnt: Yocto(1_234_000), ExecutorID: "alice",
 		Status: ExecutionStatus{Kind: StatusSuccessValue, Value: []byte{123}},
@@ -77,9 +80,10 @@ func mustHash(t *testing.T, text string) Hash {
 	return h
 }
 
-// TestVectorA16 proves the outcomes of a transaction of testnet with the recorded paths; A17 is the
-// refund among them.
-func TestVectorA16(t *testing.T) {
+// TestOutcomeProofVectorA16 proves the outcomes of a transaction of testnet with the recorded
+// paths; A17 is the refund among them.
+func TestOutcomeProofVectorA16(t *testing.T) {
+	t.Parallel()
 	tx := OutcomeWithID{ID: mustHash(t, "GMUCDLHFJVvmZYXmPf9QeUVAt9r9hXcQP1yL5emPFnvx"), Outcome: Outcome{
 		ExecutorID: "btc-client.testnet", GasBurnt: 308276385598, TokensBurnt: MustParseBalance("30827638559800000000"),
 	}}
@@ -104,19 +108,22 @@ func TestVectorA16(t *testing.T) {
 	}
 }
 
-// TestVectorA17: the refund of A16 burnt gas but no tokens; its leaf is part of another block.
-func TestVectorA17(t *testing.T) {
+// TestRefundProofVectorA17: the refund of A16 burnt gas but no tokens; its leaf is part of another
+// block.
+func TestRefundProofVectorA17(t *testing.T) {
+	t.Parallel()
 	refund := OutcomeWithID{ID: mustHash(t, "8ZD92cLpoCEU46hPGFfk3VqZpU8s6DoQhZ4pCMqWwDT6"), Outcome: Outcome{
 		ExecutorID: "btc-client.testnet", GasBurnt: 223182562500, Status: ExecutionStatus{Kind: StatusSuccessValue},
 	}}
 	path := MerklePath{{mustHash(t, "8yEwg14D2GyyLNnJMxdSLDJKyrKShMAL3zTnf9YpQyPW"), Right}, {mustHash(t, "2UK7BfpHf9fCCsvmfHktDfz6Rh8sFihhN6cuTU3R4BBA"), Right}}
 	if !path.VerifyAt(path.Root(refund.LeafHash()), refund.LeafHash(), 0, 3) || refund.TokensBurnt != (Balance{}) {
-		t.Errorf("the refund's proof does not hold together")
+		t.Errorf("the refund's proof is invalid")
 	}
 }
 
-// TestVectorA44 compares with nearcore's literals: bytes of a delegate action.
-func TestVectorA44(t *testing.T) {
+// TestDelegateVectorA44 compares with nearcore's literals: bytes of a delegate action.
+func TestDelegateVectorA44(t *testing.T) {
+	t.Parallel()
 	const want = "0803000000616161030000006262620100000000010000000000000002000000000000" +
 		"0000000000000000000000000000000000000000000000000000000000000000000000" +
 		"0000000000000000000000000000000000000000000000000000000000000000000000" +
@@ -146,9 +153,10 @@ func TestVectorA44(t *testing.T) {
 	}
 }
 
-// TestVectorA67: the signed content of a delegate action (nearcore
+// TestDelegateV2VectorA67: the signed content of a delegate action (nearcore
 // core/primitives/src/action/delegate.rs:453, 490, 510).
-func TestVectorA67(t *testing.T) {
+func TestDelegateV2VectorA67(t *testing.T) {
+	t.Parallel()
 	key := SecretKeyFromSeed(ED25519, "alice.near")
 	action := DelegateActionV2{
 		SenderID: "alice.near", ReceiverID: "bob.near", Nonce: TransactionNonce{Nonce: 1, Index: 3, HasIndex: true},
@@ -191,8 +199,10 @@ func TestVectorA67(t *testing.T) {
 	}
 }
 
-// TestVectorBHashes has the formula samples of the vectors' part B that this package can compute.
-func TestVectorBHashes(t *testing.T) {
+// TestSampleHashesVectorB has the formula samples of the vectors' part B that this package can
+// compute.
+func TestSampleHashesVectorB(t *testing.T) {
+	t.Parallel()
 	v1 := classicTransaction()
 	v1.Version, v1.NonceMode, v1.Nonce = TransactionV1, NonceStrict, TransactionNonce{Nonce: 1, Index: 3, HasIndex: true}
 	v2 := func(n TransactionNonce) Hash {
@@ -215,9 +225,11 @@ func TestVectorBHashes(t *testing.T) {
 		{"id of salt 3", ReceiptIDFromReceipt(base, 123456789, 3), "G25Q9XjAtEB9rEqKc7CtdHHMdWCv6d4X5nZFJioyGTZ2"},
 		{"action hash of index 0", ActionHash(base, 123456789, 0), "9CFeAwvPwWEDDunSq2e27sCjQ74TNjXTzmSKwQGvManL"},
 	} {
-		if got := tt.got.String(); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.got.String(); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
 	}
 	if got := len(receipt.AppendBorsh(nil)); got != 157 {
 		t.Errorf("the receipt takes %d bytes, want 157", got)

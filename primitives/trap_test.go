@@ -10,9 +10,10 @@ import (
 
 // docs/dev/vectors.md lists the traps and their tests.
 
-// TestTrap2: an account of version 1 has no tag, one of version 2 begins with 16 bytes of FF and
-// tag 0.
-func TestTrap2(t *testing.T) {
+// TestAccountV2BeginsWithTag: an account of version 1 has no tag, one of version 2 begins with 16
+// bytes of FF and tag 0.
+func TestAccountV2BeginsWithTag(t *testing.T) {
+	t.Parallel()
 	zeros := strings.Repeat("00", 32)
 	v1 := Account{Version: AccountV1, Amount: Yocto(1), Locked: Yocto(2), StorageUsage: 182}
 	if got, want := hex.EncodeToString(v1.AppendBorsh(nil)), "01"+zeros[:30]+"02"+zeros[:30]+zeros+"b600000000000000"; got != want {
@@ -30,9 +31,10 @@ func TestTrap2(t *testing.T) {
 	}
 }
 
-// TestTrap6: approvals and endorsements are signed as they are; headers, chunks, optimistic blocks,
-// transactions and delegate actions by a hash of 32 bytes.
-func TestTrap6(t *testing.T) {
+// TestApprovalsAreSignedUnhashed: approvals and endorsements are signed as they are; headers,
+// chunks, optimistic blocks, transactions and delegate actions by a hash of 32 bytes.
+func TestApprovalsAreSignedUnhashed(t *testing.T) {
+	t.Parallel()
 	tip := Hash{0xab}
 	endorse, skip := NewApprovalInner(tip, 4, 5), NewApprovalInner(tip, 4, 6)
 	chunk := "cd" + strings.Repeat("00", 31)
@@ -41,9 +43,11 @@ func TestTrap6(t *testing.T) {
 		{"skip", hex.EncodeToString(skip.SignedBytes(6)), "0104000000000000000600000000000000"},
 		{"chunk endorsement", hex.EncodeToString(ChunkEndorsementBytes(Hash{0xcd})), chunk + "10000000" + hex.EncodeToString([]byte("ChunkEndorsement"))},
 	} {
-		if tt.got != tt.want {
-			t.Errorf("%s: signed bytes %s, want %s", tt.name, tt.got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.got != tt.want {
+				t.Errorf("signed bytes %s, want %s", tt.got, tt.want)
+			}
+		})
 	}
 	o := OptimisticBlock{Height: 3, Signature: ZeroED25519Signature}
 	raw := o.AppendBorsh(nil)
@@ -57,9 +61,10 @@ func TestTrap6(t *testing.T) {
 	}
 }
 
-// TestTrap20: an ed25519 signature with one of the top three bits of its last byte set does not
-// decode, nor does a value that contains it.
-func TestTrap20(t *testing.T) {
+// TestHighBitSignatureDoesNotDecode: an ed25519 signature with one of the top three bits of its
+// last byte set does not decode, nor does a value that contains it.
+func TestHighBitSignatureDoesNotDecode(t *testing.T) {
+	t.Parallel()
 	for _, bit := range []byte{0x20, 0x40, 0x80} {
 		raw := []byte(ZeroED25519Signature)
 		raw[64] |= bit

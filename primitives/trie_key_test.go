@@ -14,8 +14,9 @@ var trieKeyAccounts = []AccountID{
 	"0123456789012345678901234567890123456789012345678901234567890123", "near.a",
 }
 
-// TestVectorA75: the trie key of an ML-DSA key contains its hash, tag 3.
-func TestVectorA75(t *testing.T) {
+// TestMLDSAKeyRowVectorA75: the trie key of an ML-DSA key contains its hash, tag 3.
+func TestMLDSAKeyRowVectorA75(t *testing.T) {
+	t.Parallel()
 	key := SecretKeyFromSeed(MLDSA65, "trie-roundtrip").PublicKey()
 	got := AppendAccessKeyKey(nil, "alice.near", key.Handle())
 	const want = "02616c6963652e6e6561720203a206d195ee9134dfa1d63e8255051ee475a87e7644d5414be9fc5b1579d201d7"
@@ -31,8 +32,10 @@ func TestVectorA75(t *testing.T) {
 	}
 }
 
-// TestVectorA76: every column makes a key that parses back to its parts, and to its account.
-func TestVectorA76(t *testing.T) {
+// TestTrieKeysVectorA76: every column makes a key that parses back to its parts, and to its
+// account.
+func TestTrieKeysVectorA76(t *testing.T) {
+	t.Parallel()
 	id, handle := HashBytes([]byte("id")), ZeroED25519Key.Handle()
 	secp := SecretKeyFromSeed(SECP256K1, "k").PublicKey().Handle()
 	for _, a := range trieKeyAccounts {
@@ -110,7 +113,8 @@ func checkTrieKey(t *testing.T, key []byte, want *TrieKey, n int) {
 	}
 }
 
-func TestParseTrieKeyRefuses(t *testing.T) {
+func TestMalformedTrieKeyIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{
 		"", "00", "0061", "024142", "02616102", "0261610202", "036161", "0361612c00", "0700", "08", "0a00", "0e0001", "15", "18", "ff",
 		"02616102" + "00" + "0000000000000000000000000000000000000000000000000000000000000000" + "01",

@@ -41,8 +41,10 @@ func entries(keysAndValues ...string) (out []StateEntry) {
 	return out
 }
 
-// The tests of near-primitives 0.38.0 src/universal_state_init.rs, under its names.
-func TestUniversalStateInit(t *testing.T) {
+// TestUniversalStateInitMatchesNearcore has the tests of near-primitives 0.38.0
+// src/universal_state_init.rs, under its names.
+func TestUniversalStateInitMatchesNearcore(t *testing.T) {
+	t.Parallel()
 	// nonCanonical are encodings of one value each: unsorted, or with a duplicate.
 	nonCanonical := []RawStateInit{
 		stateInitBytes(entries("b", "", "a", "")),
@@ -61,10 +63,10 @@ func TestUniversalStateInit(t *testing.T) {
 		for _, s := range []*UniversalStateInitV1{contractInit(), keyOnlyInit()} {
 			var got UniversalStateInitV1
 			if err := borsh.Unmarshal(s.Encode(), &got); err != nil || !reflect.DeepEqual(&got, s) {
-				t.Errorf("%+v came back as %+v, %v", s, got, err)
+				t.Errorf("%+v check back as %+v, %v", s, got, err)
 			}
 			if got, err := s.Encode().Decode(); err != nil || !reflect.DeepEqual(got, s) {
-				t.Errorf("%+v came back as %+v, %v", s, got, err)
+				t.Errorf("%+v check back as %+v, %v", s, got, err)
 			}
 		}
 	})
@@ -80,7 +82,7 @@ func TestUniversalStateInit(t *testing.T) {
 	t.Run("JSON round trip", func(t *testing.T) {
 		var got UniversalStateInitV1
 		if err := json.Unmarshal(contractInit().AppendJSON(nil), &got); err != nil || !reflect.DeepEqual(&got, contractInit()) {
-			t.Errorf("%s came back as %+v, %v", contractInit().AppendJSON(nil), got, err)
+			t.Errorf("%s check back as %+v, %v", contractInit().AppendJSON(nil), got, err)
 		}
 	})
 	t.Run("JSON shape", func(t *testing.T) {
@@ -89,7 +91,7 @@ func TestUniversalStateInit(t *testing.T) {
 			t.Errorf("empty is %s", text)
 		}
 		if err := json.Unmarshal([]byte(`{"v1":{}}`), got); err != nil || !reflect.DeepEqual(got, empty) {
-			t.Errorf("empty came back as %+v, %v", got, err)
+			t.Errorf("empty check back as %+v, %v", got, err)
 		}
 		if text := string(keyOnlyInit().AppendJSON(nil)); !strings.HasPrefix(text, `{"v1":{"access_keys":`) {
 			t.Errorf("of a key alone it is %s", text)
@@ -205,7 +207,8 @@ func manyEntries(sorted bool) RawStateInit {
 	return stateInitBytes(data, edHandle(1), mlDSAHandle(1))
 }
 
-// The counts do not copy a canonical state init, however long it is.
+// TestStateInitCountsAllocateNothing: the counts do not copy a canonical state init, however long
+// it is.
 func TestStateInitCountsAllocateNothing(t *testing.T) {
 	raw := manyEntries(true)
 	if n := testing.AllocsPerRun(10, func() { raw.Counts(); raw.SendCounts(true); raw.HasPostQuantumKey() }); n > 6 {
@@ -213,8 +216,8 @@ func TestStateInitCountsAllocateNothing(t *testing.T) {
 	}
 }
 
-// What is refused for its order is neither copied nor collected. Counting its distinct entries, which
-// only errors need, takes a list and a table.
+// TestRefusedStateInitIsNotCopied: a state init that is refused for its order is neither copied nor
+// collected. Counting its distinct entries, which only errors need, takes a list and a table.
 func TestRefusedStateInitIsNotCopied(t *testing.T) {
 	raw := manyEntries(false)
 	if n := testing.AllocsPerRun(10, func() { _, _ = raw.Decode(); _ = raw.Check(); raw.SendCounts(true) }); n > 6 {
@@ -228,9 +231,10 @@ func TestRefusedStateInitIsNotCopied(t *testing.T) {
 	}
 }
 
-// Known answers of near-primitives-core 0.38.0 src/universal_account_id.rs, near-primitives
-// src/utils.rs and near-vm-runner src/tests.
-func TestUniversalIDVectors(t *testing.T) {
+// TestUniversalIDsMatchNearcore has known answers of near-primitives-core 0.38.0
+// src/universal_account_id.rs, near-primitives src/utils.rs and near-vm-runner src/tests.
+func TestUniversalIDsMatchNearcore(t *testing.T) {
+	t.Parallel()
 	var ascending, sevens, ones [32]byte
 	for i := range ascending {
 		ascending[i], sevens[i], ones[i] = byte(i), byte(7*i), 0xff
@@ -250,17 +254,20 @@ func TestUniversalIDVectors(t *testing.T) {
 			"0uzvdgbyea2rd8ywx0kw3cg4vc0ez1x5fc2gyks4fdz9ae0xxvzan0"},
 		{"ten zero bytes", RawStateInit(make([]byte, 10)).DerivedAccount(), "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g"},
 	} {
-		if x.got != x.want || !x.got.IsUniversal() || x.got.Kind(true) != UniversalAccount || x.got.Kind(false) != NamedAccount {
-			t.Errorf("%s: %s, want %s", x.name, x.got, x.want)
-		}
-		if id, err := ParseAccountID(string(x.got)); err != nil || id != x.got {
-			t.Errorf("%s: %v", x.name, err)
-		}
+		t.Run(x.name, func(t *testing.T) {
+			if x.got != x.want || !x.got.IsUniversal() || x.got.Kind(true) != UniversalAccount || x.got.Kind(false) != NamedAccount {
+				t.Errorf("got %s, want %s", x.got, x.want)
+			}
+			if id, err := ParseAccountID(string(x.got)); err != nil || id != x.got {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 
-// The id is that of the bytes, not of what they decode to.
+// TestUniversalIDIsOverRawBytes: the id is that of the bytes, not of what they decode to.
 func TestUniversalIDIsOverRawBytes(t *testing.T) {
+	t.Parallel()
 	raw := stateInitBytes(entries("b", "", "a", ""))
 	s, err := raw.DecodeLenient()
 	if err != nil || bytes.Equal(s.Encode(), raw) || s.DerivedAccount() == raw.DerivedAccount() {
@@ -268,10 +275,11 @@ func TestUniversalIDIsOverRawBytes(t *testing.T) {
 	}
 }
 
-// near-primitives-core 0.38.0 src/universal_account_id.rs:131
+// TestOnlyCanonicalIDIsUniversal: near-primitives-core 0.38.0 src/universal_account_id.rs:131
 // only_canonical_encodings_classify_as_universal, and near-account-id 3.0.0
 // test_is_account_id_universal.
-func TestUniversalIDShape(t *testing.T) {
+func TestOnlyCanonicalIDIsUniversal(t *testing.T) {
+	t.Parallel()
 	valid := string(UniversalID([32]byte(bytes.Repeat([]byte{0x11}, 32))))
 	check := func(id string, want AccountKind) {
 		t.Helper()

@@ -54,6 +54,7 @@ func (v *value) text(t *testing.T) (text string) {
 }
 
 func TestValuesAreThoseOfNearPrimitives(t *testing.T) {
+	t.Parallel()
 	seen := map[string]int{}
 	for v := range testutil.Vectors[value](t, "testdata/values.jsonl.gz") {
 		seen[v.Type]++
@@ -108,7 +109,7 @@ func checkStateInit(t *testing.T, v *value) {
 	}
 	var back UniversalStateInitV1
 	if err := json.Unmarshal([]byte(text), &back); err != nil || !bytes.Equal(back.Encode(), s.Encode()) {
-		t.Errorf("%s came back as %+v, %v", text, back, err)
+		t.Errorf("%s check back as %+v, %v", text, back, err)
 	}
 }
 

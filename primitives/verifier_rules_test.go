@@ -71,7 +71,8 @@ func ways(t *testing.T, s Signature, data []byte, key PublicKey) bool {
 	return want
 }
 
-func TestSpeccheck(t *testing.T) {
+func TestSpeccheckResultsAreDaleks(t *testing.T) {
+	t.Parallel()
 	for i, c := range speccheck {
 		if got := ways(t, Signature("\x00"+string(mustHex(c.signature))), mustHex(c.message), PublicKey("\x00"+string(mustHex(c.key)))); got != c.want {
 			t.Errorf("case %d: %v", i, got)
@@ -79,23 +80,24 @@ func TestSpeccheck(t *testing.T) {
 	}
 }
 
-// TestOtherLengths: a signature that is too short or too long is invalid, whatever is cached of its
-// key, even if zeros would make it valid.
-func TestOtherLengths(t *testing.T) {
+// TestSignatureOfOtherLengthIsInvalid: a signature that is too short or too long is invalid,
+// whatever is cached of its key, even if zeros would make it valid.
+func TestSignatureOfOtherLengthIsInvalid(t *testing.T) {
+	t.Parallel()
 	sk := SecretKeyFromSeed(ED25519, "short")
 	short := 0
 	for i := 0; short < 3; i++ {
 		data := fmt.Append(nil, i)
 		s := sk.Sign(data)
 		if ways(t, s+"\x00", data, sk.PublicKey()) {
-			t.Error("one byte more")
+			t.Error("a signature with another byte is valid")
 		}
 		if s[64] != 0 {
 			continue
 		}
 		short++
 		if ways(t, s[:64], data, sk.PublicKey()) {
-			t.Error("one byte less")
+			t.Error("a signature without its last byte is valid")
 		}
 	}
 }

@@ -42,10 +42,11 @@ var torsionPoints = []string{
 	"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 }
 
-// TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point that
-// satisfies the cofactorless equation, in each of its encodings. dalek's verify only accepts the
-// canonical R, whatever the encoding of A.
-func TestEd25519SmallOrder(t *testing.T) {
+// TestSmallOrderRMustBeCanonical signs with the secret 0 under every key of small order: R is the
+// point that satisfies the cofactorless equation, in each of its encodings. dalek's verify only
+// accepts the canonical R, whatever the encoding of A.
+func TestSmallOrderRMustBeCanonical(t *testing.T) {
+	t.Parallel()
 	verifier, tables := NewVerifier(4), newVerifier(maxTables, 1, 0)
 	accepted := 0
 	for _, a := range torsionPoints {
@@ -106,9 +107,10 @@ func byTable(v *Verifier, s Signature, data []byte, key PublicKey) bool {
 	return first
 }
 
-// TestEd25519Mixed adds a torsion part to R, to A and to both: the cofactorless equation refuses
-// what a batch or ZIP-215 check accepts.
-func TestEd25519Mixed(t *testing.T) {
+// TestTorsionPartIsRefused adds a torsion part to R, to A and to both: the cofactorless equation
+// refuses what a batch or ZIP-215 check accepts.
+func TestTorsionPartIsRefused(t *testing.T) {
+	t.Parallel()
 	secret, err := scalar.NewFromBytesModOrderWide(slices.Repeat([]byte{7}, 64))
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +188,8 @@ func TestEd25519Mixed(t *testing.T) {
 	}
 }
 
-func TestEd25519LargeS(t *testing.T) {
+func TestUnreducedSIsRefused(t *testing.T) {
+	t.Parallel()
 	sk := SecretKeyFromSeed(ED25519, "large")
 	sig := []byte(sk.Sign([]byte("m")))
 	add := func(s []byte, order []byte) (carry int) { // s += order
@@ -204,7 +207,8 @@ func TestEd25519LargeS(t *testing.T) {
 	}
 }
 
-func TestStakingKeys(t *testing.T) {
+func TestStakingKeysAreTorsionFree(t *testing.T) {
+	t.Parallel()
 	for i, text := range torsionPoints {
 		// Only the identity, in any encoding, is free of torsion.
 		want := i == 0 || i >= 8 && i <= 10
@@ -225,7 +229,8 @@ func TestStakingKeys(t *testing.T) {
 	}
 }
 
-func TestSecp256k1Rules(t *testing.T) {
+func TestSecp256k1FollowsNearcoresRules(t *testing.T) {
+	t.Parallel()
 	sk := SecretKeyFromSeed(SECP256K1, "rules")
 	data := HashBytes([]byte("x"))
 	good := []byte(sk.Sign(data[:]))
@@ -259,9 +264,11 @@ func TestSecp256k1Rules(t *testing.T) {
 		{"4s", Signature("\x01" + string(slices.Repeat([]byte{4}, 65))), nil, false}, // signature.rs:1382
 	}
 	for _, tt := range tests {
-		if got := tt.sig.Verify(tt.data, sk.PublicKey()); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.sig.Verify(tt.data, sk.PublicKey()); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
 	}
 	var zero [64]byte
 	if Signature(good).Verify(data[:], PublicKey("\x01"+string(zero[:]))) {
@@ -269,7 +276,8 @@ func TestSecp256k1Rules(t *testing.T) {
 	}
 }
 
-func TestMLDSA65Rules(t *testing.T) {
+func TestMLDSA65RefusesChangedSignature(t *testing.T) {
+	t.Parallel()
 	sk := SecretKeyFromSeed(MLDSA65, "rules")
 	sig, pk := sk.Sign([]byte("m")), sk.PublicKey()
 	if !sig.Verify([]byte("m"), pk) {
@@ -287,8 +295,10 @@ func TestMLDSA65Rules(t *testing.T) {
 	}
 }
 
-// TestVerifyAgrees compares the plain and the caching check over good and damaged signatures.
-func TestVerifyAgrees(t *testing.T) {
+// TestCachedVerifyEqualsPlainVerify compares the plain and the caching check over good and damaged
+// signatures.
+func TestCachedVerifyEqualsPlainVerify(t *testing.T) {
+	t.Parallel()
 	verifier, tables := NewVerifier(8), newVerifier(8, 1, 0)
 	rng := NewStdRng([32]byte{1})
 	for i := range 200 {
@@ -318,9 +328,10 @@ func TestVerifyAgrees(t *testing.T) {
 	}
 }
 
-// TestVerifierForgets: the bounds of keys and tables hold, those in use stay, and messages of any
-// length are hashed alike.
-func TestVerifierForgets(t *testing.T) {
+// TestVerifierBoundsKeysAndTables: the bounds of keys and tables hold, those in use stay, and
+// messages of any length are hashed alike.
+func TestVerifierBoundsKeysAndTables(t *testing.T) {
+	t.Parallel()
 	v := newVerifier(maxTables+40, 3, 100)
 	check := func(word string, times int) {
 		t.Helper()
@@ -339,12 +350,12 @@ func TestVerifierForgets(t *testing.T) {
 	check("ours", 10)
 	check("once", 1)
 	if !table("ours") || table("once") {
-		t.Fatalf("a frequent key has a table: %v; one that came twice: %v", table("ours"), table("once"))
+		t.Fatalf("a frequent key has a table: %v; one that check twice: %v", table("ours"), table("once"))
 	}
 	for i := range 2 * maxTables {
-		check(fmt.Sprint("stranger", i), 6)
-		if !table(fmt.Sprint("stranger", i)) {
-			t.Errorf("stranger %d has no table, though others' were not used for long", i)
+		check(fmt.Sprint("other", i), 6)
+		if !table(fmt.Sprint("other", i)) {
+			t.Errorf("other %d has no table, though others' were not used for long", i)
 		}
 		check("ours", 1)
 		if len(v.keys) > maxTables+40 || v.recent.Len() != len(v.keys) || len(v.tables) > maxTables || !table("ours") {
@@ -374,13 +385,14 @@ func TestVerifierForgets(t *testing.T) {
 	}
 }
 
-// TestVerifierByNeed: an attacker that keeps as many keys busy as there are tables, with a small
-// part of all checks, does not keep them from a more frequent key. Keys that occur once do not
-// displace one with a table.
-func TestVerifierByNeed(t *testing.T) {
+// TestFrequentKeyKeepsItsTable: an attacker that keeps as many keys busy as there are tables, with
+// a small part of all checks, does not keep them from a more frequent key. Keys that occur once do
+// not displace one with a table.
+func TestFrequentKeyKeepsItsTable(t *testing.T) {
+	t.Parallel()
 	const often, stale = 4, 2048
 	v := newVerifier(maxTables+20, often, stale)
-	came := func(word string) {
+	check := func(word string) {
 		sk := SecretKeyFromSeed(ED25519, word)
 		v.known(sk.PublicKey())
 	}
@@ -388,33 +400,33 @@ func TestVerifierByNeed(t *testing.T) {
 		e := v.keys[SecretKeyFromSeed(ED25519, word).PublicKey()]
 		return e != nil && e.Value.(*knownKey).table != nil
 	}
-	strangers := func() {
+	manyKeys := func() {
 		for i := range maxTables {
-			came(fmt.Sprint("stranger", i))
+			check(fmt.Sprint("other", i))
 		}
 	}
 	for range often + 1 {
-		strangers()
+		manyKeys()
 	}
 	if len(v.tables) != maxTables {
-		t.Fatalf("strangers have %d tables", len(v.tables))
+		t.Fatalf("other keys have %d tables", len(v.tables))
 	}
 	// Half of all checks are ours. Each attacker's key comes once in 128 checks: often enough to
 	// stay fresh.
 	for range 3 * stale / (2 * maxTables) {
-		strangers()
+		manyKeys()
 		for i := range maxTables {
-			came(fmt.Sprint("ours", i%4))
+			check(fmt.Sprint("ours", i%4))
 		}
 	}
 	for i := range 4 {
 		if !table(fmt.Sprint("ours", i)) {
-			t.Errorf("key %d, which comes 16 times as often as a stranger's, has no table", i)
+			t.Errorf("key %d, which comes 16 times as often as a other's, has no table", i)
 		}
 	}
 	had := slices.Clone(v.tables)
 	for range 4 * stale / maxTables {
-		strangers()
+		manyKeys()
 	}
 	if !slices.Equal(v.tables, had) && len(v.tables) != maxTables {
 		t.Errorf("%d tables", len(v.tables))
@@ -424,7 +436,7 @@ func TestVerifierByNeed(t *testing.T) {
 		// Each as often as the others: one more table would displace one that is used as much.
 		for i := range 2 * maxTables {
 			before := slices.Clone(v.tables)
-			came(fmt.Sprint("turn", i%(maxTables+10)))
+			check(fmt.Sprint("turn", i%(maxTables+10)))
 			if !slices.Equal(before, v.tables) {
 				made++
 			}
@@ -435,13 +447,13 @@ func TestVerifierByNeed(t *testing.T) {
 	}
 	v = newVerifier(8, often, stale)
 	for range often + 1 {
-		came("ours")
+		check("ours")
 	}
 	for i := range 100 {
-		came(fmt.Sprint("once", i))
+		check(fmt.Sprint("once", i))
 	}
 	if len(v.keys) != 8 || !table("ours") {
-		t.Errorf("of %d keys ours has a table: %v, behind keys that came once", len(v.keys), table("ours"))
+		t.Errorf("of %d keys ours has a table: %v, behind keys that check once", len(v.keys), table("ours"))
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// TestVectorA38 compares with nearcore's literals: blake2 building blocks of the VRF.
-func TestVectorA38(t *testing.T) {
+// TestVRFHashesVectorA38 compares with nearcore's literals: blake2 building blocks of the VRF.
+func TestVRFHashesVectorA38(t *testing.T) {
+	t.Parallel()
 	hash := func(parts ...[]byte) string {
 		h := blake2b.Sum256(slices.Concat(parts...))
 		return hex.EncodeToString(h[:])
@@ -39,15 +40,19 @@ func TestVectorA38(t *testing.T) {
 		{"hash of G", hash(packRistretto(curve.RISTRETTO_BASEPOINT_POINT)), "0993bca60aa601325f1dc1959caf9ab0453cd395a2ad8229c7221d70d0904f0f"},
 	}
 	for _, tt := range tests {
-		if tt.got != tt.want {
-			t.Errorf("%s = %s, want %s", tt.name, tt.got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.got != tt.want {
+				t.Errorf("%s = %s, want %s", tt.name, tt.got, tt.want)
+			}
+		})
 	}
 }
 
-// TestVectorBVRF has the values of blocks 1 to 4 of nearcore's simple_chain (part B): each block's
-// input is the hash of the previous value, that of block 1 zeros (the genesis' random value).
-func TestVectorBVRF(t *testing.T) {
+// TestVRFValuesVectorB has the values of blocks 1 to 4 of nearcore's simple_chain (part B): each
+// block's input is the hash of the previous value, that of block 1 zeros (the genesis' random
+// value).
+func TestVRFValuesVectorB(t *testing.T) {
+	t.Parallel()
 	sk := SecretKeyFromSeed(ED25519, "test")
 	pub, err := NewVRFPublicKey(sk.PublicKey())
 	if err != nil {
@@ -72,7 +77,8 @@ func TestVectorBVRF(t *testing.T) {
 	}
 }
 
-func TestVRFRefusals(t *testing.T) {
+func TestAlteredVRFProofIsRefused(t *testing.T) {
+	t.Parallel()
 	for i := range 20 {
 		sk := SecretKeyFromSeed(ED25519, fmt.Sprint("vrf", i))
 		value, proof, err := sk.ProveVRF([]byte("Test"))

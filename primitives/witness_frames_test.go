@@ -74,11 +74,12 @@ func signedIn(v codec) (list []struct {
 
 func hashText(h Hash) string { return string(h[:]) }
 
-// TestRecordedBodies: every body of chunks, witnesses, contracts and states that neard nodes have
-// sent decodes, encodes to the same bytes, and has the signatures of the known keys; parts are
-// proven by their headers. It runs on the excerpt in testdata and, if present, on the whole
-// recording.
-func TestRecordedBodies(t *testing.T) {
+// TestRecordedBodiesKeepTheirBytes: every body of chunks, witnesses, contracts and states that
+// neard nodes have sent decodes, encodes to the same bytes, and has the signatures of the known
+// keys; parts are proven by their headers. It runs on the excerpt in testdata and, if present, on
+// the whole recording.
+func TestRecordedBodiesKeepTheirBytes(t *testing.T) {
+	t.Parallel()
 	t.Run("cut", func(t *testing.T) { testBodies(t, "../internal/replay/testdata/net.jsonl.gz") })
 	t.Run("whole", func(t *testing.T) {
 		whole := testutil.Data("neard/net/frames.jsonl.gz")

@@ -91,9 +91,10 @@ func FuzzStateResponse(f *testing.F) {
 	arrives(f, &StateResponse{ShardID: 1, Header: header}, &StateResponse{Part: &StatePart{Number: 1, Compressed: true, Body: []byte("body")}}, &StateResponse{})
 }
 
-// TestOddOrders: a map of proofs and a set of shards decode in any order, and with repetitions, as
-// in borsh-rs; they are encoded in the canonical order.
-func TestOddOrders(t *testing.T) {
+// TestUnorderedMapsAreCanonicalized: a map of proofs and a set of shards decode in any order, and
+// with repetitions, as in borsh-rs; they are encoded in the canonical order.
+func TestUnorderedMapsAreCanonicalized(t *testing.T) {
+	t.Parallel()
 	w := &ChunkStateWitness{Header: someHeader, Sources: []SourceProof{{Hash{2}, someProof}, {Hash{1}, someProof}, {Hash{2}, ReceiptProof{From: 9}}}}
 	r, back := borsh.NewReader(w.AppendBorsh(nil)), new(ChunkStateWitness)
 	if back.DecodeBorsh(r); r.Close() != nil || !r.Loose() || len(back.Sources) != 2 || back.Sources[0].Chunk != (Hash{1}) || back.Sources[1].From != 9 {
@@ -106,7 +107,7 @@ func TestOddOrders(t *testing.T) {
 	}
 	r = borsh.NewReader((&ChunkRequest{Shards: []ShardID{1, 2}}).AppendBorsh(nil))
 	if again.DecodeBorsh(r); r.Loose() {
-		t.Error("the one order is loose")
+		t.Error("the canonical order counts as loose")
 	}
 	for _, wrong := range []borsh.Appender{
 		&PartialWitness{Signature: ZeroED25519Signature}, &ContractAccesses{Signature: ZeroED25519Signature},

@@ -63,10 +63,10 @@ func sideStore(t *testing.T) (s *Store, side []*Block) {
 	return s, side
 }
 
-// TestScanOfBranchThatWins checks a scan of a block on a side branch. While the scan runs, that
-// branch becomes the head's branch and the flat head advances to the block's parent. The scan must
-// still yield the block's whole state.
-func TestScanOfBranchThatWins(t *testing.T) {
+// TestScanSurvivesSwitchToItsBranch checks a scan of a block on a side branch. While the scan runs,
+// that branch becomes the head's branch and the flat head advances to the block's parent. The scan
+// must still yield the block's whole state.
+func TestScanSurvivesSwitchToItsBranch(t *testing.T) {
 	s, side := sideStore(t)
 	last := side[2]
 	var got []string
@@ -175,10 +175,10 @@ func (m *branchModel) read(s *Store, rng *rand.Rand) error {
 	return nil
 }
 
-// TestBranchesBesideWriter compares reads of random blocks with a model that has the whole state of
-// each block in a map. Meanwhile another goroutine commits blocks, with long forks and shard
-// splits; it sometimes advances the flat head, collects garbage, rewinds or opens an overlay.
-func TestBranchesBesideWriter(t *testing.T) {
+// TestReadsBesideWriterMatchModel compares reads of random blocks with a model that has the whole
+// state of each block in a map. Meanwhile another goroutine commits blocks, with long forks and
+// shard splits; it sometimes advances the flat head, collects garbage, rewinds or opens an overlay.
+func TestReadsBesideWriterMatchModel(t *testing.T) {
 	seeds, blocks := 6, 250
 	if testing.Short() || testutil.Racing {
 		seeds, blocks = 2, 150

@@ -76,7 +76,7 @@ func scanned(t *testing.T, s *Store, all []*Block) {
 		ask := func() error { asked++; return ended }
 		n := 0
 		if err := s.ScanUntil(ask, b.Ref, 0, AccountRange{}, nil, nil, func(_, _ []byte) bool { n++; return true }); len(last) > 2*stopCheckEvery && (!errors.Is(err, ended) || n > stopCheckEvery) || asked > 1 {
-			t.Errorf("a scan that is told to end after %d pairs: %v, %d pairs, asked %d times", stopCheckEvery, err, n, asked)
+			t.Errorf("a scan that is acked to end after %d pairs: %v, %d pairs, asked %d times", stopCheckEvery, err, n, asked)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// TestColumnTable compares the table of columns and section kinds with a printed copy, so that an
-// ID that changes shows up in a diff.
-func TestColumnTable(t *testing.T) {
+// TestColumnTableMatchesGoldenFile compares the table of columns and section kinds with a printed
+// copy, so that an ID that changes shows up in a diff.
+func TestColumnTableMatchesGoldenFile(t *testing.T) {
 	var b strings.Builder
 	for _, c := range columnTable {
 		if c != nil && c.id != testColumn.id {
@@ -44,7 +44,7 @@ func TestColumnTable(t *testing.T) {
 
 var testColumn = column[uint64, Raw](0xfe, "Test", Replace, func(b []byte, k uint64) []byte { return append(b, byte(k)) })
 
-func TestColumnReusedID(t *testing.T) {
+func TestColumnWithReusedIDPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("a second column with the same ID did not panic")

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestFullDiskAtFirstStart: creating a store on a full disk returns an error that says so. Once
-// there is room, the same folder can be used.
-func TestFullDiskAtFirstStart(t *testing.T) {
+// TestFirstStartOnFullDiskIsAnError: creating a store on a full disk returns an error that says so.
+// Once there is room, the same folder can be used.
+func TestFirstStartOnFullDiskIsAnError(t *testing.T) {
 	refused := 0
 	for left := int64(0); ; left = left + left/8 + 7 {
 		dir := t.TempDir()

@@ -168,10 +168,10 @@ func (d *stepDisk) fail(n int) {
 type fullChain struct {
 	t    *testing.T
 	disk *stepDisk
-	from int                                    // the step after the start at which it is; 0: none
-	full func(s *Store, told primitives.Height) // called once, when it is first full; nil: never mind
+	from int                                     // the step after the start at which it is; 0: none
+	full func(s *Store, acked primitives.Height) // called once, when it is first full; nil: never mind
 
-	told    primitives.Height
+	acked   primitives.Height
 	closing bool
 }
 
@@ -207,7 +207,7 @@ func (c *fullChain) grow(upto primitives.Height) {
 				return again
 			case e := <-events:
 				if e != nil && !e.Reopen && c.full != nil {
-					c.full(s, c.told)
+					c.full(s, c.acked)
 					c.full = nil
 				}
 				if e != nil && e.Reopen {
@@ -244,7 +244,7 @@ func (c *fullChain) write(s *Store, rng *rand.Rand, upto primitives.Height) (aga
 		for len(all) > 0 {
 			n, err := s.CommitAll(all)
 			if all = all[n:]; n > 0 {
-				c.told = s.Tip().Head.Height
+				c.acked = s.Tip().Head.Height
 			}
 			switch {
 			case err == nil:
@@ -270,10 +270,11 @@ func (c *fullChain) write(s *Store, rng *rand.Rand, upto primitives.Height) (aga
 	return false
 }
 
-// TestFullAtEachStep fills the disk at each step of all writes. No acknowledged write is lost, and
-// reads continue. If the process is killed then, its folder can be opened again. A folder on a full
-// disk can be opened for reading. Once there is room, writing continues by itself.
-func TestFullAtEachStep(t *testing.T) {
+// TestFullDiskAtAnyStepLosesNothing fills the disk at each step of all writes. No acknowledged
+// write is lost, and reads continue. If the process is killed then, its folder can be opened again.
+// A folder on a full disk can be opened for reading. Once there is room, writing continues by
+// itself.
+func TestFullDiskAtAnyStepLosesNothing(t *testing.T) {
 	const upto = 44
 	begin := func(t *testing.T) string {
 		dir := t.TempDir()
@@ -297,28 +298,28 @@ func TestFullAtEachStep(t *testing.T) {
 		dir := begin(t)
 		d := &stepDisk{disk: osDisk{dir}, errno: errno, kind: kind}
 		c := &fullChain{t: t, disk: d, from: from}
-		c.full = func(s *Store, told primitives.Height) {
+		c.full = func(s *Store, acked primitives.Height) {
 			what := fmt.Sprintf("step %d, %s", from, d.first())
 			if now, ok := s.Full(); !ok || !errors.Is(now.Err, ErrFull) || !errors.Is(now.Err, errno) || now.Since.IsZero() {
 				t.Errorf("%s: the store says %+v, %v of its disk", what, now, ok)
 			}
-			checkReads(t, s, what, told)
+			checkReads(t, s, what, acked)
 			files := readDir(t, dir)
 			killed := t.TempDir()
 			writeDir(t, killed, files)
-			checkCrashed(t, killed, from, told, 0)
-			readFull(t, files, what, told)
+			checkCrashed(t, killed, from, acked, 0)
+			readFull(t, files, what, acked)
 			d.room()
 		}
 		c.grow(upto)
 		if d.first() == "" {
 			return false // after the last step
 		}
-		if c.told < upto || c.full != nil && !c.closing {
-			t.Errorf("step %d, %s: written up to %d; full: %v", from, d.first(), c.told, c.full == nil)
+		if c.acked < upto || c.full != nil && !c.closing {
+			t.Errorf("step %d, %s: written up to %d; full: %v", from, d.first(), c.acked, c.full == nil)
 		}
 		kinds[d.first()]++
-		checkCrashed(t, dir, from, c.told, 0)
+		checkCrashed(t, dir, from, c.acked, 0)
 		return !t.Failed()
 	}
 	for from := 1; from <= count.steps && fill(from, ""); from += stride {
@@ -336,7 +337,7 @@ func TestFullAtEachStep(t *testing.T) {
 }
 
 // readFull opens a copy of a folder on a disk that stays full.
-func readFull(t *testing.T, files map[string]string, what string, told primitives.Height) {
+func readFull(t *testing.T, files map[string]string, what string, acked primitives.Height) {
 	t.Helper()
 	dir := t.TempDir()
 	writeDir(t, dir, files)
@@ -352,7 +353,7 @@ func readFull(t *testing.T, files map[string]string, what string, told primitive
 	if !ok || now.Reopen || !errors.Is(now.Err, ErrFull) {
 		t.Errorf("%s: opened on a full disk: %+v, %v", what, now, ok)
 	}
-	checkReads(t, s, what, told)
+	checkReads(t, s, what, acked)
 	tip := s.Tip()
 	b := crashBlock(rand.New(rand.NewPCG(1, 2)), tip.Head, tip.Final, true)
 	if err := s.Commit(b); !errors.Is(err, ErrFull) || errors.Is(err, ErrFailed) {
@@ -380,11 +381,11 @@ func readFull(t *testing.T, files map[string]string, what string, told primitive
 }
 
 // checkReads reads what was acknowledged of the crash chain.
-func checkReads(t *testing.T, s *Store, what string, told primitives.Height) {
+func checkReads(t *testing.T, s *Store, what string, acked primitives.Height) {
 	t.Helper()
 	tip := s.Tip()
-	if tip.Head.Height < told {
-		t.Errorf("%s: head %d, told %d", what, tip.Head.Height, told)
+	if tip.Head.Height < acked {
+		t.Errorf("%s: head %d, acked %d", what, tip.Head.Height, acked)
 	}
 	for h := tip.Tail; h <= tip.Head.Height; h++ {
 		hash, err := s.HashAt(h)
@@ -439,24 +440,25 @@ func TestBrokenDiskIsNotFull(t *testing.T) {
 	}
 }
 
-// TestFullWhileOpeningEndsOnce: if the disk was full while the store was opened, writers wait once
-// the store is open. When there is room they continue, and the end of the wait is reported once.
-func TestFullWhileOpeningEndsOnce(t *testing.T) {
+// TestFullDiskAtOpenEndsWaitOnce: if the disk was full while the store was opened, writers wait
+// once the store is open. When there is room they continue, and the end of the wait is reported
+// once.
+func TestFullDiskAtOpenEndsWaitOnce(t *testing.T) {
 	s := newDiskSpace(NewMemDisk(), time.Hour)
 	s.noteFull(ErrFull, 1, false)
 	if s.wait() {
-		t.Error("there is something to wait for while the store is opened")
+		t.Error("wait blocks while the store is opened")
 	}
 	s.allowWaits()
 	select {
 	case <-s.room:
-		t.Error("nothing waits for room")
+		t.Error("the end of the wait is reported before there is space")
 	default:
 	}
 	s.cancelWaits()
 	s.cancelWaits()
 	if s.wait() {
-		t.Error("there is room after the end")
+		t.Error("wait returns true after cancelWaits")
 	}
 	s.close()
 }

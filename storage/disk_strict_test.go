@@ -128,8 +128,8 @@ func (d *strictDisk) call(what string) error {
 	return d.how
 }
 
-// gone returns whether the power has gone or the process was killed.
-func (d *strictDisk) gone() bool {
+// isDead returns whether the power was cut or the process was killed.
+func (d *strictDisk) isDead() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.dead

@@ -206,7 +206,7 @@ func TestBucketCountGrowsLogarithmically(t *testing.T) {
 	s, _ := longStore(t, o, NewMemDisk(), 900, 1)
 	defer func() { _ = s.Close() }()
 	if n := len(*s.buckets.Load()); n < 8 || n > 30 {
-		t.Errorf("%d eras of 900 heights", n)
+		t.Errorf("%d history buckets of 900 heights", n)
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestFirstStartAfterCrash: a crash during the very first start may leave goleveldb's index in any
-// stage of its creation. From each stage the next start creates the store. A folder with a CURRENT
-// or a table belongs to another program and is not touched.
-func TestFirstStartAfterCrash(t *testing.T) {
+// TestFirstStartRecoversFromCrash: a crash during the very first start may leave goleveldb's index
+// in any stage of its creation. From each stage the next start creates the store. A folder with a
+// CURRENT or a table belongs to another program and is not touched.
+func TestFirstStartRecoversFromCrash(t *testing.T) {
 	whole := t.TempDir()
 	s, err := Open(whole, testOptions())
 	if err != nil {

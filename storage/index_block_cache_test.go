@@ -30,7 +30,7 @@ func TestBlockIsCachedFromSecondRead(t *testing.T) {
 	}
 	read(1, 0, typicalBlock)
 	if has(1, 0) || freed != 1 {
-		t.Error("kept after one read")
+		t.Error("a block is cached after one read")
 	}
 	read(1, 0, typicalBlock)
 	if !has(1, 0) || freed != 1 {

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		if err == nil {
 			err = syscall.Exec(self, os.Args, os.Environ())
 		}
-		fmt.Fprintln(os.Stderr, "begin anew:", err)
+		fmt.Fprintln(os.Stderr, "start again:", err)
 		os.Exit(2)
 	}
 	os.Exit(m.Run())
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 func TestRaceSuppressionIsExact(t *testing.T) {
 	list, err := os.ReadFile(passedOver)
 	if err != nil || strings.Count(string(list), "\nrace:^") != 2 {
-		t.Errorf("more or less than two functions: %q, %v", list, err)
+		t.Errorf("the file suppresses other than two functions: %q, %v", list, err)
 	}
 	for _, c := range []struct {
 		how  string
@@ -63,7 +63,7 @@ func TestRaceSuppressionIsExact(t *testing.T) {
 		{"ours", true, []string{"WARNING: DATA RACE", "storage.closeUnderSender.func1()", "race detected during execution of test"}},
 		{"flush", true, []string{"WARNING: DATA RACE", "storage.noMerge.Create()", "leveldb.(*DB).mCompaction()", "race detected during execution of test"}},
 	} {
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestRacingChild$", "-test.v", "-test.timeout", "5m")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestChildRacesInsideGoleveldb$", "-test.v", "-test.timeout", "5m")
 		cmd.Env = append(os.Environ(), racingChild+"="+c.how)
 		out, err := cmd.CombinedOutput()
 		for _, want := range c.want {
@@ -80,17 +80,17 @@ func TestRaceSuppressionIsExact(t *testing.T) {
 	}
 }
 
-// TestRacingChild lets goleveldb race with itself. It is skipped in a normal run.
-func TestRacingChild(t *testing.T) {
+// TestChildRacesInsideGoleveldb lets goleveldb race with itself. It is skipped in a normal run.
+func TestChildRacesInsideGoleveldb(t *testing.T) {
 	how := os.Getenv(racingChild)
 	if how == "" {
 		t.Skip("only as a child of TestRaceSuppressionIsExact")
 	}
-	told := 0
+	acked := 0
 	for range 10 {
-		told += failMerges(t, how == "flush")
+		acked += failMerges(t, how == "flush")
 	}
-	t.Logf("writers were told %d times", told)
+	t.Logf("writers were acked %d times", acked)
 	if how == "ours" {
 		closeUnderSender()
 	}
@@ -128,7 +128,7 @@ func (s noMerge) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 
 // failMerges counts how often a writer that waits for a flush gets the error of a failed compaction
 // although the flush itself has not failed.
-func failMerges(t *testing.T, count bool) (told int) {
+func failMerges(t *testing.T, count bool) (acked int) {
 	stor := noMerge{Storage: lstorage.NewMemStorage()}
 	if count {
 		stor.flushes = new(int)
@@ -142,7 +142,7 @@ func failMerges(t *testing.T, count bool) (told int) {
 	defer func() { _ = ldb.Close() }()
 	for n := range 200 {
 		if err := ldb.Put([]byte{byte(n % 7)}, make([]byte, 1<<10), nil); errors.Is(err, syscall.EIO) {
-			told++
+			acked++
 		} else if err != nil {
 			t.Fatal(err)
 		}
@@ -151,5 +151,5 @@ func failMerges(t *testing.T, count bool) (told int) {
 			*stor.flushes++
 		}
 	}
-	return told
+	return acked
 }

@@ -93,9 +93,11 @@ func TestCanonicalReadErrorIsNotOrder(t *testing.T) {
 		"InstallShard":  c.s.InstallShard(late, nil),
 		"SnapshotState": c.s.SnapshotState(StateSnapshot{At: c.at[3]}, slices.Values([]FrontierNode(nil))),
 	} {
-		if !errors.Is(err, errRead) || errors.Is(err, ErrOrder) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, errRead) || errors.Is(err, ErrOrder) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 	c.s.db = good
 	c.must(c.s.InstallShard(late, nil))

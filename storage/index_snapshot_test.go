@@ -8,51 +8,51 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// heldIndex counts snapshots that are held, and cursors.
-type heldIndex struct {
+// snapshotCountIndex counts snapshots that are held, and cursors.
+type snapshotCountIndex struct {
 	index
 	held, made, open atomic.Int64
 }
 
-type heldSnapshot struct {
+type countedHeldSnapshot struct {
 	snapshot
-	in *heldIndex
+	in *snapshotCountIndex
 }
 
-type heldCursor struct {
+type countedHeldCursor struct {
 	cursor
-	in *heldIndex
+	in *snapshotCountIndex
 }
 
-func (h *heldIndex) snapshot() (snapshot, error) {
+func (h *snapshotCountIndex) snapshot() (snapshot, error) {
 	s, err := h.index.snapshot()
 	h.held.Add(1)
-	return heldSnapshot{s, h}, err
+	return countedHeldSnapshot{s, h}, err
 }
 
-func (h *heldIndex) iterate(lo, hi []byte) cursor {
+func (h *snapshotCountIndex) iterate(lo, hi []byte) cursor {
 	h.open.Add(1)
-	return heldCursor{h.index.iterate(lo, hi), h}
+	return countedHeldCursor{h.index.iterate(lo, hi), h}
 }
 
-func (h *heldIndex) frozen(n int) []cursor {
+func (h *snapshotCountIndex) frozen(n int) []cursor {
 	h.open.Add(int64(n))
 	out := h.index.frozen(n)
 	for i := range out {
-		out[i] = heldCursor{out[i], h}
+		out[i] = countedHeldCursor{out[i], h}
 	}
 	return out
 }
 
-func (s heldSnapshot) release() { s.in.held.Add(-1); s.snapshot.release() }
+func (s countedHeldSnapshot) release() { s.in.held.Add(-1); s.snapshot.release() }
 
-func (s heldSnapshot) iterate(lo, hi []byte) cursor {
+func (s countedHeldSnapshot) iterate(lo, hi []byte) cursor {
 	s.in.made.Add(1)
 	s.in.open.Add(1)
-	return heldCursor{s.snapshot.iterate(lo, hi), s.in}
+	return countedHeldCursor{s.snapshot.iterate(lo, hi), s.in}
 }
 
-func (c heldCursor) done() error { c.in.open.Add(-1); return c.cursor.done() }
+func (c countedHeldCursor) done() error { c.in.open.Add(-1); return c.cursor.done() }
 
 // TestLoadsShareSnapshot: loads between two advances of the flat head share a snapshot and its
 // cursors, and read the state of their block. At the next advance, and when the store is closed,
@@ -74,7 +74,7 @@ func TestLoadsShareSnapshot(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	count := &heldIndex{index: s.db}
+	count := &snapshotCountIndex{index: s.db}
 	s.db = count
 	load := func(at BlockRef, want string) {
 		for i, k := range keys {

@@ -40,7 +40,7 @@ func TestStaleReaderIsRenewed(t *testing.T) {
 	if s, err = OpenMemory(reopened(t, s, disk), o); err != nil {
 		t.Fatal(err)
 	}
-	count := &heldIndex{index: s.db}
+	count := &snapshotCountIndex{index: s.db}
 	s.db = count
 	s.renewStale(s.steps) // with cursors that are counted
 	read := func(i int) (got string, ok bool) {
@@ -143,8 +143,7 @@ func TestStaleReaderIsRenewed(t *testing.T) {
 	}
 }
 
-// TestCloseAfterFailedRotate: a store that failed to rotate its write buffer can be closed.
-func TestCloseAfterFailedRotate(t *testing.T) {
+func TestCloseAfterFailedRotateReturns(t *testing.T) {
 	disk := newStrictDisk(1)
 	s, err := open(disk, testOptions())
 	if err != nil {
@@ -163,11 +162,10 @@ func TestCloseAfterFailedRotate(t *testing.T) {
 	select {
 	case <-closed:
 	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
+		t.Fatal("Close does not return")
 	}
 }
 
-// TestSmallIndexHasNoStaleReader: a store with a small index has no stale reader.
 func TestSmallIndexHasNoStaleReader(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

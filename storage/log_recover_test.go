@@ -45,10 +45,10 @@ func wholeHead(t *testing.T, files map[string]string, what string, height primit
 	}
 }
 
-// TestInterruptedRecovery starts from an index with two journals, as a kill in the middle of a
-// flush leaves it. Its recovery is interrupted at any moment because the disk is full. Afterwards
-// the store opens with everything that was stored.
-func TestInterruptedRecovery(t *testing.T) {
+// TestInterruptedRecoveryCanBeRepeated starts from an index with two journals, as a kill in the
+// middle of a flush leaves it. Its recovery is interrupted at any moment because the disk is full.
+// Afterwards the store opens with everything that was stored.
+func TestInterruptedRecoveryCanBeRepeated(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 30); err != nil {
 		t.Fatal(err)
@@ -180,10 +180,10 @@ func lastSegment(files map[string]string) (last, next string) {
 	return logName + "/" + segmentName(uint32(n)), logName + "/" + segmentName(uint32(n+1))
 }
 
-// TestEmptySegmentCameBack: a power cut may bring back, empty, a segment whose creation failed,
-// although the segment before it has got more records and reserved space since. The folder opens
-// then, and also after the empty segment has got records.
-func TestEmptySegmentCameBack(t *testing.T) {
+// TestReappearedEmptySegmentIsAccepted: a power cut may bring back, empty, a segment whose creation
+// failed, although the segment before it has got more records and reserved space since. The folder
+// opens then, and also after the empty segment has got records.
+func TestReappearedEmptySegmentIsAccepted(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 10); err != nil {
 		t.Fatal(err)
@@ -206,10 +206,10 @@ func TestEmptySegmentCameBack(t *testing.T) {
 	}
 }
 
-// TestBrokenSegmentBeforeAnother: a segment is complete and synced before the next one gets a
+// TestBrokenSegmentBeforeLastIsDamage: a segment is complete and synced before the next one gets a
 // record. So if the last record of a segment before the last one is broken, that is damage, even if
 // the index does not know of the records.
-func TestBrokenSegmentBeforeAnother(t *testing.T) {
+func TestBrokenSegmentBeforeLastIsDamage(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions()
 	s, err := Open(dir, o)
@@ -229,16 +229,18 @@ func TestBrokenSegmentBeforeAnother(t *testing.T) {
 		"the end":  files[name][:len(files[name])-100] + strings.Repeat("\x00", 100),
 		"appended": files[name] + "\x00",
 	} {
-		bad := maps.Clone(files)
-		bad[name] = broken
-		dir := t.TempDir()
-		writeDir(t, dir, bad)
-		again, err := Open(dir, o)
-		if err == nil {
-			_ = again.Close()
-		}
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), segmentName(2)) {
-			t.Errorf("%s: %v, want ErrDamaged of %s", what, err, segmentName(2))
-		}
+		t.Run(what, func(t *testing.T) {
+			bad := maps.Clone(files)
+			bad[name] = broken
+			dir := t.TempDir()
+			writeDir(t, dir, bad)
+			again, err := Open(dir, o)
+			if err == nil {
+				_ = again.Close()
+			}
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), segmentName(2)) {
+				t.Errorf("got %v, want ErrDamaged of %s", err, segmentName(2))
+			}
+		})
 	}
 }

@@ -146,10 +146,10 @@ func TestUnpackDetectsChangedBytes(t *testing.T) {
 			continue
 		}
 		if i >= recordPrefix+headLen {
-			t.Fatalf("byte %d of the frames changed and nobody noticed", i)
+			t.Fatalf("byte %d of the frames changed without an error", i)
 		}
 		if again, _ := got.encode().bytes(); bytes.Equal(again, payload) {
-			t.Fatalf("byte %d of the head changed and nothing came of it", i)
+			t.Fatalf("byte %d of the head changed and the record packs to the same bytes", i)
 		}
 	}
 	for n := range payload {

@@ -136,10 +136,10 @@ func TestOverlaySeesAncestorsOnly(t *testing.T) {
 	}
 }
 
-// TestOverlayRows: an overlay has the engine's rows as of its base block and those that it stored
-// itself. Rows that Write stored in the parent are not visible. The final block is the one given
-// when the overlay was opened, also after a rewind to the base.
-func TestOverlayRows(t *testing.T) {
+// TestOverlayRowsAreThoseOfItsBase: an overlay has the engine's rows as of its base block and those
+// that it stored itself. Rows that Write stored in the parent are not visible. The final block is
+// the one given when the overlay was opened, also after a rewind to the base.
+func TestOverlayRowsAreThoseOfItsBase(t *testing.T) {
 	m := newModel(t, 1)
 	m.whole = true
 	s, err := OpenMemory(NewMemDisk(), testOptions())

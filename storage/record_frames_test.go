@@ -56,7 +56,7 @@ func TestFramesOfBlockStayCached(t *testing.T) {
 		}
 	}
 	if frames > cachedFrames/2 {
-		t.Errorf("%d frames, and %d are kept: two such waves have no room", frames, cachedFrames)
+		t.Errorf("a block has %d frames, of which the cache keeps %d: want at most half", frames, cachedFrames)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestHeaderWriteWaitsForOneDeletionPiece(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, all := <-at, slow.pieces.Load(); all < 10 || n > all/2 {
-		t.Errorf("headers came behind piece %d of %d", n, all)
+		t.Errorf("headers were written after piece %d of %d", n, all)
 	}
 	cur := s.db.iterate([]byte{flat.id}, []byte{flat.id + 1})
 	if cur.next() {
@@ -82,9 +82,9 @@ func TestHeaderWriteWaitsForOneDeletionPiece(t *testing.T) {
 	}
 }
 
-// TestStageDuringDeletion: rows that Stage writes between two pieces of a shard's deletion are not
-// removed by the later pieces.
-func TestStageDuringDeletion(t *testing.T) {
+// TestStagedRowsSurviveRunningDeletion: rows that Stage writes between two pieces of a shard's
+// deletion are not removed by the later pieces.
+func TestStagedRowsSurviveRunningDeletion(t *testing.T) {
 	s := untrackingStore(t)
 	var r *shardDeletion
 	for range 3 {

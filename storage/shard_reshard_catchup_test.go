@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSplitOfCaughtUpShard: a shard that was caught up and then split does not count as catching
-// up: garbage collection continues. Once one of its child shards is untracked or imported, its own
-// states are gone: a read of them never returns only some of the values.
-func TestSplitOfCaughtUpShard(t *testing.T) {
+// TestSplitShardStopsCatchingUp: a shard that was caught up and then split does not count as
+// catching up: garbage collection continues. Once one of its child shards is untracked or imported,
+// its own states are gone: a read of them never returns only some of the values.
+func TestSplitShardStopsCatchingUp(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +112,6 @@ func TestStagedRowsSurviveOtherDeletion(t *testing.T) {
 		t.Errorf("%q is %q, %v", key, v, err)
 	}
 	if _, err := flat.Get(c.s.db, flatKey(1, []byte("\x00z"))); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a row of the shard that has left: %v", err)
+		t.Errorf("a row of the untracked shard: %v", err)
 	}
 }

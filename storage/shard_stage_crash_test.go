@@ -41,8 +41,8 @@ func catchupChanges(prev, h primitives.Height) *Shard {
 	return sh
 }
 
-// comes brings the shard in, on, or out.
-func (c *strictChain) comes(s *Store) error {
+// importOrUntrack imports the shard, catches it up, or untracks it.
+func (c *strictChain) importOrUntrack(s *Store) error {
 	_, known := s.view.Load().shards[lateShard]
 	_, here := s.ShardAt(lateShard)
 	if here = here && known; !here {
@@ -171,10 +171,10 @@ func (c *strictChain) checkCatchup(s *Store) {
 	}
 }
 
-// TestStageAfterInterruptedDeletion: after a power cut has interrupted the deletion of a shard, the
+// TestShardIsStagedAfterCutDeletion: after a power cut has interrupted the deletion of a shard, the
 // shard is staged again, with further power cuts at any call and a garbage collection in between.
 // Afterwards the parts that Stage returns are there.
-func TestStageAfterInterruptedDeletion(t *testing.T) {
+func TestShardIsStagedAfterCutDeletion(t *testing.T) {
 	left, staged := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
 		c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 14)), disk: newStrictDisk(seed)}

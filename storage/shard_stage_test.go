@@ -272,10 +272,10 @@ func TestShardImportAndUntrackMatchModel(t *testing.T) {
 	}
 }
 
-// TestImportAt begins a store in the middle of a chain. The store then continues like one that has
-// all blocks, and keeps the older blocks that it was given until they are collected. An interrupted
-// import resumes with the parts that were already stored.
-func TestImportAt(t *testing.T) {
+// TestImportedStoreContinuesMidChain begins a store in the middle of a chain. The store then
+// continues like one that has all blocks, and keeps the older blocks that it was given until they
+// are collected. An interrupted import resumes with the parts that were already stored.
+func TestImportedStoreContinuesMidChain(t *testing.T) {
 	m := newModel(t, 3)
 	m.whole = true
 	all, err := OpenMemory(NewMemDisk(), testOptions())

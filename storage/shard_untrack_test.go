@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestReadDuringUntrack untracks a shard at any moment of a read. The reader gets either the value
-// or ErrGone, but never ErrNotFound.
-func TestReadDuringUntrack(t *testing.T) {
+// TestReadDuringUntrackIsValueOrErrGone untracks a shard at any moment of a read. The reader gets
+// either the value or ErrGone, but never ErrNotFound.
+func TestReadDuringUntrackIsValueOrErrGone(t *testing.T) {
 	key := []byte("\x00a")
 	scan := func(read func(yield func(_, value []byte) bool) error) (value []byte, err error) {
 		err = read(func(_, v []byte) bool { value = append(value, v...); return true })
@@ -24,47 +24,49 @@ func TestReadDuringUntrack(t *testing.T) {
 		},
 	}
 	for name, read := range reads {
-		for _, pending := range []bool{false, true} {
-			for point := 1; ; point++ {
-				s, err := OpenMemory(NewMemDisk(), testOptions())
-				if err != nil {
-					t.Fatal(err)
-				}
-				at := BlockRef{1, hashOf("a")}
-				g := &Block{Ref: at, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}, {ID: 1}}}
-				if err := s.Import(g, nil, func(put func(Pair) error) error { return put(Pair{0, key, []byte("1")}) }); err != nil {
-					t.Fatal(err)
-				}
-				if pending {
-					at = BlockRef{2, hashOf("b")}
-					if err := s.Commit(&Block{Ref: at, Prev: g.Ref, Ordinal: 2, Epoch: g.Epoch, Head: true, Shards: []Shard{{ID: 1}}}); err != nil {
+		t.Run(name, func(t *testing.T) {
+			for _, pending := range []bool{false, true} {
+				for point := 1; ; point++ {
+					s, err := OpenMemory(NewMemDisk(), testOptions())
+					if err != nil {
 						t.Fatal(err)
 					}
-				}
-				left := false
-				s.db = &betweenIndex{index: s.db, at: point, do: func() {
-					left = true
-					if err := s.UntrackShard(0, AccountRange{}); err != nil {
+					at := BlockRef{1, hashOf("a")}
+					g := &Block{Ref: at, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}, {ID: 1}}}
+					if err := s.Import(g, nil, func(put func(Pair) error) error { return put(Pair{0, key, []byte("1")}) }); err != nil {
 						t.Fatal(err)
 					}
-				}}
-				if got, err := read(s, at); (err != nil || string(got) != "1") && !errors.Is(err, ErrGone) {
-					t.Errorf("%s of a shard that leaves before look %d, pending %v: %q, %v", name, point, pending, got, err)
-				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if !left {
-					break
+					if pending {
+						at = BlockRef{2, hashOf("b")}
+						if err := s.Commit(&Block{Ref: at, Prev: g.Ref, Ordinal: 2, Epoch: g.Epoch, Head: true, Shards: []Shard{{ID: 1}}}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					left := false
+					s.db = &betweenIndex{index: s.db, at: point, do: func() {
+						left = true
+						if err := s.UntrackShard(0, AccountRange{}); err != nil {
+							t.Fatal(err)
+						}
+					}}
+					if got, err := read(s, at); (err != nil || string(got) != "1") && !errors.Is(err, ErrGone) {
+						t.Errorf("%s of a shard that leaves before look %d, pending %v: %q, %v", name, point, pending, got, err)
+					}
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					if !left {
+						break
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
-// TestReadOfShardBelowFlatHead: if an imported shard is behind the flat head, its state after later
-// blocks is reported as unknown, also after blocks above the flat head.
-func TestReadOfShardBelowFlatHead(t *testing.T) {
+// TestStateOfLaggingShardIsUnknown: if an imported shard is behind the flat head, its state after
+// later blocks is reported as unknown, also after blocks above the flat head.
+func TestStateOfLaggingShardIsUnknown(t *testing.T) {
 	key := []byte("\x00z")
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

@@ -41,9 +41,9 @@ func copied(t *testing.T, s *Store, o BackupOptions, f func(c *Store)) {
 	}
 }
 
-// TestBackupModel: copies of a store contain the same data as the store, whatever was done with it
-// before. They accept further blocks, which do not affect the store.
-func TestBackupModel(t *testing.T) {
+// TestBackupEqualsItsStore: copies of a store contain the same data as the store, whatever was done
+// with it before. They accept further blocks, which do not affect the store.
+func TestBackupEqualsItsStore(t *testing.T) {
 	for seed := range uint64(2) {
 		dir := t.TempDir()
 		m := newModel(t, 40+seed)
@@ -89,10 +89,10 @@ func TestBackupModel(t *testing.T) {
 	}
 }
 
-// TestBackupOfRunning: copies are made while blocks are committed, the flat head advances and
-// blocks are collected. Each copy is consistent as of one moment. Segments that would be removed
-// during a copy are removed after it.
-func TestBackupOfRunning(t *testing.T) {
+// TestBackupOfRunningStoreIsConsistent: copies are made while blocks are committed, the flat head
+// advances and blocks are collected. Each copy is consistent as of one moment. Segments that would
+// be removed during a copy are removed after it.
+func TestBackupOfRunningStoreIsConsistent(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 150); err != nil {
 		t.Fatal(err)
@@ -208,9 +208,9 @@ func grow(t *testing.T, s *Store, n int) {
 	}
 }
 
-// TestBackupRefused: if a store cannot be copied, or not into the given folder, Backup returns an
-// error that says so, and changes nothing.
-func TestBackupRefused(t *testing.T) {
+// TestBackupIntoOccupiedFolderIsRefused: if a store cannot be copied, or not into the given folder,
+// Backup returns an error that says so, and changes nothing.
+func TestBackupIntoOccupiedFolderIsRefused(t *testing.T) {
 	empty, err := Open(t.TempDir(), testOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -236,9 +236,9 @@ func TestBackupRefused(t *testing.T) {
 	}
 }
 
-// TestBackupUnfinished: a copy that was interrupted at any point cannot be opened, and Open does
-// not turn its folder into a new store.
-func TestBackupUnfinished(t *testing.T) {
+// TestUnfinishedBackupCannotBeOpened: a copy that was interrupted at any point cannot be opened,
+// and Open does not turn its folder into a new store.
+func TestUnfinishedBackupCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	writeDir(t, dir, sound(t))
 	s, err := Open(dir, testOptions())
@@ -293,11 +293,11 @@ func refused(t *testing.T, dir string) {
 // backupDir is where a child makes copies, of the store that lies beside them.
 const backupDir = "TROUPE_STORAGE_BACKUP_DIR"
 
-// TestBackupChild is a process of TestBackupKilled.
-func TestBackupChild(t *testing.T) {
+// TestBackupChildCopiesUntilKilled is a process of TestKilledBackupLeavesStoreIntact.
+func TestBackupChildCopiesUntilKilled(t *testing.T) {
 	dir := os.Getenv(backupDir)
 	if dir == "" {
-		t.Skip("for TestBackupKilled")
+		t.Skip("for TestKilledBackupLeavesStoreIntact")
 	}
 	s, err := Open(filepath.Join(dir, "store"), testOptions())
 	if err != nil {
@@ -311,9 +311,9 @@ func TestBackupChild(t *testing.T) {
 	}
 }
 
-// TestBackupKilled kills a process that makes copies, at random moments. Finished copies can be
-// opened, the last one possibly not, and the store itself is unchanged.
-func TestBackupKilled(t *testing.T) {
+// TestKilledBackupLeavesStoreIntact kills a process that makes copies, at random moments. Finished
+// copies can be opened, the last one possibly not, and the store itself is unchanged.
+func TestKilledBackupLeavesStoreIntact(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
 		rounds = 4
@@ -328,7 +328,7 @@ func TestBackupKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		height = int(h)
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestBackupChild$")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestBackupChildCopiesUntilKilled$")
 		cmd.Env = append(os.Environ(), backupDir+"="+dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr

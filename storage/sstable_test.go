@@ -197,17 +197,19 @@ func TestTableCursorsAreBounded(t *testing.T) {
 		"small cache": func() { d.cache = 1 << 10 },
 		"not shared":  func() { d.cache, d.shared = 1<<20, false },
 	} {
-		change()
-		c := d.frozen(1)[0]
-		if _, ok := c.(*tableCursor); ok {
-			t.Errorf("%s: by tables", name)
-		}
-		if !c.next() {
-			t.Errorf("%s: no row", name)
-		}
-		if err := c.done(); err != nil {
-			t.Error(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			change()
+			c := d.frozen(1)[0]
+			if _, ok := c.(*tableCursor); ok {
+				t.Error("by tables")
+			}
+			if !c.next() {
+				t.Error("no row")
+			}
+			if err := c.done(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	d.shared, d.cache = true, 1<<20
 	cold := d.frozen(3)
@@ -288,9 +290,9 @@ func (s oneTable) Open(lstorage.FileDesc) (lstorage.Reader, error) {
 	return bytesReader{bytes.NewReader(s.b)}, nil
 }
 
-// TestTableIndexWithSharedKeys: an index block whose keys share a prefix, which goleveldb never
+// TestTableIndexMemoryIsBounded: an index block whose keys share a prefix, which goleveldb never
 // writes, does not take more memory than its bound.
-func TestTableIndexWithSharedKeys(t *testing.T) {
+func TestTableIndexMemoryIsBounded(t *testing.T) {
 	var block []byte
 	entry := func(shared, own int) {
 		for _, n := range []int{shared, own, 2} {

@@ -157,9 +157,9 @@ func (s betweenSnapshot) iterate(lo, hi []byte) cursor {
 	return s.snapshot.iterate(lo, hi)
 }
 
-// TestLoadWhileFlatHeadAdvances: a load reads one version of the state, at whatever moment of the
+// TestLoadReadsOneVersionOfState: a load reads one version of the state, at whatever moment of the
 // load the flat head advances, also if it passes a shard split.
-func TestLoadWhileFlatHeadAdvances(t *testing.T) {
+func TestLoadReadsOneVersionOfState(t *testing.T) {
 	before := map[string]string{"\x00a": "1", "\x00b": "1", "\x00c": "1", "\x02b": "1", "\x07": "1", "\x0d": "1"}
 	for point := 1; ; point++ {
 		s, err := OpenMemory(NewMemDisk(), testOptions())
@@ -240,10 +240,10 @@ func (s *sizedIndex) write(b *Batch, synced bool) error {
 	return s.index.write(b, synced)
 }
 
-// TestFlatHeadAdvancesOverSplit: an advance past a shard split writes the frontiers of the child
+// TestFlatHeadWritesSplitInPieces: an advance past a shard split writes the frontiers of the child
 // shards in pieces, so that no batch grows with the size of the state. What an interrupted advance
 // left is removed. The parent shard's frontier is removed when the parent is collected.
-func TestFlatHeadAdvancesOverSplit(t *testing.T) {
+func TestFlatHeadWritesSplitInPieces(t *testing.T) {
 	const rows = 20_000
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

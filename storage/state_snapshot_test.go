@@ -76,7 +76,7 @@ func (c *snapshotChain) collect() {
 	}
 }
 
-func (c *snapshotChain) pin(shard primitives.ShardID, at BlockRef, stubs ...FrontierNode) StateSnapshot {
+func (c *snapshotChain) takeSnapshot(shard primitives.ShardID, at BlockRef, stubs ...FrontierNode) StateSnapshot {
 	p := StateSnapshot{Shard: shard, Index: primitives.ShardIndex(shard), At: at, Of: c.at[at.Height], Root: hashOf(at), Accounts: [...]AccountRange{{Hi: "m"}, {Lo: "m"}}[shard]}
 	c.t.Helper()
 	c.must(c.s.SnapshotState(p, slices.Values(stubs)))
@@ -89,9 +89,10 @@ func (c *snapshotChain) rows() (n int) {
 	return n
 }
 
-// TestSnapshotKeepsState: a snapshot protects a state from garbage collection, also over restarts.
-// When the snapshot is dropped, all its rows are removed, and garbage collection continues.
-func TestSnapshotKeepsState(t *testing.T) {
+// TestSnapshotProtectsStateFromGC: a snapshot protects a state from garbage collection, also over
+// restarts. When the snapshot is dropped, all its rows are removed, and garbage collection
+// continues.
+func TestSnapshotProtectsStateFromGC(t *testing.T) {
 	c := newSnapshotChain(t)
 	c.grow(9)
 	at := c.at[5]
@@ -99,12 +100,12 @@ func TestSnapshotKeepsState(t *testing.T) {
 	snapshotNodes.Put(&broken, snapshotNodeKey{snapshotKey{at.Height, 1}, 3, "\x09"}, &frontierValue{})
 	c.must(c.s.db.write(&broken, false)) // left by an interrupted snapshot
 	stubs := []FrontierNode{{Level: 2, Path: []byte{1}, Hash: hashOf("a"), MemoryUsage: 7}, {Level: 2, Path: []byte{1, 2}, Hash: hashOf("b"), MemoryUsage: 8}, {Level: 7, Path: []byte{}, Hash: hashOf("c"), MemoryUsage: 9}}
-	p := c.pin(1, at, stubs...)
-	younger := c.pin(0, c.at[7])
+	p := c.takeSnapshot(1, at, stubs...)
+	younger := c.takeSnapshot(0, c.at[7])
 	c.grow(20)
 	c.collect()
 	if tail := c.s.Tip().Tail; tail != at.Height {
-		t.Fatalf("the tail is %d, and block %d is pinned", tail, at.Height)
+		t.Fatalf("the tail is %d, want at most %d, the snapshot's block", tail, at.Height)
 	}
 	c.must(c.s.Close())
 	c.open()
@@ -133,11 +134,11 @@ func TestSnapshotKeepsState(t *testing.T) {
 		t.Errorf("%d rows of no pin", n)
 	}
 	if list, err := c.s.StateSnapshots(); err != nil || !reflect.DeepEqual(list, []StateSnapshot{younger}) {
-		t.Errorf("pins = %+v, %v", list, err)
+		t.Errorf("snapshots = %+v, %v", list, err)
 	}
 	c.collect()
 	if tail := c.s.Tip().Tail; tail != younger.At.Height {
-		t.Errorf("the tail is %d, and block %d is pinned", tail, younger.At.Height)
+		t.Errorf("the tail is %d, want at most %d, the snapshot's block", tail, younger.At.Height)
 	}
 	if err := c.s.SnapshotState(p, slices.Values(stubs)); !errors.Is(err, ErrGone) {
 		t.Errorf("a pin of a block that was collected: %v", err)
@@ -152,25 +153,25 @@ func TestSnapshotKeepsState(t *testing.T) {
 	}
 }
 
-// TestSnapshotsGoWithShard: when a shard is deleted, its snapshots and those of shards that share
-// rows with it are removed, but no others.
-func TestSnapshotsGoWithShard(t *testing.T) {
+// TestDeletedShardDropsItsSnapshots: when a shard is deleted, its snapshots and those of shards
+// that share rows with it are removed, but no others.
+func TestDeletedShardDropsItsSnapshots(t *testing.T) {
 	c := newSnapshotChain(t)
 	c.grow(9)
-	c.pin(0, c.at[3], FrontierNode{Level: 2, Path: []byte{1}})
-	kept := c.pin(1, c.at[4], FrontierNode{Level: 2, Path: []byte{1}}, FrontierNode{Level: 3, Path: []byte{2}})
+	c.takeSnapshot(0, c.at[3], FrontierNode{Level: 2, Path: []byte{1}})
+	kept := c.takeSnapshot(1, c.at[4], FrontierNode{Level: 2, Path: []byte{1}}, FrontierNode{Level: 3, Path: []byte{2}})
 	c.must(c.s.UntrackShard(0, AccountRange{Hi: "m"}))
 	if list, err := c.s.StateSnapshots(); err != nil || !reflect.DeepEqual(list, []StateSnapshot{kept}) {
-		t.Errorf("pins = %+v, %v", list, err)
+		t.Errorf("snapshots = %+v, %v", list, err)
 	}
 	if n := c.rows(); n != 2 {
 		t.Errorf("%d rows, want 2", n)
 	}
 	if err := c.s.SnapshotState(StateSnapshot{Shard: 0, At: c.at[3]}, slices.Values[[]FrontierNode](nil)); !errors.Is(err, ErrGone) {
-		t.Errorf("a pin in a shard that has left: %v", err)
+		t.Errorf("a snapshot of a deleted shard: %v", err)
 	}
 	c.must(c.s.removeShard(9, AccountRange{Lo: "x", Hi: "y"})) // one that shard 1 was split into
 	if list, err := c.s.StateSnapshots(); err != nil || len(list) > 0 || c.rows() > 0 {
-		t.Errorf("pins = %+v and %d rows, %v", list, c.rows(), err)
+		t.Errorf("snapshots = %+v and %d rows, %v", list, c.rows(), err)
 	}
 }

@@ -32,7 +32,7 @@ func (c *strictChain) keepGoing() {
 				}
 			})
 		}
-		for n := 0; n < 40 && err == nil && !c.disk.gone(); n++ {
+		for n := 0; n < 40 && err == nil && !c.disk.isDead(); n++ {
 			if err = c.grow(s, 1+c.rng.IntN(8)); err != nil {
 				err = c.afterFault(s, err)
 			}
@@ -45,13 +45,13 @@ func (c *strictChain) keepGoing() {
 		}
 		old := c.disk
 		switch {
-		case old.gone():
+		case old.isDead():
 		case s != nil && c.rng.IntN(2) == 0:
 			if err := s.Close(); err != nil && !isFault(err) {
 				c.t.Fatalf("close after %s: %v", old.what, err)
 			}
 			s = nil
-			if old.gone() { // meanwhile
+			if old.isDead() { // meanwhile
 				return
 			}
 		default:
@@ -60,7 +60,7 @@ func (c *strictChain) keepGoing() {
 		if s != nil {
 			_ = s.Close() // of the process that is gone
 		}
-		if old.gone() && c.disk == old {
+		if old.isDead() && c.disk == old {
 			return
 		}
 	}
@@ -68,15 +68,15 @@ func (c *strictChain) keepGoing() {
 
 // afterFault checks what an error has left, and returns nil if the store takes writes again.
 func (c *strictChain) afterFault(s *Store, err error) error {
-	if !isFault(err) || errors.Is(err, errDied) || c.disk.gone() {
+	if !isFault(err) || errors.Is(err, errDied) || c.disk.isDead() {
 		return err
 	}
-	if len(c.told) == 0 { // the import failed, and is tried again
+	if len(c.acked) == 0 { // the import failed, and is tried again
 		return err
 	}
-	last := c.told[len(c.told)-1]
+	last := c.acked[len(c.acked)-1]
 	if head := s.Tip().Head; head != last && c.back.IsZero() {
-		c.t.Fatalf("after %v: head %v, and %v was told", err, head, last)
+		c.t.Fatalf("after %v: head %v, and %v was acked", err, head, last)
 	}
 	if _, rerr := s.Block(s.Tip().Head); rerr != nil && !isFault(rerr) {
 		c.t.Fatalf("after %v: read the head: %v", err, rerr)
@@ -124,12 +124,12 @@ func (c *strictChain) faultThenCut(kind string) (what string) {
 	return what
 }
 
-// TestFaultThenPowerCut makes calls of each kind fail, while the store works and while it is
-// opened. They fail once or for some time, because the disk is full or broken. The store continues
-// as far as it can, is closed or killed, and is started again; the power is cut at one of the calls
-// that follow. Afterwards the folder can be opened, and all acknowledged writes are there.
-// TROUPE_CRASH_POINTS sets the number of faults.
-func TestFaultThenPowerCut(t *testing.T) {
+// TestFaultThenPowerCutLosesNoAckedWrite makes calls of each kind fail, while the store works and
+// while it is opened. They fail once or for some time, because the disk is full or broken. The
+// store continues as far as it can, is closed or killed, and is started again; the power is cut at
+// one of the calls that follow. Afterwards the folder can be opened, and all acknowledged writes
+// are there. TROUPE_CRASH_POINTS sets the number of faults.
+func TestFaultThenPowerCutLosesNoAckedWrite(t *testing.T) {
 	points := 3000
 	if testing.Short() || testutil.Racing {
 		points = 400
@@ -147,7 +147,7 @@ func TestFaultThenPowerCut(t *testing.T) {
 		}
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			c.t = t
-			for len(c.told) < 200 && !until() {
+			for len(c.acked) < 200 && !until() {
 				one := kind
 				if one == "" && c.rng.IntN(3) == 0 {
 					one = faultKinds[c.rng.IntN(len(faultKinds))]
@@ -179,10 +179,10 @@ func TestFaultThenPowerCut(t *testing.T) {
 	}
 }
 
-// TestCutWithinReceiptRows cuts the power or kills the process at each call during an advance of
-// the flat head that writes the rows of many receipts in several pieces. Each receipt is found
-// after the next start, both before and after that start has advanced the flat head.
-func TestCutWithinReceiptRows(t *testing.T) {
+// TestCutWithinReceiptRowsLosesNoReceipt cuts the power or kills the process at each call during an
+// advance of the flat head that writes the rows of many receipts in several pieces. Each receipt is
+// found after the next start, both before and after that start has advanced the flat head.
+func TestCutWithinReceiptRowsLosesNoReceipt(t *testing.T) {
 	const blocks, each = 5, 2400
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprintf("kill=%v", kill), func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestCutWithinReceiptRows(t *testing.T) {
 				before := disk.calls
 				disk.fail(call, errDied)
 				err = s.AdvanceFlatHead(s.Tip().Final, nil)
-				if end = err == nil && !disk.gone(); end && disk.calls-before < 8 {
+				if end = err == nil && !disk.isDead(); end && disk.calls-before < 8 {
 					t.Errorf("the advance took %d calls, want several pieces", disk.calls-before)
 				}
 				left := disk.crash

@@ -21,7 +21,7 @@ type strictChain struct {
 	rng    *rand.Rand
 	disk   *strictDisk
 	values [][crashKeys][]byte // by height: what each key is
-	told   []BlockRef          // the head's branch, as far as it was acknowledged
+	acked  []BlockRef          // the head's branch, as far as it was acknowledged
 	rows   int                 // the last number that was acknowledged
 	wrote  int                 // the last that was tried
 	points int                 // at which the disk failed
@@ -99,7 +99,7 @@ func (c *strictChain) grow(s *Store, steps int) error {
 		if err != nil {
 			return err
 		}
-		c.told = []BlockRef{s.Tip().Head}
+		c.acked = []BlockRef{s.Tip().Head}
 	}
 	c.catchUp(s)
 	for range steps {
@@ -116,7 +116,7 @@ func (c *strictChain) grow(s *Store, steps int) error {
 				return err
 			}
 		case op >= 40:
-			if err := c.comes(s); err != nil {
+			if err := c.importOrUntrack(s); err != nil {
 				return err
 			}
 		case op < 24:
@@ -127,7 +127,7 @@ func (c *strictChain) grow(s *Store, steps int) error {
 			}
 			n, err := s.CommitAll(all)
 			for _, b := range all[:n] {
-				c.told = append(c.told, b.Ref)
+				c.acked = append(c.acked, b.Ref)
 			}
 			if err != nil {
 				return err
@@ -227,23 +227,23 @@ func (c *strictChain) round() {
 
 // catchUp adds what was written and not acknowledged.
 func (c *strictChain) catchUp(s *Store) {
-	if len(c.told) == 0 {
-		c.told = []BlockRef{{1, hashOf("g")}}
+	if len(c.acked) == 0 {
+		c.acked = []BlockRef{{1, hashOf("g")}}
 	}
 	if to := c.back; !to.IsZero() && to == s.Tip().Head {
 		c.forget(to)
 	}
 	c.back = BlockRef{}
-	head, last := s.Tip().Head, c.told[len(c.told)-1]
+	head, last := s.Tip().Head, c.acked[len(c.acked)-1]
 	if head.Height < last.Height {
-		c.t.Fatalf("head %v, but %v was told", head, last)
+		c.t.Fatalf("head %v, but %v was acked", head, last)
 	}
 	for h := last.Height + 1; h <= head.Height; h++ {
 		hash, err := s.HashAt(h)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		c.told = append(c.told, BlockRef{h, hash})
+		c.acked = append(c.acked, BlockRef{h, hash})
 	}
 }
 
@@ -251,7 +251,7 @@ func (c *strictChain) catchUp(s *Store) {
 func (c *strictChain) rewind(s *Store) error {
 	tip := s.Tip()
 	height := tip.FlatHead.Height + primitives.Height(c.rng.IntN(int(tip.Head.Height-tip.FlatHead.Height)+1))
-	c.back = c.told[height-1]
+	c.back = c.acked[height-1]
 	err := s.Rewind(c.back)
 	if err == nil {
 		c.forget(c.back)
@@ -263,8 +263,8 @@ func (c *strictChain) rewind(s *Store) error {
 
 // forget removes what comes after a block from what was acknowledged.
 func (c *strictChain) forget(to BlockRef) {
-	c.gone = append(c.gone, c.told[to.Height:]...)
-	c.told = c.told[:to.Height:to.Height]
+	c.gone = append(c.gone, c.acked[to.Height:]...)
+	c.acked = c.acked[:to.Height:to.Height]
 }
 
 // check opens the folder, which must be sound and have everything that was acknowledged.
@@ -276,13 +276,13 @@ func (c *strictChain) check() {
 	defer func() { _ = s.Close() }()
 	tip := s.Tip()
 	if tip.Empty {
-		if len(c.told) > 0 {
+		if len(c.acked) > 0 {
 			c.t.Fatal("the folder is empty, though genesis was stored")
 		}
 		return
 	}
 	if n := storedRows(c.t, s); n < c.rows || n > c.wrote {
-		c.t.Fatalf("row %d, but %d was told and %d the last that was tried", n, c.rows, c.wrote)
+		c.t.Fatalf("row %d, but %d was acked and %d the last that was tried", n, c.rows, c.wrote)
 	}
 	c.checkHeaders(s)
 	c.catchUp(s)
@@ -293,9 +293,9 @@ func (c *strictChain) check() {
 		}
 	}
 	for range 3 {
-		ref := c.told[len(c.told)-1-c.rng.IntN(min(len(c.told), int(tip.Head.Height-tip.Tail)+1))]
+		ref := c.acked[len(c.acked)-1-c.rng.IntN(min(len(c.acked), int(tip.Head.Height-tip.Tail)+1))]
 		if got, err := s.HashAt(ref.Height); err != nil || got != ref.Hash {
-			c.t.Fatalf("%+v: height %d is %v, %v, and %v was told", tip, ref.Height, got, err, ref.Hash)
+			c.t.Fatalf("%+v: height %d is %v, %v, and %v was acked", tip, ref.Height, got, err, ref.Hash)
 		}
 		rec, err := s.Block(ref)
 		if err != nil {
@@ -342,7 +342,7 @@ func (c *strictChain) checkHeaders(s *Store) {
 		c.t.Fatal(err)
 	}
 	if n < c.headers || n > c.wroteHeader || rows < c.toldHeaders || rows > n {
-		c.t.Fatalf("header %d and %d rows, but %d was told and %d the last that was tried", n, rows, c.headers, c.wroteHeader)
+		c.t.Fatalf("header %d and %d rows, but %d was acked and %d the last that was tried", n, rows, c.headers, c.wroteHeader)
 	}
 }
 
@@ -376,7 +376,7 @@ func TestUnsyncedTailIsSyncedAtOpen(t *testing.T) {
 		}
 		if head := s.Tip().Head; head != before {
 			kept++
-			c.told = append(c.told, head)
+			c.acked = append(c.acked, head)
 		}
 		if seed%2 == 0 { // it ends, and the power goes meanwhile
 			c.disk.fail(1+c.rng.IntN(4), errDied)
@@ -390,10 +390,10 @@ func TestUnsyncedTailIsSyncedAtOpen(t *testing.T) {
 	}
 }
 
-// TestCrashPoints makes calls of every kind fail, repeatedly, while the store works and while it
-// recovers. Everything that was synced is there afterwards, and no intact folder is refused.
-// TROUPE_CRASH_POINTS sets the number of failures.
-func TestCrashPoints(t *testing.T) {
+// TestRepeatedFaultsLoseNothingSynced makes calls of every kind fail, repeatedly, while the store
+// works and while it recovers. Everything that was synced is there afterwards, and no intact folder
+// is refused. TROUPE_CRASH_POINTS sets the number of failures.
+func TestRepeatedFaultsLoseNothingSynced(t *testing.T) {
 	points := 1000
 	if testing.Short() || testutil.Racing {
 		points = 300
@@ -410,7 +410,7 @@ func TestCrashPoints(t *testing.T) {
 		c.rewinds = seed%2 == 1
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			c.t = t
-			for len(c.told) < 300 && done+c.points < points {
+			for len(c.acked) < 300 && done+c.points < points {
 				c.round()
 			}
 		})

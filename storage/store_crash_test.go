@@ -115,11 +115,12 @@ func checkCrashReceipts(t *testing.T, s *Store, ref BlockRef, shard primitives.S
 	}
 }
 
-// TestCrashChild is the body of the process that TestCrash kills. It is skipped in a normal run.
-func TestCrashChild(t *testing.T) {
+// TestCrashChildWritesUntilKilled is the body of the process that
+// TestKilledProcessLosesNoReportedBlock kills. It is skipped in a normal run.
+func TestCrashChildWritesUntilKilled(t *testing.T) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
-		t.Skip("only as a child of TestCrash")
+		t.Skip("only as a child of TestKilledProcessLosesNoReportedBlock")
 	}
 	o := testOptions()
 	o.NoSync = false
@@ -193,9 +194,9 @@ func TestCrashChild(t *testing.T) {
 	}
 }
 
-// TestCrash kills, at random moments, a process that commits, advances the flat head, writes rows
-// and collects garbage, and then checks the folder that is left.
-func TestCrash(t *testing.T) {
+// TestKilledProcessLosesNoReportedBlock kills, at random moments, a process that commits, advances
+// the flat head, writes rows and collects garbage, and then checks the folder that is left.
+func TestKilledProcessLosesNoReportedBlock(t *testing.T) {
 	rounds := 16
 	if testing.Short() {
 		rounds = 5
@@ -204,9 +205,9 @@ func TestCrash(t *testing.T) {
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
 	rows := 0
 	for round := range rounds {
-		told, n := runAndKill(t, dir, time.Duration(rng.IntN(120))*time.Millisecond)
+		acked, n := runAndKill(t, dir, time.Duration(rng.IntN(120))*time.Millisecond)
 		rows = max(rows, n)
-		checkCrashed(t, dir, round, told, rows)
+		checkCrashed(t, dir, round, acked, rows)
 		if t.Failed() {
 			return
 		}
@@ -228,9 +229,9 @@ func storedRows(t *testing.T, s *Store) (n int) {
 
 // runAndKill runs the child and kills it. It returns what the child had reported: a height that its
 // head had reached at least, and the number of its last row.
-func runAndKill(t *testing.T, dir string, after time.Duration) (told primitives.Height, rows int) {
+func runAndKill(t *testing.T, dir string, after time.Duration) (acked primitives.Height, rows int) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestCrashChild$")
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestCrashChildWritesUntilKilled$")
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -251,7 +252,7 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (told primitives.
 		if word == "rows" {
 			rows = int(h)
 		} else {
-			told = h
+			acked = h
 		}
 		if !started {
 			started = true
@@ -261,10 +262,10 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (told primitives.
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("child ended by itself: %v %s", err, stderr.String())
 	}
-	return told, rows
+	return acked, rows
 }
 
-func checkCrashed(t *testing.T, dir string, round int, told primitives.Height, rows int) {
+func checkCrashed(t *testing.T, dir string, round int, acked primitives.Height, rows int) {
 	t.Helper()
 	o := testOptions()
 	s, err := Open(dir, o)
@@ -276,8 +277,8 @@ func checkCrashed(t *testing.T, dir string, round int, told primitives.Height, r
 		t.Errorf("round %d: row %d, but the child had reported %d", round, n, rows)
 	}
 	tip := s.Tip()
-	if tip.Head.Height < told {
-		t.Errorf("round %d: head %d, but the child had reported %d", round, tip.Head.Height, told)
+	if tip.Head.Height < acked {
+		t.Errorf("round %d: head %d, but the child had reported %d", round, tip.Head.Height, acked)
 	}
 	for h := tip.Tail; h <= tip.Head.Height; h++ {
 		hash, err := s.HashAt(h)

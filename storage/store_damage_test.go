@@ -100,7 +100,7 @@ func growCrashChain(t *testing.T, d disk, n int) (primitives.Height, error) {
 	return s.Tip().Head.Height, nil
 }
 
-func TestLocked(t *testing.T) {
+func TestFolderIsLockedUntilClose(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, testOptions())
 	if err != nil {
@@ -124,7 +124,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestForeignFolderIsRefused(t *testing.T) {
 	good := sound(t)
 	with := func(changes map[string]string) map[string]string {
 		out := maps.Clone(good)
@@ -166,9 +166,9 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles damages each file in turn, at random places. Open and reads may return
-// ErrDamaged, or the correct result, but never a wrong value.
-func TestDamagedFiles(t *testing.T) {
+// TestDamageNeverGivesWrongValue damages each file in turn, at random places. Open and reads may
+// return ErrDamaged, or the correct result, but never a wrong value.
+func TestDamageNeverGivesWrongValue(t *testing.T) {
 	good := sound(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	tries := 4
@@ -319,9 +319,9 @@ func (w faultWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// TestDiskFull fills the disk at many moments. The writer gets an error, and the folder can be
-// opened again with everything that was stored before.
-func TestDiskFull(t *testing.T) {
+// TestFullDiskKeepsStoredBlocks fills the disk at many moments. The writer gets an error, and the
+// folder can be opened again with everything that was stored before.
+func TestFullDiskKeepsStoredBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for try := range 12 {
 		dir := t.TempDir()

@@ -159,7 +159,7 @@ func FuzzCells(f *testing.F) {
 	})
 }
 
-func TestFlatRanges(t *testing.T) {
+func TestFlatRangesCoverOneShard(t *testing.T) {
 	got := flatRanges(3, AccountRange{Lo: "m"}, []byte("\x05"), []byte("\x09n"))
 	want := []flatRange{{"\x05m", "\x06"}, {"\x06m", "\x07"}, {"\x07\x00\x00\x00\x00\x00\x00\x00\x03", "\x07\x00\x00\x00\x00\x00\x00\x00\x04"}, {"\x08m", "\x09"}, {"\x09m", "\x09n"}}
 	if len(got) != len(want) {

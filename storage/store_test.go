@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestModel applies the same random blocks, forks, advances of the flat head, restarts and garbage
-// collections to a store and to a model that keeps whole states in maps, and compares the results
-// of all kinds of reads.
-func TestModel(t *testing.T) {
+// TestStoreMatchesModel applies the same random blocks, forks, advances of the flat head, restarts
+// and garbage collections to a store and to a model that keeps whole states in maps, and compares
+// the results of all kinds of reads.
+func TestStoreMatchesModel(t *testing.T) {
 	seeds := 3
 	if testing.Short() || testutil.Racing {
 		seeds = 2

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 )
 
-// TestRandomSequencesLoseNoImport: whatever the order of calls, of errors of the engine and of calls from
-// effects, no import is lost, and once there are no more errors all blocks are imported.
+// TestRandomSequencesLoseNoImport: whatever the order of calls, of errors of the engine and of
+// calls from effects, no import is lost, and once there are no more errors all blocks are imported.
 func TestRandomSequencesLoseNoImport(t *testing.T) {
 	const seeds, steps, blocks = 60, 80, 6
 	n := newNodes(t, seeds+1)

@@ -6,22 +6,25 @@ import (
 	"testing"
 )
 
-func who(address byte, conn uint64) Client { return Client{Address: [16]byte{15: address}, Conn: conn} }
+func client(address byte, conn uint64) Client {
+	return Client{Address: [16]byte{15: address}, Conn: conn}
+}
 
-// TestTurns: sixteen connections of one address whose turns cost 100 get no more turns than one
-// connection of another address with the same cost.
-func TestTurns(t *testing.T) {
+// TestAddressesShareTurnsEqually: sixteen connections of one address whose turns cost 100 get no
+// more turns than one connection of another address with the same cost.
+func TestAddressesShareTurnsEqually(t *testing.T) {
+	t.Parallel()
 	q := Queue[string]{Limit: 100}
 	for i := range 16 {
-		q.Push(who(1, uint64(i)), "many")
+		q.Push(client(1, uint64(i)), "many")
 	}
-	q.Charge(who(1, 0), 100) // one of them runs
-	q.Push(who(2, 0), "one")
+	q.Charge(client(1, 0), 100) // one of them runs
+	q.Push(client(2, 0), "one")
 	var got []string
 	for range 6 {
 		item, c, ok := q.Pop()
 		if !ok {
-			t.Fatal("nothing waits")
+			t.Fatal("the queue is empty")
 		}
 		got = append(got, item)
 		q.Charge(c, 100)
@@ -32,38 +35,41 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestNewConnection: within an address, a new connection precedes those that have had their turns.
-func TestNewConnection(t *testing.T) {
+// TestNewConnectionPrecedesServedOnes: within an address, a new connection precedes those that have
+// had their turns.
+func TestNewConnectionPrecedesServedOnes(t *testing.T) {
+	t.Parallel()
 	q := Queue[uint64]{Limit: 100}
 	for round := range 3 {
 		for i := range uint64(4) {
-			q.Push(who(1, i), i)
+			q.Push(client(1, i), i)
 		}
 		for range 4 {
 			i, c, _ := q.Pop()
 			q.Charge(c, 50)
 			if round == 2 && i == 0 { // the first of the third round was served: add the new one
-				q.Push(who(1, 9), 9)
+				q.Push(client(1, 9), 9)
 				if got, _, _ := q.Pop(); got != 9 && got != 1 {
-					t.Errorf("connection %d has the turn", got)
+					t.Errorf("connection %d is served, want 9 or 1", got)
 				}
 			}
 		}
 	}
 }
 
-// TestNoCredit: a client that was idle for a long time has no credit from it.
-func TestNoCredit(t *testing.T) {
+// TestIdleClientGetsNoCredit: a client that was idle for a long time has no credit from it.
+func TestIdleClientGetsNoCredit(t *testing.T) {
+	t.Parallel()
 	q := Queue[int]{Limit: 100}
 	for i := range 50 {
-		q.Push(who(1, 0), i)
+		q.Push(client(1, 0), i)
 	}
 	for range 20 {
 		_, c, _ := q.Pop()
 		q.Charge(c, 1000)
 	}
 	for i := range 20 {
-		q.Push(who(2, 0), 100+i)
+		q.Push(client(2, 0), 100+i)
 	}
 	late, turns := 0, 0
 	for range 10 {
@@ -78,10 +84,11 @@ func TestNoCredit(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
+func TestQueueAndMemoryAreBounded(t *testing.T) {
+	t.Parallel()
 	q := Queue[int]{Limit: 2}
 	for i, want := range []bool{true, true, false} {
-		if got := q.Push(who(byte(i), 0), i); got != want {
+		if got := q.Push(client(byte(i), 0), i); got != want {
 			t.Errorf("Push %d = %v, want %v", i, got, want)
 		}
 	}

@@ -47,8 +47,9 @@ func diff(got, want []byte) string {
 	return fmt.Sprintf("at byte %d:\ngot  %q\nwant %q", i, near(got), near(want))
 }
 
-// Files that neard wrote are reproduced byte for byte.
-func TestReadAndWriteNeardFiles(t *testing.T) {
+// TestNeardFilesAreReproduced: files that neard wrote are written again byte for byte.
+func TestNeardFilesAreReproduced(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"init-plain.json", "init-fast.json", "localnet.json", "dump-state.json.gz"} {
 		want := read(t, name)
 		g := parse(t, want)
@@ -70,15 +71,18 @@ func mustInit(t *testing.T, o InitOptions) *Genesis {
 	return g
 }
 
-func TestInit(t *testing.T) {
+func TestInitEqualsNeardsFile(t *testing.T) {
+	t.Parallel()
 	for name, fast := range map[string]bool{"init-plain.json": false, "init-fast.json": true} {
-		want := read(t, name)
-		c := parse(t, want).Config
-		g := mustInit(t, InitOptions{ChainID: c.ChainID, Time: c.GenesisTime, Validator: "test.near", Key: c.Validators[0].PublicKey, Shards: 1, Fast: fast,
-			Protocol: c.ProtocolVersion})
-		if got := write(t, g); !bytes.Equal(got, want) {
-			t.Errorf("%s: %s", name, diff(got, want))
-		}
+		t.Run(name, func(t *testing.T) {
+			want := read(t, name)
+			c := parse(t, want).Config
+			g := mustInit(t, InitOptions{ChainID: c.ChainID, Time: c.GenesisTime, Validator: "test.near", Key: c.Validators[0].PublicKey, Shards: 1, Fast: fast,
+				Protocol: c.ProtocolVersion})
+			if got := write(t, g); !bytes.Equal(got, want) {
+				t.Errorf("got %s", diff(got, want))
+			}
+		})
 	}
 	g := mustInit(t, InitOptions{Shards: 4, Protocol: 85, Validator: "node0", Key: primitives.SecretKeyFromSeed(primitives.ED25519, "node0").PublicKey()})
 	if got, want := fmt.Sprint(g.Config.ShardLayout.ShardIDs()), "[3 1 0 2]"; got != want {
@@ -89,7 +93,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-func TestLocalnet(t *testing.T) {
+func TestLocalnetEqualsNeardsFile(t *testing.T) {
+	t.Parallel()
 	want := read(t, "localnet.json")
 	c := parse(t, want).Config
 	g, err := Localnet(LocalnetOptions{ChainID: c.ChainID, Time: c.GenesisTime, Accounts: []primitives.AccountID{"node0", "node1"}, Validators: 2, Shards: 3,
@@ -102,7 +107,8 @@ func TestLocalnet(t *testing.T) {
 	}
 }
 
-func TestAppendView(t *testing.T) {
+func TestConfigViewEqualsNeards(t *testing.T) {
+	t.Parallel()
 	want := read(t, "genesis_config.json")
 	c, _, err := ReadConfig(bytes.NewReader(want))
 	if err != nil {
@@ -113,7 +119,8 @@ func TestAppendView(t *testing.T) {
 	}
 }
 
-func TestWriteConfig(t *testing.T) {
+func TestWrittenConfigCanBeRead(t *testing.T) {
+	t.Parallel()
 	g := parse(t, read(t, "init-plain.json"))
 	var out bytes.Buffer
 	if err := WriteConfig(&out, &g.Config); err != nil {
@@ -128,9 +135,10 @@ func TestWriteConfig(t *testing.T) {
 	}
 }
 
-// Mainnet's file is from 2020: it has obsolete fields, lacks newer ones, and has records before
-// some fields.
-func TestMainnet(t *testing.T) {
+// TestMainnetGenesisOf2020IsRead: the file has obsolete fields, lacks newer ones, and has records
+// before some fields.
+func TestMainnetGenesisOf2020IsRead(t *testing.T) {
+	t.Parallel()
 	g := parse(t, read(t, "mainnet.json.gz"))
 	c := &g.Config
 	if got, want := c.GenesisTime.String(), "2020-07-21T16:55:51.591948Z"; got != want {
@@ -162,7 +170,8 @@ const minimal = `{ // one line
 	"protocol_reward_rate": [0, 1], "max_inflation_rate": [0, 5], "total_supply": "0", "num_blocks_per_year": 3,
 	"protocol_treasury_account": "near", "fishermen_threshold": "4", "records_file": "r.json" }`
 
-func TestReadConfigDefaults(t *testing.T) {
+func TestAbsentConfigFieldsHaveDefaults(t *testing.T) {
+	t.Parallel()
 	c, recordsFile, err := ReadConfig(strings.NewReader(minimal))
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +201,8 @@ func TestReadConfigDefaults(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheirPlace(t *testing.T) {
+func TestErrorsNameLineAndColumn(t *testing.T) {
+	t.Parallel()
 	good := string(read(t, "init-plain.json"))
 	for _, c := range []struct{ old, new, want string }{
 		{`"epoch_length": 500`, `"epoch_length": -5`, "line 12 column 19: epoch_length: invalid value: integer `-5`, expected u64"},
@@ -252,7 +262,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	}
 }
 
-func TestReadRecords(t *testing.T) {
+func TestRecordsAreReadFromArrayOrGenesis(t *testing.T) {
+	t.Parallel()
 	array := `[{"Account":{"account_id":"a.near","account":{"amount":5,"locked":"6","code_hash":"11111111111111111111111111111111","storage_usage":7}}}]`
 	for _, in := range []string{array, `{"records":` + array + `}`, `{"x":[1,2],"records":` + array + `,"y":{"records":3}}`} {
 		var got []Record
@@ -280,8 +291,9 @@ func TestReadRecords(t *testing.T) {
 	}
 }
 
-// A reader that returns one byte at a time, with comments everywhere.
-func TestScannerSmallReads(t *testing.T) {
+// TestScannerAcceptsOneByteReads: the input has comments everywhere.
+func TestScannerAcceptsOneByteReads(t *testing.T) {
+	t.Parallel()
 	in := "/**/[ // a\n{ # b\n\"Contract\" /*c*/ : {\"account_id\":\"a\\u002enear\", \"code\":\"\"\n}}]#end"
 	var got []Record
 	if err := ReadRecords(iotestOneByte{strings.NewReader(in)}, func(r Record) error {
@@ -299,7 +311,8 @@ type iotestOneByte struct{ r io.Reader }
 
 func (o iotestOneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }
 
-func TestTime(t *testing.T) {
+func TestTimeIsReadAsNeardReadsIt(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{"1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
 		{"2020-02-29T23:59:59.999999999Z", "2020-02-29T23:59:59.999999999Z"},

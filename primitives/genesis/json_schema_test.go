@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestJSONSchema checks that the schema accepts a genesis as it is written, and refuses wrong types and
-// missing fields.
-func TestJSONSchema(t *testing.T) {
+// TestJSONSchemaAcceptsWrittenGenesis checks that the schema accepts a genesis as it is written,
+// and refuses wrong types and missing fields.
+func TestJSONSchemaAcceptsWrittenGenesis(t *testing.T) {
+	t.Parallel()
 	text, err := JSONSchema()
 	if err != nil {
 		t.Fatal(err)

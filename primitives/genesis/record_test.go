@@ -90,7 +90,8 @@ func everyRecord() []Record {
 	return out
 }
 
-func TestRecordRoundTrip(t *testing.T) {
+func TestEveryRecordSurvivesEncoding(t *testing.T) {
+	t.Parallel()
 	for _, r := range everyRecord() {
 		b := AppendRecord(nil, r)
 		got, err := ParseRecord(b)
@@ -124,8 +125,9 @@ func everyRemoval() []Record {
 	}
 }
 
-// The literal forms: a gas key's array, a sandbox patch without version, serde's enums.
-func TestRecordJSON(t *testing.T) {
+// TestRecordJSONHasLiteralForms: a gas key's array, a sandbox patch without version, serde's enums.
+func TestRecordJSONHasLiteralForms(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{`{"Account":{"account_id":"a.near","account":{"amount":"1","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":182,"block_hash":"x"}}}`,
 			`{"Account":{"account_id":"a.near","account":{"amount":"1","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":182,"version":"V1"}}}`},
@@ -148,7 +150,8 @@ func TestRecordJSON(t *testing.T) {
 	}
 }
 
-func TestRecordRefusals(t *testing.T) {
+func TestInvalidRecordIsRefused(t *testing.T) {
+	t.Parallel()
 	account := func(rest string) string {
 		return `{"Account":{"account_id":"a.near","account":{"amount":"1","locked":"0","storage_usage":1,` + rest + `}}}`
 	}
@@ -185,6 +188,7 @@ func TestRecordRefusals(t *testing.T) {
 // TestRecordsTakeBase64WithAnyPadding: every field of bytes accepts what neard accepts, and refuses
 // the rest in neard's words.
 func TestRecordsTakeBase64WithAnyPadding(t *testing.T) {
+	t.Parallel()
 	const hash = "11111111111111111111111111111111"
 	for _, form := range []string{
 		`{"Data":{"account_id":"a.near","data_key":%s,"value":""}}`, `{"Data":{"account_id":"a.near","data_key":"","value":%s}}`,
@@ -266,9 +270,10 @@ func FuzzGenesis(f *testing.F) {
 	})
 }
 
-// The JSON of near-primitives-core 0.38.0 src/account.rs uninitialized_account_serde_serialization,
-// and what its tests refuse.
-func TestUninitializedAccountRecord(t *testing.T) {
+// TestUninitializedAccountNeedsNonce has the JSON of near-primitives-core 0.38.0 src/account.rs
+// uninitialized_account_serde_serialization, and what its tests refuse.
+func TestUninitializedAccountNeedsNonce(t *testing.T) {
+	t.Parallel()
 	const text = `{"amount":"100","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":300,"version":"V1",` +
 		`"state":"uninitialized","bootstrap_nonce":7000000}`
 	record := func(account string) string { return `{"Account":{"account_id":"aa","account":` + account + `}}` }
@@ -277,7 +282,7 @@ func TestUninitializedAccountRecord(t *testing.T) {
 		t.Errorf("got %s, want %s", got, record(text))
 	}
 	if r, err := ParseRecord([]byte(record(text))); err != nil || r.(*AccountRecord).Account != a {
-		t.Errorf("came back as %+v, %v", r, err)
+		t.Errorf("read %+v, %v", r, err)
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"no nonce":           {`,"bootstrap_nonce":7000000`, ``, "an uninitialized account must carry a bootstrap nonce"},
@@ -293,10 +298,12 @@ func TestUninitializedAccountRecord(t *testing.T) {
 		"global code by account": {`"state"`, `"global_contract_account_id":"test.near","state"`, "an uninitialized account can't have a contract"},
 		"another state":          {`uninitialized`, `frozen`, "unknown variant `frozen`, expected `initialized` or `uninitialized`"},
 	} {
-		_, err := ParseRecord([]byte(record(strings.Replace(text, c.old, c.new, 1))))
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseRecord([]byte(record(strings.Replace(text, c.old, c.new, 1))))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
 	}
 	// An initialized account shows neither member.
 	a.Initialize()

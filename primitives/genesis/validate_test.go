@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The cases of nearcore's genesis_validate.rs.
-func TestValidate(t *testing.T) {
+// TestValidateFollowsNearcoresCases has the cases of nearcore's genesis_validate.rs.
+func TestValidateFollowsNearcoresCases(t *testing.T) {
+	t.Parallel()
 	validKey := primitives.MustParsePublicKey("ed25519:KuTCtARNzxZQ3YvXDeLjx83FDqxv2SdQTSbiq876zR7")
 	base := func() *Genesis {
 		g := mustInit(t, InitOptions{ChainID: "c", Validator: "test", Key: validKey, Shards: 1})

@@ -15,6 +15,7 @@ import (
 // TestValueRecordsAreThoseOfNearPrimitives compares the JSON of accounts and actions with
 // ../testdata/values.jsonl.gz, made by internal/oracle/answers (command values).
 func TestValueRecordsAreThoseOfNearPrimitives(t *testing.T) {
+	t.Parallel()
 	type value struct {
 		Type  string          `json:"type"`
 		Borsh *string         `json:"borsh"` // hex; nil: the JSON is refused
@@ -58,7 +59,7 @@ func TestValueRecordsAreThoseOfNearPrimitives(t *testing.T) {
 				t.Errorf("%s, want %s", got, text)
 			}
 			if back, err := read(text); err != nil || *back != a {
-				t.Errorf("%s came back as %+v, %v", text, back, err)
+				t.Errorf("%s read %+v, %v", text, back, err)
 			}
 		case "account_json":
 			text := textOf(v)
@@ -84,7 +85,7 @@ func TestValueRecordsAreThoseOfNearPrimitives(t *testing.T) {
 			}
 			c := &cursor{b: []byte(text)}
 			if back := c.action(true); c.err != nil || !bytes.Equal(primitives.AppendAction(nil, back), bytesOf(v)) {
-				t.Errorf("%s came back as %+v, %v", text, back, c.err)
+				t.Errorf("%s read %+v, %v", text, back, c.err)
 			}
 		}
 	}

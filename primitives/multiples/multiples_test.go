@@ -64,9 +64,10 @@ func numbers(random *rand.ChaCha8) (out []*scalar.Scalar) {
 	return out
 }
 
-// TestSum: with each kind of table the sum equals multiplication by doubling, for points of any
-// order.
-func TestSum(t *testing.T) {
+// TestSumEqualsDoubling: with each kind of table the sum equals multiplication by doubling, for
+// points of any order.
+func TestSumEqualsDoubling(t *testing.T) {
+	t.Parallel()
 	random := rand.NewChaCha8([32]byte{3})
 	all := numbers(random)
 	for i, p := range points(t, random) {
@@ -93,8 +94,10 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestKnownSums: tables of each kind reproduce the known sums, and tables with a wrong part do not.
-func TestKnownSums(t *testing.T) {
+// TestKnownSumsDetectWrongTables: tables of each kind reproduce the known sums, and tables with a
+// wrong part do not.
+func TestKnownSumsDetectWrongTables(t *testing.T) {
+	t.Parallel()
 	if got := sums(newPlain); got != knownSums {
 		t.Errorf("the library's tables give %s", got)
 	}
@@ -106,8 +109,10 @@ func TestKnownSums(t *testing.T) {
 	}
 }
 
-// TestDigits: the digits represent the number, and each is in a table's range.
-func TestDigits(t *testing.T) {
+// TestDigitsRepresentNumberInRange: the digits represent the number, and each is in a table's
+// range.
+func TestDigitsRepresentNumberInRange(t *testing.T) {
+	t.Parallel()
 	for _, n := range numbers(rand.NewChaCha8([32]byte{4})) {
 		for _, bits := range []int{pointBits, baseBits} {
 			list := make([]int8, count(bits))

@@ -13,7 +13,7 @@ import (
 
 // vector is a point in the layout of the library's AVX2 functions: as the destination of an
 // addition, or prepared as an operand (cachedPoint). If a version of the library changes the
-// layout, hasVectors is false and TestVectors fails.
+// layout, hasVectors is false and TestVectorsAreUsedWithAVX2 fails.
 type vector [5][8]uint32
 
 //go:linkname supported github.com/oasisprotocol/curve25519-voi/curve.supportsVectorizedEdwards

@@ -10,15 +10,18 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// TestVectors: a machine with AVX2 uses the library's functions.
-func TestVectors(t *testing.T) {
+// TestVectorsAreUsedWithAVX2: a machine with AVX2 uses the library's functions.
+func TestVectorsAreUsedWithAVX2(t *testing.T) {
+	t.Parallel()
 	if hasVectors() != cpu.X86.HasAVX2 {
 		t.Errorf("vectors are used: %v; the machine has AVX2: %v", hasVectors(), cpu.X86.HasAVX2)
 	}
 }
 
-// TestLayout: a table of points that are larger, smaller or declared otherwise is refused.
-func TestLayout(t *testing.T) {
+// TestOtherPointLayoutIsRefused: a table of points that are larger, smaller or declared otherwise
+// is refused.
+func TestOtherPointLayoutIsRefused(t *testing.T) {
+	t.Parallel()
 	type nothing [0]func()
 	type vec struct {
 		_ nothing
@@ -55,9 +58,10 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestWrongWindows: tables with one wrong window, in one lane of a vector, do not reproduce the
-// known sums.
-func TestWrongWindows(t *testing.T) {
+// TestWrongWindowChangesKnownSums: tables with one wrong window, in one lane of a vector, do not
+// reproduce the known sums.
+func TestWrongWindowChangesKnownSums(t *testing.T) {
+	t.Parallel()
 	if !hasVectors() {
 		t.Skip("this machine has no AVX2")
 	}

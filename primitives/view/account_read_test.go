@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestAccountMembersThatDoNotFit: replies of other nodes that contradict themselves are refused.
-func TestAccountMembersThatDoNotFit(t *testing.T) {
+// TestContradictingAccountIsRefused: replies of other nodes may contradict themselves.
+func TestContradictingAccountIsRefused(t *testing.T) {
+	t.Parallel()
 	const code = `"11111111111111111111111111111112"`
 	for _, text := range []string{
 		`{}`, `{"amount":"1"}`, `{"locked":"1"}`,

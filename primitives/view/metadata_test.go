@@ -12,11 +12,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVectorA61 compares with nearcore's views of execution metadata.
+// TestMetadataViewsVectorA61 compares with nearcore's views of execution metadata.
 // testdata/exec_metadata_v*.json are the bodies of nearcore's
 // core/primitives/src/snapshots/near_primitives__views__tests__exec_metadata_v*_view.snap at
 // f0c7706f1, without spaces.
-func TestVectorA61(t *testing.T) {
+func TestMetadataViewsVectorA61(t *testing.T) {
+	t.Parallel()
 	for version := uint32(1); version <= 4; version++ {
 		want, err := os.ReadFile(fmt.Sprintf("testdata/exec_metadata_v%d.json", version))
 		if err != nil {

@@ -72,19 +72,20 @@ type realBlock struct {
 	}
 }
 
-// looked counts what was compared, by kind.
-type looked map[string]int
+// compared counts what was compared, by kind.
+type compared map[string]int
 
-// TestRealBlocks recomputes derived values of blocks of public networks and encodes their JSON
-// again: hashes of blocks and chunks, the five roots, ids of receipts, leaves and paths of
-// outcomes, signatures of transactions and of delegate actions.
-func TestRealBlocks(t *testing.T) {
+// TestPublicNetworkBlocksAreReproduced recomputes derived values of blocks of public networks and
+// encodes their JSON again: hashes of blocks and chunks, the five roots, ids of receipts, leaves
+// and paths of outcomes, signatures of transactions and of delegate actions.
+func TestPublicNetworkBlocksAreReproduced(t *testing.T) {
+	t.Parallel()
 	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are not part of the repository (docs/dev/testing.md)")
 	paths, err := filepath.Glob(realBlocks + "blocks/*")
 	if err != nil || len(paths) != len(covered)+len(older) {
 		t.Fatalf("%d blocks, of which %d are known: %v", len(paths), len(covered)+len(older), err)
 	}
-	n := looked{}
+	n := compared{}
 	for _, path := range paths {
 		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".json")
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestRealBlocks(t *testing.T) {
 			n.shards(t, &b, f, known)
 		})
 	}
-	t.Logf("looked at: %v", n)
+	t.Logf("compared: %v", n)
 	for what, least := range map[string]int{"block hashes": 11, "chunk hashes": 82, "roots": 55, "outcomes": 4493, "outcomes written again": 3385, "signatures": 1052,
 		"delegations": 1601, "receipt ids": 3000, "receipts": 7052, "changes": 12_872} {
 		if n[what] < least {
@@ -119,7 +120,7 @@ func TestRealBlocks(t *testing.T) {
 }
 
 // block compares a block and its chunk headers.
-func (n looked) block(t *testing.T, f forms, text json.RawMessage) {
+func (n compared) block(t *testing.T, f forms, text json.RawMessage) {
 	var j blockJSON
 	parse(t, text, &j)
 	var raw struct{ Chunks []json.RawMessage }
@@ -166,7 +167,7 @@ func (n looked) block(t *testing.T, f forms, text json.RawMessage) {
 const byHeight = 77
 
 // shards compares a message's shards.
-func (n looked) shards(t *testing.T, b *realBlock, f forms, known bool) {
+func (n compared) shards(t *testing.T, b *realBlock, f forms, known bool) {
 	var block struct {
 		Header struct {
 			Hash    primitives.Hash
@@ -240,7 +241,7 @@ func (n looked) shards(t *testing.T, b *realBlock, f forms, known bool) {
 
 // transaction checks a signature against the given hash: the JSON lacks the block hash that is
 // needed to compute it.
-func (n looked) transaction(t *testing.T, text json.RawMessage) {
+func (n compared) transaction(t *testing.T, text json.RawMessage) {
 	t.Helper()
 	var j struct {
 		Actions   []json.RawMessage
@@ -259,7 +260,7 @@ func (n looked) transaction(t *testing.T, text json.RawMessage) {
 }
 
 // receipt decodes a receipt and encodes it again, except for code, which its JSON lacks.
-func (n looked) receipt(t *testing.T, text json.RawMessage) {
+func (n compared) receipt(t *testing.T, text json.RawMessage) {
 	t.Helper()
 	var j struct {
 		Predecessor primitives.AccountID `json:"predecessor_id"`
@@ -319,7 +320,7 @@ func (n looked) receipt(t *testing.T, text json.RawMessage) {
 
 // action decodes an action, encodes it again, and verifies delegate actions; nil: its JSON is
 // incomplete.
-func (n looked) action(t *testing.T, text json.RawMessage) primitives.Action {
+func (n compared) action(t *testing.T, text json.RawMessage) primitives.Action {
 	t.Helper()
 	if string(text) == `"CreateAccount"` {
 		return &primitives.CreateAccount{}
@@ -373,7 +374,7 @@ func (n looked) action(t *testing.T, text json.RawMessage) primitives.Action {
 }
 
 // delegate decodes a delegate action in the form of state records and verifies its signature.
-func (n looked) delegate(t *testing.T, text json.RawMessage) primitives.Action {
+func (n compared) delegate(t *testing.T, text json.RawMessage) primitives.Action {
 	t.Helper()
 	record, err := genesis.ParseRecord([]byte(`{"PostponedReceipt":{"predecessor_id":"aa","receiver_id":"bb","receipt_id":"` + primitives.Hash{}.String() +
 		`","receipt":{"Action":{"signer_id":"aa","signer_public_key":"ed25519:11111111111111111111111111111111","gas_price":"1","output_data_receivers":[],"input_data_ids":[],"actions":[` +
@@ -396,10 +397,11 @@ func (n looked) delegate(t *testing.T, text json.RawMessage) primitives.Action {
 	return a
 }
 
-// TestRealEpochs verifies the approvals in headers of five epochs of mainnet against their
-// validators, and the hash of the next epoch's validators. The headers are V4, whose hashes are not
-// supported here.
-func TestRealEpochs(t *testing.T) {
+// TestPublicEpochApprovalsAreValid verifies the approvals in headers of five epochs of mainnet
+// against their validators, and the hash of the next epoch's validators. The headers are V4, whose
+// hashes are not supported here.
+func TestPublicEpochApprovalsAreValid(t *testing.T) {
+	t.Parallel()
 	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are not part of the repository (docs/dev/testing.md)")
 	type header struct {
 		Approvals  []*primitives.Signature

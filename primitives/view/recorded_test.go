@@ -62,7 +62,8 @@ type line struct {
 	} `json:"status"`
 }
 
-func TestRecordedViews(t *testing.T) {
+func TestRecordedViewsAreReproduced(t *testing.T) {
+	t.Parallel()
 	eachLine(t, func(t *testing.T, in []byte) {
 		var l line
 		parse(t, in, &l)

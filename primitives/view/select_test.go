@@ -34,9 +34,10 @@ func trieKey(c *Change) (key, value []byte) {
 	return key, value
 }
 
-// TestSelectRecorded converts the recorded changes of each block to the storage form, and selects
-// them from it.
-func TestSelectRecorded(t *testing.T) {
+// TestSelectMatchesRecordedChanges converts the recorded changes of each block to the storage form,
+// and selects them from it.
+func TestSelectMatchesRecordedChanges(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]ChangesKind{"account_changes": AccountChanges, "all_access_key_changes": AllAccessKeyChanges,
 		"contract_code_changes": ContractCodeChanges, "data_changes": DataChanges}
 	eachLine(t, func(t *testing.T, in []byte) {
@@ -97,9 +98,9 @@ func TestSelectRecorded(t *testing.T) {
 	})
 }
 
-// TestSelectMax: an account that is named repeatedly is shown repeatedly, as in neard, up to the
-// bound. Beyond it, and for prefixes that are no key's, selecting costs little.
-func TestSelectMax(t *testing.T) {
+// TestSelectedChangesAreBounded: an account that is named repeatedly is shown repeatedly, as in
+// neard, up to the bound. Beyond it, and for prefixes that are no key's, selecting costs little.
+func TestSelectedChangesAreBounded(t *testing.T) {
 	code := make([]byte, 30_000)
 	block := []primitives.KeyChanges{{Key: primitives.AppendCodeKey(nil, "a.near"), Changes: []primitives.StateChange{{Value: code}}}}
 	r := ChangesRequest{Kind: ContractCodeChanges, Accounts: slices.Repeat([]primitives.AccountID{"a.near"}, 150)}

@@ -86,7 +86,8 @@ func withDelegates() []primitives.Action {
 	return append(append([]primitives.Action(nil), allActions...), v1, v2, &indexed)
 }
 
-func TestKeysAscend(t *testing.T) {
+func TestJSONKeysAreAscending(t *testing.T) {
+	t.Parallel()
 	stakes := []primitives.ValidatorStake{{AccountID: "a.near", PublicKey: testKey, Stake: near1}}
 	path := primitives.MerklePath{{Hash: testHash}, {Hash: testHash, Direction: primitives.Right}}
 	header := (&primitives.BlockHeader{Version: primitives.HeaderV6, BlockHeaderInnerRest: primitives.BlockHeaderInnerRest{
@@ -172,14 +173,16 @@ type raw string
 
 func (r raw) AppendJSON(b []byte) []byte { return append(b, r...) }
 
-func TestAppendSorted(t *testing.T) {
+func TestAppendSortedSortsKeys(t *testing.T) {
+	t.Parallel()
 	got := string(AppendSorted(nil, []byte(` { "b" : [ {"z":1.50,"a":"\u00e9"} , null ] , "a" : 18446744073709551616 } `)))
 	if want := `{"a":18446744073709551616,"b":[{"a":"\u00e9","z":1.50},null]}`; got != want {
 		t.Errorf("sorted = %s, want %s", got, want)
 	}
 }
 
-func TestTimes(t *testing.T) {
+func TestTimesHaveNeardsDigits(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		ns           uint64
 		iso, genesis string
@@ -203,6 +206,7 @@ func TestTimes(t *testing.T) {
 // TestInnerActionsAreRaw has the forms that differ between views and the actions inside delegate
 // actions.
 func TestInnerActionsAreRaw(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		action primitives.Action
 		view   string

@@ -14,6 +14,7 @@ import (
 // TestValueViewsAreThoseOfNearPrimitives compares with ../testdata/values.jsonl.gz, made by
 // internal/oracle/answers (command values).
 func TestValueViewsAreThoseOfNearPrimitives(t *testing.T) {
+	t.Parallel()
 	type value struct {
 		Type      string          `json:"type"`
 		Borsh     string          `json:"borsh"` // hex

@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// TestArena: blocks of all sizes lie within their slabs without overlap, also at the ends of slabs
-// and in the short first ones. Freed blocks are reused, and a reader with an older list of slabs
-// finds what it refers to.
-func TestArena(t *testing.T) {
+// TestArenaBlocksDoNotOverlap: blocks of all sizes lie within their slabs without overlap, also at
+// the ends of slabs and in the short first ones. Freed blocks are reused, and a reader with an
+// older list of slabs finds what it refers to.
+func TestArenaBlocksDoNotOverlap(t *testing.T) {
+	t.Parallel()
 	type block struct {
 		ref   uint32
 		class uint8
@@ -72,6 +73,7 @@ func TestArena(t *testing.T) {
 // TestSmallForestTakesLittleMemory: a forest takes as much memory as it needs and grows in
 // proportion: 64 KiB at first, and never a slab beyond 1 MiB.
 func TestSmallForestTakesLittleMemory(t *testing.T) {
+	t.Parallel()
 	a := newArena()
 	reserved := func() (n uint64) {
 		for _, s := range a.mem() {

@@ -162,7 +162,7 @@ func BenchmarkSplit(b *testing.B) {
 	const accounts = 100_000
 	w := benchWorld(b, accounts)
 	keep := SplitIntervals(primitives.AccountID(fmt.Sprintf("user%07d", accounts/2)), true)
-	heir := func(origin bool) (*Root, *Root) {
+	child := func(origin bool) (*Root, *Root) {
 		whole, err := w.f.RetainIntervals(w.root, keep, nil)
 		if err != nil {
 			b.Fatal(err)
@@ -185,7 +185,7 @@ func BenchmarkSplit(b *testing.B) {
 	}
 	b.Run(fmt.Sprintf("op=split/accounts=%d", accounts), func(b *testing.B) {
 		for b.Loop() {
-			root, whole := heir(true)
+			root, whole := child(true)
 			root.Release()
 			whole.Release()
 		}
@@ -194,7 +194,7 @@ func BenchmarkSplit(b *testing.B) {
 		b.Run(fmt.Sprintf("op=%s/accounts=%d", op, accounts), func(b *testing.B) {
 			var subtrees int
 			for b.Loop() {
-				root, whole := heir(op == "copy")
+				root, whole := child(op == "copy")
 				if _, err := root.Verify(nil, 1<<30, true); err != nil {
 					b.Fatal(err)
 				}

@@ -2,9 +2,10 @@ package trie
 
 import "testing"
 
-// TestColdAfterLoads: Cold returns true if a subtree was loaded recently, and false once nothing
-// was loaded for some versions.
-func TestColdAfterLoads(t *testing.T) {
+// TestColdIsTrueAfterRecentLoads: Cold returns true if a subtree was loaded recently, and false
+// once nothing was loaded for some versions.
+func TestColdIsTrueAfterRecentLoads(t *testing.T) {
+	t.Parallel()
 	d, full, keys := bigDisk(t, 3000)
 	f := d.forest(0)
 	root, err := f.Import(d.entries(Top), full.Hash())
@@ -20,7 +21,7 @@ func TestColdAfterLoads(t *testing.T) {
 	for round := range 3 { // each loads what was not there
 		get(round * 1000)
 		if !root.Cold() {
-			t.Fatalf("round %d: not cold behind a load", round)
+			t.Fatalf("round %d: Cold is false after a load", round)
 		}
 		for range coldVersions + 1 {
 			next, err := f.Update(root, []Change{{Key: keys[0], Value: []byte{byte(round)}}}, nil)

@@ -16,10 +16,11 @@ type held struct {
 	truth map[string][]byte
 }
 
-// TestEvict: whatever is evicted at whatever moment, every held version has the same pairs and hash
-// as before, and reads of it record the same nodes, also on abandoned branches. Evicted memory is
-// freed, and freed memory is filled with a pattern to detect its use.
-func TestEvict(t *testing.T) {
+// TestEvictionKeepsHeldVersions: whatever is evicted at whatever moment, every held version has the
+// same pairs and hash as before, and reads of it record the same nodes, also on abandoned branches.
+// Evicted memory is freed, and freed memory is filled with a pattern to detect its use.
+func TestEvictionKeepsHeldVersions(t *testing.T) {
+	t.Parallel()
 	var gone, fell uint64
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 6))
@@ -103,9 +104,10 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// TestEvictOldest: the subtrees that were used last stay in memory, whether they were written or
-// only read.
-func TestEvictOldest(t *testing.T) {
+// TestEvictKeepsRecentlyUsedSubtrees: the subtrees that were used last stay in memory, whether they
+// were written or only read.
+func TestEvictKeepsRecentlyUsedSubtrees(t *testing.T) {
+	t.Parallel()
 	b := &benchTrie{keys: benchKeys(4000)}
 	flat := map[string][]byte{}
 	b.pairs(func(k, v []byte) bool { flat[string(k)] = slices.Clone(v); return true })

@@ -176,10 +176,11 @@ func randomChanges(r *rand.Rand, w *world, n, letters, longest int, deletions fl
 	return out
 }
 
-// TestAgainstJudge compares roots, memory usage and recorded nodes with those of nearcore's
-// algorithm, which applies changes key by key, over random histories with forks. At the end it
-// checks that all memory was freed.
-func TestAgainstJudge(t *testing.T) {
+// TestForestMatchesReferenceTrie compares roots, memory usage and recorded nodes with those of
+// nearcore's algorithm, which applies changes key by key, over random histories with forks. At the
+// end it checks that all memory was freed.
+func TestForestMatchesReferenceTrie(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		f := New(Options{})

@@ -116,7 +116,8 @@ func equalEntries(a, b FrontierEntry) bool {
 	return bytes.Equal(a.Path, b.Path) && a.Hash == b.Hash && a.Size == b.Size && a.IsValue == b.IsValue && bytes.Equal(a.Data, b.Data)
 }
 
-func TestFrontier(t *testing.T) {
+func TestForestRestartsFromFrontier(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		limit := uint64(1 + r.IntN(3000))
@@ -181,6 +182,7 @@ func TestFrontier(t *testing.T) {
 // once load only the subtrees that they need, and that damaged data leads to an error that names
 // the place.
 func TestImportLoadsLazily(t *testing.T) {
+	t.Parallel()
 	keys := benchKeys(2000)
 	b := &benchTrie{keys: keys}
 	flat := map[string][]byte{}
@@ -259,8 +261,10 @@ func TestImportLoadsLazily(t *testing.T) {
 	}
 }
 
-// TestConcurrentReaders reads held roots while a writer derives, forks and releases others.
-func TestConcurrentReaders(t *testing.T) {
+// TestReadersBesideWriterSeeTheirRoot reads held roots while a writer derives, forks and releases
+// others.
+func TestReadersBesideWriterSeeTheirRoot(t *testing.T) {
+	t.Parallel()
 	w := benchTrieOf(t, 200)
 	roots := make(chan *Root, 8)
 	var wg sync.WaitGroup

@@ -10,9 +10,10 @@ import (
 	"testing"
 )
 
-// TestBuildFrontier: the frontier that a build emits equals that of the resulting trie, with or
-// without a bound on the memory of nodes.
-func TestBuildFrontier(t *testing.T) {
+// TestBuiltFrontierEqualsThatOfTrie: the frontier that a build emits equals that of the resulting
+// trie, with or without a bound on the memory of nodes.
+func TestBuiltFrontierEqualsThatOfTrie(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		d := &disk{frontier: map[string]FrontierEntry{}}
@@ -77,6 +78,7 @@ func bigDisk(t testing.TB, accounts int) (*disk, *Root, [][]byte) {
 // one frontier entry; a first read loads one page of entries for each level and one page of pairs;
 // after Preload, it loads only the last two pages.
 func TestBuildWithBoundKeepsLittle(t *testing.T) {
+	t.Parallel()
 	d, full, keys := bigDisk(t, 30_000)
 	if s := full.Forest().Stats(); s.Bytes > 4<<20 {
 		t.Errorf("a build without room keeps %d bytes of %d", s.Bytes, full.MemoryUsage())
@@ -145,6 +147,7 @@ func TestBuildWithBoundKeepsLittle(t *testing.T) {
 // TestVerifyKeepsNothing: verifying the stored data reads all of it, keeps nothing in memory, and
 // finds damaged data.
 func TestVerifyKeepsNothing(t *testing.T) {
+	t.Parallel()
 	d, full, keys := bigDisk(t, 5_000)
 	f := d.forest(0)
 	root, err := f.Import(d.entries(Top), full.Hash())
@@ -175,6 +178,7 @@ func TestVerifyKeepsNothing(t *testing.T) {
 // and then nothing else is read. If it has another hash, or if reading it fails, the source itself
 // is read.
 func TestStaleSourceIsUsedIfHashMatches(t *testing.T) {
+	t.Parallel()
 	d, full, keys := bigDisk(t, 700)
 	stale := &disk{flat: maps.Clone(d.flat), frontier: maps.Clone(d.frontier)}
 	changed := keys[len(keys)/2]

@@ -17,21 +17,21 @@ type version struct {
 	truth   map[string][]byte
 }
 
-// life uses a forest as a node does. One writer updates and evicts, and readers hold the roots that
+// forestRun uses a forest as a node does. One writer updates and evicts, and readers hold the roots that
 // they read. Advances of the flat head run beside the writer and release roots on their own
 // goroutine. Restarts begin with what the last advance has stored.
-type life struct {
-	t     *testing.T
-	rng   *rand.Rand
-	disk  *disk
-	stash *Forest // where the truth is built
+type forestRun struct {
+	t          *testing.T
+	rng        *rand.Rand
+	disk       *disk
+	modelRoots *Forest // where the truth is built
 
 	mu   sync.Mutex // live
 	live []*version // from the flat head up
 }
 
-func (l *life) truthOf(truth map[string][]byte) primitives.Hash {
-	root, err := l.stash.Build(func(yield func(k, v []byte) bool) {
+func (l *forestRun) truthOf(truth map[string][]byte) primitives.Hash {
+	root, err := l.modelRoots.Build(func(yield func(k, v []byte) bool) {
 		for _, k := range slices.Sorted(maps.Keys(truth)) {
 			if !yield([]byte(k), truth[k]) {
 				return
@@ -46,7 +46,7 @@ func (l *life) truthOf(truth map[string][]byte) primitives.Hash {
 }
 
 // open begins with the stored frontier and applies the versions above the flat head again.
-func (l *life) open() {
+func (l *forestRun) open() {
 	f := New(Options{Frontier: 400, Poison: true})
 	first := l.live[0]
 	f.SetSource(Source{Load: sourceOf(first.truth).Load, Rows: l.disk.page})
@@ -65,7 +65,7 @@ func (l *life) open() {
 }
 
 // write derives the next version from the newest.
-func (l *life) write(rec *Recording) {
+func (l *forestRun) write(rec *Recording) {
 	last := l.live[len(l.live)-1]
 	v := &version{truth: maps.Clone(last.truth)}
 	for range l.rng.IntN(8) {
@@ -111,7 +111,7 @@ func (l *life) write(rec *Recording) {
 }
 
 // read looks at versions until done, as the door and the RPC do.
-func (l *life) read(done <-chan struct{}, seed uint64) {
+func (l *forestRun) read(done <-chan struct{}, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	for {
 		select {
@@ -134,7 +134,7 @@ func (l *life) read(done <-chan struct{}, seed uint64) {
 }
 
 // fold stores the state of a version, beside the writer.
-func (l *life) fold(from, to *version, done chan<- struct{}) {
+func (l *forestRun) fold(from, to *version, done chan<- struct{}) {
 	puts, gone, err := to.root.FrontiersSince(from.root)
 	if err != nil {
 		l.t.Error(err)
@@ -159,12 +159,13 @@ func (l *life) fold(from, to *version, done chan<- struct{}) {
 // version has the root hash of its pairs. Its changes since the last flat head lead to that hash
 // again; otherwise a start would report an inconsistency.
 func TestForestMatchesModel(t *testing.T) {
+	t.Parallel()
 	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 3
 	}
 	for seed := range seeds {
-		l := &life{t: t, rng: rand.New(rand.NewPCG(seed, 2)), stash: New(Options{}),
+		l := &forestRun{t: t, rng: rand.New(rand.NewPCG(seed, 2)), modelRoots: New(Options{}),
 			disk: &disk{flat: map[string][]byte{}, frontier: map[string]FrontierEntry{}},
 			live: []*version{{truth: map[string][]byte{}}}}
 		var rec Recording

@@ -163,8 +163,9 @@ seek:
 	return pairs
 }
 
-// TestScan compares pairs and recorded nodes with nearcore's iterator.
-func TestScan(t *testing.T) {
+// TestScanMatchesNearcoresIterator compares pairs and recorded nodes with nearcore's iterator.
+func TestScanMatchesNearcoresIterator(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w := newWorld(t, New(Options{}))

@@ -158,10 +158,11 @@ func (w work) do(r reader, rec *Recording) (out []string) {
 	return out
 }
 
-// TestPartial: on the proof of what was read from a root, the same work has the same results and
-// records, step by step. If some of the proof is removed, the work fails with ErrMissing at some
-// step, and until then equals the work on the root.
-func TestPartial(t *testing.T) {
+// TestPartialEqualsRootOnItsProof: on the proof of what was read from a root, the same work has the
+// same results and records, step by step. If some of the proof is removed, the work fails with
+// ErrMissing at some step, and until then equals the work on the root.
+func TestPartialEqualsRootOnItsProof(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		w := newWorld(t, New(Options{}))
@@ -171,7 +172,7 @@ func TestPartial(t *testing.T) {
 		var rec, again Recording
 		want := list.do(readerOf(w.root), &rec)
 		proof := rec.Proof()
-		mixed := append(slices.Clone(proof), []byte("what nothing leads to"), nil)
+		mixed := append(slices.Clone(proof), []byte("not referenced"), nil)
 		if len(proof) > 0 {
 			mixed = append(mixed, proof[0])
 		}
@@ -220,9 +221,10 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// TestPartialUpdates: the result of an update can be read and updated again, and the trie before
-// the update does not change.
-func TestPartialUpdates(t *testing.T) {
+// TestUpdatedPartialKeepsOldOne: the result of an update can be read and updated again, and the
+// trie before the update does not change.
+func TestUpdatedPartialKeepsOldOne(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 12))
 		w := newWorld(t, New(Options{}))
@@ -239,7 +241,7 @@ func TestPartialUpdates(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := list.do(readerOfProof(before), &again); !slices.Equal(got, want) {
-				t.Fatalf("seed %d: after an update the trie before says\n%v\nwant\n%v", seed, got, want)
+				t.Fatalf("seed %d: after an update the old trie returns\n%v\nwant\n%v", seed, got, want)
 			}
 			w.apply(changes)
 			if p.Root() != w.root.Hash() || p.MemoryUsage() != w.root.MemoryUsage() {
@@ -250,8 +252,10 @@ func TestPartialUpdates(t *testing.T) {
 	}
 }
 
-// TestPartialRefuses: a Partial refuses strings that are not nodes, and nodes with false contents.
-func TestPartialRefuses(t *testing.T) {
+// TestPartialRefusesFalseNodes: a Partial refuses strings that are not nodes, and nodes with false
+// contents.
+func TestPartialRefusesFalseNodes(t *testing.T) {
+	t.Parallel()
 	value := []byte("value")
 	id := ValueID{uint32(len(value)), primitives.HashBytes(value)}
 	good := RawNode{Kind: Leaf, Key: []byte{0x20, 'a'}, Value: id, MemoryUsage: 109}
@@ -293,9 +297,11 @@ func TestPartialRefuses(t *testing.T) {
 		"length of value":   {with(func(n *RawNode) { n.Value.Len, n.MemoryUsage = 4, 108 })},
 		"child uses more":   {borsh.Marshal(&branch), with(func(n *RawNode) { n.Key = []byte{0x31} })},
 	} {
-		if err := read(list...); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: %v, want %v", name, err, ErrCorrupt)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := read(list...); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("got %v, want %v", err, ErrCorrupt)
+			}
+		})
 	}
 	if _, err := NewPartial(slices.Repeat([][]byte{make([]byte, 1<<20)}, 65), primitives.Hash{}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("65 MiB: %v, want %v", err, ErrCorrupt)
@@ -323,9 +329,10 @@ func leafOf(v ValueID) []byte {
 	return borsh.Marshal(&RawNode{Kind: Leaf, Key: []byte{0x20}, Value: v, MemoryUsage: 52 + valueCost(v.Len)})
 }
 
-// TestPartialReaders: concurrent readers with separate recordings do not affect each other; the
-// race detector checks it.
-func TestPartialReaders(t *testing.T) {
+// TestPartialReadersAreIndependent: concurrent readers with separate recordings do not affect each
+// other; the race detector checks it.
+func TestPartialReadersAreIndependent(t *testing.T) {
+	t.Parallel()
 	w := benchTrieOf(t, 300)
 	var rec Recording
 	for _, k := range w.keys {

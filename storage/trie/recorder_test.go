@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-func TestRecording(t *testing.T) {
+func TestMergedRecordingsEqualWhole(t *testing.T) {
+	t.Parallel()
 	w := benchTrieOf(t, 300)
 	var all, first, second Recording
 	for i, k := range w.keys {
@@ -72,7 +73,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-func TestProve(t *testing.T) {
+func TestProofGivesSameLookup(t *testing.T) {
+	t.Parallel()
 	w := benchTrieOf(t, 50)
 	for _, k := range append(w.keys, []byte("absent"), nil) {
 		proof, err := w.root.Prove(k)
@@ -91,9 +93,9 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestLookupAllocs bounds the allocations of lookups, because lookups are the hot path of
+// TestLookupDoesNotAllocate bounds the allocations of lookups, because lookups are the hot path of
 // execution.
-func TestLookupAllocs(t *testing.T) {
+func TestLookupDoesNotAllocate(t *testing.T) {
 	w := benchTrieOf(t, 300)
 	var rec Recording
 	if got := testing.AllocsPerRun(10, func() {
@@ -132,6 +134,7 @@ func benchTrieOf(t *testing.T, accounts int) *benchTrie {
 // TestKnownPathsAreRecorded: changes of keys that were looked up before record the same as other
 // changes.
 func TestKnownPathsAreRecorded(t *testing.T) {
+	t.Parallel()
 	f := New(Options{})
 	keys := benchKeys(500)
 	root, err := f.Build((&benchTrie{keys: keys}).pairs)

@@ -92,7 +92,8 @@ func referenceRetain(t *testing.T, p *referenceTrie, keep []Interval) *reference
 	return out
 }
 
-func TestRetainIntervals(t *testing.T) {
+func TestRetainIntervalsMatchesNearcore(t *testing.T) {
+	t.Parallel()
 	copied := 0 // subtrees
 	defer func() {
 		if copied == 0 {
@@ -205,6 +206,7 @@ func TestRetainIntervals(t *testing.T) {
 // TestInheritCopiesLazily: inheriting a child shard's trie copies nothing at first, and later
 // copies only what is read, whatever the size of the state.
 func TestInheritCopiesLazily(t *testing.T) {
+	t.Parallel()
 	for _, accounts := range []int{500, 20_000} {
 		w := &benchTrie{f: New(Options{Frontier: 4 << 10, Poison: true}), keys: benchKeys(accounts)}
 		parent, err := w.f.Build(w.pairs)
@@ -217,14 +219,14 @@ func TestInheritCopiesLazily(t *testing.T) {
 		}
 		f := New(Options{Frontier: 4 << 10, Poison: true})
 		f.SetSource(Source{Load: whole.Range, Borrow: func(use func(*Root) error) error { return use(whole) }})
-		heir, err := f.Inherit(whole)
+		child, err := f.Inherit(whole)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := f.Stats(); s.Nodes != 1 || heir.Hash() != whole.Hash() || heir.MemoryUsage() != whole.MemoryUsage() {
-			t.Errorf("%d accounts: %+v, root %v, want one node and %v", accounts, s, heir.Hash(), whole.Hash())
+		if s := f.Stats(); s.Nodes != 1 || child.Hash() != whole.Hash() || child.MemoryUsage() != whole.MemoryUsage() {
+			t.Errorf("%d accounts: %+v, root %v, want one node and %v", accounts, s, child.Hash(), whole.Hash())
 		}
-		v, err := heir.Get(w.keys[7], nil)
+		v, err := child.Get(w.keys[7], nil)
 		want, werr := whole.Get(w.keys[7], nil)
 		if err != nil || werr != nil || v == nil || !bytes.Equal(v, want) {
 			t.Errorf("%d accounts: %x, %v, want %x, %v", accounts, v, err, want, werr)
@@ -232,7 +234,7 @@ func TestInheritCopiesLazily(t *testing.T) {
 		if s := f.Stats(); s.Nodes > 1000 {
 			t.Errorf("%d accounts: %d nodes were copied to read one account", accounts, s.Nodes)
 		}
-		mine, err := heir.Frontier(0)
+		mine, err := child.Frontier(0)
 		theirs, werr := whole.Frontier(0)
 		if err != nil || werr != nil || len(mine) != len(theirs) {
 			t.Fatalf("%d accounts: a frontier of %d, %v, want %d, %v", accounts, len(mine), err, len(theirs), werr)
@@ -242,11 +244,11 @@ func TestInheritCopiesLazily(t *testing.T) {
 				t.Fatalf("%d accounts: frontier entry %d is %+v, want %+v", accounts, i, mine[i], theirs[i])
 			}
 		}
-		next, _, err := f.Evict(heir, heir, 1<<60) // with the hash nodes above the frontier
-		if err != nil || next.Hash() != heir.Hash() {
+		next, _, err := f.Evict(child, child, 1<<60) // with the hash nodes above the frontier
+		if err != nil || next.Hash() != child.Hash() {
 			t.Fatalf("%d accounts: %v, %v", accounts, next, err)
 		}
-		heir.Release()
+		child.Release()
 		if v, err := next.Get(w.keys[7], nil); err != nil || !bytes.Equal(v, want) {
 			t.Errorf("%d accounts, after it has left the memory: %x, %v, want %x", accounts, v, err, want)
 		}
@@ -263,8 +265,10 @@ func TestInheritCopiesLazily(t *testing.T) {
 	}
 }
 
-// nearcore ops/resharding.rs:352: the two lists of intervals for alice.near.
-func TestSplitIntervals(t *testing.T) {
+// TestSplitIntervalsMatchNearcore: the two lists of intervals for alice.near (nearcore
+// ops/resharding.rs:352).
+func TestSplitIntervalsMatchNearcore(t *testing.T) {
+	t.Parallel()
 	left, right := SplitIntervals("alice.near", true), SplitIntervals("alice.near", false)
 	if got, want := len(left), 22; got != want {
 		t.Errorf("left intervals = %d, want %d", got, want)
@@ -293,8 +297,10 @@ func TestSplitIntervals(t *testing.T) {
 	}
 }
 
-// TestRange: a range of a root has the pairs in it, in order, and ends when yield returns false.
-func TestRange(t *testing.T) {
+// TestRangeYieldsPairsInOrder: a range of a root has the pairs in it, in order, and ends when yield
+// returns false.
+func TestRangeYieldsPairsInOrder(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		f := New(Options{})

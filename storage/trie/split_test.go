@@ -70,8 +70,9 @@ func columnUsage(t *testing.T, r *Root) (total uint64) {
 	return total
 }
 
-// nearcore core/store/src/trie/split.rs:637-1382
-func TestVectorA78(t *testing.T) {
+// TestSplitsMatchVectorA78: nearcore core/store/src/trie/split.rs:637-1382.
+func TestSplitsMatchVectorA78(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		sizes map[string]int
@@ -133,9 +134,10 @@ func TestVectorA78(t *testing.T) {
 	}
 }
 
-// TestFindSplitRandom repeats nearcore's big_random_trie: no neighbouring account gives a better
-// split than the one that was found.
-func TestFindSplitRandom(t *testing.T) {
+// TestFoundSplitIsBestOfNeighbours repeats nearcore's big_random_trie: no neighbouring account
+// gives a better split than the one that was found.
+func TestFoundSplitIsBestOfNeighbours(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		letters := func(lo, hi int) string {

@@ -118,10 +118,11 @@ func partWorld(t *testing.T, seed uint64, o Options) *world {
 	return w
 }
 
-// TestParts: parts equal those of a second implementation that follows the definition. Each part
-// can be validated on its own; together they are the whole state and all levels of its frontier.
-// Tries that are mostly not in memory give the same parts.
-func TestParts(t *testing.T) {
+// TestPartsMatchReference: parts equal those of a second implementation that follows the
+// definition. Each part can be validated on its own; together they are the whole state and all
+// levels of its frontier. Tries that are mostly not in memory give the same parts.
+func TestPartsMatchReference(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
 		w := partWorld(t, seed, Options{Frontier: 300})
 		all := w.reference.list(t, w.reference.Root(), -1, nil)
@@ -179,9 +180,10 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestBadParts: OpenPart refuses a part in which anything is missing, superfluous, duplicate or
-// from another part, and every part of another state.
-func TestBadParts(t *testing.T) {
+// TestAlteredPartIsRefused: OpenPart refuses a part in which anything is missing, superfluous,
+// duplicate or from another part, and every part of another state.
+func TestAlteredPartIsRefused(t *testing.T) {
+	t.Parallel()
 	w := partWorld(t, 3, Options{})
 	other := partWorld(t, 4, Options{})
 	open := func(strings [][]byte, id PartID) error {

@@ -35,16 +35,18 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// nearcore core/store/src/trie/mem/memtrie_update.rs:1259
-func TestVectorA22(t *testing.T) {
+// TestTrieRootVectorA22: nearcore core/store/src/trie/mem/memtrie_update.rs:1259.
+func TestTrieRootVectorA22(t *testing.T) {
+	t.Parallel()
 	root := rootOf(t, New(Options{}), "ff00", "0000", "ff01", "0100")
 	if got, want := root.Hash().String(), "8utD1no12bD972DPzij3ydnaNGkLBRzuxGTKhbqrx39Q"; got != want {
 		t.Errorf("root = %s, want %s", got, want)
 	}
 }
 
-// nearcore core/store/src/trie/mem/memtrie_update.rs:1261
-func TestVectorA23(t *testing.T) {
+// TestTrieRootVectorA23: nearcore core/store/src/trie/mem/memtrie_update.rs:1261.
+func TestTrieRootVectorA23(t *testing.T) {
+	t.Parallel()
 	root := rootOf(t, New(Options{}), "ff00", "0000", "ff01", "0100", "ff0101", "0101")
 	if got, want := root.Hash().String(), "87gK6ZaJBgtuBLL3MZ5GB1rVKJmpJ1gYBLusRbTHyZuu"; got != want {
 		t.Errorf("root = %s, want %s", got, want)
@@ -95,36 +97,43 @@ func branchOf(kids map[int]byte) RawNode {
 	return n
 }
 
-// nearcore core/store/src/trie/raw_node.rs:139
-func TestVectorA24(t *testing.T) {
+// TestLeafBytesVectorA24: nearcore core/store/src/trie/raw_node.rs:139.
+func TestLeafBytesVectorA24(t *testing.T) {
+	t.Parallel()
 	testRaw(t, RawNode{Kind: Leaf, Key: []byte{1, 2, 3}, Value: vectorValue()}, "0003000000010203"+valueA+mem42)
 }
 
-// nearcore core/store/src/trie/raw_node.rs:152
-func TestVectorA25(t *testing.T) {
+// TestBranchBytesVectorA25: nearcore core/store/src/trie/raw_node.rs:152.
+func TestBranchBytesVectorA25(t *testing.T) {
+	t.Parallel()
 	testRaw(t, branchOf(map[int]byte{3: 1, 5: 2}), "012800"+ones32+twos32+mem42)
 }
 
-// nearcore core/store/src/trie/raw_node.rs:165, 177
-func TestVectorA26(t *testing.T) {
+// TestOuterChildrenVectorA26: branches with only the first or the last child, nearcore
+// core/store/src/trie/raw_node.rs:165, 177.
+func TestOuterChildrenVectorA26(t *testing.T) {
+	t.Parallel()
 	testRaw(t, branchOf(map[int]byte{0: 1}), "010100"+ones32+mem42)
 	testRaw(t, branchOf(map[int]byte{15: 1}), "010080"+ones32+mem42)
 }
 
-// nearcore core/store/src/trie/raw_node.rs:189
-func TestVectorA27(t *testing.T) {
+// TestValueBranchVectorA27: nearcore core/store/src/trie/raw_node.rs:189.
+func TestValueBranchVectorA27(t *testing.T) {
+	t.Parallel()
 	n := branchOf(map[int]byte{3: 1})
 	n.Kind, n.Value = BranchWithValue, vectorValue()
 	testRaw(t, n, "02"+valueA+"0800"+ones32+mem42)
 }
 
-// nearcore core/store/src/trie/raw_node.rs:200
-func TestVectorA28(t *testing.T) {
+// TestExtensionVectorA28: nearcore core/store/src/trie/raw_node.rs:200.
+func TestExtensionVectorA28(t *testing.T) {
+	t.Parallel()
 	testRaw(t, RawNode{Kind: Extension, Key: []byte{123, 245, 255}}, "03030000007bf5ff"+zeros32+mem42)
 }
 
-// nearcore core/store/src/trie/nibble_slice.rs:319
-func TestVectorA77(t *testing.T) {
+// TestHexPrefixVectorA77: nearcore core/store/src/trie/nibble_slice.rs:319.
+func TestHexPrefixVectorA77(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		from int
 		leaf bool
