@@ -58,16 +58,16 @@ func (f *fake) Rewind(*engine.RevertPoint) error   { return f.err }
 func (f *fake) Head() *engine.BlockNode            { return nil }
 func (f *fake) Final() storage.BlockRef            { return storage.BlockRef{} }
 
-type heard struct {
+type recorder struct {
 	chunks  []messages.ChunkMade
 	refused []messages.BlockRefused
 	halted  []messages.ChainHalted
 }
 
-func newActor(f *fake) (*Actor, *heard) {
+func newActor(f *fake) (*Actor, *recorder) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	h := &heard{}
+	h := &recorder{}
 	return New(Options{Engine: f, Log: log, Out: Out{
 		ChunkMade: func(m messages.ChunkMade) { h.chunks = append(h.chunks, m) },
 		Refused:   func(m messages.BlockRefused) { h.refused = append(h.refused, m) },

@@ -24,9 +24,9 @@ import (
 
 const validator primitives.AccountID = "test.near"
 
-// stand is an actor with a real engine and one validator. Its shards apply chunks at once, and the
-// test decides when a disk sync ends and with which error.
-type stand struct {
+// testChain is an actor with a real engine and one validator. Its shards apply chunks at once, and
+// the test decides when a disk sync ends and with which error.
+type testChain struct {
 	*Actor
 	t        *testing.T
 	e        *engine.Engine
@@ -57,7 +57,7 @@ func (f *faulty) FinishImport(p *engine.BlockImport, stored func()) (*engine.Acc
 	return f.Engine.FinishImport(p, stored)
 }
 
-func newStand(t *testing.T) (*stand, *faulty) {
+func newTestChain(t *testing.T) (*testChain, *faulty) {
 	dir, seed := t.TempDir(), "alice"
 	_, err := home.Init(t.Context(), home.InitOptions{
 		Dir: dir, ChainID: "sandbox", AccountID: validator, TestSeed: &seed, NumShards: 2,
@@ -80,7 +80,7 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{t: t, key: h.ValidatorKey.SecretKey, arrived: make(chan struct{}, 64), gate: make(chan error),
+	s := &testChain{t: t, key: h.ValidatorKey.SecretKey, arrived: make(chan struct{}, 64), gate: make(chan error),
 		stored: make(chan struct{}, 64)}
 	if s.e, err = engine.Open(engine.Options{Chain: c, Store: store}); err != nil {
 		t.Fatal(err)
@@ -113,13 +113,13 @@ func newStand(t *testing.T) (*stand, *faulty) {
 }
 
 // make requests a block on the tip, with no new chunks.
-func (s *stand) make() {
+func (s *testChain) make() {
 	s.t.Helper()
 	s.makeOn(s.e.Tip(), s.e.Tip().Height()+1)
 }
 
 // makeOn requests a block at height on parent, with no new chunks.
-func (s *stand) makeOn(parent *engine.BlockNode, height primitives.Height) {
+func (s *testChain) makeOn(parent *engine.BlockNode, height primitives.Height) {
 	s.t.Helper()
 	inner := primitives.NewApprovalInner(parent.Hash, parent.Height(), height)
 	approvals := []primitives.Signature{s.key.Sign(inner.SignedBytes(height))}
@@ -127,8 +127,8 @@ func (s *stand) makeOn(parent *engine.BlockNode, height primitives.Height) {
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)})
 }
 
-// told passes stored messages to the actor until that many blocks are accepted.
-func (s *stand) told(blocks int) {
+// deliverUntilAccepted passes stored messages to the actor until that many blocks are accepted.
+func (s *testChain) deliverUntilAccepted(blocks int) {
 	s.t.Helper()
 	for len(s.accepted) < blocks {
 		<-s.stored
@@ -137,10 +137,10 @@ func (s *stand) told(blocks int) {
 }
 
 // begin makes a first block, which opens a log segment, and then sets slow.
-func (s *stand) begin() {
+func (s *testChain) begin() {
 	s.t.Helper()
 	s.make()
-	s.told(1)
+	s.deliverUntilAccepted(1)
 	s.slow.Store(true)
 }
 
@@ -148,7 +148,7 @@ func (s *stand) begin() {
 // engine.MaxAhead of them. They are accepted in order once they are on disk, and DrainChain is
 // answered only after that.
 func TestBlocksAreImportedAheadOfTheDisk(t *testing.T) {
-	s, _ := newStand(t)
+	s, _ := newTestChain(t)
 	s.begin()
 	s.make()
 	<-s.arrived // the sync of the first block; all later blocks share the next sync
@@ -161,7 +161,7 @@ func TestBlocksAreImportedAheadOfTheDisk(t *testing.T) {
 			len(s.accepted), 1+engine.MaxAhead)
 	}
 	s.gate <- nil
-	s.told(2)
+	s.deliverUntilAccepted(2)
 	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.proposals) != 0 {
 		t.Fatalf("with one more on disk: %d accepted, %d adopted", len(s.accepted), len(s.adopted))
 	}
@@ -173,7 +173,7 @@ func TestBlocksAreImportedAheadOfTheDisk(t *testing.T) {
 	case <-time.After(20 * time.Millisecond): // absence cannot be waited for: 20 ms is how long the test looks
 	}
 	close(s.gate)
-	s.told(len(s.adopted))
+	s.deliverUntilAccepted(len(s.adopted))
 	if r := <-req.Answer(); r.Err != nil {
 		t.Error(r.Err)
 	}
@@ -190,13 +190,13 @@ func TestBlocksAreImportedAheadOfTheDisk(t *testing.T) {
 // TestDiskFailureEndsTheProcess: blocks that reached the disk before a sync failed are still
 // reported. Then the actor panics, which ends the process.
 func TestDiskFailureEndsTheProcess(t *testing.T) {
-	s, _ := newStand(t)
+	s, _ := newTestChain(t)
 	s.begin()
 	s.make()
 	<-s.arrived
 	s.make()
 	s.gate <- nil
-	s.told(2)
+	s.deliverUntilAccepted(2)
 	<-s.arrived
 	s.gate <- syscall.EIO
 	<-s.stored
@@ -218,12 +218,12 @@ func TestDiskFailureEndsTheProcess(t *testing.T) {
 // another block at its height is then accepted. A fault of this node panics; an invalid chunk in a
 // block of this node does not.
 func TestBlockWithInvalidChunkIsRefused(t *testing.T) {
-	maker, _ := newStand(t)
+	maker, _ := newTestChain(t)
 	maker.make()
 	block := maker.adopted[0].Block
 	m := messages.BlockReceived{Block: block, Chunks: make([]*primitives.Chunk, 2), From: "peer"}
 	for bad, blamed := range map[error]int{engine.ErrChunk: 1, engine.ErrOld: 0} {
-		s, f := newStand(t)
+		s, f := newTestChain(t)
 		f.at, f.err = 1, bad
 		s.Handle(m)
 		if len(s.refused) != blamed || len(s.adopted) != 0 {
@@ -247,7 +247,7 @@ func TestBlockWithInvalidChunkIsRefused(t *testing.T) {
 		}
 	}
 	panics := func(err error, own bool) (p bool) {
-		s, f := newStand(t)
+		s, f := newTestChain(t)
 		f.at, f.err = 1, err
 		defer func() { p = recover() != nil }()
 		if own {
@@ -272,12 +272,12 @@ func TestBlockWithInvalidChunkIsRefused(t *testing.T) {
 // blaming a peer: an own block on a branch that the final block excludes, an own block that is
 // already imported, and received blocks on such a branch.
 func TestBlockOfLosingForkIsDropped(t *testing.T) {
-	other, _ := newStand(t)
+	other, _ := newTestChain(t)
 	other.makeOn(other.e.Genesis(), 2)
 	for len(other.adopted) < 3 {
 		other.make()
 	}
-	s, _ := newStand(t)
+	s, _ := newTestChain(t)
 	s.make()
 	lost := s.e.Tip()
 	for _, m := range other.adopted { // blocks 2, 3 and 4; with 4, block 2 is final
@@ -289,7 +289,7 @@ func TestBlockOfLosingForkIsDropped(t *testing.T) {
 	s.makeOn(lost, 5)
 	s.makeOn(other.e.Genesis(), 5)
 	s.Handle(messages.MakeChunk{Parent: lost.Hash, Producer: validator})
-	late, _ := newStand(t)
+	late, _ := newTestChain(t)
 	late.make()
 	for len(late.adopted) < 6 { // late's block 1 equals s's own block 1, so its further blocks extend s's losing branch
 		late.makeOn(late.e.Tip(), late.e.Tip().Height()+3)
@@ -305,7 +305,7 @@ func TestBlockOfLosingForkIsDropped(t *testing.T) {
 	if s.e.Tip().Height() != 5 || len(s.adopted) != 5 {
 		t.Errorf("the chain does not go on: tip %d", s.e.Tip().Height())
 	}
-	for _, x := range []*stand{s, other, late} {
+	for _, x := range []*testChain{s, other, late} {
 		if _, err := x.e.Flush(); err != nil {
 			t.Error(err)
 		}
@@ -315,11 +315,11 @@ func TestBlockOfLosingForkIsDropped(t *testing.T) {
 // TestForgedOrphanStaysOutOfPool: blocks whose parent and height were changed after signing do not
 // enter the pool. So they cannot displace a valid block that arrives before its parent.
 func TestForgedOrphanStaysOutOfPool(t *testing.T) {
-	other, _ := newStand(t)
+	other, _ := newTestChain(t)
 	for len(other.adopted) < 6 {
 		other.make()
 	}
-	s, _ := newStand(t)
+	s, _ := newTestChain(t)
 	for i := range 2 * blockpool.MaxBlocks {
 		h := *other.adopted[3].Block.Header
 		h.PrevHash, h.Height = primitives.Hash{1, byte(i), byte(i >> 8)}, 1<<40
@@ -336,7 +336,7 @@ func TestForgedOrphanStaysOutOfPool(t *testing.T) {
 	if s.e.Tip().Hash != other.e.Tip().Hash || len(s.wanted) != 5 {
 		t.Errorf("tip %d, want 6; %d parents asked for, want 5", s.e.Tip().Height(), len(s.wanted))
 	}
-	for _, x := range []*stand{s, other} {
+	for _, x := range []*testChain{s, other} {
 		if _, err := x.e.Flush(); err != nil {
 			t.Error(err)
 		}
@@ -346,7 +346,7 @@ func TestForgedOrphanStaysOutOfPool(t *testing.T) {
 // TestFailedRollbackDropsWaitingMakeBlock: MakeBlock requests that waited for a rollback are
 // dropped if the rollback fails.
 func TestFailedRollbackDropsWaitingMakeBlock(t *testing.T) {
-	s, _ := newStand(t)
+	s, _ := newTestChain(t)
 	s.begin()
 	snap, err := s.e.NewRevertPoint()
 	if err != nil {
@@ -363,7 +363,7 @@ func TestFailedRollbackDropsWaitingMakeBlock(t *testing.T) {
 	}
 	s.slow.Store(false)
 	s.gate <- nil
-	s.told(2)
+	s.deliverUntilAccepted(2)
 	if a := <-r.Answer(); !errors.Is(a.Err, engine.ErrEnded) {
 		t.Errorf("an ended snapshot: %v", a.Err)
 	}

@@ -490,9 +490,9 @@ func compiles(done chan struct{}) Verdict {
 	}}
 }
 
-// beside makes runAside start goroutines. settle waits until they block and handles the messages
-// that they sent; call it in a synctest bubble.
-func (w *world) beside() (settle func()) {
+// runConcurrently makes runAside start goroutines. settle waits until they block and handles the
+// messages that they sent; call it in a synctest bubble.
+func (w *world) runConcurrently() (settle func()) {
 	w.runAside = func(f func()) { go f() }
 	mailbox := make(chan any, 1000)
 	w.self = func(m any) { mailbox <- m }
@@ -510,7 +510,7 @@ func (w *world) beside() (settle func()) {
 func TestDeployIsHeldUntilCodeIsCompiled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		settle := w.beside()
+		settle := w.runConcurrently()
 		chosen := func() (out []string) {
 			for _, x := range w.choose(999, nil).Transactions {
 				out = append(out, fmt.Sprint(x.SignerID, x.Nonce.Nonce))

@@ -27,7 +27,7 @@ func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterI
 func TestFullCompileQueueEvictsLargestSigner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 5} })
-		settle := w.beside()
+		settle := w.runConcurrently()
 		for i := range 20 {
 			w.holding(tx("many.near", primitives.Nonce(i+1)), messages.WaiterID(i+1), nil)
 			settle()
@@ -64,7 +64,7 @@ func TestFullCompileQueueEvictsLargestSigner(t *testing.T) {
 func TestWaitingForCompilationFillsHalfThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
-		settle := w.beside()
+		settle := w.runConcurrently()
 		w.holding(tx("many.near", 10), 1, nil)
 		settle()
 		for i := range primitives.Nonce(30) {
@@ -102,7 +102,7 @@ func TestWaitingForCompilationFillsHalfThePool(t *testing.T) {
 func TestCompilationsOfFailedMempoolAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		settle := w.beside()
+		settle := w.runConcurrently()
 		done := make(chan struct{})
 		code := compiles(done).Code
 		x := tx("a.near", 1)
@@ -128,7 +128,7 @@ func TestCompilationsOfFailedMempoolAreIgnored(t *testing.T) {
 		}
 		w.o.Pool = txpool.New(txpool.Limits{}, 10, primitives.Hash{1})
 		w.Actor = New(w.o) // both actors share one mailbox, so results of the old one reach the new one
-		settle2 := w.beside()
+		settle2 := w.runConcurrently()
 		w.holding(x, 1, make(chan struct{}))
 		settle2()
 		time.Sleep(2 * time.Second)
@@ -149,7 +149,7 @@ func TestHeldTransactionWaitsForCodeAndNonce(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(nil)
-			settle := w.beside()
+			settle := w.runConcurrently()
 			w.ahead = func(x *primitives.SignedTransaction) bool { return x.Nonce.Nonce > 4 }
 			done := make(chan struct{})
 			x := tx("a.near", 5)
@@ -189,7 +189,7 @@ func TestHeldTransactionWaitsForCodeAndNonce(t *testing.T) {
 func TestHeldTransactionKeepsWaitingAfterMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
-		settleFrom, settleTo := from.beside(), to.beside()
+		settleFrom, settleTo := from.runConcurrently(), to.runConcurrently()
 		to.away["b.near"], to.away["c.near"] = 5, 5
 		done := make(chan struct{})
 		list := []*primitives.SignedTransaction{tx("b.near", 1), tx("c.near", 1), tx("b.near", 9)}
@@ -244,7 +244,7 @@ func TestSharedCodeIsCompiledAndCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Bytes: 3 * size} })
-		settle := w.beside()
+		settle := w.runConcurrently()
 		busy := make(chan struct{})
 		for i := range messages.WaiterID(Compiling) { // occupies the compiler
 			w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, busy)
@@ -306,7 +306,7 @@ func TestSharedCodeStaysCountedAfterEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Bytes: 4 * size} })
-		settle := w.beside()
+		settle := w.runConcurrently()
 		for i := range messages.WaiterID(Compiling) {
 			w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, nil)
 			settle()

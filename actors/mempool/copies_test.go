@@ -93,7 +93,7 @@ func TestDepartedTransactionFreesCompileSlot(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 2} })
-			settle := w.beside()
+			settle := w.runConcurrently()
 			busy := make(chan struct{})
 			for i := range messages.WaiterID(Compiling) {
 				w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, busy)

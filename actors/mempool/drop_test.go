@@ -136,7 +136,7 @@ func TestUnansweredSubmissionIsReportedAsDropped(t *testing.T) {
 func TestBatchGetsDropReasonOfHeldTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		settle := w.beside()
+		settle := w.runConcurrently()
 		x := tx("a.near", 1)
 		w.verdicts[x.Hash()] = compiles(nil)
 		r := NewRequest("", []*primitives.SignedTransaction{x})

@@ -30,8 +30,8 @@ func newTestShards() (*Shards, *syncPoint) {
 	return s, p
 }
 
-// askedOf waits until a node other than not is asked for the item, and returns it.
-func (s *Shards) askedOf(t *testing.T, p *syncPoint, item statesync.Item, not wire.PeerID) wire.PeerID {
+// awaitRequest waits until a node other than not is asked for the item, and returns it.
+func (s *Shards) awaitRequest(t *testing.T, p *syncPoint, item statesync.Item, not wire.PeerID) wire.PeerID {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -73,20 +73,20 @@ func TestWrongStateAnswerAsksAnotherNode(t *testing.T) {
 		return done
 	}
 	done := begin(t.Context())
-	first := s.askedOf(t, p, item, "")
+	first := s.awaitRequest(t, p, item, "")
 	if s.addResponse(first, part(4, "good")) || s.addResponse("c", part(3, "good")) {
 		t.Error("what nobody was asked for is taken")
 	}
 	if !s.addResponse(first, part(3, "wrong")) {
 		t.Error("what was asked for is not taken")
 	}
-	second := s.askedOf(t, p, item, first)
+	second := s.awaitRequest(t, p, item, first)
 	s.addResponse(second, part(3, "good"))
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	done = begin(t.Context())
-	if again := s.askedOf(t, p, item, ""); again != second {
+	if again := s.awaitRequest(t, p, item, ""); again != second {
 		t.Errorf("%s is asked, who has sent what is wrong", again)
 	}
 	s.addResponse(second, part(3, "worse"))

@@ -11,7 +11,7 @@ import (
 // same parent and chunks. The chunk bodies of the first serve the second without a request, until a
 // block on that parent is final.
 func TestSecondBlockReusesChunksOfFirst(t *testing.T) {
-	a, _ := alone(t)
+	a, _ := newLoneActor(t)
 	var given []primitives.Hash
 	a.o.Out.Chunk = func(m messages.ChunkReceivedAlone) { given = append(given, m.Chunk.Hash) }
 	c := new(primitives.Chunk)

@@ -96,16 +96,16 @@ func TestRefusedStateRequestAsksAnotherHost(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}
 	s.step(p, statesync.Want{Item: item})
-	first := s.askedOf(t, p, item, "")
+	first := s.awaitRequest(t, p, item, "")
 	ack := &primitives.StateRequestAck{ShardID: 7, SyncHash: p.sync, Part: 3, Body: primitives.StateWillRespond}
-	if !s.addAck(first, ack) || s.askedOf(t, p, item, "") != first {
+	if !s.addAck(first, ack) || s.awaitRequest(t, p, item, "") != first {
 		t.Error("who is about to answer is not waited for")
 	}
 	ack.Body = primitives.StateBusy
 	s.addAck("stranger", ack)
-	if s.askedOf(t, p, item, "") != first {
+	if s.awaitRequest(t, p, item, "") != first {
 		t.Error("who was not asked says that he won't answer, and is believed")
 	}
 	s.addAck(first, ack)
-	s.askedOf(t, p, item, first)
+	s.awaitRequest(t, p, item, first)
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// alone returns an actor with a chain of one validator and a host without peers. The channel gets
-// its messages to self.
-func alone(t *testing.T) (*Actor, chan any) {
+// newLoneActor returns an actor with a chain of one validator and a host without peers. The channel
+// gets its messages to self.
+func newLoneActor(t *testing.T) (*Actor, chan any) {
 	seed := "alice"
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", AccountID: "test.near",
@@ -67,7 +67,7 @@ func alone(t *testing.T) (*Actor, chan any) {
 // TestNodeWithoutPeersTicksSlowly: a node without peers ticks every five seconds. A new connection
 // causes a tick at once, and frequent ticks while it is open.
 func TestNodeWithoutPeersTicksSlowly(t *testing.T) {
-	a, notes := alone(t)
+	a, notes := newLoneActor(t)
 	for _, m := range []any{tick{a}, tick{a}} { // two ticks in a row leave one timer
 		a.Handle(m)
 		if got := a.ticker.period(); got != idlePeriod {

@@ -12,7 +12,7 @@ import (
 // each head. Later transactions do not wait for the epoch manager, which the chain locks while it
 // validates blocks.
 func TestChunkProducersAreLookedUpOncePerHead(t *testing.T) {
-	a, _ := alone(t)
+	a, _ := newLoneActor(t)
 	for _, account := range []primitives.AccountID{"", "test.near", "b.near"} {
 		a.o.Account, a.routes = account, txRoutes{}
 		to, own, within := a.chunkProducersAt(a.o.Engine.Head(), "alice.near")

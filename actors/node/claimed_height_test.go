@@ -25,7 +25,7 @@ func TestFalseClaimedHeightKeepsAnnouncements(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) (*member, func()){
 		"alone": func(t *testing.T) (*member, func()) {
 			m := join(t, "a", nil)
-			return m, func() { mine(t, m.sandbox, 1) }
+			return m, func() { mineBlocks(t, m.sandbox, 1) }
 		},
 		"validator": func(t *testing.T) (*member, func()) {
 			c := validators(t, 1, 1, 1000, nil)

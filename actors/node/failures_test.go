@@ -99,7 +99,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 			"wait_until": "FINAL"})
 	}()
 	until(t, func() bool { return s.Stats().Parked == 1 })
-	s.idle(t) // b's waiter has started
+	s.waitIdle(t) // b's waiter has started
 	armed.Store(true)
 	begin := time.Now()
 	r := a.send(t, one, view.LevelFinal)
@@ -151,8 +151,8 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	}
 }
 
-// idle waits until no actor has had a message for 10 ms.
-func (s *sandbox) idle(t *testing.T) {
+// waitIdle waits until no actor has had a message for 10 ms.
+func (s *sandbox) waitIdle(t *testing.T) {
 	t.Helper()
 	for since := time.Now(); time.Since(since) < 10*time.Millisecond; time.Sleep(time.Millisecond) {
 		for _, x := range s.Meter() {
@@ -189,13 +189,13 @@ func TestRepeatedFailureHaltsTheNode(t *testing.T) {
 	}
 }
 
-// hears is the sink of a block subscription; it receives notices and the reason of the end.
-type hears chan string
+// blockSink is the sink of a block subscription; it receives notices and the reason of the end.
+type blockSink chan string
 
 // follow subscribes to blocks, as a client of the node.
-func (w *wire) follow(t *testing.T) hears {
+func (w *wire) follow(t *testing.T) blockSink {
 	t.Helper()
-	out := make(hears, 10_000)
+	out := make(blockSink, 10_000)
 	sub, err := w.back.Subscribe(&view.Subscription{Topic: view.TopicBlocks, From: new(primitives.Height)}, out)
 	if err != nil {
 		t.Fatal(err)
@@ -205,12 +205,12 @@ func (w *wire) follow(t *testing.T) hears {
 	return out
 }
 
-func (c hears) Offer(n *view.Notice) bool               { c <- string(n.Body); return true }
-func (c hears) WhenRoom(f func())                       { f() }
-func (c hears) End(why view.EndReason, at *view.Cursor) { c <- string(why) }
+func (c blockSink) Offer(n *view.Notice) bool               { c <- string(n.Body); return true }
+func (c blockSink) WhenRoom(f func())                       { f() }
+func (c blockSink) End(why view.EndReason, at *view.Cursor) { c <- string(why) }
 
 // wait waits for a notice that contains a text.
-func (c hears) wait(t *testing.T, text string) {
+func (c blockSink) wait(t *testing.T, text string) {
 	t.Helper()
 	for end := time.After(time.Minute); ; {
 		select {

@@ -61,9 +61,9 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		if !over {
 			return
 		}
-		r := newRoads()
+		r := newTransports()
 		if to != nil {
-			r.spots[to.info.ID] = spot{id: to.info.ID, over: to.over}
+			r.spots[to.info.ID] = nodeAddrs{id: to.info.ID, over: to.over}
 		}
 		r.take(name, o, false, true)
 		inner := o.Network.Listen
@@ -95,15 +95,15 @@ func (f *flooded) tap(x tcp.Tapped) {
 	}
 }
 
-// against returns an attacker's node that is connected to f.
-func against(t *testing.T, name string, over bool, f *flooded) *enemy {
+// newAttacker returns an attacker's node that is connected to f.
+func newAttacker(t *testing.T, name string, over bool, f *flooded) *attacker {
 	t.Helper()
 	if !over {
 		x := attack(t, name, f.member, "test")
 		until(t, x.connected)
 		return x
 	}
-	x := &enemy{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), to: f.info.ID}
+	x := &attacker{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), to: f.info.ID}
 	id := peerwire.GenesisID{ChainID: "test", Hash: f.e.Genesis().Hash}
 	way, err := libp2p.New(libp2p.Options{Key: x.key, Genesis: id, Listen: netip.MustParseAddrPort("127.0.0.1:0"),
 		Here: map[peerwire.PeerID]bool{f.info.ID: true}})
@@ -147,14 +147,14 @@ func TestFloodOfInvalidBlocksBansPeer(t *testing.T) {
 				behind := stand(t, "behind", over, b)
 				until(t, func() bool { return len(b.front.Info().ActivePeers) >= 2 })
 				apart := start(t, 2, func(o *Options) { o.Mode = production.Manual })
-				mine(t, apart, 1)
+				mineBlocks(t, apart, 1)
 				right := apart.e.Head().Block
 				if right.Header.PrevHash != b.e.Head().Hash {
 					t.Fatal("it is of another chain")
 				}
 				sent, enemies, worst := 0, 0, time.Duration(0)
 				for wave := range 3 {
-					x := against(t, fmt.Sprint("enemy", wave), over, b)
+					x := newAttacker(t, fmt.Sprint("enemy", wave), over, b)
 					enemies++
 					for begun := time.Now(); x.connected() && time.Since(begun) < 20*time.Second; {
 						x.Post(near.ToAll{Msg: &peerwire.Block{Block: signedWrong(right, a.key, right.Header.Height+far, sent)}})
@@ -176,7 +176,7 @@ func TestFloodOfInvalidBlocksBansPeer(t *testing.T) {
 				judged, heard := b.refused.Load(), behind.refused.Load()
 				for range 5 {
 					begun := time.Now()
-					mine(t, a.sandbox, 1)
+					mineBlocks(t, a.sandbox, 1)
 					b.at(t, a.sandbox)
 					behind.at(t, a.sandbox)
 					worst = max(worst, time.Since(begun))
@@ -199,10 +199,10 @@ func TestFloodOfInvalidBlocksBansPeer(t *testing.T) {
 // thousand seconds, several times a second, from all part owners.
 func TestOrphanFloodRequestsNoChunks(t *testing.T) {
 	a := stand(t, "a", false, nil)
-	mine(t, a.sandbox, 1)
+	mineBlocks(t, a.sandbox, 1)
 	b := stand(t, "b", false, a)
 	b.at(t, a.sandbox)
-	x := against(t, "enemy", false, b)
+	x := newAttacker(t, "enemy", false, b)
 	before := b.asks.Load()
 	head := b.e.Head().Block
 	for i := range 200 {
@@ -222,7 +222,7 @@ func TestOrphanFloodRequestsNoChunks(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second) // enough time to request each of them five times
 	asked := b.asks.Load() - before
-	mine(t, a.sandbox, 3)
+	mineBlocks(t, a.sandbox, 3)
 	b.at(t, a.sandbox)
 	t.Logf("%d requests for parts of 400 chunks in 2 s", asked)
 	if asked > 0 {
@@ -247,7 +247,7 @@ func TestMailboxMessagesOfPeerAreBounded(t *testing.T) {
 		}
 		b.front, b.info = networked(t, o, "b")
 	})
-	x := against(t, "enemy", false, b)
+	x := newAttacker(t, "enemy", false, b)
 	waiting := func() (n int64) {
 		for _, s := range b.Meter() {
 			if s.Name == "chain" {

@@ -106,7 +106,7 @@ func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
 		x := attack(t, fmt.Sprint("liar", i), m, "test")
 		until(t, x.connected)
 		sent := 0
-		c.keeps(m, during, calm, lie.name, func(head *primitives.Block) {
+		c.requirePace(m, during, calm, lie.name, func(head *primitives.Block) {
 			for range 10 {
 				x.Post(near.RouteTo{Target: peerwire.ToPeer(m.info.ID), Body: lie.make(c, by, head, sent)})
 				sent++
@@ -115,9 +115,9 @@ func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
 		})
 		t.Logf("%s: %d sent", lie.name, sent)
 	}
-	var x *enemy
+	var x *attacker
 	sent, enemies := 0, 0
-	c.keeps(m, during, calm, "wrong blocks of its heights", func(head *primitives.Block) {
+	c.requirePace(m, during, calm, "wrong blocks of its heights", func(head *primitives.Block) {
 		if x == nil || !x.connected() {
 			enemies++
 			x = attack(t, fmt.Sprint("enemy", enemies), m, "test")
@@ -141,9 +141,9 @@ func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
 	until(t, func() bool { return enemies > 1 || !x.connected() }) // until the sender is banned
 }
 
-// keeps requires that a member keeps its pace under a flood, within three tries: a busy machine may
-// be slow once.
-func (c *cluster) keeps(m *member, during time.Duration, calm int, what string, flood func(head *primitives.Block)) {
+// requirePace requires that a member keeps its pace under a flood, within three tries: a busy
+// machine may be slow once.
+func (c *cluster) requirePace(m *member, during time.Duration, calm int, what string, flood func(head *primitives.Block)) {
 	c.t.Helper()
 	for tries := 3; ; tries-- {
 		heights, own := c.pace(m, during, flood)

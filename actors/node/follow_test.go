@@ -12,16 +12,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// tape records the accepted blocks of a node.
-type tape struct {
+// blockRecorder records the accepted blocks of a node.
+type blockRecorder struct {
 	mu     sync.Mutex
 	blocks []messages.BlockReceived
 	heads  chan primitives.Height
 }
 
-func newTape() *tape { return &tape{heads: make(chan primitives.Height, 1024)} }
+func newBlockRecorder() *blockRecorder {
+	return &blockRecorder{heads: make(chan primitives.Height, 1024)}
+}
 
-func (r *tape) observe(m *messages.BlockAccepted) {
+func (r *blockRecorder) observe(m *messages.BlockAccepted) {
 	b := messages.BlockReceived{Block: m.Block, From: "tape"}
 	for i := range m.Shards {
 		b.Chunks = append(b.Chunks, m.Shards[i].Chunk)
@@ -34,14 +36,14 @@ func (r *tape) observe(m *messages.BlockAccepted) {
 	}
 }
 
-func (r *tape) all() []messages.BlockReceived {
+func (r *blockRecorder) all() []messages.BlockReceived {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]messages.BlockReceived{}, r.blocks...)
 }
 
 // await waits until the node's head has at least the height want.
-func (r *tape) await(t *testing.T, want primitives.Height) {
+func (r *blockRecorder) await(t *testing.T, want primitives.Height) {
 	t.Helper()
 	limit := time.After(time.Minute)
 	for {
@@ -69,20 +71,20 @@ func until(t *testing.T, f func() bool) {
 }
 
 // maker starts a node that makes blocks on request. Its clock is ahead by later seconds.
-func maker(t *testing.T, shards int, later uint64) (*sandbox, *tape) {
-	r := newTape()
+func maker(t *testing.T, shards int, later uint64) (*sandbox, *blockRecorder) {
+	r := newBlockRecorder()
 	return start(t, shards, func(o *Options) {
 		o.Mode, o.Observe = production.Manual, r.observe
 		o.Clock = func() uint64 { return 1_700_000_100_000_000_000 + later*1_000_000_000 }
 	}), r
 }
 
-func follower(t *testing.T, shards int) (*sandbox, *tape) {
-	r := newTape()
+func follower(t *testing.T, shards int) (*sandbox, *blockRecorder) {
+	r := newBlockRecorder()
 	return start(t, shards, func(o *Options) { o.Mode, o.Observe, o.Keys = production.Manual, r.observe, nil }), r
 }
 
-func mine(t *testing.T, s *sandbox, n uint64) {
+func mineBlocks(t *testing.T, s *sandbox, n uint64) {
 	t.Helper()
 	if _, _, err := s.Mine(t.Context(), n); err != nil {
 		t.Fatal(err)
@@ -99,7 +101,7 @@ func TestFollowerReachesHeadDespiteForgedBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		mine(t, a, 2)
+		mineBlocks(t, a, 2)
 	}
 	b, tapeB := follower(t, 2)
 	blocks := tapeA.all()
@@ -138,7 +140,7 @@ func TestReplacedTransactionReturnsToPool(t *testing.T) {
 	if _, err := one.Submit(tx); err != nil {
 		t.Fatal(err)
 	}
-	mine(t, one, 2)
+	mineBlocks(t, one, 2)
 	done := make(chan error, 1)
 	go func() {
 		out, err := f.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal})
@@ -155,7 +157,7 @@ func TestReplacedTransactionReturnsToPool(t *testing.T) {
 	if out, err := f.e.TransactionStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
 		t.Errorf("on the first branch: %v, %v", out.Level, err)
 	}
-	mine(t, two, 3)
+	mineBlocks(t, two, 3)
 	for _, m := range tapeTwo.all() {
 		f.Receive(m)
 	}
@@ -172,7 +174,7 @@ func TestReplacedTransactionReturnsToPool(t *testing.T) {
 	if _, err := two.Submit(tx); err != nil {
 		t.Fatal(err)
 	}
-	mine(t, two, 6)
+	mineBlocks(t, two, 6)
 	for _, m := range tapeTwo.all()[3:] {
 		f.Receive(m)
 	}

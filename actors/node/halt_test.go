@@ -27,14 +27,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// brittle is a VM whose calls return the error of how, or panic with it.
-type brittle struct{ how atomic.Pointer[func() error] }
+// failingVM is a VM whose calls return the error of how, or panic with it.
+type failingVM struct{ how atomic.Pointer[func() error] }
 
-func (v *brittle) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
+func (v *failingVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
 	return c.Unchanged(), (*v.how.Load())()
 }
 
-func (v *brittle) set(how func() error) *brittle {
+func (v *failingVM) set(how func() error) *failingVM {
 	v.how.Store(&how)
 	return v
 }
@@ -79,7 +79,7 @@ func TestInapplicableChunkHaltsTheNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(),
-				"failed"), new(brittle).set(func() error { return nil })
+				"failed"), new(failingVM).set(func() error { return nil })
 			var said bytes.Buffer
 			log := logrus.New()
 			log.SetOutput(&said)
@@ -216,7 +216,7 @@ func TestInapplicableChunkHaltsTheNode(t *testing.T) {
 // each start after one try, and serves reads.
 func TestStoredReceiptHaltsNodeAtEachStart(t *testing.T) {
 	disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(),
-		"failed"), new(brittle).set(func() error { return nil })
+		"failed"), new(failingVM).set(func() error { return nil })
 	change := func(o *Options) { o.Failed = dir }
 	s := startOn(t, 1, disk, vm, change)
 	to := primitives.AccountID("other." + validator)
@@ -280,10 +280,10 @@ func TestOwnFaultHaltsAndDiskFaultEndsNode(t *testing.T) {
 	}
 }
 
-// talker is a VM that logs an additional line in each call, unlike other nodes.
-type talker struct{}
+// loggingVM is a VM that logs an additional line in each call, unlike other nodes.
+type loggingVM struct{}
 
-func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
+func (loggingVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
 	out := c.Unchanged()
 	out.Logs = append(out.Logs, "a line")
 	return out, nil
@@ -293,15 +293,15 @@ func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, erro
 // than this node computes. The node halts, writes the input to a file, and serves reads. It does
 // not blame the peer that sent the block.
 func TestOutcomeMismatchHaltsTheNode(t *testing.T) {
-	r := newTape()
-	a := startOn(t, 2, storage.NewMemDisk(), new(brittle).set(func() error { return nil }), func(o *Options) {
+	r := newBlockRecorder()
+	a := startOn(t, 2, storage.NewMemDisk(), new(failingVM).set(func() error { return nil }), func(o *Options) {
 		o.Mode, o.Observe = production.Manual, r.observe
 	})
 	var said bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&said)
 	dir, refused := filepath.Join(t.TempDir(), "failed"), 0
-	b := startOn(t, 2, storage.NewMemDisk(), talker{}, func(o *Options) {
+	b := startOn(t, 2, storage.NewMemDisk(), loggingVM{}, func(o *Options) {
 		o.Mode, o.Keys, o.Failed, o.FailedBuild, o.Log = production.Manual, nil, dir, "test", log
 		o.Net.Refused = func(messages.BlockRefused) { refused++ }
 	})
@@ -309,7 +309,7 @@ func TestOutcomeMismatchHaltsTheNode(t *testing.T) {
 		if _, err := a.Submit(a.tx(validator, action)); err != nil {
 			t.Fatal(err)
 		}
-		mine(t, a, 3)
+		mineBlocks(t, a, 3)
 	}
 	blocks := r.all()
 	for _, m := range blocks {
@@ -333,7 +333,7 @@ func TestOutcomeMismatchHaltsTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[primitives.Hash]bool{}
-	for _, vm := range []action.VM{talker{}, new(brittle).set(func() error { return nil })} {
+	for _, vm := range []action.VM{loggingVM{}, new(failingVM).set(func() error { return nil })} {
 		x, err := file.Run(vm)
 		if err != nil {
 			t.Fatal(err)

@@ -336,7 +336,7 @@ func TestFalseChunkMessagesAreDropped(t *testing.T) {
 	// that, a third one bans it.
 	relay, flood := attack(t, "relay", m, "test"), attack(t, "flood", m, "test")
 	until(t, func() bool { return relay.connected() && flood.connected() })
-	post := func(to *enemy, n int) {
+	post := func(to *attacker, n int) {
 		t.Helper()
 		for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			if time.Now().After(limit) {

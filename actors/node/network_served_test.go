@@ -68,13 +68,13 @@ func TestManyWaitsForLargeStatusAreServed(t *testing.T) {
 	}
 	peak := peakOf()
 	for level := view.LevelNone; level < view.LevelExecutedOptimistic; {
-		mine(t, s, 1)
+		mineBlocks(t, s, 1)
 		x, _ := s.e.Status(hash)
 		level = x.Level
 	}
 	s.settled()
 	began, cpu := time.Now(), cpuTime()
-	mine(t, s, 4)
+	mineBlocks(t, s, 4)
 	all.Wait()
 	if got["200"] != n {
 		t.Errorf("of %d waits: %v", n, got)

@@ -100,7 +100,7 @@ func TestNodesSyncAndForwardTransactions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		mine(t, a.sandbox, 5)
+		mineBlocks(t, a.sandbox, 5)
 	}
 	b := join(t, "b", nil, a.info)
 	if is, _ := b.front.Syncing(); !is {
@@ -110,7 +110,7 @@ func TestNodesSyncAndForwardTransactions(t *testing.T) {
 	c := join(t, "c", nil, b.info)
 	c.at(t, a.sandbox)
 	for range 5 {
-		mine(t, a.sandbox, 1)
+		mineBlocks(t, a.sandbox, 1)
 	}
 	b.at(t, a.sandbox)
 	c.at(t, a.sandbox)
@@ -139,7 +139,7 @@ func TestNodesSyncAndForwardTransactions(t *testing.T) {
 				t.Fatalf("it does not arrive; submitted %+v\n%s", m.Stats(), m.front.Metrics(nil))
 			}
 		}
-		mine(t, a.sandbox, 5)
+		mineBlocks(t, a.sandbox, 5)
 		select {
 		case err := <-done:
 			if err != nil {
@@ -159,8 +159,8 @@ func TestNodesSyncAndForwardTransactions(t *testing.T) {
 	})
 }
 
-// enemy is an attacker with a valid handshake.
-type enemy struct {
+// attacker is an attacker with a valid handshake.
+type attacker struct {
 	*tcp.Server
 	key  primitives.SecretKey
 	to   peerwire.PeerID
@@ -168,9 +168,9 @@ type enemy struct {
 	seen atomic.Int64
 }
 
-func attack(t *testing.T, name string, of *member, chain string) *enemy {
+func attack(t *testing.T, name string, of *member, chain string) *attacker {
 	t.Helper()
-	x := &enemy{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 1000),
+	x := &attacker{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 1000),
 		to: of.info.ID}
 	h, err := tcp.Listen(near.Config{Key: x.key, Genesis: peerwire.GenesisID{ChainID: chain,
 		Hash: of.e.Genesis().Hash}, Version: 86, Oldest: 83,
@@ -193,7 +193,7 @@ func attack(t *testing.T, name string, of *member, chain string) *enemy {
 	return x
 }
 
-func (x *enemy) connected() bool {
+func (x *attacker) connected() bool {
 	return slices.ContainsFunc(x.Info().Peers, func(p near.PeerState) bool { return p.Info.ID == x.to })
 }
 
@@ -213,7 +213,7 @@ func forged(on *sandbox, step primitives.Height) *primitives.Block {
 // node keeps making and serving blocks.
 func TestHostilePeersDoNotStopTheNode(t *testing.T) {
 	a := join(t, "a", nil)
-	mine(t, a.sandbox, 20)
+	mineBlocks(t, a.sandbox, 20)
 
 	stranger := attack(t, "stranger", a, "another")
 	garbage, err := net.Dial("tcp", a.info.Addr.String())
@@ -280,7 +280,7 @@ func TestHostilePeersDoNotStopTheNode(t *testing.T) {
 	b.at(t, a.sandbox)
 	begun := time.Now()
 	for range 20 {
-		mine(t, a.sandbox, 1)
+		mineBlocks(t, a.sandbox, 1)
 		b.at(t, a.sandbox)
 	}
 	if took := time.Since(begun); took > time.Minute {
@@ -295,7 +295,7 @@ func TestHostilePeersDoNotStopTheNode(t *testing.T) {
 		t.Errorf("not connected any more after %d requests", sent.Load())
 	}
 	before := a.e.Head().Height()
-	mine(t, a.sandbox, 1)
+	mineBlocks(t, a.sandbox, 1)
 	if a.e.Head().Height() != before+1 {
 		t.Error("no block")
 	}
@@ -316,7 +316,7 @@ func TestRelayOfForgedChunkIsNotBanned(t *testing.T) {
 		}
 	}, a.info)
 	apart := start(t, 2, func(o *Options) { o.Mode = production.Manual })
-	mine(t, apart, 1)
+	mineBlocks(t, apart, 1)
 	x := *apart.e.Head().Block
 	if x.Header.PrevHash != b.e.Head().Hash {
 		t.Fatal("it is of another chain")
@@ -346,7 +346,7 @@ func TestUnchangedHeadIsBroadcastAgain(t *testing.T) {
 	b := join(t, "b", nil, a.info)
 	x := attack(t, "x", b, "test")
 	until(t, x.connected)
-	mine(t, a.sandbox, 1)
+	mineBlocks(t, a.sandbox, 1)
 	b.at(t, a.sandbox)
 	told := func(within time.Duration) (n int) {
 		for limit := time.After(within); ; {
@@ -377,7 +377,7 @@ func TestUnchangedHeadIsBroadcastAgain(t *testing.T) {
 func TestStoppedFollowerCatchesUp(t *testing.T) {
 	var trip atomic.Bool
 	a := join(t, "a", nil)
-	mine(t, a.sandbox, 3)
+	mineBlocks(t, a.sandbox, 3)
 	b := join(t, "b", func(o *Options) {
 		o.trip = func(kind string, _ any, after bool) {
 			if kind == network.Name && !after && trip.CompareAndSwap(true, false) {
@@ -389,7 +389,7 @@ func TestStoppedFollowerCatchesUp(t *testing.T) {
 	for range 2 {
 		trip.Store(true)
 		until(t, func() bool { return !trip.Load() })
-		mine(t, a.sandbox, 10)
+		mineBlocks(t, a.sandbox, 10)
 		b.at(t, a.sandbox)
 	}
 }

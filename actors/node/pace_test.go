@@ -91,8 +91,8 @@ type heldSource struct {
 	say  func(string)
 }
 
-// said reports a request before and after it is made.
-func (s *heldSource) said(what string, ask func() error) {
+// report reports a request before and after it is made.
+func (s *heldSource) report(what string, ask func() error) {
 	begun := time.Now()
 	s.say(what)
 	err := ask()
@@ -101,7 +101,7 @@ func (s *heldSource) said(what string, ask func() error) {
 
 func (s *heldSource) State(ctx context.Context, point primitives.Hash,
 	shard primitives.ShardID) (h *engine.StateHeader, err error) {
-	s.said(fmt.Sprintf("header of shard %d at %v", shard, point), func() error {
+	s.report(fmt.Sprintf("header of shard %d at %v", shard, point), func() error {
 		h, err = s.PartSource.State(ctx, point, shard)
 		return err
 	})
@@ -111,7 +111,7 @@ func (s *heldSource) State(ctx context.Context, point primitives.Hash,
 func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID,
 	take func([][]byte) error) (err error) {
 	s.hold.wait(ctx, engine.StageParts)
-	s.said(fmt.Sprintf("part %d of %d of shard %d", id.Index, id.Total, shard), func() error {
+	s.report(fmt.Sprintf("part %d of %d of shard %d", id.Index, id.Total, shard), func() error {
 		err = s.PartSource.Part(ctx, point, shard, id, take)
 		return err
 	})
@@ -121,7 +121,7 @@ func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard prim
 func (s *heldSource) Chunks(ctx context.Context, block primitives.Hash,
 	shard primitives.ShardID) (list []*primitives.Chunk, err error) {
 	s.hold.wait(ctx, engine.StageBlocks)
-	s.said(fmt.Sprintf("chunks of block %v for shard %d", block, shard), func() error {
+	s.report(fmt.Sprintf("chunks of block %v for shard %d", block, shard), func() error {
 		list, err = s.PartSource.Chunks(ctx, block, shard)
 		return err
 	})

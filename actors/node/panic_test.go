@@ -59,7 +59,7 @@ func TestRequestIsAnsweredIfSessionFailsTwice(t *testing.T) {
 	}
 	defer done()
 	at = messages.SessionOf(ctx)
-	s.idle(t)
+	s.waitIdle(t)
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	d.on.Store(true)
@@ -89,7 +89,7 @@ func TestDisconnectedClientIsNoFailure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.idle(t)
+		s.waitIdle(t)
 		if leave = done; i%2 == 0 { // leave before the request is sent, or while it is on its way
 			done()
 			leave = nil

@@ -46,26 +46,26 @@ func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
 	}
 }
 
-// wants records reports of a validator that it cannot make or serve a chunk.
-type wants struct {
+// chunkFaults records reports of a validator that it cannot make or serve a chunk.
+type chunkFaults struct {
 	mu   sync.Mutex
 	said []string
 	of   map[int][]string // last log lines of each node about states and moving shards
 }
 
-// mostSaid is how many lines of each node are kept.
-const mostSaid = 40
+// maxLogLines is how many lines of each node are kept.
+const maxLogLines = 40
 
-// hearer is a node's log.
-type hearer struct {
-	*wants
+// nodeLog is a node's log.
+type nodeLog struct {
+	*chunkFaults
 	node int
 }
 
 // Levels and Fire are logrus.Hook's.
-func (h hearer) Levels() []logrus.Level { return logrus.AllLevels }
+func (h nodeLog) Levels() []logrus.Level { return logrus.AllLevels }
 
-func (h hearer) Fire(e *logrus.Entry) error {
+func (h nodeLog) Fire(e *logrus.Entry) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if strings.Contains(e.Message, "makes no chunk") || strings.Contains(e.Message, "shows no witness") {
@@ -79,15 +79,15 @@ func (h hearer) Fire(e *logrus.Entry) error {
 }
 
 // note keeps a log line of a node. The caller holds mu.
-func (w *wants) note(node int, at time.Time, line string) {
+func (w *chunkFaults) note(node int, at time.Time, line string) {
 	list := append(w.of[node], at.Format("05.000 ")+line)
-	w.of[node] = list[max(0, len(list)-mostSaid):]
+	w.of[node] = list[max(0, len(list)-maxLogLines):]
 }
 
 // moving is a cluster with validators that hold only the shards that they produce chunks of.
 type moving struct {
 	*cluster
-	want wants
+	want chunkFaults
 	pace pace
 	hold stages
 	at   sync.Mutex
@@ -98,14 +98,14 @@ type moving struct {
 
 func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Options)) *moving {
 	t.Helper()
-	m := &moving{of: map[primitives.EpochID]map[int][]primitives.ShardID{}, want: wants{of: map[int][]string{}}}
+	m := &moving{of: map[primitives.EpochID]map[int][]primitives.ShardID{}, want: chunkFaults{of: map[int][]string{}}}
 	const n = 4
 	m.cluster = newCluster(t, n, n, epochLength, func(i int, o *Options) {
 		o.Network.States = statesync.Options{Wait: 2000, Pause: 200}
 		o.Log = logrus.New()
 		o.Log.SetOutput(io.Discard)
 		o.Log.SetLevel(logrus.DebugLevel)
-		o.Log.AddHook(hearer{&m.want, i})
+		o.Log.AddHook(nodeLog{&m.want, i})
 		o.Validator.Elapsed = m.pace.Even
 		o.wrapSource = func(s engine.PartSource) engine.PartSource {
 			return &heldSource{s, &m.hold,
@@ -130,9 +130,9 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 	return m
 }
 
-// look compares the shards that a node holds with those that it produces, and records late
+// checkShards compares the shards that a node holds with those that it produces, and records late
 // ones.
-func (m *moving) look(i int) {
+func (m *moving) checkShards(i int) {
 	e := m.members[i].e
 	at := e.Head()
 	var id primitives.EpochID
@@ -163,7 +163,7 @@ func (m *moving) look(i int) {
 	m.of[id][i] = mine
 	for k := range at.Shards {
 		if s := &at.Shards[k]; !s.Held() && slices.Contains(mine, s.ID) {
-			if len(m.late) < mostSaid {
+			if len(m.late) < maxLogLines {
 				m.late = append(m.late, fmt.Sprintf("node %d at %d, final %d: shard %d; %+v", i, at.Height(), e.Final().Height,
 					s.ID, *m.members[i].ShardMoves()))
 			}
@@ -171,8 +171,8 @@ func (m *moving) look(i int) {
 	}
 }
 
-// tell logs the shards that each node must hold: progress, hosts asked, and the last result.
-func (m *moving) tell() {
+// logProgress logs the shards that each node must hold: progress, hosts asked, and the last result.
+func (m *moving) logProgress() {
 	m.want.mu.Lock()
 	defer m.want.mu.Unlock()
 	m.t.Logf("%s", m.where())
@@ -193,8 +193,8 @@ func (m *moving) changes() (epochs, dealt int) {
 	return len(m.of), len(seen)
 }
 
-// load makes holders of a payer's shard accept transfers of it until stop.
-func (m *moving) load(stop <-chan struct{}) func() int {
+// sendTransfers makes holders of a payer's shard accept transfers of it until stop.
+func (m *moving) sendTransfers(stop <-chan struct{}) func() int {
 	var group sync.WaitGroup
 	var sent atomic.Int64
 	for i := range m.members {
@@ -228,9 +228,9 @@ func (m *moving) load(stop <-chan struct{}) func() int {
 	return func() int { group.Wait(); return int(sent.Load()) }
 }
 
-// same requires the states of a final block to be equal on all holders, and each shard to have
-// one.
-func (m *moving) same() {
+// requireSameStates requires the states of a final block to be equal on all holders, and each shard
+// to have one.
+func (m *moving) requireSameStates() {
 	m.t.Helper()
 	var height primitives.Height
 	for _, x := range m.members {
@@ -274,7 +274,7 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 		done = true
 		for i, x := range m.members {
 			if !x.ended.Load() {
-				m.look(i)
+				m.checkShards(i)
 				done = done && x.e.Final().Height >= h
 			}
 		}
@@ -283,10 +283,10 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 		m.told = m.told || first
 		m.at.Unlock()
 		if first { // earlier lines are forgotten soon
-			m.tell()
+			m.logProgress()
 		}
 		if m.pace.Even() > limit {
-			m.tell()
+			m.logProgress()
 			m.t.Fatalf("not at %d: %s\nlate: %v", h, m.where(), m.late)
 		}
 	}
@@ -301,10 +301,10 @@ func TestValidatorsSyncShardsOfNextEpoch(t *testing.T) {
 	const length, epochs = 100, 6
 	m := newMoving(t, 1, length)
 	stop, began := make(chan struct{}), time.Now()
-	sent := m.load(stop)
+	sent := m.sendTransfers(stop)
 	for e := range primitives.Height(epochs) {
 		m.until((e+1)*length, 360*time.Second)
-		m.same()
+		m.requireSameStates()
 		for i, x := range m.members {
 			t.Logf("epoch %d, %v: node %d holds %v", e, time.Since(began).Round(time.Millisecond), i, x.ShardMoves())
 		}
@@ -321,11 +321,12 @@ func TestValidatorsSyncShardsOfNextEpoch(t *testing.T) {
 	if in < epochs-1 || out < in/3 { // shards are dealt at random; a validator may keep its own all the time
 		t.Errorf("%d shards came in, %d were given up", in, out)
 	}
-	m.kept(epochs)
+	m.requireShardsHeld(epochs)
 }
 
-// kept requires that no validator lacked the state of a shard that it produces chunks of.
-func (m *moving) kept(least int) {
+// requireShardsHeld requires that no validator lacked the state of a shard that it produces chunks
+// of.
+func (m *moving) requireShardsHeld(least int) {
 	m.t.Helper()
 	epochs, dealt := m.changes()
 	if epochs < least || dealt < 3 {
@@ -339,7 +340,7 @@ func (m *moving) kept(least int) {
 	defer m.mu.Unlock()
 	m.t.Logf("%d blocks, %d chunks missed", m.blocks, m.missed)
 	if len(m.late) > 0 || len(m.want.said) > 0 {
-		m.want.said = m.want.said[:min(len(m.want.said), mostSaid)]
+		m.want.said = m.want.said[:min(len(m.want.said), maxLogLines)]
 		m.t.Errorf("late: %v\nwithout a chunk or a witness: %v", m.late, m.want.said)
 	}
 	if m.missed > m.blocks*m.shards/4 { // as in TestValidatorsFinalizeEachHeight: what a busy machine makes late
@@ -358,7 +359,7 @@ func TestCatchupContinuesAfterRestart(t *testing.T) {
 		m.hold.begin(stage) // set before the stage starts, since a stage may end quickly
 		for seen := false; !seen; time.Sleep(time.Millisecond) {
 			for i, x := range m.members {
-				m.look(i)
+				m.checkShards(i)
 				k := slices.IndexFunc(x.ShardMoves().Incoming, func(in engine.CatchupProgress) bool { return in.Stage == stage })
 				if k < 0 {
 					continue
@@ -377,11 +378,11 @@ func TestCatchupContinuesAfterRestart(t *testing.T) {
 	}
 	at := m.members[0].e.Final().Height
 	m.until(at+3*length, 240*time.Second)
-	m.same()
+	m.requireSameStates()
 	for i, x := range m.members {
 		t.Logf("node %d holds %+v", i, x.ShardMoves())
 	}
-	m.kept(4)
+	m.requireShardsHeld(4)
 }
 
 // TestTransactionIsForwardedToShardProducers: a transaction of a shard that a validator does not

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// fate decides before and after each message whether its actor fails or dawdles.
-type fate struct {
+// failurePlan decides before and after each message whether its actor fails or dawdles.
+type failurePlan struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	on    bool
@@ -33,7 +33,7 @@ type fate struct {
 	where []string
 }
 
-func (f *fate) trip(kind string, m any, after bool) {
+func (f *failurePlan) trip(kind string, m any, after bool) {
 	switch m.(type) {
 	case *actor.Started, *actor.Stopping, *actor.Stopped, *actor.Restarting: // are no message of ours
 		return
@@ -59,8 +59,8 @@ func (f *fate) trip(kind string, m any, after bool) {
 	}
 }
 
-// told contains the answers that a client got for a submission.
-type told struct {
+// clientAnswers contains the answers that a client got for a submission.
+type clientAnswers struct {
 	tx    *primitives.SignedTransaction
 	level view.ExecutionLevel
 	out   *view.FinalOutcome
@@ -125,7 +125,7 @@ func TestEveryClientIsAnsweredDespiteFailures(t *testing.T) {
 func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	const clients, each = 6, 14
 	// Fewer than halt the node.
-	f := &fate{rng: rand.New(rand.NewPCG(seed, 1)), left: map[string]int{}, fell: fell}
+	f := &failurePlan{rng: rand.New(rand.NewPCG(seed, 1)), left: map[string]int{}, fell: fell}
 	for _, kind := range []string{"mempool", "milestones", "network", "rpc", "streams"} {
 		f.left[kind] = f.rng.IntN(maxRestarts + 1)
 	}
@@ -150,14 +150,14 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 			t.Fatal(err)
 		}
 	}
-	faithful := &faithful{back: serve(t, s).back, begin: s.e.Head().Height()}
+	faithful := &resumingReader{back: serve(t, s).back, begin: s.e.Head().Height()}
 	faithful.follow(t, &view.Cursor{At: view.At{Height: faithful.begin, Hash: s.e.Head().Hash}, Index: view.WholeBlock})
 	f.mu.Lock()
 	f.on = true
 	f.mu.Unlock()
 	levels := []view.ExecutionLevel{view.LevelNone, view.LevelIncluded, view.LevelExecutedOptimistic,
 		view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal}
-	results := make([][]told, clients)
+	results := make([][]clientAnswers, clients)
 	var all sync.WaitGroup
 	for i := range clients {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)+2))
@@ -178,7 +178,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 					Nonce:     primitives.TransactionNonce{Nonce: base + n + 1},
 					BlockHash: s.e.Head().Hash, Actions: []primitives.Action{transfer(1)}, PublicKey: keys[i].PublicKey()}
 				h := x.Hash()
-				r := told{tx: primitives.NewSignedTransaction(x, keys[i].Sign(h[:])), level: levels[rng.IntN(len(levels))]}
+				r := clientAnswers{tx: primitives.NewSignedTransaction(x, keys[i].Sign(h[:])), level: levels[rng.IntN(len(levels))]}
 				begin := time.Now()
 				r.out, r.err = s.SendTx(ctx, &view.SendTx{Tx: r.tx, WaitUntil: r.level})
 				r.took, r.begin = time.Since(begin), begin
@@ -198,7 +198,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	f.on = false
 	where := f.where
 	f.mu.Unlock()
-	s.idle(t)
+	s.waitIdle(t)
 	if h, ok := s.Halted(); ok {
 		t.Fatalf("halted: %+v", h)
 	}
@@ -228,7 +228,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 }
 
 // check compares the answers that a client got with the chain.
-func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool, r *told, who string) {
+func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool, r *clientAnswers, who string) {
 	t.Helper()
 	hash := r.tx.Hash()
 	_, _, err := s.e.Transaction(hash)
@@ -274,8 +274,8 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 	}
 }
 
-// faithful follows blocks, and resumes at the cursor when a failure ends its subscription.
-type faithful struct {
+// resumingReader follows blocks, and resumes at the cursor when a failure ends its subscription.
+type resumingReader struct {
 	back  *backend.Backend
 	begin primitives.Height
 	mu    sync.Mutex
@@ -284,8 +284,8 @@ type faithful struct {
 	over  bool
 }
 
-func (x *faithful) follow(t *testing.T, after *view.Cursor) {
-	sub, err := x.back.Subscribe(&view.Subscription{Topic: view.TopicBlocks, After: after}, &faithfully{x, t})
+func (x *resumingReader) follow(t *testing.T, after *view.Cursor) {
+	sub, err := x.back.Subscribe(&view.Subscription{Topic: view.TopicBlocks, After: after}, &resumingSink{x, t})
 	if err != nil {
 		t.Error(err)
 		return
@@ -293,21 +293,21 @@ func (x *faithful) follow(t *testing.T, after *view.Cursor) {
 	sub.Start()
 }
 
-type faithfully struct {
-	*faithful
+type resumingSink struct {
+	*resumingReader
 	t *testing.T
 }
 
-func (x *faithfully) Offer(n *view.Notice) bool {
+func (x *resumingSink) Offer(n *view.Notice) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.told = append(x.told, n.Cursor.At)
 	return true
 }
 
-func (x *faithfully) WhenRoom(f func()) { f() }
+func (x *resumingSink) WhenRoom(f func()) { f() }
 
-func (x *faithfully) End(why view.EndReason, at *view.Cursor) {
+func (x *resumingSink) End(why view.EndReason, at *view.Cursor) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ended++
@@ -321,7 +321,7 @@ func (x *faithfully) End(why view.EndReason, at *view.Cursor) {
 }
 
 // check waits until all events have arrived, and compares them with the chain.
-func (x *faithful) check(t *testing.T, e *engine.Engine) {
+func (x *resumingReader) check(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	head := e.Head()
 	until(t, func() bool {

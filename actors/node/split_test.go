@@ -107,7 +107,7 @@ func TestTransactionsSurviveShardSplit(t *testing.T) {
 	layouts := 0
 	for block := 0; block < 120 && s.e.Head().Layout.NumShards() < 5; block++ {
 		before, turn := s.e.Head().Layout, turns.Load()
-		mine(t, s, 1)
+		mineBlocks(t, s, 1)
 		until(t, func() bool { return turns.Load() > turn })
 		if !s.e.Head().Layout.Equal(before) {
 			layouts++
@@ -118,11 +118,11 @@ func TestTransactionsSurviveShardSplit(t *testing.T) {
 	if layouts != 4 {
 		t.Fatalf("%d splits, want 4", layouts)
 	}
-	mine(t, s, 10)
+	mineBlocks(t, s, 10)
 	for _, tx := range sent {
 		out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
 		for block := 0; err == nil && out.Level != view.LevelFinal && block < 40; block++ {
-			mine(t, s, 1)
+			mineBlocks(t, s, 1)
 			out, err = s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
 		}
 		if err != nil || out.Level != view.LevelFinal {
@@ -222,7 +222,7 @@ func TestTransactionsMoveToPoolsOfTheirShards(t *testing.T) {
 	if got := s.tracked(); !slices.Equal(got, []primitives.ShardID{0}) {
 		t.Errorf("shards with actors = %v, want 0 alone", got)
 	}
-	mine(t, s, 30)
+	mineBlocks(t, s, 30)
 	if left := s.Stats().Pooled; left != 0 {
 		t.Errorf("%d transactions wait still", left)
 	}
@@ -340,7 +340,7 @@ func TestRollbackOverSplitClearsNewPools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mine(t, s, 1)
+		mineBlocks(t, s, 1)
 		if s.shards.set.Load().layout.NumShards() == 1 {
 			s.EndSnapshot(snapshot)
 			continue
@@ -382,13 +382,13 @@ func TestNonceOrderSurvivesSplit(t *testing.T) {
 		}
 	})
 	last := primitives.Height(0) // of one shard, as each such chain has
-	for other, _ := splitting(t); ; mine(t, other, 1) {
+	for other, _ := splitting(t); ; mineBlocks(t, other, 1) {
 		if other.shards.set.Load().layout.NumShards() > 1 {
 			last = other.e.Head().Height() - 1
 			break
 		}
 	}
-	mine(t, s, uint64(last-s.e.Head().Height()))
+	mineBlocks(t, s, uint64(last-s.e.Head().Height()))
 	if _, err := s.MissChunks(t.Context(), nil, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestNonceOrderSurvivesSplit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mine(t, s, 1)
+		mineBlocks(t, s, 1)
 		close(gate)
 	case <-time.After(200 * time.Millisecond):
 		close(gate)
@@ -429,7 +429,7 @@ func TestNonceOrderSurvivesSplit(t *testing.T) {
 	if n := s.shards.set.Load().layout.NumShards(); n != 2 {
 		t.Errorf("%d shards behind the block", n)
 	}
-	mine(t, s, 8)
+	mineBlocks(t, s, 8)
 	for _, tx := range sent {
 		if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone}); err != nil ||
 			out.Level != view.LevelFinal {

@@ -21,7 +21,7 @@ func TestLargeStatusReadWaitsForMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mine(t, s, 8)
+	mineBlocks(t, s, 8)
 	var asked, left int
 	var refuse error
 	ctx := messages.WithTurn(t.Context(), messages.Turn{Take: func() {}, Leave: func() { left++ },

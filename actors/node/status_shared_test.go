@@ -126,7 +126,7 @@ func TestWaitsForOneTransactionShareReads(t *testing.T) {
 	}
 	late := false
 	for range 8 {
-		mine(t, s, 1)
+		mineBlocks(t, s, 1)
 		note()
 		x, err := s.e.Status(hash)
 		if err == nil && x.Level >= view.LevelExecutedOptimistic && x.Level < view.LevelFinal && !late {

@@ -36,7 +36,7 @@ func TestEndingSubscriptionsCountTowardLimit(t *testing.T) {
 	chain := &stalled{goOn: make(chan struct{})}
 	subscribe := func() (view.Subscriber, error) {
 		return s.Subscribe(&view.Subscription{Topic: view.TopicBlocks}, view.Cursor{Index: view.WholeBlock}, chain,
-			make(hears, 1))
+			make(blockSink, 1))
 	}
 	all := make([]view.Subscriber, maxLingering)
 	for i := range all {
@@ -93,7 +93,7 @@ func TestOptimisticSubscriberIsNotifiedEarly(t *testing.T) {
 	s := start(t, 1, nil)
 	chain := &resting{soon: make(chan primitives.Hash, 100)}
 	sub, err := s.Subscribe(&view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic},
-		view.Cursor{Index: view.WholeBlock}, chain, make(hears, 1))
+		view.Cursor{Index: view.WholeBlock}, chain, make(blockSink, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,28 +22,28 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// spot is a node's addresses on both transports. An invalid address means that the node does not
-// use the transport.
-type spot struct {
+// nodeAddrs is a node's addresses on both transports. An invalid address means that the node does
+// not use the transport.
+type nodeAddrs struct {
 	id         peerwire.PeerID
 	near, over netip.AddrPort
 }
 
-// roads makes nodes listen on neard's sockets, on libp2p or on both, and dial earlier nodes over a
-// transport that both use.
-type roads struct {
+// transports makes nodes listen on neard's sockets, on libp2p or on both, and dial earlier nodes
+// over a transport that both use.
+type transports struct {
 	mu    sync.Mutex
-	spots map[peerwire.PeerID]spot
+	spots map[peerwire.PeerID]nodeAddrs
 }
 
-func newRoads() *roads { return &roads{spots: map[peerwire.PeerID]spot{}} }
+func newTransports() *transports { return &transports{spots: map[peerwire.PeerID]nodeAddrs{}} }
 
 // take sets the transports of a node. After a restart it listens at the same addresses.
-func (r *roads) take(name string, o *Options, sockets, over bool) {
+func (r *transports) take(name string, o *Options, sockets, over bool) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
 	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
 	any0 := netip.MustParseAddrPort("127.0.0.1:0")
-	s := spot{id: key.PublicKey()}
+	s := nodeAddrs{id: key.PublicKey()}
 	o.Network.Listen = func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
 		error) {
 		r.mu.Lock()
@@ -90,9 +90,9 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 	}
 }
 
-// paid requires that payments at each validator become final there, and that the chain continues
-// with few missing chunks.
-func (c *cluster) paid() {
+// requirePaymentsFinal requires that payments at each validator become final there, and that the
+// chain continues with few missing chunks.
+func (c *cluster) requirePaymentsFinal() {
 	c.t.Helper()
 	c.reach(10, 120*time.Second)
 	var group sync.WaitGroup
@@ -104,15 +104,15 @@ func (c *cluster) paid() {
 		})
 	}
 	group.Wait()
-	c.few()
+	c.requireFewMissingChunks()
 }
 
 // TestValidatorsMakeBlocksOverLibp2p: four validators make blocks over libp2p, also after one was
 // stopped and started again.
 func TestValidatorsMakeBlocksOverLibp2p(t *testing.T) {
-	r := newRoads()
+	r := newTransports()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, false, true) })
-	c.paid()
+	c.requirePaymentsFinal()
 	c.stop(c.members[3])
 	h := c.members[0].e.Final().Height
 	c.reach(h+5, 120*time.Second)
@@ -123,7 +123,7 @@ func TestValidatorsMakeBlocksOverLibp2p(t *testing.T) {
 // TestValidatorsMakeBlocksOverBridge: two validators with only neard's sockets and two with only
 // libp2p make blocks through a node that has both transports and makes no blocks.
 func TestValidatorsMakeBlocksOverBridge(t *testing.T) {
-	r := newRoads()
+	r := newTransports()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })
 	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "test"}})
 	if err != nil {
@@ -155,7 +155,7 @@ func TestValidatorsMakeBlocksOverBridge(t *testing.T) {
 		}
 	})
 	until(t, func() bool { return front.Peers() == 4 })
-	c.paid()
+	c.requirePaymentsFinal()
 	for i, m := range c.members {
 		if n := m.front.Peers(); n > 2 {
 			t.Errorf("node %d has %d peers: not only its own kind and the bridge", i, n)

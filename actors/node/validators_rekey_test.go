@@ -22,7 +22,7 @@ type rekeyed struct {
 	none atomic.Int64 // by neither key
 }
 
-func (r *rekeyed) said(me primitives.AccountID, list []consensus.Send) {
+func (r *rekeyed) countByKey(me primitives.AccountID, list []consensus.Send) {
 	for _, s := range list {
 		var data []byte
 		var sig primitives.Signature
@@ -60,7 +60,7 @@ func TestRekeyedValidatorNeverContradictsItself(t *testing.T) {
 			return
 		}
 		said := o.onSend
-		o.onSend = func(list []consensus.Send) { said(list); r.said(voter(who), list) }
+		o.onSend = func(list []consensus.Send) { said(list); r.countByKey(voter(who), list) }
 		o.Validator.Key = key
 		o.trip = func(kind string, m any, after bool) {
 			if _, system := m.(actor.SystemMessage); kind == validatoractor.Name && !system && !after &&

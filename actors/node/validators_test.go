@@ -141,7 +141,7 @@ func (c *cluster) start(i int) {
 		Mempool:   txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
 		Validator: &validatoractor.Options{Account: voter(i), Key: keyOf(voter(i)), Journal: c.files[i]},
 		Observe:   func(m *messages.BlockAccepted) { c.observe(i, m) },
-		onSend:    func(list []consensus.Send) { c.said(i, list) },
+		onSend:    func(list []consensus.Send) { c.requireNoDoubleSigning(i, list) },
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
 		},
@@ -214,9 +214,10 @@ type signature3 struct {
 	height primitives.Height
 }
 
-// said requires that a validator, across restarts, signs at most one block, chunk and endorsement
-// for each height, and endorses no block for a height that it has approved or skipped before.
-func (c *cluster) said(i int, list []consensus.Send) {
+// requireNoDoubleSigning requires that a validator, across restarts, signs at most one block, chunk
+// and endorsement for each height, and endorses no block for a height that it has approved or
+// skipped before.
+func (c *cluster) requireNoDoubleSigning(i int, list []consensus.Send) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	me := voter(i)
@@ -325,13 +326,13 @@ func TestValidatorsFinalizeEachHeight(t *testing.T) {
 	few := c.blocks >= 40 && c.missed <= c.blocks*c.shards/4
 	c.mu.Unlock()
 	if !few {
-		c.few()
+		c.requireFewMissingChunks()
 	}
 }
 
-// few requires few missing chunks while 30 heights become final, within five tries: on a busy
-// machine many chunks may be late once.
-func (c *cluster) few() {
+// requireFewMissingChunks requires few missing chunks while 30 heights become final, within five
+// tries: on a busy machine many chunks may be late once.
+func (c *cluster) requireFewMissingChunks() {
 	c.t.Helper()
 	for tries := 5; ; tries-- {
 		c.mu.Lock()

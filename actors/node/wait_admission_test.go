@@ -161,7 +161,7 @@ func TestTimedOutWaitSubmitsNothing(t *testing.T) {
 	time.Sleep(400 * time.Millisecond)
 	close(gate)
 	all.Wait()
-	s.idle(t)
+	s.waitIdle(t)
 	mu.Lock()
 	defer mu.Unlock()
 	if held < 20 || waits != 0 || s.Stats().Submitted != before {

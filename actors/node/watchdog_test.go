@@ -38,7 +38,7 @@ func (s *safe) String() string {
 // TestEndlessCallIsReported: a call that does not end is reported while it runs: in the log, with
 // all stacks, and in the metrics. After it has ended, only counters show it.
 func TestEndlessCallIsReported(t *testing.T) {
-	dir, vm, said, end := t.TempDir(), new(brittle).set(func() error { return nil }), new(safe), make(chan struct{})
+	dir, vm, said, end := t.TempDir(), new(failingVM).set(func() error { return nil }), new(safe), make(chan struct{})
 	log := logrus.New()
 	log.SetOutput(said)
 	s := startOn(t, 2, storage.NewMemDisk(), vm,

@@ -114,14 +114,14 @@ func newChainOf(t *testing.T, n, absent int, rules production.Rules) *testChain 
 			MakeBlock:    func(m messages.MakeBlock) { c.post(func() { c.makeBlock(m) }) },
 		},
 	})
-	c.node.self = func(m tick) { c.post(func() { c.tell(m) }) }
+	c.node.self = func(m tick) { c.post(func() { c.send(m) }) }
 	c.post(c.node.Start)
 	return c
 }
 
 func (c *testChain) post(f func()) { c.queue <- f }
 
-func (c *testChain) tell(m any) { c.node.Handle(m) }
+func (c *testChain) send(m any) { c.node.Handle(m) }
 
 // run processes the queue for the virtual time d.
 func (c *testChain) run(d time.Duration) {
@@ -140,7 +140,7 @@ func (c *testChain) produceChunk(m messages.ProduceChunk) {
 	chunk := &primitives.Chunk{Hash: primitives.HashBytes(fmt.Appendf(nil, "%v/%d", m.Parent, m.Shard))}
 	chunk.Header.PrevBlockHash, chunk.Header.ShardID = m.Parent, m.ShardID
 	chunk.Header.HeightCreated = c.entries[m.Parent].Height() + 1
-	c.tell(messages.ChunkMade{Shard: m.Shard, Chunk: chunk})
+	c.send(messages.ChunkMade{Shard: m.Shard, Chunk: chunk})
 }
 
 func (c *testChain) makeBlock(m messages.MakeBlock) {
@@ -160,10 +160,10 @@ func (c *testChain) makeBlock(m messages.MakeBlock) {
 	}
 	c.entries[e.Hash], c.head = e, e
 	told := messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true, Final: c.final}
-	c.post(func() { c.tell(messages.BlockImported{BlockAccepted: &told}) })
+	c.post(func() { c.send(messages.BlockImported{BlockAccepted: &told}) })
 	accepted := func() {
 		c.disk = e
-		c.tell(told)
+		c.send(told)
 	}
 	if c.lag == 0 {
 		c.post(accepted)
@@ -229,7 +229,7 @@ func TestBlocksAreMadeAheadOfTheDisk(t *testing.T) {
 		answers := 0
 		for range 2 { // the second request comes when the blocks of the first are made but not on disk
 			req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: 3})
-			c.post(func() { c.tell(req) })
+			c.post(func() { c.send(req) })
 			go func() {
 				r := <-req.Answer()
 				got, err := r.Value, r.Err
@@ -246,7 +246,7 @@ func TestBlocksAreMadeAheadOfTheDisk(t *testing.T) {
 		}
 		c.run(200 * time.Millisecond)
 		req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{})
-		c.tell(req)
+		c.send(req)
 		if r := <-req.Answer(); r.Err != nil || r.Value.Height != 3 || r.Value.Hash != c.disk.Hash {
 			t.Errorf("asked for no block: %+v, with block %d on disk", r, c.disk.Height())
 		}
@@ -327,7 +327,7 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 								t.Fatalf("%v: %d blocks in a minute", mode, len(c.made))
 							}
 							if c.waiting = waits(time.Since(begun)); c.waiting {
-								c.post(func() { c.tell(messages.TransactionsWaiting{}) })
+								c.post(func() { c.send(messages.TransactionsWaiting{}) })
 							}
 							c.run(5 * time.Millisecond)
 						}
@@ -359,7 +359,7 @@ func TestInstantAndManualModesMakeBlocks(t *testing.T) {
 		if len(c.made) != 0 {
 			t.Fatalf("%d blocks before the interval", len(c.made))
 		}
-		c.post(func() { c.tell(messages.TransactionsWaiting{}) })
+		c.post(func() { c.send(messages.TransactionsWaiting{}) })
 		c.run(time.Millisecond)
 		if len(c.made) != 1 {
 			t.Errorf("%d blocks at once, want 1 (nothing waits any more)", len(c.made))
@@ -373,7 +373,7 @@ func TestInstantAndManualModesMakeBlocks(t *testing.T) {
 			t.Errorf("%d blocks after the interval, want 2", len(c.made))
 		}
 		c.waiting = true // from here on, transactions always wait
-		c.post(func() { c.tell(messages.TransactionsWaiting{}) })
+		c.post(func() { c.send(messages.TransactionsWaiting{}) })
 		c.run(time.Millisecond)
 		if len(c.made) < 50 {
 			t.Errorf("%d blocks in a millisecond while transactions wait", len(c.made))
@@ -389,7 +389,7 @@ func TestInstantAndManualModesMakeBlocks(t *testing.T) {
 		answers := 0
 		for _, n := range []uint64{3, 2, 0} {
 			req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: n})
-			c.post(func() { c.tell(req) })
+			c.post(func() { c.send(req) })
 			go func() {
 				if r := <-req.Answer(); r.Err == nil {
 					c.post(func() { answers++ })

@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// ask sends a request to the producer and calls answered with the reply.
-func ask[Q, A any](c *testChain, q Q, answered func(A, error)) {
+// request sends a request to the producer and calls answered with the reply.
+func request[Q, A any](c *testChain, q Q, answered func(A, error)) {
 	r := system.NewRequest[Q, A](q)
-	c.post(func() { c.tell(r) })
+	c.post(func() { c.send(r) })
 	go func() {
 		a := <-r.Answer()
 		c.post(func() { answered(a.Value, a.Err) })
@@ -34,7 +34,7 @@ func TestPatchIsWrittenOnceWithNextBlock(t *testing.T) {
 			c.run(time.Second)
 			before, answers := len(c.made), 0
 			for range 3 {
-				ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}},
+				request(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}},
 					func(got messages.StatePatched, err error) {
 						if answers++; err != nil || got.Hash != c.disk.Hash && got.Height > c.disk.Height() {
 							t.Errorf("%v: %+v, %v, with block %d on disk", mode, got, err, c.disk.Height())
@@ -73,8 +73,8 @@ func TestFastForwardAdvancesRequestedHeights(t *testing.T) {
 			}
 		}
 		begun := time.Now()
-		ask(c, messages.FastForward{Heights: 1600}, answered)
-		ask(c, messages.FastForward{Heights: 5}, answered)
+		request(c, messages.FastForward{Heights: 1600}, answered)
+		request(c, messages.FastForward{Heights: 5}, answered)
 		if c.run(5 * time.Second); answers != 2 || c.head.Height() != 1600 {
 			t.Fatalf("%d answers, head %d", answers, c.head.Height())
 		}
@@ -88,7 +88,7 @@ func TestFastForwardAdvancesRequestedHeights(t *testing.T) {
 			t.Errorf("%d heights were passed over; the last block's time is %d, want %d and a bit", passed, last.Timestamp, want)
 		}
 		for _, n := range []uint64{MaxForward + 1, 1 << 63} {
-			ask(c, messages.FastForward{Heights: n}, func(_ messages.Forwarded, err error) {
+			request(c, messages.FastForward{Heights: n}, func(_ messages.Forwarded, err error) {
 				if answers++; !errors.Is(err, ErrForward) {
 					t.Errorf("%d heights: %v", n, err)
 				}
@@ -96,13 +96,13 @@ func TestFastForwardAdvancesRequestedHeights(t *testing.T) {
 		}
 		c.run(time.Second)
 		c.lag = time.Hour // no block reaches the disk from here on
-		ask(c, messages.FastForward{Heights: 10}, func(_ messages.Forwarded, err error) {
+		request(c, messages.FastForward{Heights: 10}, func(_ messages.Forwarded, err error) {
 			if answers++; !errors.Is(err, ErrStopped) {
 				t.Errorf("stopped: %v", err)
 			}
 		})
 		c.run(time.Second)
-		ask(c, messages.StopProducing{}, func(messages.Stopped, error) {})
+		request(c, messages.StopProducing{}, func(messages.Stopped, error) {})
 		if c.run(time.Second); answers != 5 {
 			t.Errorf("%d answers, want 5", answers)
 		}
@@ -119,7 +119,7 @@ func TestForwardedHeadBecomesFinal(t *testing.T) {
 		defer c.stop()
 		c.node.o.Wanted = func() bool { return false }
 		c.run(time.Second)
-		ask(c, messages.FastForward{Heights: 1600}, func(_ messages.Forwarded, err error) {
+		request(c, messages.FastForward{Heights: 1600}, func(_ messages.Forwarded, err error) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -144,27 +144,27 @@ func TestSandboxIsRefusedWithOtherValidators(t *testing.T) {
 		defer c.stop()
 		c.run(time.Second)
 		answers := 0
-		ask(c, messages.PatchState{}, func(_ messages.StatePatched, err error) {
+		request(c, messages.PatchState{}, func(_ messages.StatePatched, err error) {
 			if answers++; !errors.Is(err, ErrShared) {
 				t.Errorf("patch: %v", err)
 			}
 		})
-		ask(c, messages.FastForward{Heights: 3}, func(_ messages.Forwarded, err error) {
+		request(c, messages.FastForward{Heights: 3}, func(_ messages.Forwarded, err error) {
 			if answers++; !errors.Is(err, ErrShared) {
 				t.Errorf("fast forward: %v", err)
 			}
 		})
-		ask(c, messages.MissChunks{Blocks: 3}, func(_ messages.ChunksMissed, err error) {
+		request(c, messages.MissChunks{Blocks: 3}, func(_ messages.ChunksMissed, err error) {
 			if answers++; !errors.Is(err, ErrShared) {
 				t.Errorf("missing chunks: %v", err)
 			}
 		})
-		ask(c, messages.Reorganise{Blocks: 1}, func(_ messages.Reorganised, err error) {
+		request(c, messages.Reorganise{Blocks: 1}, func(_ messages.Reorganised, err error) {
 			if answers++; !errors.Is(err, ErrShared) {
 				t.Errorf("reorganisation: %v", err)
 			}
 		})
-		ask(c, messages.MockVerification{Mocks: &primitives.Mocks{P256: true}},
+		request(c, messages.MockVerification{Mocks: &primitives.Mocks{P256: true}},
 			func(_ messages.VerificationMocked, err error) {
 				if answers++; !errors.Is(err, ErrShared) {
 					t.Errorf("mocks: %v", err)
@@ -197,12 +197,12 @@ func TestPendingPatchesAreBounded(t *testing.T) {
 			}
 		}
 		for range 3 {
-			ask(c, messages.PatchState{Records: large}, func(_ messages.StatePatched, err error) {
+			request(c, messages.PatchState{Records: large}, func(_ messages.StatePatched, err error) {
 				refused(err)
 			})
 		}
 		for range maxForwardWaits + 7 {
-			ask(c, messages.FastForward{Heights: 5}, func(_ messages.Forwarded, err error) {
+			request(c, messages.FastForward{Heights: 5}, func(_ messages.Forwarded, err error) {
 				refused(err)
 			})
 			c.run(time.Nanosecond)
@@ -210,7 +210,7 @@ func TestPendingPatchesAreBounded(t *testing.T) {
 		if c.run(time.Second); many != 2+7 {
 			t.Errorf("%d were refused, want 9", many)
 		}
-		ask(c, messages.StopProducing{}, func(messages.Stopped, error) {})
+		request(c, messages.StopProducing{}, func(messages.Stopped, error) {})
 		if c.run(time.Second); stopped != 1+maxForwardWaits {
 			t.Errorf("%d were told of the end, want %d", stopped, 1+maxForwardWaits)
 		}
@@ -227,24 +227,24 @@ func TestSandboxEndsWhenValidatorsJoin(t *testing.T) {
 		a := c.node
 		mocks, told := &primitives.Mocks{Ed25519: true}, []*primitives.Mocks{}
 		a.o.Mocked = func(m *primitives.Mocks) { told = append(told, m) }
-		ask(c, messages.MockVerification{Mocks: mocks}, func(_ messages.VerificationMocked, err error) {
+		request(c, messages.MockVerification{Mocks: mocks}, func(_ messages.VerificationMocked, err error) {
 			if err != nil {
 				t.Error(err)
 			}
 		})
-		ask(c, messages.MineBlocks{Blocks: 1}, func(messages.BlocksMined, error) {})
+		request(c, messages.MineBlocks{Blocks: 1}, func(messages.BlocksMined, error) {})
 		if c.run(time.Second); len(c.made) == 0 || c.made[len(c.made)-1].Mocks != mocks {
 			t.Error("a block tells contracts the truth")
 		}
 		a.head.making = a.head.height + 1 // as if a block had been requested
 		refused := 0
-		ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}},
+		request(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}},
 			func(_ messages.StatePatched, err error) {
 				if refused++; !errors.Is(err, ErrShared) {
 					t.Error(err)
 				}
 			})
-		ask(c, messages.FastForward{Heights: 50}, func(_ messages.Forwarded, err error) {
+		request(c, messages.FastForward{Heights: 50}, func(_ messages.Forwarded, err error) {
 			if refused++; !errors.Is(err, ErrShared) {
 				t.Error(err)
 			}
@@ -255,7 +255,7 @@ func TestSandboxEndsWhenValidatorsJoin(t *testing.T) {
 		e := entry(c.head.Height()+1, c.head.Hash)
 		c.head, c.disk = e, e
 		c.entries[e.Hash] = e
-		c.tell(messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true})
+		c.send(messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true})
 		if c.run(time.Second); refused != 2 || len(a.patches) != 0 || a.forward.target != 0 {
 			t.Errorf("%d refused; %d patches, target %d", refused, len(a.patches), a.forward.target)
 		}
@@ -314,7 +314,7 @@ func TestPatchOfDroppedBlockIsWrittenLater(t *testing.T) {
 						t.Error(err)
 					}
 				}}}
-			c.tell(messages.GoOn{})
+			c.send(messages.GoOn{})
 		})
 		c.run(2 * time.Second)
 		n := 0

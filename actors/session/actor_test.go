@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// lazy is a waiter that answers after a while. alive counts its running instances.
-type lazy struct {
+// delayedWaiter is a waiter that answers after a while. alive counts its running instances.
+type delayedWaiter struct {
 	m     Request
 	after time.Duration
 	alive *atomic.Int64
@@ -28,7 +28,7 @@ type due struct{}
 // slowWaiter is the ID of a waiter whose start keeps its session busy for a minute.
 const slowWaiter messages.WaiterID = 777
 
-func (l *lazy) Receive(c actor.Context) {
+func (l *delayedWaiter) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
 		l.alive.Add(1)
@@ -72,7 +72,7 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 							if r.Waiter.Waiter == 666 {
 								panic("a session that fails")
 							}
-							return props("waiter", func() actor.Actor { return &lazy{m: r, after: 10 * time.Second, alive: alive} })
+							return props("waiter", func() actor.Actor { return &delayedWaiter{m: r, after: 10 * time.Second, alive: alive} })
 						},
 						Submit: func(m messages.SubmitTransactions) { seen.add(func() { seen.submitted = append(seen.submitted, m) }) },
 						Done:   func(n int) { seen.add(func() { seen.done += n }) },

@@ -13,27 +13,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// guarded is a sink with a lock.
-type guarded struct {
+// lockedSink is a sink with a lock.
+type lockedSink struct {
 	mu sync.Mutex
 	s  sink
 }
 
-func (g *guarded) Offer(n *view.Notice) bool {
+func (g *lockedSink) Offer(n *view.Notice) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.s.Offer(n)
 }
 
-func (g *guarded) WhenRoom(f func()) {
+func (g *lockedSink) WhenRoom(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.s.WhenRoom(f)
 }
 
-func (g *guarded) End(view.EndReason, *view.Cursor) {}
+func (g *lockedSink) End(view.EndReason, *view.Cursor) {}
 
-func (g *guarded) look(f func(*sink) bool) bool {
+func (g *lockedSink) inspect(f func(*sink) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return f(&g.s)
@@ -48,7 +48,7 @@ func TestSubscriberWithLateRoomReadsToTip(t *testing.T) {
 	for range blocks {
 		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
 	}
-	g := &guarded{}
+	g := &lockedSink{}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin, Chain: tr,
@@ -58,7 +58,7 @@ func TestSubscriberWithLateRoomReadsToTip(t *testing.T) {
 	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) }))
 	eventually := func(what string, ok func(*sink) bool) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); !g.look(ok); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !g.inspect(ok); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal(what)
 			}
@@ -66,7 +66,7 @@ func TestSubscriberWithLateRoomReadsToTip(t *testing.T) {
 	}
 	eventually("it does not wait for room", func(s *sink) bool { return s.asked != nil })
 	var asked func()
-	g.look(func(s *sink) bool {
+	g.inspect(func(s *sink) bool {
 		s.room, asked = 1<<30, s.asked
 		return true
 	})
@@ -93,7 +93,7 @@ func TestEarlyEndedSubscriptionGetsNoActor(t *testing.T) {
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	for id := range messages.SubscriberID(10) {
 		r := &Request{ID: id, Query: &view.Subscription{Topic: view.TopicBlocks}, Begin: begin, Chain: tr, Ledger: tr,
-			Sink: &guarded{},
+			Sink: &lockedSink{},
 			Gone: func() { gone.Add(1) }}
 		if id > 0 {
 			r.End(view.EndCancelled)

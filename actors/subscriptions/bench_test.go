@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// straight is a chain without branches. Its methods cost nothing, so that the benchmark measures
+// linearChain is a chain without branches. Its methods cost nothing, so that the benchmark measures
 // the reader.
-type straight struct {
+type linearChain struct {
 	*tree
 	list []view.At
 }
 
-func (s *straight) Tip(view.RefKind) (view.At, error) { return s.list[len(s.list)-1], nil }
+func (s *linearChain) Tip(view.RefKind) (view.At, error) { return s.list[len(s.list)-1], nil }
 
-func (s *straight) Step(after view.At, _ view.RefKind) (out Step, err error) {
+func (s *linearChain) Step(after view.At, _ view.RefKind) (out Step, err error) {
 	if i := int(after.Height) + 1; i < len(s.list) {
 		out.Next = s.list[i]
 	}
@@ -30,13 +30,13 @@ func BenchmarkSubscribers(b *testing.B) {
 	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicEvents, view.TopicTransactions} {
 		b.Run(fmt.Sprintf("topic=%s", view.TopicNames[topic]), func(b *testing.B) {
 			b.ReportAllocs()
-			s := &straight{tree: newTree()}
+			s := &linearChain{tree: newTree()}
 			s.list = []view.At{s.head}
 			const n = 1000
 			walks := make([]*chainReader, n)
 			for i := range walks {
 				walks[i] = &chainReader{q: &view.Subscription{Topic: topic, Account: "somebody", Lag: 64}, chain: s, ledger: s,
-					sink: &forgetful{},
+					sink: &discardingSink{},
 					at:   view.Cursor{At: s.head, Index: view.WholeBlock}}
 				walks[i].run()
 			}
@@ -53,7 +53,7 @@ func BenchmarkSubscribers(b *testing.B) {
 	}
 }
 
-// forgetful is a sink that always has room and stores nothing.
-type forgetful struct{ sink }
+// discardingSink is a sink that always has room and stores nothing.
+type discardingSink struct{ sink }
 
-func (*forgetful) Offer(*view.Notice) bool { return true }
+func (*discardingSink) Offer(*view.Notice) bool { return true }

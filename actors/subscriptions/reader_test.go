@@ -554,19 +554,19 @@ func TestReaderWithoutPermissionWaits(t *testing.T) {
 	}
 }
 
-// gated is a Chain that gives permission only to readers near its head, unless open is set. It
+// gatedChain is a Chain that gives permission only to readers near its head, unless open is set. It
 // counts reads.
-type gated struct {
+type gatedChain struct {
 	*tree
 	open bool
 	read int
 }
 
-func (g *gated) Past(from primitives.Height, _ func()) (func(), bool) {
+func (g *gatedChain) Past(from primitives.Height, _ func()) (func(), bool) {
 	return func() {}, g.open || from+8 >= g.head.Height
 }
 
-func (g *gated) Digest(at view.At) (*stream.Digest, error) {
+func (g *gatedChain) Digest(at view.At) (*stream.Digest, error) {
 	g.read++
 	return g.tree.Digest(at)
 }
@@ -578,7 +578,7 @@ func TestSearchAfterForkNeedsPermission(t *testing.T) {
 	for range 2 * resumeReach {
 		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
 	}
-	g := &gated{tree: tr, open: true}
+	g := &gatedChain{tree: tr, open: true}
 	s := &sink{room: 100}
 	w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Account: "a", Lag: 1 << 40}, chain: g,
 		ledger: g, sink: s,
@@ -700,13 +700,13 @@ func TestExpiredTransactionIsNotReported(t *testing.T) {
 	}
 }
 
-// ahead is a Chain that counts calls of Ahead.
-type ahead struct {
+// aheadCounter is a Chain that counts calls of Ahead.
+type aheadCounter struct {
 	*tree
 	n int
 }
 
-func (a *ahead) Ahead() { a.n++ }
+func (a *aheadCounter) Ahead() { a.n++ }
 
 // TestReaderOfFinalTextsCallsAheadAtTip: a reader that needs the texts of final blocks calls Ahead
 // when it reaches the tip. Other readers do not.
@@ -726,7 +726,7 @@ func TestReaderOfFinalTextsCallsAheadAtTip(t *testing.T) {
 		"blocks": {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefFinal}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &ahead{tree: newTree()}
+			a := &aheadCounter{tree: newTree()}
 			w := &chainReader{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100},
 				at: view.Cursor{At: a.head, Index: view.WholeBlock}}
 			if v, _, _ := w.run(); v != rests || a.n > 0 != c.want {
@@ -736,13 +736,13 @@ func TestReaderOfFinalTextsCallsAheadAtTip(t *testing.T) {
 	}
 }
 
-// soon is a Chain that counts calls of Soon.
-type soon struct {
+// soonCounter is a Chain that counts calls of Soon.
+type soonCounter struct {
 	*tree
 	n atomic.Int64
 }
 
-func (s *soon) Soon(primitives.Hash) { s.n.Add(1) }
+func (s *soonCounter) Soon(primitives.Hash) { s.n.Add(1) }
 
 // TestSoonIsCalledForOptimisticTexts: Soon is called once for a new head that is not on disk, if a
 // reader is at the tip and needs the texts of optimistic blocks.
@@ -762,7 +762,7 @@ func TestSoonIsCalledForOptimisticTexts(t *testing.T) {
 		"blocks": {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefOptimistic}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chain := &soon{tree: newTree()}
+			chain := &soonCounter{tree: newTree()}
 			c.q.Lag = 1 << 40
 			begin := view.Cursor{At: chain.head, Index: view.WholeBlock}
 			if c.moves {
@@ -775,7 +775,7 @@ func TestSoonIsCalledForOptimisticTexts(t *testing.T) {
 				}})
 			}))
 			for id := range messages.SubscriberID(3) {
-				system.Root.Send(pid, &Request{ID: id, Query: &c.q, Begin: begin, Chain: chain, Ledger: chain, Sink: &guarded{}})
+				system.Root.Send(pid, &Request{ID: id, Query: &c.q, Begin: begin, Chain: chain, Ledger: chain, Sink: &lockedSink{}})
 			}
 			for range 200 {
 				system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})

@@ -13,26 +13,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// onePlace is a Chain that gives one reader at a time permission to read old blocks.
-type onePlace struct {
+// singlePermitChain is a Chain that gives one reader at a time permission to read old blocks.
+type singlePermitChain struct {
 	*tree
 	mu    sync.Mutex
 	taken bool
-	queue []*placed
+	queue []*permitReader
 	asked int
 	order []int // number of the reader, for each permission
 	again int   // how often a reader got permission twice in a row while another one waited
 }
 
-// placed is onePlace as one reader sees it.
-type placed struct {
-	*onePlace
+// permitReader is singlePermitChain as one reader sees it.
+type permitReader struct {
+	*singlePermitChain
 	number int
 	wake   func()
 	next   bool
 }
 
-func (p *placed) Past(_ primitives.Height, wake func()) (func(), bool) {
+func (p *permitReader) Past(_ primitives.Height, wake func()) (func(), bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
@@ -50,7 +50,7 @@ func (p *placed) Past(_ primitives.Height, wake func()) (func(), bool) {
 	return p.pass, true
 }
 
-func (p *placed) pass() {
+func (p *permitReader) pass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.taken = len(p.queue) > 0; p.taken {
@@ -60,11 +60,11 @@ func (p *placed) pass() {
 	}
 }
 
-func (p *placed) leave() {
+func (p *permitReader) leave() {
 	p.mu.Lock()
 	called := p.next
 	p.next = false
-	p.queue = slices.DeleteFunc(p.queue, func(x *placed) bool { return x == p })
+	p.queue = slices.DeleteFunc(p.queue, func(x *permitReader) bool { return x == p })
 	p.mu.Unlock()
 	if called {
 		p.pass()
@@ -85,14 +85,14 @@ func TestReadersOfOldBlocksTakeTurns(t *testing.T) {
 	log.SetOutput(io.Discard)
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
-	chain := &onePlace{tree: tr, taken: true}
-	var sinks []*guarded
+	chain := &singlePermitChain{tree: tr, taken: true}
+	var sinks []*lockedSink
 	var pids []*actor.PID
 	for i := range readers + 1 {
-		g := &guarded{s: sink{room: 1 << 30}}
+		g := &lockedSink{s: sink{room: 1 << 30}}
 		sinks = append(sinks, g)
 		r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin,
-			Chain: &placed{onePlace: chain, number: i}, Ledger: tr, Sink: g}
+			Chain: &permitReader{singlePermitChain: chain, number: i}, Ledger: tr, Sink: g}
 		pids = append(pids, system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })))
 	}
 	until := func(what string, ok func() bool) {
@@ -111,11 +111,11 @@ func TestReadersOfOldBlocksTakeTurns(t *testing.T) {
 	until("not all wait", func() bool { return waiting() == readers+1 })
 	system.Root.Stop(pids[0])
 	until("one that has ended waits", func() bool { return waiting() == readers })
-	(&placed{onePlace: chain}).pass()
+	(&permitReader{singlePermitChain: chain}).pass()
 	until("they do not come to the end", func() bool {
 		n := 0
 		for _, g := range sinks {
-			g.look(func(s *sink) bool { n += len(s.got); return true })
+			g.inspect(func(s *sink) bool { n += len(s.got); return true })
 		}
 		return n == readers*blocks
 	})
@@ -126,7 +126,7 @@ func TestReadersOfOldBlocksTakeTurns(t *testing.T) {
 		t.Errorf("%d turns, asked for %d times, %d of them twice in a row while another waited: %v", turns, chain.asked,
 			chain.again, chain.order)
 	}
-	if sinks[0].look(func(s *sink) bool { return len(s.got) > 0 }) {
+	if sinks[0].inspect(func(s *sink) bool { return len(s.got) > 0 }) {
 		t.Error("who has ended was told of blocks")
 	}
 }

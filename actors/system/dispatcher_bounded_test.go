@@ -14,12 +14,12 @@ import (
 func TestDispatcherBoundsConcurrency(t *testing.T) {
 	for _, most := range []int{1, 3} {
 		for _, every := range []time.Duration{0, time.Millisecond} {
-			t.Run(fmt.Sprint(most, " ", every), func(t *testing.T) { few(t, most, every) })
+			t.Run(fmt.Sprint(most, " ", every), func(t *testing.T) { checkDispatcherBound(t, most, every) })
 		}
 	}
 }
 
-func few(t *testing.T, most int, every time.Duration) {
+func checkDispatcherBound(t *testing.T, most int, every time.Duration) {
 	const n = 1000
 	d := NewBoundedDispatcher(most, every)
 	var all sync.WaitGroup

@@ -67,8 +67,8 @@ func until(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// only returns the meter's only sample.
-func only(t *testing.T, m *Meter) Sample {
+// onlySample returns the meter's only sample.
+func onlySample(t *testing.T, m *Meter) Sample {
 	t.Helper()
 	all := m.Samples()
 	if len(all) != 1 {
@@ -107,8 +107,8 @@ func TestMessagesOfSenderKeepOrder(t *testing.T) {
 		}
 		next[m/each]++
 	}
-	until(t, "the account of the last", func() bool { return only(t, meter).Since == 0 })
-	s := only(t, meter)
+	until(t, "the account of the last", func() bool { return onlySample(t, meter).Since == 0 })
+	s := onlySample(t, meter)
 	if s.Messages != senders*each || s.Waited.Count() != senders*each || s.Mailbox != 0 || s.Oldest != 0 ||
 		s.Alive != 1 || s.Dead != 0 {
 		t.Errorf("%+v", s)
@@ -130,7 +130,7 @@ func TestStalledMessageIsReported(t *testing.T) {
 	sys.Root.Send(pid, note(1))
 	const long = 30 * time.Millisecond
 	time.Sleep(long)
-	s := only(t, meter)
+	s := onlySample(t, meter)
 	if s.Shard != "7" || s.Since < long || s.Busy < long || s.Oldest < long || s.Mailbox != 1 || s.Messages != 0 {
 		t.Errorf("while it stands still: %+v", s)
 	}
@@ -146,8 +146,8 @@ func TestStalledMessageIsReported(t *testing.T) {
 		t.Errorf("told twice: %+v", got)
 	}
 	close(m.end)
-	until(t, "the next message", func() bool { n, _ := r.count(); return n == 1 && only(t, meter).Messages == 2 })
-	s = only(t, meter)
+	until(t, "the next message", func() bool { n, _ := r.count(); return n == 1 && onlySample(t, meter).Messages == 2 })
+	s = onlySample(t, meter)
 	if s.Since != 0 || s.Oldest != 0 || s.Mailbox != 0 || s.Stalls != 1 || s.Waited.Sum < long || s.Handled.Sum < long {
 		t.Errorf("afterwards: %+v", s)
 	}
@@ -186,7 +186,7 @@ func TestPanicReachesSenderAndSupervisor(t *testing.T) {
 		}
 		if restart {
 			until(t, "the message behind it", func() bool { n, starts := r.count(); return n == 1 && starts == 2 })
-			if s := only(t, meter); s.Restarts != 1 || s.Mailbox != 0 || s.Alive != 1 || s.Dead != 0 || s.Waited.Count() != 3 {
+			if s := onlySample(t, meter); s.Restarts != 1 || s.Mailbox != 0 || s.Alive != 1 || s.Dead != 0 || s.Waited.Count() != 3 {
 				t.Errorf("after a restart: %+v", s)
 			}
 			continue
@@ -194,11 +194,11 @@ func TestPanicReachesSenderAndSupervisor(t *testing.T) {
 		if err := <-later.answered; !errors.Is(err, ErrFailed) {
 			t.Errorf("behind it: answered with %v", err)
 		}
-		until(t, "the end", func() bool { s := only(t, meter); return s.Alive == 0 && s.Dead == 2 })
+		until(t, "the end", func() bool { s := onlySample(t, meter); return s.Alive == 0 && s.Dead == 2 })
 		if _, err := Ask[double, int](root, pid, time.Minute)(t.Context(), 1); !errors.Is(err, ErrFailed) {
 			t.Errorf("asking one that has ended: %v", err)
 		}
-		if s := only(t, meter); s.Mailbox != 0 || s.Oldest != 0 || s.Since != 0 || s.Dead != 3 || s.Messages != 2 {
+		if s := onlySample(t, meter); s.Mailbox != 0 || s.Oldest != 0 || s.Since != 0 || s.Dead != 3 || s.Messages != 2 {
 			t.Errorf("after the end: %+v", s)
 		}
 	}

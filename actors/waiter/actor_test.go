@@ -23,7 +23,7 @@ func TestLateWaiterWatchesFinalityOfNewBlocks(t *testing.T) {
 		}
 		return messages.Executed{Outcome: o, Block: primitives.Hash{9, byte(height)}, Height: height}
 	}
-	ledger := book{tx: ran(tx, 1, receipt), receipt: ran(receipt, 3)}
+	ledger := memLedger{tx: ran(tx, 1, receipt), receipt: ran(receipt, 3)}
 	var watched []messages.Watch
 	var answers []messages.Awaited
 	a := New(Options{
@@ -71,7 +71,7 @@ func TestMempoolsAnswerDecidesReply(t *testing.T) {
 			a := New(Options{
 				Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
 					Until: view.LevelFinal},
-				Ledger: book{tx: done}, Chain: fakeChain{known: func() (bool, error) { return true, nil }},
+				Ledger: memLedger{tx: done}, Chain: fakeChain{known: func() (bool, error) { return true, nil }},
 				Watch: func(messages.Watch) {}, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
 				Reply: func(m messages.Awaited) { answers = append(answers, m) },
 			})
@@ -106,7 +106,7 @@ func TestUsedNonceReplyWaitsForDisk(t *testing.T) {
 			a := New(Options{
 				Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
 					Until: view.LevelExecutedOptimistic},
-				Ledger: book{}, Chain: fakeChain{
+				Ledger: memLedger{}, Chain: fakeChain{
 					known:  func() (bool, error) { return shown && own, nil },
 					unused: func(persisted bool) bool { return persisted && !shown },
 					use:    messages.Use{Key: "k", Nonce: 1},

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-func heap() int64 {
+func heapBytes() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -32,26 +32,26 @@ func TestWaitersShareOutcomeRecord(t *testing.T) {
 	}
 	first := executed("tx", 2, names...)
 	looks, records := 0, NewRecords(1<<19)
-	ledger := counted{book{}, &looks}
-	begin := func() (all []*shell) {
+	ledger := countingLedger{memLedger{}, &looks}
+	begin := func() (all []*testWaiter) {
 		for range waiters {
 			all = append(all, newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, ledger))
 		}
 		return all
 	}
-	told := func(all []*shell, m messages.Progress) {
+	told := func(all []*testWaiter, m messages.Progress) {
 		for _, s := range all {
 			s.Handle(m)
 		}
 	}
-	before := heap()
+	before := heapBytes()
 	early := begin()
 	told(early, messages.Progress{Watched: true, At: position(1, 0)})
 	if looks != 1 {
 		t.Errorf("%d look-ups of what nobody knows, want 1", looks)
 	}
-	ledger.book.put(first)
-	ledger.book.put(ran[:receipts/2]...)
+	ledger.memLedger.put(first)
+	ledger.memLedger.put(ran[:receipts/2]...)
 	told(early, messages.Progress{At: position(2, 0), Executed: []messages.Executed{first}})
 	told(early, messages.Progress{At: position(3, 1), Executed: ran[:receipts/2]})
 	late := begin()
@@ -60,7 +60,7 @@ func TestWaitersShareOutcomeRecord(t *testing.T) {
 	if looks != 1+receipts/2 {
 		t.Errorf("%d look-ups, want %d more: of what is known nothing is sought, and the rest once", looks, receipts/2)
 	}
-	if each := (heap() - before) / (2 * waiters); each > 4<<10 {
+	if each := (heapBytes() - before) / (2 * waiters); each > 4<<10 {
 		t.Errorf("%d bytes for a wait", each)
 	}
 	if s := records.Stats(); s.Transactions != 1 || s.Outcomes != 1+receipts/2 || s.Lookups != uint64(looks) {
@@ -98,11 +98,11 @@ func TestReplyIgnoresLaterSharedRecords(t *testing.T) {
 	script := append([]messages.Progress{{Watched: true}}, story...)
 	rng := primitives.NewChaCha8Rng([32]byte{7})
 	for range 300 {
-		b, records := book{}, NewRecords(1<<19)
+		b, records := memLedger{}, NewRecords(1<<19)
 		for i := range story {
 			b.put(story[i].Executed...)
 		}
-		var all []*shell
+		var all []*testWaiter
 		for level := view.LevelIncluded; level <= view.LevelFinal; level++ {
 			for range 2 {
 				all = append(all, newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: level}, b))
@@ -131,7 +131,7 @@ func TestReplyIgnoresLaterSharedRecords(t *testing.T) {
 // TestInvalidatedRecordsAreNotUsed: a wait whose earlier answer was invalidated by an unreported
 // reorganisation does not use the outcomes that earlier waits have recorded.
 func TestInvalidatedRecordsAreNotUsed(t *testing.T) {
-	records, b := NewRecords(1<<19), book{}
+	records, b := NewRecords(1<<19), memLedger{}
 	b.put(executed("tx", 1, "a"), executed("a", 2))
 	m := messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}
 	first := newSharing(records, m, b)
@@ -158,7 +158,7 @@ func TestInvalidatedRecordsAreNotUsed(t *testing.T) {
 type world struct {
 	rng     interface{ Uint32() uint32 }
 	records *Records
-	ledger  book
+	ledger  memLedger
 	told    *txtracker.Actor
 	inbox   []any // of milestones
 	all     map[messages.Address]*member
@@ -169,7 +169,7 @@ type world struct {
 
 // member is a waiter and its mailbox.
 type member struct {
-	*shell
+	*testWaiter
 	inbox []any
 	sent  int  // of its watches
 	asks  bool // it submits, and the mempool has not answered
@@ -189,7 +189,7 @@ func (w *world) join(until view.ExecutionLevel) {
 	if w.rng.Uint32()%3 == 0 { // sent once more
 		m.Tx, m.Submit = signedTx(), true
 	}
-	x := &member{shell: newSharing(w.records, m, w.ledger), asks: m.Submit}
+	x := &member{testWaiter: newSharing(w.records, m, w.ledger), asks: m.Submit}
 	w.all[m.Waiter] = x
 	w.order = append(w.order, x)
 	w.send(x)
@@ -235,7 +235,7 @@ func (w *world) step() bool {
 	return true
 }
 
-// block adds outcomes to the chain and tells the tracker.
+// block adds outcomes to the chain and informs the tracker.
 func (w *world) block(height, final primitives.Height, reorganised bool, ran ...messages.Executed) {
 	w.ledger.put(ran...)
 	header := &primitives.BlockHeader{}
@@ -282,7 +282,7 @@ func TestConcurrentWaitersAnswerTheirBlock(t *testing.T) {
 	for seed := range 400 {
 		turmoil := seed % 2
 		w := &world{rng: primitives.NewChaCha8Rng([32]byte{byte(seed), byte(seed >> 8), 1}), records: NewRecords(1 << 19),
-			ledger: book{}, all: map[messages.Address]*member{}, truth: map[messages.Position]view.ExecutionLevel{}}
+			ledger: memLedger{}, all: map[messages.Address]*member{}, truth: map[messages.Position]view.ExecutionLevel{}}
 		w.note()
 		w.begin()
 		chance := func(n uint32) bool { return w.rng.Uint32()%n == 0 }

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// asksFor returns whether the tracker was asked for an id.
-func (s *shell) asksFor(id primitives.Hash) bool {
+// hasAskedFor returns whether the tracker was asked for an id.
+func (s *testWaiter) hasAskedFor(id primitives.Hash) bool {
 	return slices.ContainsFunc(s.watches, func(w messages.Watch) bool { return slices.Contains(w.IDs, id) })
 }
 
@@ -27,7 +27,7 @@ func TestFoundReceiptIsAskedFromTracker(t *testing.T) {
 	first := executed("a", 1)
 	first.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: first.Outcome.Outcome}
 	first.Outcome.ReceiptIDs = []primitives.Hash{id("open")}
-	ledger, records := book{}.put(first), NewRecords(1<<19)
+	ledger, records := memLedger{}.put(first), NewRecords(1<<19)
 	// This waiter is not answered before its mempool has answered.
 	sent := newSharing(records, submitted(tx, view.LevelIncluded), ledger)
 	sent.Handle(messages.Progress{Watched: true, At: position(2, 0)})
@@ -36,15 +36,15 @@ func TestFoundReceiptIsAskedFromTracker(t *testing.T) {
 	}
 	last := newSharing(records, unsent(tx, view.LevelFinal), ledger)
 	last.Handle(messages.Progress{Watched: true, At: position(2, 0)})
-	if !sent.asksFor(id("open")) && !last.asksFor(id("open")) {
+	if !sent.hasAskedFor(id("open")) && !last.hasAskedFor(id("open")) {
 		t.Errorf("nobody asks for the open receipt: %+v, %+v", sent.watches, last.watches)
 	}
 }
 
-// sound is an empty store that never fails.
-type sound struct{}
+// emptyStore is an empty store that never fails.
+type emptyStore struct{}
 
-func (sound) Outcome(primitives.Hash, primitives.Height) (e messages.Executed, ok bool, err error) {
+func (emptyStore) Outcome(primitives.Hash, primitives.Height) (e messages.Executed, ok bool, err error) {
 	return e, false, nil
 }
 
@@ -55,19 +55,19 @@ func TestReceiptsAreReadAgainAfterStoreFailure(t *testing.T) {
 	bad := executed("tx", 1, "open")
 	bad.Outcome.ReceiptIDs = append([]primitives.Hash{{0xbd}}, bad.Outcome.ReceiptIDs...) // the last one first
 	m := messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}
-	first := newSharing(records, m, book{})
-	stays := newSharing(records, m, book{})
-	for _, s := range []*shell{first, stays} {
+	first := newSharing(records, m, memLedger{})
+	stays := newSharing(records, m, memLedger{})
+	for _, s := range []*testWaiter{first, stays} {
 		s.Handle(messages.Progress{Watched: true, At: position(0, 0)})
 	}
-	first.o.Ledger = book{}.put(bad)
+	first.o.Ledger = memLedger{}.put(bad)
 	first.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	if len(first.answers) != 1 || first.answers[0].Err == nil {
 		t.Fatalf("%+v", first.answers)
 	}
-	stays.o.Ledger = sound{}
+	stays.o.Ledger = emptyStore{}
 	stays.Handle(messages.Progress{Watched: true, At: position(2, 0)})
-	if !stays.asksFor(id("open")) {
+	if !stays.hasAskedFor(id("open")) {
 		t.Errorf("nobody asks for the open receipt: %+v", stays.watches)
 	}
 }
@@ -79,7 +79,7 @@ func TestReplacedInclusionFollowsNonceAgain(t *testing.T) {
 	tx := signedTx()
 	in := executed("a", 1)
 	in.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: in.Outcome.Outcome}
-	s := newSharing(NewRecords(1<<19), unsent(tx, view.LevelFinal), book{})
+	s := newSharing(NewRecords(1<<19), unsent(tx, view.LevelFinal), memLedger{})
 	s.Handle(messages.Progress{Watched: true, At: position(0, 0)})
 	s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{in}})
 	n := len(s.watches)
@@ -100,7 +100,7 @@ func TestReplacedInclusionFollowsNonceAgain(t *testing.T) {
 func TestRecordIsReleasedBeforeUnwatch(t *testing.T) {
 	records := NewRecords(1 << 19)
 	s := newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal},
-		book{}.put(executed("tx", 1, "open")))
+		memLedger{}.put(executed("tx", 1, "open")))
 	s.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	left := -1
 	s.o.Unwatch = func(messages.Unwatch) { left = records.Stats().Transactions }
@@ -113,9 +113,9 @@ func TestRecordIsReleasedBeforeUnwatch(t *testing.T) {
 // It keeps neither logs, result and profile, which are large, nor the block's list of outcomes.
 func TestOutcomeRecordKeepsNoLogs(t *testing.T) {
 	const transactions, receipts = 50, 20
-	var all []*shell
+	var all []*testWaiter
 	records := NewRecords(1 << 19)
-	before := heap()
+	before := heapBytes()
 	for i := range transactions {
 		var names []string
 		for k := range receipts {
@@ -128,7 +128,7 @@ func TestOutcomeRecordKeepsNoLogs(t *testing.T) {
 			e.Outcome.Status.Value = make([]byte, 16<<10)
 			return e
 		}
-		ledger := book{}.put(heavy(read))
+		ledger := memLedger{}.put(heavy(read))
 		news := []messages.Executed{heavy(told)}
 		for _, name := range names {
 			ledger.put(heavy(executed(name, 2)))
@@ -137,12 +137,12 @@ func TestOutcomeRecordKeepsNoLogs(t *testing.T) {
 		s := newSharing(records, messages.AwaitTransaction{Hash: read.Outcome.ID, Until: view.LevelFinal}, ledger)
 		s.Handle(messages.Progress{Watched: true, At: position(3, 1)})
 		s.o.Ledger = nil
-		x := newSharing(records, messages.AwaitTransaction{Hash: told.Outcome.ID, Until: view.LevelFinal}, book{})
+		x := newSharing(records, messages.AwaitTransaction{Hash: told.Outcome.ID, Until: view.LevelFinal}, memLedger{})
 		x.Handle(messages.Progress{Watched: true, At: position(1, 0)})
 		x.Handle(messages.Progress{At: position(3, 1), Executed: news})
 		all = append(all, s, x)
 	}
-	if used := heap() - before; used > 4<<20 {
+	if used := heapBytes() - before; used > 4<<20 {
 		t.Errorf("%d bytes of %d outcomes", used, records.Stats().Outcomes)
 	}
 	for _, s := range all {
@@ -157,8 +157,8 @@ func TestOutcomeRecordKeepsNoLogs(t *testing.T) {
 // more is refused. A wait for a small transaction is not.
 func TestWaitBeyondOutcomeLimitIsRefused(t *testing.T) {
 	records := NewRecords(500)
-	begin := func(name string, receipts int) *shell {
-		ledger := book{}
+	begin := func(name string, receipts int) *testWaiter {
+		ledger := memLedger{}
 		var names []string
 		for i := range receipts {
 			names = append(names, fmt.Sprint(name, "r", i))
@@ -169,7 +169,7 @@ func TestWaitBeyondOutcomeLimitIsRefused(t *testing.T) {
 		s.Handle(messages.Progress{Watched: true, At: position(3, 1)})
 		return s
 	}
-	var full *shell
+	var full *testWaiter
 	for i := 0; full == nil && i < 20; i++ {
 		if s := begin(fmt.Sprint("t", i), 100); len(s.answers) > 0 {
 			full = s

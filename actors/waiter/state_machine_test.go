@@ -28,10 +28,10 @@ func executed(name string, h primitives.Height, sends ...string) messages.Execut
 	return e
 }
 
-// book is a Ledger in memory.
-type book map[primitives.Hash]messages.Executed
+// memLedger is a Ledger in memory.
+type memLedger map[primitives.Hash]messages.Executed
 
-func (b book) Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error) {
+func (b memLedger) Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error) {
 	if id == (primitives.Hash{0xbd}) {
 		return messages.Executed{}, false, errors.New("a bad disk")
 	}
@@ -39,7 +39,7 @@ func (b book) Outcome(id primitives.Hash, upto primitives.Height) (messages.Exec
 	return e, ok && e.Height <= upto, nil
 }
 
-func (b book) put(es ...messages.Executed) book {
+func (b memLedger) put(es ...messages.Executed) memLedger {
 	for _, e := range es {
 		b[e.Outcome.ID] = e
 	}
@@ -83,7 +83,7 @@ func TestEachLevelEndsAtItsBlock(t *testing.T) {
 // and continues with reported outcomes.
 func TestLateWaiterReadsStoredOutcomes(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelFinal)
-	b := book{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
+	b := memLedger{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
 	if d := c.Step(&messages.Progress{Watched: true, At: position(3, 2)}); !d.Read || d.Done || d.Check {
 		t.Errorf("watched: %+v, want a look at what is stored", d)
 	}
@@ -110,7 +110,7 @@ func TestOnlyStoredOutcomesCountAfterFork(t *testing.T) {
 	if d := c.Step(&messages.Progress{Reorganised: true, At: position(2, 1)}); d.Done || !d.Read {
 		t.Errorf("%+v, want a new look", d)
 	}
-	if _, d, err := c.Read(book{}); err != nil || d.Done || c.Included() {
+	if _, d, err := c.Read(memLedger{}); err != nil || d.Done || c.Included() {
 		t.Errorf("%+v, %v, want nothing known", d, err)
 	}
 	if d := c.Step(&messages.Progress{Doubt: true}); !d.Check {
@@ -118,8 +118,8 @@ func TestOnlyStoredOutcomesCountAfterFork(t *testing.T) {
 	}
 }
 
-// shell is an actor without a mailbox, and a record of what it sends.
-type shell struct {
+// testWaiter is an actor without a mailbox, and a record of what it sends.
+type testWaiter struct {
 	*Actor
 	watches   []messages.Watch
 	submitted []messages.SubmitTransactions
@@ -165,13 +165,13 @@ func (c fakeChain) IsIncluded(primitives.Hash) (bool, error) {
 	return c.known()
 }
 
-// newShell returns a waiter with Records of its own.
-func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
+// newTestWaiter returns a waiter with Records of its own.
+func newTestWaiter(wait messages.AwaitTransaction, ledger Ledger) *testWaiter {
 	return newSharing(NewRecords(1<<19), wait, ledger)
 }
 
-func newSharing(records *Records, wait messages.AwaitTransaction, ledger Ledger) *shell {
-	s := &shell{}
+func newSharing(records *Records, wait messages.AwaitTransaction, ledger Ledger) *testWaiter {
+	s := &testWaiter{}
 	s.Actor = New(Options{
 		Records: records, Wait: wait, Timeout: 10 * time.Second, Ledger: ledger,
 		Chain: fakeChain{
@@ -222,7 +222,7 @@ var (
 // end if a block includes the transaction.
 func TestWaitForDroppedTransactionEnds(t *testing.T) {
 	tx := signedTx()
-	s := newShell(submitted(tx, view.LevelFinal), book{})
+	s := newTestWaiter(submitted(tx, view.LevelFinal), memLedger{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Submitted{Pooled: true})
 	if len(s.submitted) != 1 || len(s.watches) != 1 || s.watches[0].Use.Key != "" {
@@ -248,22 +248,22 @@ func TestWaitForDroppedTransactionEnds(t *testing.T) {
 func TestWaitForDroppedValidTransactionEnds(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
-	drop := func(s *shell) {
+	drop := func(s *testWaiter) {
 		s.Handle(messages.Progress{Watched: true})
 		s.Handle(messages.Submitted{Pooled: true})
 		s.Handle(messages.Progress{Dropped: full, Nth: 1})
 		s.Handle(messages.Progress{Watched: true})
 	}
-	s := newShell(submitted(tx, view.LevelFinal), book{})
+	s := newTestWaiter(submitted(tx, view.LevelFinal), memLedger{})
 	if drop(s); len(s.answers) != 1 || s.answers[0].Err != full {
 		t.Errorf("answers %v, want the reason", s.answers)
 	}
-	s = newShell(submitted(tx, view.LevelFinal), book{})
+	s = newTestWaiter(submitted(tx, view.LevelFinal), memLedger{})
 	s.known = true
 	if drop(s); len(s.answers) != 0 {
 		t.Errorf("a block has it: answers %v", s.answers)
 	}
-	s = newShell(submitted(tx, view.LevelFinal), book{})
+	s = newTestWaiter(submitted(tx, view.LevelFinal), memLedger{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Submitted{Pooled: true})
 	s.Handle(messages.Progress{Dropped: full, Nth: 1})
@@ -285,14 +285,14 @@ func TestWaitByHashEndsWhenDropped(t *testing.T) {
 		if (errors.Is(want, view.ErrUnknownTx)) != (why == full) {
 			t.Fatalf("%v becomes %v", why, want)
 		}
-		answered := func(what string, s *shell) {
+		answered := func(what string, s *testWaiter) {
 			t.Helper()
 			if len(s.answers) != 1 || s.answers[0].Err == nil || s.answers[0].Err.Error() != want.Error() {
 				t.Errorf("%s, %v: answers %v, want %v", what, why, s.answers, want)
 			}
 		}
 		wait := messages.AwaitTransaction{Hash: tx.Hash(), Until: view.LevelFinal}
-		s := newShell(wait, book{})
+		s := newTestWaiter(wait, memLedger{})
 		s.Handle(messages.Progress{Watched: true})
 		if len(s.answers) != 0 {
 			t.Fatalf("answers %v before it is dropped", s.answers)
@@ -301,17 +301,17 @@ func TestWaitByHashEndsWhenDropped(t *testing.T) {
 		answered("dropped meanwhile", s)
 
 		wait.Dropped, wait.DroppedAt = why, 5
-		s = newShell(wait, book{})
+		s = newTestWaiter(wait, memLedger{})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 4}})
 		if len(s.answers) != 0 {
 			t.Errorf("answers %v, though a block that is not shown yet may have it", s.answers)
 		}
-		s = newShell(wait, book{})
+		s = newTestWaiter(wait, memLedger{})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5}})
 		answered("dropped before", s)
 
 		wait.Tx = tx
-		s = newShell(wait, book{})
+		s = newTestWaiter(wait, memLedger{})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5}})
 		answered("given whole, dropped before", s)
 	}
@@ -320,7 +320,7 @@ func TestWaitByHashEndsWhenDropped(t *testing.T) {
 // TestDoubtChecksTransactionAgain: after a Doubt, a waiter that does not submit checks its
 // transaction, and watches it again if it is valid.
 func TestDoubtChecksTransactionAgain(t *testing.T) {
-	s := newShell(unsent(signedTx(), view.LevelFinal), book{})
+	s := newTestWaiter(unsent(signedTx(), view.LevelFinal), memLedger{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Progress{Doubt: true})
 	if n := len(s.watches); n != 2 || s.watches[1].Use.Key != "key" || len(s.answers) != 0 {
@@ -338,7 +338,7 @@ func TestMempoolsRefusalIsTheReply(t *testing.T) {
 	broken := errors.New("a failure")
 	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests},
 		&view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}, broken} {
-		s := newShell(submitted(signedTx(), view.LevelFinal), book{})
+		s := newTestWaiter(submitted(signedTx(), view.LevelFinal), memLedger{})
 		s.Handle(messages.Submitted{Err: want})
 		if len(s.answers) != 1 || s.answers[0].Err != want {
 			t.Errorf("answers %v, want %v", s.answers, want)
@@ -352,17 +352,17 @@ func TestWaitGoesOnForUnreportedInclusion(t *testing.T) {
 	tx := signedTx()
 	e := executed("x", 1, "a")
 	e.Outcome.ID = tx.Hash()
-	for name, refuse := range map[string]func(*shell){
-		"sent again": func(s *shell) {
+	for name, refuse := range map[string]func(*testWaiter){
+		"sent again": func(s *testWaiter) {
 			s.Handle(messages.Submitted{Err: nonceUsed})
 			s.Handle(messages.Progress{Watched: true})
 		},
-		"looked at": func(s *shell) { s.Handle(messages.Progress{Watched: true}) },
+		"looked at": func(s *testWaiter) { s.Handle(messages.Progress{Watched: true}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := unsent(tx, view.LevelExecutedOptimistic)
 			m.Submit = name == "sent again"
-			s := newShell(m, book{}.put(e))
+			s := newTestWaiter(m, memLedger{}.put(e))
 			s.invalid, s.known = nonceUsed, true
 			refuse(s)
 			if len(s.answers) != 0 {
@@ -381,7 +381,7 @@ func TestWaitGoesOnForUnreportedInclusion(t *testing.T) {
 // TestOutcomesAfterTrackersPositionWait: outcomes in blocks after the tracker's position are not
 // used, so that the reply is that of the first block that satisfies the wait.
 func TestOutcomesAfterTrackersPositionWait(t *testing.T) {
-	b := book{}
+	b := memLedger{}
 	for i := range story {
 		b.put(story[i].Executed...)
 	}
@@ -392,7 +392,7 @@ func TestOutcomesAfterTrackersPositionWait(t *testing.T) {
 		view.LevelExecuted:           {Level: view.LevelExecuted, At: position(3, 1)},
 		view.LevelFinal:              {Level: view.LevelFinal, At: position(5, 3)},
 	} {
-		s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: level}, b)
+		s := newTestWaiter(messages.AwaitTransaction{Hash: id("tx"), Until: level}, b)
 		s.Handle(messages.Progress{Watched: true})
 		for i := range story {
 			s.Handle(story[i])
@@ -406,7 +406,7 @@ func TestOutcomesAfterTrackersPositionWait(t *testing.T) {
 // TestRestartedTrackerIsWatchedAgain: the tracker or the mempool has restarted. The waiter watches
 // or submits again.
 func TestRestartedTrackerIsWatchedAgain(t *testing.T) {
-	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
+	s := newTestWaiter(submitted(signedTx(), view.LevelFinal), memLedger{})
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
 	// The tracker may have got a drop before it knew the waiter.
@@ -423,7 +423,7 @@ func TestRestartedTrackerIsWatchedAgain(t *testing.T) {
 		t.Errorf("watch %+v, submitted %d times, want the transaction, as what was known of it may be untrue", last,
 			len(s.submitted))
 	}
-	s.o.Ledger.(book)[s.o.Wait.Hash] = e
+	s.o.Ledger.(memLedger)[s.o.Wait.Hash] = e
 	s.Handle(messages.Progress{Watched: true, At: position(1, 0)})
 	last := s.watches[len(s.watches)-1]
 	if len(last.IDs) != 1 || last.IDs[0] != id("a") || len(last.Executed) != 1 || last.Executed[0] != 1 ||
@@ -434,7 +434,7 @@ func TestRestartedTrackerIsWatchedAgain(t *testing.T) {
 }
 
 func TestTimeoutAndDiskErrorAreReplies(t *testing.T) {
-	s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, book{})
+	s := newTestWaiter(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, memLedger{})
 	s.Handle(story[0])
 	s.Handle(expired{})
 	var e *view.LookupError
@@ -442,12 +442,12 @@ func TestTimeoutAndDiskErrorAreReplies(t *testing.T) {
 		e.Level != view.LevelIncluded {
 		t.Errorf("answers %v, want a timeout at INCLUDED", s.answers)
 	}
-	s = newShell(messages.AwaitTransaction{Hash: primitives.Hash{0xbd}, Until: view.LevelFinal}, book{})
+	s = newTestWaiter(messages.AwaitTransaction{Hash: primitives.Hash{0xbd}, Until: view.LevelFinal}, memLedger{})
 	s.Handle(messages.Progress{Watched: true})
 	if len(s.answers) != 1 || s.answers[0].Err == nil {
 		t.Errorf("answers %v, want the disk's error", s.answers)
 	}
-	s = newShell(submitted(signedTx(), view.LevelFinal), book{})
+	s = newTestWaiter(submitted(signedTx(), view.LevelFinal), memLedger{})
 	s.invalid = tooOld
 	s.Handle(expired{})
 	if len(s.answers) != 1 || s.answers[0].Err != tooOld {
@@ -460,8 +460,8 @@ func TestTimeoutAndDiskErrorAreReplies(t *testing.T) {
 func TestAnyReportOrderGivesOneReply(t *testing.T) {
 	rng := primitives.NewChaCha8Rng([32]byte{3})
 	for range 300 {
-		b := book{}
-		s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, b)
+		b := memLedger{}
+		s := newTestWaiter(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, b)
 		watched, told := map[primitives.Hash]bool{}, 0
 		var at messages.Position // of the tracker
 		confirm := func() {      // the tracker handles and confirms the watches
@@ -502,15 +502,15 @@ func TestAnyReportOrderGivesOneReply(t *testing.T) {
 	}
 }
 
-// counted is a book that counts lookups.
-type counted struct {
-	book
+// countingLedger is a book that counts lookups.
+type countingLedger struct {
+	memLedger
 	n *int
 }
 
-func (c counted) Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error) {
+func (c countingLedger) Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error) {
 	*c.n++
-	return c.book.Outcome(id, upto)
+	return c.memLedger.Outcome(id, upto)
 }
 
 // TestUnusedNonceNeedsNoStoreSearch: the store is not searched for a transaction whose nonce is
@@ -521,8 +521,8 @@ func TestUnusedNonceNeedsNoStoreSearch(t *testing.T) {
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx.Hash()}, Block: primitives.Hash{9}, Height: 3}
 	ran.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
 	var looks int
-	ledger := counted{book{}, &looks}
-	s := newShell(submitted(tx, view.LevelFinal), ledger)
+	ledger := countingLedger{memLedger{}, &looks}
+	s := newTestWaiter(submitted(tx, view.LevelFinal), ledger)
 	s.unused = true
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 2, Final: 1}})
 	if looks != 0 || s.asked != 1 || len(s.answers) != 0 {
@@ -535,7 +535,7 @@ func TestUnusedNonceNeedsNoStoreSearch(t *testing.T) {
 		t.Errorf("asked %d times of a transaction that is in a block", s.asked)
 	}
 	s.unused = false // another branch, which includes it elsewhere, has become canonical
-	ledger.book[tx.Hash()] = ran
+	ledger.memLedger[tx.Hash()] = ran
 	s.Handle(messages.Progress{Reorganised: true, At: messages.Position{Head: 5, Final: 4}})
 	if looks == 0 || len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
 		t.Errorf("behind a reorganisation: %d look-ups, %+v", looks, s.answers)
@@ -544,7 +544,7 @@ func TestUnusedNonceNeedsNoStoreSearch(t *testing.T) {
 	// A waiter that does not submit always searches the store: the key may have been reset to a
 	// lower nonce, by a patch or by delete and add in one block.
 	looks = 0
-	s = newShell(unsent(tx, view.LevelFinal), ledger)
+	s = newTestWaiter(unsent(tx, view.LevelFinal), ledger)
 	s.unused = true
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
 	if looks != 1 || len(s.answers) != 1 || s.answers[0].Err != nil {
@@ -552,7 +552,7 @@ func TestUnusedNonceNeedsNoStoreSearch(t *testing.T) {
 	}
 
 	looks = 0 // a transaction that is submitted again is found
-	s = newShell(submitted(tx, view.LevelFinal), ledger)
+	s = newTestWaiter(submitted(tx, view.LevelFinal), ledger)
 	s.known = true
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
 	s.Handle(messages.Submitted{Err: nonceUsed})
@@ -561,7 +561,7 @@ func TestUnusedNonceNeedsNoStoreSearch(t *testing.T) {
 	}
 
 	for _, unused := range []bool{true, false} { // Known is called only for a used nonce
-		s = newShell(submitted(tx, view.LevelFinal), counted{book{}, &looks})
+		s = newTestWaiter(submitted(tx, view.LevelFinal), countingLedger{memLedger{}, &looks})
 		s.unused, s.invalid = unused, tooOld
 		s.Handle(messages.Submitted{Pooled: true})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
@@ -584,8 +584,8 @@ func TestReplacedBranchOutcomesAreDropped(t *testing.T) {
 	}
 	for _, until := range []view.ExecutionLevel{view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal} {
 		for _, m := range []messages.AwaitTransaction{unsent(tx, until), submitted(tx, until)} {
-			b := book{}
-			s := newShell(m, b)
+			b := memLedger{}
+			s := newTestWaiter(m, b)
 			s.unused = true
 			s.Handle(messages.Progress{Watched: true, At: position(0, 0)})
 			s.Handle(messages.Submitted{Pooled: true})
@@ -627,7 +627,7 @@ func TestReplacedBranchOutcomesAreDropped(t *testing.T) {
 func TestDropsOfOtherCopiesAreIgnored(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
-	s := newShell(submitted(tx, view.LevelFinal), book{})
+	s := newTestWaiter(submitted(tx, view.LevelFinal), memLedger{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Progress{Dropped: full, Nth: 1})
 	s.Handle(messages.Submitted{Pooled: true, Drops: 1})
@@ -651,7 +651,7 @@ func TestDropsOfOtherCopiesAreIgnored(t *testing.T) {
 	}
 
 	holds := false
-	s = newShell(unsent(tx, view.LevelFinal), book{})
+	s = newTestWaiter(unsent(tx, view.LevelFinal), memLedger{})
 	s.o.Dropped = func(primitives.Hash) bool { return holds }
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Progress{Dropped: full, Nth: 1})

@@ -18,7 +18,7 @@ func TestMissingBlocksGiveErrGap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 7))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	source := new(told)
+	source := new(fakeBlockSource)
 	for range 10 {
 		source.add(rng, 100)
 	}
@@ -43,7 +43,7 @@ func TestMissingBlocksGiveErrGap(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := ReadBlocks(ctx, outside(server), testNames, behind, func(BlockMessage) error { return one }); !errors.Is(err, want) {
+		if err := ReadBlocks(ctx, clientLink(server), testNames, behind, func(BlockMessage) error { return one }); !errors.Is(err, want) {
 			t.Errorf("behind %d: %v, want %v", behind, err, want)
 		}
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// told is a BlockSource of a test.
-type told struct {
+// fakeBlockSource is a BlockSource of a test.
+type fakeBlockSource struct {
 	mu    sync.Mutex
 	list  []BlockMessage
 	first int // lower ones are gone
 	more  chan struct{}
 }
 
-func (s *told) add(rng *rand.Rand, size int) {
+func (s *fakeBlockSource) add(rng *rand.Rand, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.list)
@@ -38,7 +38,7 @@ func (s *told) add(rng *rand.Rand, size int) {
 	}
 }
 
-func (s *told) Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error {
+func (s *fakeBlockSource) Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error {
 	s.mu.Lock()
 	at := s.first
 	if after != nil {
@@ -83,7 +83,7 @@ func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := errors.New("all")
-	if err := ReadBlocks(ctx, outside(s), testNames, 0, func(m BlockMessage) error {
+	if err := ReadBlocks(ctx, clientLink(s), testNames, 0, func(m BlockMessage) error {
 		if list = append(list, m); m.BlockPlace == last {
 			return done
 		}
@@ -92,7 +92,7 @@ func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 		t.Fatalf("behind %d blocks: %v", len(list), err)
 	}
 	half := list[len(list)/2] // a reader that stored its number continues after it
-	if err := ReadBlocks(ctx, outside(s), testNames, half.Seq, func(m BlockMessage) error {
+	if err := ReadBlocks(ctx, clientLink(s), testNames, half.Seq, func(m BlockMessage) error {
 		if m.BlockPlace != list[len(list)/2+1].BlockPlace {
 			return fmt.Errorf("%v behind %v", m.BlockPlace, half.BlockPlace)
 		}
@@ -109,7 +109,7 @@ func TestEachFinalBlockIsStreamedOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	source := new(told)
+	source := new(fakeBlockSource)
 	begin := func() *BlockPublisher {
 		return NewBlockPublisher(BlocksOptions{Link: writing(server), Names: testNames, Source: source, MaxBytes: 256 << 20})
 	}

@@ -21,7 +21,7 @@ func TestDeliveredRecordsAreNotRequests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	log := &shelf{}
+	log := &fakeSource{}
 	p := NewPublisher(PublisherOptions{Link: Link{Server: server}, Names: testNames, Source: log, MaxBytes: 64 << 20})
 	defer p.Close()
 	for range 20 {
@@ -77,7 +77,7 @@ func TestDeliveredRecordsAreNotRequests(t *testing.T) {
 	if n, k := submitted.Load(), opened.Load(); n > 0 || k > 0 {
 		t.Errorf("%d records were taken for transactions, %d for requests of snapshots", n, k)
 	}
-	q, err := NewAsker(outside(server), testNames, nil)
+	q, err := NewAsker(clientLink(server), testNames, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shelf is a Source of a test: records with numbers as positions.
-type shelf struct {
+// fakeSource is a Source of a test: records with numbers as positions.
+type fakeSource struct {
 	mu    sync.Mutex
 	list  []Record
 	first int // lower ones are gone
 	name  string
 }
 
-func (s *shelf) add(rng *rand.Rand, size int) {
+func (s *fakeSource) add(rng *rand.Rand, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.list)
@@ -37,13 +37,13 @@ func (s *shelf) add(rng *rand.Rand, size int) {
 		Back: n%7 == 6, Payload: payload})
 }
 
-func (s *shelf) Beginning() (string, error) {
+func (s *fakeSource) Beginning() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strconv.Itoa(s.first), nil
 }
 
-func (s *shelf) Records(from string, f func(Record) bool) (string, error) {
+func (s *fakeSource) Records(from string, f func(Record) bool) (string, error) {
 	at, err := strconv.Atoi(from)
 	if err != nil {
 		return from, err
@@ -98,7 +98,7 @@ func streamsOf(t *testing.T, s *Server) js.JetStream {
 	return j
 }
 
-func outside(s *Server) Link { return Link{URL: s.URL(), Token: "secret"} }
+func clientLink(s *Server) Link { return Link{URL: s.URL(), Token: "secret"} }
 
 func next(t *testing.T, f *Follower) Record {
 	t.Helper()
@@ -126,7 +126,7 @@ func TestFollowerGetsEachRecordOnce(t *testing.T) {
 	server := testServer(t, dir, "127.0.0.1:0")
 	listen := server.Addr().String()
 	defer func() { server.Close() }()
-	log := &shelf{}
+	log := &fakeSource{}
 	var p *Publisher
 	publish := func() {
 		p = NewPublisher(PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 256 << 20})
@@ -138,7 +138,7 @@ func TestFollowerGetsEachRecordOnce(t *testing.T) {
 	name := ""
 	follow := func() {
 		var err error
-		if f, err = Follow(FollowerOptions{Link: outside(server), Names: testNames, After: after, Log: name}); err != nil {
+		if f, err = Follow(FollowerOptions{Link: clientLink(server), Names: testNames, After: after, Log: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -210,7 +210,7 @@ func TestHalfRecordIsContinued(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	log := &shelf{}
+	log := &fakeSource{}
 	o := PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 64 << 20}
 	p := NewPublisher(o)
 	for deadline := time.Now().Add(time.Minute); p.Published().Log == ""; time.Sleep(time.Millisecond) {
@@ -230,7 +230,7 @@ func TestHalfRecordIsContinued(t *testing.T) {
 	}
 	p = NewPublisher(o)
 	defer p.Close()
-	f, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	f, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,12 +246,12 @@ func TestTwoPublishersStoreRecordsOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	log := &shelf{}
+	log := &fakeSource{}
 	for range 2 {
 		p := NewPublisher(PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 64 << 20})
 		defer p.Close()
 	}
-	f, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	f, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,15 +273,15 @@ func TestStreamOfAnotherLogIsReset(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	publish := func(log *shelf) *Publisher {
+	publish := func(log *fakeSource) *Publisher {
 		return NewPublisher(PublisherOptions{Link: Link{Server: server}, Names: testNames, Source: log, MaxBytes: 64 << 20})
 	}
-	first := &shelf{}
+	first := &fakeSource{}
 	for range 5 {
 		first.add(rng, 10)
 	}
 	p := publish(first)
-	f, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	f, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestStreamOfAnotherLogIsReset(t *testing.T) {
 		same(t, r, &first.list[i])
 	}
 	p.Close()
-	second := &shelf{name: "put back"}
+	second := &fakeSource{name: "put back"}
 	for range 9 {
 		second.add(rng, 10)
 	}
@@ -300,7 +300,7 @@ func TestStreamOfAnotherLogIsReset(t *testing.T) {
 	if _, err := f.Next(t.Context()); !errors.Is(err, ErrLog) {
 		t.Fatalf("another log: %v", err)
 	}
-	again, err := Follow(FollowerOptions{Link: outside(server), Names: testNames, Log: r.Log, After: r.Seq})
+	again, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames, Log: r.Log, After: r.Seq})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestStreamOfAnotherLogIsReset(t *testing.T) {
 		t.Fatalf("another log from the start: %v", err)
 	}
 	again.Close()
-	anew, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	anew, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestStreamOfAnotherLogIsReset(t *testing.T) {
 	if _, err := anew.Next(t.Context()); !errors.Is(err, ErrLog) {
 		t.Fatalf("a log that has lost what comes next: %v", err)
 	}
-	last, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	last, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,11 +342,11 @@ func TestFollowerLearnsOfDroppedRecords(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	log := &shelf{}
+	log := &fakeSource{}
 	p := NewPublisher(PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 200_000})
 	defer p.Close()
 	log.add(rng, 1000)
-	f, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	f, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestFollowerLearnsOfDroppedRecords(t *testing.T) {
 	for range 300 {
 		log.add(rng, 10_000)
 	}
-	f, err = Follow(FollowerOptions{Link: outside(server), Names: testNames}) // it sees the drop
+	f, err = Follow(FollowerOptions{Link: clientLink(server), Names: testNames}) // it sees the drop
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +380,7 @@ func TestFollowerLearnsOfDroppedRecords(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	f, err = Follow(FollowerOptions{Link: outside(server), Names: testNames, After: r.Seq, Log: r.Log})
+	f, err = Follow(FollowerOptions{Link: clientLink(server), Names: testNames, After: r.Seq, Log: r.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +406,7 @@ func TestFullServerFailsOnlyThePublisher(t *testing.T) {
 		t.Fatal(err)
 	}
 	listen := small.Addr().String()
-	log := &shelf{}
+	log := &fakeSource{}
 	said := make(chan error, 100)
 	p := NewPublisher(PublisherOptions{Link: writing(small), Names: testNames, Source: log, MaxBytes: 64 << 20, Said: func(err error) { said <- err }})
 	defer p.Close()
@@ -481,7 +481,7 @@ func TestChangedMessageIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, err := Follow(FollowerOptions{Link: outside(server), Names: names, By: &by})
+		f, err := Follow(FollowerOptions{Link: clientLink(server), Names: names, By: &by})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ func TestRequestsAreAnsweredCompletely(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	q, err := NewAsker(outside(server), testNames, nil)
+	q, err := NewAsker(clientLink(server), testNames, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

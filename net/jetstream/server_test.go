@@ -17,7 +17,7 @@ func TestForeignMessageResetsStream(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	log := &shelf{}
+	log := &fakeSource{}
 	p := NewPublisher(PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 64 << 20})
 	defer func() { p.Close() }()
 	j := streamsOf(t, server)
@@ -46,7 +46,7 @@ func TestForeignMessageResetsStream(t *testing.T) {
 	}
 	p = NewPublisher(PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 64 << 20})
 	reached(2)
-	f, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	f, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +70,11 @@ func TestTokenIsRequiredToConnect(t *testing.T) {
 	}
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
-	log := &shelf{}
+	log := &fakeSource{}
 	p := NewPublisher(PublisherOptions{Link: Link{Server: server}, Names: testNames, Source: log, MaxBytes: 64 << 20})
 	defer p.Close()
 	log.add(rng, 10)
-	f, err := Follow(FollowerOptions{Link: outside(server), Names: testNames})
+	f, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
 		t.Fatal(err)
 	}

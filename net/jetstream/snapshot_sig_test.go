@@ -36,7 +36,7 @@ func TestSignedSnapshotIsAccepted(t *testing.T) {
 	}
 	fetch := func(by *primitives.PublicKey) error {
 		t.Helper()
-		q, err := NewAsker(outside(server), testNames, by)
+		q, err := NewAsker(clientLink(server), testNames, by)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,12 +37,12 @@ func TestGossipReachesDistantPeers(t *testing.T) {
 	b.reached(t, a, c)
 	c.reached(t, b)
 	for _, n := range []*node{a, b, c} {
-		n.settled()
+		n.backdateHandshakes()
 	}
 	h := primitives.Height(100)
 	eventually(t, "in the mesh", time.Minute, func() bool { // the mesh is built once a second
 		h++
-		a.tells(h)
+		a.broadcastBlock(h)
 		if d, _ := next(t, b, isHeight(h)); d.From != a.key.PublicKey() {
 			t.Errorf("b has it from %v", d.From)
 		}
@@ -58,10 +58,10 @@ func TestGossipReachesDistantPeers(t *testing.T) {
 		}
 	})
 	b.verdict.Store(int32(near.Hold))
-	a.tells(8)
+	a.broadcastBlock(8)
 	next(t, b, isHeight(8))
 	b.verdict.Store(int32(near.Pass))
-	a.tells(9)
+	a.broadcastBlock(9)
 	if _, m := next[*wire.Block](t, c, nil); m.Block.Header.Height != 9 {
 		t.Errorf("c has %d, which b would not hand on", m.Block.Header.Height)
 	}
@@ -71,13 +71,13 @@ func TestGossipReachesDistantPeers(t *testing.T) {
 
 	next(t, b, isHeight(9))
 	for range 2 { // a peer that received it by gossip receives it over the connection, each time
-		a.tellsAgain(9)
+		a.rebroadcastBlock(9)
 		if d, _ := next(t, b, isHeight(9)); d.From != a.key.PublicKey() {
 			t.Errorf("b has it again from %v", d.From)
 		}
 	}
-	a.tells(9)
-	a.tellsAgain(10)
+	a.broadcastBlock(9)
+	a.rebroadcastBlock(10)
 	if _, m := next[*wire.Block](t, b, nil); m.Block.Header.Height != 10 {
 		t.Errorf("b is told of %d, which it was before", m.Block.Header.Height)
 	}
@@ -179,7 +179,7 @@ func TestGossipFloodBansPeer(t *testing.T) {
 		x.publish(t, blocks, wire.Append(nil, &wire.Block{Block: block(primitives.Height(1000 + i))}))
 	}
 	eventually(t, "flooded", time.Minute, func() bool { return c.flooded.Load() > 0 })
-	b.tells(5)
+	b.broadcastBlock(5)
 	next(t, a, isHeight(5))
 	eventually(t, "banned", 60*time.Second, func() bool {
 		for range 100 {
@@ -188,7 +188,7 @@ func TestGossipFloodBansPeer(t *testing.T) {
 		return a.way.isBanned(x.way.me)
 	})
 	a.connected(t, 1)
-	b.tells(6)
+	b.broadcastBlock(6)
 	next(t, a, isHeight(6))
 }
 
@@ -333,9 +333,9 @@ func TestUnvalidatedBlockIsSentAfterImport(t *testing.T) {
 	a.reached(t, b)
 	b.reached(t, a, c)
 	b.verdict.Store(int32(near.Hold))
-	a.tells(8)
+	a.broadcastBlock(8)
 	next(t, b, isHeight(8))
-	b.tells(8) // its parent is present
+	b.broadcastBlock(8) // its parent is present
 	if d, _ := next(t, c, isHeight(8)); d.From != b.key.PublicKey() {
 		t.Errorf("from %v", d.From)
 	}
@@ -354,7 +354,7 @@ func TestGossipPanicIsReported(t *testing.T) {
 	a.connected(t, 1)
 	b.connected(t, 1)
 	b.reached(t, a)
-	b.tells(5)
+	b.broadcastBlock(5)
 	select {
 	case reason := <-told:
 		if reason != "over a block" {
@@ -363,7 +363,7 @@ func TestGossipPanicIsReported(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("nothing was told")
 	}
-	b.tells(6)
+	b.broadcastBlock(6)
 	next(t, a, isHeight(6))
 }
 
@@ -434,8 +434,8 @@ func TestNodeKeyConvertsToPeerID(t *testing.T) {
 	}
 }
 
-// bomb returns a batch of one validly signed transaction with n one-byte actions.
-func bomb(n int) []byte {
+// hostileBatch returns a batch of one validly signed transaction with n one-byte actions.
+func hostileBatch(n int) []byte {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	tx := primitives.Transaction{SignerID: "a.near", PublicKey: key.PublicKey(), ReceiverID: "b.near"}
 	b := tx.AppendBorsh(nil)
@@ -449,10 +449,10 @@ func bomb(n int) []byte {
 // TestLargeBatchIsRefusedBeforeDecoding: a small batch that would take much memory is refused
 // before it is decoded, and so is a batch that is too long.
 func TestLargeBatchIsRefusedBeforeDecoding(t *testing.T) {
-	if txs, err := readBatch(bomb(100)); err != nil || len(txs[0].Transaction.Actions) != 100 {
+	if txs, err := readBatch(hostileBatch(100)); err != nil || len(txs[0].Transaction.Actions) != 100 {
 		t.Fatalf("the bomb is none: %v", err)
 	}
-	data := bomb(maxTx - 200)
+	data := hostileBatch(maxTx - 200)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := readBatch(data); !errors.Is(err, borsh.ErrTooMuch) {
@@ -462,7 +462,7 @@ func TestLargeBatchIsRefusedBeforeDecoding(t *testing.T) {
 		t.Errorf("%d MiB for it", (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 	for _, n := range []int{maxTx, 16 << 20} {
-		if _, err := readBatch(bomb(n)); !errors.Is(err, errBatch) {
+		if _, err := readBatch(hostileBatch(n)); !errors.Is(err, errBatch) {
 			t.Errorf("%d actions: %v", n, err)
 		}
 	}
@@ -496,7 +496,7 @@ func TestGossipIsReportedToTap(t *testing.T) {
 	a.connected(t, 1)
 	b.connected(t, 1)
 	a.reached(t, b)
-	a.tells(7)
+	a.broadcastBlock(7)
 	next(t, b, isHeight(7))
 	a.Post(near.RouteTo{Target: wire.ToPeer(b.key.PublicKey()), Body: &wire.ForwardTx{SignedTransaction: *transfer(a.key, 1)}})
 	next[*wire.Routed](t, b, nil)

@@ -46,8 +46,8 @@ func TestBlockOfBannedPeerIsImported(t *testing.T) {
 	bad.publish(t, blocks, bytesOf(9))
 	bad.publish(t, transactions, []byte("no transactions"))
 	eventually(t, "banned", time.Minute, func() bool { return a.way.isBanned(bad.way.me) && a.peers() == 1 })
-	good.tells(9)
-	good.tells(10)
+	good.broadcastBlock(9)
+	good.broadcastBlock(10)
 	seen := map[primitives.Height]bool{}
 	for len(seen) < 2 {
 		select {
@@ -65,7 +65,7 @@ func TestBlockOfBannedPeerIsImported(t *testing.T) {
 func unconnected(t *testing.T) (w *Transport, posted chan near.Event, who wire.PeerID, id peer.ID) {
 	t.Helper()
 	posted = make(chan near.Event, 100)
-	w = serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, station{posted: posted})
+	w = serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, recordingHandler{posted: posted})
 	who = primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
 	id, err := idOf(who)
 	if err != nil {
@@ -148,17 +148,17 @@ func TestBlockIsSentToPeerConnectedLater(t *testing.T) {
 	a.connected(t, 1)
 	b.connected(t, 1)
 	a.reached(t, b)
-	a.tells(9)
+	a.broadcastBlock(9)
 	next(t, b, isHeight(9))
 	c := run(t, "c", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 2)
 	c.connected(t, 1)
 	a.reached(t, c)
-	a.tells(9) // the node sends the block after it has received the chunks
+	a.broadcastBlock(9) // the node sends the block after it has received the chunks
 	if d, _ := next(t, c, isHeight(9)); d.From != a.key.PublicKey() {
 		t.Errorf("c has it from %v", d.From)
 	}
-	a.settled()
+	a.backdateHandshakes()
 	for drained := false; !drained; {
 		select {
 		case <-b.got:
@@ -166,8 +166,8 @@ func TestBlockIsSentToPeerConnectedLater(t *testing.T) {
 			drained = true
 		}
 	}
-	a.tells(9)
-	a.tells(10)
+	a.broadcastBlock(9)
+	a.broadcastBlock(10)
 	if _, m := next[*wire.Block](t, b, nil); m.Block.Header.Height != 10 {
 		t.Errorf("b is told of %d again", m.Block.Header.Height)
 	}
@@ -214,7 +214,7 @@ func TestBlockIsSentDirectlyToNewPeer(t *testing.T) {
 		}
 	}
 	goes(9, false)
-	(&node{way: w}).settled()
+	(&node{way: w}).backdateHandshakes()
 	w.Met(who, wire.T2, true) // over a second connection
 	goes(9, true)
 	goes(10, true)

@@ -42,7 +42,7 @@ func TestIdleMeshPeersAreReplaced(t *testing.T) {
 			t.Fatalf("%d blocks, and not 12 one after the other that came soon", h)
 		}
 		told := time.Now()
-		author.tells(h)
+		author.broadcastBlock(h)
 		most := time.Duration(0)
 		for _, n := range honest {
 			next(t, n, isHeight(h))

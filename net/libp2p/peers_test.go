@@ -41,12 +41,12 @@ func TestBridgeConnectsBothTransports(t *testing.T) {
 			}
 		}
 	}()
-	left.tells(7)
+	left.broadcastBlock(7)
 	if d, _ := next(t, right, isHeight(7)); d.From != bridge.key.PublicKey() {
 		t.Errorf("from %v", d.From)
 	}
 	right.reached(t, bridge)
-	right.tells(8)
+	right.broadcastBlock(8)
 	next(t, left, isHeight(8))
 	if n := right.way.o.Counters.spread.Load(); n != 1 {
 		t.Errorf("%d messages were spread, want 1", n)
@@ -114,7 +114,7 @@ func TestLostPeerReconnects(t *testing.T) {
 	a.connected(t, 1)
 	b.connected(t, 1)
 	b.reached(t, a)
-	b.tells(9)
+	b.broadcastBlock(9)
 	next(t, a, isHeight(9))
 }
 
@@ -134,7 +134,7 @@ func TestFramesAndGossipWorkOverQUIC(t *testing.T) {
 		t.Errorf("b is said to be at %v, not at %v", p.Info.Addr, b.way.Addr())
 	}
 	b.reached(t, a)
-	b.tells(9)
+	b.broadcastBlock(9)
 	next(t, a, isHeight(9))
 	if len(a.way.Addrs()) != 2 {
 		t.Errorf("%v", a.way.Addrs())
@@ -173,7 +173,7 @@ func frame(m wire.Message) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-func hello(as primitives.SecretKey, to *node) []byte {
+func handshakeFrame(as primitives.SecretKey, to *node) []byte {
 	return frame(&wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: as.PublicKey(), Target: to.key.PublicKey(), ListenPort: 1,
 		Chain:       wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "test", Hash: primitives.HashBytes([]byte("test"))}},
 		PartialEdge: wire.SignEdge(as, to.key.PublicKey(), wire.FreshNonce(time.Now().Unix()))})
@@ -209,12 +209,12 @@ func TestMisbehavingPeerLosesItsConnection(t *testing.T) {
 	tooLong := long.dial(t, a)
 	_, _ = tooLong.Write(binary.LittleEndian.AppendUint32(nil, wire.MaxFrame+1))
 	posing := bare(t, "posing", nil).dial(t, a)
-	_, _ = posing.Write(hello(primitives.SecretKeyFromSeed(primitives.ED25519, "somebody"), a))
+	_, _ = posing.Write(handshakeFrame(primitives.SecretKeyFromSeed(primitives.ED25519, "somebody"), a))
 	noisy := bare(t, "noisy", nil).dial(t, a)
 	for range 100 {
 		_, _ = noisy.Write([]byte{5, 0, 0, 0, 'o', 't', 'h', 'e', 'r'})
 	}
-	_, _ = noisy.Write(hello(primitives.SecretKeyFromSeed(primitives.ED25519, "noisy"), a))
+	_, _ = noisy.Write(handshakeFrame(primitives.SecretKeyFromSeed(primitives.ED25519, "noisy"), a))
 	a.connected(t, 2) // invalid frames are ignored, as in neard
 	for what, c := range map[string]net.Conn{"slow": slow, "too long": tooLong, "posing": posing} {
 		t.Run(what, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestMisbehavingPeerLosesItsConnection(t *testing.T) {
 	}
 	a.connected(t, 1)
 	_ = deaf.Close()
-	good.tells(4)
+	good.broadcastBlock(4)
 	next(t, a, isHeight(4))
 }
 
@@ -397,7 +397,7 @@ func TestBridgeLearnsItsPublicAddress(t *testing.T) {
 func TestBlacklistedAddressIsRefused(t *testing.T) {
 	a := bare(t, "a", nil)
 	b := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Blacklisted: func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }},
-		station{nil, make(chan near.Event, 100)})
+		recordingHandler{nil, make(chan near.Event, 100)})
 	if _, err := b.Dial(t.Context(), wire.PeerInfo{ID: a.o.Key.PublicKey(), Addr: a.Addr()}); err == nil {
 		t.Error("dialled")
 	}
@@ -420,7 +420,7 @@ func TestNodeIsReachedByIPv6(t *testing.T) {
 		_ = l.Close()
 	}
 	a := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"), Listen: netip.MustParseAddrPort("0.0.0.0:0"), Six: true},
-		station{nil, make(chan near.Event, 100)})
+		recordingHandler{nil, make(chan near.Event, 100)})
 	for name, quic := range map[string]bool{"tcp": false, "quic": true} {
 		for _, host := range []string{"::1", "127.0.0.1"} {
 			b := bare(t, name+host, nil)
@@ -454,7 +454,7 @@ func TestEachCounterIsListedOnce(t *testing.T) {
 	}
 }
 
-var _ tcp.Station = station{}
+var _ tcp.Station = recordingHandler{}
 
 // TestOwnMessagesToPeerAreUnsigned: a node's own messages to a peer have no signature, since the
 // connection authenticates them, unless the peer does not support that.
@@ -547,7 +547,7 @@ func TestBridgeRelaysNoInvalidMessages(t *testing.T) {
 				key := primitives.SecretKeyFromSeed(primitives.ED25519, x.name)
 				w := bare(t, x.name, nil)
 				c := w.dial(t, bridge)
-				_, _ = c.Write(hello(key, bridge))
+				_, _ = c.Write(handshakeFrame(key, bridge))
 				eventually(t, "met", 20*time.Second, func() bool { return bridge.way.isMet(w.me) })
 				_, _ = c.Write(frame(x.rubbish(key)))
 				if !ends(c) {

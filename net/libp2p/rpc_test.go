@@ -67,13 +67,13 @@ func TestRPCMemoryIsProportionalToLength(t *testing.T) {
 			from.stop()
 			if x.met {
 				key := primitives.SecretKeyFromSeed(primitives.ED25519, "b")
-				if _, err := from.dial(t, a).Write(hello(key, a)); err != nil {
+				if _, err := from.dial(t, a).Write(handshakeFrame(key, a)); err != nil {
 					t.Fatal(err)
 				}
 				a.connected(t, 1)
 			}
 			s := from.gossips(t, a)
-			before := taken()
+			before := allocatedBytes()
 			for range 4 {
 				if _, err := s.Write(x.rpc); err != nil {
 					break // the stream was closed
@@ -82,15 +82,15 @@ func TestRPCMemoryIsProportionalToLength(t *testing.T) {
 			_ = s.CloseWrite()
 			_ = s.SetReadDeadline(time.Now().Add(20 * time.Second))
 			_, _ = io.Copy(io.Discard, s)
-			if n, most := taken()-before, uint64(24*len(x.rpc)); n > most {
+			if n, most := allocatedBytes()-before, uint64(24*len(x.rpc)); n > most {
 				t.Errorf("%d MiB of RPCs took %d MiB", 4*len(x.rpc)>>20, n>>20)
 			}
 		})
 	}
 }
 
-// taken returns the memory allocated so far.
-func taken() uint64 {
+// allocatedBytes returns the memory allocated so far.
+func allocatedBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
@@ -116,7 +116,7 @@ func TestValidationUsesHalfTheCores(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	x := bare(t, "x", nil)
 	x.stop()
-	if _, err := x.dial(t, a).Write(hello(key, a)); err != nil {
+	if _, err := x.dial(t, a).Write(handshakeFrame(key, a)); err != nil {
 		t.Fatal(err)
 	}
 	c := a.way.o.Counters
@@ -133,7 +133,7 @@ func TestValidationUsesHalfTheCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "heard", time.Minute, func() bool { return c.heard.Load() >= n })
-	good.tells(1)
+	good.broadcastBlock(1)
 	next(t, a, isHeight(1))
 	eventually(t, "all that is too much is dropped", 10*time.Second, func() bool { return c.lost.Load() == n-maxChecks })
 	if half := max(1, runtime.GOMAXPROCS(0)/2); int(most.Load()) != half {

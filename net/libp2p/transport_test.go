@@ -160,8 +160,8 @@ func (n *node) reached(t testing.TB, others ...*node) {
 	}
 }
 
-// settled backdates the handshakes of all peers of n.
-func (n *node) settled() {
+// backdateHandshakes backdates the handshakes of all peers of n.
+func (n *node) backdateHandshakes() {
 	n.way.mu.Lock()
 	defer n.way.mu.Unlock()
 	for id, at := range n.way.metAt {
@@ -191,9 +191,11 @@ func block(h primitives.Height) *primitives.Block {
 	return &primitives.Block{Header: header.Init()}
 }
 
-func (n *node) tells(h primitives.Height) { n.Post(near.ToAll{Msg: &wire.Block{Block: block(h)}}) }
+func (n *node) broadcastBlock(h primitives.Height) {
+	n.Post(near.ToAll{Msg: &wire.Block{Block: block(h)}})
+}
 
-func (n *node) tellsAgain(h primitives.Height) {
+func (n *node) rebroadcastBlock(h primitives.Height) {
 	n.Post(near.ToAll{Msg: &wire.Block{Block: block(h)}, Again: true})
 }
 
@@ -238,8 +240,8 @@ func recorded(t testing.TB) (out []wire.Message) {
 	return out
 }
 
-// passes returns whether a message of a peer is delivered unchanged.
-func passes(m wire.Message) bool {
+// isDelivered returns whether a message of a peer is delivered unchanged.
+func isDelivered(m wire.Message) bool {
 	switch m.(type) {
 	case *wire.Headers, *wire.HeadersRequest, *wire.Block, *wire.BlockRequest, *wire.Transaction, *wire.StateResponse, *wire.StateHeaderRequest,
 		*wire.StatePartRequest, *wire.OptimisticBlock:
@@ -266,7 +268,7 @@ func TestEveryKindArrivesWithSameBytes(t *testing.T) {
 					b.Post(near.RouteTo{Target: wire.ToPeer(a.key.PublicKey()), Body: r.Body})
 					want++
 				}
-			} else if passes(m) {
+			} else if isDelivered(m) {
 				b.Post(near.ToPeer{Peer: a.key.PublicKey(), Msg: m})
 				want++
 			}
@@ -298,7 +300,7 @@ func TestEveryKindArrivesWithSameBytes(t *testing.T) {
 			if !slices.Contains(over, fmt.Sprintf("%v %x", r.Body.BodyKind(), r.Body.AppendBorsh(nil))) && r.Body.BodyKind() != wire.BodyPing && r.Body.BodyKind() != wire.BodyPong {
 				t.Errorf("%v did not come as it was", r.Body.BodyKind())
 			}
-		} else if passes(m) && !slices.Contains(over, fmt.Sprintf("%v %x", m.Kind(), wire.Append(nil, m))) {
+		} else if isDelivered(m) && !slices.Contains(over, fmt.Sprintf("%v %x", m.Kind(), wire.Append(nil, m))) {
 			t.Errorf("%v did not come as it was", m.Kind())
 		}
 	}
@@ -347,13 +349,13 @@ func frames(t *testing.T, quic bool) {
 	}
 }
 
-// station collects connections and events.
-type station struct {
+// recordingHandler collects connections and events.
+type recordingHandler struct {
 	taken  chan tcp.Conn
 	posted chan near.Event
 }
 
-func (s station) Take(c tcp.Conn) {
+func (s recordingHandler) Take(c tcp.Conn) {
 	if s.taken == nil {
 		_ = c.Close()
 		return
@@ -361,24 +363,24 @@ func (s station) Take(c tcp.Conn) {
 	s.taken <- c
 }
 
-func (s station) Post(ev near.Event) {
+func (s recordingHandler) Post(ev near.Event) {
 	select {
 	case s.posted <- ev:
 	default:
 	}
 }
-func (station) Validate(wire.Message) near.Verdict { return near.Hold }
-func (station) Panicked(any, []byte)               {}
+func (recordingHandler) Validate(wire.Message) near.Verdict { return near.Hold }
+func (recordingHandler) Panicked(any, []byte)               {}
 
-func (station) Overheard(bool, wire.PeerID, func() []byte) {}
+func (recordingHandler) Overheard(bool, wire.PeerID, func() []byte) {}
 
 // bare returns a transport without a node.
 func bare(t testing.TB, name string, taken chan tcp.Conn) *Transport {
 	t.Helper()
-	return serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, name)}, station{taken, make(chan near.Event, 100)})
+	return serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, name)}, recordingHandler{taken, make(chan near.Event, 100)})
 }
 
-func serve(t testing.TB, o Options, s station) *Transport {
+func serve(t testing.TB, o Options, s recordingHandler) *Transport {
 	t.Helper()
 	if !o.Listen.IsValid() {
 		o.Listen = netip.MustParseAddrPort(loopback)

@@ -17,11 +17,11 @@ import (
 // all.
 func TestBlockIsNotSentToSendersNeighbours(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
-		f := newFabric(t, 1)
-		var m [5]*member
+		f := newTestNetwork(t, 1)
+		var m [5]*testNode
 		for i := range m {
 			m[i] = f.add(fmt.Sprint("n", i), func(c *Config) {
-				quiet(c)
+				withoutDialling(c)
 				c.Sparing = sparing
 			})
 		}
@@ -89,11 +89,11 @@ func TestBlockIsNotSentToSendersNeighbours(t *testing.T) {
 // TestPeerThatAsksGetsLaterBlocks: a peer that requests a block, since a neighbour did not send it,
 // gets the later blocks of that neighbour from the node it asked. That ends after silentLife.
 func TestPeerThatAsksGetsLaterBlocks(t *testing.T) {
-	f := newFabric(t, 1)
-	var m [4]*member
+	f := newTestNetwork(t, 1)
+	var m [4]*testNode
 	for i := range m {
 		m[i] = f.add(fmt.Sprint("n", i), func(c *Config) {
-			quiet(c)
+			withoutDialling(c)
 			c.Sparing = true
 		})
 		for j := range i {
@@ -148,11 +148,11 @@ func TestPeerThatAsksGetsLaterBlocks(t *testing.T) {
 // but once with Sparing.
 func TestSparingSendsRoutedMessagesOnce(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
-		f := newFabric(t, 1)
+		f := newTestNetwork(t, 1)
 		a, b := f.add("a", func(c *Config) {
-			quiet(c)
+			withoutDialling(c)
 			c.Sparing = sparing
-		}), f.add("b", quiet)
+		}), f.add("b", withoutDialling)
 		f.dial(a, b, wire.T2)
 		f.run(5 * time.Second)
 		key := keyFor("v")
@@ -169,20 +169,20 @@ func TestSparingSendsRoutedMessagesOnce(t *testing.T) {
 // TestTrackedShardsReachAllNodes: with Sparing, a validator's tracked shards reach all nodes with
 // its account data, and again when they change.
 func TestTrackedShardsReachAllNodes(t *testing.T) {
-	f := newFabric(t, 1)
+	f := newTestNetwork(t, 1)
 	hurries := func(c *Config) {
-		quiet(c)
+		withoutDialling(c)
 		c.Sparing = true
 	}
-	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", hurries)
+	a, b, c := f.add("a", withoutDialling), f.add("b", withoutDialling), f.add("c", hurries)
 	h := headAt(5)
 	h.T1 = map[primitives.AccountID][]primitives.PublicKey{}
-	for _, m := range []*member{a, b, c} {
+	for _, m := range []*testNode{a, b, c} {
 		h.T1[primitives.AccountID(m.name)] = []primitives.PublicKey{keyFor("v" + m.name).PublicKey()}
 		f.step(m, Validator{AccountID: primitives.AccountID(m.name), Key: keyFor("v" + m.name)})
 	}
 	h.TrackedShards = []primitives.ShardID{3, 4}
-	for _, m := range []*member{a, b, c} {
+	for _, m := range []*testNode{a, b, c} {
 		f.step(m, h)
 	}
 	f.dial(a, b, wire.T2)
@@ -221,8 +221,8 @@ func TestTrackedShardsReachAllNodes(t *testing.T) {
 // TestGossipOfDisconnectedPeerCounts: gossip counts even if its sender is disconnected, not
 // connected yet, or banned for another reason, since it would not be delivered again.
 func TestGossipOfDisconnectedPeerCounts(t *testing.T) {
-	f := newFabric(t, 1)
-	a, b := f.add("a", quiet), f.add("b", quiet)
+	f := newTestNetwork(t, 1)
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
 	gossip := func(h primitives.Height) string {
 		a.delivered = nil
 		f.step(a, Gossiped{Peer: b.me, Msg: &wire.Block{Block: headAt(h).Block}})

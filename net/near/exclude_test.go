@@ -12,16 +12,16 @@ import (
 // TestExcludedHalvesExchangeNothing cuts a network of four in two halves: nothing passes, whichever
 // node dials, and all connect again after it is healed.
 func TestExcludedHalvesExchangeNothing(t *testing.T) {
-	f := newFabric(t, 3)
+	f := newTestNetwork(t, 3)
 	var boot []wire.PeerInfo
-	var all []*member
+	var all []*testNode
 	for _, name := range []string{"a", "b", "c", "d"} {
 		m := f.add(name, func(c *Config) { c.Boot = boot })
 		f.step(m, headAt(5))
 		boot = append(boot, m.info())
 		all = append(all, m)
 	}
-	peers := func(m *member) (out []string) {
+	peers := func(m *testNode) (out []string) {
 		for _, p := range m.Info().Peers {
 			for _, o := range all {
 				if o.me == p.Info.ID {
@@ -38,8 +38,8 @@ func TestExcludedHalvesExchangeNothing(t *testing.T) {
 			t.Fatalf("%s is connected to %v", m.name, got)
 		}
 	}
-	halves := [][]*member{all[:2], all[2:]}
-	exclude := func(m *member, others []*member) {
+	halves := [][]*testNode{all[:2], all[2:]}
+	exclude := func(m *testNode, others []*testNode) {
 		var list []wire.PeerID
 		for _, o := range others {
 			list = append(list, o.me)
@@ -93,8 +93,8 @@ func TestExcludedHalvesExchangeNothing(t *testing.T) {
 // TestExcludedHandshakeIsNotAnswered: a handshake of an excluded peer is not answered, and one in
 // progress ends.
 func TestExcludedHandshakeIsNotAnswered(t *testing.T) {
-	f := newFabric(t, 4)
-	a, b := f.add("a", quiet), f.add("b", quiet)
+	f := newTestNetwork(t, 4)
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
 	f.step(a, Exclude{[]wire.PeerID{b.me}})
 	f.dial(b, a, wire.T2)
 	f.run(time.Second)

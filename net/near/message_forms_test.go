@@ -42,15 +42,15 @@ func chunkForms() (list []wire.Body) {
 // use T1 does so once there is such a connection. No peer is banned for relaying a form of either
 // version.
 func TestBothChunkMessageFormsTakeSameRoute(t *testing.T) {
-	f := newFabric(t, 1)
+	f := newTestNetwork(t, 1)
 	vk := keyFor("validator")
-	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
+	a, b, c := f.add("a", withoutDialling), f.add("b", withoutDialling), f.add("c", withoutDialling)
 	head := headAt(1)
 	head.T1 = map[primitives.AccountID][]primitives.PublicKey{"val.near": {vk.PublicKey()}, "c.near": {keyFor("cv").PublicKey()}}
 	f.dial(a, b, wire.T2)
 	f.dial(b, c, wire.T2)
 	f.run(5 * time.Second)
-	for _, m := range []*member{a, b, c} {
+	for _, m := range []*testNode{a, b, c} {
 		f.step(m, head)
 	}
 	f.step(a, Validator{AccountID: "val.near", Key: vk, Proxies: []wire.PeerAddr{{Addr: a.ListenAddr, PeerID: a.me}}})
@@ -109,8 +109,8 @@ func TestBothChunkMessageFormsTakeSameRoute(t *testing.T) {
 			send(body, "b", wire.T2, 1)
 		}
 	}
-	for _, m := range []*member{a, b, c} {
-		for _, other := range []*member{a, b, c} {
+	for _, m := range []*testNode{a, b, c} {
+		for _, other := range []*testNode{a, b, c} {
 			if m.known.isBanned(other.me) {
 				t.Errorf("%s bans %s", m.name, other.name)
 			}
@@ -122,14 +122,14 @@ func TestBothChunkMessageFormsTakeSameRoute(t *testing.T) {
 // or 41 with another node's name and a wrong signature is banned.
 func TestForgedWitnessPartBansItsRelay(t *testing.T) {
 	for _, body := range chunkForms() {
-		f := newFabric(t, 1)
-		a, b := f.add("a", quiet), f.add("b", quiet)
+		f := newTestNetwork(t, 1)
+		a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
 		f.dial(b, a, wire.T2)
 		f.run(3 * time.Second)
 		m := wire.NewRouted(keyFor("x"), wire.ToPeer(a.me), body, 7)
 		m.Signature = keyFor("y").Sign(nil)
 		effects := a.Step(f.now, Received{a.ready[wire.T2][b.me].id, m})
-		if !bans(effects, InvalidSignature) || !a.known.isBanned(b.me) {
+		if !hasBan(effects, InvalidSignature) || !a.known.isBanned(b.me) {
 			t.Errorf("%v: %v", body.BodyKind(), effects)
 		}
 	}

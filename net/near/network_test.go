@@ -15,15 +15,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fabric connects nodes in one process. Frames are encoded and decoded, and take latency. All
+// testNetwork connects nodes in one process. Frames are encoded and decoded, and take latency. All
 // choices come from a seed.
-type fabric struct {
+type testNetwork struct {
 	t       testing.TB
 	now     time.Time
 	rng     *rand.Rand
 	latency func() time.Duration
-	nodes   map[string]*member
-	byAddr  map[netip.AddrPort]*member
+	nodes   map[string]*testNode
+	byAddr  map[netip.AddrPort]*testNode
 	ends    map[ConnID]end
 	nextID  ConnID
 	queue   deliveries
@@ -32,8 +32,8 @@ type fabric struct {
 	drop    func(from, to string) bool
 }
 
-// member is a node of a fabric, with what it delivered.
-type member struct {
+// testNode is a node of a testNetwork, with what it delivered.
+type testNode struct {
 	*PeerManager
 	name      string
 	delivered []Deliver
@@ -41,7 +41,7 @@ type member struct {
 }
 
 type end struct {
-	owner, other *member
+	owner, other *testNode
 	peer         ConnID // the other end
 	open         bool
 	last         time.Time // nothing arrives before this
@@ -70,8 +70,8 @@ func (d *deliveries) Pop() any {
 
 var start = time.Unix(1_800_000_000, 0)
 
-func newFabric(t testing.TB, seed uint64) *fabric {
-	f := &fabric{t: t, now: start, rng: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*member{}, byAddr: map[netip.AddrPort]*member{},
+func newTestNetwork(t testing.TB, seed uint64) *testNetwork {
+	f := &testNetwork{t: t, now: start, rng: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*testNode{}, byAddr: map[netip.AddrPort]*testNode{},
 		ends: map[ConnID]end{}}
 	f.latency = func() time.Duration { return time.Millisecond }
 	return f
@@ -84,34 +84,34 @@ func keyFor(name string) primitives.SecretKey {
 func idOf(name string) wire.PeerID { return keyFor(name).PublicKey() }
 
 // add starts a node; change may change its config.
-func (f *fabric) add(name string, change func(*Config)) *member {
+func (f *testNetwork) add(name string, change func(*Config)) *testNode {
 	c := Config{Key: keyFor(name), Genesis: wire.GenesisID{ChainID: "test"}, Version: 86, Oldest: 83, Draw: f.rng.IntN,
 		ListenAddr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(len(f.nodes) + 1)}), 24567)}
 	if change != nil {
 		change(&c)
 	}
-	m := &member{PeerManager: New(c, f.now), name: name, verify: func(j VerifyAnnouncements) AnnouncementsVerified {
+	m := &testNode{PeerManager: New(c, f.now), name: name, verify: func(j VerifyAnnouncements) AnnouncementsVerified {
 		return AnnouncementsVerified{From: j.From, Good: j.List}
 	}}
 	f.nodes[name], f.byAddr[c.ListenAddr] = m, m
 	return m
 }
 
-func (m *member) info() wire.PeerInfo { return wire.PeerInfo{ID: m.me, Addr: m.ListenAddr} }
+func (m *testNode) info() wire.PeerInfo { return wire.PeerInfo{ID: m.me, Addr: m.ListenAddr} }
 
 // step passes an event to a node and carries out the effects.
-func (f *fabric) step(m *member, ev Event) {
+func (f *testNetwork) step(m *testNode, ev Event) {
 	for _, e := range m.Step(f.now, ev) {
 		f.carryOut(m, e)
 	}
 }
 
-func (f *fabric) later(d time.Duration, do func()) {
+func (f *testNetwork) later(d time.Duration, do func()) {
 	f.seq++
 	heap.Push(&f.queue, delivery{f.now.Add(d), f.seq, do})
 }
 
-func (f *fabric) carryOut(m *member, e Effect) {
+func (f *testNetwork) carryOut(m *testNode, e Effect) {
 	switch e := e.(type) {
 	case Write:
 		f.send(m, e)
@@ -130,7 +130,7 @@ func (f *fabric) carryOut(m *member, e Effect) {
 	}
 }
 
-func (f *fabric) connect(m *member, e Dial) {
+func (f *testNetwork) connect(m *testNode, e Dial) {
 	other := f.byAddr[e.Peer.Addr]
 	if other == nil || f.drop != nil && f.drop(m.name, other.name) {
 		f.step(m, DialFailed(e))
@@ -145,11 +145,11 @@ func (f *fabric) connect(m *member, e Dial) {
 }
 
 // dial opens a connection without a Dial effect.
-func (f *fabric) dial(from, to *member, tier wire.Tier) {
+func (f *testNetwork) dial(from, to *testNode, tier wire.Tier) {
 	f.connect(from, Dial{to.info(), tier})
 }
 
-func (f *fabric) send(m *member, w Write) {
+func (f *testNetwork) send(m *testNode, w Write) {
 	x, known := f.ends[w.Conn]
 	if !known {
 		return
@@ -178,7 +178,7 @@ func (f *fabric) send(m *member, w Write) {
 }
 
 // shut closes both ends of a connection; what was written before arrives.
-func (f *fabric) shut(id ConnID) {
+func (f *testNetwork) shut(id ConnID) {
 	x := f.ends[id]
 	x.open = false
 	f.ends[id] = x
@@ -194,10 +194,10 @@ func (f *fabric) shut(id ConnID) {
 }
 
 // run lets time pass.
-func (f *fabric) run(d time.Duration) {
+func (f *testNetwork) run(d time.Duration) {
 	until := f.now.Add(d)
 	for {
-		next, who := until, (*member)(nil)
+		next, who := until, (*testNode)(nil)
 		for _, name := range sortedNames(f.nodes) {
 			if w := f.nodes[name].Wake(); w.Before(next) {
 				next, who = w, f.nodes[name]
@@ -223,7 +223,7 @@ func (f *fabric) run(d time.Duration) {
 	}
 }
 
-func sortedNames(m map[string]*member) []string {
+func sortedNames(m map[string]*testNode) []string {
 	var out []string
 	for name := range m {
 		out = append(out, name)
@@ -233,7 +233,7 @@ func sortedNames(m map[string]*member) []string {
 }
 
 // wrote returns what was written from one node to another, without handshakes.
-func (f *fabric) wrote(from, to string) string {
+func (f *testNetwork) wrote(from, to string) string {
 	var out []string
 	for _, line := range f.log {
 		if kind, ok := strings.CutPrefix(line, from+">"+to+" "); ok {

@@ -29,15 +29,15 @@ func started() (b []byte) {
 	return append(id.AppendBorsh(b), make([]byte, 1+4+1+1+4)...)
 }
 
-// quiet makes a node dial no peer.
-func quiet(c *Config) { c.IdealLow, c.MinOutbound = -1, -1 }
+// withoutDialling makes a node dial no peer.
+func withoutDialling(c *Config) { c.IdealLow, c.MinOutbound = -1, -1 }
 
 // TestMessagesAfterHandshakeMatchNeard checks the messages after a T2 handshake, and their order,
 // against those of neard.
 func TestMessagesAfterHandshakeMatchNeard(t *testing.T) {
-	f := newFabric(t, 1)
-	a, b := f.add("a", quiet), f.add("b", quiet)
-	for _, m := range []*member{a, b} {
+	f := newTestNetwork(t, 1)
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
+	for _, m := range []*testNode{a, b} {
 		f.step(m, headAt(5))
 	}
 	f.dial(a, b, wire.T2)
@@ -50,7 +50,7 @@ func TestMessagesAfterHandshakeMatchNeard(t *testing.T) {
 		"block_response peers_response"; !sameWords(got, want, 3) {
 		t.Errorf("the dialler writes\n%s, want\n%s", got, want)
 	}
-	for _, m := range []*member{a, b} {
+	for _, m := range []*testNode{a, b} {
 		if len(m.Info().Peers) != 1 || m.Info().Peers[0].Height != 5 || m.Info().Reachable != 1 {
 			t.Errorf("%s: %+v", m.name, m.Info())
 		}
@@ -90,67 +90,67 @@ func TestHandshakeErrorsAreCheckedInOrder(t *testing.T) {
 	owner := keyFor("owner")
 	tests := []struct {
 		name  string
-		spoil func(h *wire.Handshake, l *member)
+		spoil func(h *wire.Handshake, l *testNode)
 		want  string // kinds written, and the close
 	}{
-		{"nothing", func(*wire.Handshake, *member) {}, "tier2_handshake"},
-		{"version too low", func(h *wire.Handshake, _ *member) { h.Version = 82 }, "ProtocolVersionMismatch"},
-		{"the oldest version", func(h *wire.Handshake, _ *member) { h.Version = 83 }, "tier2_handshake"},
-		{"version too high", func(h *wire.Handshake, _ *member) { h.Version = 87 }, "ProtocolVersionMismatch"},
-		{"version before genesis", func(h *wire.Handshake, _ *member) { h.Version, h.Chain.Genesis.ChainID = 87, "x" }, "ProtocolVersionMismatch"},
-		{"another chain", func(h *wire.Handshake, _ *member) { h.Chain.Genesis.ChainID = "x" }, "GenesisMismatch"},
-		{"another genesis", func(h *wire.Handshake, _ *member) { h.Chain.Genesis.Hash[0] = 1 }, "GenesisMismatch"},
-		{"genesis before target", func(h *wire.Handshake, _ *member) { h.Chain.Genesis.ChainID, h.Target = "x", h.Sender }, "GenesisMismatch"},
-		{"another target", func(h *wire.Handshake, _ *member) { h.Target = idOf("c") }, "InvalidTarget"},
-		{"nonce 0", func(h *wire.Handshake, _ *member) { h.PartialEdge.Nonce = 0 }, "disconnect HandshakeFailed"},
-		{"an old nonce", func(h *wire.Handshake, l *member) {
+		{"nothing", func(*wire.Handshake, *testNode) {}, "tier2_handshake"},
+		{"version too low", func(h *wire.Handshake, _ *testNode) { h.Version = 82 }, "ProtocolVersionMismatch"},
+		{"the oldest version", func(h *wire.Handshake, _ *testNode) { h.Version = 83 }, "tier2_handshake"},
+		{"version too high", func(h *wire.Handshake, _ *testNode) { h.Version = 87 }, "ProtocolVersionMismatch"},
+		{"version before genesis", func(h *wire.Handshake, _ *testNode) { h.Version, h.Chain.Genesis.ChainID = 87, "x" }, "ProtocolVersionMismatch"},
+		{"another chain", func(h *wire.Handshake, _ *testNode) { h.Chain.Genesis.ChainID = "x" }, "GenesisMismatch"},
+		{"another genesis", func(h *wire.Handshake, _ *testNode) { h.Chain.Genesis.Hash[0] = 1 }, "GenesisMismatch"},
+		{"genesis before target", func(h *wire.Handshake, _ *testNode) { h.Chain.Genesis.ChainID, h.Target = "x", h.Sender }, "GenesisMismatch"},
+		{"another target", func(h *wire.Handshake, _ *testNode) { h.Target = idOf("c") }, "InvalidTarget"},
+		{"nonce 0", func(h *wire.Handshake, _ *testNode) { h.PartialEdge.Nonce = 0 }, "disconnect HandshakeFailed"},
+		{"an old nonce", func(h *wire.Handshake, l *testNode) {
 			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()-1199)|1)
 		}, "tier2_handshake"},
-		{"too old a nonce", func(h *wire.Handshake, l *member) {
+		{"too old a nonce", func(h *wire.Handshake, l *testNode) {
 			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()-1201)|1)
 		}, "disconnect HandshakeFailed"},
-		{"too new a nonce", func(h *wire.Handshake, l *member) {
+		{"too new a nonce", func(h *wire.Handshake, l *testNode) {
 			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()+1200)|1)
 		}, "disconnect HandshakeFailed"},
-		{"an even nonce", func(h *wire.Handshake, l *member) {
+		{"an even nonce", func(h *wire.Handshake, l *testNode) {
 			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()))
 		}, "disconnect RejectedByPeerManager"},
-		{"a signature of another", func(h *wire.Handshake, l *member) {
+		{"a signature of another", func(h *wire.Handshake, l *testNode) {
 			h.PartialEdge.Signature = wire.SignEdge(keyFor("c"), l.me, h.PartialEdge.Nonce).Signature
 		}, "disconnect RejectedByPeerManager"},
-		{"no listen port", func(h *wire.Handshake, _ *member) { h.ListenPort = 0 }, "disconnect RejectedByPeerManager"},
-		{"an owned account", func(h *wire.Handshake, _ *member) { own(h, owner, h.Sender, start) }, "tier2_handshake"},
-		{"an owned account of another", func(h *wire.Handshake, _ *member) { own(h, owner, idOf("c"), start) }, "disconnect OwnedAccountMismatch"},
-		{"an owned account of long ago", func(h *wire.Handshake, _ *member) { own(h, owner, h.Sender, start.Add(-30*time.Minute)) }, "disconnect TooLargeClockSkew"},
-		{"an owned account of not so long ago", func(h *wire.Handshake, _ *member) { own(h, owner, h.Sender, start.Add(-30*time.Minute+time.Second)) }, "tier2_handshake"},
-		{"a forged owned account", func(h *wire.Handshake, _ *member) {
+		{"no listen port", func(h *wire.Handshake, _ *testNode) { h.ListenPort = 0 }, "disconnect RejectedByPeerManager"},
+		{"an owned account", func(h *wire.Handshake, _ *testNode) { own(h, owner, h.Sender, start) }, "tier2_handshake"},
+		{"an owned account of another", func(h *wire.Handshake, _ *testNode) { own(h, owner, idOf("c"), start) }, "disconnect OwnedAccountMismatch"},
+		{"an owned account of long ago", func(h *wire.Handshake, _ *testNode) { own(h, owner, h.Sender, start.Add(-30*time.Minute)) }, "disconnect TooLargeClockSkew"},
+		{"an owned account of not so long ago", func(h *wire.Handshake, _ *testNode) { own(h, owner, h.Sender, start.Add(-30*time.Minute+time.Second)) }, "tier2_handshake"},
+		{"a forged owned account", func(h *wire.Handshake, _ *testNode) {
 			own(h, owner, h.Sender, start)
 			h.OwnedAccount.Signature = keyFor("c").Sign(h.OwnedAccount.Payload)
 		}, "disconnect Ban"},
-		{"a banned peer", func(h *wire.Handshake, l *member) {
+		{"a banned peer", func(h *wire.Handshake, l *testNode) {
 			l.known.connected(start, wire.PeerInfo{ID: h.Sender, Addr: netip.MustParseAddrPort("9.9.9.9:9")})
 			l.Step(start, Ban{h.Sender, Abusive})
 		}, "disconnect RejectedByPeerManager"},
-		{"T1 without a key that counts", func(h *wire.Handshake, _ *member) { h.Tier = wire.T1; own(h, owner, h.Sender, start) }, "disconnect RejectedByPeerManager"},
-		{"T1 with a key that counts", func(h *wire.Handshake, l *member) {
+		{"T1 without a key that counts", func(h *wire.Handshake, _ *testNode) { h.Tier = wire.T1; own(h, owner, h.Sender, start) }, "disconnect RejectedByPeerManager"},
+		{"T1 with a key that counts", func(h *wire.Handshake, l *testNode) {
 			h.Tier = wire.T1
 			own(h, owner, h.Sender, start)
 			head := headAt(1)
 			head.T1 = map[primitives.AccountID][]primitives.PublicKey{"o": {owner.PublicKey()}}
 			l.Step(start, head)
 		}, "tier1_handshake"},
-		{"T3 that nobody waits for", func(h *wire.Handshake, _ *member) { h.Tier = wire.T3 }, "disconnect RejectedByPeerManager"},
-		{"T3 that was asked for", func(h *wire.Handshake, l *member) {
+		{"T3 that nobody waits for", func(h *wire.Handshake, _ *testNode) { h.Tier = wire.T3 }, "disconnect RejectedByPeerManager"},
+		{"T3 that was asked for", func(h *wire.Handshake, l *testNode) {
 			h.Tier = wire.T3
 			l.PublicAddr = l.ListenAddr
 			l.Step(start, AskState{Host: h.Sender})
 		}, "tier3_handshake"},
-		{"no room", func(h *wire.Handshake, l *member) { l.MaxPeers = -1 }, "disconnect RejectedByPeerManager"},
+		{"no room", func(h *wire.Handshake, l *testNode) { l.MaxPeers = -1 }, "disconnect RejectedByPeerManager"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newFabric(t, 1)
-			a, l := f.add("a", quiet), f.add("l", quiet)
+			f := newTestNetwork(t, 1)
+			a, l := f.add("a", withoutDialling), f.add("l", withoutDialling)
 			l.Step(start, Accepted{1, netip.MustParseAddrPort("1.2.3.4:5")})
 			h := a.handshake(start, wire.T2, l.me, 86, a.propose(start, l.me))
 			tt.spoil(h, l)
@@ -181,7 +181,7 @@ func TestHandshakeErrorsAreCheckedInOrder(t *testing.T) {
 // TestOneAddressDoesNotBlockOthers: connections of one address without a handshake do not keep out
 // other addresses.
 func TestOneAddressDoesNotBlockOthers(t *testing.T) {
-	l := newFabric(t, 1).add("l", quiet)
+	l := newTestNetwork(t, 1).add("l", withoutDialling)
 	id := ConnID(0)
 	from := func(addr string, n int) (kept int) {
 		for range n {
@@ -210,8 +210,8 @@ func own(h *wire.Handshake, key primitives.SecretKey, peer wire.PeerID, at time.
 // TestDiallerRetriesAboveReceivedEdge: a dialling node with a nonce that is too low tries again
 // above the edge that it receives, on the same connection.
 func TestDiallerRetriesAboveReceivedEdge(t *testing.T) {
-	f := newFabric(t, 1)
-	a, b := f.add("a", quiet), f.add("b", quiet)
+	f := newTestNetwork(t, 1)
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
 	nonce := uint64(start.Unix()+100) | 1
 	edge := wire.NewEdge(a.me, b.me, nonce, wire.SignEdge(a.Key, b.me, nonce).Signature, wire.SignEdge(b.Key, a.me, nonce).Signature)
 	b.graph.Add(start, []*wire.Edge{edge}, "")
@@ -226,36 +226,36 @@ func TestDiallerRetriesAboveReceivedEdge(t *testing.T) {
 	// An edge that is older than the proposed one, of other nodes, or unsigned ends it.
 	for i, bad := range []func(e *wire.Edge){func(e *wire.Edge) { e.Nonce = 1 }, func(e *wire.Edge) { e.LowSig = e.HighSig },
 		func(e *wire.Edge) { e.High = idOf("c") }} {
-		a := newFabric(t, 1).add("a", quiet)
+		a := newTestNetwork(t, 1).add("a", withoutDialling)
 		a.Step(start, Dialled{1, b.info(), wire.T2})
 		e := *edge
 		bad(&e)
-		if got := a.Step(start, Received{1, &wire.LastEdge{Edge: &e}}); !closes(got, HandshakeFailed) {
+		if got := a.Step(start, Received{1, &wire.LastEdge{Edge: &e}}); !hasClose(got, HandshakeFailed) {
 			t.Errorf("bad edge %d: %v", i, got)
 		}
 	}
 }
 
-func closes(effects []Effect, why CloseReason) bool {
+func hasClose(effects []Effect, why CloseReason) bool {
 	return slices.ContainsFunc(effects, func(e Effect) bool { c, ok := e.(Close); return ok && c.Reason == why })
 }
 
-func bans(effects []Effect, why Reason) bool {
+func hasBan(effects []Effect, why Reason) bool {
 	return slices.ContainsFunc(effects, func(e Effect) bool { c, ok := e.(Close); return ok && c.Reason == Banned && c.Ban == why })
 }
 
 // TestDiallerAgreesToCommonVersion: a dialling node agrees to an older common protocol version, and
 // gives up if there is none.
 func TestDiallerAgreesToCommonVersion(t *testing.T) {
-	f := newFabric(t, 1)
-	a := f.add("a", quiet)
-	b := f.add("b", func(c *Config) { quiet(c); c.Version, c.Oldest = 85, 84 })
+	f := newTestNetwork(t, 1)
+	a := f.add("a", withoutDialling)
+	b := f.add("b", func(c *Config) { withoutDialling(c); c.Version, c.Oldest = 85, 84 })
 	f.dial(a, b, wire.T2)
 	f.run(2 * time.Second)
 	if len(a.Info().Peers) != 1 || len(b.Info().Peers) != 1 {
 		t.Errorf("85 and 86 do not meet: %v", f.log)
 	}
-	c := f.add("c", func(c *Config) { quiet(c); c.Version, c.Oldest = 90, 87 })
+	c := f.add("c", func(c *Config) { withoutDialling(c); c.Version, c.Oldest = 90, 87 })
 	f.dial(a, c, wire.T2)
 	f.run(2 * time.Second)
 	if len(c.Info().Peers) != 0 || f.log[len(f.log)-1] != "a closes HandshakeFailed" && !slices.Contains(f.log, "a closes HandshakeFailed") {
@@ -265,14 +265,14 @@ func TestDiallerAgreesToCommonVersion(t *testing.T) {
 
 // TestCrossedDialOfLowerIDIsKept: of two simultaneous dials, that of the lower id is kept.
 func TestCrossedDialOfLowerIDIsKept(t *testing.T) {
-	f := newFabric(t, 1)
+	f := newTestNetwork(t, 1)
 	lo, hi := low("a", "b")
-	x, y := f.add(lo, quiet), f.add(hi, quiet)
+	x, y := f.add(lo, withoutDialling), f.add(hi, withoutDialling)
 	f.step(x, Tick{})
 	f.dial(x, y, wire.T2)
 	f.dial(y, x, wire.T2)
 	f.run(3 * time.Second)
-	for _, m := range []*member{x, y} {
+	for _, m := range []*testNode{x, y} {
 		p := m.Info().Peers
 		if len(p) != 1 || p[0].Inbound != (m == y) {
 			t.Errorf("%s has %+v\n%s", m.name, p, strings.Join(f.log, "\n"))
@@ -283,10 +283,10 @@ func TestCrossedDialOfLowerIDIsKept(t *testing.T) {
 // TestMessagesTakeShortestPath: messages take a shortest path, and responses return on it, over
 // nodes that are not connected.
 func TestMessagesTakeShortestPath(t *testing.T) {
-	f := newFabric(t, 1)
-	var m [4]*member
+	f := newTestNetwork(t, 1)
+	var m [4]*testNode
 	for i := range m {
-		m[i] = f.add(fmt.Sprint("n", i), quiet)
+		m[i] = f.add(fmt.Sprint("n", i), withoutDialling)
 	}
 	for i := range 3 {
 		f.dial(m[i], m[i+1], wire.T2)
@@ -343,7 +343,7 @@ func TestMessagesTakeShortestPath(t *testing.T) {
 // TestNodeWithoutPeersWakesRarely: a node without known peers wakes twice a minute, and normally
 // once it knows one.
 func TestNodeWithoutPeersWakesRarely(t *testing.T) {
-	f := newFabric(t, 1)
+	f := newTestNetwork(t, 1)
 	a := f.add("a", nil)
 	wakes := 0
 	for end := f.now.Add(20 * time.Minute); a.Wake().Before(end); wakes++ {
@@ -363,7 +363,7 @@ func TestNodeWithoutPeersWakesRarely(t *testing.T) {
 // TestWakeIncludesPendingEdges: Wake includes the batch of edges that a handshake waits for. The
 // monitor interval restarts with the first peer found, not with the second.
 func TestWakeIncludesPendingEdges(t *testing.T) {
-	f := newFabric(t, 1)
+	f := newTestNetwork(t, 1)
 	a := f.add("a", nil)
 	f.run(20 * time.Minute)
 	a.conns[1] = &conn{id: 1, inbound: true, waiting: true, opened: f.now.Add(-handshakeLimit)}
@@ -391,8 +391,8 @@ func TestWakeIncludesPendingEdges(t *testing.T) {
 // TestAdvertisingRequestsAccountData: a node requests all account data once each time that it would
 // send its own, even without own data.
 func TestAdvertisingRequestsAccountData(t *testing.T) {
-	f := newFabric(t, 1)
-	a, b := f.add("a", quiet), f.add("b", quiet)
+	f := newTestNetwork(t, 1)
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
 	f.dial(a, b, wire.T2)
 	f.run(10 * time.Second)
 	for i, ev := range []Event{Tick{}, Head{Block: headAt(5).Block, T1: map[primitives.AccountID][]primitives.PublicKey{"v": {idOf("v")}}}} {
@@ -417,15 +417,15 @@ func TestAdvertisingRequestsAccountData(t *testing.T) {
 // if connected, and three times over T2 otherwise. A validator renews its data if that of an older
 // run arrives.
 func TestAccountDataReachesAllNodes(t *testing.T) {
-	f := newFabric(t, 1)
+	f := newTestNetwork(t, 1)
 	vk := keyFor("validator")
-	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
+	a, b, c := f.add("a", withoutDialling), f.add("b", withoutDialling), f.add("c", withoutDialling)
 	head := headAt(1)
 	head.T1 = map[primitives.AccountID][]primitives.PublicKey{"val.near": {vk.PublicKey()}, "c.near": {keyFor("cv").PublicKey()}}
 	f.dial(a, b, wire.T2)
 	f.dial(b, c, wire.T2)
 	f.run(5 * time.Second)
-	for _, m := range []*member{a, b, c} {
+	for _, m := range []*testNode{a, b, c} {
 		f.step(m, head)
 	}
 	f.step(a, Validator{AccountID: "val.near", Key: vk, Proxies: []wire.PeerAddr{{Addr: a.ListenAddr, PeerID: a.me}}})
@@ -457,7 +457,7 @@ func TestAccountDataReachesAllNodes(t *testing.T) {
 	}
 	// A node with the same key, without knowledge of this run, starts at version 1 and ends above
 	// the others' version.
-	a2 := f.add("a2", quiet)
+	a2 := f.add("a2", withoutDialling)
 	f.step(a2, head)
 	f.step(a2, Validator{AccountID: "val.near", Key: vk})
 	f.dial(a2, c, wire.T2)
@@ -537,8 +537,8 @@ func TestBannableMessagesBanPeer(t *testing.T) {
 		{"forged routed message", unsigned, InvalidSignature},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newFabric(t, 1)
-			a, b := f.add("a", quiet), f.add("b", quiet)
+			f := newTestNetwork(t, 1)
+			a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
 			head := headAt(1)
 			head.T1 = map[primitives.AccountID][]primitives.PublicKey{"v": {vk.PublicKey()}}
 			f.step(a, head)
@@ -547,7 +547,7 @@ func TestBannableMessagesBanPeer(t *testing.T) {
 			c := a.ready[wire.T2][b.me]
 			effects := a.Step(f.now, Received{c.id, tt.msg})
 			effects = append(effects, a.Step(f.now.Add(time.Second), Tick{})...)
-			if banned := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Close); return ok }); banned != (tt.ban != NotBanned) || banned && !bans(effects, tt.ban) {
+			if banned := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Close); return ok }); banned != (tt.ban != NotBanned) || banned && !hasBan(effects, tt.ban) {
 				t.Errorf("%v, want %v", effects, tt.ban)
 			}
 			if a.known.isBanned(b.me) != (tt.ban != NotBanned) {
@@ -569,8 +569,8 @@ func TestBannableMessagesBanPeer(t *testing.T) {
 // TestStateResponsesOutlastDialling: a host sends all responses that accumulated while it was
 // dialling, even if the requester connected first.
 func TestStateResponsesOutlastDialling(t *testing.T) {
-	f := newFabric(t, 1)
-	host, asker := f.add("host", quiet), f.add("asker", quiet)
+	f := newTestNetwork(t, 1)
+	host, asker := f.add("host", withoutDialling), f.add("asker", withoutDialling)
 	f.dial(asker, host, wire.T2)
 	f.run(3 * time.Second)
 	f.step(asker, AskState{Host: host.me, IsHeader: true})
@@ -608,8 +608,8 @@ func TestStateResponsesOutlastDialling(t *testing.T) {
 // TestExpensiveMessagesAreRateLimited: each peer can send expensive messages as often as useful,
 // and everything else is unaffected.
 func TestExpensiveMessagesAreRateLimited(t *testing.T) {
-	f := newFabric(t, 1)
-	a, b := f.add("a", quiet), f.add("b", quiet)
+	f := newTestNetwork(t, 1)
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
 	f.dial(a, b, wire.T2)
 	f.run(3 * time.Second)
 	for i := range maxKnownPeers {

@@ -345,8 +345,8 @@ func TestFormerPeersAreDialledAgain(t *testing.T) {
 // TestManyEdgesSlowRouteComputation: routes are recomputed less often the more edges there are,
 // even if a peer sends one each second. New neighbours are reachable at once.
 func TestManyEdgesSlowRouteComputation(t *testing.T) {
-	f := newFabric(t, 1)
-	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
+	f := newTestNetwork(t, 1)
+	a, b, c := f.add("a", withoutDialling), f.add("b", withoutDialling), f.add("c", withoutDialling)
 	f.dial(a, b, wire.T2)
 	f.run(3 * time.Second)
 	nonce := wire.FreshNonce(f.now.Unix())
@@ -408,8 +408,8 @@ func TestManyEdgesSlowRouteComputation(t *testing.T) {
 // TestRouteToValidatorIsLearned: the route to a validator's node is learned from the only
 // neighbour, however many other edges it sent before.
 func TestRouteToValidatorIsLearned(t *testing.T) {
-	f := newFabric(t, 1)
-	a, bridge := f.add("a", quiet), f.add("bridge", quiet)
+	f := newTestNetwork(t, 1)
+	a, bridge := f.add("a", withoutDialling), f.add("bridge", withoutDialling)
 	f.dial(a, bridge, wire.T2)
 	f.run(3 * time.Second)
 	seat := keyFor("seat")

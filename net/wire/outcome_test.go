@@ -10,20 +10,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// pieces writes borsh by hand.
-type pieces []byte
+// borshBuilder writes borsh by hand.
+type borshBuilder []byte
 
-func (p *pieces) raw(b ...byte) *pieces { *p = append(*p, b...); return p }
-func (p *pieces) zeros(n int) *pieces   { return p.raw(make([]byte, n)...) }
-func (p *pieces) num(n uint32) *pieces  { *p = borsh.AppendUint32(*p, n); return p }
-func (p *pieces) str(s string) *pieces  { *p = borsh.AppendString(*p, s); return p }
-func (p *pieces) key() *pieces          { *p = keyA.PublicKey().AppendBorsh(*p); return p }
-func (p *pieces) sig() *pieces          { *p = keyA.Sign(nil).AppendBorsh(*p); return p }
+func (p *borshBuilder) raw(b ...byte) *borshBuilder { *p = append(*p, b...); return p }
+func (p *borshBuilder) zeros(n int) *borshBuilder   { return p.raw(make([]byte, n)...) }
+func (p *borshBuilder) num(n uint32) *borshBuilder  { *p = borsh.AppendUint32(*p, n); return p }
+func (p *borshBuilder) str(s string) *borshBuilder  { *p = borsh.AppendString(*p, s); return p }
+func (p *borshBuilder) key() *borshBuilder          { *p = keyA.PublicKey().AppendBorsh(*p); return p }
+func (p *borshBuilder) sig() *borshBuilder          { *p = keyA.Sign(nil).AppendBorsh(*p); return p }
 
 // outcomeOf returns a FinalExecutionOutcomeView with a status, actions, and the outcome of one
 // receipt.
 func outcomeOf(status []byte, actions [][]byte, receipt []byte) []byte {
-	p := new(pieces)
+	p := new(borshBuilder)
 	p.raw(status...).str("alice.near").key().zeros(8).str("bob.near").num(uint32(len(actions)))
 	for _, a := range actions {
 		p.raw(a...)
@@ -43,8 +43,8 @@ func outcomeOf(status []byte, actions [][]byte, receipt []byte) []byte {
 
 func sampleOutcome() []byte { return outcomeOf([]byte{3, 1, 0, 0, 0, 9}, nil, []byte{0}) }
 
-func bytesOf(f func(p *pieces)) []byte {
-	p := new(pieces)
+func bytesOf(f func(p *borshBuilder)) []byte {
+	p := new(borshBuilder)
 	f(p)
 	return *p
 }
@@ -54,24 +54,24 @@ func actionViews() [][]byte {
 	inner := primitives.AppendActions(nil, []primitives.Action{&primitives.Transfer{}})
 	return [][]byte{
 		{0},
-		bytesOf(func(p *pieces) { p.raw(1).num(32).zeros(32) }),
-		bytesOf(func(p *pieces) { p.raw(2).str("m").num(2).raw(1, 2).zeros(8 + 16) }),
-		bytesOf(func(p *pieces) { p.raw(3).zeros(16) }),
-		bytesOf(func(p *pieces) { p.raw(4).zeros(16).key() }),
-		bytesOf(func(p *pieces) {
+		bytesOf(func(p *borshBuilder) { p.raw(1).num(32).zeros(32) }),
+		bytesOf(func(p *borshBuilder) { p.raw(2).str("m").num(2).raw(1, 2).zeros(8 + 16) }),
+		bytesOf(func(p *borshBuilder) { p.raw(3).zeros(16) }),
+		bytesOf(func(p *borshBuilder) { p.raw(4).zeros(16).key() }),
+		bytesOf(func(p *borshBuilder) {
 			p.raw(5).key().zeros(8).raw(2).zeros(16 + 2).raw(1).zeros(16).str("not an account!").num(1).str("m")
 		}),
-		bytesOf(func(p *pieces) { p.raw(6).key() }),
-		bytesOf(func(p *pieces) { p.raw(7).str("b.near") }),
-		bytesOf(func(p *pieces) { p.raw(8).str("a.near").str("b.near").raw(inner...).zeros(16).key().sig() }),
-		bytesOf(func(p *pieces) { p.raw(9).num(32).zeros(32) }),
-		bytesOf(func(p *pieces) { p.raw(10).num(0) }),
-		bytesOf(func(p *pieces) { p.raw(11).zeros(32) }),
-		bytesOf(func(p *pieces) { p.raw(12).str("c.near") }),
-		bytesOf(func(p *pieces) { p.raw(13, 1).str("c.near").num(2).str("a").str("1").str("b").str("2").zeros(16) }),
-		bytesOf(func(p *pieces) { p.raw(14).key().zeros(16) }),
-		bytesOf(func(p *pieces) { p.raw(15).key().zeros(16) }),
-		bytesOf(func(p *pieces) {
+		bytesOf(func(p *borshBuilder) { p.raw(6).key() }),
+		bytesOf(func(p *borshBuilder) { p.raw(7).str("b.near") }),
+		bytesOf(func(p *borshBuilder) { p.raw(8).str("a.near").str("b.near").raw(inner...).zeros(16).key().sig() }),
+		bytesOf(func(p *borshBuilder) { p.raw(9).num(32).zeros(32) }),
+		bytesOf(func(p *borshBuilder) { p.raw(10).num(0) }),
+		bytesOf(func(p *borshBuilder) { p.raw(11).zeros(32) }),
+		bytesOf(func(p *borshBuilder) { p.raw(12).str("c.near") }),
+		bytesOf(func(p *borshBuilder) { p.raw(13, 1).str("c.near").num(2).str("a").str("1").str("b").str("2").zeros(16) }),
+		bytesOf(func(p *borshBuilder) { p.raw(14).key().zeros(16) }),
+		bytesOf(func(p *borshBuilder) { p.raw(15).key().zeros(16) }),
+		bytesOf(func(p *borshBuilder) {
 			p.raw(16, 0).str("a.near").str("b.near").raw(inner...).raw(1).zeros(8 + 2).zeros(8).key().sig()
 		}),
 	}
@@ -83,7 +83,7 @@ func failures() map[string][]byte {
 	action := func(b ...byte) []byte { return append([]byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 0}, b...) }
 	invalid := func(b ...byte) []byte { return append([]byte{1}, b...) }
 	size := func(n int, b ...byte) []byte { return append(b, make([]byte, n)...) }
-	withKey := func(b ...byte) []byte { return bytesOf(func(p *pieces) { p.raw(b...).str("a.near").key() }) }
+	withKey := func(b ...byte) []byte { return bytesOf(func(p *borshBuilder) { p.raw(b...).str("a.near").key() }) }
 	str := func(s string, b ...byte) []byte { return borsh.AppendString(b, s) }
 	return map[string][]byte{
 		"no action's":             {0, 0, 16},
@@ -157,7 +157,7 @@ func TestInvalidOutcomeIsRefused(t *testing.T) {
 		"a beneficiary":      outcomeOf([]byte{0}, [][]byte{borsh.AppendString([]byte{7}, "NOT AN ACCOUNT")}, []byte{0}),
 		"a method":           outcomeOf([]byte{0}, [][]byte{append(borsh.AppendBytes([]byte{2}, []byte{0xff}), make([]byte, 28)...)}, []byte{0}),
 		"a receipt's status": outcomeOf([]byte{0}, nil, []byte{4}),
-		"a nested delegate":  outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *pieces) { p.raw(8).str("a.near").str("b.near").num(1).raw(actionViews()[8]...) })}, []byte{0}),
+		"a nested delegate":  outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *borshBuilder) { p.raw(8).str("a.near").str("b.near").num(1).raw(actionViews()[8]...) })}, []byte{0}),
 	} {
 		var s TxStatusResponse
 		if borsh.Unmarshal(in, &s) == nil {
@@ -171,7 +171,7 @@ func TestInvalidOutcomeIsRefused(t *testing.T) {
 func TestOutcomeMapEntriesAreSorted(t *testing.T) {
 	t.Parallel()
 	init := func(list ...string) []byte {
-		return outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *pieces) {
+		return outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *borshBuilder) {
 			p.raw(13, 0).zeros(32).num(uint32(len(list) / 2))
 			for _, s := range list {
 				p.str(s)

@@ -119,9 +119,9 @@ func recordings(t testing.TB) []string {
 	return []string{"testdata/frames.jsonl.gz", "testdata/late.jsonl.gz"}
 }
 
-// judge checks the signatures of a recording: each is verified, and created again with its key. It
-// remembers those it has checked, since most recur.
-type judge struct {
+// signatureChecker checks the signatures of a recording: each is verified, and created again with
+// its key. It remembers those it has checked, since most recur.
+type signatureChecker struct {
 	*testing.T
 	keys
 	done  map[primitives.Hash]bool
@@ -130,7 +130,7 @@ type judge struct {
 }
 
 // signature checks one.
-func (j *judge) signature(what string, by primitives.PublicKey, data []byte, sig primitives.Signature) {
+func (j *signatureChecker) signature(what string, by primitives.PublicKey, data []byte, sig primitives.Signature) {
 	j.Helper()
 	id := primitives.HashBytes(append(append([]byte(by), data...), sig...))
 	if j.done[id] {
@@ -152,7 +152,7 @@ func (j *judge) signature(what string, by primitives.PublicKey, data []byte, sig
 }
 
 // validatorOf returns the validator that has signed data.
-func (j *judge) validatorOf(data []byte, sig primitives.Signature) primitives.PublicKey {
+func (j *signatureChecker) validatorOf(data []byte, sig primitives.Signature) primitives.PublicKey {
 	for _, key := range j.validator {
 		if sig.Verify(data, key) {
 			return key
@@ -163,14 +163,14 @@ func (j *judge) validatorOf(data []byte, sig primitives.Signature) primitives.Pu
 }
 
 // byValidator checks a signature of any validator.
-func (j *judge) byValidator(what string, data []byte, sig primitives.Signature) {
+func (j *signatureChecker) byValidator(what string, data []byte, sig primitives.Signature) {
 	if id := primitives.HashBytes(append([]byte(sig), data...)); !j.done[id] {
 		j.done[id] = true
 		j.signature(what, j.validatorOf(data, sig), data, sig)
 	}
 }
 
-func (j *judge) edge(e *Edge) {
+func (j *signatureChecker) edge(e *Edge) {
 	if !e.Verify() {
 		j.Errorf("%s: edge %v %v %d does not verify", j.where, e.Low, e.High, e.Nonce)
 	}
@@ -195,7 +195,7 @@ func (j *judge) edge(e *Edge) {
 	}
 }
 
-func (j *judge) header(h *primitives.BlockHeader) {
+func (j *signatureChecker) header(h *primitives.BlockHeader) {
 	if id := h.Hash(); h.IsGenesis() {
 		if h.Signature != primitives.ZeroED25519Signature {
 			j.Errorf("%s: genesis is signed", j.where)
@@ -205,7 +205,7 @@ func (j *judge) header(h *primitives.BlockHeader) {
 	}
 }
 
-func (j *judge) message(m Message) {
+func (j *signatureChecker) message(m Message) {
 	switch m := m.(type) {
 	case *Handshake:
 		h := EdgeHash(m.Sender, m.Target, m.PartialEdge.Nonce)
@@ -264,7 +264,7 @@ func (j *judge) message(m Message) {
 	}
 }
 
-func (j *judge) routed(m *Routed) {
+func (j *signatureChecker) routed(m *Routed) {
 	h := m.Hash()
 	before := j.count["routed signatures"]
 	j.signature("routed", m.Author, h[:], m.Signature)
@@ -313,7 +313,7 @@ func (j *judge) routed(m *Routed) {
 }
 
 // v3 checks that the third form gives the same hash and signature.
-func (j *judge) v3(m *Routed) {
+func (j *signatureChecker) v3(m *Routed) {
 	back, err := Decode(m.AppendV3(nil))
 	if err != nil {
 		j.Errorf("%s: the third form of %v: %v", j.where, m.Body.BodyKind(), err)
@@ -330,7 +330,7 @@ func TestRecordedFramesRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, path := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			j := &judge{T: t, keys: keys{map[primitives.PublicKey]primitives.SecretKey{}, map[primitives.AccountID]primitives.PublicKey{}},
+			j := &signatureChecker{T: t, keys: keys{map[primitives.PublicKey]primitives.SecretKey{}, map[primitives.AccountID]primitives.PublicKey{}},
 				done: map[primitives.Hash]bool{}, count: map[string]int{}}
 			for n, line := range testutil.Lines(t, path) {
 				if n == 1 {

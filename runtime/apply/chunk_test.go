@@ -221,7 +221,7 @@ func TestApplyRefusesInvalidInput(t *testing.T) {
 // simple implementation.
 func TestOutgoingGroupsMatchSimpleGrouping(t *testing.T) {
 	t.Parallel()
-	w := newWild(t, threeShards(), 99)
+	w := newRandomWorkload(t, threeShards(), 99)
 	for range 4 {
 		var txs []*primitives.SignedTransaction
 		for range 30 {

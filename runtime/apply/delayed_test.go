@@ -213,7 +213,7 @@ func TestDelayedQueueMatchesListModel(t *testing.T) {
 		n.limit = primitives.Gas(rng.IntN(9)) * 700
 		n.par = nil
 		if rng.IntN(2) == 0 {
-			n.par = inTurn
+			n.par = serialPar
 		}
 		var txs []*primitives.SignedTransaction
 		for range rng.IntN(5) {
@@ -262,8 +262,8 @@ func TestDelayedQueueMatchesListModel(t *testing.T) {
 	}
 }
 
-// inTurn is a Par that runs the calls one after another, without goroutines.
-func inTurn(n int, do func(int)) {
+// serialPar is a Par that runs the calls one after another, without goroutines.
+func serialPar(n int, do func(int)) {
 	for i := range n {
 		do(i)
 	}
@@ -414,7 +414,7 @@ func TestProofLimitIgnoresReadsOfLaterReceipts(t *testing.T) {
 		for want < len(least) && least[want] <= limit {
 			want++
 		}
-		for _, par := range []Par{nil, inTurn} {
+		for _, par := range []Par{nil, serialPar} {
 			if got := run(limit, len(receipts), par); got != want {
 				t.Errorf("limit %d, parallel %v: %d receipts ran, want %d", limit, par != nil, got, want)
 			}

@@ -85,7 +85,7 @@ func TestParallelExecutionEqualsSerial(t *testing.T) {
 	outcomes := map[string]int{}
 	for seed := first; seed < 60; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := newWild(t, threeShards(), uint64(seed))
+			w := newRandomWorkload(t, threeShards(), uint64(seed))
 			cfg := *w.cfg
 			switch seed % 4 {
 			case 1:
@@ -99,7 +99,7 @@ func TestParallelExecutionEqualsSerial(t *testing.T) {
 			}
 			w.cfg = &cfg
 			w.vm = wildVM{w.cfg}
-			held := w.held()
+			held := w.totalBalance()
 			for step := range 14 {
 				var txs []*primitives.SignedTransaction
 				for range w.rng.IntN(40) {
@@ -143,7 +143,7 @@ func TestParallelExecutionEqualsSerial(t *testing.T) {
 						outcomes[outcomeKind(&r.Outcomes[j])]++
 					}
 				}
-				if got := w.held(); got != held {
+				if got := w.totalBalance(); got != held {
 					t.Fatalf("step %d: %v held, want %v", step, got, held)
 				}
 				for i := range w.shards {

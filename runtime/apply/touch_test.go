@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// touching is a VM whose calls charge for trie nodes as contracts do: a write pays for the nodes and the value
-// that it touches, a read does not.
-type touching struct{ cfg *parameters.RuntimeConfig }
+// trieChargingVM is a VM whose calls charge for trie nodes as contracts do: a write pays for the
+// nodes and the value that it touches, a read does not.
+type trieChargingVM struct{ cfg *parameters.RuntimeConfig }
 
-func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+func (v trieChargingVM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	out, free := c.Unchanged(), func(uint32) error { return nil }
 	var err error
 	var n action.NodeCount
@@ -45,7 +45,7 @@ func TestUnpaidReadsKeepProfilesOfEarlierCalls(t *testing.T) {
 	run := func(par Par) *Result {
 		n := newNet(t, primitives.SingleShardLayout(), accounts...)
 		n.cfg = freeConfig()
-		n.vm, n.par = touching{parameters.MustGet(n.cfg.Version)}, par
+		n.vm, n.par = trieChargingVM{parameters.MustGet(n.cfg.Version)}, par
 		give := func(salt byte, method func(i int) string) {
 			for i, id := range accounts {
 				n.give(n.selfReceipt(id, salt+byte(i), &primitives.FunctionCall{Method: method(i), Gas: 1_000_000_000_000}))

@@ -36,7 +36,7 @@ func (t coldTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool,
 // and that the result and the recording do not change.
 func TestChunksAccountsAndKeysArePrefetched(t *testing.T) {
 	t.Parallel()
-	w := newWild(t, threeShards(), 3)
+	w := newRandomWorkload(t, threeShards(), 3)
 	reached := 0
 	for range 8 {
 		var txs []*primitives.SignedTransaction

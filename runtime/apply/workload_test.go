@@ -18,15 +18,15 @@ var wildNames = func() (names []primitives.AccountID) {
 	return names
 }()
 
-// wild makes random transactions.
-type wild struct {
+// randomWorkload makes random transactions.
+type randomWorkload struct {
 	*net
 	rng  *rand.Rand
 	keys map[primitives.AccountID][]primitives.SecretKey
 }
 
-func newWild(t testing.TB, layout primitives.ShardLayout, seed uint64) *wild {
-	w := &wild{net: newNet(t, layout, wildNames...), rng: rand.New(rand.NewPCG(seed, 1)), keys: map[primitives.AccountID][]primitives.SecretKey{}}
+func newRandomWorkload(t testing.TB, layout primitives.ShardLayout, seed uint64) *randomWorkload {
+	w := &randomWorkload{net: newNet(t, layout, wildNames...), rng: rand.New(rand.NewPCG(seed, 1)), keys: map[primitives.AccountID][]primitives.SecretKey{}}
 	w.vm = wildVM{w.cfg}
 	// Every other account starts with a contract and a gas key.
 	var txs []*primitives.SignedTransaction
@@ -42,13 +42,13 @@ func newWild(t testing.TB, layout primitives.ShardLayout, seed uint64) *wild {
 	return w
 }
 
-func (w *wild) name() primitives.AccountID { return wildNames[w.rng.IntN(len(wildNames))] }
+func (w *randomWorkload) name() primitives.AccountID { return wildNames[w.rng.IntN(len(wildNames))] }
 
-func (w *wild) newKey() primitives.SecretKey {
+func (w *randomWorkload) newKey() primitives.SecretKey {
 	return testKey(fmt.Sprintf("wild%d", w.rng.IntN(40)))
 }
 
-func (w *wild) receiver() primitives.AccountID {
+func (w *randomWorkload) receiver() primitives.AccountID {
 	switch w.rng.IntN(12) {
 	case 0:
 		return primitives.AccountID(fmt.Sprintf("missing%d.near", w.rng.IntN(5)))
@@ -62,7 +62,7 @@ func (w *wild) receiver() primitives.AccountID {
 	return w.name()
 }
 
-func (w *wild) amount() primitives.Balance {
+func (w *randomWorkload) amount() primitives.Balance {
 	switch w.rng.IntN(8) {
 	case 0:
 		return primitives.NEAR(uint64(w.rng.IntN(400)))
@@ -73,7 +73,7 @@ func (w *wild) amount() primitives.Balance {
 }
 
 // action returns a random action. inner means that it is for a delegate, so it is not a delegate itself.
-func (w *wild) action(from, to primitives.AccountID, inner bool) primitives.Action {
+func (w *randomWorkload) action(from, to primitives.AccountID, inner bool) primitives.Action {
 	n := 16
 	if inner {
 		n = 14
@@ -118,14 +118,14 @@ func (w *wild) action(from, to primitives.AccountID, inner bool) primitives.Acti
 	return transfer(w.amount())
 }
 
-func (w *wild) global() primitives.GlobalContractID {
+func (w *randomWorkload) global() primitives.GlobalContractID {
 	if w.rng.IntN(2) == 0 {
 		return primitives.GlobalContractID{Account: w.name()}
 	}
 	return primitives.GlobalContractID{Hash: primitives.HashBytes([]byte{byte(w.rng.IntN(3))})}
 }
 
-func (w *wild) delegate(sender primitives.AccountID) primitives.Action {
+func (w *randomWorkload) delegate(sender primitives.AccountID) primitives.Action {
 	to := w.receiver()
 	key := testKey(string(sender))
 	slot := "delegate " + string(sender)
@@ -139,7 +139,7 @@ func (w *wild) delegate(sender primitives.AccountID) primitives.Action {
 }
 
 // transaction is a random one, most of them valid.
-func (w *wild) transaction() *primitives.SignedTransaction {
+func (w *randomWorkload) transaction() *primitives.SignedTransaction {
 	from, to := w.name(), w.receiver()
 	if w.rng.IntN(3) == 0 {
 		to = from
@@ -174,7 +174,7 @@ func (w *wild) transaction() *primitives.SignedTransaction {
 }
 
 // gasKeyTransaction is one that a gas key pays for.
-func (w *wild) gasKeyTransaction(to primitives.AccountID) *primitives.SignedTransaction {
+func (w *randomWorkload) gasKeyTransaction(to primitives.AccountID) *primitives.SignedTransaction {
 	i := 2 * w.rng.IntN(len(wildNames)/2)
 	key := testKey(fmt.Sprintf("wild%d", i))
 	index := uint16(w.rng.IntN(4))
@@ -187,8 +187,8 @@ func (w *wild) gasKeyTransaction(to primitives.AccountID) *primitives.SignedTran
 	})
 }
 
-// held returns the sum of all balances in the state and in receipts in flight.
-func (n *net) held() primitives.Balance {
+// totalBalance returns the sum of all balances in the state and in receipts in flight.
+func (n *net) totalBalance() primitives.Balance {
 	n.t.Helper()
 	var sum primitives.Balance
 	add := func(b primitives.Balance) {

@@ -50,7 +50,7 @@ var ofTheNet = map[Feature]bool{SignedContractCodeResponse: true}
 // count as supported although a rule is missing.
 func TestEachBuiltFeatureIsCheckedByARule(t *testing.T) {
 	t.Parallel()
-	asked := askedFor(t)
+	asked := referencedFeatures(t)
 	for f := range numFeatures {
 		row := &features[f]
 		always := nonZero(row.june) <= OldestProtocol && nonZero(row.release) <= OldestProtocol
@@ -74,7 +74,7 @@ func TestEachBuiltFeatureIsCheckedByARule(t *testing.T) {
 				t.Errorf("%v: its number has another meaning in the numbering of June", f)
 			}
 		}
-		if rules := byItsNumber || asked[f] || flips(f) || unasked || ofTheNet[f]; row.built && !rules {
+		if rules := byItsNumber || asked[f] || changesParameters(f) || unasked || ofTheNet[f]; row.built && !rules {
 			t.Errorf("%v counts as built, but flips no parameter and no rule asks for it", f)
 		}
 		if !row.built && asked[f] {
@@ -90,17 +90,17 @@ func TestFeatureChangesParameterAtItsVersion(t *testing.T) {
 	for _, f := range []Feature{
 		GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, FixContractLoadingCost, UniversalAccounts, CanonicalUniversalStateInit,
 	} {
-		if !flips(f) {
+		if !changesParameters(f) {
 			t.Errorf("%v changes no parameter", f)
 		}
 	}
-	if flips(StrictNonce) {
+	if changesParameters(StrictNonce) {
 		t.Error("StrictNonce changes a parameter: flips finds what is not there")
 	}
 }
 
-// flips returns whether the parameters at a feature's first version depend on it.
-func flips(f Feature) bool {
+// changesParameters returns whether the parameters at a feature's first version depend on it.
+func changesParameters(f Feature) bool {
 	row := &features[f]
 	before := *row
 	defer func() { *row = before }()
@@ -121,8 +121,8 @@ func flips(f Feature) bool {
 	return false
 }
 
-// askedFor returns the features that non-test code outside of this package refers to.
-func askedFor(t *testing.T) map[Feature]bool {
+// referencedFeatures returns the features that non-test code outside of this package refers to.
+func referencedFeatures(t *testing.T) map[Feature]bool {
 	t.Helper()
 	names := goNames(t)
 	found := map[Feature]bool{}

@@ -89,7 +89,7 @@ func closeVM(v *VM) {
 // TestCompilerChildMakesSameArtifacts checks that a child and this process produce the same
 // artifacts, byte for byte.
 func TestCompilerChildMakesSameArtifacts(t *testing.T) {
-	codes := map[string][]byte{"empty": wat(t, `(module (func (export "main")))`), "nop": nop(t, 1)}
+	codes := map[string][]byte{"empty": wat(t, `(module (func (export "main")))`), "nop": smallContract(t, 1)}
 	for _, s := range contracts.Sources {
 		codes[s.Name] = contracts.C(s.Name)
 	}
@@ -117,8 +117,8 @@ func TestCompilerChildMakesSameArtifacts(t *testing.T) {
 	}
 }
 
-// nop returns a small contract, a different one for each n.
-func nop(t testing.TB, n int) []byte {
+// smallContract returns a small contract, a different one for each n.
+func smallContract(t testing.TB, n int) []byte {
 	return wat(t, fmt.Sprintf(`(module (func (export "main") (drop (i32.const %d))))`, n))
 }
 
@@ -127,7 +127,7 @@ func nop(t testing.TB, n int) []byte {
 // the same folder runs the code. Other code is not affected. Views do not retry the compilation,
 // and the code is not precompiled.
 func TestCompilerFailureIsNotCallOutcome(t *testing.T) {
-	bad, good := nop(t, 2), nop(t, 3)
+	bad, good := smallContract(t, 2), smallContract(t, 3)
 	for _, does := range []string{"abort", "panic", "garbage"} {
 		t.Run(does, func(t *testing.T) {
 			dir := t.TempDir()
@@ -150,7 +150,7 @@ func TestCompilerFailureIsNotCallOutcome(t *testing.T) {
 					}
 				}
 			}
-			watched := v.Watch(silent{})
+			watched := v.Watch(ignoringWatcher{})
 			defer watched.Close()
 			c := *beside
 			if _, err := watched.run(&c, &world{}); !errors.Is(err, ErrCompiler) {
@@ -191,7 +191,7 @@ func TestCompilerFailureIsNotCallOutcome(t *testing.T) {
 // replaces files by folders and folders by files, adds marks of failed compilations, and removes
 // the folder while the VM runs.
 func TestChangedArtifactFolderKeepsOutcomes(t *testing.T) {
-	first, second := nop(t, 11), wat(t, `(module (func (export "main") unreachable))`)
+	first, second := smallContract(t, 11), wat(t, `(module (func (export "main") unreachable))`)
 	plain := openVM(t, Options{})
 	want := map[string]string{}
 	for _, code := range [][]byte{first, second} {
@@ -311,7 +311,7 @@ func TestChildrenRunAfterBinaryIsRemoved(t *testing.T) {
 			}
 		}
 		v := openVM(t, Options{Compiler: compiler.Command{Path: compiler.Self, Env: []string{childEnv + "="}}})
-		out, err := v.run(call(nop(t, 12), "main", 10*tera), &world{})
+		out, err := v.run(call(smallContract(t, 12), "main", 10*tera), &world{})
 		if s := v.Stats().Compiler; err != nil || out.Err != nil || s.Started != 1 || s.InProcess != 0 {
 			t.Errorf("%s, %v, %+v", ended(&out), err, s)
 		}
@@ -330,20 +330,20 @@ func TestChildrenRunAfterBinaryIsRemoved(t *testing.T) {
 	}
 }
 
-// silent is a Watcher that ignores all events.
-type silent struct{}
+// ignoringWatcher is a Watcher that ignores all events.
+type ignoringWatcher struct{}
 
-func (silent) CallBegins(*action.Call)          {}
-func (silent) Enter(string, primitives.Gas)     {}
-func (silent) Leave(primitives.Gas)             {}
-func (silent) HostCall(*HostCall)               {}
-func (silent) CallEnds(out *action.CallOutcome) {}
+func (ignoringWatcher) CallBegins(*action.Call)          {}
+func (ignoringWatcher) Enter(string, primitives.Gas)     {}
+func (ignoringWatcher) Leave(primitives.Gas)             {}
+func (ignoringWatcher) HostCall(*HostCall)               {}
+func (ignoringWatcher) CallEnds(out *action.CallOutcome) {}
 
 // TestCrashDuringCompilationQuarantinesCode checks what happens to code during whose compilation
 // this process ended. The next process does not precompile it, but compiles it when a block calls
 // it. A process of a newer build ignores the mark.
 func TestCrashDuringCompilationQuarantinesCode(t *testing.T) {
-	dir, code := t.TempDir(), nop(t, 4)
+	dir, code := t.TempDir(), smallContract(t, 4)
 	rules := &call(code, "main", 0).Block.Config.Wasm
 	v := openVM(t, Options{Dir: dir, Build: "1"})
 	name := v.name(&task{hash: primitives.HashBytes(code), code: code, rules: rules})
@@ -371,7 +371,7 @@ func TestCrashDuringCompilationQuarantinesCode(t *testing.T) {
 func TestNativeStackOverflowIsNodeError(t *testing.T) {
 	alarms := 0
 	v := openVM(t, Options{Alarm: func(error) { alarms++ }})
-	c := call(nop(t, 5), "main", tera)
+	c := call(smallContract(t, 5), "main", tera)
 	l := logic.New(c, &world{}, c.Block.Config)
 	out, err := v.end(l, engine.Outcome{End: engine.Trapped, Trap: engine.StackOverflow, Gas: 1})
 	if !errors.Is(err, ErrStackOverflow) || out.Err != nil || alarms != 1 {
@@ -383,7 +383,7 @@ func TestNativeStackOverflowIsNodeError(t *testing.T) {
 // loaded.
 func TestUnloadableCodeIsNodeError(t *testing.T) {
 	v := openVM(t, Options{})
-	a, err := v.build(&task{hash: primitives.Hash{1}, code: nop(t, 6), rules: &call(nil, "", 0).Block.Config.Wasm})
+	a, err := v.build(&task{hash: primitives.Hash{1}, code: smallContract(t, 6), rules: &call(nil, "", 0).Block.Config.Wasm})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +421,7 @@ func TestBackgroundCompilationDelaysNoCall(t *testing.T) {
 		waits = append(waits, v.Warm("", append(bytes.Clone(large), 0, 2, 1, byte(i)), rules)) // a custom section each
 	}
 	begin := time.Now()
-	out, err := v.run(call(nop(t, 7), "main", 10*tera), &world{})
+	out, err := v.run(call(smallContract(t, 7), "main", 10*tera), &world{})
 	if err != nil || out.Err != nil {
 		t.Fatalf("%s, %v", ended(&out), err)
 	}
@@ -452,7 +452,7 @@ func TestPrecompileDoesNotDelayCalls(t *testing.T) {
 	for i := range 5 {
 		code := append(bytes.Clone(large), 0, 2, 1, byte(i)) // a custom section each
 		if i == 4 {
-			code = nop(t, 8)
+			code = smallContract(t, 8)
 		}
 		go func() {
 			v.Precompile(code, rules)
@@ -462,7 +462,7 @@ func TestPrecompileDoesNotDelayCalls(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
-	for _, code := range [][]byte{nop(t, 7), nop(t, 8)} {
+	for _, code := range [][]byte{smallContract(t, 7), smallContract(t, 8)} {
 		if out, err := v.run(call(code, "main", 10*tera), &world{}); err != nil || out.Err != nil {
 			t.Fatal(out, err)
 		}
@@ -498,7 +498,7 @@ func BenchmarkCompile(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			code := nop(b, 1)
+			code := smallContract(b, 1)
 			if size > 1000 {
 				code = contracts.Large(size, 1)
 			}
@@ -519,7 +519,7 @@ func BenchmarkCompile(b *testing.B) {
 // that the artifact is the one this process produces, and that a child that fails or is killed
 // leaves no file.
 func TestChildPassesArtifactInFile(t *testing.T) {
-	code, dir := nop(t, 1), t.TempDir()
+	code, dir := smallContract(t, 1), t.TempDir()
 	files := func() (list []string) {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() && !strings.Contains(path, "marks") {

@@ -67,9 +67,9 @@ func (n *gasCalls) HostCall(h *HostCall) {
 // TestReplacedGasImportEqualsHostCall checks that a call of env.gas, which prep replaces by
 // instructions, has the same outcome as a call of the host function, with any amount of gas, and
 // that it never calls the host.
-func TestReplacedGasImportEqualsHostCall(t *testing.T) { inForms(t, testGasImport) }
+func TestReplacedGasImportEqualsHostCall(t *testing.T) { inForms(t, testReplacedGasImport) }
 
-func testGasImport(t *testing.T, v *VM) {
+func testReplacedGasImport(t *testing.T, v *VM) {
 	e := wasmtime.NewEngine()
 	for name, text := range gasCallers {
 		code := wat(t, text)
@@ -114,9 +114,9 @@ func testGasImport(t *testing.T, v *VM) {
 
 // TestOutOfGasIsReported checks that CallOutcome.OutOfGas is set wherever gas runs out, and not for
 // other failures, even if they burn all gas.
-func TestOutOfGasIsReported(t *testing.T) { inForms(t, testOutOfGasIsTold) }
+func TestOutOfGasIsReported(t *testing.T) { inForms(t, testOutOfGasIsReported) }
 
-func testOutOfGasIsTold(t *testing.T, v *VM) {
+func testOutOfGasIsReported(t *testing.T, v *VM) {
 	code := wat(t, `(module (import "env" "panic" (func $panic)) (import "env" "block_index" (func $host (result i64)))
 		(func (export "loop") (loop (br 0))) (func (export "host") (loop (drop (call $host)) (br 0)))
 		(func (export "panic") (call $panic)) (func (export "trap") unreachable) (func (export "fine")))`)

@@ -17,9 +17,9 @@ const opGas = 822_756
 
 // TestInstructionsBurnTheirGas checks what instructions burn beyond the entry of a function with
 // one i32 local, which is 9.
-func TestInstructionsBurnTheirGas(t *testing.T) { inForms(t, testOps) }
+func TestInstructionsBurnTheirGas(t *testing.T) { inForms(t, testInstructionGas) }
 
-func testOps(t *testing.T, v *VM) {
+func testInstructionGas(t *testing.T, v *VM) {
 	fib := `(func $fib (param i32) (result i32)
 		(if (result i32) (i32.lt_u (local.get 0) (i32.const 2)) (then (local.get 0))
 			(else (i32.add (call $fib (i32.sub (local.get 0) (i32.const 1))) (call $fib (i32.sub (local.get 0) (i32.const 2)))))))`

@@ -299,9 +299,9 @@ func manyGlobals(n int) []byte {
 
 // TestGasAndErrorsMatchNearcore checks the gas and error of the cases of nearcore's tests, each
 // twice: with a compilation, and with the compiled code in memory.
-func TestGasAndErrorsMatchNearcore(t *testing.T) { inForms(t, testOracles) }
+func TestGasAndErrorsMatchNearcore(t *testing.T) { inForms(t, testNearcoreCases) }
 
-func testOracles(t *testing.T, v *VM) {
+func testNearcoreCases(t *testing.T, v *VM) {
 	for _, o := range oracles {
 		t.Run(o.name, func(t *testing.T) {
 			code, method, gas := o.code, o.method, o.gas

@@ -20,9 +20,9 @@ import (
 // integration-tests/src/tests/runtime/sanity_checks.rs:173, whose snapshot
 // ..receipts_gas_profile_nondeterministic.snap has all costs of a call of a trivial contract, with
 // the fees of 86. TestSanityCheckCostsMatchNearcore of package logic covers other contracts.
-func TestTrivialCallHasNearcoresCosts(t *testing.T) { inForms(t, testSanity) }
+func TestTrivialCallHasNearcoresCosts(t *testing.T) { inForms(t, testTrivialCallCosts) }
 
-func testSanity(t *testing.T, v *VM) {
+func testTrivialCallCosts(t *testing.T, v *VM) {
 	code := wat(t, `(module (func (export "main") (i32.const 92) (drop)))`)
 	out, err := v.run(call(code, "main", 300*tera), &world{})
 	if err != nil || out.Err != nil || len(code) != 38 || len(out.Return.Value) != 0 {
@@ -42,9 +42,9 @@ func testSanity(t *testing.T, v *VM) {
 
 // TestUsedGasIsExactInMeteredBlock is sanity_checks.rs:238: the result of used_gas within a metered
 // block, and after it.
-func TestUsedGasIsExactInMeteredBlock(t *testing.T) { inForms(t, testSanityOfUsedGas) }
+func TestUsedGasIsExactInMeteredBlock(t *testing.T) { inForms(t, testUsedGasInBlock) }
 
-func testSanityOfUsedGas(t *testing.T, v *VM) {
+func testUsedGasInBlock(t *testing.T, v *VM) {
 	code := wat(t, `(module
 		(type $t0 (func (result i64))) (type $t1 (func (param i64 i64))) (type $t2 (func))
 		(import "env" "used_gas" (func $env.used_gas (type $t0)))

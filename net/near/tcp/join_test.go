@@ -94,13 +94,13 @@ func TestWaitingFramesAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// spreading is a Transport that records what it is asked to publish.
-type spreading struct {
+// recordingTransport is a Transport that records what it is asked to publish.
+type recordingTransport struct {
 	Transport
 	spread int
 }
 
-func (w *spreading) Spread(wire.PeerID, wire.Message) bool {
+func (w *recordingTransport) Spread(wire.PeerID, wire.Message) bool {
 	w.spread++
 	return true
 }
@@ -113,7 +113,7 @@ func TestTransportSendsNoCopies(t *testing.T) {
 	own := func(to wire.PeerID) *wire.Routed {
 		return wire.Unsigned(me, wire.ToPeer(to), &wire.Pong{Source: me.PublicKey()}, 1)
 	}
-	w := &spreading{}
+	w := &recordingTransport{}
 	h := &Server{me: me.PublicKey(), transport: w}
 	isBare := func(m wire.Message) bool {
 		t.Helper()

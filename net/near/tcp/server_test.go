@@ -17,22 +17,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// running is a server with what it delivered.
-type running struct {
+// testServer is a server with what it delivered.
+type testServer struct {
 	*Server
 	key  primitives.SecretKey
 	got  chan near.Deliver
 	stop func()
 }
 
-func run(t *testing.T, name string, boot ...*running) *running {
+func run(t *testing.T, name string, boot ...*testServer) *testServer {
 	t.Helper()
 	return runTapped(t, nil, name, boot...)
 }
 
-func runTapped(t *testing.T, tap func(Tapped), name string, boot ...*running) *running {
+func runTapped(t *testing.T, tap func(Tapped), name string, boot ...*testServer) *testServer {
 	t.Helper()
-	r := &running{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 100)}
+	r := &testServer{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 100)}
 	c := near.Config{Key: r.key, Genesis: wire.GenesisID{ChainID: "test"}, Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}
 	for _, b := range boot {
 		c.Boot = append(c.Boot, wire.PeerInfo{ID: b.key.PublicKey(), Addr: b.Addr()})
@@ -77,7 +77,7 @@ func eventually(t *testing.T, what string, limit time.Duration, is func() bool) 
 	}
 }
 
-func (r *running) peers() int { return len(r.Info().Peers) }
+func (r *testServer) peers() int { return len(r.Info().Peers) }
 
 func block(h primitives.Height) *primitives.Block {
 	header := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
@@ -124,7 +124,7 @@ func TestServersExchangeBlocksAndMessages(t *testing.T) {
 }
 
 // dial connects a plain socket.
-func dial(t *testing.T, r *running) net.Conn {
+func dial(t *testing.T, r *testServer) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", r.Addr().String())
 	if err != nil {
@@ -276,13 +276,13 @@ func TestFramesAreBatchedInOrder(t *testing.T) {
 	}
 }
 
-// flaky is a listener that fails its first accepts.
-type flaky struct {
+// flakyListener is a listener that fails its first accepts.
+type flakyListener struct {
 	net.Listener
 	left int
 }
 
-func (f *flaky) Accept() (net.Conn, error) {
+func (f *flakyListener) Accept() (net.Conn, error) {
 	if f.left > 0 {
 		f.left--
 		return nil, syscall.EMFILE
@@ -292,9 +292,9 @@ func (f *flaky) Accept() (net.Conn, error) {
 
 // TestFailedAcceptIsRetried: a failed accept is retried, and the end of the listener ends Run.
 func TestFailedAcceptIsRetried(t *testing.T) {
-	h := quietHost(t, nil)
+	h := newStoppedServer(t, nil)
 	inner := h.listener
-	h.listener = &flaky{inner, 2}
+	h.listener = &flakyListener{inner, 2}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(context.Background()) }()
 	c, err := net.Dial("tcp", h.Addr().String())
@@ -318,8 +318,8 @@ func TestFailedAcceptIsRetried(t *testing.T) {
 	}
 }
 
-// quietHost returns a server that does not run.
-func quietHost(t *testing.T, verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
+// newStoppedServer returns a server that does not run.
+func newStoppedServer(t *testing.T, verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	t.Helper()
 	c := near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "quiet"), Genesis: wire.GenesisID{ChainID: "test"}, Version: 86,
 		Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}
@@ -345,7 +345,7 @@ func TestReaderHoldsOneLongMessage(t *testing.T) {
 		{"to be verified", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := quietHost(t, nil)
+			h := newStoppedServer(t, nil)
 			ours, theirs := net.Pipe()
 			h.group.Add(1)
 			go newLink(1, ours).read(h)
@@ -375,7 +375,7 @@ func TestReaderHoldsOneLongMessage(t *testing.T) {
 func TestConcurrentVerificationsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
-	h := quietHost(t, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+	h := newStoppedServer(t, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
 		n := now.Add(1)
 		defer now.Add(-1)
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
@@ -425,7 +425,7 @@ func TestReaderVerifiesAfterHandshakeOnly(t *testing.T) {
 		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "test"}}, PartialEdge: wire.SignEdge(key, key.PublicKey(), 7)}
 	list := &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{wire.NewSnapshotHost(key, primitives.Hash{}, 1, []primitives.ShardID{1})}}
 	for _, tt := range []struct{ ours, answered, before, after bool }{{true, false, false, true}, {false, false, false, false}, {false, true, true, true}} {
-		h := quietHost(t, nil)
+		h := newStoppedServer(t, nil)
 		ours, theirs := net.Pipe()
 		l := newLink(1, ours)
 		l.outbound = tt.ours
@@ -458,7 +458,7 @@ func TestReaderVerifiesAfterHandshakeOnly(t *testing.T) {
 // effects, and one of the PeerManager ends Run.
 func TestPanicOfPeerManagerEndsRun(t *testing.T) {
 	told := make(chan any, 1)
-	h := quietHost(t, func(near.VerifyAnnouncements) near.AnnouncementsVerified { panic("verify") })
+	h := newStoppedServer(t, func(near.VerifyAnnouncements) near.AnnouncementsVerified { panic("verify") })
 	h.Alarm = func(reason any, _ []byte) { told <- reason }
 	whole := newCompletion()
 	h.startVerify(near.VerifyAnnouncements{}, whole)
@@ -477,7 +477,7 @@ func TestPanicOfPeerManagerEndsRun(t *testing.T) {
 		t.Error("its place is lost")
 	}
 
-	a := quietHost(t, nil)
+	a := newStoppedServer(t, nil)
 	a.deliver = func(near.Deliver) { panic("deliver") }
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(context.Background()) }()
@@ -552,15 +552,15 @@ func TestTapGetsAllFramesInOrder(t *testing.T) {
 	}
 }
 
-// deaf is a connection to a peer that does not read.
-type deaf struct {
+// unreadConn is a connection to a peer that does not read.
+type unreadConn struct {
 	net.Conn
 	ends chan struct{}
 }
 
-func (d *deaf) Write([]byte) (int, error)        { <-d.ends; return 0, io.ErrClosedPipe }
-func (d *deaf) SetWriteDeadline(time.Time) error { return nil }
-func (d *deaf) Close() error {
+func (d *unreadConn) Write([]byte) (int, error)        { <-d.ends; return 0, io.ErrClosedPipe }
+func (d *unreadConn) SetWriteDeadline(time.Time) error { return nil }
+func (d *unreadConn) Close() error {
 	select {
 	case <-d.ends:
 	default:
@@ -572,10 +572,10 @@ func (d *deaf) Close() error {
 // TestLongestQueueIsClosedAtLimit: the bytes queued for all connections are bounded together, and
 // the connection with the longest queue is closed, not those that read slowly.
 func TestLongestQueueIsClosedAtLimit(t *testing.T) {
-	h := quietHost(t, nil)
+	h := newStoppedServer(t, nil)
 	const strangers = 8
 	for id := near.ConnID(1); id <= strangers+1; id++ {
-		l := newLink(id, &deaf{ends: make(chan struct{})})
+		l := newLink(id, &unreadConn{ends: make(chan struct{})})
 		h.links[id] = l
 		t.Cleanup(l.close)
 	}
@@ -609,7 +609,7 @@ func TestLongestQueueIsClosedAtLimit(t *testing.T) {
 // largest network has, and later ones only at a bounded rate. All edges of a peer within these
 // limits are verified.
 func TestEdgeVerificationRateIsBounded(t *testing.T) {
-	h := quietHost(t, nil)
+	h := newStoppedServer(t, nil)
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
 	s := wire.SignEdge(key, other, 1).Signature // useless: verified, and invalid

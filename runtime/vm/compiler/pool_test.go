@@ -22,14 +22,14 @@ const childEnv = "TROUPE_TEST_COMPILER"
 
 func TestMain(m *testing.M) {
 	if version := os.Getenv(childEnv); version != "" {
-		os.Exit(Main(version, behave))
+		os.Exit(Main(version, runScript))
 	}
 	os.Exit(m.Run())
 }
 
-// behave is the compiler of a child. It does what the text in place of the module says: words, of which the
-// first may be a condition.
-func behave(r *Request) ([]byte, error) {
+// runScript is the compiler of a child. It does what the text in place of the module says: words,
+// of which the first may be a condition.
+func runScript(r *Request) ([]byte, error) {
 	words := strings.Fields(string(r.Wasm))
 	if words[0] == "until" { // what follows is done as long as there are fewer files than that
 		files, err := os.ReadDir(words[1])

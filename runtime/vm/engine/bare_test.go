@@ -75,7 +75,7 @@ func BenchmarkBare(b *testing.B) {
 					b.Fatal(err)
 				}
 				return func() {
-					out, err := m.Run(engine.Call{Method: method, Gas: 1 << 60, Host: new(heard)})
+					out, err := m.Run(engine.Call{Method: method, Gas: 1 << 60, Host: new(hostCalls)})
 					if err != nil || out.End != engine.Done {
 						b.Fatal(x.name, out, err)
 					}

@@ -190,7 +190,7 @@ func (p *program) body(f *wasmasm.Func, k kind, length int) {
 	for i, t := range p.local {
 		if t != wasmasm.FuncRef && (p.floats || p.one(3)) {
 			p.f.Get(uint32(i))
-			p.tell(t)
+			p.report(t)
 		}
 	}
 	if k.result != 0 {
@@ -198,8 +198,8 @@ func (p *program) body(f *wasmasm.Func, k kind, length int) {
 	}
 }
 
-// tell gives the value on the stack to the host.
-func (p *program) tell(t wasmasm.ValType) {
+// report gives the value on the stack to the host.
+func (p *program) report(t wasmasm.ValType) {
 	switch t {
 	case wasmasm.F32:
 		p.f.Op(0xbc)
@@ -248,7 +248,7 @@ func (p *program) statement(d int) {
 	case 4, 5:
 		t := p.typ()
 		p.value(t, d)
-		p.tell(t)
+		p.report(t)
 	case 6, 7:
 		store := byte(0x36 + p.n(9))
 		t, _ := check.Access(store)
@@ -326,7 +326,7 @@ func (p *program) statement(d int) {
 		if l, ok := p.of(t); ok {
 			p.value(t, d)
 			p.f.Tee(l)
-			p.tell(t)
+			p.report(t)
 		}
 	}
 }
@@ -367,7 +367,7 @@ func (p *program) branch(d int, condition bool) {
 	}
 }
 
-// call calls a function and tells what it returns.
+// call calls a function and reports what it returns.
 func (p *program) call(n, d int) {
 	k := p.funcs[n]
 	for _, t := range k.params {
@@ -387,7 +387,7 @@ func (p *program) call(n, d int) {
 		}
 	}
 	if k.result != 0 {
-		p.tell(k.result)
+		p.report(k.result)
 	}
 }
 
@@ -455,7 +455,7 @@ func (p *program) bulk(d int) {
 		p.reference(d)
 		p.small(4)
 		p.f.Bulk(15, uint32(p.n(tables)))
-		p.tell(wasmasm.I32)
+		p.report(wasmasm.I32)
 	case 7:
 		if p.one(4) {
 			p.f.Bulk(9, uint32(p.n(datas)))
@@ -679,22 +679,22 @@ func (p *program) float(t wasmasm.ValType, d int) {
 	p.f.Op(op)
 }
 
-// seenBy is a host that hashes all values that a program passes to it, together with the remaining
-// gas and the content of the memory.
-type seenBy struct {
+// valueHasher is a host that hashes all values that a program passes to it, together with the
+// remaining gas and the content of the memory.
+type valueHasher struct {
 	sum   maphash.Hash
 	calls int
 }
 
-func (s *seenBy) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64, int64, bool) {
+func (s *valueHasher) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64, int64, bool) {
 	s.calls++
 	fmt.Fprint(&s.sum, fn, args, gas, len(memory))
 	_, _ = s.sum.Write(memory[:2048])
 	return args[0]*31 + 7, gas - 1000, s.calls < 5000
 }
 
-// differ runs programs by both code generators.
-type differ struct {
+// generatorComparer runs programs by both code generators.
+type generatorComparer struct {
 	t            *testing.T
 	winch, other *engine.Engine
 	seed         maphash.Seed
@@ -702,11 +702,11 @@ type differ struct {
 	ends         map[string]int
 }
 
-func newDiffer(t *testing.T) *differ {
+func newGeneratorComparer(t *testing.T) *generatorComparer {
 	i32, i64 := []engine.ValType{engine.I32}, []engine.ValType{engine.I64}
 	o := engine.Options{Functions: []engine.Function{{Name: "i32", Params: i32}, {Name: "i64", Params: i64}, {Name: "f32", Params: i32}, {Name: "f64", Params: i64},
 		{Name: "get", Params: []engine.ValType{engine.I64, engine.I32}, Results: i64}}, Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}}
-	d := &differ{t: t, seed: maphash.MakeSeed(), rules: &parameters.MustGet(parameters.June(86)).Wasm, ends: map[string]int{}}
+	d := &generatorComparer{t: t, seed: maphash.MakeSeed(), rules: &parameters.MustGet(parameters.June(86)).Wasm, ends: map[string]int{}}
 	for _, e := range []**engine.Engine{&d.winch, &d.other} {
 		var err error
 		if *e, err = engine.New(o); err != nil {
@@ -719,7 +719,7 @@ func newDiffer(t *testing.T) *differ {
 }
 
 // run wants that the program of a seed ends alike by both, with much gas and with less.
-func (d *differ) run(seed uint64, write func(seed uint64) []byte) {
+func (d *generatorComparer) run(seed uint64, write func(seed uint64) []byte) {
 	code := write(seed)
 	p, err := prep.Prepare(code, d.rules)
 	if err != nil {
@@ -733,7 +733,7 @@ func (d *differ) run(seed uint64, write func(seed uint64) []byte) {
 		calls := 0
 		for i, e := range []*engine.Engine{d.winch, d.other} {
 			m := d.load(e, p.Code, seed)
-			h := &seenBy{}
+			h := &valueHasher{}
 			h.sum.SetSeed(d.seed)
 			if outs[i], err = m.Run(engine.Call{Method: prep.MethodPrefix + "main", Gas: gases[round], Host: h}); err != nil {
 				d.t.Fatalf("seed %d: %v", seed, err)
@@ -767,7 +767,7 @@ func (d *differ) run(seed uint64, write func(seed uint64) []byte) {
 	}
 }
 
-func (d *differ) load(e *engine.Engine, code []byte, seed uint64) *engine.Module {
+func (d *generatorComparer) load(e *engine.Engine, code []byte, seed uint64) *engine.Module {
 	a, err := e.Compile(code)
 	if err != nil {
 		d.t.Fatalf("seed %d: %v", seed, err)
@@ -786,11 +786,11 @@ func TestCodeGeneratorsAgreeOnRandomPrograms(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")
 	}
-	d := newDiffer(t)
+	d := newGeneratorComparer(t)
 	if s := os.Getenv("TROUPE_DIFFER"); s != "" {
 		if n, err := strconv.ParseUint(s, 10, 64); err == nil { // one seed
 			d.run(n, newProgram)
-			d.run(n, newTangle)
+			d.run(n, newBranchGenerator)
 			d.run(n, newFloats)
 			return
 		}
@@ -800,14 +800,14 @@ func TestCodeGeneratorsAgreeOnRandomPrograms(t *testing.T) {
 		}
 		seed, n := rand.Uint64(), 0
 		for end := time.Now().Add(long); time.Now().Before(end); n++ {
-			d.run(seed+uint64(n), []func(uint64) []byte{newProgram, newTangle, newFloats}[n%3])
+			d.run(seed+uint64(n), []func(uint64) []byte{newProgram, newBranchGenerator, newFloats}[n%3])
 		}
 		t.Logf("%d programs from seed %d: %v", n, seed, d.ends)
 		return
 	}
 	for seed := range uint64(80) {
 		if d.run(seed, newProgram); seed%2 == 0 {
-			d.run(seed, newTangle)
+			d.run(seed, newBranchGenerator)
 		}
 	}
 	t.Log(d.ends)

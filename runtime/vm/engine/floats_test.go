@@ -16,13 +16,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// heard is a call of the host by a program: the function and the argument.
-type heard [][2]uint64
+// hostCalls is a call of the host by a program: the function and the argument.
+type hostCalls [][2]uint64
 
 // mostTold is the number of host calls after which the host stops a program.
 const mostTold = 2000
 
-func (s *heard) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
+func (s *hostCalls) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
 	*s = append(*s, [2]uint64{uint64(fn), args[0]})
 	return args[0]*31 + 7, gas, len(*s) < mostTold
 }
@@ -31,7 +31,7 @@ func (s *heard) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, in
 type canonical struct {
 	store  *wasmtime.Store
 	linker *wasmtime.Linker
-	told   *heard
+	told   *hostCalls
 }
 
 func newCanonical(t *testing.T) *canonical {
@@ -39,7 +39,7 @@ func newCanonical(t *testing.T) *canonical {
 	c.SetCraneliftNanCanonicalization(true)
 	c.SetConsumeFuel(true)
 	e := wasmtime.NewEngineWithConfig(c)
-	x := &canonical{store: wasmtime.NewStore(e), linker: wasmtime.NewLinker(e), told: new(heard)}
+	x := &canonical{store: wasmtime.NewStore(e), linker: wasmtime.NewLinker(e), told: new(hostCalls)}
 	call := func(fn int, v uint64) (uint64, *wasmtime.Trap) {
 		result, _, ok := x.told.HostCall(fn, []uint64{v}, nil, 0)
 		if !ok {
@@ -63,7 +63,7 @@ func newCanonical(t *testing.T) *canonical {
 }
 
 // run runs a program. It returns false if the program reached a limit of the engine.
-func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
+func (x *canonical) run(t *testing.T, code []byte) (hostCalls, bool) {
 	*x.told = nil
 	m, err := wasmtime.NewModule(x.store.Engine, code)
 	if err != nil {
@@ -91,7 +91,7 @@ func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
 // makes each NaN canonical when it is computed. So prep omits canonicalisation only where the
 // difference cannot be observed. TROUPE_DIFFER=10m runs for that long, with another seed each time.
 func TestOmittedNaNCanonicalisationIsInvisible(t *testing.T) {
-	d, rules := newDiffer(t), &parameters.MustGet(parameters.June(86)).Wasm
+	d, rules := newGeneratorComparer(t), &parameters.MustGet(parameters.June(86)).Wasm
 	x := newCanonical(t)
 	ends, noNumbers, odd, n := 0, 0, 0, 0
 	run := func(seed uint64) {
@@ -108,7 +108,7 @@ func TestOmittedNaNCanonicalisationIsInvisible(t *testing.T) {
 			return
 		}
 		for _, e := range []*engine.Engine{d.winch, d.other} {
-			var got heard
+			var got hostCalls
 			m := d.load(e, p.Code, seed)
 			out, err := m.Run(engine.Call{Method: prep.MethodPrefix + "main", Gas: 1 << 60, Host: &got})
 			if err != nil {

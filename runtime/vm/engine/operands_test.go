@@ -69,8 +69,8 @@ func (p *program) border(t wasmasm.ValType, n int) {
 	}
 }
 
-// borders is the number of boundary values of a type.
-func borders(t wasmasm.ValType) int {
+// numBoundaryValues is the number of boundary values of a type.
+func numBoundaryValues(t wasmasm.ValType) int {
 	if t == wasmasm.I32 || t == wasmasm.I64 {
 		return len(someInts)
 	}
@@ -83,7 +83,7 @@ func TestCodeGeneratorsAgreeOnOperands(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")
 	}
-	d := newDiffer(t)
+	d := newGeneratorComparer(t)
 	type numeric struct {
 		code       []byte
 		in, result wasmasm.ValType
@@ -122,13 +122,13 @@ func TestCodeGeneratorsAgreeOnOperands(t *testing.T) {
 		}
 		seconds := 1
 		if x.two {
-			seconds = borders(x.in)
+			seconds = numBoundaryValues(x.in)
 		}
 		for place, where := range places {
 			if !x.traps {
 				begin()
 			}
-			for a := range borders(x.in) {
+			for a := range numBoundaryValues(x.in) {
 				for b := range seconds {
 					if x.traps { // a function for each
 						if x.two && b >= 3 && b < seconds-1 && a >= 3 && a < seconds-1 {
@@ -140,7 +140,7 @@ func TestCodeGeneratorsAgreeOnOperands(t *testing.T) {
 					}
 					where.put(p, x.in, []int{a, b}[:min(seconds, 2)])
 					p.f.Op(x.code...)
-					p.tell(x.result)
+					p.report(x.result)
 				}
 			}
 		}
@@ -148,7 +148,7 @@ func TestCodeGeneratorsAgreeOnOperands(t *testing.T) {
 		ours, theirs := d.load(d.winch, code, 0), d.load(d.other, code, 0)
 		for _, name := range names {
 			var outs [2]engine.Outcome
-			var seen [2]told64
+			var seen [2]valueHost
 			for i, m := range []*engine.Module{ours, theirs} {
 				var err error
 				if outs[i], err = m.Run(engine.Call{Method: name, Host: &seen[i]}); err != nil {
@@ -173,11 +173,11 @@ func TestCodeGeneratorsAgreeOnOperands(t *testing.T) {
 	}
 }
 
-// told64 is a host that stores the values that a module reports. It stores only that a value is NaN, not its
-// bits: without prep these are not deterministic.
-type told64 struct{ values []uint64 }
+// valueHost is a host that stores the values that a module reports. It stores only that a value is
+// NaN, not its bits: without prep these are not deterministic.
+type valueHost struct{ values []uint64 }
 
-func (s *told64) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
+func (s *valueHost) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
 	v := args[0]
 	if f := math.Float32frombits(uint32(v)); fn == 2 && f != f {
 		v = math.MaxUint64
@@ -192,7 +192,7 @@ func (s *told64) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, i
 // TestAccessBeyondMemoryTraps checks that a load or store traps if and only if it exceeds the
 // memory, for boundary values of offset and address.
 func TestAccessBeyondMemoryTraps(t *testing.T) {
-	d := newDiffer(t)
+	d := newGeneratorComparer(t)
 	const size = 64 << 20 // of what may be 128 MiB
 	width := []int64{4, 8, 4, 8, 1, 1, 2, 2, 1, 1, 2, 2, 4, 4, 4, 8, 4, 8, 1, 2, 1, 2, 4}
 	offsets := []int64{0, 1, 4095, size - 8, size - 1, size, 2*size - 9, 2*size - 8, 2*size - 1, 2 * size, 2*size + 1, 1<<31 - 1, 1 << 31, 1<<32 - 65536, 1<<32 - 8, 1<<32 - 1}

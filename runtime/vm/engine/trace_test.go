@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// told records the events of a traced module, with the remaining gas.
-type told struct{ text string }
+// traceRecorder records the events of a traced module, with the remaining gas.
+type traceRecorder struct{ text string }
 
-func (h *told) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
+func (h *traceRecorder) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
 	if fn == 0 {
 		h.text += fmt.Sprintf("host@%d ", gas)
 		return 0, gas - 5, true
@@ -66,7 +66,7 @@ func TestTraceReportsEveryReturn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &told{}
+		h := &traceRecorder{}
 		out, err := m.Run(engine.Call{Method: prep.MethodPrefix + "main", Gas: 1000, Host: h, Trace: trace})
 		m.Close()
 		if err != nil {

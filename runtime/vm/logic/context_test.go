@@ -15,7 +15,7 @@ import (
 // that concern contexts.
 
 func TestContextBytesGoToRegister(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for name, want := range map[string]string{
 		"current_account_id":     "alice.near",
 		"signer_account_id":      "bob.near",
@@ -32,7 +32,7 @@ func TestContextBytesGoToRegister(t *testing.T) {
 }
 
 func TestContextNumbersAreReturned(t *testing.T) {
-	r := newRig(t, func(r *rig) {
+	r := newHarness(t, func(r *harness) {
 		r.c.StorageUsage = 77
 		r.c.Results = make([]action.PromiseResult, 3)
 	})
@@ -54,7 +54,7 @@ func TestContextNumbersAreReturned(t *testing.T) {
 
 func TestViewReadsAttachedDeposit(t *testing.T) {
 	for _, amount := range []primitives.Balance{{}, primitives.Yocto(1), primitives.MaxBalance} {
-		r := newRig(t, view, func(r *rig) { r.c.Balance, r.c.Deposit = primitives.Balance{}, amount })
+		r := newHarness(t, view, func(r *harness) { r.c.Balance, r.c.Deposit = primitives.Balance{}, amount })
 		r.must("attached_deposit", 0)
 		if got := r.Memory[:16]; !bytes.Equal(got, amount.AppendBorsh(nil)) {
 			t.Errorf("attached_deposit = %x, want %v", got, amount)
@@ -66,20 +66,20 @@ func TestViewReadsAttachedDeposit(t *testing.T) {
 // per byte, since these bytes were paid for when they were sent.
 func TestCopyToRegisterCostsNothingPerByte(t *testing.T) {
 	want := func() costs { return costs{parameters.ExtBase: 1, parameters.ExtWriteRegisterBase: 1} }
-	r := newRig(t, func(r *rig) { r.c.Args = make([]byte, 100) })
+	r := newHarness(t, func(r *harness) { r.c.Args = make([]byte, 100) })
 	r.must("input", 0)
 	r.wantCosts(want())
-	r = newRig(t, func(r *rig) { r.c.Results = []action.PromiseResult{{Data: make([]byte, 100)}} })
+	r = newHarness(t, func(r *harness) { r.c.Results = []action.PromiseResult{{Data: make([]byte, 100)}} })
 	r.must("promise_result", 0, 0)
 	r.wantCosts(want())
-	r = newRig(t)
+	r = newHarness(t)
 	r.must("chain_id", 0)
 	r.wantCosts(costs{parameters.ExtBase: 1, parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: 4})
 	r.wantReg(0, []byte("test"))
 }
 
 func TestPromiseResultReturnsDataOrFailure(t *testing.T) {
-	r := newRig(t, func(r *rig) { r.c.Results = []action.PromiseResult{{Data: []byte("test")}, {Failed: true}} })
+	r := newHarness(t, func(r *harness) { r.c.Results = []action.PromiseResult{{Data: []byte("test")}, {Failed: true}} })
 	if got := r.must("promise_result", 0, 0); got != 1 {
 		t.Errorf("a result is %d", got)
 	}
@@ -102,7 +102,7 @@ func TestCurrentContractCodeNamesKindAndHash(t *testing.T) {
 		{primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: hash}, 2, hash[:]},
 		{primitives.AccountContract{Kind: primitives.ContractGlobalAccount, Account: "alice.near"}, 3, []byte("alice.near")},
 	} {
-		r := newRig(t, func(r *rig) { r.c.Contract = test.contract })
+		r := newHarness(t, func(r *harness) { r.c.Contract = test.contract })
 		if got := r.must("current_contract_code", 0); got != test.code {
 			t.Errorf("code = %d, want %d", got, test.code)
 		}
@@ -115,7 +115,7 @@ func TestCurrentContractCodeNamesKindAndHash(t *testing.T) {
 }
 
 func TestValidatorStakeIsZeroForUnknownAccount(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.w.validators["bob.near"], r.w.validators["carol.near"] = primitives.Yocto(3), primitives.NEAR(1)
 	id, nobody := r.putString("bob.near"), r.putString("nobody")
 	out := r.putBalance(0)
@@ -153,7 +153,7 @@ func TestProhibitedFunctionFailsInView(t *testing.T) {
 	}
 	for i := range Functions {
 		f := &Functions[i]
-		r := newRig(t, view)
+		r := newHarness(t, view)
 		_, err := r.do(f.Name, make([]uint64, len(f.Params))...)
 		var host *HostError
 		refused := errors.As(err, &host) && host.Kind == ProhibitedInView
@@ -179,7 +179,7 @@ func TestProhibitedFunctionFailsInView(t *testing.T) {
 }
 
 func TestStorageIteratorsAreDeprecated(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_prefix"}, "storage_iter_prefix", 1, 0)
 	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_range"}, "storage_iter_range", 1, 0, 1, 0)
 	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_next"}, "storage_iter_next", 0, 0, 1)

@@ -74,7 +74,7 @@ func FuzzHostFunctions(f *testing.F) {
 	}
 	filler, at := fuzzMemory()
 	f.Fuzz(func(t *testing.T, in []byte, prepaid uint64) {
-		r := newRig(t, mainnet, func(r *rig) {
+		r := newHarness(t, mainnet, func(r *harness) {
 			r.c.PrepaidGas = primitives.Gas(prepaid) % (1000*tera + 1)
 			r.c.View = prepaid>>63 == 1
 			r.c.Results = []action.PromiseResult{{Data: []byte("result")}, {Failed: true}}

@@ -17,8 +17,8 @@ const (
 )
 
 // gasLimits sets how much gas a call may burn, and its prepaid gas.
-func gasLimits(maxBurnt, prepaid primitives.Gas) func(*rig) {
-	return func(r *rig) { r.cfg.Wasm.Limits.MaxGasBurnt, r.c.PrepaidGas = maxBurnt, prepaid }
+func gasLimits(maxBurnt, prepaid primitives.Gas) func(*harness) {
+	return func(r *harness) { r.cfg.Wasm.Limits.MaxGasBurnt, r.c.PrepaidGas = maxBurnt, prepaid }
 }
 
 func counter(maxBurnt, prepaid primitives.Gas, view bool) *gasCounter {
@@ -120,12 +120,12 @@ func TestComputeIsProportionalToBurntGas(t *testing.T) {
 }
 
 // ops burns about n gas with env.gas, the function with which old contracts count instructions.
-func (r *rig) ops(n primitives.Gas) error {
+func (r *harness) ops(n primitives.Gas) error {
 	_, err := r.do("gas", uint64(n/r.cfg.Wasm.RegularOpCost))
 	return err
 }
 
-func (r *rig) wantOutcome(test string, burnt, used primitives.Gas) {
+func (r *harness) wantOutcome(test string, burnt, used primitives.Gas) {
 	r.t.Helper()
 	out, err := r.Outcome()
 	if err != nil || out.GasBurnt != burnt || out.GasUsed != used {
@@ -137,7 +137,7 @@ func (r *rig) wantOutcome(test string, burnt, used primitives.Gas) {
 }
 
 func TestLowerGasLimitDecidesError(t *testing.T) {
-	r := newRig(t, gasLimits(200*tera, 100*tera))
+	r := newHarness(t, gasLimits(200*tera, 100*tera))
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	before := r.gas.burnt
 	if err := r.batchCall(i, 0, uint64(200*tera)); err != fail(GasExceeded) {
@@ -148,7 +148,7 @@ func TestLowerGasLimitDecidesError(t *testing.T) {
 	}
 	r.wantOutcome("more than there is", r.gas.burnt, 100*tera)
 
-	r = newRig(t, gasLimits(200*tera, 100*tera))
+	r = newHarness(t, gasLimits(200*tera, 100*tera))
 	i, _ = r.promiseCreate("rick.test", 0, 0)
 	if err := r.batchCall(i, 0, uint64(50*tera)); err != nil {
 		t.Fatal(err)
@@ -161,19 +161,19 @@ func TestLowerGasLimitDecidesError(t *testing.T) {
 	}
 	r.wantOutcome("ops after gas was given away", r.gas.burnt, 100*tera)
 
-	r = newRig(t, gasLimits(100*tera, 200*tera))
+	r = newHarness(t, gasLimits(100*tera, 200*tera))
 	if err := r.ops(300 * tera); err != fail(GasLimitExceeded) {
 		t.Errorf("above the most: %v", err)
 	}
 	r.wantOutcome("above the most", 100*tera, 200*tera)
 
-	r = newRig(t, gasLimits(200*tera, 100*tera))
+	r = newHarness(t, gasLimits(200*tera, 100*tera))
 	if err := r.ops(300 * tera); err != fail(GasLimitExceeded) { // both limits are exceeded
 		t.Errorf("above what is prepaid: %v", err)
 	}
 	r.wantOutcome("above what is prepaid", 100*tera, 100*tera)
 
-	r = newRig(t, gasLimits(100*tera, 300*tera))
+	r = newHarness(t, gasLimits(100*tera, 300*tera))
 	if _, err := r.promiseCreate("brick.test", 0, uint64(50*tera)); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestLowerGasLimitDecidesError(t *testing.T) {
 	}
 	r.wantOutcome("above the most, with a promise", 100*tera, r.gas.used())
 
-	r = newRig(t, gasLimits(300*tera, 100*tera))
+	r = newHarness(t, gasLimits(300*tera, 100*tera))
 	if _, err := r.promiseCreate("brick.test", 0, uint64(50*tera)); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestLowerGasLimitDecidesError(t *testing.T) {
 // TestGasByWeightIsNotUsedGas: gas that is distributed by weight after the call does not count as
 // used during the call.
 func TestGasByWeightIsNotUsedGas(t *testing.T) {
-	r := newRig(t, gasLimits(100*tera, 100*tera))
+	r := newHarness(t, gasLimits(100*tera, 100*tera))
 	i, _ := r.batchCreate("rick.test")
 	if err := r.batchCallWeight(i, 0, 1000, 0); err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestGasByWeightIsNotUsedGas(t *testing.T) {
 
 // TestOverflowingChargeFails: a charge that is so large that the sum of used gas overflows.
 func TestOverflowingChargeFails(t *testing.T) {
-	huge := func(r *rig) error {
+	huge := func(r *harness) error {
 		id, amount := r.putString("rick.test"), r.putBalance(100)
 		i, _ := r.batchCreate("rick.test")
 		r.must("promise_batch_action_transfer", i, amount)
@@ -220,20 +220,20 @@ func TestOverflowingChargeFails(t *testing.T) {
 		_, err := r.do("promise_batch_action_function_call", then, n, 0, 0, 0, amount, 10_000)
 		return err
 	}
-	r := newRig(t, gasLimits(300*tera, 300*tera))
+	r := newHarness(t, gasLimits(300*tera, 300*tera))
 	if err := huge(r); err != fail(GasLimitExceeded) {
 		t.Errorf("at both limits: %v", err)
 	}
 	if r.gas.used() != 300*tera {
 		t.Errorf("used %d", r.gas.used())
 	}
-	r = newRig(t, gasLimits(300*tera, 150*tera))
+	r = newHarness(t, gasLimits(300*tera, 150*tera))
 	id, amount := r.putString("rick.test"), r.putBalance(100)
 	i, _ := r.batchCreate("rick.test")
 	r.must("promise_batch_action_transfer", i, amount)
 	r.must("promise_batch_then", i, id.len, id.ptr)
 	prepaid := r.gas.used()
-	r = newRig(t, gasLimits(300*tera, prepaid))
+	r = newHarness(t, gasLimits(300*tera, prepaid))
 	if err := huge(r); err != fail(GasExceeded) { // all gas is used, so the base price exceeds it
 		t.Errorf("at what is prepaid: %v", err)
 	}
@@ -243,9 +243,9 @@ func TestOverflowingChargeFails(t *testing.T) {
 }
 
 // exercises trigger the fee of an action, each by one host function.
-var exercises = map[string]func(r *rig) error{
-	"receipt": func(r *rig) error { _, err := r.batchCreate("rick.test"); return err },
-	"dependency": func(r *rig) error {
+var exercises = map[string]func(r *harness) error{
+	"receipt": func(r *harness) error { _, err := r.batchCreate("rick.test"); return err },
+	"dependency": func(r *harness) error {
 		i, err := r.batchCreate("rick.test")
 		if err != nil {
 			return err
@@ -254,79 +254,79 @@ var exercises = map[string]func(r *rig) error{
 		_, err = r.do("promise_batch_then", i, id.len, id.ptr)
 		return err
 	},
-	"return": func(r *rig) error {
+	"return": func(r *harness) error {
 		v := r.putString("lorem ipsum")
 		_, err := r.do("value_return", 11, v.ptr)
 		return err
 	},
-	"create account": batchOf("rick.test", func(r *rig, i uint64) error {
+	"create account": batchOf("rick.test", func(r *harness, i uint64) error {
 		_, err := r.do("promise_batch_action_create_account", i)
 		return err
 	}),
-	"delete account": batchOf("bob.test", func(r *rig, i uint64) error {
+	"delete account": batchOf("bob.test", func(r *harness, i uint64) error {
 		id := r.putString("alice.test")
 		_, err := r.do("promise_batch_action_delete_account", i, id.len, id.ptr)
 		return err
 	}),
 	"deploy":        batchOf("rick.test", deploys("promise_batch_action_deploy_contract")),
 	"deploy global": batchOf("rick.test", deploys("promise_batch_action_deploy_global_contract")),
-	"use": batchOf("rick.test", func(r *rig, i uint64) error {
+	"use": batchOf("rick.test", func(r *harness, i uint64) error {
 		h := primitives.HashBytes([]byte("arbitrary"))
 		at := r.put(h[:])
 		_, err := r.do("promise_batch_action_use_global_contract", i, at.len, at.ptr)
 		return err
 	}),
-	"use by id": batchOf("rick.test", func(r *rig, i uint64) error {
+	"use by id": batchOf("rick.test", func(r *harness, i uint64) error {
 		id := r.putString("alice.near")
 		_, err := r.do("promise_batch_action_use_global_contract_by_account_id", i, id.len, id.ptr)
 		return err
 	}),
-	"call": batchOf("rick.test", func(r *rig, i uint64) error {
+	"call": batchOf("rick.test", func(r *harness, i uint64) error {
 		return r.batchCallOf(i, "fn_with_len_14", "lorem ipsum with length 26", 1, 1)
 	}),
-	"call with weight": batchOf("rick.test", func(r *rig, i uint64) error {
+	"call with weight": batchOf("rick.test", func(r *harness, i uint64) error {
 		args, method := r.putString("lorem ipsum with length 26"), r.putString("fn_with_len_14")
 		_, err := r.do("promise_batch_action_function_call_weight", i, method.len, method.ptr, args.len, args.ptr, r.putBalance(1), 1, 1)
 		return err
 	}),
-	"transfer": batchOf("alice.test", func(r *rig, i uint64) error {
+	"transfer": batchOf("alice.test", func(r *harness, i uint64) error {
 		_, err := r.do("promise_batch_action_transfer", i, r.putBalance(1))
 		return err
 	}),
-	"stake": batchOf("pool.test", func(r *rig, i uint64) error {
+	"stake": batchOf("pool.test", func(r *harness, i uint64) error {
 		amount, k := r.putBalance(1), r.putKey()
 		_, err := r.do("promise_batch_action_stake", i, amount, k.len, k.ptr)
 		return err
 	}),
-	"full key": batchOf("alice.test", func(r *rig, i uint64) error {
+	"full key": batchOf("alice.test", func(r *harness, i uint64) error {
 		k := r.putKey()
 		_, err := r.do("promise_batch_action_add_key_with_full_access", i, k.len, k.ptr, 0)
 		return err
 	}),
-	"call key": batchOf("alice.test", func(r *rig, i uint64) error {
+	"call key": batchOf("alice.test", func(r *harness, i uint64) error {
 		key := string(primitives.MustParsePublicKey(testKey))
 		return r.addCallKeyOf("promise_batch_action_add_key_with_function_call", i, key, 0, 1, "alice.test", "foo,baz")
 	}),
-	"delete key": batchOf("alice.test", func(r *rig, i uint64) error {
+	"delete key": batchOf("alice.test", func(r *harness, i uint64) error {
 		k := r.putKey()
 		_, err := r.do("promise_batch_action_delete_key", i, k.len, k.ptr)
 		return err
 	}),
-	"state init": batchOf("rick.test", func(r *rig, i uint64) error {
+	"state init": batchOf("rick.test", func(r *harness, i uint64) error {
 		_, err := stateInitOf(r, i)
 		return err
 	}),
-	"state init by id": batchOf("rick.test", func(r *rig, i uint64) error {
+	"state init by id": batchOf("rick.test", func(r *harness, i uint64) error {
 		id := r.putString("global.near")
 		_, err := r.do("promise_batch_action_state_init_by_account_id", i, id.len, id.ptr, r.putBalance(110))
 		return err
 	}),
-	"universal state init": batchOf("rick.test", func(r *rig, i uint64) error {
+	"universal state init": batchOf("rick.test", func(r *harness, i uint64) error {
 		init, amount := r.put(make([]byte, 10)), r.putBalance(110)
 		_, err := r.do("promise_batch_action_universal_state_init", i, init.len, init.ptr, amount)
 		return err
 	}),
-	"state init with an entry": batchOf("rick.test", func(r *rig, i uint64) error {
+	"state init with an entry": batchOf("rick.test", func(r *harness, i uint64) error {
 		at, err := stateInitOf(r, i)
 		if err != nil {
 			return err
@@ -337,8 +337,8 @@ var exercises = map[string]func(r *rig) error{
 	}),
 }
 
-func batchOf(to string, f func(r *rig, i uint64) error) func(r *rig) error {
-	return func(r *rig) error {
+func batchOf(to string, f func(r *harness, i uint64) error) func(r *harness) error {
+	return func(r *harness) error {
 		i, err := r.batchCreate(to)
 		if err != nil {
 			return err
@@ -347,15 +347,15 @@ func batchOf(to string, f func(r *rig, i uint64) error) func(r *rig) error {
 	}
 }
 
-func deploys(name string) func(r *rig, i uint64) error {
-	return func(r *rig, i uint64) error {
+func deploys(name string) func(r *harness, i uint64) error {
+	return func(r *harness, i uint64) error {
 		code := r.putString("lorem ipsum with length 26")
 		_, err := r.do(name, i, code.len, code.ptr)
 		return err
 	}
 }
 
-func stateInitOf(r *rig, i uint64) (uint64, error) {
+func stateInitOf(r *harness, i uint64) (uint64, error) {
 	h := primitives.HashBytes([]byte("some code"))
 	at, amount := r.put(h[:]), r.putBalance(110)
 	return r.do("promise_batch_action_state_init", i, at.len, at.ptr, amount)
@@ -364,8 +364,8 @@ func stateInitOf(r *rig, i uint64) (uint64, error) {
 // TestGasBurntBeforeFailureShowsChargeOrder raises one fee so that it cannot be paid; times is how
 // often it is charged. The gas burnt before the failure shows the order of the charges.
 func TestGasBurntBeforeFailureShowsChargeOrder(t *testing.T) {
-	set := func(c parameters.ActionCost, self, other, exec primitives.Gas) func(*rig) {
-		return func(r *rig) {
+	set := func(c parameters.ActionCost, self, other, exec primitives.Gas) func(*harness) {
+		return func(r *harness) {
 			r.cfg.Fees.Action[c] = parameters.Fee{SendSIR: parameters.GasCost(self), SendNotSIR: parameters.GasCost(other), Exec: parameters.GasCost(exec)}
 			r.c.OutputReceivers = []primitives.AccountID{"alice.test"}
 		}
@@ -409,7 +409,7 @@ func TestGasBurntBeforeFailureShowsChargeOrder(t *testing.T) {
 		{parameters.ActionDeterministicStateInitByte, "state init with an entry", 1, 8, "3977886210430 burnt 10000000000000 used"},
 	} {
 		name := fmt.Sprintf("%v by %s", test.cost, test.exercise)
-		r := newRig(t, gasLimits(10*tera, 10*tera), set(test.cost, 10*tera/test.limit+1, 10*tera/test.limit+10, 1))
+		r := newHarness(t, gasLimits(10*tera, 10*tera), set(test.cost, 10*tera/test.limit+1, 10*tera/test.limit+10, 1))
 		if err := exercises[test.exercise](r); err != fail(GasLimitExceeded) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -417,7 +417,7 @@ func TestGasBurntBeforeFailureShowsChargeOrder(t *testing.T) {
 		if test.attached == 0 {
 			continue
 		}
-		r = newRig(t, gasLimits(100*tera, 10*tera), set(test.cost, 1, 10, 10*tera/test.attached+1))
+		r = newHarness(t, gasLimits(100*tera, 10*tera), set(test.cost, 1, 10, 10*tera/test.attached+1))
 		if err := exercises[test.exercise](r); err != fail(GasExceeded) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -431,7 +431,7 @@ func TestGasBurntBeforeFailureShowsChargeOrder(t *testing.T) {
 // TestGasMovesBetweenModuleAndCounter moves gas between the module's global and the counter, as an
 // engine does.
 func TestGasMovesBetweenModuleAndCounter(t *testing.T) {
-	r := newRig(t, gasLimits(1000*tera, 20*tera))
+	r := newHarness(t, gasLimits(1000*tera, 20*tera))
 	left := r.Leave()
 	if left != int64(20*tera) {
 		t.Fatalf("a call starts with %d", left)
@@ -457,14 +457,14 @@ func TestGasMovesBetweenModuleAndCounter(t *testing.T) {
 		t.Errorf("a host function of a call that is over: %v", err)
 	}
 
-	r = newRig(t, gasLimits(tera, 20*tera))
+	r = newHarness(t, gasLimits(tera, 20*tera))
 	r.Enter(-int64(30 * tera))
 	if r.Err() != fail(GasLimitExceeded) {
 		t.Errorf("err = %v", r.Err())
 	}
 	r.wantOutcome("above the most in the module", tera, 20*tera)
 
-	r = newRig(t, view, func(r *rig) { r.c.PrepaidGas = 7 * tera })
+	r = newHarness(t, view, func(r *harness) { r.c.PrepaidGas = 7 * tera })
 	if r.Leave() != int64(7*tera) {
 		t.Errorf("a view starts with %d", r.Leave())
 	}
@@ -473,11 +473,11 @@ func TestGasMovesBetweenModuleAndCounter(t *testing.T) {
 		t.Errorf("err of a view = %v", r.Err())
 	}
 	r.wantOutcome("a view that is out of gas", 7*tera, 7*tera)
-	r = newRig(t, view, func(r *rig) { r.c.PrepaidGas = allGas })
+	r = newHarness(t, view, func(r *harness) { r.c.PrepaidGas = allGas })
 	if r.Leave() != int64(maxViewGas) {
 		t.Errorf("a view without a bound starts with %d", r.Leave())
 	}
-	r = newRig(t)
+	r = newHarness(t)
 	r.OutOfStack()
 	if r.Err() != fail(MemoryAccessViolation) {
 		t.Errorf("err = %v", r.Err())
@@ -485,12 +485,12 @@ func TestGasMovesBetweenModuleAndCounter(t *testing.T) {
 }
 
 func TestLoadingIsChargedByCodeLength(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	if err := r.PayLoading(38); err != nil || r.gas.burnt != 35_445_963+41_393_210 {
 		t.Errorf("%v, burnt %d", err, r.gas.burnt)
 	}
 	for _, prepaid := range []primitives.Gas{41_393_209, 41_393_210 + 35_445_962} {
-		r = newRig(t, gasLimits(prepaid, prepaid)) // both limits are equal: GasExceeded, because the prepaid gas is exceeded
+		r = newHarness(t, gasLimits(prepaid, prepaid)) // both limits are equal: GasExceeded, because the prepaid gas is exceeded
 		if err := r.PayLoading(38); err != fail(GasExceeded) || r.Err() != err {
 			t.Errorf("%v, %v", err, r.Err())
 		}
@@ -501,7 +501,7 @@ func TestLoadingIsChargedByCodeLength(t *testing.T) {
 // TestProfileIsSortedAndSumsToBurntGas: a profile is sorted, contains no zeros, and its sum is the
 // burnt gas.
 func TestProfileIsSortedAndSumsToBurntGas(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.batchCreate("rick.test")
 	r.must("promise_batch_action_create_account", i)
 	r.must("storage_has_key", 3, 0)
@@ -520,14 +520,14 @@ func TestProfileIsSortedAndSumsToBurntGas(t *testing.T) {
 	if names != want || sum != out.GasBurnt {
 		t.Errorf("profile of %d, burnt %d:\n%s", sum, out.GasBurnt, names)
 	}
-	if r = newRig(t); r.gas.profile(0) != nil {
+	if r = newHarness(t); r.gas.profile(0) != nil {
 		t.Errorf("profile of nothing: %v", r.gas.profile(0))
 	}
 }
 
 // TestFailedCallKeepsOnlyGasAndLogs: only gas and logs of a failed call are kept.
 func TestFailedCallKeepsOnlyGasAndLogs(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	s := r.putString("said")
 	r.must("log_utf8", s.len, s.ptr)
 	r.must("value_return", s.len, s.ptr)

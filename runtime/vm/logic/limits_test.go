@@ -12,13 +12,13 @@ import (
 
 // Tests of nearcore logic/tests/miscs.rs, storage_read_write.rs, storage_usage.rs.
 
-func limit(set func(*parameters.Limits)) func(*rig) {
-	return func(r *rig) { set(&r.cfg.Wasm.Limits) }
+func limit(set func(*parameters.Limits)) func(*harness) {
+	return func(r *harness) { set(&r.cfg.Wasm.Limits) }
 }
 
 func TestStorageKeyLengthIsLimited(t *testing.T) {
 	const n = 1024
-	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageKey = n }))
+	r := newHarness(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageKey = n }))
 	r.must("storage_has_key", n, 0)
 	r.must("storage_write", n, 0, 5, 0, 0)
 	r.must("storage_read", n, 0, 0)
@@ -32,7 +32,7 @@ func TestStorageKeyLengthIsLimited(t *testing.T) {
 
 func TestStorageValueLengthIsLimited(t *testing.T) {
 	const n = 1024
-	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageValue = n }))
+	r := newHarness(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageValue = n }))
 	k := r.putString("hello")
 	r.must("storage_write", k.len, k.ptr, n/2, 0, 0)
 	r.must("storage_write", k.len, k.ptr, n, 0, 0)
@@ -41,7 +41,7 @@ func TestStorageValueLengthIsLimited(t *testing.T) {
 
 func TestNumberOfPromisesIsLimited(t *testing.T) {
 	const n = 10
-	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxPromisesPerFunctionCallAction = n }))
+	r := newHarness(t, limit(func(l *parameters.Limits) { l.MaxPromisesPerFunctionCallAction = n }))
 	id := r.putString("alice")
 	for range n {
 		r.must("promise_batch_create", id.len, id.ptr)
@@ -51,7 +51,7 @@ func TestNumberOfPromisesIsLimited(t *testing.T) {
 
 func TestNumberOfJoinedPromisesIsLimited(t *testing.T) {
 	const n = 10
-	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = n }))
+	r := newHarness(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = n }))
 	id := r.putString("alice")
 	i := r.must("promise_batch_create", id.len, id.ptr)
 	at := r.putIndex(i)
@@ -68,7 +68,7 @@ func TestNumberOfJoinedPromisesIsLimited(t *testing.T) {
 
 func TestJoinsOfJoinsAreLimited(t *testing.T) {
 	const steps = 10
-	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = 1 << steps }))
+	r := newHarness(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = 1 << steps }))
 	id := r.putString("alice")
 	first := r.must("promise_batch_create", id.len, id.ptr)
 	i := first
@@ -87,7 +87,7 @@ func TestJoinsOfJoinsAreLimited(t *testing.T) {
 }
 
 func TestReturnedValueLengthIsLimited(t *testing.T) {
-	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthReturnedData = 1024 }))
+	r := newHarness(t, limit(func(l *parameters.Limits) { l.MaxLengthReturnedData = 1024 }))
 	r.must("value_return", 1024, 0)
 	r.fails(HostError{Kind: ReturnedValueLengthExceeded, A: 1025, B: 1024}, "value_return", 1025, 0)
 	r.Logic.err = nil
@@ -97,7 +97,7 @@ func TestReturnedValueLengthIsLimited(t *testing.T) {
 }
 
 func TestDeployedContractSizeIsLimited(t *testing.T) {
-	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxContractSize = 1024 }))
+	r := newHarness(t, limit(func(l *parameters.Limits) { l.MaxContractSize = 1024 }))
 	id := r.putString("alice")
 	i := r.must("promise_batch_create", id.len, id.ptr)
 	for _, name := range []string{"promise_batch_action_deploy_contract", "promise_batch_action_deploy_global_contract"} {
@@ -107,7 +107,7 @@ func TestDeployedContractSizeIsLimited(t *testing.T) {
 }
 
 func TestStorageTakesKeysFromRegisters(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for id, s := range map[uint64]string{1: "foo", 2: "bar"} {
 		if err := r.setReg(id, []byte(s)); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestStorageTakesKeysFromRegisters(t *testing.T) {
 }
 
 func TestStorageUsageFollowsWrites(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	k, v := r.putString("foo"), r.putString("bar")
 	for range 2 {
 		r.must("storage_write", k.len, k.ptr, v.len, v.ptr, 0)
@@ -180,7 +180,7 @@ func TestStorageUsageFollowsWrites(t *testing.T) {
 // TestEachStorageCostIsCharged: evicted bytes, trie nodes and large values are each charged by the
 // functions that access them.
 func TestEachStorageCostIsCharged(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.w.nodes = action.NodeCount{Touched: 3, Cached: 2}
 	k, v := r.putString("ke"), r.putString("val")
 	r.must("storage_write", k.len, k.ptr, v.len, v.ptr, 0)
@@ -220,7 +220,7 @@ func TestEachStorageCostIsCharged(t *testing.T) {
 // also one of a missing key.
 func TestEveryAccessCountsAsRecordedStorage(t *testing.T) {
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
-		r := newRig(t)
+		r := newHarness(t)
 		max := r.cfg.Wasm.Limits.PerReceiptStorageProofSizeLimit
 		i, _ := Index(name)
 		args := make([]uint64, len(Functions[i].Params))
@@ -240,7 +240,7 @@ func TestEveryAccessCountsAsRecordedStorage(t *testing.T) {
 func TestStateErrorIsNotAnOutcome(t *testing.T) {
 	broken := errors.New("missing node")
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
-		r := newRig(t)
+		r := newHarness(t)
 		r.w.broken = broken
 		i, _ := Index(name)
 		if _, err := r.do(name, make([]uint64, len(Functions[i].Params))...); !errors.Is(err, broken) {
@@ -254,7 +254,7 @@ func TestStateErrorIsNotAnOutcome(t *testing.T) {
 
 // TestYieldAndResumeMatchNearcore: nearcore logic/tests/yield_resume.rs.
 func TestYieldAndResumeMatchNearcore(t *testing.T) {
-	r := newRig(t, free)
+	r := newHarness(t, free)
 	method, none, args := r.putString("callback"), r.putString(""), r.putString("args")
 	id, short := r.put(make([]byte, 32)), r.put(make([]byte, 16))
 	payload, large := r.putString("payload"), slice{0, 1025}
@@ -315,7 +315,7 @@ func TestYieldDepositNeedsBalance(t *testing.T) {
 		{"one of one", 1, 1, true, nil, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, free, func(r *rig) {
+			r := newHarness(t, free, func(r *harness) {
 				r.c.Balance, r.c.Deposit, r.cfg.Wasm.OneYoctoOnPromise = primitives.Yocto(test.balance), primitives.Balance{}, test.rule
 			})
 			method, args, id, amount := r.putString("callback"), r.putString("args"), r.put(make([]byte, 32)), r.putBalance(test.deposit)
@@ -330,7 +330,7 @@ func TestYieldDepositNeedsBalance(t *testing.T) {
 // TestResumePayloadIsPaidByLength: the payload is paid for by the given length, so it can never be
 // in a register.
 func TestResumePayloadIsPaidByLength(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	id := r.put(make([]byte, 32))
 	r.must("promise_yield_resume", id.len, id.ptr, 3, 0)
 	r.wantCosts(costs{

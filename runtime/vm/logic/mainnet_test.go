@@ -8,7 +8,7 @@ import (
 )
 
 // mainnet sets the fees of the newest version, which version 86 also has, and plenty of gas.
-func mainnet(r *rig) {
+func mainnet(r *harness) {
 	r.cfg = *parameters.MustGet(parameters.Release(88))
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
@@ -17,7 +17,7 @@ func mainnet(r *rig) {
 // nearcore's runner at version 86: alice creates a promise to bob.near, method "m", without
 // arguments and deposit.
 func TestHostFunctionFeesMatchMainnet(t *testing.T) {
-	r := newRig(t, mainnet)
+	r := newHarness(t, mainnet)
 	bob, hex := r.putString("bob.near"), r.putString("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 	key, method, id := r.putKey(), r.putString("m"), r.put(make([]byte, 32))
 	zero := r.putBalance(0)
@@ -47,7 +47,7 @@ func TestHostFunctionFeesMatchMainnet(t *testing.T) {
 		{"storage_write of 2 and 3 bytes", func() { r.must("storage_write", 2, 0, 3, 0, 0) }, 69_934_258_527, 69_934_258_527, 205_737_522_527},
 	} {
 		at := r.at
-		r = newRig(t, mainnet, func(fresh *rig) { fresh.at = at })
+		r = newHarness(t, mainnet, func(fresh *harness) { fresh.at = at })
 		copy(r.Memory, "bob.near00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 		copy(r.Memory[key.ptr:], primitives.MustParsePublicKey(testKey))
 		copy(r.Memory[method.ptr:], "m")

@@ -88,7 +88,7 @@ func TestAltBn128MatchesNearcoresCases(t *testing.T) {
 		{"pairing_check:268", "88: 88: 88: 88:", "", "slice of size 4 cannot be precisely split into chunks of size 192"},
 		{"pairing_check:269", "0 0 0 0 0 111", "", "invalid g2"},
 	} {
-		r := newRig(t)
+		r := newHarness(t)
 		s := r.put(littleEndian(t, test.in))
 		name, _, _ := strings.Cut(test.row, ":")
 		if name == "pairing_check" {
@@ -152,7 +152,7 @@ func TestBLS12381MatchesNearcoresCases(t *testing.T) {
 		{"1465 decompress p2", "bls12381_p2_decompress", nil, false, 0, []byte{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, func(r *rig) { r.cfg.Wasm.BLS12381NotInGroupFix = test.fix })
+			r := newHarness(t, func(r *harness) { r.cfg.Wasm.BLS12381NotInGroupFix = test.fix })
 			s := r.put(test.in)
 			args := []uint64{s.len, s.ptr, 0}
 			if test.name == "bls12381_pairing_check" {
@@ -179,7 +179,7 @@ func TestBLS12381MatchesNearcoresCases(t *testing.T) {
 			if test.name == "bls12381_pairing_check" {
 				args = args[:2]
 			}
-			r := newRig(t, gasLimits(1_000_000*tera, 1_000_000*tera)) // nearcore's test does not say whether memory or gas ends the call
+			r := newHarness(t, gasLimits(1_000_000*tera, 1_000_000*tera)) // nearcore's test does not say whether memory or gas ends the call
 			r.fails(HostError{Kind: MemoryAccessViolation}, test.name, args...)
 			args[0] = test.item - 1
 			_, err := r.do(test.name, args...)
@@ -207,7 +207,7 @@ func TestP256MatchesWycheproof(t *testing.T) {
 		{"124", key, "313233343030", "d45c5740946b2a147f59262ee6f5bc90bd01ed280528b62b3aed5fc93f06f739b329f479a2bbd0a5c384ee1493b1f5186a87139cac5df4087c134b49156847db", 0},
 		{"136", "05" + key[2:], "313233343030", "2ba3a8be6b94d5ec80a6d9d1190a436effe50d85a1eee859b8cc6af9bd5c2e184cd60b855d442f5b3c7b11eb6c4e0ae7525fe710fab9aa7c77a67f79e6fadd76", 0},
 	} {
-		r := newRig(t)
+		r := newHarness(t)
 		hash := primitives.HashBytes(unhex(t, test.msg))
 		sig, msg, key := r.put(unhex(t, test.sig)), r.put(hash[:]), r.put(unhex(t, test.key))
 		if got := r.must("p256_verify", sig.len, sig.ptr, msg.len, msg.ptr, key.len, key.ptr); got != test.want {
@@ -255,7 +255,7 @@ func TestVerifyRefusesMalformedInput(t *testing.T) {
 		want  uint64
 	}{{"p256_verify.rs:149", 32, other, 0}, {"p256_verify.rs:292", 256, key, 1}, {"p256_verify.rs:292, another message", 256, other, 0}} {
 		t.Run(test.row, func(t *testing.T) {
-			r := newRig(t)
+			r := newHarness(t)
 			s, m, k := r.put(sig), r.put(long[:test.bytes]), r.put(test.key)
 			if got := r.must("p256_verify", s.len, s.ptr, m.len, m.ptr, k.len, k.ptr); got != test.want {
 				t.Errorf("%d, want %d", got, test.want)
@@ -272,7 +272,7 @@ func TestVerifyRefusesMalformedInput(t *testing.T) {
 			if text == "" {
 				continue
 			}
-			r := newRig(t)
+			r := newHarness(t)
 			if err := r.setReg(1, []byte{0}); err != nil {
 				t.Fatal(err)
 			}

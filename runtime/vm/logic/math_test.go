@@ -52,7 +52,7 @@ func TestHashesMatchAndAreCharged(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			want := unhex(t, test.want)
 			n := uint64(len(want))
-			r := newRig(t)
+			r := newHarness(t)
 			s := r.putString("tesdsst")
 			r.must(test.name, s.len, s.ptr, 0)
 			r.wantReg(0, want)
@@ -76,7 +76,7 @@ func TestHashesMatchAndAreCharged(t *testing.T) {
 	}
 	// From 56 bytes on the padding takes another block.
 	for n, blocks := range map[uint64]uint64{0: 1, 55: 1, 56: 2, 119: 2, 120: 3} {
-		r := newRig(t)
+		r := newHarness(t)
 		r.must("ripemd160", n, 0, 0)
 		if got := uint64(r.gas.ext[parameters.ExtRipemd160Block] / r.cfg.Wasm.Ext[parameters.ExtRipemd160Block].Gas); got != blocks {
 			t.Errorf("ripemd160 of %d bytes: %d blocks, want %d", n, got, blocks)
@@ -88,7 +88,7 @@ func TestECRecoverMatchesAndRefusesBadInput(t *testing.T) {
 	hash := unhex(t, "ce0677bb30baa8cf067c88db9811f4333d131bf8bcf12fe7065d211dce971008")
 	sig := unhex(t, "90f27b8b488db00b00606796d2987f6a5f59ae62ea05effe84fef5b8b0e549984a691139ad57a3f0b906637673aa2f63d1f55cb1a69199d4009eea23ceaddc93")
 	key := unhex(t, "e32df42865e97135acfb65f3bae71bdc86f4d49150ad6a440b6f15878109880a0a2b2667f7e725ceea70c673093bf67663e0312623c8e091b13cf2c0f11ef652")
-	r := newRig(t)
+	r := newHarness(t)
 	h, s := r.put(hash), r.put(sig)
 	if got := r.must("ecrecover", h.len, h.ptr, s.len, s.ptr, 1, 1, 1); got != 1 {
 		t.Fatalf("recovered %d", got)
@@ -189,7 +189,7 @@ func TestVerifyChecksSignatureAndCosts(t *testing.T) {
 			{"short key", v.sig, v.msg, v.key[1:], 0, "invalid public key length", all},
 		} {
 			for in := range 8 { // bits: which of signature, message and key are in a register
-				r := newRig(t)
+				r := newHarness(t)
 				want := costs{v.base: 1}
 				args := []uint64(nil)
 				for i, b := range [][]byte{test.sig, test.msg, test.key} {
@@ -260,7 +260,7 @@ func TestMLDSAVerifyChecksSignatureAndCosts(t *testing.T) {
 		{sig[1:], msg, key, 0, "invalid signature length: expected the input of 3309 bytes, but 3308 was given", 1},
 		{sig, msg, key[1:], 0, "invalid key length: expected the input of 1952 bytes, but 1951 was given", 3},
 	} {
-		r := newRig(t)
+		r := newHarness(t)
 		args, read := []uint64(nil), uint64(0)
 		for i, b := range [][]byte{test.sig, test.msg, test.key} {
 			s := r.put(b)
@@ -321,7 +321,7 @@ func TestAltBn128ResultsAndCosts(t *testing.T) {
 		{"alt_bn128_pairing_check", parameters.ExtAltBn128PairingCheckBase, parameters.ExtAltBn128PairingCheckElement, le("0", "0", "0", "0", "0", "111"), 1, nil,
 			"AltBn128 invalid input: invalid g2"},
 	} {
-		r := newRig(t)
+		r := newHarness(t)
 		s := r.put(test.in)
 		args := []uint64{s.len, s.ptr, 0}
 		if test.fn == "alt_bn128_pairing_check" {
@@ -366,7 +366,7 @@ func TestBLS12381ElementsArePaidBeforeReading(t *testing.T) {
 		{"bls12381_p1_decompress", parameters.ExtBls12381P1DecompressBase, parameters.ExtBls12381P1DecompressElement, 48, 0, 96},
 		{"bls12381_p2_decompress", parameters.ExtBls12381P2DecompressBase, parameters.ExtBls12381P2DecompressElement, 96, 0, 192},
 	} {
-		r := newRig(t)
+		r := newHarness(t)
 		if got := r.must(test.fn, 0, 0, 0); got != 0 || r.must("register_len", 0) != uint64(test.out) {
 			t.Errorf("%s of nothing: %d, %d bytes", test.fn, got, r.must("register_len", 0))
 		}
@@ -396,7 +396,7 @@ func TestBLS12381ElementsArePaidBeforeReading(t *testing.T) {
 			}
 		}
 	}
-	r := newRig(t)
+	r := newHarness(t)
 	if err := r.setReg(1, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -15,35 +15,35 @@ import (
 
 const testKey = "ed25519:5do5nkAEVhL8iteDvXNgxi4pWK78Y7DDadX11ArFNyrf"
 
-func (r *rig) putKey() slice { return r.putString(string(primitives.MustParsePublicKey(testKey))) }
+func (r *harness) putKey() slice { return r.putString(string(primitives.MustParsePublicKey(testKey))) }
 
-func (r *rig) promiseCreate(to string, amount, gas uint64) (uint64, error) {
+func (r *harness) promiseCreate(to string, amount, gas uint64) (uint64, error) {
 	id, method, args := r.putString(to), r.putString("promise_create"), r.putString("args")
 	return r.do("promise_create", id.len, id.ptr, method.len, method.ptr, args.len, args.ptr, r.putBalance(amount), gas)
 }
 
-func (r *rig) batchCreate(to string) (uint64, error) {
+func (r *harness) batchCreate(to string) (uint64, error) {
 	id := r.putString(to)
 	return r.do("promise_batch_create", id.len, id.ptr)
 }
 
-func (r *rig) batchCall(promise, amount, gas uint64) error {
+func (r *harness) batchCall(promise, amount, gas uint64) error {
 	return r.batchCallOf(promise, "promise_batch_action", "promise_batch_action_args", amount, gas)
 }
 
-func (r *rig) batchCallOf(promise uint64, name, in string, amount, gas uint64) error {
+func (r *harness) batchCallOf(promise uint64, name, in string, amount, gas uint64) error {
 	method, args := r.putString(name), r.putString(in)
 	_, err := r.do("promise_batch_action_function_call", promise, method.len, method.ptr, args.len, args.ptr, r.putBalance(amount), gas)
 	return err
 }
 
-func (r *rig) batchCallWeight(promise, amount, gas, weight uint64) error {
+func (r *harness) batchCallWeight(promise, amount, gas, weight uint64) error {
 	method, args := r.putString("promise_batch_action"), r.putString("promise_batch_action_args")
 	_, err := r.do("promise_batch_action_function_call_weight", promise, method.len, method.ptr, args.len, args.ptr, r.putBalance(amount), gas, weight)
 	return err
 }
 
-func (r *rig) addCallKeyOf(name string, promise uint64, key string, nonce, allowance uint64, receiver, names string) error {
+func (r *harness) addCallKeyOf(name string, promise uint64, key string, nonce, allowance uint64, receiver, names string) error {
 	k, to, amount, methods := r.putString(key), r.putString(receiver), r.putBalance(allowance), r.putString(names)
 	_, err := r.do(name, promise, k.len, k.ptr, nonce, amount, to.len, to.ptr, methods.len, methods.ptr)
 	return err
@@ -52,7 +52,7 @@ func (r *rig) addCallKeyOf(name string, promise uint64, key string, nonce, allow
 var firstCall = &primitives.FunctionCall{Method: "promise_create", Args: []byte("args")}
 
 // wantActions compares the actions of receipt 0 after the call that promiseCreate added.
-func (r *rig) wantActions(want ...primitives.Action) {
+func (r *harness) wantActions(want ...primitives.Action) {
 	r.t.Helper()
 	got := r.w.receipts[0]
 	if got.receiver != "rick.test" || !reflect.DeepEqual(got.actions, append([]primitives.Action{firstCall}, want...)) {
@@ -69,89 +69,89 @@ func TestEachActionIsAppendedAndCharged(t *testing.T) {
 	permission := &primitives.FunctionCallPermission{Allowance: &allowance, ReceiverID: "sam", MethodNames: []string{"foo", "bar"}}
 	tests := []struct {
 		name    string
-		prepare func(r *rig) func(promise uint64) error
+		prepare func(r *harness) func(promise uint64) error
 		used    uint64 // 0: nearcore's test does not check it
 		want    primitives.Action
 	}{
-		{"function_call", func(r *rig) func(uint64) error {
+		{"function_call", func(r *harness) func(uint64) error {
 			return func(p uint64) error { return r.batchCall(p, 0, 0) }
 		}, 0, &primitives.FunctionCall{Method: "promise_batch_action", Args: []byte("promise_batch_action_args")}},
-		{"create_account", func(r *rig) func(uint64) error {
+		{"create_account", func(r *harness) func(uint64) error {
 			return func(p uint64) error { _, err := r.do("promise_batch_action_create_account", p); return err }
 		}, 12_578_263_688_564, &primitives.CreateAccount{}},
-		{"deploy_contract", func(r *rig) func(uint64) error {
+		{"deploy_contract", func(r *harness) func(uint64) error {
 			code := r.putString("sample")
 			return func(p uint64) error {
 				_, err := r.do("promise_batch_action_deploy_contract", p, code.len, code.ptr)
 				return err
 			}
 		}, 5_255_774_958_146, &primitives.DeployContract{Code: []byte("sample")}},
-		{"deploy_global_contract", func(r *rig) func(uint64) error {
+		{"deploy_global_contract", func(r *harness) func(uint64) error {
 			code := r.putString("sample")
 			return func(p uint64) error {
 				_, err := r.do("promise_batch_action_deploy_global_contract", p, code.len, code.ptr)
 				return err
 			}
 		}, 5_256_154_080_152, &primitives.DeployGlobalContract{Code: []byte("sample")}},
-		{"stake", func(r *rig) func(uint64) error {
+		{"stake", func(r *harness) func(uint64) error {
 			k, amount := r.putKey(), r.putBalance(110)
 			return func(p uint64) error {
 				_, err := r.do("promise_batch_action_stake", p, amount, k.len, k.ptr)
 				return err
 			}
 		}, 5_138_414_976_215, &primitives.Stake{Stake: primitives.Yocto(110), PublicKey: key}},
-		{"add_key_with_function_call", func(r *rig) func(uint64) error {
+		{"add_key_with_function_call", func(r *harness) func(uint64) error {
 			return func(p uint64) error {
 				return r.addCallKeyOf("promise_batch_action_add_key_with_function_call", p, string(key), 1, 999, "sam", "foo,bar")
 			}
 		}, 5_126_680_499_695, &primitives.AddKey{PublicKey: key, AccessKey: primitives.AccessKey{Nonce: 1, FunctionCall: permission}}},
-		{"add_gas_key_with_full_access", func(r *rig) func(uint64) error {
+		{"add_gas_key_with_full_access", func(r *harness) func(uint64) error {
 			return func(p uint64) error {
 				k := r.putKey()
 				_, err := r.do("promise_batch_action_add_gas_key_with_full_access", p, k.len, k.ptr, 4)
 				return err
 			}
 		}, 0, &primitives.AddKey{PublicKey: key, AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 4}}}},
-		{"add_gas_key_with_function_call", func(r *rig) func(uint64) error {
+		{"add_gas_key_with_function_call", func(r *harness) func(uint64) error {
 			return func(p uint64) error {
 				return r.addCallKeyOf("promise_batch_action_add_gas_key_with_function_call", p, string(key), 2, 999, "sam", "foo,bar")
 			}
 		}, 0, &primitives.AddKey{PublicKey: key, AccessKey: primitives.AccessKey{
 			FunctionCall: permission, GasKey: &primitives.GasKeyInfo{NumNonces: 2},
 		}}},
-		{"use_global_contract_by_account_id", func(r *rig) func(uint64) error {
+		{"use_global_contract_by_account_id", func(r *harness) func(uint64) error {
 			id := r.putString("global.near")
 			return func(p uint64) error {
 				_, err := r.do("promise_batch_action_use_global_contract_by_account_id", p, id.len, id.ptr)
 				return err
 			}
 		}, 0, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: "global.near"}}},
-		{"delete_key", func(r *rig) func(uint64) error {
+		{"delete_key", func(r *harness) func(uint64) error {
 			k := r.putKey()
 			return func(p uint64) error { _, err := r.do("promise_batch_action_delete_key", p, k.len, k.ptr); return err }
 		}, 0, &primitives.DeleteKey{PublicKey: key}},
-		{"add_key_with_full_access", func(r *rig) func(uint64) error {
+		{"add_key_with_full_access", func(r *harness) func(uint64) error {
 			k := r.putKey()
 			return func(p uint64) error {
 				_, err := r.do("promise_batch_action_add_key_with_full_access", p, k.len, k.ptr, 7)
 				return err
 			}
 		}, 0, &primitives.AddKey{PublicKey: key, AccessKey: primitives.AccessKey{Nonce: 7}}},
-		{"delete_account", func(r *rig) func(uint64) error {
+		{"delete_account", func(r *harness) func(uint64) error {
 			id := r.putString("heir.near")
 			return func(p uint64) error {
 				_, err := r.do("promise_batch_action_delete_account", p, id.len, id.ptr)
 				return err
 			}
 		}, 0, &primitives.DeleteAccount{Beneficiary: "heir.near"}},
-		{"deploy_global_contract_by_account_id", func(r *rig) func(uint64) error {
+		{"deploy_global_contract_by_account_id", func(r *harness) func(uint64) error {
 			code := r.putString("sample")
 			return func(p uint64) error {
 				_, err := r.do("promise_batch_action_deploy_global_contract_by_account_id", p, code.len, code.ptr)
 				return err
 			}
 		}, 0, &primitives.DeployGlobalContract{Code: []byte("sample"), Mode: primitives.GlobalByAccountID}},
-		{"state_init", func(r *rig) func(uint64) error {
+		{"state_init", func(r *harness) func(uint64) error {
 			h, amount := r.put(hash[:]), r.putBalance(0)
 			return func(p uint64) error {
 				i, err := r.do("promise_batch_action_state_init", p, h.len, h.ptr, amount)
@@ -164,7 +164,7 @@ func TestEachActionIsAppendedAndCharged(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newHarness(t)
 			i, err := r.promiseCreate("rick.test", 0, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -190,7 +190,7 @@ func TestEachActionIsAppendedAndCharged(t *testing.T) {
 }
 
 func TestUseGlobalContractIsAppended(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	at := r.putIndex(i)
 	hash := primitives.HashBytes([]byte("arbitrary"))
@@ -208,7 +208,7 @@ func TestUseGlobalContractIsAppended(t *testing.T) {
 }
 
 func TestTransferIsAppendedWithinBalance(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	at := r.putIndex(i)
 	all, one := r.putBalance(110), r.putBalance(1)
@@ -223,7 +223,7 @@ func TestTransferIsAppendedWithinBalance(t *testing.T) {
 }
 
 func TestTransferToGasKeyIsAppended(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	k := r.putKey()
 	at := r.putIndex(i)
@@ -238,7 +238,7 @@ func TestTransferToGasKeyIsAppended(t *testing.T) {
 }
 
 func TestPromiseThenFollowsEarlierReceipt(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	id, at := r.putString("rick.test"), r.putIndex(i)
 	r.fails(HostError{Kind: InvalidPromiseIndex, A: 123}, "promise_batch_then", 123, id.len, id.ptr)
@@ -258,7 +258,7 @@ func TestPromiseThenFollowsEarlierReceipt(t *testing.T) {
 }
 
 func TestStateInitEntriesAreUniqueAndCharged(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.batchCreate("rick.test")
 	r.wantCosts(costs{
 		parameters.ExtBase: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 9, parameters.ExtUTF8DecodingBase: 1, parameters.ExtUTF8DecodingByte: 9,
@@ -303,10 +303,10 @@ func TestStateInitEntriesAreUniqueAndCharged(t *testing.T) {
 }
 
 func TestOneYoctoIsSubsidizedOnce(t *testing.T) {
-	balance := func(b, deposit uint64) func(*rig) {
-		return func(r *rig) { r.c.Balance, r.c.Deposit = primitives.Yocto(b), primitives.Yocto(deposit) }
+	balance := func(b, deposit uint64) func(*harness) {
+		return func(r *harness) { r.c.Balance, r.c.Deposit = primitives.Yocto(b), primitives.Yocto(deposit) }
 	}
-	r := newRig(t, balance(0, 0))
+	r := newHarness(t, balance(0, 0))
 	i, _ := r.promiseCreate("rick.test", 0, 0)
 	if err := r.batchCallWeight(i, 1, 0, 0); err != nil {
 		t.Errorf("one yocto of none: %v", err)
@@ -319,7 +319,7 @@ func TestOneYoctoIsSubsidizedOnce(t *testing.T) {
 		t.Errorf("subsidized %v", r.subsidized)
 	}
 
-	r = newRig(t, balance(1, 0))
+	r = newHarness(t, balance(1, 0))
 	i, _ = r.promiseCreate("rick.test", 0, 0)
 	if err := r.batchCallWeight(i, 1, 0, 0); err != nil || !r.balance.IsZero() || !r.subsidized.IsZero() {
 		t.Errorf("one yocto of one: %v, balance %v, subsidized %v", err, r.balance, r.subsidized)
@@ -328,7 +328,7 @@ func TestOneYoctoIsSubsidizedOnce(t *testing.T) {
 		t.Errorf("one more: %v, subsidized %v", err, r.subsidized)
 	}
 
-	r = newRig(t, balance(0, 0), func(r *rig) { r.cfg.Wasm.OneYoctoOnPromise = false })
+	r = newHarness(t, balance(0, 0), func(r *harness) { r.cfg.Wasm.OneYoctoOnPromise = false })
 	i, _ = r.promiseCreate("rick.test", 0, 0)
 	if err := r.batchCallWeight(i, 1, 0, 0); err != fail(BalanceExceeded) {
 		t.Errorf("one yocto without the rule: %v", err)
@@ -336,7 +336,7 @@ func TestOneYoctoIsSubsidizedOnce(t *testing.T) {
 }
 
 func TestRefundToNamesValidAccount(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.batchCreate("rick.test")
 	id, bad := r.putString("heir.near"), r.putString("X")
 	joint := r.must("promise_and", r.putIndex(i), 1)
@@ -351,7 +351,7 @@ func TestRefundToNamesValidAccount(t *testing.T) {
 }
 
 func TestPromiseReturnNeedsSinglePromise(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.batchCreate("rick.test")
 	joint := r.must("promise_and", r.putIndex(i), 1)
 	r.must("promise_return", i)
@@ -362,7 +362,7 @@ func TestPromiseReturnNeedsSinglePromise(t *testing.T) {
 // TestInvalidKeyFailsAfterFees: an invalid key fails after the fees, and a method name that is not
 // UTF-8 fails after that.
 func TestInvalidKeyFailsAfterFees(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.batchCreate("rick.test")
 	short := r.put(make([]byte, 32))
 	before := r.gas.action[parameters.ActionDeleteKey]
@@ -398,9 +398,9 @@ func TestInvalidKeyFailsAfterFees(t *testing.T) {
 // TestGasKeyFeeCountsDecodedKey: neard's process ends for this call; here the fee counts the
 // decoded key (see publicKey).
 func TestGasKeyFeeCountsDecodedKey(t *testing.T) {
-	inMemory, inReg := newRig(t), newRig(t)
+	inMemory, inReg := newHarness(t), newHarness(t)
 	var byteFee [2]primitives.Gas
-	for n, r := range []*rig{inMemory, inReg} {
+	for n, r := range []*harness{inMemory, inReg} {
 		i, _ := r.batchCreate("rick.test")
 		k := r.putKey()
 		if n == 1 {
@@ -438,7 +438,7 @@ func TestUnpaidMethodNamesTakeNoMemory(t *testing.T) {
 		{strings.Repeat("a,", n) + "a", 2 * tera, fail(GasExceeded), 1},
 		{strings.Repeat(",", 2*n), 300 * tera, fail(EmptyMethodName), 1},
 	} {
-		r := newRig(t, mainnet, func(r *rig) { r.c.Args, r.c.PrepaidGas = []byte(test.names), test.gas })
+		r := newHarness(t, mainnet, func(r *harness) { r.c.Args, r.c.PrepaidGas = []byte(test.names), test.gas })
 		i, _ := r.batchCreate("alice")
 		r.must("input", 0)
 		key, amount, to := r.putKey(), r.putBalance(0), r.putString("sam")

@@ -12,7 +12,7 @@ import (
 // Tests of nearcore logic/tests/registers.rs, logic/vmstate.rs.
 
 func TestRegisterIsReadWhole(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	if got := r.must("register_len", 0); got != ^uint64(0) {
 		t.Errorf("length of no register = %d", got)
 	}
@@ -27,7 +27,7 @@ func TestRegisterIsReadWhole(t *testing.T) {
 }
 
 func TestNumberOfRegistersIsLimited(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	limit := r.cfg.Wasm.Limits.MaxNumberRegisters
 	for i := range limit {
 		value := binary.LittleEndian.AppendUint64(nil, i*10)
@@ -59,7 +59,7 @@ func TestRegisterLimitsAreExact(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, func(r *rig) {
+			r := newHarness(t, func(r *harness) {
 				if test.set != nil {
 					test.set(&r.cfg.Wasm.Limits)
 				}
@@ -90,7 +90,7 @@ func TestRegisterLimitsAreExact(t *testing.T) {
 // TestRegisterMemoryIsLimited fills 1 GiB of registers that share one value, so the test itself
 // needs little memory.
 func TestRegisterMemoryIsLimited(t *testing.T) {
-	r := newRig(t, free)
+	r := newHarness(t, free)
 	limits := &r.cfg.Wasm.Limits
 	value := make([]byte, limits.MaxRegisterSize)
 	n := limits.RegistersMemoryLimit / limits.MaxRegisterSize
@@ -102,7 +102,7 @@ func TestRegisterMemoryIsLimited(t *testing.T) {
 	if err := r.setRegister(n, value); !errors.Is(err, fail(MemoryAccessViolation)) {
 		t.Errorf("over 1 GiB: %v", err)
 	}
-	r = newRig(t, free)
+	r = newHarness(t, free)
 	if err := r.setRegister(0, append(value, 0)); !errors.Is(err, fail(MemoryAccessViolation)) {
 		t.Errorf("over 100 MiB: %v", err)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// sane is a call to test-contract.alice.near as nearcore's sanity checks make it
+// sanityCall is a call to test-contract.alice.near as nearcore's sanity checks make it
 // (integration-tests/src/tests/runtime/ sanity_checks.rs): the fees of 86, 300 Tgas, accounts
 // alice.near, bob.near and carol.near.
-func sane(args string) func(*rig) {
-	return func(r *rig) {
+func sanityCall(args string) func(*harness) {
+	return func(r *harness) {
 		mainnet(r)
 		r.c.CurrentAccount, r.c.SignerAccount, r.c.Predecessor = "test-contract.alice.near", "alice.near", "alice.near"
 		r.c.SignerKey = primitives.MustParsePublicKey(testKey)
@@ -23,7 +23,7 @@ func sane(args string) func(*rig) {
 
 // wantProfile compares the gas profile. As in nearcore's snapshots, costs that depend on the
 // compiler are left out: instructions and the bytes of the code.
-func (r *rig) wantProfile(test string, want map[string]primitives.Gas) {
+func (r *harness) wantProfile(test string, want map[string]primitives.Gas) {
 	r.t.Helper()
 	out, err := r.Outcome()
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *rig) wantProfile(test string, want map[string]primitives.Gas) {
 // sanity_checks.rs:96, except those of receipts that only load the contract.
 func TestSanityCheckCostsMatchNearcore(t *testing.T) {
 	trivial := "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x08\x01\x04main\x00\x00\x0a\x04\x01\x02\x00\x0b"
-	r := newRig(t, sane(fmt.Sprintf(`{
+	r := newHarness(t, sanityCall(fmt.Sprintf(`{
             "contract_code": %q,
             "method_name": "main",
             "method_args": "",
@@ -208,8 +208,8 @@ func TestSanityCheckCostsMatchNearcore(t *testing.T) {
 	}
 
 	// The callbacks follow.
-	loaded := func(set ...func(*rig)) *rig {
-		r := newRig(t, append([]func(*rig){sane("")}, set...)...)
+	loaded := func(set ...func(*harness)) *harness {
+		r := newHarness(t, append([]func(*harness){sanityCall("")}, set...)...)
 		if err := r.PayLoading(1); err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestSanityCheckCostsMatchNearcore(t *testing.T) {
 		"WASM_HOST_COST READ_MEMORY_BASE": 2_609_863_200, "WASM_HOST_COST READ_MEMORY_BYTE": 11_403_999,
 		"WASM_HOST_COST UTF8_DECODING_BASE": 3_111_779_061, "WASM_HOST_COST UTF8_DECODING_BYTE": 874_741_437,
 	})
-	r = loaded(func(r *rig) { r.c.Results = []action.PromiseResult{{}} })
+	r = loaded(func(r *harness) { r.c.Results = []action.PromiseResult{{}} })
 	if n, got := r.must("promise_results_count"), r.must("promise_result", 0, 0); n != 1 || got != 1 {
 		t.Errorf("%d results, the first %d", n, got)
 	}

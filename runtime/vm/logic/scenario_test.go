@@ -19,7 +19,7 @@ var ends = map[string]HostErrorKind{
 }
 
 // scenario returns arguments with which a function succeeds. It must not burn gas.
-func (r *rig) scenario(t *testing.T, name string) []uint64 {
+func (r *harness) scenario(t *testing.T, name string) []uint64 {
 	id, hex := r.putString("bob.near"), r.putString("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 	key, hash := r.putKey(), r.put(make([]byte, 32))
 	method, args, text := r.putString("method"), r.putString("args"), r.putString("text")
@@ -131,14 +131,14 @@ func (r *rig) scenario(t *testing.T, name string) []uint64 {
 
 // newScenario returns a call for scenarios, and the arguments for one function. The preparation
 // costs no gas.
-func newScenario(t *testing.T, name string, set ...func(*rig)) (*rig, []uint64) {
-	set = append([]func(*rig){mainnet, func(r *rig) {
+func newScenario(t *testing.T, name string, set ...func(*harness)) (*harness, []uint64) {
+	set = append([]func(*harness){mainnet, func(r *harness) {
 		r.c.Results = []action.PromiseResult{{Data: []byte("result")}}
 		r.c.OutputReceivers = []primitives.AccountID{"alice", "bob.near"}
 		r.c.StorageUsage = 1000
 		r.w.nodes = action.NodeCount{Touched: 2, Cached: 1}
 	}}, set...)
-	r := newRig(t, set...)
+	r := newHarness(t, set...)
 	args := r.scenario(t, name)
 	r.registers.all = []register{{0, []byte("zero")}}
 	r.registers.usage = 4 + registerOverhead
@@ -198,12 +198,12 @@ func TestEveryFunctionFailsWithTooLittleGas(t *testing.T) {
 			if n == steps-1 {
 				prepaid = want - 1
 			}
-			r, args := newScenario(t, f.Name, func(r *rig) { r.c.PrepaidGas = prepaid })
+			r, args := newScenario(t, f.Name, func(r *harness) { r.c.PrepaidGas = prepaid })
 			_, err := r.Invoke(i, args)
 			if err != fail(GasExceeded) || r.gas.used() != prepaid || r.gas.burnt > prepaid || r.gas.burnt < last {
 				t.Errorf("%s with %d of %d gas: %v, burnt %d, used %d", f.Name, prepaid, want, err, r.gas.burnt, r.gas.used())
 			}
-			r, args = newScenario(t, f.Name, func(r *rig) { r.cfg.Wasm.Limits.MaxGasBurnt = min(prepaid, full.gas.burnt-1) })
+			r, args = newScenario(t, f.Name, func(r *harness) { r.cfg.Wasm.Limits.MaxGasBurnt = min(prepaid, full.gas.burnt-1) })
 			if _, err = r.Invoke(i, args); err != fail(GasLimitExceeded) || r.gas.burnt > prepaid {
 				t.Errorf("%s with a limit of %d: %v, burnt %d", f.Name, prepaid, err, r.gas.burnt)
 			}
@@ -303,7 +303,7 @@ func BenchmarkHost(b *testing.B) {
 	for _, name := range []string{"block_index", "read_register", "write_register", "storage_read", "storage_write", "log_utf8", "sha256"} {
 		b.Run("fn="+name, func(b *testing.B) {
 			t := &testing.T{}
-			r, args := newScenario(t, name, func(r *rig) { r.cfg.Wasm.Limits.MaxGasBurnt, r.c.PrepaidGas = 1<<62, 1<<62 })
+			r, args := newScenario(t, name, func(r *harness) { r.cfg.Wasm.Limits.MaxGasBurnt, r.c.PrepaidGas = 1<<62, 1<<62 })
 			i, _ := Index(name)
 			b.ReportAllocs()
 			for b.Loop() {

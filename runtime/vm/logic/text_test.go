@@ -20,8 +20,8 @@ func utf16Bytes(s string) (b []byte) {
 	return b
 }
 
-func logLimits(number, length uint64) func(*rig) {
-	return func(r *rig) {
+func logLimits(number, length uint64) func(*harness) {
+	return func(r *harness) {
 		if number != 0 {
 			r.cfg.Wasm.Limits.MaxNumberLogs = number
 		}
@@ -110,7 +110,7 @@ func TestEachLogFunctionIsCharged(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, logLimits(0, test.limit))
+			r := newHarness(t, logLimits(0, test.limit))
 			if test.end {
 				r.at = uint64(len(r.Memory) - len(test.in))
 			}
@@ -138,7 +138,7 @@ func TestEachLogFunctionIsCharged(t *testing.T) {
 func TestTotalLogLengthIsLimited(t *testing.T) {
 	// The last of ten logs is one byte too long.
 	limit := uint64(len(mixed))*10 - 1
-	r := newRig(t, logLimits(10, limit))
+	r := newHarness(t, logLimits(10, limit))
 	s := r.putString(mixed)
 	for range 9 {
 		r.must("log_utf8", s.len, s.ptr)
@@ -150,7 +150,7 @@ func TestTotalLogLengthIsLimited(t *testing.T) {
 
 	// The total length reaches its limit, in both encodings.
 	limit = 3*21 - 1
-	r = newRig(t, logLimits(21, limit))
+	r = newHarness(t, logLimits(21, limit))
 	s8, s16 := r.putString("abc"), r.put(utf16Bytes("abc"))
 	for range 10 {
 		r.must("log_utf16", s16.len, s16.ptr)
@@ -172,7 +172,7 @@ func TestNumberOfLogsIsLimited(t *testing.T) {
 		{"log_utf8", []byte("blabla"), 6, parameters.ExtUTF8DecodingBase, parameters.ExtUTF8DecodingByte},
 		{"log_utf16", utf16Bytes("$ qò$`"), 7, parameters.ExtUTF16DecodingBase, parameters.ExtUTF16DecodingByte},
 	} {
-		r := newRig(t, logLimits(3, uint64(len(test.in)+1)*4))
+		r := newHarness(t, logLimits(3, uint64(len(test.in)+1)*4))
 		s := r.put(test.in)
 		for range 3 {
 			r.must(test.fn, s.len, s.ptr)
@@ -189,7 +189,7 @@ func TestNumberOfLogsIsLimited(t *testing.T) {
 }
 
 func TestGuestPanicCarriesItsMessage(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	_, err := r.do("panic")
 	if err == nil || err.Error() != "Smart contract panicked: explicit guest panic" {
 		t.Errorf("panic: %v", err)
@@ -206,7 +206,7 @@ func TestGuestPanicCarriesItsMessage(t *testing.T) {
 }
 
 func TestAbortLogsMessageAndPosition(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	text := func(s string) slice {
 		b := utf16Bytes(s)
 		r.put([]byte{byte(len(b)), byte(len(b) >> 8), 0, 0})

@@ -18,7 +18,7 @@ const (
 // TestUniversalStateInitToAccountIDIsDerived: near-vm-runner 0.38.0 src/logic/tests/miscs.rs
 // test_universal_state_init_to_account_id, .._from_register.
 func TestUniversalStateInitToAccountIDIsDerived(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	s := r.put(make([]byte, 10))
 	if status := r.must("universal_state_init_to_account_id", s.len, s.ptr, 0); status != 0 {
 		t.Errorf("status %d", status)
@@ -60,7 +60,7 @@ func TestInvalidUniversalStateInitHasNoAccountID(t *testing.T) {
 		{"the same entry twice", []byte{0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newHarness(t)
 			s := r.put(test.init)
 			if status := r.must("universal_state_init_to_account_id", s.len, s.ptr, 0); status != test.status {
 				t.Errorf("status %d, want %d", status, test.status)
@@ -75,7 +75,7 @@ func TestInvalidUniversalStateInitHasNoAccountID(t *testing.T) {
 		})
 	}
 	// Before CanonicalUniversalStateInit any bytes have an account id.
-	r := newRig(t, func(r *rig) { r.cfg.Wasm.CanonicalUniversalStateInit = false })
+	r := newHarness(t, func(r *harness) { r.cfg.Wasm.CanonicalUniversalStateInit = false })
 	s := r.put([]byte{7, 7, 7})
 	if status := r.must("universal_state_init_to_account_id", s.len, s.ptr, 0); status != 0 {
 		t.Errorf("lenient: status %d", status)
@@ -87,13 +87,13 @@ func TestInvalidUniversalStateInitHasNoAccountID(t *testing.T) {
 // test_universal_state_init_to_account_id_pays_before_checking, promises.rs
 // test_promise_batch_action_universal_state_init_pays_before_decoding).
 func TestUniversalStateInitPaysBeforeDecoding(t *testing.T) {
-	r := newRig(t, gasLimits(10*tera, 10*tera), func(r *rig) {
+	r := newHarness(t, gasLimits(10*tera, 10*tera), func(r *harness) {
 		r.cfg.Wasm.Ext[parameters.ExtUniversalStateInitToAccountIDByte] = parameters.GasCost(tera + 1)
 	})
 	s := r.put(bytes.Repeat([]byte{7}, 10)) // malformed: a check would return a status
 	r.fails(HostError{Kind: GasLimitExceeded}, "universal_state_init_to_account_id", s.len, s.ptr, 0)
 
-	r = newRig(t, gasLimits(10*tera, 10*tera), func(r *rig) {
+	r = newHarness(t, gasLimits(10*tera, 10*tera), func(r *harness) {
 		r.cfg.Fees.Action[parameters.ActionUniversalStateInitByte].SendNotSIR = parameters.GasCost(tera + 1)
 	})
 	i, _ := r.batchCreate("rick.test")
@@ -118,7 +118,7 @@ func TestUniversalStateInitActionIsCharged(t *testing.T) {
 	init := state.Encode()
 	more := uint64(len(init) - 10)
 
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.batchCreate("rick.test")
 	s, amount := r.put(init), r.putBalance(110)
 	r.fails(HostError{Kind: InvalidPromiseIndex, A: 123}, "promise_batch_action_universal_state_init", 123, s.len, s.ptr, amount)
@@ -170,7 +170,7 @@ func TestNonCanonicalStateInitPaysUpperBound(t *testing.T) {
 		{"5000 bytes of garbage, lenient", bytes.Repeat([]byte{0xaa}, 5000), false, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, gasLimits(1000*tera, 1000*tera), func(r *rig) { r.cfg.Wasm.CanonicalUniversalStateInit = test.strict })
+			r := newHarness(t, gasLimits(1000*tera, 1000*tera), func(r *harness) { r.cfg.Wasm.CanonicalUniversalStateInit = test.strict })
 			i, _ := r.batchCreate("rick.test")
 			s, amount := r.put(test.init), r.putBalance(1)
 			r.must("promise_batch_action_universal_state_init", i, s.len, s.ptr, amount)
@@ -190,7 +190,7 @@ func TestInvalidGasKeyFeeCountsDecodedBytes(t *testing.T) {
 		version parameters.Version
 		bytes   uint64 // of the key
 	}{{parameters.June(86), 40}, {parameters.Release(86), 0}, {parameters.Release(87), 0}} {
-		r := newRig(t, func(r *rig) { r.cfg.Version = test.version })
+		r := newHarness(t, func(r *harness) { r.cfg.Version = test.version })
 		i, _ := r.batchCreate("rick.test")
 		k, amount := r.put(bytes.Repeat([]byte{9}, 40)), r.putBalance(0)
 		r.fails(HostError{Kind: InvalidPublicKey}, "promise_batch_action_transfer_to_gas_key", i, k.len, k.ptr, amount)
@@ -203,7 +203,7 @@ func TestInvalidGasKeyFeeCountsDecodedBytes(t *testing.T) {
 // TestProfileNamesOfLaterCostsMatch compares the names of ext costs 88 to 97 and action costs 26 to
 // 28 with nearcore's metadata (near-parameters 0.38.0 src/cost.rs:369, 424).
 func TestProfileNamesOfLaterCostsMatch(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	i, _ := r.batchCreate("rick.test")
 	s, amount := r.put(make([]byte, 11)), r.putBalance(0) // not canonical: charged as an entry and a key
 	for _, hash := range []string{"sha3_256", "sha3_384", "sha3_512"} {

@@ -26,7 +26,7 @@ func TestInlinedTruncationEqualsHelperCall(t *testing.T) {
 	}
 	defer e.Close()
 	w := &parameters.MustGet(parameters.June(86)).Wasm
-	run := func(code []byte, inline int, method string) (engine.Outcome, told) {
+	run := func(code []byte, inline int, method string) (engine.Outcome, valueRecorder) {
 		p, err := prep.PrepareInline(code, w, inline)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestInlinedTruncationEqualsHelperCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		var h told
+		var h valueRecorder
 		out, err := m.Run(engine.Call{Method: prep.MethodPrefix + method, Gas: 1 << 40, Host: &h})
 		if err != nil {
 			t.Fatal(err)

@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// told records the values that a run reports, each with the gas at that time.
-type told []uint64
+// valueRecorder records the values that a run reports, each with the gas at that time.
+type valueRecorder []uint64
 
-func (h *told) HostCall(_ int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
+func (h *valueRecorder) HostCall(_ int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
 	*h = append(*h, args[0], uint64(gas))
 	return 0, gas, true
 }
@@ -99,7 +99,7 @@ func TestReplacedReferencesEqualEngines(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		run := func(plain, crowded bool) (engine.Outcome, told) {
+		run := func(plain, crowded bool) (engine.Outcome, valueRecorder) {
 			p, err := prep.PrepareAs(code, w, plain, crowded)
 			if err != nil {
 				t.Fatal(err)
@@ -113,7 +113,7 @@ func TestReplacedReferencesEqualEngines(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			var h told
+			var h valueRecorder
 			out, err := m.Run(engine.Call{Method: prep.MethodPrefix + "main", Gas: 1 << 40, Host: &h})
 			if err != nil {
 				t.Fatal(err)

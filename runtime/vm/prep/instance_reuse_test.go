@@ -40,7 +40,7 @@ func TestOnlyFullyExportedModuleIsReusable(t *testing.T) {
 					t.Errorf("prepare: %v", err)
 					continue
 				}
-				if got := toldAgain(t, m.Code); got != c.want && !traced || got != "" && traced {
+				if got := resetExports(t, m.Code); got != c.want && !traced || got != "" && traced {
 					t.Errorf("%s (traced %v): %q, want %q", name, traced, got, c.want)
 				}
 			}
@@ -48,8 +48,8 @@ func TestOnlyFullyExportedModuleIsReusable(t *testing.T) {
 	}
 }
 
-// toldAgain returns the exports with which a prepared module allows a reset.
-func toldAgain(t *testing.T, code []byte) string {
+// resetExports returns the exports with which a prepared module allows a reset.
+func resetExports(t *testing.T, code []byte) string {
 	t.Helper()
 	engine := wasmtime.NewEngine()
 	m, err := wasmtime.NewModule(engine, code)

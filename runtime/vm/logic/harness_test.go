@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// world implements action.External with entries in a map, no trie nodes, and receipts in a list
-// (nearcore logic/mocks/mock_external.rs).
-type world struct {
+// mockExternal implements action.External with entries in a map, no trie nodes, and receipts in a
+// list (nearcore logic/mocks/mock_external.rs).
+type mockExternal struct {
 	entries    map[string][]byte
 	validators map[primitives.AccountID]primitives.Balance
 	receipts   []*mockReceipt
@@ -37,7 +37,7 @@ type mockReceipt struct {
 	yield              primitives.Hash
 }
 
-func (w *world) access(key []byte, pay func(uint32) error) ([]byte, bool, error) {
+func (w *mockExternal) access(key []byte, pay func(uint32) error) ([]byte, bool, error) {
 	w.recorded += w.grow
 	old, found := w.entries[string(key)]
 	if w.broken != nil || !found {
@@ -49,17 +49,17 @@ func (w *world) access(key []byte, pay func(uint32) error) ([]byte, bool, error)
 	return old, true, pay(uint32(len(old)))
 }
 
-func (w *world) Read(key []byte, pay func(uint32) error) ([]byte, bool, action.NodeCount, error) {
+func (w *mockExternal) Read(key []byte, pay func(uint32) error) ([]byte, bool, action.NodeCount, error) {
 	v, found, err := w.access(key, pay)
 	return v, found, w.nodes, err
 }
 
-func (w *world) Has(key []byte) (bool, error) {
+func (w *mockExternal) Has(key []byte) (bool, error) {
 	_, found, err := w.access(key, func(uint32) error { return nil })
 	return found, err
 }
 
-func (w *world) Write(key, value []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
+func (w *mockExternal) Write(key, value []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
 	old, _, err := w.access(key, pay)
 	if err != nil {
 		return nil, action.NodeCount{}, err
@@ -68,7 +68,7 @@ func (w *world) Write(key, value []byte, pay func(uint32) error) ([]byte, action
 	return old, w.nodes, nil
 }
 
-func (w *world) Remove(key []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
+func (w *mockExternal) Remove(key []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
 	old, _, err := w.access(key, pay)
 	if err != nil {
 		return nil, action.NodeCount{}, err
@@ -77,43 +77,45 @@ func (w *world) Remove(key []byte, pay func(uint32) error) ([]byte, action.NodeC
 	return old, w.nodes, nil
 }
 
-func (w *world) RecordedBound() uint64 { return w.recorded }
-func (w *world) ProofStart() uint64    { return w.recorded }
+func (w *mockExternal) RecordedBound() uint64 { return w.recorded }
+func (w *mockExternal) ProofStart() uint64    { return w.recorded }
 
-func (w *world) Stake(id primitives.AccountID) primitives.Balance { return w.validators[id] }
+func (w *mockExternal) Stake(id primitives.AccountID) primitives.Balance { return w.validators[id] }
 
-func (w *world) TotalStake() (sum primitives.Balance) {
+func (w *mockExternal) TotalStake() (sum primitives.Balance) {
 	for _, v := range w.validators {
 		sum, _ = sum.Add(v)
 	}
 	return sum
 }
 
-func (w *world) Create(to primitives.AccountID, after []int) (int, error) {
+func (w *mockExternal) Create(to primitives.AccountID, after []int) (int, error) {
 	w.receipts = append(w.receipts, &mockReceipt{receiver: to, after: slices.Clone(after)})
 	return len(w.receipts) - 1, nil
 }
 
-func (w *world) Receiver(i int) (primitives.AccountID, error) { return w.receipts[i].receiver, nil }
+func (w *mockExternal) Receiver(i int) (primitives.AccountID, error) {
+	return w.receipts[i].receiver, nil
+}
 
-func (w *world) SetRefundTo(i int, id primitives.AccountID) error {
+func (w *mockExternal) SetRefundTo(i int, id primitives.AccountID) error {
 	w.receipts[i].refundTo = id
 	return nil
 }
 
-func (w *world) Append(i int, a primitives.Action) (int, error) {
+func (w *mockExternal) Append(i int, a primitives.Action) (int, error) {
 	r := w.receipts[i]
 	r.actions = append(r.actions, a)
 	return len(r.actions) - 1, nil
 }
 
-func (w *world) AppendCall(i int, a *primitives.FunctionCall, weight uint64) error {
+func (w *mockExternal) AppendCall(i int, a *primitives.FunctionCall, weight uint64) error {
 	w.receipts[i].weights = append(w.receipts[i].weights, weight)
 	_, err := w.Append(i, a)
 	return err
 }
 
-func (w *world) AddStateInitEntry(i, at int, key, value []byte) error {
+func (w *mockExternal) AddStateInitEntry(i, at int, key, value []byte) error {
 	if at >= len(w.receipts[i].actions) {
 		return action.ErrActionIndex
 	}
@@ -130,14 +132,14 @@ func (w *world) AddStateInitEntry(i, at int, key, value []byte) error {
 	return nil
 }
 
-func (w *world) Yield() (int, primitives.Hash) {
+func (w *mockExternal) Yield() (int, primitives.Hash) {
 	w.ids++
 	id := primitives.HashBytes([]byte{w.ids})
 	w.receipts = append(w.receipts, &mockReceipt{receiver: "alice.near", yield: id})
 	return len(w.receipts) - 1, id
 }
 
-func (w *world) YieldWithID(id primitives.Hash) (int, bool, error) {
+func (w *mockExternal) YieldWithID(id primitives.Hash) (int, bool, error) {
 	if _, taken := w.byID[id]; taken {
 		return 0, false, nil
 	}
@@ -146,7 +148,7 @@ func (w *world) YieldWithID(id primitives.Hash) (int, bool, error) {
 	return i, true, nil
 }
 
-func (w *world) Resume(data primitives.Hash, payload []byte) (bool, error) {
+func (w *mockExternal) Resume(data primitives.Hash, payload []byte) (bool, error) {
 	for _, r := range w.receipts {
 		if r.yield == data {
 			w.resumed = append(w.resumed, action.Resume{DataID: data, Data: bytes.Clone(payload)})
@@ -156,7 +158,7 @@ func (w *world) Resume(data primitives.Hash, payload []byte) (bool, error) {
 	return false, nil
 }
 
-func (w *world) ResumeByID(id primitives.Hash, payload []byte) (bool, error) {
+func (w *mockExternal) ResumeByID(id primitives.Hash, payload []byte) (bool, error) {
 	data, ok := w.byID[id]
 	if !ok {
 		return false, nil
@@ -164,21 +166,21 @@ func (w *world) ResumeByID(id primitives.Hash, payload []byte) (bool, error) {
 	return w.Resume(data, payload)
 }
 
-// rig is a call whose host functions a test invokes directly (nearcore
+// harness is a call whose host functions a test invokes directly (nearcore
 // logic/tests/vm_logic_builder.rs), with the fees of nearcore's tests and 64 KiB of memory.
-type rig struct {
+type harness struct {
 	*Logic
 	t    *testing.T
-	w    *world
+	w    *mockExternal
 	cfg  parameters.RuntimeConfig
 	c    action.Call
 	at   uint64 // where put writes next
 	paid [parameters.NumExtCosts]primitives.Gas
 }
 
-func newRig(t *testing.T, set ...func(*rig)) *rig {
-	r := &rig{t: t, cfg: *parameters.MustGet(parameters.Release(88))}
-	r.w = &world{
+func newHarness(t *testing.T, set ...func(*harness)) *harness {
+	r := &harness{t: t, cfg: *parameters.MustGet(parameters.Release(88))}
+	r.w = &mockExternal{
 		entries: map[string][]byte{}, validators: map[primitives.AccountID]primitives.Balance{},
 		byID: map[primitives.Hash]primitives.Hash{},
 	}
@@ -199,10 +201,10 @@ func newRig(t *testing.T, set ...func(*rig)) *rig {
 }
 
 // view makes the call a view with the gas limit of a call.
-func view(r *rig) { r.c.View, r.c.PrepaidGas = true, r.cfg.Wasm.Limits.MaxGasBurnt }
+func view(r *harness) { r.c.View, r.c.PrepaidGas = true, r.cfg.Wasm.Limits.MaxGasBurnt }
 
 // free sets all prices to zero.
-func free(r *rig) {
+func free(r *harness) {
 	r.cfg.Wasm.Ext = [parameters.NumExtCosts]parameters.Cost{}
 	r.cfg.Wasm.RegularOpCost, r.cfg.Wasm.Limits.MaxGasBurnt = 0, ^primitives.Gas(0)
 	r.cfg.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
@@ -254,23 +256,25 @@ func setTestFees(f *parameters.Fees) {
 // slice is a range of the memory.
 type slice struct{ ptr, len uint64 }
 
-func (r *rig) put(b []byte) slice {
+func (r *harness) put(b []byte) slice {
 	s := slice{r.at, uint64(len(b))}
 	copy(r.Memory[r.at:], b)
 	r.at += s.len
 	return s
 }
 
-func (r *rig) putString(s string) slice { return r.put([]byte(s)) }
+func (r *harness) putString(s string) slice { return r.put([]byte(s)) }
 
-func (r *rig) putBalance(v uint64) uint64 {
+func (r *harness) putBalance(v uint64) uint64 {
 	return r.put(primitives.Yocto(v).AppendBorsh(nil)).ptr
 }
 
-func (r *rig) putIndex(i uint64) uint64 { return r.put(binary.LittleEndian.AppendUint64(nil, i)).ptr }
+func (r *harness) putIndex(i uint64) uint64 {
+	return r.put(binary.LittleEndian.AppendUint64(nil, i)).ptr
+}
 
 // do calls a host function. Unlike a module, it can do so after an error.
-func (r *rig) do(name string, args ...uint64) (uint64, error) {
+func (r *harness) do(name string, args ...uint64) (uint64, error) {
 	r.t.Helper()
 	i, ok := Index(name)
 	if !ok || !Functions[i].In(&r.cfg.Wasm) {
@@ -281,7 +285,7 @@ func (r *rig) do(name string, args ...uint64) (uint64, error) {
 }
 
 // must is do for a function that must succeed.
-func (r *rig) must(name string, args ...uint64) uint64 {
+func (r *harness) must(name string, args ...uint64) uint64 {
 	r.t.Helper()
 	v, err := r.do(name, args...)
 	if err != nil {
@@ -291,7 +295,7 @@ func (r *rig) must(name string, args ...uint64) uint64 {
 }
 
 // fails is do for a function that must fail with this error.
-func (r *rig) fails(want HostError, name string, args ...uint64) {
+func (r *harness) fails(want HostError, name string, args ...uint64) {
 	r.t.Helper()
 	if _, err := r.do(name, args...); !errors.Is(err, &want) {
 		r.t.Errorf("%s: err = %v, want %v", name, err, &want)
@@ -299,10 +303,10 @@ func (r *rig) fails(want HostError, name string, args ...uint64) {
 }
 
 // setReg puts b into a register as a host function would.
-func (r *rig) setReg(id uint64, b []byte) error { return r.copyToRegister(id, b) }
+func (r *harness) setReg(id uint64, b []byte) error { return r.copyToRegister(id, b) }
 
 // wantReg reads a register with host functions, as a contract would, into the end of the memory.
-func (r *rig) wantReg(id uint64, want []byte) {
+func (r *harness) wantReg(id uint64, want []byte) {
 	r.t.Helper()
 	n := r.must("register_len", id)
 	ptr := uint64(len(r.Memory)) - n
@@ -316,7 +320,7 @@ type costs map[parameters.ExtCost]uint64
 
 // wantCosts compares how many units of each cost were charged since the previous call. Zero units
 // are not recorded.
-func (r *rig) wantCosts(want costs) {
+func (r *harness) wantCosts(want costs) {
 	r.t.Helper()
 	got := costs{}
 	for c, gas := range r.gas.ext {
@@ -331,7 +335,7 @@ func (r *rig) wantCosts(want costs) {
 	}
 }
 
-func (r *rig) wantUsed(want uint64) {
+func (r *harness) wantUsed(want uint64) {
 	r.t.Helper()
 	if got := r.must("used_gas"); got != want {
 		r.t.Errorf("used_gas = %d, want %d", got, want)

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// tangle writes a random module that consists mostly of branches, to blocks of any depth and result types,
-// with and without extra operands on the stack, in reachable and unreachable code. A loop may be endless;
-// then the gas ends the run.
-type tangle struct {
+// branchGenerator writes a random module that consists mostly of branches, to blocks of any depth
+// and result types, with and without extra operands on the stack, in reachable and unreachable
+// code. A loop may be endless; then the gas ends the run.
+type branchGenerator struct {
 	program
 	stack []wasmasm.ValType // of the operands that are known
 	open  []level
@@ -26,9 +26,9 @@ type level struct {
 	more          int // statements that it is still to have
 }
 
-// newTangle returns the module for a seed.
-func newTangle(seed uint64) []byte {
-	t := &tangle{program: program{r: rand.New(rand.NewPCG(seed, 11)), m: &wasmasm.Module{}}}
+// newBranchGenerator returns the module for a seed.
+func newBranchGenerator(seed uint64) []byte {
+	t := &branchGenerator{program: program{r: rand.New(rand.NewPCG(seed, 11)), m: &wasmasm.Module{}}}
 	for i, v := range []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.I32, wasmasm.I64} {
 		t.out[i] = t.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []wasmasm.ValType{v}, nil)
 	}
@@ -58,12 +58,12 @@ func newTangle(seed uint64) []byte {
 	return t.m.Encode()
 }
 
-func (t *tangle) top() *level { return &t.open[len(t.open)-1] }
+func (t *branchGenerator) top() *level { return &t.open[len(t.open)-1] }
 
-func (t *tangle) push(v wasmasm.ValType) { t.stack = append(t.stack, v) }
+func (t *branchGenerator) push(v wasmasm.ValType) { t.stack = append(t.stack, v) }
 
 // write writes a function.
-func (t *tangle) write(f *wasmasm.Func, k kind, length int) {
+func (t *branchGenerator) write(f *wasmasm.Func, k kind, length int) {
 	t.f, t.local = f, slices.Clone(k.params)
 	for range 1 + t.n(6) {
 		v := t.typ()
@@ -84,7 +84,7 @@ func (t *tangle) write(f *wasmasm.Func, k kind, length int) {
 			for i, v := range t.local {
 				if t.one(2) {
 					t.f.Get(uint32(i))
-					t.tell(v)
+					t.report(v)
 				}
 			}
 			t.level(k.result)
@@ -95,7 +95,7 @@ func (t *tangle) write(f *wasmasm.Func, k kind, length int) {
 }
 
 // take makes the operands on top of the stack have the given types, and pops them in the model.
-func (t *tangle) take(want ...wasmasm.ValType) {
+func (t *branchGenerator) take(want ...wasmasm.ValType) {
 	l := t.top()
 	have := t.stack[l.height:]
 	if n := len(have); n >= len(want) && slices.Equal(have[n-len(want):], want) {
@@ -111,7 +111,7 @@ func (t *tangle) take(want ...wasmasm.ValType) {
 }
 
 // leaf pushes a value of type v and does not add it to t.stack.
-func (t *tangle) leaf(v wasmasm.ValType) {
+func (t *branchGenerator) leaf(v wasmasm.ValType) {
 	if at, ok := t.of(v); ok && !t.one(3) {
 		t.f.Get(at)
 	} else {
@@ -120,7 +120,7 @@ func (t *tangle) leaf(v wasmasm.ValType) {
 }
 
 // level removes all operands of the current block except its results.
-func (t *tangle) level(result wasmasm.ValType) {
+func (t *branchGenerator) level(result wasmasm.ValType) {
 	l := t.top()
 	have := t.stack[l.height:]
 	if result != 0 && len(have) == 1 && have[0] == result {
@@ -143,7 +143,7 @@ func (t *tangle) level(result wasmasm.ValType) {
 	}
 }
 
-func (t *tangle) end() {
+func (t *branchGenerator) end() {
 	l := *t.top()
 	t.level(l.result)
 	t.stack = t.stack[:l.height]
@@ -159,15 +159,15 @@ func (t *tangle) end() {
 	}
 }
 
-// die marks the rest of the block as unreachable.
-func (t *tangle) die() {
+// markUnreachable marks the rest of the block as unreachable.
+func (t *branchGenerator) markUnreachable() {
 	l := t.top()
 	l.dead = true
 	t.stack = t.stack[:l.height]
 	l.more = min(l.more, 4)
 }
 
-func (t *tangle) begin(op byte) {
+func (t *branchGenerator) begin(op byte) {
 	var result wasmasm.ValType
 	b := wasmasm.ValType(wasmasm.Void)
 	if !t.one(3) {
@@ -191,7 +191,7 @@ func (t *tangle) begin(op byte) {
 }
 
 // depths returns the depths of the open blocks whose branches take a value of that type.
-func (t *tangle) depths(label wasmasm.ValType) (out []uint32) {
+func (t *branchGenerator) depths(label wasmasm.ValType) (out []uint32) {
 	for i := range t.open {
 		if l := t.open[len(t.open)-1-i]; l.label == label {
 			out = append(out, uint32(i))
@@ -201,7 +201,7 @@ func (t *tangle) depths(label wasmasm.ValType) (out []uint32) {
 }
 
 // step writes a statement.
-func (t *tangle) step() {
+func (t *branchGenerator) step() {
 	v := t.typ()
 	switch t.n(22) {
 	case 0, 1, 2, 3:
@@ -238,21 +238,21 @@ func (t *tangle) step() {
 		for range n + 1 {
 			t.u32(all[t.n(len(all))])
 		}
-		t.die()
+		t.markUnreachable()
 	case 11:
 		d := t.n(len(t.open))
 		if label := t.open[len(t.open)-1-d].label; label != 0 {
 			t.take(label)
 		}
 		t.op(0x0c, uint32(d))
-		t.die()
+		t.markUnreachable()
 	case 12:
 		if t.one(6) {
 			if result := t.open[0].result; result != 0 {
 				t.take(result)
 			}
 			t.f.Op(wasmasm.Return)
-			t.die()
+			t.markUnreachable()
 		}
 	case 13:
 		if at, ok := t.of(v); ok {
@@ -266,7 +266,7 @@ func (t *tangle) step() {
 		}
 	case 14:
 		t.take(v)
-		t.tell(v)
+		t.report(v)
 	case 15:
 		t.take(v, v, wasmasm.I32)
 		t.f.Op(wasmasm.Select)
