@@ -60,7 +60,7 @@ golden: ## write all golden files again; read the diff before you commit it
 
 # The compiler for arm64 is Debian's gcc-aarch64-linux-gnu.
 platforms: ## type-check for linux and macOS on amd64 and arm64; compile for linux/arm64 where there is a compiler for it
-	TROUPE_PLATFORMS=all $(GO) test -count=1 -run TestPlatforms ./internal/lint
+	TROUPE_PLATFORMS=all $(GO) test -count=1 -run TestEveryPlatformTypeChecks ./internal/lint
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then \
 	  echo "linux/arm64"; GOOS=linux GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc $(GO) build ./...; \
 	else echo "no aarch64-linux-gnu-gcc: nothing is compiled for linux/arm64"; fi

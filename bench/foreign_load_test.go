@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// TestOthers: the share of other processes is the processor time used on the machine minus that of
-// this process, divided by the time of all cores. Another process is noticed.
-func TestOthers(t *testing.T) {
+// TestForeignLoadIsOtherProcessesShare: the share of other processes is the processor time used on
+// the machine minus that of this process, divided by the time of all cores. Another process is
+// noticed.
+func TestForeignLoadIsOtherProcessesShare(t *testing.T) {
 	at, n := time.Now(), time.Duration(runtime.NumCPU())
 	from := use{at: at, all: time.Hour, own: time.Minute}
 	for want, to := range map[float64]use{

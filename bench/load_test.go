@@ -18,9 +18,8 @@ func loadOptions(target, what string) LoadOptions {
 		Shards: 2, Nodes: 1, Rate: 100, Arrival: load.Poisson, Warm: 200 * time.Millisecond, For: time.Second, Seed: 1, Runs: 1}
 }
 
-// TestLoad: every workload runs to its end on every target that supports it, and the node's own
-// count agrees. Nothing is left behind.
-func TestLoad(t *testing.T) {
+// TestEveryWorkloadFinishesOnEachTarget: the node's own count agrees. Nothing is left behind.
+func TestEveryWorkloadFinishesOnEachTarget(t *testing.T) {
 	n, err := startNode(t.TempDir(), 10, 2, "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -73,9 +72,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadStops: if a node stops in the middle of a run, the run ends with the measurements so
-// far.
-func TestLoadStops(t *testing.T) {
+// TestStoppedNodeEndsLoadWithResults: if a node stops in the middle of a run, the run ends with the
+// measurements so far.
+func TestStoppedNodeEndsLoadWithResults(t *testing.T) {
 	n, err := startNode(t.TempDir(), 10, 1, "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +96,8 @@ func TestLoadStops(t *testing.T) {
 	}
 }
 
-// TestLoadKnee: searches run on a node, and the report has them.
-func TestLoadKnee(t *testing.T) {
+// TestKneeSearchIsReported: searches run on a node, and the report has them.
+func TestKneeSearchIsReported(t *testing.T) {
 	o := loadOptions("node", "native")
 	o.Rate, o.For, o.Warm = 0, 300*time.Millisecond, 100*time.Millisecond
 	o.Search = &load.Search{P99: time.Minute, Kept: 0.99, From: 20, Most: 40, Within: 0.1, Trials: 9}
@@ -132,9 +131,9 @@ func TestLoadKnee(t *testing.T) {
 	}
 }
 
-// TestLoadRefused: contradicting options are refused before anything is started, and a cluster
-// whose nodes end at once is not waited for.
-func TestLoadRefused(t *testing.T) {
+// TestContradictingLoadOptionsAreRefused: contradicting options are refused before anything is
+// started, and a cluster whose nodes end at once is not waited for.
+func TestContradictingLoadOptionsAreRefused(t *testing.T) {
 	for want, change := range map[string]func(o *LoadOptions){
 		"the target \"moon\"": func(o *LoadOptions) { o.Target = "moon" }, "the workload \"all\"": func(o *LoadOptions) { o.Workload = "all" }, "needs --url": func(o *LoadOptions) { o.Target = "rpc" },
 		"the execution level \"SOON\"": func(o *LoadOptions) { o.Until = "SOON" }, "accounts": func(o *LoadOptions) { o.Accounts = 1 }, "must be 1 to 100": func(o *LoadOptions) { o.Runs = 0 },
@@ -155,9 +154,9 @@ func TestLoadRefused(t *testing.T) {
 	}
 }
 
-// TestLoadRefersToFinal: the transactions of a run refer to the block that is final at that time,
-// so that they stay valid in a long run.
-func TestLoadRefersToFinal(t *testing.T) {
+// TestTransactionsReferToFinalBlock: the transactions of a run refer to the block that is final at
+// that time, so that they stay valid in a long run.
+func TestTransactionsReferToFinalBlock(t *testing.T) {
 	l, err := openNode(&LoadOptions{Target: "node", Workload: "native", Accounts: 4, Connections: 1, Until: "FINAL", Timeout: 10 * time.Second, Shards: 1, Dir: t.TempDir(),
 		Progress: func(float64, string) {}})
 	if err != nil {

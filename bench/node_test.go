@@ -26,7 +26,7 @@ func longer(t *testing.T, first time.Duration, run func(d time.Duration) (someth
 	}
 }
 
-func TestRunNode(t *testing.T) {
+func TestRunNodeFinalizesTransfers(t *testing.T) {
 	longer(t, time.Second, func(d time.Duration) bool {
 		r, err := RunNode(t.Context(), NodeOptions{Accounts: 300, Skew: 1, Shards: 2, Senders: 3, Batch: 8, Window: 200,
 			Warm: d / 5, Duration: d, Signed: 20000, Dir: t.TempDir()})
@@ -51,7 +51,7 @@ func TestRunNode(t *testing.T) {
 	})
 }
 
-func TestRunNodeAtRate(t *testing.T) {
+func TestRunNodeKeepsItsRate(t *testing.T) {
 	got := 0.0
 	for range 10 { // a busy machine may take fewer now and then
 		r, err := RunNode(t.Context(), NodeOptions{Accounts: 100, Shards: 1, Senders: 2, Batch: 4, Window: 500, Rate: 300,
@@ -66,7 +66,7 @@ func TestRunNodeAtRate(t *testing.T) {
 	t.Errorf("%.0f transfers/s accepted, want about 300", got)
 }
 
-func TestRunRPC(t *testing.T) {
+func TestRunRPCRunsEveryScenario(t *testing.T) {
 	longer(t, 300*time.Millisecond, func(d time.Duration) bool {
 		r, err := RunRPC(t.Context(), RPCOptions{Accounts: 100, Connections: 4, Background: 5, Rate: 200, Duration: d, Dir: t.TempDir()})
 		if err != nil {
@@ -112,7 +112,7 @@ func inBothForms(t *testing.T, r interface {
 	}
 }
 
-func TestRefusesBenchOptions(t *testing.T) {
+func TestInvalidBenchOptionsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		run  func() error

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestShard: the same seed gives the same roots, on one core or two, with a fixed size of chunks.
-func TestShard(t *testing.T) {
+// TestShardRootsDependOnlyOnSeed: the same seed gives the same roots, on one core or two, with a
+// fixed size of chunks.
+func TestShardRootsDependOnlyOnSeed(t *testing.T) {
 	var first []primitives.Hash
 	for _, cores := range []int{1, 2} {
 		r, err := runShort(t, ShardOptions{Accounts: 500, Shards: 3, Skew: 1, Cross: 0.3, Batch: 120, Blocks: 5, Cores: cores, Seed: 7})
@@ -34,9 +35,9 @@ func TestShard(t *testing.T) {
 	}
 }
 
-// TestShardFull: by default a chunk has as many transfers as fit into 1 PGas, and none has to
-// wait.
-func TestShardFull(t *testing.T) {
+// TestDefaultChunkHas1PGasOfTransfers: by default a chunk has as many transfers as fit into 1 PGas,
+// and none has to wait.
+func TestDefaultChunkHas1PGasOfTransfers(t *testing.T) {
 	r, err := runShort(t, ShardOptions{Accounts: 3000, Shards: 1, Skew: 1, Blocks: 3, Cores: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func TestShardFull(t *testing.T) {
 	}
 }
 
-func TestShardRefusals(t *testing.T) {
+func TestInvalidShardOptionsAreRefused(t *testing.T) {
 	good := ShardOptions{Accounts: 100, Shards: 1, Blocks: 1, Cores: 1}
 	for name, spoil := range map[string]func(*ShardOptions){
 		"accounts": func(o *ShardOptions) { o.Accounts = 1 },
@@ -91,8 +92,9 @@ func runShort(t *testing.T, o ShardOptions) (*ShardReport, error) {
 
 func machineCores() int { m := ThisMachine(); return m.Cores }
 
-// TestShardTokens: calls of a token succeed, and give the same roots on one core and on two.
-func TestShardTokens(t *testing.T) {
+// TestTokenRootsAreEqualOnAnyCores: calls of a token succeed, and give the same roots on one core
+// and on two.
+func TestTokenRootsAreEqualOnAnyCores(t *testing.T) {
 	var first []primitives.Hash
 	for _, cores := range []int{1, 2} {
 		r, err := runShort(t, ShardOptions{Accounts: 300, Shards: 2, Skew: 1, Cross: 0.3, Batch: 40, Blocks: 4, Cores: cores, Seed: 7, Tokens: true, Contracts: 3})

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/workload"
 )
 
-// TestSorted: accounts come in the order of their names, each once.
-func TestSorted(t *testing.T) {
+// TestAccountsComeSortedByName: each account comes once.
+func TestAccountsComeSortedByName(t *testing.T) {
 	for _, accounts := range []int{1, 26, 27, 261, 5000} {
 		var got, want []string
 		sorted(accounts, func(i int) bool { got = append(got, string(workload.Account(i))); return true })
@@ -23,9 +23,9 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// TestRunState: a chain that is created with too little memory for its trie is run twice under
-// transfers, and answers.
-func TestRunState(t *testing.T) {
+// TestStateLargerThanMemoryIsServed: a chain that is created with too little memory for its trie is
+// run twice under transfers, and answers.
+func TestStateLargerThanMemoryIsServed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	made, err := RunState(t.Context(), StateOptions{Dir: dir, Accounts: 20_000, Memory: 1})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWakeKeepsItsOwn: the measurement uses sockets that no other process can reach.
-func TestWakeKeepsItsOwn(t *testing.T) {
+// TestWakeSocketsAreNotInherited: the measurement uses sockets that no other process can reach.
+func TestWakeSocketsAreNotInherited(t *testing.T) {
 	sockets := func() int {
 		said, err := exec.Command("ls", "-l", "/proc/self/fd").CombinedOutput()
 		if err != nil {
@@ -40,8 +40,8 @@ func TestWakeKeepsItsOwn(t *testing.T) {
 	}
 }
 
-// TestWakeAnsweredByNone: without a reply there is no figure.
-func TestWakeAnsweredByNone(t *testing.T) {
+// TestNoReplyGivesNoRoundTrip: without a reply there is no figure.
+func TestNoReplyGivesNoRoundTrip(t *testing.T) {
 	pair, err := sockets()
 	if err != nil {
 		t.Fatal(err)

@@ -176,10 +176,10 @@ func kills() int {
 	return 3
 }
 
-// TestKilled: the indexer of docs/guide/indexer.md and its node are killed repeatedly, separately
-// and together. The indexer has stored every block of the chain once and in order. TROUPE_KILLS is
-// the number of kills; docs/guide/indexer.md promises 50.
-func TestKilled(t *testing.T) {
+// TestKilledIndexerStoresEachBlockOnce: the indexer of docs/guide/indexer.md and its node are
+// killed repeatedly, separately and together. The indexer has stored every block of the chain once
+// and in order. TROUPE_KILLS is the number of kills; docs/guide/indexer.md promises 50.
+func TestKilledIndexerStoresEachBlockOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
 	}

@@ -34,9 +34,9 @@ func ask(t testing.TB, url, method, params string) (json.RawMessage, string) {
 	return reply.Result, string(reply.Error)
 }
 
-// TestDiesBetween: a consumer that dies after receiving a message and before storing it receives
-// that message again, and no other twice.
-func TestDiesBetween(t *testing.T) {
+// TestUnstoredMessageIsReceivedAgain: a consumer that dies after receiving a message and before
+// storing it receives that message again, and no other twice.
+func TestUnstoredMessageIsReceivedAgain(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 40)
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
@@ -80,9 +80,9 @@ func inOrder(t *testing.T, all []indexer.Cursor, first primitives.Height) {
 	}
 }
 
-// TestStopsReading: a consumer that stops reading loses no message, and unread messages are not
-// buffered, although the chain advances far beyond what a connection may lag.
-func TestStopsReading(t *testing.T) {
+// TestSlowConsumerLosesNoMessage: a consumer that stops reading loses no message, and unread
+// messages are not buffered, although the chain advances far beyond what a connection may lag.
+func TestSlowConsumerLosesNoMessage(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 5)
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
@@ -114,9 +114,9 @@ func TestStopsReading(t *testing.T) {
 	})
 }
 
-// TestCancelled: the handler is not called after the context has ended, however many blocks are
-// available.
-func TestCancelled(t *testing.T) {
+// TestHandlerIsNotCalledAfterCancel: the handler is not called after the context has ended, however
+// many blocks are available.
+func TestHandlerIsNotCalledAfterCancel(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 12)
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
@@ -135,9 +135,9 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestNodeRestarts: after a restart of the node a feed continues at the block after the last
-// delivered one.
-func TestNodeRestarts(t *testing.T) {
+// TestFeedContinuesAfterNodeRestart: after a restart of the node a feed continues at the block
+// after the last delivered one.
+func TestFeedContinuesAfterNodeRestart(t *testing.T) {
 	dir := folder(t, 1, manual)
 	n, url := begin(t, dir)
 	addr := n.Host().Addr.String()
@@ -183,9 +183,9 @@ func TestNodeRestarts(t *testing.T) {
 	}
 }
 
-// TestSettings: config.json sets what is streamed. Invalid values are refused with the allowed
-// ones.
-func TestSettings(t *testing.T) {
+// TestInvalidSettingsAreRefused: config.json sets what is streamed. Invalid values are refused with
+// the allowed ones.
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	n, _ := begin(t, folder(t, 1, manual+`,"stream":{"sync_mode":"BlockHeight","block_height":4,"streaming_mode":"WaitForFullSync","finality":"DoomSlug"}`))
 	mine(t, n, 8)
 	c := n.Config()
@@ -210,9 +210,9 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestCursorFile: a cursor is stored completely or not at all, and a file with other contents is
-// refused.
-func TestCursorFile(t *testing.T) {
+// TestCursorFileIsWrittenWhole: a cursor is stored completely or not at all, and a file with other
+// contents is refused.
+func TestCursorFileIsWrittenWhole(t *testing.T) {
 	f := indexer.CursorFile(filepath.Join(t.TempDir(), "cursor"))
 	if c, err := f.Load(); c != nil || err != nil {
 		t.Fatal(c, err)

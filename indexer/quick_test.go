@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// TestQuick: a frame in Troupe's format is read without parsing its message, with the same result
-// as a JSON parser's. Other formats and kinds are left to the parser.
-func TestQuick(t *testing.T) {
+// TestQuickFrameEqualsParsedJSON: a frame in Troupe's format is read without parsing its message,
+// with the same result as a JSON parser's. Other formats and kinds are left to the parser.
+func TestQuickFrameEqualsParsedJSON(t *testing.T) {
 	at := stream.Cursor{Height: 17, Hash: primitives.HashBytes([]byte{1})}
 	cursor, err := json.Marshal(at)
 	if err != nil {

@@ -153,10 +153,10 @@ func heights(t *testing.T, c indexer.Config, last primitives.Height) (all []inde
 	return all
 }
 
-// TestSameMessages: from a node in the process and by its URL every block's message equals the
-// reply of troupe_streamer_message, which is nearcore's byte for byte. Each arrives once, in order,
-// with its cursor. A feed can begin at a height in between.
-func TestSameMessages(t *testing.T) {
+// TestFeedsGiveTheSameMessages: from a node in the process and by its URL every block's message
+// equals the reply of troupe_streamer_message, which is nearcore's byte for byte. Each arrives
+// once, in order, with its cursor. A feed can begin at a height in between.
+func TestFeedsGiveTheSameMessages(t *testing.T) {
 	n, url := begin(t, folder(t, 3, manual))
 	for i := range 5 {
 		patch(t, n, "near", i+1)
@@ -190,9 +190,9 @@ func TestSameMessages(t *testing.T) {
 	})
 }
 
-// TestFinality: LatestSynced begins with the last block of the requested finality, and later blocks
-// follow when they reach it.
-func TestFinality(t *testing.T) {
+// TestFeedStartsAtRequestedFinality: LatestSynced begins with the last block of the requested
+// finality, and later blocks follow when they reach it.
+func TestFeedStartsAtRequestedFinality(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 10)
 	head := n.Host().Engine.Head().Height()
@@ -225,9 +225,9 @@ func TestFinality(t *testing.T) {
 	})
 }
 
-// TestShards: shards that a filter excludes, by id or by account, look like untracked ones. The
-// others are the same as without a filter.
-func TestShards(t *testing.T) {
+// TestExcludedShardsLookUntracked: shards that a filter excludes, by id or by account, look like
+// untracked ones. The others are the same as without a filter.
+func TestExcludedShardsLookUntracked(t *testing.T) {
 	n, url := begin(t, folder(t, 4, manual))
 	mine(t, n, 3)
 	uids, at := shardsOf(t, n, "near")
@@ -286,9 +286,10 @@ func piecesOf(t *testing.T, s indexer.Source, f *indexer.Shards) (out []string) 
 	return out
 }
 
-// TestSkipped: with finality None, messages announce blocks that are no longer part of the chain,
-// the last one first, and then their replacements follow. Their JSON names the removed blocks.
-func TestSkipped(t *testing.T) {
+// TestRemovedBlocksAreAnnounced: with finality None, messages announce blocks that are no longer
+// part of the chain, the last one first, and then their replacements follow. Their JSON names the
+// removed blocks.
+func TestRemovedBlocksAreAnnounced(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
 		base := mine(t, n, 3)
@@ -321,9 +322,9 @@ func TestSkipped(t *testing.T) {
 	})
 }
 
-// TestDroppedUnread: in the node's process, if blocks are removed before the last one's text was
-// read, the text is not available, and the next message announces the removal.
-func TestDroppedUnread(t *testing.T) {
+// TestUnreadRemovedBlockIsAnnounced: in the node's process, if blocks are removed before the last
+// one's text was read, the text is not available, and the next message announces the removal.
+func TestUnreadRemovedBlockIsAnnounced(t *testing.T) {
 	n, _ := begin(t, folder(t, 1, manual))
 	base := mine(t, n, 3)
 	call(t, n, "sandbox_snapshot", `{"name":"base"}`)
@@ -355,9 +356,9 @@ func TestDroppedUnread(t *testing.T) {
 	}
 }
 
-// TestNoSuchPlace: a future height, and a position that the node has collected or never had, end
-// with an error that says so, without retries.
-func TestNoSuchPlace(t *testing.T) {
+// TestUnknownPositionEndsWithoutRetry: a future height, and a position that the node has collected
+// or never had, end with an error that says so, without retries.
+func TestUnknownPositionEndsWithoutRetry(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 5)
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
@@ -386,9 +387,9 @@ func TestNoSuchPlace(t *testing.T) {
 	}
 }
 
-// TestBehind: a feed waits for a node that has not reached the position that another node
-// delivered.
-func TestBehind(t *testing.T) {
+// TestFeedWaitsForNodeThatIsBehind: a feed waits for a node that has not reached the position that
+// another node delivered.
+func TestFeedWaitsForNodeThatIsBehind(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
 		base := mine(t, n, 5)
@@ -414,9 +415,9 @@ func TestBehind(t *testing.T) {
 	})
 }
 
-// TestCollected: a collected block is refused with the first height that exists, also for a
-// consumer that paused for longer than blocks are kept.
-func TestCollected(t *testing.T) {
+// TestCollectedBlockErrorHasFirstHeight: a collected block is refused with the first height that
+// exists, also for a consumer that paused for longer than blocks are kept.
+func TestCollectedBlockErrorHasFirstHeight(t *testing.T) {
 	dir := folder(t, 1, manual+`,"gc_min_age":{"secs":0,"nanos":0}`)
 	edit(t, filepath.Join(dir, "genesis.json"), func(g map[string]any) {
 		g["epoch_length"], g["transaction_validity_period"] = 10, 20
@@ -450,10 +451,11 @@ func TestCollected(t *testing.T) {
 	})
 }
 
-// TestJoins: a node in this process that joins a network streams the same messages as the network's
-// own node, from the first block during sync and then as blocks arrive. It produces no blocks,
-// although its folder has a validator key. A query that waits for the sync delivers nothing before.
-func TestJoins(t *testing.T) {
+// TestJoiningNodeStreamsTheSameMessages: a node in this process that joins a network streams the
+// same messages as the network's own node, from the first block during sync and then as blocks
+// arrive. It produces no blocks, although its folder has a validator key. A query that waits for
+// the sync delivers nothing before.
+func TestJoiningNodeStreamsTheSameMessages(t *testing.T) {
 	dir := folder(t, 2, manual)
 	hm, err := home.Load(dir)
 	if err != nil {

@@ -31,9 +31,9 @@ import (
 
 const healthBody = `{"method":"health","id":1}`
 
-// TestAPIKeys: a known key may precede every path, is limited by its rate, and may be required. A
-// path with an unknown key does not exist.
-func TestAPIKeys(t *testing.T) {
+// TestUnknownAPIKeyIsNotFound: a known key may precede every path, is limited by its rate, and may
+// be required. A path with an unknown key does not exist.
+func TestUnknownAPIKeyIsNotFound(t *testing.T) {
 	o := Options{APIKeys: []string{"abc-1", "slow:3"}}
 	s := newServer(t, &fakeNode{}, o)
 	for path, want := range map[string]int{"/abc-1": 200, "/abc-1/": 200, "/abc-1/health": 200, "/": 200, "/health": 200, "/abc-2": 404, "/abc-1/abc-1": 404, "/abc-1/nope": 404} {
@@ -89,9 +89,9 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
-// TestReloadEndsSockets: a WebSocket stays open while its key exists with the same rate, and is
-// closed when the key is removed.
-func TestReloadEndsSockets(t *testing.T) {
+// TestReloadClosesSocketOfRemovedKey: a WebSocket stays open while its key exists with the same
+// rate, and is closed when the key is removed.
+func TestReloadClosesSocketOfRemovedKey(t *testing.T) {
 	o := Options{APIKeys: []string{"stays", "goes", "slower"}}
 	s, url := served(t, &fakeNode{}, o)
 	open := func(key string) *websocket.Conn { return dial(t, strings.TrimSuffix(url, "ws")+key+"ws", nil) }
@@ -117,9 +117,9 @@ func TestReloadEndsSockets(t *testing.T) {
 	talks(plain, stays, open("slower/"))
 }
 
-// TestRate: an address may send that many requests in a second, each request of a batch counted,
-// and more as time passes.
-func TestRate(t *testing.T) {
+// TestRequestsBeyondRateAreRefused: an address may send that many requests in a second, each
+// request of a batch counted, and more as time passes.
+func TestRequestsBeyondRateAreRefused(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 	noClient.rate = rate{}
 	t.Cleanup(func() { noClient.rate = rate{} })
@@ -141,9 +141,9 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestGzip: a large reply is compressed, and marked as such, for a client that accepts it; its
-// content is the same. Small and incompressible replies are not compressed.
-func TestGzip(t *testing.T) {
+// TestLargeRepliesAreCompressed: a large reply is compressed, and marked as such, for a client that
+// accepts it; its content is the same. Small and incompressible replies are not compressed.
+func TestLargeRepliesAreCompressed(t *testing.T) {
 	code := make([]byte, 100_000)
 	if _, err := rand.Read(code); err != nil {
 		t.Fatal(err)
@@ -245,9 +245,9 @@ func certify(t *testing.T, dir string, serial int64) (cert, key string) {
 	return cert, key
 }
 
-// TestTLS: with a certificate, calls and WebSockets use TLS. A new certificate is used without a
-// restart, and one that cannot be read is not.
-func TestTLS(t *testing.T) {
+// TestNewCertificateIsUsedWithoutRestart: with a certificate, calls and WebSockets use TLS. A new
+// certificate is used without a restart, and one that cannot be read is not.
+func TestNewCertificateIsUsedWithoutRestart(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certify(t, dir, 1)
 	_, url := served(t, &fakeNode{}, Options{TLSCert: cert, TLSKey: key})
@@ -298,9 +298,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestHangUp: a client that does not read gets no TLS close message, which would be waited for
-// under connLimiter's lock.
-func TestHangUp(t *testing.T) {
+// TestClosingSlowTLSClientDoesNotBlock: a client that does not read gets no TLS close message,
+// which would be waited for under connLimiter's lock.
+func TestClosingSlowTLSClientDoesNotBlock(t *testing.T) {
 	cert, key := certify(t, t.TempDir(), 1)
 	s := newServer(t, &fakeNode{}, Options{TLSCert: cert, TLSKey: key, Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = time.Millisecond, 1<<30 })})
 	config := s.limiter.tls.Clone()
@@ -342,9 +342,8 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestRateOverConnections: the rate of an address is shared by all its connections, also
-// consecutive ones.
-func TestRateOverConnections(t *testing.T) {
+// TestRateIsSharedByAllConnections: consecutive connections of an address share it as well.
+func TestRateIsSharedByAllConnections(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 	refused := 0
 	for range 30 {

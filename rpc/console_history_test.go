@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestConsoleHistory: samples come oldest first, with the counters of all methods, and only the
-// last ones are kept.
-func TestConsoleHistory(t *testing.T) {
+// TestConsoleHistoryKeepsLastSamples: samples come oldest first, with the counters of all methods,
+// and only the last ones are kept.
+func TestConsoleHistoryKeepsLastSamples(t *testing.T) {
 	included := uint64(0)
 	s := newServer(t, &fakeNode{}, Options{Console: true, Included: func() uint64 { return included }})
 	read := func() (out struct {
@@ -44,9 +44,9 @@ func TestConsoleHistory(t *testing.T) {
 	}
 }
 
-// TestConsoleHistoryIsServed: a server with the page keeps samples from its start on; one without
-// counters serves an empty list.
-func TestConsoleHistoryIsServed(t *testing.T) {
+// TestConsoleHistoryIsServedFromTheStart: a server with the page keeps samples from its start on;
+// one without counters serves an empty list.
+func TestConsoleHistoryIsServedFromTheStart(t *testing.T) {
 	_, addr := serve(t, &fakeNode{}, Options{Console: true, Included: func() uint64 { return 7 }})
 	var h struct{ Samples [][]uint64 }
 	for len(h.Samples) == 0 { // the first one is taken at once

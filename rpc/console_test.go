@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/rpc/console"
 )
 
-// TestConsole: the page exists if it is enabled, with a restrictive policy, also below a key and a
-// world. If keys are required it needs one. Unknown files are 404, and other methods behave as on
-// any path.
-func TestConsole(t *testing.T) {
+// TestConsoleExistsOnlyIfEnabled: the page exists if it is enabled, with a restrictive policy, also
+// below a key and a world. If keys are required it needs one. Unknown files are 404, and other
+// methods behave as on any path.
+func TestConsoleExistsOnlyIfEnabled(t *testing.T) {
 	const key = "0123456789abcdef"
 	actors := func(b []byte, most int) []byte { return append(b, `{"actors":[]}`...) }
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -141,9 +141,9 @@ func TestRootLeadsBrowsersToConsole(t *testing.T) {
 	}
 }
 
-// TestConsoleActors: however many clients ask for the list of actors at once, it is made once in a
-// quarter of a second, and is bounded.
-func TestConsoleActors(t *testing.T) {
+// TestConsoleActorsAreListedRarely: however many clients ask for the list of actors at once, it is
+// made once in a quarter of a second, and is bounded.
+func TestConsoleActorsAreListedRarely(t *testing.T) {
 	var made atomic.Int64
 	s := newServer(t, &fakeNode{}, Options{Console: true, Actors: func(b []byte, most int) []byte {
 		made.Add(1)

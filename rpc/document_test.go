@@ -324,9 +324,10 @@ func (a *alternative) short() string {
 
 var nearcoreDocument = testutil.Data("openapi.json")
 
-// TestDocument compares the generated document with nearcore's: paths, members, required members,
-// every enum. The differences are those of testdata/openapi-differences.txt, each with its reason.
-func TestDocument(t *testing.T) {
+// TestDocumentAgreesWithNearcores compares the generated document with nearcore's: paths, members,
+// required members, every enum. The differences are those of testdata/openapi-differences.txt, each
+// with its reason.
+func TestDocumentAgreesWithNearcores(t *testing.T) {
 	text, err := openAPI()
 	if err != nil {
 		t.Fatal(err)
@@ -385,9 +386,9 @@ func explain(t *testing.T, found []string, file string) {
 	}
 }
 
-// TestDocumentIsWhole: the document describes the parameters and result of every method, and every
-// fault.
-func TestDocumentIsWhole(t *testing.T) {
+// TestDocumentDescribesEveryMethod: the document describes the parameters and result of every
+// method, and every fault.
+func TestDocumentDescribesEveryMethod(t *testing.T) {
 	if lacks, err := openapi.Lacks(documented()); err != nil || len(lacks) > 0 {
 		t.Errorf("shapes.txt says nothing of %v, %v", lacks, err)
 	}
@@ -452,8 +453,8 @@ func matches(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
-// TestDocumentIsJSONSchema: a strict validator of draft 2020-12, which OpenAPI 3.1 uses, accepts every
-// schema, and no keyword of OpenAPI 3.0 is left.
+// TestDocumentIsJSONSchema: a strict validator of draft 2020-12, which OpenAPI 3.1 uses, accepts
+// every schema, and no keyword of OpenAPI 3.0 is left.
 func TestDocumentIsJSONSchema(t *testing.T) {
 	text, err := openAPI()
 	if err != nil {

@@ -28,9 +28,9 @@ func (l *short) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestTooManyOpenFiles: a shortage of files ends neither the server nor active clients, and evicts
-// idle connections.
-func TestTooManyOpenFiles(t *testing.T) {
+// TestFileShortageEvictsIdleConnections: a shortage of files ends neither the server nor active
+// clients, and evicts idle connections.
+func TestFileShortageEvictsIdleConnections(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()
 	if err != nil {
@@ -68,8 +68,7 @@ func TestTooManyOpenFiles(t *testing.T) {
 	}
 }
 
-// TestPlaces: connections leave enough files to the node.
-func TestPlaces(t *testing.T) {
+func TestConnectionsLeaveFilesForTheNode(t *testing.T) {
 	for files, want := range map[uint64]uint64{256: 128, 1024: 512, 20_000: 19_488, 1: 1} {
 		if got := maxConns(files); got != want {
 			t.Errorf("%d files: %d places, want %d", files, got, want)

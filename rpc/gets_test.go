@@ -26,9 +26,9 @@ func get(s *Server, path string) int {
 	return ctx.Response.StatusCode()
 }
 
-// TestGETsAreLimited: a GET counts like a call, except for the probes; debug pages require an API
-// key if calls do.
-func TestGETsAreLimited(t *testing.T) {
+// TestGETCountsLikeACall: a GET counts like a call, except for the probes; debug pages require an
+// API key if calls do.
+func TestGETCountsLikeACall(t *testing.T) {
 	noClient.rate = rate{}
 	t.Cleanup(func() { noClient.rate = rate{} })
 	for _, path := range []string{"/metrics", "/network_info", documentPath, "/debug/api/block_status?num_blocks=1000"} {
@@ -69,8 +69,9 @@ func TestGETsAreLimited(t *testing.T) {
 	}
 }
 
-// TestGETsThatNobodyReads: unread replies to GETs count as bytes in flight, or share their bytes.
-func TestGETsThatNobodyReads(t *testing.T) {
+// TestUnreadGETRepliesCountAsInFlight: unread replies to GETs count as bytes in flight, or share
+// their bytes.
+func TestUnreadGETRepliesCountAsInFlight(t *testing.T) {
 	const conns, most = 300, 8 << 20
 	s, addr := serve(t, &fakeNode{}, Options{Debug: true, Limits: limited(func(l *limits.Limits) { l.InFlight, l.WriteTimeout = most, 5*time.Second })})
 	if _, err := openAPI(); err != nil {

@@ -286,9 +286,9 @@ func newGrammar(tb testing.TB) (*Server, *schemas, []string) {
 	return s, &schemas{components: d.Components.Schemas}, names
 }
 
-// TestGrammar sends requests generated from the document. Valid ones are accepted, and every other
-// one gets an answer that the method table allows.
-func TestGrammar(t *testing.T) {
+// TestGeneratedRequestsGetAllowedAnswers sends requests generated from the document. Valid ones are
+// accepted, and every other one gets an answer that the method table allows.
+func TestGeneratedRequestsGetAllowedAnswers(t *testing.T) {
 	s, doc, names := newGrammar(t)
 	rng := rand.New(rand.NewSource(1))
 	whole := 0
@@ -307,7 +307,7 @@ func TestGrammar(t *testing.T) {
 	}
 }
 
-// FuzzGrammar is TestGrammar on the fuzzer's bytes.
+// FuzzGrammar is TestGeneratedRequestsGetAllowedAnswers on the fuzzer's bytes.
 func FuzzGrammar(f *testing.F) {
 	s, doc, names := newGrammar(f)
 	f.Add([]byte{})

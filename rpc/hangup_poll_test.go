@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestLookAfter: however many requests wait, no more connections are polled in a second than with
-// maxFastPolled.
-func TestLookAfter(t *testing.T) {
+// TestPollRateIsBounded: however many requests wait, no more connections are polled in a second
+// than with maxFastPolled.
+func TestPollRateIsBounded(t *testing.T) {
 	for _, waiting := range []int{0, 1, maxFastPolled, 8 * maxFastPolled} {
 		after := pollDelay(waiting)
 		if perSecond, most := float64(waiting)/after.Seconds(), maxFastPolled/pollInterval.Seconds(); after < pollInterval || perSecond > most {
@@ -19,9 +19,9 @@ func TestLookAfter(t *testing.T) {
 	}
 }
 
-// TestLooks: among many waiting requests, those whose clients hang up are found, each once, and no
-// others. One goroutine polls all of them and ends with the last.
-func TestLooks(t *testing.T) {
+// TestEachHungUpClientIsFoundOnce: among many waiting requests, those whose clients hang up are
+// found, each once, and no others. One goroutine polls all of them and ends with the last.
+func TestEachHungUpClientIsFoundOnce(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("by the system's poll")
 	}
@@ -99,9 +99,9 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestLooksAtClosed: a wait that begins after its connection was closed here, for example a queued
-// WebSocket message, ends at once and not by its timeout.
-func TestLooksAtClosed(t *testing.T) {
+// TestWaitOnClosedConnectionEndsAtOnce: a wait that begins after its connection was closed here,
+// for example a queued WebSocket message, ends at once and not by its timeout.
+func TestWaitOnClosedConnectionEndsAtOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

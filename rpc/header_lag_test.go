@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestBehind: requests that a node cannot keep up with are refused like those beyond a limit, with
-// neard's words, and counted.
-func TestBehind(t *testing.T) {
+// TestRequestsAreRefusedIfNodeLags: requests that a node cannot keep up with are refused like those
+// beyond a limit, with neard's words, and counted.
+func TestRequestsAreRefusedIfNodeLags(t *testing.T) {
 	s := newServer(t, &fakeNode{err: &view.LookupError{Kind: view.ErrBehind}}, Options{})
 	for method, params := range map[string]string{"send_tx": `["` + signedText() + `"]`, "broadcast_tx_commit": `["` + signedText() + `"]`, "tx": goodParams["tx"]} {
 		status, reply := callMethod(s, method, params)

@@ -86,9 +86,9 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestNothingIsAmplified: a reply does not grow with the request, whichever part of it is long, and
-// is fast.
-func TestNothingIsAmplified(t *testing.T) {
+// TestReplyDoesNotGrowWithRequest: a reply does not grow with the request, whichever part of it is
+// long, and is fast.
+func TestReplyDoesNotGrowWithRequest(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	junk := strings.Repeat("\x7f", 1<<20)
 	deep := strings.Repeat(`{"`+strings.Repeat("k", 30_000)+`":`, 126) + "x"
@@ -123,8 +123,9 @@ func TestNothingIsAmplified(t *testing.T) {
 	}
 }
 
-// TestIDsAreBounded: echoing an id that is an object takes linear time, and its length is bounded.
-func TestIDsAreBounded(t *testing.T) {
+// TestEchoedIDsAreBounded: echoing an id that is an object takes linear time, and its length is
+// bounded.
+func TestEchoedIDsAreBounded(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	object := func(n int) string {
 		var b strings.Builder
@@ -153,9 +154,9 @@ func TestIDsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTooManyValues: a body beyond a bound is refused while it is read, and costs no more than one
-// within it.
-func TestTooManyValues(t *testing.T) {
+// TestBodyBeyondBoundIsRefusedEarly: a body beyond a bound is refused while it is read, and costs
+// no more than one within it.
+func TestBodyBeyondBoundIsRefusedEarly(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.JSONNodes = 10_000 })})
 	for _, body := range []string{
 		`{"method":"health","params":[` + strings.Repeat("0,", 5<<20) + `0]}`, "[" + strings.Repeat("[0],", 2<<20) + "0]",
@@ -187,8 +188,9 @@ func bigState() *fakeNode {
 
 const viewCodeBody = `{"method":"query","id":1,"params":{"request_type":"view_code","finality":"final","account_id":"a.near"}}`
 
-// TestReplyBudget: a batch has one budget for all its replies; a reply beyond it is a refusal.
-func TestReplyBudget(t *testing.T) {
+// TestBatchHasOneReplyBudget: a batch has one budget for all its replies; a reply beyond it is a
+// refusal.
+func TestBatchHasOneReplyBudget(t *testing.T) {
 	s := newServer(t, bigState(), Options{Limits: limited(func(l *limits.Limits) { l.Reply = 4 << 20 })})
 	status, reply := post(s, "/", "["+strings.Repeat(viewCodeBody+",", 99)+healthy+"]")
 	if status != 200 || len(reply) > 4<<20+100*1024 {
@@ -206,9 +208,9 @@ func TestReplyBudget(t *testing.T) {
 	}
 }
 
-// TestBytesInFlight: clients that do not read hold no more than the limit, small requests are
-// served, and the write timeout closes those clients.
-func TestBytesInFlight(t *testing.T) {
+// TestSlowReadersHoldBoundedBytes: clients that do not read hold no more than the limit, small
+// requests are served, and the write timeout closes those clients.
+func TestSlowReadersHoldBoundedBytes(t *testing.T) {
 	const most = 20 << 20
 	s, addr := serve(t, bigState(), Options{Limits: limited(func(l *limits.Limits) {
 		l.InFlight, l.WriteTimeout = most, 500*time.Millisecond
@@ -250,8 +252,7 @@ func TestBytesInFlight(t *testing.T) {
 	}
 }
 
-// TestFullOfOneAddress: a refusal names the limit that is reached.
-func TestFullOfOneAddress(t *testing.T) {
+func TestRefusalNamesTheReachedLimit(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) {
 		l.InFlight, l.AddressInFlight = 64<<20, limits.ByAddress{Max: 1 << 20, Loopback: true}
 	})})
@@ -273,8 +274,7 @@ func eventually(t *testing.T, what string, have func() bool) {
 	}
 }
 
-// TestIdleConnectionsGiveWay: idle connections do not keep out new ones.
-func TestIdleConnectionsGiveWay(t *testing.T) {
+func TestIdleConnectionsKeepOutNoClient(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.Connections = 20 })})
 	honest := dialFrom(t, "127.0.0.2", addr)
 	if r, text, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
@@ -306,8 +306,9 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestTurnedAway: a refused connection gets a reply that browsers and JSON-RPC clients understand.
-func TestTurnedAway(t *testing.T) {
+// TestRefusedConnectionGetsReadableReply: a refused connection gets a reply that browsers and
+// JSON-RPC clients understand.
+func TestRefusedConnectionGetsReadableReply(t *testing.T) {
 	stop := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		select {
@@ -347,8 +348,9 @@ func TestTurnedAway(t *testing.T) {
 	}
 }
 
-// TestLoopbackIsExempt: limits by address do not apply to loopback unless they are set.
-func TestLoopbackIsExempt(t *testing.T) {
+// TestLoopbackIsExemptFromAddressLimits: limits by address do not apply to loopback unless they are
+// set.
+func TestLoopbackIsExemptFromAddressLimits(t *testing.T) {
 	_, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressConnections.Max = 2 })})
 	for range 5 {
 		if r, text, err := ask(dialFrom(t, "127.0.0.2", addr), healthy); err != nil || r.StatusCode != 200 {
@@ -357,9 +359,9 @@ func TestLoopbackIsExempt(t *testing.T) {
 	}
 }
 
-// TestForwarded: X-Forwarded-For of a trusted proxy determines the client, and only the address
-// that the proxy added itself.
-func TestForwarded(t *testing.T) {
+// TestOnlyTrustedProxyNamesTheClient: X-Forwarded-For of a trusted proxy determines the client, and
+// only the address that the proxy added itself.
+func TestOnlyTrustedProxyNamesTheClient(t *testing.T) {
 	started := make(chan struct{}, 8)
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		started <- struct{}{}
@@ -402,9 +404,9 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestShutdownIsNotHeldUp: incomplete requests and clients that do not read end with the server, in
-// less than a second.
-func TestShutdownIsNotHeldUp(t *testing.T) {
+// TestShutdownDoesNotWaitForSlowClients: incomplete requests and clients that do not read end with
+// the server, in less than a second.
+func TestShutdownDoesNotWaitForSlowClients(t *testing.T) {
 	testutil.Soon(t, "a shutdown", 900*time.Millisecond, 10, func() time.Duration { return shutdownBesideOthers(t) })
 }
 
@@ -470,9 +472,9 @@ func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 	return took
 }
 
-// TestTroublesAreLogged: replies with 500 are logged with what is needed to reproduce them, at a
-// bounded rate.
-func TestTroublesAreLogged(t *testing.T) {
+// TestInternalErrorsAreLogged: replies with 500 are logged with what is needed to reproduce them,
+// at a bounded rate.
+func TestInternalErrorsAreLogged(t *testing.T) {
 	log, hook := test.NewNullLogger()
 	n := &fakeNode{err: errors.New("disk on fire")}
 	s := newServer(t, n, Options{Log: log})
@@ -502,8 +504,8 @@ func TestTroublesAreLogged(t *testing.T) {
 	}
 }
 
-// TestRequestsAreLoggedAtDebug: each request of a body is a debug message with its method and error,
-// and so is a body that is no request. At the level info there is none.
+// TestRequestsAreLoggedAtDebug: each request of a body is a debug message with its method and
+// error, and so is a body that is no request. At the level info there is none.
 func TestRequestsAreLoggedAtDebug(t *testing.T) {
 	log, hook := test.NewNullLogger()
 	n := &fakeNode{}
@@ -550,9 +552,9 @@ func TestRequestsAreLoggedAtDebug(t *testing.T) {
 	}
 }
 
-// TestStatusCodes: with always_200 every status is 200, and with spec that of
+// TestStatusCodesFollowHTTPStatusOption: with always_200 every status is 200, and with spec that of
 // EXPERIMENTAL_tx_status is.
-func TestStatusCodes(t *testing.T) {
+func TestStatusCodesFollowHTTPStatusOption(t *testing.T) {
 	for _, c := range []struct {
 		mode, path, body string
 		want             int
@@ -571,9 +573,9 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// TestBatchTime: a batch has one timeout for all its requests, and its waits run concurrently; a
-// signer's submissions run in order.
-func TestBatchTime(t *testing.T) {
+// TestBatchHasOneTimeout: a batch has one timeout for all its requests, and its waits run
+// concurrently; a signer's submissions run in order.
+func TestBatchHasOneTimeout(t *testing.T) {
 	var mu sync.Mutex
 	now, most, order, beside := 0, 0, 0, 1
 	full := make(chan struct{}) // closed once that many run concurrently
@@ -633,9 +635,8 @@ func TestBatchTime(t *testing.T) {
 	})
 }
 
-// TestSimulationsHaveTheirOwnPlaces: simulations have few places, and none if they are switched
-// off.
-func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
+// TestSimulationsHaveTheirOwnLimit: simulations have few places, and none if they are switched off.
+func TestSimulationsHaveTheirOwnLimit(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{NoSimulate: true, NoTrace: true})
 	for _, m := range []string{"EXPERIMENTAL_simulate_tx", "EXPERIMENTAL_trace_tx"} {
 		if status, reply := callMethod(s, m, goodParams[m]); status != 400 || !strings.Contains(reply, "METHOD_NOT_FOUND") {
@@ -652,9 +653,9 @@ func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
 	}
 }
 
-// TestWorkPerAddress: a client that has used its share of heavy work waits; other clients, and
-// small requests, do not.
-func TestWorkPerAddress(t *testing.T) {
+// TestHeavyClientWaitsForItsShare: a client that has used its share of heavy work waits; other
+// clients, and small requests, do not.
+func TestHeavyClientWaitsForItsShare(t *testing.T) {
 	s, addr := serve(t, bigState(), Options{PollingTimeout: 30 * time.Second, Limits: limited(func(l *limits.Limits) {
 		l.AddressWork = limits.ByAddress{Max: 100, Loopback: true}
 	})})
@@ -696,8 +697,9 @@ func TestWorkPerAddress(t *testing.T) {
 	timed(dialFrom(t, "127.0.0.2", addr), `{"method":"health","x":"`+strings.Repeat("x", 100_000)+`"}`, 503)
 }
 
-// TestSimulationsAreWork: the time of simulations and traces counts towards their client's share.
-func TestSimulationsAreWork(t *testing.T) {
+// TestSimulationTimeCountsAsWork: the time of simulations and traces counts towards their client's
+// share.
+func TestSimulationTimeCountsAsWork(t *testing.T) {
 	n := &fakeNode{took: 700 * time.Millisecond}
 	_, addr := serve(t, n, Options{PollingTimeout: time.Second, Limits: limited(func(l *limits.Limits) {
 		l.AddressWork = limits.ByAddress{Max: 100, Loopback: true}
@@ -713,9 +715,9 @@ func TestSimulationsAreWork(t *testing.T) {
 	}
 }
 
-// TestParkedTakeTurns: when all places are taken, a client with few waits takes one from a client
-// with most, and keeps its own.
-func TestParkedTakeTurns(t *testing.T) {
+// TestClientWithFewWaitsTakesPlace: when all places are taken, a client with few waits takes one
+// from a client with most, and keeps its own.
+func TestClientWithFewWaitsTakesPlace(t *testing.T) {
 	over := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		select {
@@ -776,8 +778,9 @@ func TestParkedTakeTurns(t *testing.T) {
 	}
 }
 
-// TestIdleTimeIsCounted: a connection that is closed for inactivity is counted under idle_timeout.
-func TestIdleTimeIsCounted(t *testing.T) {
+// TestIdleTimeoutIsCounted: a connection that is closed for inactivity is counted under
+// idle_timeout.
+func TestIdleTimeoutIsCounted(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.IdleTimeout = 50 * time.Millisecond })})
 	const line = "troupe_rpc_limit_refusals_total{limit=\"idle_timeout\"} "
 	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, line+"0\n") {
@@ -796,8 +799,9 @@ func TestIdleTimeIsCounted(t *testing.T) {
 	}
 }
 
-// TestClockIsMonotonic: durations in connLimiter do not depend on the wall clock, which may be set.
-func TestClockIsMonotonic(t *testing.T) {
+// TestLimiterClockIsMonotonic: durations in connLimiter do not depend on the wall clock, which may
+// be set.
+func TestLimiterClockIsMonotonic(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

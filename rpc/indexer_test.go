@@ -20,8 +20,9 @@ func TestIndexerBlockIsOffByDefault(t *testing.T) {
 	}
 }
 
-// TestIndexerBlockParams: only block_hash is accepted, in serde's order of complaints.
-func TestIndexerBlockParams(t *testing.T) {
+// TestIndexerBlockAcceptsOnlyBlockHash: only block_hash is accepted, in serde's order of
+// complaints.
+func TestIndexerBlockAcceptsOnlyBlockHash(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{IndexerRequests: 1})
 	good := fmt.Sprintf("%q", testHash)
 	for _, c := range []struct{ params, want string }{
@@ -55,8 +56,9 @@ func TestIndexerBlockParams(t *testing.T) {
 	}
 }
 
-// TestIndexerBlockFaults: the JSON of RpcIndexerBlockError, which is also the error's data.
-func TestIndexerBlockFaults(t *testing.T) {
+// TestIndexerBlockErrorsAreNearcores: the JSON of RpcIndexerBlockError, which is also the error's
+// data.
+func TestIndexerBlockErrorsAreNearcores(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{IndexerRequests: 1})
 	for _, c := range []struct {
@@ -80,9 +82,9 @@ func TestIndexerBlockFaults(t *testing.T) {
 	}
 }
 
-// TestIndexerBlockLimits: calls beyond indexer_max_concurrent_requests are answered with BUSY at
-// once, and the node is told how long a message may be.
-func TestIndexerBlockLimits(t *testing.T) {
+// TestIndexerBlockBeyondLimitIsBusy: calls beyond indexer_max_concurrent_requests are answered with
+// BUSY at once, and the node is told how long a message may be.
+func TestIndexerBlockBeyondLimitIsBusy(t *testing.T) {
 	n := &fakeNode{}
 	in, out := make(chan int), make(chan bool)
 	n.indexed = func(most int) ([]byte, error) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestSyntaxErrors: the texts are serde_json's. Those of rows marked L are recorded
+// TestSyntaxErrorsAreSerdeJSONs: the texts are serde_json's. Those of rows marked L are recorded
 // (wire.jsonl.gz), the others follow its source.
-func TestSyntaxErrors(t *testing.T) {
+func TestSyntaxErrorsAreSerdeJSONs(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		// L26
 		{"", "EOF while parsing a value at line 1 column 0"},
@@ -57,7 +57,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-func TestDepthLimit(t *testing.T) {
+func TestDeepNestingIsRefused(t *testing.T) {
 	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	var d document
 	if err := d.parse(nested(127)); err != nil {
@@ -71,7 +71,7 @@ func TestDepthLimit(t *testing.T) {
 	}
 }
 
-func TestValues(t *testing.T) {
+func TestParsedValuesAreReadByName(t *testing.T) {
 	var d document
 	in := `{"a":1,"b":[10,"x\n\u00e9\ud83d\ude00",{}],"a":2,"c":18446744073709551615,"d":18446744073709551616,"e":-3}`
 	if err := d.parse([]byte(in)); err != nil {
@@ -99,8 +99,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestEcho: ids are echoed as serde_json writes what it has read.
-func TestEcho(t *testing.T) {
+func TestIDIsEchoedAsSerdeJSONWritesIt(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"b": 1, "a": [ true , null ]}`: `{"a":[true,null],"b":1}`, `"\u0041\n"`: `"A\n"`, `1.50`: `1.5`, `2.0`: `2.0`, `1e2`: `100.0`, `-0`: `-0.0`,
 		`1e16`: `1e16`, `1.5e-7`: `1.5e-7`, `123456789012345680000`: `1.2345678901234568e20`, `12345678901234567890`: `12345678901234567890`,

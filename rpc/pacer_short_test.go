@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// TestPacerServesFewNewConnections: however slowly the first requests of new connections are served,
-// few are served at a time; a request that waits does not count for longer than leaseTime, and one
-// that has ended makes way at once.
+// TestPacerServesFewNewConnections: however slowly the first requests of new connections are
+// served, few are served at a time; a request that waits does not count for longer than leaseTime,
+// and one that has ended makes way at once.
 func TestPacerServesFewNewConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
@@ -59,9 +59,9 @@ func TestPacerServesFewNewConnections(t *testing.T) {
 	})
 }
 
-// TestPacerAcceptsNoMoreThanWait: while many new connections wait for their turn, or have not run, no
-// more are accepted.
-func TestPacerAcceptsNoMoreThanWait(t *testing.T) {
+// TestPacerBoundsAcceptedConnections: while many new connections wait for their turn, or have not
+// run, no more are accepted.
+func TestPacerBoundsAcceptedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
 		var stopping atomic.Bool
@@ -114,9 +114,10 @@ func TestPacerAcceptsNoMoreThanWait(t *testing.T) {
 	})
 }
 
-// TestEndPaysForTheLastRequest: a connection that ends with its request pays for it, a pipeline for
-// each of its requests, and a connection that has done nothing gets back what it paid ahead.
-func TestEndPaysForTheLastRequest(t *testing.T) {
+// TestEndedConnectionPaysForLastRequest: a connection that ends with its request pays for it, a
+// pipeline for each of its requests, and a connection that has done nothing gets back what it paid
+// ahead.
+func TestEndedConnectionPaysForLastRequest(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	p := &s.limiter.pacer
 	const work = int64(5 * paceQuantum)
@@ -203,11 +204,11 @@ func (n *busyNode) Health() error {
 	return nil
 }
 
-// TestShortConnectionsLeaveRoomForOthers: 64 clients, each with an address of its own, open
+// TestShortConnectionsDelayOthersLittle: 64 clients, each with an address of its own, open
 // connections for one request or one pipeline. Meanwhile a request of another client waits for few
 // of their requests. If the clients reset their connections, most of these are not served at all:
 // how many requests another one waits for then depends on how fast the machine opens connections.
-func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
+func TestShortConnectionsDelayOthersLittle(t *testing.T) {
 	const request = "GET /health HTTP/1.1\r\nHost: x\r\n"
 	pipeline := strings.Repeat(request+"\r\n", 100)
 	for name, flood := range map[string]struct {
@@ -285,8 +286,8 @@ func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestResetConnectionIsNotServed: a connection that its client has reset while it waited for its turn
-// is not served.
+// TestResetConnectionIsNotServed: a connection that its client has reset while it waited for its
+// turn is not served.
 func TestResetConnectionIsNotServed(t *testing.T) {
 	var served atomic.Int64
 	n := &countingNode{served: &served}

@@ -58,9 +58,9 @@ func TestPacerSharesHalfOfTheCores(t *testing.T) {
 	})
 }
 
-// TestPacerDelaysNoConnectionAlone: a connection that works continuously, in large and small
-// pieces, is not delayed while no other works.
-func TestPacerDelaysNoConnectionAlone(t *testing.T) {
+// TestPacerDelaysNoLoneConnection: a connection that works continuously, in large and small pieces,
+// is not delayed while no other works.
+func TestPacerDelaysNoLoneConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
 		var stopping atomic.Bool
@@ -79,8 +79,7 @@ func TestPacerDelaysNoConnectionAlone(t *testing.T) {
 	})
 }
 
-// TestPacerStops: shutdown ends all waits.
-func TestPacerStops(t *testing.T) {
+func TestShutdownEndsPacerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
 		var stopping atomic.Bool
@@ -100,9 +99,9 @@ func TestPacerStops(t *testing.T) {
 	})
 }
 
-// TestPaceOfAConnection: a connection pays for its work unless its reads block. It also pays if its
-// client sends requests before it has the replies to earlier ones.
-func TestPaceOfAConnection(t *testing.T) {
+// TestConnectionPaysUnlessReadsBlock: a connection pays for its work unless its reads block. It
+// also pays if its client sends requests before it has the replies to earlier ones.
+func TestConnectionPaysUnlessReadsBlock(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for _, tc := range []struct {
 		name   string
@@ -137,9 +136,9 @@ func TestPaceOfAConnection(t *testing.T) {
 	}
 }
 
-// TestPaceCountsTheSender: the time in which another goroutine sends the replies is paid by a client
-// that does not wait for them, and by no other.
-func TestPaceCountsTheSender(t *testing.T) {
+// TestClientThatSendsEarlyPaysForReplies: the time in which another goroutine sends the replies is
+// paid by a client that does not wait for them, and by no other.
+func TestClientThatSendsEarlyPaysForReplies(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for _, early := range []bool{false, true} {
 		c := &conn{limiter: s.limiter, client: noClient}
@@ -174,9 +173,9 @@ func TestPaceDelaysNoClientThatWaits(t *testing.T) {
 	}
 }
 
-// TestFloodsLeaveRoomForOthers: while 64 connections send without waiting, a request of another
+// TestFloodsDelayOthersLittle: while 64 connections send without waiting, a request of another
 // client waits for few of their requests.
-func TestFloodsLeaveRoomForOthers(t *testing.T) {
+func TestFloodsDelayOthersLittle(t *testing.T) {
 	head := strings.Builder{}
 	for i := range 350 {
 		fmt.Fprintf(&head, "X-%d: %d\r\n", i, i*i)
@@ -233,8 +232,9 @@ func maskedText(s string) string {
 	return string([]byte{0x81, 0x80 | byte(len(s)), 0, 0, 0, 0}) + s
 }
 
-// TestCork: consecutive small messages are written together, none is lost, and their order is kept.
-func TestCork(t *testing.T) {
+// TestSmallMessagesAreWrittenTogether: consecutive small messages are written together, none is
+// lost, and their order is kept.
+func TestSmallMessagesAreWrittenTogether(t *testing.T) {
 	var c cork
 	var got bytes.Buffer
 	writes := 0
@@ -274,9 +274,9 @@ func TestCork(t *testing.T) {
 	}
 }
 
-// TestMessagesLeaveTogether: notices on a WebSocket arrive whole and in order, also if they are
-// sent together.
-func TestMessagesLeaveTogether(t *testing.T) {
+// TestNoticesArriveWholeAndInOrder: notices on a WebSocket arrive whole and in order, also if they
+// are sent together.
+func TestNoticesArriveWholeAndInOrder(t *testing.T) {
 	server, client := net.Pipe()
 	s := newServer(t, &fakeNode{}, Options{})
 	c := &conn{Conn: server, limiter: s.limiter, client: noClient, transfer: new(transfer)}

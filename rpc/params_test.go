@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestParseErrors: error texts of parameters that are not in the recordings; internal/conformance
-// tests those that are.
-func TestParseErrors(t *testing.T) {
+// TestParamErrorTextsAreNeards: error texts of parameters that are not in the recordings;
+// internal/conformance tests those that are.
+func TestParamErrorTextsAreNeards(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	long := strings.Repeat("9", 30)
 	for _, c := range []struct{ method, params, want string }{
@@ -102,8 +102,7 @@ func parsed[P any](t *testing.T, m Method[P], params string) P {
 	return p
 }
 
-// TestForms: all equivalent forms of parameters.
-func TestForms(t *testing.T) {
+func TestEquivalentParamFormsAreAccepted(t *testing.T) {
 	zero := "11111111111111111111111111111111"
 	for _, params := range []string{`[7]`, `{"block_id":7}`} {
 		if got := parsed(t, block, params); got != (view.BlockRef{Kind: view.RefHeight, Height: 7}) {

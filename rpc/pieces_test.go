@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// TestPieces: copying in pieces gives the same as one copy.
-func TestPieces(t *testing.T) {
+func TestCopyInPiecesEqualsOneCopy(t *testing.T) {
 	text := make([]byte, 5*copyStep+7)
 	for i := range text {
 		text[i] = byte(i * 31)
@@ -102,9 +101,9 @@ func TestLongIDsAreEchoed(t *testing.T) {
 	}
 }
 
-// TestLongNumbers: a number of any length is read as the nearest float; strconv is wrong for some
-// of more than 800 digits.
-func TestLongNumbers(t *testing.T) {
+// TestLongNumberIsReadAsNearestFloat: a number of any length is read as the nearest float; strconv
+// is wrong for some of more than 800 digits.
+func TestLongNumberIsReadAsNearestFloat(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	digits := func(n int) string {
 		var b strings.Builder
@@ -152,8 +151,9 @@ func TestLongNumbers(t *testing.T) {
 	}
 }
 
-// TestLongExponents: numbers far out of range are recognised, however long the exponent.
-func TestLongExponents(t *testing.T) {
+// TestNumbersOutOfRangeAreRecognised: numbers far out of range are recognised, however long the
+// exponent.
+func TestNumbersOutOfRangeAreRecognised(t *testing.T) {
 	nines := strings.Repeat("9", 3000)
 	for text, want := range map[string]float64{"1E+" + nines: math.Inf(1), "-1e" + nines: math.Inf(-1), "1e-" + nines: 0, "0e" + nines: 0} {
 		if got, err := parseFloat([]byte(text)); got != want || (err != nil) != math.IsInf(want, 0) {
@@ -162,8 +162,8 @@ func TestLongExponents(t *testing.T) {
 	}
 }
 
-// TestPlaceOfAFault: lines and columns are counted across pieces.
-func TestPlaceOfAFault(t *testing.T) {
+// TestErrorPositionIsCountedAcrossPieces: lines and columns are counted across pieces.
+func TestErrorPositionIsCountedAcrossPieces(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want string

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestKeyPages: a list of keys is complete unless pages are requested; each page has the key where
-// the next one begins.
-func TestKeyPages(t *testing.T) {
+// TestKeyListIsCompleteUnlessPaged: a list of keys is complete unless pages are requested; each
+// page has the key where the next one begins.
+func TestKeyListIsCompleteUnlessPaged(t *testing.T) {
 	n := &fakeNode{}
 	var handles []string
 	for _, seed := range []string{"a", "b", "c"} {
@@ -58,9 +58,9 @@ func TestKeyPages(t *testing.T) {
 	}
 }
 
-// TestTooManyAccessKeys: with more keys than view_access_keys_limit only pages are answered, of at
-// most that many keys; exactly that many are listed.
-func TestTooManyAccessKeys(t *testing.T) {
+// TestManyAccessKeysAreServedInPages: with more keys than view_access_keys_limit only pages are
+// answered, of at most that many keys; exactly that many are listed.
+func TestManyAccessKeysAreServedInPages(t *testing.T) {
 	n := &fakeNode{}
 	for _, seed := range []string{"a", "b", "c", "d", "e"} {
 		n.state.keys = append(n.state.keys, view.KeyInfo{Handle: primitives.SecretKeyFromSeed(primitives.ED25519, seed).PublicKey().Handle()})
@@ -119,8 +119,9 @@ func TestTooManyAccessKeys(t *testing.T) {
 	}
 }
 
-// TestNoProof: a request for a proof that no longer exists gets the first height that has proofs.
-func TestNoProof(t *testing.T) {
+// TestMissingProofErrorHasFirstHeight: a request for a proof that no longer exists gets the first
+// height that has proofs.
+func TestMissingProofErrorHasFirstHeight(t *testing.T) {
 	n := &fakeNode{}
 	n.state.account = &primitives.Account{}
 	n.state.proof = &view.LookupError{Kind: view.ErrNoProof, Height: 77}

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestRoomsOvertaken: if a client wants more memory than is free, other clients still get the free
-// memory.
-func TestRoomsOvertaken(t *testing.T) {
+// TestLargeReplyDoesNotBlockFreeMemory: if a client wants more memory than is free, other clients
+// still get the free memory.
+func TestLargeReplyDoesNotBlockFreeMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
 		d, err := newConnLimiter(&Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 10 * mib })}, nil)
@@ -67,10 +67,10 @@ func txText(hash primitives.Hash, level string) string {
 	return rpcText("tx", fmt.Sprintf(`{"tx_hash":"%v","sender_account_id":"a.near","wait_until":"%s"}`, hash, level))
 }
 
-// TestWaitsHoldNothing: a request that waits for the chain holds no memory for its reply, even if
-// the reply is known to be large. When all waits end, there is no room for all replies at once, and
-// all are sent in time.
-func TestWaitsHoldNothing(t *testing.T) {
+// TestWaitingRequestHoldsNoReplyMemory: a request that waits for the chain holds no memory for its
+// reply, even if the reply is known to be large. When all waits end, there is no room for all
+// replies at once, and all are sent in time.
+func TestWaitingRequestHoldsNoReplyMemory(t *testing.T) {
 	const many = 40
 	var waiting atomic.Int64
 	told := make(chan struct{})
@@ -117,8 +117,9 @@ func TestWaitsHoldNothing(t *testing.T) {
 	}
 }
 
-// TestHangsUpForRoom: a client that hangs up while its reply waits for memory gives up its place.
-func TestHangsUpForRoom(t *testing.T) {
+// TestHungUpClientLeavesMemoryQueue: a client that hangs up while its reply waits for memory gives
+// up its place.
+func TestHungUpClientLeavesMemoryQueue(t *testing.T) {
 	n := &fakeNode{tx: func(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
 		o := large(q.WaitUntil)
 		o.Shown = new(view.Shown)
@@ -144,9 +145,9 @@ func TestHangsUpForRoom(t *testing.T) {
 	s.limiter.inFlight.Add(-1 << 20)
 }
 
-// TestBatchGivesWay: a batch that waits for the chain with a large reply in memory gives way to a
-// request that needs the memory.
-func TestBatchGivesWay(t *testing.T) {
+// TestWaitingBatchGivesWayForMemory: a batch that waits for the chain with a large reply in memory
+// gives way to a request that needs the memory.
+func TestWaitingBatchGivesWayForMemory(t *testing.T) {
 	waiting := make(chan struct{}, 1)
 	n := &fakeNode{tx: func(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
 		if q.WaitUntil == view.LevelFinal {

@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestRooms: replies with a shared text wait for memory, first come, first served, but a reply
-// whose address has no room is passed over. A reply that can never fit, that exceeds the queue's
-// bound, or that waits longer than a request may, is refused and counted.
-func TestRooms(t *testing.T) {
+// TestRepliesWaitForMemoryInOrder: replies with a shared text wait for memory, first come, first
+// served, but a reply whose address has no room is passed over. A reply that can never fit, that
+// exceeds the queue's bound, or that waits longer than a request may, is refused and counted.
+func TestRepliesWaitForMemoryInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
 		d, err := newConnLimiter(&Options{Limits: limited(func(l *limits.Limits) {

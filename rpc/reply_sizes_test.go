@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestLargeRepliesAreExpected: if a reply was large before, memory is reserved before it is made
-// again, so only as many such replies are made at once as fit. Replies in a batch are counted as
-// they grow.
-func TestLargeRepliesAreExpected(t *testing.T) {
+// TestLargeReplyReservesMemoryFirst: if a reply was large before, memory is reserved before it is
+// made again, so only as many such replies are made at once as fit. Replies in a batch are counted
+// as they grow.
+func TestLargeReplyReservesMemoryFirst(t *testing.T) {
 	tx := primitives.NewSignedTransaction(primitives.Transaction{
 		SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.PublicKey(make([]byte, 33)),
 		Actions: []primitives.Action{&primitives.FunctionCall{Method: "m", Args: make([]byte, 300_000)}},

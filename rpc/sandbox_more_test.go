@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestSandboxMore: parameters by name and by position, results, and refusals with their reason, of
-// the methods about faults, transaction dumps, mocks and tags.
-func TestSandboxMore(t *testing.T) {
+// TestSandboxFaultAndTagMethodParams: parameters by name and by position, results, and refusals
+// with their reason, of the methods about faults, transaction dumps, mocks and tags.
+func TestSandboxFaultAndTagMethodParams(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
 	key := primitives.SecretKeyFromSeed(primitives.SECP256K1, "a").PublicKey()

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestMine: one block without a number, that many with one, and a refusal with its reason.
-func TestMine(t *testing.T) {
+// TestMineDefaultsToOneBlock: one block without a number, that many with one, and a refusal with
+// its reason.
+func TestMineDefaultsToOneBlock(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
 	for params, want := range map[string]string{
@@ -27,9 +28,9 @@ func TestMine(t *testing.T) {
 	}
 }
 
-// TestPatchState: records by name and by position, removals, extra members; invalid records are
-// refused with nearcore's words.
-func TestPatchState(t *testing.T) {
+// TestPatchStateRefusesInvalidRecords: records by name and by position, removals, extra members;
+// invalid records are refused with nearcore's words.
+func TestPatchStateRefusesInvalidRecords(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
 	const records = `[{"Account":{"account_id":"a.near","account":{"amount":"1","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":0,"block_hash":"x"}}},` +
@@ -54,8 +55,8 @@ func TestPatchState(t *testing.T) {
 	}
 }
 
-// TestFastForward: the number by name or by place.
-func TestFastForward(t *testing.T) {
+// TestFastForwardTakesNameOrPosition: the number by name or by place.
+func TestFastForwardTakesNameOrPosition(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
 	for params, want := range map[string]uint64{`{"delta_height":1000}`: 1000, `[7]`: 7} {

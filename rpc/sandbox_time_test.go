@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestSandboxTime: parameters by name and by position, as numbers and strings, of the methods about
-// snapshots, clock and production; their results; refusals with their reason; and that they do not
-// exist if the sandbox is off.
-func TestSandboxTime(t *testing.T) {
+// TestSandboxTimeMethodParams: parameters by name and by position, as numbers and strings, of the
+// methods about snapshots, clock and production; their results; refusals with their reason; and
+// that they do not exist if the sandbox is off.
+func TestSandboxTimeMethodParams(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
 	at := `"hash":"` + testHash.String() + `","height":`

@@ -84,9 +84,9 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_trace_tx":    `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }
 
-// TestEveryKindOfError: whatever error the node returns, a method answers with a fault that it
-// declares, or with INTERNAL_ERROR and 500, or 503 if a limit refuses.
-func TestEveryKindOfError(t *testing.T) {
+// TestMethodsReturnOnlyDeclaredErrors: whatever error the node returns, a method answers with a
+// fault that it declares, or with INTERNAL_ERROR and 500, or 503 if a limit refuses.
+func TestMethodsReturnOnlyDeclaredErrors(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{IndexerRequests: 1})
 	for i := range methods {
@@ -98,7 +98,7 @@ func TestEveryKindOfError(t *testing.T) {
 			}
 			continue
 		}
-		if r.name == subscribe.Name || r.name == unsubscribe.Name { // only by WebSocket: TestSubscribeRefused
+		if r.name == subscribe.Name || r.name == unsubscribe.Name { // only by WebSocket: TestInvalidSubscriptionIsRefused
 			continue
 		}
 		for kind := range view.ErrMessageLarge + 1 {
@@ -126,7 +126,7 @@ func TestEveryKindOfError(t *testing.T) {
 	}
 }
 
-func TestAliases(t *testing.T) {
+func TestAliasesAnswerLikeTheirMethods(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for _, name := range []string{"EXPERIMENTAL_genesis_config", "EXPERIMENTAL_changes", "EXPERIMENTAL_light_client_proof"} {
 		r := byName[name]
@@ -141,7 +141,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-func TestBatch(t *testing.T) {
+func TestBatchAnswersEachRequest(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.Batch = 3 })})
 	status, got := post(s, "/", `[{"method":"health","id":1},{"method":"nope","id":"x"},5]`)
 	want := `[{"jsonrpc":"2.0","result":null,"id":1},{"jsonrpc":"2.0","error":{"name":"REQUEST_VALIDATION_ERROR","cause":{"name":"METHOD_NOT_FOUND",` +
@@ -156,7 +156,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-func TestPathStyle(t *testing.T) {
+func TestMethodCanBeInThePath(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for _, c := range []struct {
 		path, body string
@@ -185,7 +185,7 @@ func TestPathStyle(t *testing.T) {
 	}
 }
 
-func TestPanicIsCaught(t *testing.T) {
+func TestPanicIsAnInternalError(t *testing.T) {
 	s := newServer(t, &fakeNode{sendTx: func(context.Context, *view.SendTx) (*view.FinalOutcome, error) { panic("boom") }}, Options{})
 	status, reply := callMethod(s, "broadcast_tx_commit", `["`+signedText()+`"]`)
 	if status != 500 || !strings.Contains(reply, "the request ended in a panic") {
@@ -206,7 +206,7 @@ func signedText() string {
 	return strings.Trim(string(view.AppendBase64(nil, signedTx().AppendBorsh(nil))), `"`)
 }
 
-func TestWaitsAreLimitedAndEnd(t *testing.T) {
+func TestParkedRequestsAreLimitedAndTimeOut(t *testing.T) {
 	entered, looked := make(chan struct{}), make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		close(entered)
@@ -239,9 +239,9 @@ func TestWaitsAreLimitedAndEnd(t *testing.T) {
 	}
 }
 
-// TestTimeoutSaysHowFar: the info of TIMEOUT_ERROR is nearcore's TimeoutErrorCause. A status for
-// which there is no memory is replaced by its level.
-func TestTimeoutSaysHowFar(t *testing.T) {
+// TestTimeoutErrorHasTransactionStatus: the info of TIMEOUT_ERROR is nearcore's TimeoutErrorCause.
+// A status for which there is no memory is replaced by its level.
+func TestTimeoutErrorHasTransactionStatus(t *testing.T) {
 	tx := signedTx()
 	status := &view.FinalOutcome{Level: view.LevelExecutedOptimistic, Transaction: tx, Status: view.FinalStatus{Kind: view.FinalStarted}}
 	status.Outcome.Outcome.Metadata.Version = 1
@@ -278,7 +278,7 @@ func TestTimeoutSaysHowFar(t *testing.T) {
 	}
 }
 
-func TestInvalidTransaction(t *testing.T) {
+func TestInvalidTransactionErrorIsNeards(t *testing.T) {
 	n := &fakeNode{err: &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: 1, KeyNonce: 2}}
 	status, reply := callMethod(newServer(t, n, Options{}), "send_tx", `["`+signedText()+`"]`)
 	want := `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{},"name":"INVALID_TRANSACTION"},"code":-32000,"message":"Server error",` +
@@ -288,7 +288,7 @@ func TestInvalidTransaction(t *testing.T) {
 	}
 }
 
-func TestUnknownBlockStatus(t *testing.T) {
+func TestUnknownHeightIsStatus422(t *testing.T) {
 	n := &fakeNode{err: view.UnknownHeight(7)}
 	s := newServer(t, n, Options{})
 	for params, want := range map[string]int{`{"block_id":7}`: 422, `{"block_id":99}`: 422, `{"block_id":100}`: 200, `[7]`: 200,
@@ -299,7 +299,7 @@ func TestUnknownBlockStatus(t *testing.T) {
 	}
 }
 
-func TestViewStatePages(t *testing.T) {
+func TestViewStatePagesHaveLastKey(t *testing.T) {
 	n := &fakeNode{}
 	n.state.account = &primitives.Account{StorageUsage: 100_000}
 	for i := range 6 {
@@ -333,8 +333,9 @@ func TestViewStatePages(t *testing.T) {
 	}
 }
 
-// TestCall: the result of a call, its logs also if it fails, and why it could not be run.
-func TestCall(t *testing.T) {
+// TestCallReplyHasLogsAndError: the result of a call, its logs also if it fails, and why it could
+// not be run.
+func TestCallReplyHasLogsAndError(t *testing.T) {
 	execution := &primitives.FunctionCallError{Tag: primitives.CallExecution, Message: `Smart contract panicked: a "b"`}
 	compile := &primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &primitives.CompilationError{
 		Tag: primitives.CompilationWasm, Message: "m"}}
@@ -371,7 +372,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-func TestCORSOrigins(t *testing.T) {
+func TestOnlyConfiguredOriginsAreAllowed(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{CORSOrigins: []string{"https://a.example"}})
 	for _, c := range []struct{ method, origin, allow, methods string }{
 		{"POST", "https://a.example", "https://a.example", ""}, {"POST", "https://b.example", "", ""},
@@ -393,7 +394,7 @@ func TestCORSOrigins(t *testing.T) {
 	}
 }
 
-func TestUnhealthyIs503(t *testing.T) {
+func TestUnhealthyNodeAnswers503(t *testing.T) {
 	s := newServer(t, &fakeNode{err: &view.LookupError{Kind: view.ErrNoNewBlocks, Elapsed: 7_000_000_001}}, Options{})
 	for _, path := range []string{"/status", "/health", "/network_info"} {
 		var ctx fasthttp.RequestCtx
@@ -409,7 +410,7 @@ func TestUnhealthyIs503(t *testing.T) {
 	}
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricsCountRequestsByMethod(t *testing.T) {
 	n := &fakeNode{}
 	n.state.account = &primitives.Account{}
 	s := newServer(t, n, Options{Metrics: func(b []byte) []byte { return append(b, "mine 1\n"...) }})
@@ -432,9 +433,9 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestOverTheNetwork: a body over the limit is answered with 413 without being read, a connection
-// serves many requests, and Shutdown answers what waits.
-func TestOverTheNetwork(t *testing.T) {
+// TestLargeBodyIsRefusedUnread: a body over the limit is answered with 413 without being read, a
+// connection serves many requests, and Shutdown answers what waits.
+func TestLargeBodyIsRefusedUnread(t *testing.T) {
 	started := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		close(started)
@@ -489,7 +490,7 @@ func TestOverTheNetwork(t *testing.T) {
 	}
 }
 
-func TestBadHTTP(t *testing.T) {
+func TestInvalidHTTPIsRefused(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()
 	if err != nil {
@@ -516,14 +517,15 @@ func TestBadHTTP(t *testing.T) {
 	}
 }
 
-func TestBadOptions(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	if _, err := New(&fakeNode{}, Options{HTTPStatus: "sometimes"}); err == nil || !strings.Contains(err.Error(), "rpc.http_status") {
 		t.Errorf("err = %v", err)
 	}
 }
 
-// TestCacheForgets: the cache keeps recently used entries and stays within its bound.
-func TestCacheForgets(t *testing.T) {
+// TestCacheKeepsRecentEntriesInBound: the cache keeps recently used entries and stays within its
+// bound.
+func TestCacheKeepsRecentEntriesInBound(t *testing.T) {
 	var c encodedCache
 	big := make([]byte, cacheBytes/8)
 	encoded := 0
@@ -560,8 +562,8 @@ const neardNames = `block chunk gas_price query changes EXPERIMENTAL_changes blo
 	EXPERIMENTAL_view_state EXPERIMENTAL_view_access_key EXPERIMENTAL_view_access_key_list EXPERIMENTAL_view_gas_key_nonces
 	EXPERIMENTAL_call_function EXPERIMENTAL_indexer_block sandbox_patch_state sandbox_fast_forward`
 
-// TestTable: every method of neard exists and has a description.
-func TestTable(t *testing.T) {
+// TestEveryNeardMethodExists: every method of neard exists and has a description.
+func TestEveryNeardMethodExists(t *testing.T) {
 	names := strings.Fields(neardNames)
 	if len(names) != 43 {
 		t.Errorf("%d names of neard", len(names))

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestClientHangsUp: a client that hangs up ends its wait and its session, long before the wait's
-// timeout. A client that stays is not affected.
-func TestClientHangsUp(t *testing.T) {
+// TestHungUpClientEndsItsWait: a client that hangs up ends its wait and its session, long before
+// the wait's timeout. A client that stays is not affected.
+func TestHungUpClientEndsItsWait(t *testing.T) {
 	ended := make(chan error, 2)
 	var lasts atomic.Int64 // a wait
 	lasts.Store(int64(3 * pollInterval))

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestSlowTransfersGiveWay: clients that stop sending large bodies or reading large replies do not
-// keep out clients that continue; and they stay connected while no request needs the memory.
-func TestSlowTransfersGiveWay(t *testing.T) {
+// TestSlowTransfersKeepOutNoClient: clients that stop sending large bodies or reading large replies
+// do not keep out clients that continue; and they stay connected while no request needs the memory.
+func TestSlowTransfersKeepOutNoClient(t *testing.T) {
 	large := healthy + strings.Repeat(" ", 6<<20)
 	for name, hold := range map[string]func(c net.Conn){
 		"body": func(c net.Conn) {
@@ -49,9 +49,9 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 	}
 }
 
-// TestSlowIsWhatConfigSays: slow_transfer_after and slow_transfer_bytes_per_second decide when a
+// TestConfigDecidesWhatIsSlow: slow_transfer_after and slow_transfer_bytes_per_second decide when a
 // transfer gives way, and the right one is counted.
-func TestSlowIsWhatConfigSays(t *testing.T) {
+func TestConfigDecidesWhatIsSlow(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		rate  uint64
@@ -85,9 +85,9 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 	}
 }
 
-// TestHeavyWaiting: max_heavy_waiting requests wait for a turn of the heavy limit; the next one is
-// refused with that limit's name.
-func TestHeavyWaiting(t *testing.T) {
+// TestWaitersBeyondHeavyLimitAreRefused: max_heavy_waiting requests wait for a turn of the heavy
+// limit; the next one is refused with that limit's name.
+func TestWaitersBeyondHeavyLimitAreRefused(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{PollingTimeout: time.Minute, Limits: limited(func(l *limits.Limits) { l.HeavyWaiting = 1 })})
 	var leave []func()
 	for range s.limiter.heavy.free { // no turn is free
@@ -125,8 +125,9 @@ func TestHeavyWaiting(t *testing.T) {
 	}
 }
 
-// TestTwoLengths: if a request has two lengths, what follows it is not taken for another request.
-func TestTwoLengths(t *testing.T) {
+// TestRequestWithTwoLengthsIsOneRequest: if a request has two lengths, what follows it is not taken
+// for another request.
+func TestRequestWithTwoLengthsIsOneRequest(t *testing.T) {
 	_, addr := serve(t, &fakeNode{}, Options{})
 	c := dialFrom(t, "127.0.0.1", addr)
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(healthy), healthy)
@@ -139,9 +140,9 @@ func TestTwoLengths(t *testing.T) {
 	}
 }
 
-// TestRepliesThatWaitAreSlow: a large reply queued in a WebSocket after small messages that its
-// client does not read is a transfer like any other, and gives way.
-func TestRepliesThatWaitAreSlow(t *testing.T) {
+// TestUnreadReplyOnSocketIsATransfer: a large reply queued in a WebSocket after small messages that
+// its client does not read is a transfer like any other, and gives way.
+func TestUnreadReplyOnSocketIsATransfer(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
 	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = 100*time.Millisecond, 1<<30 })})
@@ -173,9 +174,9 @@ func TestRepliesThatWaitAreSlow(t *testing.T) {
 	}
 }
 
-// TestTransfersOfOne: several transfers of one connection end with the last, and each end shows
-// that its client reads.
-func TestTransfersOfOne(t *testing.T) {
+// TestTransfersOfConnectionEndTogether: several transfers of one connection end with the last, and
+// each end shows that its client reads.
+func TestTransfersOfConnectionEndTogether(t *testing.T) {
 	var x transfer
 	x.begin()
 	x.move(5)

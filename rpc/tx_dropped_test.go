@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTransactionWithoutRoom: a transaction beyond a limit is refused with 503 and the limit's
-// name, by each method that submits. A dropped one is unknown to tx, with the reason after
+// TestTransactionBeyondLimitIsRefused: a transaction beyond a limit is refused with 503 and the
+// limit's name, by each method that submits. A dropped one is unknown to tx, with the reason after
 // nearcore's text.
-func TestTransactionWithoutRoom(t *testing.T) {
+func TestTransactionBeyondLimitIsRefused(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "transaction_pool_size_limit"}
 	n := &fakeNode{err: full, asyncErr: full}
 	s := newServer(t, n, Options{})

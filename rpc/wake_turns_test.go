@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTurns: of the requests that waited for the same block a few at a time make their replies, and
-// all of them in the end. No turn is leaked, and a wait that ends without an answer has none.
-func TestTurns(t *testing.T) {
+// TestFewRepliesAreMadeAtATime: of the requests that waited for the same block a few at a time make
+// their replies, and all of them in the end. No turn is leaked, and a wait that ends without an
+// answer has none.
+func TestFewRepliesAreMadeAtATime(t *testing.T) {
 	var now, peak, fail, count atomic.Int64
 	n := &fakeNode{sendTx: func(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {
 		if fail.Load() > 0 {

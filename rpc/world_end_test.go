@@ -45,9 +45,9 @@ func dropping(t *testing.T) (s *Server, addr string, was *atomic.Int64) {
 
 const dropA = `{"jsonrpc":"2.0","id":1,"method":"sandbox_drop_world","params":{"id":"a"}}`
 
-// TestBatchBehindTheEnd: requests of a batch after the end of their world are refused, and do not
-// reach its node.
-func TestBatchBehindTheEnd(t *testing.T) {
+// TestBatchAfterWorldEndIsRefused: requests of a batch after the end of their world are refused,
+// and do not reach its node.
+func TestBatchAfterWorldEndIsRefused(t *testing.T) {
 	_, addr, was := dropping(t)
 	worlds := `{"jsonrpc":"2.0","id":2,"method":"sandbox_worlds"}`
 	r, err := http.Post("http://"+addr+"/world/a", "application/json", strings.NewReader("["+worlds+","+dropA+","+worlds+`,{"jsonrpc":"2.0","id":3,"method":"sandbox_mine","params":[1]}]`))
@@ -64,9 +64,9 @@ func TestBatchBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestDropByItsOwnSocket: a client that drops a world over a WebSocket of that world gets the
-// reply, and then the close message.
-func TestDropByItsOwnSocket(t *testing.T) {
+// TestDroppingSocketGetsReplyThenClose: a client that drops a world over a WebSocket of that world
+// gets the reply, and then the close message.
+func TestDroppingSocketGetsReplyThenClose(t *testing.T) {
 	_, addr, _ := dropping(t)
 	c, other := dial(t, "ws://"+addr+"/world/a/ws", nil), dial(t, "ws://"+addr+"/world/a/ws", nil)
 	say(t, c, dropA)
@@ -80,9 +80,9 @@ func TestDropByItsOwnSocket(t *testing.T) {
 	}
 }
 
-// TestDropWhileASocketIsMade: a WebSocket whose world is dropped during the upgrade ends like
-// others.
-func TestDropWhileASocketIsMade(t *testing.T) {
+// TestSocketOpenedDuringDropIsClosed: a WebSocket whose world is dropped during the upgrade ends
+// like others.
+func TestSocketOpenedDuringDropIsClosed(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{})
 	var asked atomic.Int64
 	s.AddWorld("a", &fakeNode{}, WorldOptions{Asked: func() (func(), bool) {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// TestWorldPaths: requests below a world's path go to its node, are counted while they run, and are
-// refused if the world does not exist or is about to end. A connection's sessions in several worlds
-// end with the world or the connection.
-func TestWorldPaths(t *testing.T) {
+// TestWorldPathReachesItsNode: requests below a world's path go to its node, are counted while they
+// run, and are refused if the world does not exist or is about to end. A connection's sessions in
+// several worlds end with the world or the connection.
+func TestWorldPathReachesItsNode(t *testing.T) {
 	root, a, b := &fakeNode{}, &fakeNode{}, &fakeNode{}
 	s, addr := serve(t, root, Options{})
 	var running, asked atomic.Int64

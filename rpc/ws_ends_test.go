@@ -31,9 +31,9 @@ func (n *slowSessions) OpenSession(ctx context.Context) (context.Context, func()
 	return n.fakeNode.OpenSession(ctx)
 }
 
-// TestOneSessionOfTwoWaits: two waits of a WebSocket that begin together have one session, which
-// ends with it.
-func TestOneSessionOfTwoWaits(t *testing.T) {
+// TestSocketWaitsShareOneSession: two waits of a WebSocket that begin together have one session,
+// which ends with it.
+func TestSocketWaitsShareOneSession(t *testing.T) {
 	n := &slowSessions{fakeNode: &fakeNode{}}
 	n.both.Add(2)
 	s := newServer(t, n.fakeNode, Options{})
@@ -55,9 +55,9 @@ func TestOneSessionOfTwoWaits(t *testing.T) {
 	}
 }
 
-// TestReplyWithoutReader: a request's memory is released even if its WebSocket ends before its
-// reply.
-func TestReplyWithoutReader(t *testing.T) {
+// TestReplyAfterSocketEndFreesMemory: a request's memory is released even if its WebSocket ends
+// before its reply.
+func TestReplyAfterSocketEndFreesMemory(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	n := &fakeNode{tx: func(context.Context, *view.GetTx) (*view.FinalOutcome, error) {
 		close(began)
@@ -83,9 +83,9 @@ func TestReplyWithoutReader(t *testing.T) {
 	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 })
 }
 
-// TestRoomIsSaidOnce: a refused subscriber is notified of room once something has left and not
-// before, even if its notice is larger than half of the queue.
-func TestRoomIsSaidOnce(t *testing.T) {
+// TestFreeSpaceIsNotifiedOnce: a refused subscriber is notified of room once something has left and
+// not before, even if its notice is larger than half of the queue.
+func TestFreeSpaceIsNotifiedOnce(t *testing.T) {
 	sending, sent := make(chan struct{}), make(chan struct{})
 	var queued atomic.Int64
 	o := newOutbox(func(*frame, bool) error {
@@ -115,9 +115,9 @@ func TestRoomIsSaidOnce(t *testing.T) {
 	sent <- struct{}{}
 }
 
-// TestNobodySendsBehindTheEnd: nothing is sent on a WebSocket after its end, when its connection is
-// released.
-func TestNobodySendsBehindTheEnd(t *testing.T) {
+// TestNothingIsSentAfterSocketEnd: nothing is sent on a WebSocket after its end, when its
+// connection is released.
+func TestNothingIsSentAfterSocketEnd(t *testing.T) {
 	fails := make(chan struct{})
 	var queued atomic.Int64
 	var over atomic.Bool
@@ -137,9 +137,9 @@ func TestNobodySendsBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestEmptyQueueTakesAnything: an empty queue accepts any message even if all queues together are
-// full, so that a subscriber that is notified of room is not refused again.
-func TestEmptyQueueTakesAnything(t *testing.T) {
+// TestEmptyQueueAcceptsAnyMessage: an empty queue accepts any message even if all queues together
+// are full, so that a subscriber that is notified of room is not refused again.
+func TestEmptyQueueAcceptsAnyMessage(t *testing.T) {
 	goOn := make(chan struct{})
 	var queued atomic.Int64
 	queued.Store(1 << 30)
@@ -168,9 +168,9 @@ func TestEmptyQueueTakesAnything(t *testing.T) {
 	}
 }
 
-// TestEndedQueueSaysNothing: a subscriber that waits for room is not notified by a queue that has
-// ended: it would be refused and wait again, in a loop.
-func TestEndedQueueSaysNothing(t *testing.T) {
+// TestEndedQueueNotifiesNobody: a subscriber that waits for room is not notified by a queue that
+// has ended: it would be refused and wait again, in a loop.
+func TestEndedQueueNotifiesNobody(t *testing.T) {
 	for name, end := range map[string]func(*outbox){
 		"cut": (*outbox).end, "closed": func(o *outbox) { o.must(frame{kind: closeFrame}) },
 	} {
@@ -216,8 +216,9 @@ func (c deafConn) Write(b []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// TestLostHandshake: a WebSocket whose client is gone before the upgrade's reply takes no place.
-func TestLostHandshake(t *testing.T) {
+// TestLostHandshakeTakesNoPlace: a WebSocket whose client is gone before the upgrade's reply takes
+// no place.
+func TestLostHandshakeTakesNoPlace(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()
 	if err != nil {
@@ -253,9 +254,9 @@ type headless struct{ *fakeNode }
 
 func (headless) Head() view.At { panic("no head") }
 
-// TestPanicEndsItsWebSocket: a panic outside of methods, in a message that waits, ends its
+// TestPanicEndsOnlyItsWebSocket: a panic outside of methods, in a message that waits, ends its
 // WebSocket but no other, and not the process.
-func TestPanicEndsItsWebSocket(t *testing.T) {
+func TestPanicEndsOnlyItsWebSocket(t *testing.T) {
 	n := &fakeNode{err: view.UnknownHeight(7)}
 	s, url := served(t, n, Options{})
 	s.node = headless{n}
@@ -285,9 +286,9 @@ func (p *panicky) Fire(*logrus.Entry) error {
 	return nil
 }
 
-// TestPanicBesideOthers: a panic outside of methods, in a concurrent request of a batch, fails the
-// whole batch.
-func TestPanicBesideOthers(t *testing.T) {
+// TestPanicInBatchFailsWholeBatch: a panic outside of methods, in a concurrent request of a batch,
+// fails the whole batch.
+func TestPanicInBatchFailsWholeBatch(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	hook := new(panicky)
@@ -303,9 +304,9 @@ func TestPanicBesideOthers(t *testing.T) {
 	}
 }
 
-// TestFramesAreWork: a client that floods a WebSocket with fragments or pings is read only as fast
-// as its share of work allows, and others are not affected.
-func TestFramesAreWork(t *testing.T) {
+// TestFloodOfFramesIsReadSlowly: a client that floods a WebSocket with fragments or pings is read
+// only as fast as its share of work allows, and others are not affected.
+func TestFloodOfFramesIsReadSlowly(t *testing.T) {
 	for name, flood := range map[string]func(net.Conn) (int, error){
 		"pieces": func(c net.Conn) (int, error) {
 			b := []byte{0x01, 0x81, 0, 0, 0, 0, '['}

@@ -321,10 +321,10 @@ func newTalk(tb testing.TB) *talkServer {
 	return &talkServer{s, n, "ws://" + l.Addr().String() + "/ws", doc, names, slices.DeleteFunc(slices.Clone(names), steers)}
 }
 
-// TestSocketGrammar runs clients that use all frames and requests that the document allows, and
-// others. Each message gets the answer of POST, clients that break the protocol are closed, all
-// replies are prompt, and nothing of a client remains after its end.
-func TestSocketGrammar(t *testing.T) {
+// TestGeneratedSocketTrafficIsAnswered runs clients that use all frames and requests that the
+// document allows, and others. Each message gets the answer of POST, clients that break the
+// protocol are closed, all replies are prompt, and nothing of a client remains after its end.
+func TestGeneratedSocketTrafficIsAnswered(t *testing.T) {
 	w := newTalk(t)
 	rng := rand.New(rand.NewSource(1))
 	before := runtime.NumGoroutine()
@@ -341,7 +341,7 @@ func TestSocketGrammar(t *testing.T) {
 	eventually(t, "their goroutines end", func() bool { return runtime.NumGoroutine() <= before+4 })
 }
 
-// FuzzSocket is TestSocketGrammar on the fuzzer's bytes.
+// FuzzSocket is TestGeneratedSocketTrafficIsAnswered on the fuzzer's bytes.
 func FuzzSocket(f *testing.F) {
 	w := newTalk(f)
 	f.Add([]byte{})

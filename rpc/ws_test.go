@@ -76,9 +76,9 @@ func asClose(err error, e **websocket.CloseError) bool {
 	return ok
 }
 
-// TestSocketAnswersAsHTTP: a message gets the same bytes as a body of POST: each method, batches,
+// TestSocketAnswersLikePOST: a message gets the same bytes as a body of POST: each method, batches,
 // and invalid requests.
-func TestSocketAnswersAsHTTP(t *testing.T) {
+func TestSocketAnswersLikePOST(t *testing.T) {
 	_, url := served(t, &fakeNode{}, Options{})
 	s := newServer(t, &fakeNode{}, Options{})
 	c := dial(t, url, nil)
@@ -103,9 +103,9 @@ func TestSocketAnswersAsHTTP(t *testing.T) {
 	}
 }
 
-// TestSocketWaitsBesideOthers: a request that waits for the chain does not delay others, and ends
+// TestSocketWaitDelaysNoOther: a request that waits for the chain does not delay others, and ends
 // when its client leaves.
-func TestSocketWaitsBesideOthers(t *testing.T) {
+func TestSocketWaitDelaysNoOther(t *testing.T) {
 	var ended atomic.Bool
 	began := make(chan struct{})
 	n := &fakeNode{tx: func(ctx context.Context, _ *view.GetTx) (*view.FinalOutcome, error) {
@@ -132,8 +132,9 @@ func TestSocketWaitsBesideOthers(t *testing.T) {
 	})
 }
 
-// TestSocketDoor: which clients may open a WebSocket, and the answer to a plain request.
-func TestSocketDoor(t *testing.T) {
+// TestSocketUpgradeIsRefusedToSomeClients: which clients may open a WebSocket, and the answer to a
+// plain request.
+func TestSocketUpgradeIsRefusedToSomeClients(t *testing.T) {
 	_, url := served(t, &fakeNode{}, Options{CORSOrigins: []string{"https://good.example"}, Limits: limited(func(l *limits.Limits) {
 		l.Sockets = 2
 	})})
@@ -179,9 +180,9 @@ func TestSocketDoor(t *testing.T) {
 	}
 }
 
-// TestSocketBreaksRules: an invalid message closes its WebSocket with the right code, and affects
-// nothing else.
-func TestSocketBreaksRules(t *testing.T) {
+// TestInvalidSocketMessageClosesIt: an invalid message closes its WebSocket with the right code,
+// and affects nothing else.
+func TestInvalidSocketMessageClosesIt(t *testing.T) {
 	s, url := served(t, &fakeNode{}, Options{MaxBody: 100_000, Limits: limited(func(l *limits.Limits) { l.ReadTimeout = 200 * time.Millisecond })})
 	raw := func(c *websocket.Conn, b []byte) {
 		if _, err := c.NetConn().Write(b); err != nil {
@@ -227,8 +228,8 @@ func TestSocketBreaksRules(t *testing.T) {
 	}
 }
 
-// TestSocketPings: a client that sends nothing is closed; one that sends pongs stays.
-func TestSocketPings(t *testing.T) {
+// TestSilentSocketIsClosed: a client that sends nothing is closed; one that sends pongs stays.
+func TestSilentSocketIsClosed(t *testing.T) {
 	s, url := served(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.SocketPing = 500 * time.Millisecond })})
 	there := dial(t, url, nil)
 	gone := make(chan error, 1)
@@ -258,9 +259,9 @@ func notice(index int, size int) *view.Notice {
 	return &view.Notice{Cursor: c, Body: append(view.AppendCursor([]byte(`"cursor":`), &c), `,"x":"`+strings.Repeat("x", size)+`"`...)}
 }
 
-// TestSubscribe: a subscription's first message follows the reply with its id. It ends when it is
-// cancelled, and with its WebSocket.
-func TestSubscribe(t *testing.T) {
+// TestSubscriptionStartsAfterItsReply: a subscription's first message follows the reply with its
+// id. It ends when it is cancelled, and with its WebSocket.
+func TestSubscriptionStartsAfterItsReply(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
 	made := n.subscribed
@@ -303,8 +304,8 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestSubscribeRefused: invalid subscriptions are refused with the reason.
-func TestSubscribeRefused(t *testing.T) {
+// TestInvalidSubscriptionIsRefused: invalid subscriptions are refused with the reason.
+func TestInvalidSubscriptionIsRefused(t *testing.T) {
 	n := &fakeNode{}
 	_, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.SocketSubs = 1 })})
 	c := dial(t, url, nil)
@@ -339,9 +340,9 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// TestReaderWhoDoesNot: for a client that does not read, the node keeps no more than its queue.
-// Other clients receive their notices. The client is notified of room once it reads.
-func TestReaderWhoDoesNot(t *testing.T) {
+// TestUnreadNoticesStayInQueueBound: for a client that does not read, the node keeps no more than
+// its queue. Other clients receive their notices. The client is notified of room once it reads.
+func TestUnreadNoticesStayInQueueBound(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
 	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.QueueMessages, l.QueueBytes = 64, 1<<20 })})
@@ -391,9 +392,9 @@ func TestReaderWhoDoesNot(t *testing.T) {
 	<-room
 }
 
-// TestSocketsStop: on shutdown subscribers get the cursor to resume from, and all clients a close
-// message.
-func TestSocketsStop(t *testing.T) {
+// TestShutdownSendsCursorAndClose: on shutdown subscribers get the cursor to resume from, and all
+// clients a close message.
+func TestShutdownSendsCursorAndClose(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
 	o := Options{Addr: "127.0.0.1:0"}
@@ -439,9 +440,9 @@ func TestSocketsStop(t *testing.T) {
 	})
 }
 
-// TestSocketWrites: a client that reads nothing at all is cut off after write_timeout, with
-// everything queued for it.
-func TestSocketWrites(t *testing.T) {
+// TestClientThatReadsNothingIsCutOff: a client that reads nothing at all is cut off after
+// write_timeout, with everything queued for it.
+func TestClientThatReadsNothingIsCutOff(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
 	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.WriteTimeout = 100 * time.Millisecond })})
@@ -468,8 +469,9 @@ func TestSocketWrites(t *testing.T) {
 	}
 }
 
-// TestSocketLimits: a client beyond a limit is refused, or waits, and /metrics counts it.
-func TestSocketLimits(t *testing.T) {
+// TestSocketsBeyondLimitsAreRefused: a client beyond a limit is refused, or waits, and /metrics
+// counts it.
+func TestSocketsBeyondLimitsAreRefused(t *testing.T) {
 	block := make(chan struct{})
 	n := &fakeNode{tx: func(ctx context.Context, _ *view.GetTx) (*view.FinalOutcome, error) {
 		<-block

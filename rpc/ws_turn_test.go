@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestFullSocketKeepsNoTurn: a large request on a WebSocket with max_websocket_waits waits holds no
-// turn of the heavy limit while it waits, so large requests of other clients are answered.
-func TestFullSocketKeepsNoTurn(t *testing.T) {
+// TestFullSocketHoldsNoHeavyTurn: a large request on a WebSocket with max_websocket_waits waits
+// holds no turn of the heavy limit while it waits, so large requests of other clients are answered.
+func TestFullSocketHoldsNoHeavyTurn(t *testing.T) {
 	wait := make(chan struct{})
 	n := &fakeNode{tx: func(_ context.Context, _ *view.GetTx) (*view.FinalOutcome, error) {
 		<-wait

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/sandbox/external"
 )
 
-// TestExternalKeys: both packages derive and write the same keys.
-func TestExternalKeys(t *testing.T) {
+// TestExternalDerivesTheSameKeys: the external package writes the same keys as well.
+func TestExternalDerivesTheSameKeys(t *testing.T) {
 	for _, id := range []primitives.AccountID{"near", "alice.near", "a-name-of-more-than-thirty-two-letters.near"} {
 		a, b := Named(id), external.Named(string(id))
 		if a.Key.String() != b.SecretKey() || a.Key.PublicKey().String() != b.PublicKey() {
@@ -23,9 +23,9 @@ func TestExternalKeys(t *testing.T) {
 	}
 }
 
-// TestExternal: the client does over JSON-RPC what this package does: each action, worlds, time,
-// refunds, errors.
-func TestExternal(t *testing.T) {
+// TestExternalClientEqualsInProcess: the client does over JSON-RPC what this package does: each
+// action, worlds, time, refunds, errors.
+func TestExternalClientEqualsInProcess(t *testing.T) {
 	s := New(t)
 	url, err := s.Serve("")
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFork: a sandbox continues another chain, whose accounts act by impersonation, and changes
-// nothing there.
-func TestFork(t *testing.T) {
+// TestForkContinuesAnotherChain: a sandbox continues another chain, whose accounts act by
+// impersonation, and changes nothing there.
+func TestForkContinuesAnotherChain(t *testing.T) {
 	up, token, _ := withToken(t, Options{})
 	address, err := up.Serve("")
 	if err != nil {
@@ -49,10 +49,10 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestForkHangs: if the remote node accepts connections and does not answer, the start ends in
-// time with an error that names it. If it hangs later, reads and transactions end with an error,
-// and Close still works.
-func TestForkHangs(t *testing.T) {
+// TestHangingForkSourceEndsWithError: if the remote node accepts connections and does not answer,
+// the start ends in time with an error that names it. If it hangs later, reads and transactions end
+// with an error, and Close still works.
+func TestHangingForkSourceEndsWithError(t *testing.T) {
 	up, token, _ := withToken(t, Options{})
 	address, err := up.Serve("")
 	if err != nil {

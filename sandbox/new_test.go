@@ -51,9 +51,9 @@ func tokensOf(t testing.TB, w *World, of string) (amount string) {
 	return amount
 }
 
-// TestParallelSubtests: 50 parallel subtests each have a world of their parent's sandbox, although
-// the parent has returned when they run.
-func TestParallelSubtests(t *testing.T) {
+// TestParallelSubtestsHaveOwnWorlds: 50 parallel subtests each have a world of their parent's
+// sandbox, although the parent has returned when they run.
+func TestParallelSubtestsHaveOwnWorlds(t *testing.T) {
 	s, token, _ := withToken(t, Options{})
 	for i := range 50 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -69,8 +69,7 @@ func TestParallelSubtests(t *testing.T) {
 	}
 }
 
-// TestParallelSandboxes: sandboxes do not disturb each other.
-func TestParallelSandboxes(t *testing.T) {
+func TestParallelSandboxesAreIndependent(t *testing.T) {
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
@@ -85,8 +84,8 @@ func TestParallelSandboxes(t *testing.T) {
 	}
 }
 
-// TestOptions: shards, length of epochs, accounts.
-func TestOptions(t *testing.T) {
+// TestOptionsShapeTheChain: shards, length of epochs, accounts.
+func TestOptionsShapeTheChain(t *testing.T) {
 	s := New(t, Options{Shards: 4, EpochLength: 10, Accounts: map[primitives.AccountID]primitives.Balance{"alice.near": primitives.NEAR(7)}})
 	if b, err := s.Balance("alice.near"); err != nil || b != primitives.NEAR(7) {
 		t.Errorf("alice has %v, %v", b, err)
@@ -120,8 +119,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestCreateKeepsWhatIsThere: Create changes only balance and key of an existing account.
-func TestCreateKeepsWhatIsThere(t *testing.T) {
+// TestCreateKeepsContractAndNonce: Create changes only balance and key of an existing account.
+func TestCreateKeepsContractAndNonce(t *testing.T) {
 	s, token, alice := withToken(t, Options{})
 	before, err := s.Account("token.near")
 	if err != nil {
@@ -163,16 +162,15 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestKeyFile: the keys of an account are a file that tools read.
-func TestKeyFile(t *testing.T) {
+func TestKeyFileIsReadByTools(t *testing.T) {
 	k, err := primitives.ParseKeyFile(Named("alice.near").KeyFile())
 	if err != nil || k.AccountID != "alice.near" || k.SecretKey != Named("alice.near").Key {
 		t.Errorf("%v, %v", k, err)
 	}
 }
 
-// TestPast: views and balances at a height.
-func TestPast(t *testing.T) {
+// TestPastHeightIsViewed: views and balances at a height.
+func TestPastHeightIsViewed(t *testing.T) {
 	s, token, _ := withToken(t, Options{})
 	var heights []primitives.Height
 	for i := range 3 {
@@ -207,9 +205,9 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestCallErrors: errors of calls that fail on the chain have a type and contain the contract's
-// message.
-func TestCallErrors(t *testing.T) {
+// TestFailedCallHasTypedError: errors of calls that fail on the chain have a type and contain the
+// contract's message.
+func TestFailedCallHasTypedError(t *testing.T) {
 	s, token, alice := withToken(t, Options{})
 	ctx := t.Context()
 	var failed *CallError
@@ -248,8 +246,8 @@ func TestCallErrors(t *testing.T) {
 	}
 }
 
-// TestEvents: events of receipts that succeeded, with their data.
-func TestEvents(t *testing.T) {
+// TestEventsComeFromSuccessfulReceipts: events of receipts that succeeded, with their data.
+func TestEventsComeFromSuccessfulReceipts(t *testing.T) {
 	s, token, _ := withToken(t, Options{})
 	out, err := s.Call(t.Context(), token, "token.near", "ft_transfer", transfer(5), primitives.Yocto(1))
 	if err != nil {
@@ -278,9 +276,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestTraceProfileSimulate: a simulation has the results that the transaction then has, and the
-// gas in its trace and in its profile adds up to that of the transaction.
-func TestTraceProfileSimulate(t *testing.T) {
+// TestTraceAndProfileAddUpToBurntGas: a simulation has the results that the transaction then has,
+// and the gas in its trace and in its profile adds up to that of the transaction.
+func TestTraceAndProfileAddUpToBurntGas(t *testing.T) {
 	s, token, _ := withToken(t, Options{})
 	w := s.ForTest(t)
 	ctx := t.Context()
@@ -333,9 +331,9 @@ func TestTraceProfileSimulate(t *testing.T) {
 	}
 }
 
-// TestImpersonate: an account acts without its key in this world and in worlds created from it
-// afterwards, and nowhere else.
-func TestImpersonate(t *testing.T) {
+// TestImpersonationStaysInItsWorlds: an account acts without its key in this world and in worlds
+// created from it afterwards, and nowhere else.
+func TestImpersonationStaysInItsWorlds(t *testing.T) {
 	s, _, _ := withToken(t, Options{})
 	ctx := t.Context()
 	if _, err := s.Call(ctx, &Account{ID: "token.near"}, "token.near", "ft_transfer", transfer(1), primitives.Yocto(1)); err == nil {
@@ -378,8 +376,9 @@ func TestImpersonate(t *testing.T) {
 	}
 }
 
-// TestReorganise: blocks leave the chain with their transactions, which can be sent again.
-func TestReorganise(t *testing.T) {
+// TestReorganisedTransactionIsSentAgain: blocks leave the chain with their transactions, which can
+// be sent again.
+func TestReorganisedTransactionIsSentAgain(t *testing.T) {
 	w := New(t).ForTest(t)
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "another")
 	add := &primitives.AddKey{PublicKey: key.PublicKey()}
@@ -408,8 +407,7 @@ func TestReorganise(t *testing.T) {
 	}
 }
 
-// TestMissChunks: a transaction waits for a shard that misses chunks.
-func TestMissChunks(t *testing.T) {
+func TestTransactionWaitsForMissedChunk(t *testing.T) {
 	s := New(t, Options{Shards: 2})
 	if err := s.MissChunks(t.Context(), 2); err != nil {
 		t.Fatal(err)
@@ -430,8 +428,8 @@ func TestMissChunks(t *testing.T) {
 	}
 }
 
-// TestServe: a world is reachable with its own state and console while it runs.
-func TestServe(t *testing.T) {
+// TestServedWorldIsReachable: a world is reachable with its own state and console while it runs.
+func TestServedWorldIsReachable(t *testing.T) {
 	s, err := Start(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -508,8 +506,9 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestEnded: everything of a world that has ended, and of a closed sandbox, is ErrEnded.
-func TestEnded(t *testing.T) {
+// TestEndedWorldReturnsErrEnded: everything of a world that has ended, and of a closed sandbox, is
+// ErrEnded.
+func TestEndedWorldReturnsErrEnded(t *testing.T) {
 	s, err := Start(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -558,14 +557,14 @@ func TestEnded(t *testing.T) {
 	all("the chain", s.World)
 }
 
-// asTest makes this program run tests that end badly; see TestNothingIsLeft.
+// asTest makes this program run tests that end badly; see TestEndedProcessLeavesNoFiles.
 const asTest = "TROUPE_SANDBOX_ENDS"
 
 // TestEndsBadly ends this process while sandboxes run.
 func TestEndsBadly(t *testing.T) {
 	how := os.Getenv(asTest)
 	if how == "" {
-		t.Skip("TestNothingIsLeft runs it in a process of its own")
+		t.Skip("TestEndedProcessLeavesNoFiles runs it in a process of its own")
 	}
 	s, token, _ := withToken(t, Options{})
 	w := s.ForTest(t)
@@ -578,9 +577,9 @@ func TestEndsBadly(t *testing.T) {
 	panic("in the middle of a test")
 }
 
-// TestNothingIsLeft: a process that ends in the middle of a test, by a panic or by os.Exit, leaves no
-// file in the temporary folder, and neither does one that closes its sandboxes.
-func TestNothingIsLeft(t *testing.T) {
+// TestEndedProcessLeavesNoFiles: a process that ends in the middle of a test, by a panic or by
+// os.Exit, leaves no file in the temporary folder, and neither does one that closes its sandboxes.
+func TestEndedProcessLeavesNoFiles(t *testing.T) {
 	for _, how := range []string{"exit", "panic"} {
 		temp := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestEndsBadly$", "-test.v")
@@ -622,8 +621,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(r)
 }
 
-// TestNewFails: New ends a test whose sandbox does not start, and says why.
-func TestNewFails(t *testing.T) {
+// TestNewFailsTheTestWithReason: New ends a test whose sandbox does not start, and says why.
+func TestNewFailsTheTestWithReason(t *testing.T) {
 	for want, options := range map[string][]Options{"Options.Shards is -1": {{Shards: -1}}, "2 Options": {{}, {}}} {
 		r := &recorder{TB: t}
 		func() {

@@ -92,9 +92,9 @@ func suite(t testing.TB, s *Sandbox, tests int) {
 	all.Wait()
 }
 
-// TestSuite: tests that each have a world succeed, whatever other tests do at the same time, and
-// leave nothing behind.
-func TestSuite(t *testing.T) {
+// TestConcurrentSuiteLeavesNothing: tests that each have a world succeed, whatever other tests do
+// at the same time, and leave nothing behind.
+func TestConcurrentSuiteLeavesNothing(t *testing.T) {
 	s := start(t)
 	n := 275
 	if testing.Short() || testutil.Racing {
@@ -172,9 +172,9 @@ func BenchmarkWorlds(b *testing.B) {
 	b.ReportMetric(float64(most)/n/1024, "KiB/world")
 }
 
-// TestTime: the clock of a world continues from its parent's and then advances independently.
-// Snapshots restore the clock, and worlds can start from them.
-func TestTime(t *testing.T) {
+// TestWorldClockIsIndependent: the clock of a world continues from its parent's and then advances
+// independently. Snapshots restore the clock, and worlds can start from them.
+func TestWorldClockIsIndependent(t *testing.T) {
 	s := start(t)
 	ctx := t.Context()
 	must := func(err error) {
@@ -225,8 +225,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestFolder: a chain in a folder continues where it ended, without its worlds.
-func TestFolder(t *testing.T) {
+// TestChainInFolderContinues: a chain in a folder continues where it ended, without its worlds.
+func TestChainInFolderContinues(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Start(t.Context(), Options{Dir: dir})
 	if err != nil {
@@ -257,8 +257,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestFolderWithoutRPC: a folder whose config.json has no RPC works like any other.
-func TestFolderWithoutRPC(t *testing.T) {
+func TestFolderWithoutRPCWorks(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Start(t.Context(), Options{Dir: dir})
 	if err != nil {
@@ -292,9 +291,9 @@ func TestFolderWithoutRPC(t *testing.T) {
 	}
 }
 
-// TestBalanceAfterCall: when Call returns, the balances are final: refunded gas is included, and
-// so is the deposit of a failed call. Later blocks change nothing.
-func TestBalanceAfterCall(t *testing.T) {
+// TestBalancesAreFinalAfterCall: when Call returns, the balances are final: refunded gas is
+// included, and so is the deposit of a failed call. Later blocks change nothing.
+func TestBalancesAreFinalAfterCall(t *testing.T) {
 	s := start(t)
 	w, err := s.New(t.Context())
 	if err != nil {

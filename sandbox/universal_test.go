@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestUniversalAccountSends: an account that has no key yet sends its own state init, again after one that
-// failed, and then sends as other accounts do.
-func TestUniversalAccountSends(t *testing.T) {
+// TestUniversalAccountSendsItsStateInit: an account that has no key yet sends its own state init,
+// again after one that failed, and then sends as other accounts do.
+func TestUniversalAccountSendsItsStateInit(t *testing.T) {
 	w, err := start(t).New(t.Context())
 	if err != nil {
 		t.Fatal(err)

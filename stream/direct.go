@@ -11,7 +11,7 @@ import (
 // Fast encoders for parts of which a block has hundreds: outcomes, receipts and transactions with
 // transfers and calls, and changes of accounts, keys and data. They write the members directly in
 // the order of nearcore's structs. Package view encodes all other parts, and order.go reorders
-// them. TestDirect compares both encoders.
+// them. TestDirectEncodersEqualSlowReference compares both encoders.
 
 // outcome appends an outcome with its proof. block is the encoded hash of its block.
 func (e *encoder) outcome(o *view.OutcomeProof, block []byte) {

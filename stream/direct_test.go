@@ -25,9 +25,9 @@ func (o odd) change() *view.Change {
 	return c
 }
 
-// TestDirect: the direct encoders write the same as package view's text put in order by a slow
-// reference.
-func TestDirect(t *testing.T) {
+// TestDirectEncodersEqualSlowReference: the direct encoders write the same as package view's text
+// put in order by a slow reference.
+func TestDirectEncodersEqualSlowReference(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(3000) {
 		o := odd{rand.New(rand.NewPCG(seed, 13))}

@@ -124,23 +124,24 @@ func mirrorOf(t *testing.T, o odd, e *encoder) {
 	held("outcome", func() { e.outcome(x, view.AppendHash(nil, &x.BlockHash)) }, outcomeOf(x))
 }
 
-// TestMirror: transactions, receipts, outcomes and changes of every form are written as
-// encoding/json writes nearcore's structs.
-func TestMirror(t *testing.T) {
+// TestEncodingEqualsEncodingJSON: transactions, receipts, outcomes and changes of every form are
+// written as encoding/json writes nearcore's structs.
+func TestEncodingEqualsEncodingJSON(t *testing.T) {
 	var e encoder
 	for seed := range uint64(500) {
 		mirrorOf(t, odd{rand.New(rand.NewPCG(seed, 21))}, &e)
 	}
 }
 
-// FuzzMirror is TestMirror on the fuzzer's seeds.
+// FuzzMirror is TestEncodingEqualsEncodingJSON on the fuzzer's seeds.
 func FuzzMirror(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b uint64) { mirrorOf(t, odd{rand.New(rand.NewPCG(a, b))}, new(encoder)) })
 }
 
-// TestNoUTF8: a text that is not UTF-8, which no decoder accepts, is still encoded as valid JSON.
-func TestNoUTF8(t *testing.T) {
+// TestInvalidUTF8IsEncodedAsValidJSON: a text that is not UTF-8, which no decoder accepts, is still
+// encoded as valid JSON.
+func TestInvalidUTF8IsEncodedAsValidJSON(t *testing.T) {
 	for _, s := range []string{"\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("\x80", 70)} {
 		if text := view.AppendString(nil, s); !json.Valid(text) {
 			t.Errorf("%q: %q", s, text)

@@ -315,10 +315,10 @@ func plain(t *testing.T, d *Digest) []byte {
 	return append(b, "]}"...)
 }
 
-// TestOddMessages: for blocks with all kinds of actions and receipts, with odd logs, names and
-// numbers, the text is that of the slow reference: made at once and in halves, by many goroutines,
-// and unchanged while others are made in the same memory.
-func TestOddMessages(t *testing.T) {
+// TestOddMessagesEqualSlowReference: for blocks with all kinds of actions and receipts, with odd
+// logs, names and numbers, the text is that of the slow reference: made at once and in halves, by
+// many goroutines, and unchanged while others are made in the same memory.
+func TestOddMessagesEqualSlowReference(t *testing.T) {
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
@@ -349,8 +349,9 @@ func TestOddMessages(t *testing.T) {
 	all.Wait()
 }
 
-// TestOddValues: an outcome, a call and a number survive encoding and decoding by another parser.
-func TestOddValues(t *testing.T) {
+// TestOddValuesSurviveOtherParser: an outcome, a call and a number survive encoding and decoding by
+// another parser.
+func TestOddValuesSurviveOtherParser(t *testing.T) {
 	for seed := range uint64(300) {
 		o := odd{rand.New(rand.NewPCG(seed, 9))}
 		out := o.outcome(o.hash())
@@ -384,9 +385,9 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// TestTransactionTwice: a chunk may hold a transaction twice, and only the first has an outcome.
-// nearcore removes it from its map and shows it once, with its receipt.
-func TestTransactionTwice(t *testing.T) {
+// TestRepeatedTransactionIsShownOnce: a chunk may hold a transaction twice, and only the first has
+// an outcome. nearcore removes it from its map and shows it once, with its receipt.
+func TestRepeatedTransactionIsShownOnce(t *testing.T) {
 	o := odd{rand.New(rand.NewPCG(1, 1))}
 	x := o.transaction().Transaction
 	x.ReceiverID = x.SignerID
@@ -410,8 +411,8 @@ func TestTransactionTwice(t *testing.T) {
 	}
 }
 
-// TestAppendedTo: appending a line end to the shared text copies it.
-func TestAppendedTo(t *testing.T) {
+// TestAppendCopiesSharedText: appending a line end to the shared text does not write into it.
+func TestAppendCopiesSharedText(t *testing.T) {
 	d := odd{rand.New(rand.NewPCG(2, 2))}.digest()
 	text := func() []byte {
 		b, err := d.MessageJSON(nil)

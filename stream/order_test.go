@@ -2,10 +2,10 @@ package stream
 
 import "testing"
 
-// TestOrdered: members are in the order of nearcore's structs wherever package view writes them by
-// name. The recorded messages (internal/backend.TestStreamerMessages) cover most structs; these are
-// the others.
-func TestOrdered(t *testing.T) {
+// TestMembersAreInNearcoresOrder: members are in the order of nearcore's structs wherever package
+// view writes them by name. The recorded messages
+// (internal/backend.TestStreamerMessagesEqualNearcores) cover most structs; these are the others.
+func TestMembersAreInNearcoresOrder(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"#outcome", `{"block_hash":"b","id":"i","outcome":{"executor_id":"a","status":{"Failure":{"InvalidTxError":{"InvalidNonce":{"ak_nonce":1,"tx_nonce":2}}}}},"proof":[{"direction":"Left","hash":"h"}]}`,
 			`{"proof":[{"hash":"h","direction":"Left"}],"block_hash":"b","id":"i","outcome":{"executor_id":"a","status":{"Failure":{"InvalidTxError":{"InvalidNonce":{"tx_nonce":2,"ak_nonce":1}}}}}}`},

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTextPanics: if making a block's text panics, in one of its halves or before, the caller gets
-// an error, and the process continues.
-func TestTextPanics(t *testing.T) {
+// TestPanicInTextIsAnError: if making a block's text panics, in one of its halves or before, the
+// caller gets an error, and the process continues.
+func TestPanicInTextIsAnError(t *testing.T) {
 	o := odd{rand.New(rand.NewPCG(1, 1))}
 	chunk := o.digest().Shards[0].Chunk
 	for name, change := range map[string]func(*Block, []Details){
@@ -54,9 +54,9 @@ func TestTextPanics(t *testing.T) {
 	}
 }
 
-// TestMadeAhead: a text is the same whether it is made ahead, alone, or with the help of callers
-// that need it meanwhile.
-func TestMadeAhead(t *testing.T) {
+// TestTextMadeAheadIsTheSame: a text is the same whether it is made ahead, alone, or with the help
+// of callers that need it meanwhile.
+func TestTextMadeAheadIsTheSame(t *testing.T) {
 	o := odd{rand.New(rand.NewPCG(2, 1))}
 	for n := range 60 {
 		d := o.digest()

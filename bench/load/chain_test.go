@@ -112,10 +112,10 @@ func chainOptions(t *testing.T, url, workload string) ChainOptions {
 		Accounts: 40, Fund: primitives.NEAR(1), Connections: 16, Until: "EXECUTED_OPTIMISTIC", Timeout: 5 * time.Second}
 }
 
-// TestChain: accounts are created once, with names and keys that a later run finds again.
-// Transactions use nonces in order. A refused transaction is counted by its cause and does not end
-// the run.
-func TestChain(t *testing.T) {
+// TestChainAccountsAreFoundAgain: accounts are created once, with names and keys that a later run
+// finds again. Transactions use nonces in order. A refused transaction is counted by its cause and
+// does not end the run.
+func TestChainAccountsAreFoundAgain(t *testing.T) {
 	for _, legacy := range []bool{false, true} {
 		n := &fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String(), legacy: legacy}
 		s := httptest.NewServer(n)
@@ -149,9 +149,9 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestChainRefused: an invalid URL, one at which no node answers, an unknown key, and an account
-// without the needed balance are refused.
-func TestChainRefused(t *testing.T) {
+// TestUnusableChainIsRefused: an invalid URL, one at which no node answers, an unknown key, and an
+// account without the needed balance are refused.
+func TestUnusableChainIsRefused(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) }))
 	defer page.Close()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -192,9 +192,9 @@ func TestChainRefused(t *testing.T) {
 	}
 }
 
-// TestChainStops: a node that stops in the middle of a run ends the run within seconds, with the
-// measurements so far.
-func TestChainStops(t *testing.T) {
+// TestStoppedNodeEndsRunWithinSeconds: a node that stops in the middle of a run ends the run within
+// seconds, with the measurements so far.
+func TestStoppedNodeEndsRunWithinSeconds(t *testing.T) {
 	n := &fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String()}
 	s := httptest.NewServer(n)
 	c, err := OpenChain(t.Context(), chainOptions(t, s.URL, "native"))
@@ -212,9 +212,9 @@ func TestChainStops(t *testing.T) {
 	}
 }
 
-// TestShards: accounts are in the shards of the protocol's layout, and cross-shard transfers go to
-// another shard.
-func TestShards(t *testing.T) {
+// TestCrossShardTransfersLeaveTheirShard: accounts are in the shards of the protocol's layout, and
+// cross-shard transfers go to another shard.
+func TestCrossShardTransfersLeaveTheirShard(t *testing.T) {
 	s := &sends{all: []member{{id: "aurora"}, {id: "a"}, {id: "aurora-0"}, {id: "kkuuue2akv_1630967379.near"}, {id: "z"}}}
 	if err := s.settle([]string{"aurora", "aurora-0", "kkuuue2akv_1630967379.near"}); err != nil {
 		t.Fatal(err)
@@ -241,8 +241,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestWorkloads: the shares of a mixed workload are as documented.
-func TestWorkloads(t *testing.T) {
+func TestMixedWorkloadHasDocumentedShares(t *testing.T) {
 	w, err := WorkloadOf("mixed")
 	if err != nil {
 		t.Fatal(err)

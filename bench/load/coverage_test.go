@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestCoverage: intervals at 95 % contain the true ratio about that often, where it is known:
-// latencies of one distribution that is one and a half times as long in the second report, and
-// knees whose runs are normally distributed and twice as high. They are not much wider than
-// necessary.
-func TestCoverage(t *testing.T) {
+// TestIntervalsContainTheTrueRatio: intervals at 95 % contain the true ratio about that often,
+// where it is known: latencies of one distribution that is one and a half times as long in the
+// second report, and knees whose runs are normally distributed and twice as high. They are not much
+// wider than necessary.
+func TestIntervalsContainTheTrueRatio(t *testing.T) {
 	const trials, ratio = 80, 1.5
 	held, width := map[string]int{}, 0.0
 	for i := range uint64(trials) {

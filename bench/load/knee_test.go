@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestKnee: three searches with different arrivals find the knee of a server with a fixed rate
-// within 5 %, from any first rate.
-func TestKnee(t *testing.T) {
+// TestKneeIsFoundWithin5Percent: three searches with different arrivals find the knee of a server
+// with a fixed rate within 5 %, from any first rate.
+func TestKneeIsFoundWithin5Percent(t *testing.T) {
 	for _, perSecond := range []float64{333, 2000} {
 		synctest.Test(t, func(t *testing.T) {
 			var runs []Knee
@@ -38,9 +38,9 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// TestKneeEnds: searches on a target that sustains every rate, one that sustains none, one with
-// two trials that fail by chance, one with too few trials, and one that stops.
-func TestKneeEnds(t *testing.T) {
+// TestKneeSearchEndsOnAnyTarget: searches on a target that sustains every rate, one that sustains
+// none, one with two trials that fail by chance, one with too few trials, and one that stops.
+func TestKneeSearchEndsOnAnyTarget(t *testing.T) {
 	trial := func(p99 float64) *Phase { return &Phase{Offered: 100, Done: 100, Latency: Latency{P99: p99}} }
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60}
 	k, err := FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), nil })
@@ -76,9 +76,9 @@ func TestKneeEnds(t *testing.T) {
 	}
 }
 
-// TestKneeDisturbed: a trial during which other programs used the processor does not count and is
-// repeated, at most as often as a search has trials; then all count.
-func TestKneeDisturbed(t *testing.T) {
+// TestDisturbedTrialIsRepeated: a trial during which other programs used the processor does not
+// count and is repeated, at most as often as a search has trials; then all count.
+func TestDisturbedTrialIsRepeated(t *testing.T) {
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60, Quiet: 0.02}
 	trial := func(rate float64, n int, disturbed func(int) bool) *Phase {
 		p := &Phase{Rate: rate, Offered: 100, Done: 100, Latency: Latency{P99: 0.1}, Others: 0.019}
@@ -136,11 +136,11 @@ func merging(seed uint64, perSecond float64) *queue {
 	}}
 }
 
-// TestKneeOfMerging: three searches on a merging server find knees within 5 % of each other,
-// although the merges are at other times for each, and each interval contains the others or nearly
-// so. A search by bisection, in which two failures of a rate decided, found knees up to 10.7 %
-// apart.
-func TestKneeOfMerging(t *testing.T) {
+// TestKneesOfMergingServerAgree: three searches on a merging server find knees within 5 % of each
+// other, although the merges are at other times for each, and each interval contains the others or
+// nearly so. A search by bisection, in which two failures of a rate decided, found knees up to 10.7
+// % apart.
+func TestKneesOfMergingServerAgree(t *testing.T) {
 	for group := range uint64(4) {
 		var runs []Knee
 		for seed := 3 * group; seed < 3*group+3; seed++ {
@@ -169,9 +169,9 @@ func TestKneeOfMerging(t *testing.T) {
 	}
 }
 
-// TestShortfall: a trial above its target's rate estimates how much lower the target's rate is,
-// whether the trial ran to its end or not.
-func TestShortfall(t *testing.T) {
+// TestOverloadedTrialMeasuresShortfall: a trial above its target's rate estimates how much lower
+// the target's rate is, whether the trial ran to its end or not.
+func TestOverloadedTrialMeasuresShortfall(t *testing.T) {
 	s := DefaultSearch()
 	s.P99 = time.Second
 	for _, over := range []float64{1.05, 1.08, 1.1, 1.15, 1.2, 1.3, 1.5} {
@@ -201,10 +201,10 @@ func TestShortfall(t *testing.T) {
 	}
 }
 
-// TestKneeOfUneven: if each trial has a target of its own with another rate, three searches are
-// within 3 % of the rate that half of the targets sustain, and of each other, in at most 32 trials:
-// each failed trial has measured its target's rate.
-func TestKneeOfUneven(t *testing.T) {
+// TestKneeOfUnevenTargetsIsTheMedian: if each trial has a target of its own with another rate,
+// three searches are within 3 % of the rate that half of the targets sustain, and of each other, in
+// at most 32 trials: each failed trial has measured its target's rate.
+func TestKneeOfUnevenTargetsIsTheMedian(t *testing.T) {
 	for group := range uint64(2) {
 		var runs []Knee
 		for seed := 3 * group; seed < 3*group+3; seed++ {
@@ -231,9 +231,9 @@ func TestKneeOfUneven(t *testing.T) {
 	}
 }
 
-// TestFit: if trials succeed by a known random curve, knees are right on average, as precise as
-// requested, and within their intervals as often as these claim.
-func TestFit(t *testing.T) {
+// TestKneesAreRightOnAverage: if trials succeed by a known random curve, knees are right on
+// average, as precise as requested, and within their intervals as often as these claim.
+func TestKneesAreRightOnAverage(t *testing.T) {
 	for _, width := range []float64{0.005, 0.02, 0.04} {
 		rng := rand.New(rand.NewPCG(1, uint64(width*1000)))
 		const searches, knee = 40, 1000.0

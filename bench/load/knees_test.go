@@ -57,10 +57,10 @@ func driftingKnees(t *testing.T, seed uint64, turns bool) *Knees {
 	return out
 }
 
-// TestKneesOfDrifting: on a machine that is faster in one minute than in another, three searches in
-// turns find knees nearer to each other than three of which one follows the other, since the drift
-// reaches all alike.
-func TestKneesOfDrifting(t *testing.T) {
+// TestInterleavedSearchesCancelDrift: on a machine that is faster in one minute than in another,
+// three searches in turns find knees nearer to each other than three of which one follows the
+// other, since the drift reaches all alike.
+func TestInterleavedSearchesCancelDrift(t *testing.T) {
 	const groups = 5
 	var apart [2][]float64
 	for seed := range uint64(groups) {
@@ -85,9 +85,9 @@ func TestKneesOfDrifting(t *testing.T) {
 	}
 }
 
-// TestFindKnees: searches make one trial each in turn, until each has ended. An error ends all,
-// with the measurements so far.
-func TestFindKnees(t *testing.T) {
+// TestKneeSearchesTakeTurns: searches make one trial each in turn, until each has ended. An error
+// ends all, with the measurements so far.
+func TestKneeSearchesTakeTurns(t *testing.T) {
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60, Fresh: true}
 	knee := []float64{500, 100, 900}
 	var order []string

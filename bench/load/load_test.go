@@ -64,9 +64,9 @@ func (q *queue) Do(ctx context.Context, _ int, _ uint64) error {
 	return nil
 }
 
-// TestArrivals: the number of arrivals matches the rate, and they are in order. Those of a Poisson
-// process have its distribution.
-func TestArrivals(t *testing.T) {
+// TestArrivalsMatchTheRate: the number of arrivals matches the rate, and they are in order. Those
+// of a Poisson process have its distribution.
+func TestArrivalsMatchTheRate(t *testing.T) {
 	for _, kind := range []Arrival{Fixed, Poisson} {
 		all, err := arrivals(kind, 1000, 100*time.Second, 1)
 		if err != nil || math.Abs(float64(len(all))-100_000) > 1500 || !slices.IsSorted(all) {
@@ -93,9 +93,10 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestEase: a run starts with a part of its rate, so that requests which had to wait at first no
-// longer wait when the measurement begins. From then on the run has its whole rate.
-func TestEase(t *testing.T) {
+// TestRunStartsWithPartOfItsRate: a run starts with a part of its rate, so that requests which had
+// to wait at first no longer wait when the measurement begins. From then on the run has its whole
+// rate.
+func TestRunStartsWithPartOfItsRate(t *testing.T) {
 	slow := func() *queue { // pauses in its first second
 		q := &queue{service: time.Millisecond / 4, lanes: 64}
 		q.stall = func(at time.Duration) time.Duration {
@@ -122,9 +123,9 @@ func TestEase(t *testing.T) {
 	}
 }
 
-// TestNoCoordinatedOmission: the latency of requests that are due while a target is paused counts
-// from the due time, although they could not be sent.
-func TestNoCoordinatedOmission(t *testing.T) {
+// TestPausedTargetCountsFromDueTime: the latency of requests that are due while a target is paused
+// counts from the due time, although they could not be sent.
+func TestPausedTargetCountsFromDueTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{service: time.Millisecond, lanes: 4, stall: func(at time.Duration) time.Duration {
 			if at >= 2*time.Second && at < 4*time.Second {
@@ -147,9 +148,9 @@ func TestNoCoordinatedOmission(t *testing.T) {
 	})
 }
 
-// TestRun: requests that were due after the warm-up are measured. Errors are counted by text.
-// Without a rate each connection sends the next request after a reply.
-func TestRun(t *testing.T) {
+// TestRunMeasuresAfterWarmUp: requests that were due after the warm-up are measured. Errors are
+// counted by text. Without a rate each connection sends the next request after a reply.
+func TestRunMeasuresAfterWarmUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := errors.New("InvalidNonce")
 		q := &queue{service: time.Millisecond, lanes: 8, fail: func(at time.Duration) error {
@@ -177,9 +178,9 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestStopped: a target that does not answer any more ends the run soon, with the time. One that
-// refuses requests does not.
-func TestStopped(t *testing.T) {
+// TestSilentTargetEndsTheRun: a target that does not answer any more ends the run soon, with the
+// time. One that refuses requests does not.
+func TestSilentTargetEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := &Unreachable{errors.New("connection refused")}
 		q := &queue{service: time.Millisecond, lanes: 8, fail: func(at time.Duration) error {

@@ -90,9 +90,9 @@ func (n *busyNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.fakeNode.ServeHTTP(w, r2)
 }
 
-// TestChainPatient: a client of an overloaded node sends the same transaction again later. It never
-// signs another one with that nonce.
-func TestChainPatient(t *testing.T) {
+// TestOverloadedNodeGetsSameTransactionAgain: a client of an overloaded node sends the same
+// transaction again later. It never signs another one with that nonce.
+func TestOverloadedNodeGetsSameTransactionAgain(t *testing.T) {
 	n := &busyNode{fakeNode: fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String()}, copies: map[primitives.Hash]int{},
 		nonces: map[string]primitives.Hash{}}
 	s := httptest.NewServer(n)
@@ -114,9 +114,9 @@ func TestChainPatient(t *testing.T) {
 	}
 }
 
-// TestNoncesGoOn: a nonce of a transaction that may be in a pool is not used again, whatever nonce
-// the chain reports.
-func TestNoncesGoOn(t *testing.T) {
+// TestUsedNonceIsNotSignedAgain: a nonce of a transaction that may be in a pool is not used again,
+// whatever nonce the chain reports.
+func TestUsedNonceIsNotSignedAgain(t *testing.T) {
 	n := &fakeNode{keys: map[string]primitives.Nonce{"a": 5}}
 	s := httptest.NewServer(n)
 	defer s.Close()

@@ -54,9 +54,10 @@ func reread(t *testing.T, r *Report) *Report {
 	return out
 }
 
-// TestCompare: for equal distributions no interval misses one more often than it may. A difference
-// is detected with its direction. Reports read from files give the same result.
-func TestCompare(t *testing.T) {
+// TestCompareDetectsOnlyRealDifferences: for equal distributions no interval misses one more often
+// than it may. A difference is detected with its direction. Reports read from files give the same
+// result.
+func TestCompareDetectsOnlyRealDifferences(t *testing.T) {
 	wrong, rows := 0, 0
 	for seed := range uint64(12) {
 		c, err := Compare(made(t, 0.01, 30, 2*seed), reread(t, made(t, 0.01, 30, 2*seed+1)))
@@ -93,8 +94,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareKnees: Welch's interval, by a known example.
-func TestCompareKnees(t *testing.T) {
+// TestCompareKneesUsesWelchsInterval: Welch's interval, by a known example.
+func TestCompareKneesUsesWelchsInterval(t *testing.T) {
 	// By hand: means 21.62 and 23.34, variances 16.77 and 5.598, 6.40 degrees of freedom, t = 2.41,
 	// a standard error of 2.115.
 	half, ok := welch([]float64{27.5, 21.0, 19.0, 23.6, 17.0}, []float64{27.1, 22.0, 20.8, 23.4, 23.4}, 1)
@@ -129,8 +130,8 @@ func TestCompareKnees(t *testing.T) {
 	}
 }
 
-// TestCompareUnlike: reports that cannot be compared are refused with the reason.
-func TestCompareUnlike(t *testing.T) {
+// TestUnlikeReportsAreNotCompared: reports that cannot be compared are refused with the reason.
+func TestUnlikeReportsAreNotCompared(t *testing.T) {
 	a := made(t, 0.01, 10, 1)
 	for what, change := range map[string]func(r *Report){
 		"workload": func(r *Report) { r.Workload = "ft" }, "until": func(r *Report) { r.Until = "FINAL" }, "rate": func(r *Report) { r.Phases[0].Rate = 7 },
@@ -154,9 +155,9 @@ func TestCompareUnlike(t *testing.T) {
 	}
 }
 
-// TestHTML: the page is one well-formed file without external references, shows the measurements,
-// and escapes text of other programs.
-func TestHTML(t *testing.T) {
+// TestHTMLReportHasNoExternalReference: the page is one well-formed file without external
+// references, shows the measurements, and escapes text of other programs.
+func TestHTMLReportHasNoExternalReference(t *testing.T) {
 	r := made(t, 0.01, 30, 1)
 	evil := `<script>alert(1)</script>"'&`
 	r.Phases[0].Errors = map[string]int{evil: 3}
@@ -203,8 +204,9 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// TestWords: an error text of a node cannot control the terminal and is at most one line.
-func TestWords(t *testing.T) {
+// TestErrorTextIsOneSafeLine: an error text of a node cannot control the terminal and is at most
+// one line.
+func TestErrorTextIsOneSafeLine(t *testing.T) {
 	if got := words(errors.New(" a\x1b[2Jb\nc\u202ed ")); got != "a?[2Jb?c?d" {
 		t.Errorf("%q", got)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestCheck: a valid folder passes; a changed byte in the log is reported with its position; a
-// folder without a chain is reported as such.
-func TestCheck(t *testing.T) {
+// TestCheckFindsChangedByte: a valid folder passes; a changed byte in the log is reported with its
+// position; a folder without a chain is reported as such.
+func TestCheckFindsChangedByte(t *testing.T) {
 	dir := newHome(t, "")
 	if got := runLine([]string{"--home", dir, "check"}); !strings.Contains(got, "no node has run here yet") || !strings.Contains(got, "exit 1") {
 		t.Error(got)

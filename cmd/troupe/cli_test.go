@@ -13,7 +13,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestCommands runs the scripts in testdata. Each has a folder of its own, $TMP. Its commands:
+// TestScriptsPrintExpectedOutput runs the scripts in testdata. Each has a folder of its own, $TMP.
+// Its commands:
 //
 //	run            a command line a line of input; prints stdout, stderr (each line behind "! "),
 //	               and the exit code but 0
@@ -22,7 +23,7 @@ import (
 //	cat file=F     prints a file
 //	mode file=F    prints a file's permissions
 //	rm file=F
-func TestCommands(t *testing.T) {
+func TestScriptsPrintExpectedOutput(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		tmp := t.TempDir()
 		t.Setenv("NEAR_HOME", filepath.Join(tmp, "default"))
@@ -91,7 +92,7 @@ func mustRead(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestVersion(t *testing.T) {
+func TestVersionNamesReleaseAndCommit(t *testing.T) {
 	defer func(v, c string) { version, commit = v, c }(version, commit)
 	for _, c := range []struct{ version, release string }{{"v1.2.3", "v1.2.3"}, {"v1.2.3-4-gabcdef", "trunk"}, {"1.2.3-rc.1", "1.2.3-rc.1"}, {"a5eb69a", "trunk"}} {
 		version, commit = c.version, "c0ffee"
@@ -108,9 +109,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestHelp requires that every command's help says what the command does and contains an example
-// that calls it.
-func TestHelp(t *testing.T) {
+// TestHelpOfEachCommandHasExample requires that every command's help says what the command does and
+// contains an example that calls it.
+func TestHelpOfEachCommandHasExample(t *testing.T) {
 	var visit func(args []string)
 	visit = func(args []string) {
 		root := newRoot(new(app))
@@ -138,9 +139,9 @@ func TestHelp(t *testing.T) {
 	visit(nil)
 }
 
-// TestCompletion: there is a script for each shell, and bash parses its script and completes a
-// command with it.
-func TestCompletion(t *testing.T) {
+// TestCompletionScriptsParse: there is a script for each shell, and bash parses its script and
+// completes a command with it.
+func TestCompletionScriptsParse(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := runLine([]string{"completion", shell})
 		if len(script) < 1000 || !strings.Contains(script, "__complete") || strings.Contains(script, "\nexit ") {
@@ -163,8 +164,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestDefaultHome runs init without --home.
-func TestDefaultHome(t *testing.T) {
+// TestDefaultHomeIsNEARHOME runs init without --home.
+func TestDefaultHomeIsNEARHOME(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "near")
 	t.Setenv("NEAR_HOME", dir)
 	if got := runLine([]string{"init", "--fast"}); !strings.HasPrefix(got, "chain test-chain-") {

@@ -19,9 +19,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestClientsOfALyingServer: whatever a server replies, a command ends with an error that is
-// printable and names the URL, and it uses a bounded amount of memory.
-func TestClientsOfALyingServer(t *testing.T) {
+// TestLyingServerCausesPrintableError: whatever a server replies, a command ends with an error that
+// is printable and names the URL, and it uses a bounded amount of memory.
+func TestLyingServerCausesPrintableError(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	var stolen bool
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -125,8 +125,9 @@ func TestClientsOfALyingServer(t *testing.T) {
 	}
 }
 
-// TestClientsShareAKey: transactions that are signed with one key at the same time are all executed.
-func TestClientsShareAKey(t *testing.T) {
+// TestConcurrentClientsCanShareAKey: transactions that are signed with one key at the same time are
+// all executed.
+func TestConcurrentClientsCanShareAKey(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir, url := startNode(t)
 	const clients = 6
@@ -145,8 +146,8 @@ func TestClientsShareAKey(t *testing.T) {
 	}
 }
 
-// TestNonceOfALiar: a server that refuses each nonce is asked a bounded number of times.
-func TestNonceOfALiar(t *testing.T) {
+// TestNonceRetriesAreBounded: a server that refuses each nonce is asked a bounded number of times.
+func TestNonceRetriesAreBounded(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	var sent int
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,9 +171,10 @@ func TestNonceOfALiar(t *testing.T) {
 	}
 }
 
-// TestHostileKeyFiles: entries of the searched folders that are no regular files are not opened. A
-// pipe that is named on the command line is read; one without a writer does not block the command.
-func TestHostileKeyFiles(t *testing.T) {
+// TestOnlyRegularKeyFilesAreOpened: entries of the searched folders that are no regular files are
+// not opened. A pipe that is named on the command line is read; one without a writer does not block
+// the command.
+func TestOnlyRegularKeyFilesAreOpened(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)
 	dir, url := startNode(t)
@@ -240,10 +242,10 @@ func TestHostileKeyFiles(t *testing.T) {
 	}
 }
 
-// TestCredentialsOfPublicNetworks: a server without TLS cannot make a command sign with the keys
-// of mainnet or testnet by claiming to be one of them. No chain id makes a command read other
+// TestPlainServerGetsNoPublicNetworkKeys: a server without TLS cannot make a command sign with the
+// keys of mainnet or testnet by claiming to be one of them. No chain id makes a command read other
 // folders.
-func TestCredentialsOfPublicNetworks(t *testing.T) {
+func TestPlainServerGetsNoPublicNetworkKeys(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "secret")

@@ -39,9 +39,9 @@ func startNode(t *testing.T) (dir, url string) {
 	return dir, h.Addr.String()
 }
 
-// TestClientCommands runs the commands that are clients of a node, in an order in which each uses
-// the results of the earlier ones.
-func TestClientCommands(t *testing.T) {
+// TestClientCommandsUseEarlierResults runs the commands that are clients of a node, in an order in
+// which each uses the results of the earlier ones.
+func TestClientCommandsUseEarlierResults(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir, url := startNode(t)
 	wasm := filepath.Join(t.TempDir(), "plain.wasm")
@@ -110,9 +110,10 @@ func TestClientCommands(t *testing.T) {
 	}
 }
 
-// TestClientCredentials checks that near-cli's key files are found: with and without account_id, as
-// a file and in a folder of the account, and that those of other accounts and chains are not used.
-func TestClientCredentials(t *testing.T) {
+// TestNearCLIKeyFilesAreFound checks that near-cli's key files are found: with and without
+// account_id, as a file and in a folder of the account, and that those of other accounts and chains
+// are not used.
+func TestNearCLIKeyFilesAreFound(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)
 	dir, url := startNode(t)
@@ -165,8 +166,8 @@ func TestClientCredentials(t *testing.T) {
 	}
 }
 
-// TestConfigSchema checks that the command writes both schemas, and refuses others.
-func TestConfigSchema(t *testing.T) {
+// TestConfigSchemaIsPrinted checks that the command writes both schemas, and refuses others.
+func TestConfigSchemaIsPrinted(t *testing.T) {
 	for args, want := range map[string]string{
 		"config schema":         `"title": "config.json of a troupe node"`,
 		"config schema config":  `"title": "config.json of a troupe node"`,

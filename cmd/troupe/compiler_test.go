@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCompiler: a running node starts a child process that compiles.
-func TestCompiler(t *testing.T) {
+// TestCompilerRunsInChildProcess: a running node starts a child process that compiles.
+func TestCompilerRunsInChildProcess(t *testing.T) {
 	if compiler.Self == "" {
 		t.Skip("this system has no children that compile")
 	}

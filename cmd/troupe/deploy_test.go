@@ -34,8 +34,8 @@ func takes(t *testing.T, line string) {
 	}
 }
 
-// TestUnit: systemd accepts the unit, and the program accepts the commands in it.
-func TestUnit(t *testing.T) {
+// TestSystemdUnitIsValid: systemd accepts the unit, and the program accepts the commands in it.
+func TestSystemdUnitIsValid(t *testing.T) {
 	text := mustRead(t, repository+"/deploy/systemd/troupe.service")
 	const program = "/usr/local/bin/troupe"
 	keys := map[string]string{}
@@ -83,9 +83,9 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestContainerfile: the instructions, files and lists are valid, and the program accepts the
-// commands.
-func TestContainerfile(t *testing.T) {
+// TestContainerfileIsValid: the instructions, files and lists are valid, and the program accepts
+// the commands.
+func TestContainerfileIsValid(t *testing.T) {
 	text := strings.ReplaceAll(mustRead(t, repository+"/deploy/container/Containerfile"), "\\\n", "")
 	known := []string{"FROM", "ARG", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
 	last := map[string]string{}
@@ -119,9 +119,9 @@ func TestContainerfile(t *testing.T) {
 	}
 }
 
-// TestUpgradeNotes: the keys that docs/operate/upgrade.md lists as reloadable are those that
-// reload, and the format is the store's.
-func TestUpgradeNotes(t *testing.T) {
+// TestUpgradeNotesMatchTheCode: the keys that docs/operate/upgrade.md lists as reloadable are those
+// that reload, and the format is the store's.
+func TestUpgradeNotesMatchTheCode(t *testing.T) {
 	text := mustRead(t, repository+"/docs/operate/upgrade.md")
 	for _, key := range daemon.LiveKeys() {
 		if !strings.Contains(text, "`"+key+"`") && !regexp.MustCompile(`^troupe\.rpc\.max_.*_per_address$`).MatchString(key) {
@@ -137,8 +137,8 @@ func TestUpgradeNotes(t *testing.T) {
 	}
 }
 
-// TestRelease: make accepts the release target, which embeds the version.
-func TestRelease(t *testing.T) {
+// TestReleaseTargetEmbedsVersion: make accepts the release target, which embeds the version.
+func TestReleaseTargetEmbedsVersion(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make")
 	}

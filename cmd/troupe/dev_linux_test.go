@@ -109,10 +109,10 @@ func portOf(t *testing.T, addr string) string {
 	return port
 }
 
-// TestDev: the printed accounts have their balance, the client commands find their keys, the
-// suggested commands work, and a hostile contract cannot write control characters to the terminal.
-// SIGHUP ends the command, which removes its folder.
-func TestDev(t *testing.T) {
+// TestDevAccountsAndSuggestionsWork: the printed accounts have their balance, the client commands
+// find their keys, the suggested commands work, and a hostile contract cannot write control
+// characters to the terminal. SIGHUP ends the command, which removes its folder.
+func TestDevAccountsAndSuggestionsWork(t *testing.T) {
 	p := startDev(t, t.TempDir(), nil, nil, "--accounts", "3", "--balance", "1234.5", "--port", portOf(t, testutil.Addr(t)))
 	p.until("Transactions:")
 	if strings.Count(p.text, "\n  dev") != 3 || !strings.Contains(p.text,
@@ -176,8 +176,9 @@ func TestDev(t *testing.T) {
 	}
 }
 
-// TestDevKilled: the next start removes the home of a killed process, and no other.
-func TestDevKilled(t *testing.T) {
+// TestDevRemovesHomeOfKilledProcess: the next start removes the home of a killed process, and no
+// other.
+func TestDevRemovesHomeOfKilledProcess(t *testing.T) {
 	temp := t.TempDir()
 	running := startDev(t, temp, nil, nil, "--port", portOf(t, testutil.Addr(t)))
 	running.until("Transactions:")
@@ -224,8 +225,8 @@ func TestDevKilled(t *testing.T) {
 	}
 }
 
-// TestDevTerminalCloses: the command ends when its terminal is closed, and removes its folder.
-func TestDevTerminalCloses(t *testing.T) {
+// TestDevEndsWithItsTerminal: the command ends when its terminal is closed, and removes its folder.
+func TestDevEndsWithItsTerminal(t *testing.T) {
 	screen, terminal := openPTY(t)
 	p := startDev(t, t.TempDir(), terminal, &syscall.SysProcAttr{Setsid: true, Setctty: true}, "--port", portOf(t, testutil.Addr(t)))
 	_ = terminal.Close()
@@ -241,9 +242,9 @@ func TestDevTerminalCloses(t *testing.T) {
 	}
 }
 
-// TestDevOutputCloses: the command ends at the first line that cannot be written, as in `troupe dev
-// | head`, and removes its folder.
-func TestDevOutputCloses(t *testing.T) {
+// TestDevEndsIfStdoutIsClosed: the command ends at the first line that cannot be written, as in
+// `troupe dev | head`, and removes its folder.
+func TestDevEndsIfStdoutIsClosed(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)
 	p := startDev(t, t.TempDir(), nil, nil, "--port", portOf(t, testutil.Addr(t)))
@@ -260,8 +261,8 @@ func TestDevOutputCloses(t *testing.T) {
 	}
 }
 
-// startDevInto starts `troupe dev` whose stdout and stderr are one pipe of 4 KB, and returns the other
-// end once the chain runs.
+// startDevInto starts `troupe dev` whose stdout and stderr are one pipe of 4 KB, and returns the
+// other end once the chain runs.
 func startDevInto(t *testing.T, temp string, args ...string) (cmd *exec.Cmd, reader *os.File, url string) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -296,9 +297,9 @@ func startDevInto(t *testing.T, temp string, args ...string) (cmd *exec.Cmd, rea
 	return
 }
 
-// TestDevOutputStalls: a reader of stdout and stderr that takes nothing delays no transaction and not
-// the end.
-func TestDevOutputStalls(t *testing.T) {
+// TestStalledOutputDelaysNoTransaction: a reader of stdout and stderr that takes nothing delays no
+// transaction and not the end.
+func TestStalledOutputDelaysNoTransaction(t *testing.T) {
 	user, temp := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", user)
 	cmd, _, url := startDevInto(t, temp, "--verbose")
@@ -322,8 +323,9 @@ func TestDevOutputStalls(t *testing.T) {
 	}
 }
 
-// TestDevOutputsClose: it ends cleanly when stdout and stderr are closed, as in `troupe dev |& head`.
-func TestDevOutputsClose(t *testing.T) {
+// TestDevEndsCleanlyIfOutputsAreClosed: it ends cleanly when stdout and stderr are closed, as in
+// `troupe dev |& head`.
+func TestDevEndsCleanlyIfOutputsAreClosed(t *testing.T) {
 	user, temp := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", user)
 	cmd, r, url := startDevInto(t, temp, "--verbose")
@@ -364,9 +366,9 @@ func TestDevAccountsAreSpreadOverShards(t *testing.T) {
 	}
 }
 
-// TestDevPortTaken: without a flag the next free port is used and named; a port of a flag is not
-// replaced, and a start that fails leaves nothing.
-func TestDevPortTaken(t *testing.T) {
+// TestDevUsesNextFreePort: without a flag the next free port is used and named; a port of a flag is
+// not replaced, and a start that fails leaves nothing.
+func TestDevUsesNextFreePort(t *testing.T) {
 	if l, err := net.Listen("tcp", devAddr(devPort)); err == nil { // otherwise another process has the port
 		defer func() { _ = l.Close() }()
 	}
@@ -391,8 +393,8 @@ func TestDevPortTaken(t *testing.T) {
 	}
 }
 
-// TestDevFlags: wrong flags end with exit code 2 and create nothing.
-func TestDevFlags(t *testing.T) {
+// TestInvalidDevFlagsCreateNothing: wrong flags end with exit code 2 and create nothing.
+func TestInvalidDevFlagsCreateNothing(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	for _, c := range []struct{ args, want string }{
@@ -418,9 +420,9 @@ func TestDevFlags(t *testing.T) {
 	}
 }
 
-// TestDevForkAndRevert: a fork keeps the keys and nonces of accounts that it has, and gives them
-// the balance; blocks that sandbox_revert removes are reported.
-func TestDevForkAndRevert(t *testing.T) {
+// TestDevForkKeepsKeysAndNonces: a fork keeps the keys and nonces of accounts that it has, and
+// gives them the balance; blocks that sandbox_revert removes are reported.
+func TestDevForkKeepsKeysAndNonces(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	client := func(want string, args ...string) {

@@ -71,9 +71,9 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestDoctor examines a home folder before its node runs and while it runs, and a home folder that
-// does not exist. It changes nothing.
-func TestDoctor(t *testing.T) {
+// TestDoctorChangesNothing examines a home folder before its node runs and while it runs, and a
+// home folder that does not exist. It changes nothing.
+func TestDoctorChangesNothing(t *testing.T) {
 	dir := newHome(t, `{"rpc":{"addr":"127.0.0.1:0"}}`)
 	before := filesOf(t, dir)
 	code, text, list := examine(t, dir)
@@ -119,9 +119,9 @@ func TestDoctor(t *testing.T) {
 
 func second(_ int, _ string, list []doctor.Finding) []doctor.Finding { return list }
 
-// TestDoctorHostileHomes: whatever is in a home, doctor ends, says what is wrong, and writes nothing that a
-// terminal obeys.
-func TestDoctorHostileHomes(t *testing.T) {
+// TestDoctorReportsHostileHomes: whatever is in a home, doctor ends, says what is wrong, and writes
+// nothing that a terminal obeys.
+func TestDoctorReportsHostileHomes(t *testing.T) {
 	evil := "\x1b[2J\r\n\u202e\xff"
 	for name, c := range map[string]struct {
 		spoil func(dir string) error

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFollowFlags: values of --follow that are invalid, given twice or contradict other flags are
-// refused, and a node with unreachable feeds runs and reports them.
-func TestFollowFlags(t *testing.T) {
+// TestInvalidFollowFlagsAreRefused: values of --follow that are invalid, given twice or contradict
+// other flags are refused, and a node with unreachable feeds runs and reports them.
+func TestInvalidFollowFlagsAreRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"want KIND:URL":                     {"--follow", "ftp://127.0.0.1"},
 		"unknown kind \"nats\"":             {"--follow", "nats:http://127.0.0.1"},

@@ -143,9 +143,9 @@ func runInput(t testing.TB, x input, home string, data []byte) {
 	execute(args, strings.NewReader(""), io.Discard, io.Discard)
 }
 
-// TestInputsSurviveDamage runs every command on its files as they are, cut short, and with each
-// part replaced.
-func TestInputsSurviveDamage(t *testing.T) {
+// TestCommandsSurviveDamagedInputs runs every command on its files as they are, cut short, and with
+// each part replaced.
+func TestCommandsSurviveDamagedInputs(t *testing.T) {
 	home := newHome(t, "")
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		t.Run(name, func(t *testing.T) {

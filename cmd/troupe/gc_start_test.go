@@ -16,9 +16,9 @@ func collecting() int {
 	return is
 }
 
-// TestQuickStart: no garbage collection happens until the node has started, or has allocated so
-// much that the first one is due.
-func TestQuickStart(t *testing.T) {
+// TestGCIsOffUntilNodeHasStarted: no garbage collection happens until the node has started, or has
+// allocated so much that the first one is due.
+func TestGCIsOffUntilNodeHasStarted(t *testing.T) {
 	percent, before, limit := collecting(), debug.SetMemoryLimit(1<<40), int64(1<<40)
 	t.Cleanup(func() {
 		debug.SetMemoryLimit(before)

@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hangupHome names the home of the process that TestTerminalEnds starts.
+// hangupHome names the home of the process that TestNodeEndsWithItsTerminal starts.
 const hangupHome = "TROUPE_HANGUP_HOME"
 
-// TestHangupChild is the process that TestTerminalEnds starts. It is skipped in a normal run.
+// TestHangupChild is the process that TestNodeEndsWithItsTerminal starts. It is skipped in a normal
+// run.
 func TestHangupChild(t *testing.T) {
 	home := os.Getenv(hangupHome)
 	if home == "" {
-		t.Skip("only as a child of TestTerminalEnds")
+		t.Skip("only as a child of TestNodeEndsWithItsTerminal")
 	}
 	root := newRoot(new(app))
 	root.SetArgs([]string{"--home", home, "run", "--rpc-addr", "127.0.0.1:0"})
@@ -54,9 +55,9 @@ func openPTY(t *testing.T) (screen, terminal *os.File) {
 	return screen, terminal
 }
 
-// TestTerminalEnds: a node started from a terminal ends when the terminal is closed. SIGHUP while
-// the terminal is open, or without a terminal, makes the node read its files again.
-func TestTerminalEnds(t *testing.T) {
+// TestNodeEndsWithItsTerminal: a node started from a terminal ends when the terminal is closed.
+// SIGHUP while the terminal is open, or without a terminal, makes the node read its files again.
+func TestNodeEndsWithItsTerminal(t *testing.T) {
 	for _, has := range []bool{true, false} {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestHangupChild$")
 		cmd.Env = append(os.Environ(), hangupHome+"="+newHome(t, ""))
@@ -114,9 +115,9 @@ func TestTerminalEnds(t *testing.T) {
 	}
 }
 
-// TestCaptureOfFailedStart: a start that fails leaves no recording, so that the next one may use
-// its name; a recording that is there is kept.
-func TestCaptureOfFailedStart(t *testing.T) {
+// TestFailedStartLeavesNoRecording: a start that fails leaves no recording, so that the next one
+// may use its name; a recording that is there is kept.
+func TestFailedStartLeavesNoRecording(t *testing.T) {
 	dir := newHome(t, "")
 	path := dir + "/frames.jsonl.gz"
 	root := newRoot(new(app))
@@ -141,9 +142,9 @@ func TestCaptureOfFailedStart(t *testing.T) {
 	}
 }
 
-// TestFollowerWithoutHome: the error for a node that is to follow a chain without a home folder
-// says that it needs the chain's genesis.
-func TestFollowerWithoutHome(t *testing.T) {
+// TestFollowerWithoutHomeNeedsGenesis: the error for a node that is to follow a chain without a
+// home folder says that it needs the chain's genesis.
+func TestFollowerWithoutHomeNeedsGenesis(t *testing.T) {
 	for _, args := range [][]string{{"--follow", "rpc:http://127.0.0.1:1"}, {"--replica", "nats://127.0.0.1:1"}} {
 		root := newRoot(new(app))
 		root.SetArgs(append([]string{"--home", t.TempDir() + "/none", "run"}, args...))

@@ -47,9 +47,10 @@ func (s *terminalText) take() string {
 	return out
 }
 
-// TestLocalnetScreen runs a network of two nodes in a terminal and presses all keys: load, a cut, the
-// log of a node that is killed meanwhile, a terminal of three lines, many keys at once.
-func TestLocalnetScreen(t *testing.T) {
+// TestLocalnetScreenHandlesEveryKey runs a network of two nodes in a terminal and presses all keys:
+// load, a cut, the log of a node that is killed meanwhile, a terminal of three lines, many keys at
+// once.
+func TestLocalnetScreenHandlesEveryKey(t *testing.T) {
 	dir := t.TempDir()
 	if code := execute([]string{"--home", dir, "localnet", "-v", "1", "--non-validators-rpc", "1", "--base-port",
 		"0"}, strings.NewReader(""), io.Discard, io.Discard); code != exitOK {
@@ -172,9 +173,9 @@ func peersOf(addr string) int {
 	return reply.Result.Peers
 }
 
-// TestLocalnetPorts: the ports are the same each time, and one that is taken is named with what to
-// do, before anything is written or started.
-func TestLocalnetPorts(t *testing.T) {
+// TestLocalnetNamesTakenPort: the ports are the same each time, and one that is taken is named with
+// what to do, before anything is written or started.
+func TestLocalnetNamesTakenPort(t *testing.T) {
 	run := func(args ...string) (int, string) {
 		var errs strings.Builder
 		code := execute(args, strings.NewReader(""), io.Discard, &errs)

@@ -10,9 +10,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// TestLogOfAStalledReader: a log into a full pipe does not wait. What is lost is counted, and later
-// lines are written again.
-func TestLogOfAStalledReader(t *testing.T) {
+// TestLogDoesNotWaitForStalledReader: a log into a full pipe does not wait. What is lost is
+// counted, and later lines are written again.
+func TestLogDoesNotWaitForStalledReader(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func TestLogOfAStalledReader(t *testing.T) {
 	}
 }
 
-// TestLogCloseIsBounded: it does not wait for a reader that takes nothing.
-func TestLogCloseIsBounded(t *testing.T) {
+// TestLogCloseDoesNotWaitForReader: it does not wait for a reader that takes nothing.
+func TestLogCloseDoesNotWaitForReader(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -85,8 +85,9 @@ func TestLogCloseIsBounded(t *testing.T) {
 	_ = w.Close()
 }
 
-// TestLogEscapesMessages: a peer's or a server's text in a message cannot control the terminal.
-func TestLogEscapesMessages(t *testing.T) {
+// TestLogEscapesControlCharacters: a peer's or a server's text in a message cannot control the
+// terminal.
+func TestLogEscapesControlCharacters(t *testing.T) {
 	for _, color := range []string{"always", "never"} {
 		var b strings.Builder
 		log, err := newLog(&b, &app{home: t.TempDir(), color: color})

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestRunCapture records the messages between a node and its boot node.
-func TestRunCapture(t *testing.T) {
+// TestRunRecordsPeerMessages records the messages between a node and its boot node.
+func TestRunRecordsPeerMessages(t *testing.T) {
 	dir := newHome(t, "")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,8 +55,8 @@ func TestRunCapture(t *testing.T) {
 	}
 }
 
-// TestNetConflicts searches recordings of neards, and needs the validators' keys.
-func TestNetConflicts(t *testing.T) {
+// TestNetConflictsSearchesRecordings searches recordings of neards, and needs the validators' keys.
+func TestNetConflictsSearchesRecordings(t *testing.T) {
 	const frames = "../../net/wire/testdata/frames.jsonl.gz"
 	if got := runLine([]string{"net", "conflicts", frames}); !strings.Contains(got, "blocks, ") || strings.Contains(got, "signed two") || strings.Contains(got, "nothing that") {
 		t.Error(got)

@@ -15,8 +15,8 @@ import (
 // asCommand is the variable that makes the test's own program the command.
 const asCommand = "TROUPE_TEST_AS_COMMAND"
 
-// TestReadmeCommands requires that README lists each command, and only commands.
-func TestReadmeCommands(t *testing.T) {
+// TestReadmeListsEveryCommand requires that README lists each command, and only commands.
+func TestReadmeListsEveryCommand(t *testing.T) {
 	readme := mustRead(t, "../../README.md")
 	names := map[string]bool{}
 	for _, c := range newRoot(new(app)).Commands() {
@@ -43,10 +43,11 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// TestRecipes types the commands of README.md and of each guide, each page with new home folders.
-// internal/e2e runs those that need a network or programs other than curl and make. notrun.txt of
-// internal/recipes lists the commands that no test runs, with the reason given on the page.
-func TestRecipes(t *testing.T) {
+// TestCommandsOfGuidesWork types the commands of README.md and of each guide, each page with new
+// home folders. internal/e2e runs those that need a network or programs other than curl and make.
+// notrun.txt of internal/recipes lists the commands that no test runs, with the reason given on the
+// page.
+func TestCommandsOfGuidesWork(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("skipped: no %s", tool)

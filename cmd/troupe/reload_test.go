@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// TestHangUp: after SIGHUP a node reads its files again: the log level changes, and the log says
-// which keys of config.json apply now and which need a restart. Invalid files change nothing and do
-// not end the node.
-func TestHangUp(t *testing.T) {
+// TestSIGHUPReloadsConfig: after SIGHUP a node reads its files again: the log level changes, and
+// the log says which keys of config.json apply now and which need a restart. Invalid files change
+// nothing and do not end the node.
+func TestSIGHUPReloadsConfig(t *testing.T) {
 	dir := newHome(t, "")
 	pipe := filepath.Join(dir, logConfigFile) // the start waits for a writer
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -98,15 +98,14 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestLogFormat: an invalid log format is refused.
-func TestLogFormat(t *testing.T) {
+func TestInvalidLogFormatIsRefused(t *testing.T) {
 	if got := runLine([]string{"--home", newHome(t, ""), "run", "--log-format", "xml"}); !strings.Contains(got, `--log-format is "xml", must be text or json`) || !strings.Contains(got, "exit 2") {
 		t.Error(got)
 	}
 }
 
-// TestLogConfig: log_config.json sets the log level in place of RUST_LOG and --verbose.
-func TestLogConfig(t *testing.T) {
+// TestLogConfigSetsTheLevel: log_config.json sets the log level in place of RUST_LOG and --verbose.
+func TestLogConfigSetsTheLevel(t *testing.T) {
 	t.Setenv("RUST_LOG", "error")
 	for file, want := range map[string]struct{ level string }{"": {"error"}, `{}`: {"error"}, `{"rust_log":"warn"}`: {"warning"}, `{"verbose_module":""}`: {"debug"}, `{"rust_log":null,"verbose_module":null}`: {"error"}} {
 		a := &app{home: t.TempDir()}

@@ -75,8 +75,8 @@ func newHome(t testing.TB, conf string) string {
 	return dir
 }
 
-// TestStopWhileItStarts: a long start ends soon after a signal.
-func TestStopWhileItStarts(t *testing.T) {
+// TestSignalEndsALongStart: a long start ends soon after a signal.
+func TestSignalEndsALongStart(t *testing.T) {
 	dir := newHome(t, `{"genesis_records_file":"slow","rpc":null}`)
 	if err := syscall.Mkfifo(filepath.Join(dir, "slow"), 0o600); err != nil { // a read of it waits for a writer
 		t.Fatal(err)
@@ -104,9 +104,9 @@ func TestStopWhileItStarts(t *testing.T) {
 	}
 }
 
-// TestRunSays: at the start, stderr names flags and keys without effect and says why there are no
-// blocks or no RPC; stdout, which is not a terminal, stays empty.
-func TestRunSays(t *testing.T) {
+// TestRunReportsUselessFlagsOnStderr: at the start, stderr names flags and keys without effect and
+// says why there are no blocks or no RPC; stdout, which is not a terminal, stays empty.
+func TestRunReportsUselessFlagsOnStderr(t *testing.T) {
 	const local = "127.0.0.1:0"
 	for _, c := range []struct {
 		name, config, drop string
@@ -153,8 +153,8 @@ func TestRunSays(t *testing.T) {
 	}
 }
 
-// TestRunQuiet: with RUST_LOG as near-sandbox-rs sets it, only errors are logged.
-func TestRunQuiet(t *testing.T) {
+// TestRunLogsOnlyErrorsIfAskedTo: with RUST_LOG as near-sandbox-rs sets it, only errors are logged.
+func TestRunLogsOnlyErrorsIfAskedTo(t *testing.T) {
 	t.Setenv("RUST_LOG", "near=error,stats=error,network=error")
 	dir := newHome(t, `{"tracked_shards_config":"NoShards"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -183,9 +183,9 @@ func TestRunQuiet(t *testing.T) {
 	}
 }
 
-// TestEnded: a node that has synced a state is restarted if it has ended cleanly; otherwise the
-// error names what has not ended.
-func TestEnded(t *testing.T) {
+// TestSyncedNodeIsRestartedIfEndedCleanly: a node that has synced a state is restarted if it has
+// ended cleanly; otherwise the error names what has not ended.
+func TestSyncedNodeIsRestartedIfEndedCleanly(t *testing.T) {
 	late := fmt.Errorf("fold has not ended in time: %w", context.DeadlineExceeded)
 	for _, c := range []struct {
 		why, stop error
@@ -214,9 +214,9 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestGreeting: the greeting for terminals names only existing files, and says why no blocks are
-// produced.
-func TestGreeting(t *testing.T) {
+// TestGreetingNamesOnlyExistingFiles: the greeting for terminals names only existing files, and
+// says why no blocks are produced.
+func TestGreetingNamesOnlyExistingFiles(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		edit        func(*home.Home, *daemon.Options)
@@ -260,8 +260,9 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// TestFilter: RUST_LOG and --verbose as neard reads them, over the parts of this node.
-func TestFilter(t *testing.T) {
+// TestLogFilterIsReadLikeNeards: RUST_LOG and --verbose as neard reads them, over the parts of this
+// node.
+func TestLogFilterIsReadLikeNeards(t *testing.T) {
 	const (
 		rpc   = module + "rpc.(*Server).Handle"
 		meter = module + "actors/node.(*meter).Receive"
@@ -310,9 +311,9 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestRunFork: a URL that is not a node's, a home folder of another chain, and an unreachable node
-// are refused with the reason.
-func TestRunFork(t *testing.T) {
+// TestInvalidForksAreRefused: a URL that is not a node's, a home folder of another chain, and an
+// unreachable node are refused with the reason.
+func TestInvalidForksAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ home, spec, want string }{
 		"no URL":      {filepath.Join(t.TempDir(), "f"), "mainnet", "optionally followed by @HEIGHT"},
 		"a home":      {newHome(t, ""), "http://127.0.0.1:9", "choose another --home"},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSnapshotCommands: a chain is copied and becomes that of another home.
-func TestSnapshotCommands(t *testing.T) {
+// TestSnapshotIsRestoredInAnotherHome: a chain is copied and becomes that of another home.
+func TestSnapshotIsRestoredInAnotherHome(t *testing.T) {
 	dir, snap, other := newHome(t, ""), filepath.Join(t.TempDir(), "snap"), filepath.Join(t.TempDir(), "other")
 	if got := runLine([]string{"--home", dir, "snapshot", "create", snap}); !strings.Contains(got, "no node has run here yet") || !strings.Contains(got, "exit 1") {
 		t.Error(got)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestExitWithStdin: dev and run stop cleanly when the pipe of their stdin is closed, whatever was
-// written to it, and not before; without the flag the end of stdin changes nothing (all other tests
-// start the node with /dev/null). dev removes its folder.
-func TestExitWithStdin(t *testing.T) {
+// TestNodeEndsWithItsStdin: dev and run stop cleanly when the pipe of their stdin is closed,
+// whatever was written to it, and not before; without the flag the end of stdin changes nothing
+// (all other tests start the node with /dev/null). dev removes its folder.
+func TestNodeEndsWithItsStdin(t *testing.T) {
 	temp, home := t.TempDir(), newHome(t, "")
 	for _, c := range []struct {
 		name, ready string

@@ -33,9 +33,9 @@ func linesOf(t *testing.T, text string) (out []lineOf) {
 	return out
 }
 
-// TestStream: a node of the home folder prints its blocks; with a cursor file each once over
-// several runs; shards that are not asked for are not shown.
-func TestStream(t *testing.T) {
+// TestStreamPrintsEachBlockOnce: a node of the home folder prints its blocks; with a cursor file
+// each once over several runs; shards that are not asked for are not shown.
+func TestStreamPrintsEachBlockOnce(t *testing.T) {
 	dir := newHome(t, `{"consensus":{"min_block_production_delay":{"secs":0,"nanos":5000000}},"troupe":{"block_production":"interval","stream":{"finality":"None"}}}`)
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	var all []lineOf
@@ -70,8 +70,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamRefuses: contradicting flags are refused before anything is started.
-func TestStreamRefuses(t *testing.T) {
+// TestStreamRefusesContradictingFlags: contradicting flags are refused before anything is started.
+func TestStreamRefusesContradictingFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--from http://127.0.0.1:1 --archive":             "--archive is for a node that this command starts",
 		"--sync-mode latest":                              "FromInterruption=HEIGHT or BlockHeight=HEIGHT",

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-// TestTop: without a terminal one screen of a running node is printed. A URL that is not a node's,
-// and an invalid interval, are refused.
-func TestTop(t *testing.T) {
+// TestTopPrintsOneScreenWithoutTerminal: without a terminal one screen of a running node is
+// printed. A URL that is not a node's, and an invalid interval, are refused.
+func TestTopPrintsOneScreenWithoutTerminal(t *testing.T) {
 	dir := t.TempDir()
 	top := func(args ...string) (int, string, string) {
 		var out, errs bytes.Buffer

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestRunLogsTransactions: run prints the transactions that its flags select to stdout, and nothing
-// without them.
-func TestRunLogsTransactions(t *testing.T) {
+// TestRunPrintsSelectedTransactions: run prints the transactions that its flags select to stdout,
+// and nothing without them.
+func TestRunPrintsSelectedTransactions(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)
 	for _, c := range []struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestVerifyFailed: a chunk that a node failed to apply is applied again, and the command fails if
-// that fails.
-func TestVerifyFailed(t *testing.T) {
+// TestVerifyFailsIfChunkFailsAgain: a chunk that a node failed to apply is applied again, and the
+// command fails if that fails.
+func TestVerifyFailsIfChunkFailsAgain(t *testing.T) {
 	f := &badchunk.File{Format: 1, Chain: "chain", Height: 7, Reason: "panic: boom", Context: badchunk.Context{
 		Protocol: parameters.Newest(primitives.NumberingJune), Numbering: primitives.NumberingJune, Layout: primitives.SingleShardLayout().AppendBorsh(nil),
 	}}

@@ -103,9 +103,9 @@ func read(t *testing.T, w *Writer, key string) string {
 	return string(text)
 }
 
-// TestLayout: a block's objects in the bucket have NEAR Lake's names, and members in NEAR Lake's
-// order.
-func TestLayout(t *testing.T) {
+// TestObjectsHaveLakesNamesAndOrder: a block's objects in the bucket have NEAR Lake's names, and
+// members in NEAR Lake's order.
+func TestObjectsHaveLakesNamesAndOrder(t *testing.T) {
 	w := newStore(t).open(t, nil)
 	for h := primitives.Height(98); h < 102; h++ {
 		if err := w.Handle(t.Context(), block(h)); err != nil {
@@ -124,9 +124,9 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestRealLayout: messages assembled from blocks that NEAR Lake has published are written as the
-// same objects, byte for byte.
-func TestRealLayout(t *testing.T) {
+// TestObjectsEqualPublishedOnes: messages assembled from blocks that NEAR Lake has published are
+// written as the same objects, byte for byte.
+func TestObjectsEqualPublishedOnes(t *testing.T) {
 	dirs, err := filepath.Glob(testutil.Data("real/lake/*"))
 	if err != nil || len(dirs) == 0 {
 		t.Skip("the published blocks are not here")
@@ -177,9 +177,9 @@ func TestRealLayout(t *testing.T) {
 	}
 }
 
-// TestLast: the last complete block is found among any heights, with other objects in the bucket,
-// and if later blocks are incomplete.
-func TestLast(t *testing.T) {
+// TestLastCompleteBlockIsFound: the last complete block is found among any heights, with other
+// objects in the bucket, and if later blocks are incomplete.
+func TestLastCompleteBlockIsFound(t *testing.T) {
 	s := newStore(t)
 	w := s.open(t, nil)
 	last := func() string {
@@ -240,10 +240,10 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// TestStoreFails: while the store fails in any way, each object is retried, and at the end no block
-// is missing or incomplete. After a writer was stopped in the middle of a block, the next one
-// continues there.
-func TestStoreFails(t *testing.T) {
+// TestFailingStoreLosesNoBlock: while the store fails in any way, each object is retried, and at
+// the end no block is missing or incomplete. After a writer was stopped in the middle of a block,
+// the next one continues there.
+func TestFailingStoreLosesNoBlock(t *testing.T) {
 	s := newStore(t)
 	r := rand.New(rand.NewPCG(5, 6))
 	var n atomic.Int64
@@ -303,8 +303,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestRefused: an error that retries do not fix is returned.
-func TestRefused(t *testing.T) {
+// TestPermanentErrorIsNotRetried: an error that retries do not fix is returned.
+func TestPermanentErrorIsNotRetried(t *testing.T) {
 	s := newStore(t)
 	open := func(o Options) error {
 		o.AccessKey, o.SecretKey, o.Region = "k", "s", "us-east-1"

@@ -29,10 +29,10 @@ func (r *pairsReader) scan(prefix, after []byte, each func(key, value []byte) bo
 	return nil
 }
 
-// TestAccessKeysSkipNonces: the records of gas keys' nonces are no keys, at the end of an account's
-// keys and between them, for all page sizes and every place where a page may begin. Those of a key
-// with many are not even passed.
-func TestAccessKeysSkipNonces(t *testing.T) {
+// TestAccessKeyPagesSkipGasKeyNonces: the records of gas keys' nonces are no keys, at the end of an
+// account's keys and between them, for all page sizes and every place where a page may begin. Those
+// of a key with many are not even passed.
+func TestAccessKeyPagesSkipGasKeyNonces(t *testing.T) {
 	const account = primitives.AccountID("alice.near")
 	var handles []primitives.PublicKeyHandle
 	r := &pairsReader{}

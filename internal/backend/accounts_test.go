@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestAccountsByPrefix: accounts are found in all shards, in order, page by page, and no others.
-func TestAccountsByPrefix(t *testing.T) {
+// TestAccountsByPrefixComeInOrder: accounts are found in all shards, in order, page by page, and no
+// others.
+func TestAccountsByPrefixComeInOrder(t *testing.T) {
 	o := workload.ChainOptions{Options: workload.Options{Seed: 1, Accounts: 20, Shards: 4,
 		Names: []primitives.AccountID{"alice.test", "alice.near", "alicea.near", "bob.near", "zoe.near"}}}
 	c, err := workload.OpenChain(o)

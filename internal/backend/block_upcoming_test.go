@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// TestUpcoming: the message built from memory before a block is persisted equals the one that the
-// store gives afterwards.
-func TestUpcoming(t *testing.T) {
+// TestUpcomingMessageEqualsStoredOne: the message built from memory before a block is persisted
+// equals the one that the store gives afterwards.
+func TestUpcomingMessageEqualsStoredOne(t *testing.T) {
 	o, course := workload.RandomSplits(4, 60)
 	course.PerStep = 12
 	c, err := workload.OpenChain(o)
@@ -69,10 +69,10 @@ func TestUpcoming(t *testing.T) {
 	t.Logf("%d texts, %d compared, %d blocks lacked something", len(texts), same, lacking)
 }
 
-// TestSoon: a message encoded before its block is persisted is served once the block is, and not
-// before. If another instance of the block is persisted instead, it is never served. The number of
-// such messages is bounded.
-func TestSoon(t *testing.T) {
+// TestEarlyMessageIsServedOncePersisted: a message encoded before its block is persisted is served
+// once the block is, and not before. If another instance of the block is persisted instead, it is
+// never served. The number of such messages is bounded.
+func TestEarlyMessageIsServedOncePersisted(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)
 	if err != nil {
@@ -136,8 +136,8 @@ func TestSoon(t *testing.T) {
 	}
 }
 
-// TestAheadRests: Ahead leaves the cores to the messages of the same block for 10 ms.
-func TestAheadRests(t *testing.T) {
+// TestAheadEncodesAfter10ms: Ahead leaves the cores to the messages of the same block for 10 ms.
+func TestAheadEncodesAfter10ms(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLongCalls: a long call is remembered for a while, only for its address, and within bounds.
-func TestLongCalls(t *testing.T) {
+// TestLongCallIsRememberedForItsAddress: a long call is remembered for a while, only for its
+// address, and within bounds.
+func TestLongCallIsRememberedForItsAddress(t *testing.T) {
 	var l longCalls
 	now := time.Unix(100, 0)
 	key := func(address byte, method string) *longKey {

@@ -16,9 +16,10 @@ type catching struct{}
 func (catching) Info() *view.NetworkInfo            { return &view.NetworkInfo{} }
 func (catching) Syncing() (bool, primitives.Height) { return true, 100 }
 
-// TestHasOnlyBegun: while a node has only begun to sync, no block follows its genesis yet. Step
-// must not report the cursor as lost: an indexer that subscribed at that moment would end for good.
-func TestHasOnlyBegun(t *testing.T) {
+// TestSyncingNodeDoesNotLoseTheCursor: while a node has only begun to sync, no block follows its
+// genesis yet. Step must not report the cursor as lost: an indexer that subscribed at that moment
+// would end for good.
+func TestSyncingNodeDoesNotLoseTheCursor(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestBlockDocuments: the document of every block of the recorded chain is nearcore's message with
-// one addition: the transaction of each executed receipt, which is the one that
-// EXPERIMENTAL_receipt_to_tx returns. It holds in order, and from the last block to the first with
-// an empty cache. Each part equals that part of the document.
-func TestBlockDocuments(t *testing.T) {
+// TestBlockDocumentsAreNearcoresMessages: the document of every block of the recorded chain is
+// nearcore's message with one addition: the transaction of each executed receipt, which is the one
+// that EXPERIMENTAL_receipt_to_tx returns. It holds in order, and from the last block to the first
+// with an empty cache. Each part equals that part of the document.
+func TestBlockDocumentsAreNearcoresMessages(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(recorded, "stream.jsonl.gz")); err != nil {
 		t.Skip("the recording is not here:", err)
 	}

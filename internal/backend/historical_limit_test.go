@@ -64,10 +64,10 @@ func (q *queue) waits(r *pastReader, number int) (leave func()) {
 	return leave
 }
 
-// TestPastTurns: a reader that never stops gives way to waiting ones. An address with many readers
-// gets no more than one with a single reader. A reader that leaves, waiting or called, blocks no
-// other.
-func TestPastTurns(t *testing.T) {
+// TestHistoricalReadersAreServedFairly: a reader that never stops gives way to waiting ones. An
+// address with many readers gets no more than one with a single reader. A reader that leaves,
+// waiting or called, blocks no other.
+func TestHistoricalReadersAreServedFairly(t *testing.T) {
 	q := newQueue(t)
 	many, one := [16]byte{1}, [16]byte{2}
 	greedy := make([]*pastReader, 8)
@@ -152,9 +152,9 @@ func TestPastTurns(t *testing.T) {
 	}
 }
 
-// TestPastCrowd: a place is passed on at once, unless a crowd waits and others of the same address
-// are in it. When the crowd is gone it is passed on at once again.
-func TestPastCrowd(t *testing.T) {
+// TestPlaceRestsWhileManyReadersWait: a place is passed on at once, unless a crowd waits and others
+// of the same address are in it. When the crowd is gone it is passed on at once again.
+func TestPlaceRestsWhileManyReadersWait(t *testing.T) {
 	q := newQueue(t)
 	many, one := [16]byte{1}, [16]byte{2}
 	readers := make([]*pastReader, crowd+1)

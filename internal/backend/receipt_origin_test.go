@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestOriginHints: with a hint, the outcome that made a receipt is found near the hinted height,
-// also if the receipt is not stored or its shard has been split since. It is not found outside the
-// window. The number of outcomes that are read is bounded.
-func TestOriginHints(t *testing.T) {
+// TestHintBoundsSearchForReceiptOrigin: with a hint, the outcome that made a receipt is found near
+// the hinted height, also if the receipt is not stored or its shard has been split since. It is not
+// found outside the window. The number of outcomes that are read is bounded.
+func TestHintBoundsSearchForReceiptOrigin(t *testing.T) {
 	o, course := workload.RandomSplits(4, 60)
 	course.Fork, course.PerStep = 0, 12
 	c, err := workload.OpenChain(o)

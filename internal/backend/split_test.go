@@ -56,10 +56,10 @@ func look(t *testing.T, e *engine.BlockNode, ids []primitives.AccountID) seen {
 	return s
 }
 
-// TestViewsOverSplits: RPC reads of old blocks, above the flat head or not, return the state of
-// that time in every layout. Every outcome has a valid proof, also if the next block has other
-// shards.
-func TestViewsOverSplits(t *testing.T) {
+// TestViewsOverSplitsReturnStateOfTheTime: RPC reads of old blocks, above the flat head or not,
+// return the state of that time in every layout. Every outcome has a valid proof, also if the next
+// block has other shards.
+func TestViewsOverSplitsReturnStateOfTheTime(t *testing.T) {
 	o, course := workload.RandomSplits(4, 110)
 	course.Fork = 0
 	course.PerStep = 12

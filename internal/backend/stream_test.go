@@ -24,9 +24,10 @@ import (
 
 var recorded = testutil.Data("neard/")
 
-// TestStreamerMessages: the message of every block of a chain that nearcore's indexer framework has
-// streamed is the same, byte for byte, for blocks in memory and for blocks that only the store has.
-func TestStreamerMessages(t *testing.T) {
+// TestStreamerMessagesEqualNearcores: the message of every block of a chain that nearcore's indexer
+// framework has streamed is the same, byte for byte, for blocks in memory and for blocks that only
+// the store has.
+func TestStreamerMessagesEqualNearcores(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(recorded, "stream.jsonl.gz")); err != nil {
 		t.Skip("the recording is not here:", err)
 	}
@@ -112,10 +113,10 @@ func lines(path string, each func([]byte) error) error {
 	return s.Err()
 }
 
-// TestQueuedReceipts: a delayed local receipt has no record of its own in old stores. It is
-// recomputed from its transaction some blocks before. The test does so for receipts that are
-// stored, and compares the two.
-func TestQueuedReceipts(t *testing.T) {
+// TestDelayedLocalReceiptIsRecomputed: a delayed local receipt has no record of its own in old
+// stores. It is recomputed from its transaction some blocks before. The test does so for receipts
+// that are stored, and compares the two.
+func TestDelayedLocalReceiptIsRecomputed(t *testing.T) {
 	for _, name := range []string{"native", "globals"} {
 		rec, err := replay.Open("../replay/testdata/" + name + ".jsonl.gz")
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// TestParents: the parents of the last keptParents blocks are known, and of no others.
-func TestParents(t *testing.T) {
+// TestLastParentsAreKnown: the parents of the last keptParents blocks are known, and of no others.
+func TestLastParentsAreKnown(t *testing.T) {
 	var p parents
 	hash := func(i int) (h primitives.Hash) {
 		binary.BigEndian.PutUint32(h[:], uint32(i))
@@ -34,9 +34,9 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// TestDigests: a reader of the past evicts no digest that followers of the head use, and keeps no
-// more than its own bounds.
-func TestDigests(t *testing.T) {
+// TestReadersOfPastEvictNoHeadDigest: a reader of the past evicts no digest that followers of the
+// head use, and keeps no more than its own bounds.
+func TestReadersOfPastEvictNoHeadDigest(t *testing.T) {
 	var c digests
 	digest := func(height int, logs int) *stream.Digest {
 		h := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTagBounds: the transactions of one tag and of all tags are bounded. Dropping a tag makes
-// room.
-func TestTagBounds(t *testing.T) {
+// TestTaggedTransactionsAreBounded: the transactions of one tag and of all tags are bounded.
+// Dropping a tag makes room.
+func TestTaggedTransactionsAreBounded(t *testing.T) {
 	b := new(Backend)
 	hashes := make([]primitives.Hash, maxTagged+1)
 	for i := range hashes {

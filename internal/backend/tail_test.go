@@ -14,11 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestTailStaysReadable: garbage collection keeps the last block of the epoch before the oldest
-// kept one, as nearcore's does. Status names it as the earliest block, and its block, chunks,
-// changes, state and messages can be read. States can be read by height as long as by hash, also
-// before anything is collected. At 88 the producers of the tail's chunks depend on collected blocks.
-func TestTailStaysReadable(t *testing.T) {
+// TestTailOfGarbageCollectionIsReadable: garbage collection keeps the last block of the epoch
+// before the oldest kept one, as nearcore's does. Status names it as the earliest block, and its
+// block, chunks, changes, state and messages can be read. States can be read by height as long as
+// by hash, also before anything is collected. At 88 the producers of the tail's chunks depend on
+// collected blocks.
+func TestTailOfGarbageCollectionIsReadable(t *testing.T) {
 	t.Run("86", func(t *testing.T) { testTailStaysReadable(t, 86) })
 	t.Run("88", func(t *testing.T) { testTailStaysReadable(t, 88) })
 }
@@ -171,9 +172,10 @@ func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode, authors map[
 	}
 }
 
-// TestValidatorsByBlock: an epoch is described by its last block once the next epoch has begun, and
-// by no other block. The genesis is the last of no epoch: the block after it has the same epoch.
-func TestValidatorsByBlock(t *testing.T) {
+// TestLastBlockDescribesItsEpoch: an epoch is described by its last block once the next epoch has
+// begun, and by no other block. The genesis is the last of no epoch: the block after it has the
+// same epoch.
+func TestLastBlockDescribesItsEpoch(t *testing.T) {
 	o, course := workload.RandomChain(3, 40)
 	o.EpochLength, o.Validity, course.Fork, course.Blocks, course.PerStep = 7, 14, 0, 40, 3
 	c, err := workload.OpenChain(o)
@@ -214,8 +216,9 @@ func TestValidatorsByBlock(t *testing.T) {
 	}
 }
 
-// TestBlockProofOfUnknown: if neither block is known the error names the one to be proven.
-func TestBlockProofOfUnknown(t *testing.T) {
+// TestBlockProofErrorNamesTheUnknownBlock: if neither block is known the error names the one to be
+// proven.
+func TestBlockProofErrorNamesTheUnknownBlock(t *testing.T) {
 	c, err := workload.OpenChain(workload.ChainOptions{Options: workload.Options{Accounts: 2, Shards: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -93,10 +93,10 @@ func (h *history) selected(q *view.ListQuery) (out []primitives.Hash) {
 	return out
 }
 
-// TestTransactionList: lists of a random chain with reorganisations and resharding have what its
-// blocks have, whatever the filter, the page size and the bounds of a request, and say of each
-// transaction what its status says. Following next comes to the end.
-func TestTransactionList(t *testing.T) {
+// TestTransactionListMatchesBlocks: lists of a random chain with reorganisations and resharding
+// have what its blocks have, whatever the filter, the page size and the bounds of a request, and
+// say of each transaction what its status says. Following next comes to the end.
+func TestTransactionListMatchesBlocks(t *testing.T) {
 	o, course := workload.RandomSplits(4, 60)
 	course.PerStep = 12
 	c, err := workload.OpenChain(o)
@@ -236,9 +236,9 @@ func named(t *testing.T, b *Backend, tx primitives.Hash, account primitives.Acco
 	return false
 }
 
-// TestTransactionListBlocks: the newest blocks are described, whether transactions are listed or
-// not, and the reply is JSON.
-func TestTransactionListBlocks(t *testing.T) {
+// TestTransactionListDescribesNewestBlocks: the newest blocks are described, whether transactions
+// are listed or not, and the reply is JSON.
+func TestTransactionListDescribesNewestBlocks(t *testing.T) {
 	o, course := workload.RandomSplits(4, 30)
 	c, err := workload.OpenChain(o)
 	if err != nil {

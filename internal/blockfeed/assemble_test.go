@@ -51,9 +51,10 @@ func older(n int, tried *atomic.Int64) blockdoc.Ancestors {
 	}
 }
 
-// TestOvertaken: a document with forged transactions costs a short search while another feed
-// delivers the block. It costs none if its header is not the chain's, or the chain has the block.
-func TestOvertaken(t *testing.T) {
+// TestForgedDocumentCostsAShortSearch: a document with forged transactions costs a short search
+// while another feed delivers the block. It costs none if its header is not the chain's, or the
+// chain has the block.
+func TestForgedDocumentCostsAShortSearch(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	at, text := liar(t, list, first, last)
 	w := newWorld(list, at-1)
@@ -98,9 +99,9 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestShare: if the only feed sends such documents, they get a tenth of a core, however long each
-// takes.
-func TestShare(t *testing.T) {
+// TestForgingFeedGetsATenthOfACore: if the only feed sends such documents, they get a tenth of a
+// core, however long each takes.
+func TestForgingFeedGetsATenthOfACore(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	at, text := liar(t, list, first, last)
 	synctest.Test(t, func(t *testing.T) { // however slow the machine is

@@ -122,10 +122,10 @@ func (f *fake) Code(context.Context, primitives.Height, primitives.AccountID, pr
 	return nil, nil
 }
 
-// TestRace: a feed that stands still, fails, returns another height's or another chain's block, or
-// reports every height as skipped, does not keep the other feeds from completing the chain. A feed
-// that gave wrong answers is asked less often.
-func TestRace(t *testing.T) {
+// TestFailingFeedDoesNotDelayOthers: a feed that stands still, fails, returns another height's or
+// another chain's block, or reports every height as skipped, does not keep the other feeds from
+// completing the chain. A feed that gave wrong answers is asked less often.
+func TestFailingFeedDoesNotDelayOthers(t *testing.T) {
 	list, first, last, before := recorded(t)
 	right := func(_ context.Context, h primitives.Height) (*blockdoc.Document, error) {
 		text := list[h]
@@ -213,10 +213,10 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestSources: the requests to the three kinds of feeds, and how their replies are read: a block,
-// a block that does not exist yet, a skipped height, an error; and over HTTP redirects, failures
-// and replies that are too long.
-func TestSources(t *testing.T) {
+// TestRepliesOfEachFeedKindAreRead: the requests to the three kinds of feeds, and how their replies
+// are read: a block, a block that does not exist yet, a skipped height, an error; and over HTTP
+// redirects, failures and replies that are too long.
+func TestRepliesOfEachFeedKindAreRead(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	parts := func(h primitives.Height) (block string, shards map[string]string) {
 		text := string(list[h])
@@ -323,8 +323,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestParse: the values that --follow accepts.
-func TestParse(t *testing.T) {
+// TestFollowValuesAreParsed: the values that --follow accepts.
+func TestFollowValuesAreParsed(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://a:1": "http://a:1", "https://a/x/": "https://a/x", "neardata:http://a": "http://a", "lake:https://b.s3.amazonaws.com/": "lake:https://b.s3.amazonaws.com", "rpc:http://a:1": "rpc:http://a:1",
 		"": "", "a:1": "", "ftp://a": "", "lake:a": "", "nats:http://a": "", "rpc:": "", "http://": "",

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestNoConflicts: neards sign nothing twice, and the search finds the items that they signed.
-func TestNoConflicts(t *testing.T) {
+// TestNeardsRecordingsHaveNoConflicts: neards sign nothing twice, and the search finds the items
+// that they signed.
+func TestNeardsRecordingsHaveNoConflicts(t *testing.T) {
 	for _, path := range recordings(t) {
 		s := NewSearch(nil)
 		if err := s.Read(open(t, path)); err != nil {
@@ -27,9 +28,9 @@ func TestNoConflicts(t *testing.T) {
 	}
 }
 
-// TestConflicts: a second block, chunk or vote for the same height is found, once for each, in any
-// recording. Items signed with unknown keys are not reported, nor are copies.
-func TestConflicts(t *testing.T) {
+// TestConflictsAreFoundOnceEach: a second block, chunk or vote for the same height is found, once
+// for each, in any recording. Items signed with unknown keys are not reported, nor are copies.
+func TestConflictsAreFoundOnceEach(t *testing.T) {
 	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
 	var out bytes.Buffer
 	tell := func(m wire.Message) {
@@ -100,10 +101,11 @@ func TestConflicts(t *testing.T) {
 
 func raw(h primitives.Hash) []byte { return h[:] }
 
-// TestSkips: a vote for a block and a skip approval that skips its height are a conflict,
-// whichever came first. Skips from higher blocks to heights that were already skipped to, and
-// votes for the blocks at either end of a skip, are no conflict: neards send them.
-func TestSkips(t *testing.T) {
+// TestSkipOverEndorsedHeightIsAConflict: a vote for a block and a skip approval that skips its
+// height are a conflict, whichever came first. Skips from higher blocks to heights that were
+// already skipped to, and votes for the blocks at either end of a skip, are no conflict: neards
+// send them.
+func TestSkipOverEndorsedHeightIsAConflict(t *testing.T) {
 	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
 	type vote struct{ from, to primitives.Height }
 	for name, tt := range map[string]struct {

@@ -34,8 +34,8 @@ func open(t *testing.T, path string) *os.File {
 	return f
 }
 
-// TestRecordings formats every frame of the neards' recordings as text.
-func TestRecordings(t *testing.T) {
+// TestEveryRecordedFrameIsFormatted formats every frame of the neards' recordings as text.
+func TestEveryRecordedFrameIsFormatted(t *testing.T) {
 	for _, path := range recordings(t) {
 		n, frames := Names{}, 0
 		for l, err := range Lines(open(t, path)) {
@@ -61,9 +61,9 @@ func TestRecordings(t *testing.T) {
 
 var rewrite = flag.Bool("update", false, "write testdata/words.txt again")
 
-// TestWords checks the text of the first message of each kind in the neards' recordings, and of
-// kinds that do not occur in them.
-func TestWords(t *testing.T) {
+// TestMessageWordsMatchGoldenFile checks the text of the first message of each kind in the neards'
+// recordings, and of kinds that do not occur in them.
+func TestMessageWordsMatchGoldenFile(t *testing.T) {
 	n, seen := Names{}, map[string]bool{}
 	var out strings.Builder
 	tell := func(kind string, frame []byte) {
@@ -158,8 +158,8 @@ func begun() (b []byte) {
 	return append(id.AppendBorsh(b), make([]byte, 1+4+1+1+4)...)
 }
 
-// TestWrite checks which lines a filter selects.
-func TestWrite(t *testing.T) {
+// TestFilterSelectsLines checks which lines a filter selects.
+func TestFilterSelectsLines(t *testing.T) {
 	const path = "../../net/wire/testdata/frames.jsonl.gz"
 	write := func(f Filter) string {
 		t.Helper()
@@ -201,8 +201,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestBadRecordings: the error for an invalid recording names the line.
-func TestBadRecordings(t *testing.T) {
+// TestRecordingErrorNamesTheLine: the error for an invalid recording names the line.
+func TestRecordingErrorNamesTheLine(t *testing.T) {
 	whole := testutil.Read(t, "../../net/wire/testdata/late.jsonl.gz")
 	for _, c := range []struct {
 		in   []byte

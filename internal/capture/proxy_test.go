@@ -45,8 +45,9 @@ func handshake(from, to string) []byte {
 		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "c"}}, PartialEdge: wire.SignEdge(key, other, 5)})
 }
 
-// TestProxy: a proxy forwards a connection byte for byte, in both directions, and records it.
-func TestProxy(t *testing.T) {
+// TestProxyForwardsBytesUnchanged: a proxy forwards a connection byte for byte, in both directions,
+// and records it.
+func TestProxyForwardsBytesUnchanged(t *testing.T) {
 	node, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +125,9 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestProxyOfNobody: if the node does not answer, the proxy records a note and closes the
-// connection.
-func TestProxyOfNobody(t *testing.T) {
+// TestProxyRecordsUnreachableNode: if the node does not answer, the proxy records a note and closes
+// the connection.
+func TestProxyRecordsUnreachableNode(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -151,8 +152,9 @@ func TestProxyOfNobody(t *testing.T) {
 	}
 }
 
-// TestSplitter: a stream is split into the same frames, whatever pieces it arrives in.
-func TestSplitter(t *testing.T) {
+// TestFramesAreSplitFromAnyPieces: a stream is split into the same frames, whatever pieces it
+// arrives in.
+func TestFramesAreSplitFromAnyPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var want [][]byte
@@ -190,8 +192,8 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
-// TestFull: a recording ends at its size limit, with a line that says so.
-func TestFull(t *testing.T) {
+// TestRecordingEndsAtItsSizeLimit: a recording ends at its size limit, with a line that says so.
+func TestRecordingEndsAtItsSizeLimit(t *testing.T) {
 	for limit := int64(0); limit < 1200; limit += 50 {
 		var out bytes.Buffer
 		r := NewRecorder(&out, limit, time.Now)
@@ -218,8 +220,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-// TestTap records a node's own connections.
-func TestTap(t *testing.T) {
+// TestTapRecordsOwnConnections records a node's own connections.
+func TestTapRecordsOwnConnections(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRecorder(&out, 1<<20, time.Now)
 	r.Tap(7, true, true, "127.0.0.1:5", handshake("a", "b"))
@@ -239,9 +241,9 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestSpread: gossip is recorded with the peer that delivered it, and has a connection number of
-// its own.
-func TestSpread(t *testing.T) {
+// TestGossipIsRecordedWithItsPeer: gossip is recorded with the peer that delivered it, and has a
+// connection number of its own.
+func TestGossipIsRecordedWithItsPeer(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRecorder(&out, 1<<20, time.Now)
 	r.Tap(7, true, true, "127.0.0.1:5", []byte("\x52\x00"))
@@ -272,9 +274,9 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// TestSlowDisk: recording does not wait for the disk. Dropped lines are counted; all others are
-// there in order.
-func TestSlowDisk(t *testing.T) {
+// TestRecordingDoesNotWaitForDisk: recording does not wait for the disk. Dropped lines are counted;
+// all others are there in order.
+func TestRecordingDoesNotWaitForDisk(t *testing.T) {
 	out := &slow{open: make(chan struct{})}
 	r := NewRecorder(out, 1<<30, time.Now)
 	done := r.later(1 << 20)
@@ -317,9 +319,9 @@ func TestSlowDisk(t *testing.T) {
 	}
 }
 
-// TestPlain: text of peers, and of the recording itself, cannot draw on the reader's terminal or
-// add lines.
-func TestPlain(t *testing.T) {
+// TestPeerTextCannotDrawOnTerminal: text of peers, and of the recording itself, cannot draw on the
+// reader's terminal or add lines.
+func TestPeerTextCannotDrawOnTerminal(t *testing.T) {
 	const evil = "x\n   9.9999 #1 A > B forged\x1b]52;c;AAAA\a\u202e"
 	h := handshake("a", "b")
 	m, err := wire.Decode(h)

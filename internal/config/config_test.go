@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestDefaultIsInit: TestInitIsNeards of internal/home compares the same files with recorded ones.
-func TestDefaultIsInit(t *testing.T) {
+// TestDefaultEqualsInitFile: TestInitFilesEqualNeards of internal/home compares the same files with
+// recorded ones.
+func TestDefaultEqualsInitFile(t *testing.T) {
 	if got, want := string(Default(false).Format()), strings.TrimSuffix(string(initJSON), "\n"); got != want {
 		t.Errorf("Default(false) does not print as init.json")
 	}
@@ -26,7 +27,7 @@ func TestDefaultIsInit(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseKeepsDefaultsAndWarns(t *testing.T) {
 	c, warnings, err := Parse("config.json", []byte(`{
 		// what near-sandbox merges in
 		"rpc": {"addr": "127.0.0.1:1", "limits_config": {"json_payload_max_size": 1073741824}},
@@ -50,7 +51,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRefusesInvalidValues(t *testing.T) {
 	for _, c := range []struct{ in, key string }{
 		{`{"archive": 1}`, "archive"},
 		{`{"rpc": {"addr": 3030}}`, "rpc.addr"},
@@ -89,7 +90,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestTrackedShards(t *testing.T) {
+func TestTrackedShardsFormsAreParsed(t *testing.T) {
 	for in, want := range map[string]func(TrackedShards) bool{
 		`{"tracked_shards_config": "NoShards"}`:                       func(s TrackedShards) bool { return s.None },
 		`{"tracked_shards_config": {"Shards": ["s0.v3", "s1.v3"]}}`:   func(s TrackedShards) bool { return len(s.Shards) == 2 },
@@ -130,7 +131,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestSetAfterAndOverlay(t *testing.T) {
+func TestOverlayKeepsKeyOrder(t *testing.T) {
 	d := Default(true)
 	d.SetAfter("max_gas_burnt_view", "trie_viewer_state_size_limit", jsonNumber(7))
 	d.SetAfter("archive", "no such key", true)
@@ -154,8 +155,9 @@ func TestSetAfterAndOverlay(t *testing.T) {
 	}
 }
 
-// TestNull: every key that is an Option in neard may be null, and a limit that is null is none.
-func TestNull(t *testing.T) {
+// TestOptionalKeysMayBeNull: every key that is an Option in neard may be null, and a limit that is
+// null is none.
+func TestOptionalKeysMayBeNull(t *testing.T) {
 	for _, path := range []string{
 		"genesis_records_file", "rpc", "rosetta_rpc", "tracked_shards_config", "tracked_accounts", "tracked_shadow_validator", "tracked_shards",
 		"tracked_shard_schedule", "cloud_archival", "cloud_archival_writer", "save_trie_changes", "save_tx_outcomes", "save_receipt_to_tx",
@@ -188,9 +190,9 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestRPCLimits: a limit that is set is used, within its bounds. A limit by address that is set
-// applies to loopback addresses too.
-func TestRPCLimits(t *testing.T) {
+// TestSetLimitsApplyToLoopback: a limit that is set is used, within its bounds. A limit by address
+// that is set applies to loopback addresses too.
+func TestSetLimitsApplyToLoopback(t *testing.T) {
 	c, _, err := Parse("config.json", []byte(`{"troupe":{"rpc":{"max_batch":7,"batch_timeout":{"secs":3,"nanos":0},"max_parked_per_address":5,"trace":false,"trusted_proxies":["10.0.0.0/8"]}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -214,9 +216,9 @@ func TestRPCLimits(t *testing.T) {
 	}
 }
 
-// TestReplicaRules: an invalid address, server or key is refused by its name, and so is a replica
-// that publishes.
-func TestReplicaRules(t *testing.T) {
+// TestInvalidReplicaKeysAreRefused: an invalid address, server or key is refused by its name, and
+// so is a replica that publishes.
+func TestInvalidReplicaKeysAreRefused(t *testing.T) {
 	for text, key := range map[string]string{
 		`{"troupe":{"jetstream":{"listen":"nats"}}}`:                                            "troupe.jetstream.listen",
 		`{"troupe":{"jetstream":{"url":"http://127.0.0.1:4222"}}}`:                              "troupe.jetstream.url",
@@ -241,10 +243,10 @@ func TestReplicaRules(t *testing.T) {
 	}
 }
 
-// TestFilesOfOlderNeards: a config.json of neard 2.13 is read, keeps its keys, and none of them is
-// reported as without effect. Its timeout, which 2.14 renamed, is not added under the new name:
-// neard 2.14 refuses a file with both.
-func TestFilesOfOlderNeards(t *testing.T) {
+// TestFileOfNeard213KeepsItsKeys: a config.json of neard 2.13 is read, keeps its keys, and none of
+// them is reported as without effect. Its timeout, which 2.14 renamed, is not added under the new
+// name: neard 2.14 refuses a file with both.
+func TestFileOfNeard213KeepsItsKeys(t *testing.T) {
 	const older = `{"consensus":{"state_sync_external_timeout":{"secs":60,"nanos":0},"state_sync_external_backoff":{"secs":60,"nanos":0}},
 "store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}},"state_sync":{"sync":{"ExternalStorage":{"location":{"GCS":{"bucket":"b"}}}}}}`
 	c, warnings, err := Parse("config.json", []byte(older))

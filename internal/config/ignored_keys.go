@@ -8,8 +8,8 @@ import (
 )
 
 // inert maps neard's keys that have no effect here to the reason. A key stands for every key below
-// it; the longest match applies. TestInert requires every key of the schema to be here or to change
-// Config.
+// it; the longest match applies. TestEachKeyIsUsedOrInert requires every key of the schema to be
+// here or to change Config.
 var inert = map[string]string{
 	schemaKey:                               "it is for editors",
 	"network":                               "neard's default applies",

@@ -23,9 +23,9 @@ func nested(path, value string) string {
 	return `{"` + strings.Join(parts, `":{"`) + `":` + value + strings.Repeat("}", len(parts))
 }
 
-// TestInert requires that every key that neard or Troupe knows either changes Config or is listed
-// as having no effect, and not both.
-func TestInert(t *testing.T) {
+// TestEachKeyIsUsedOrInert requires that every key that neard or Troupe knows either changes Config
+// or is listed as having no effect, and not both.
+func TestEachKeyIsUsedOrInert(t *testing.T) {
 	plain, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestInert(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(schema())) {
 		r := schema()[path]
 		if r.kind == kObject || slices.Contains(open, path[:max(strings.LastIndexByte(path, '.'), 0)]) || path == "rpc" || path == schemaKey {
-			continue // schemaKey: TestSchemaKey
+			continue // schemaKey: TestSchemaKeyIsIgnoredSilently
 		}
 		tried, effect, said := 0, false, false
 		values := others[r.kind]
@@ -72,7 +72,7 @@ func TestInert(t *testing.T) {
 	}
 }
 
-func TestInertGroups(t *testing.T) {
+func TestInertListsReasonsInFileOrder(t *testing.T) {
 	c, _, err := Parse("config.json", []byte(`{"network": {"boot_nodes": "", "max_num_peers": 8, "ban_window": {"secs": 3, "nanos": 0}}, "store": {"max_open_files": 3000},
 		"save_untracked_partial_chunks_parts": true, "network_x": 1, "telemetry": {"endpoints": ["http://x"]}, "rpc": {"experimental_debug_pages_src_path": "x"}}`))
 	if err != nil {
@@ -90,9 +90,10 @@ func TestInertGroups(t *testing.T) {
 	}
 }
 
-// TestBounds sets every integer of the file to values that no program can use. Those integers that
-// this node uses are refused with their bounds, and twice the largest allowed value fits an int.
-func TestBounds(t *testing.T) {
+// TestUnusableIntegersAreRefused sets every integer of the file to values that no program can use.
+// Those integers that this node uses are refused with their bounds, and twice the largest allowed
+// value fits an int.
+func TestUnusableIntegersAreRefused(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(schema())) {
 		r := schema()[path]
 		if r.kind != kU64 || strings.HasPrefix(path, "network.experimental.") {

@@ -29,9 +29,10 @@ func compiled(t *testing.T, text []byte) *jsonschema.Schema {
 	return s
 }
 
-// TestJSONSchema checks that the schema accepts the file that init writes, and for each key the values
-// that the node accepts. It need not refuse all others: ranges of durations are not in it.
-func TestJSONSchema(t *testing.T) {
+// TestSchemaAcceptsWhatNodeAccepts checks that the schema accepts the file that init writes, and
+// for each key the values that the node accepts. It need not refuse all others: ranges of durations
+// are not in it.
+func TestSchemaAcceptsWhatNodeAccepts(t *testing.T) {
 	text, err := JSONSchema()
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +85,8 @@ func TestJSONSchema(t *testing.T) {
 	}
 }
 
-// TestSchemaKey checks that the node ignores the key by which an editor finds the schema, silently.
-func TestSchemaKey(t *testing.T) {
+// TestSchemaKeyIsIgnoredSilently: editors find the schema by this key.
+func TestSchemaKeyIsIgnoredSilently(t *testing.T) {
 	c, warnings, err := Parse("config.json", []byte(`{"$schema":"./config.schema.json"}`))
 	if err != nil || len(warnings) > 0 || len(c.Inert()) > 0 {
 		t.Errorf("%v, %v, %v", err, warnings, c.Inert())

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestMultiaddr: boot nodes in libp2p's form are parsed as the same nodes as in nearcore's form,
-// and no other text is accepted.
-func TestMultiaddr(t *testing.T) {
+// TestLibp2pBootNodesAreParsed: boot nodes in libp2p's form are parsed as the same nodes as in
+// nearcore's form, and no other text is accepted.
+func TestLibp2pBootNodesAreParsed(t *testing.T) {
 	const name = "12D3KooWQWdprvc9DG26LN62FLBhSBEC7ifr3N67jCfryU8dkLd6" // of the key below, by libp2p
 	const key = "ed25519:FhGf7o2S2MkbvUabcjSMfP9MdPdD1g1dmcJqbUyjrPuA"
 	for text, want := range map[string]Peer{

@@ -20,7 +20,7 @@ const referenceFile = "../../docs/operate/config.md"
 const referenceHead = `# config.json
 
 This page lists every key that the node knows. It is generated from the schema by which the node checks the file:
-` + "`go test ./internal/config -run TestReference -update`" + `.
+` + "`go test ./internal/config -run TestReferencePageIsCurrent -update`" + `.
 
 The file has neard's format. neard's keys have the same meaning as in neard unless the table says "no effect". Keys that
 begin with ` + "`troupe`" + ` exist only here and are optional. Unknown keys are kept and named in the log. ` + "`//`" + `
@@ -86,9 +86,9 @@ func reference(t *testing.T) string {
 	return b.String()
 }
 
-// TestReference: docs/operate/config.md is what the schema says, and each key of Troupe's own has a
-// description.
-func TestReference(t *testing.T) {
+// TestReferencePageIsCurrent: docs/operate/config.md is what the schema says, and each key of
+// Troupe's own has a description.
+func TestReferencePageIsCurrent(t *testing.T) {
 	want := reference(t)
 	if *writeReference {
 		if err := os.WriteFile(referenceFile, []byte(want), 0o644); err != nil {
@@ -113,9 +113,9 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestDefaultsHaveRules: each key of the defaults that Parse adds has a rule, so that no key of
+// TestEachDefaultHasARule: each key of the defaults that Parse adds has a rule, so that no key of
 // Troupe's own lacks a row.
-func TestDefaultsHaveRules(t *testing.T) {
+func TestEachDefaultHasARule(t *testing.T) {
 	whole, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {
 		t.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestTracing: nothing is traced by default; the endpoint must be an HTTP URL; one_in must not be
-// 0.
-func TestTracing(t *testing.T) {
+// TestTracingIsOffByDefault: nothing is traced by default; the endpoint must be an HTTP URL; one_in
+// must not be 0.
+func TestTracingIsOffByDefault(t *testing.T) {
 	for value, want := range map[string]string{
 		`{}`: "", `{"endpoint":null}`: "", `{"endpoint":"https://collector/v1/traces","one_in":1}`: "https://collector/v1/traces",
 	} {

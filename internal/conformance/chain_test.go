@@ -25,10 +25,10 @@ func keyOf(w map[primitives.AccountID]primitives.SecretKey, id primitives.Accoun
 	return &genesis.AccessKeyRecord{AccountID: id, PublicKey: w[id].PublicKey().Handle(), AccessKey: primitives.AccessKey{Nonce: nonce}}
 }
 
-// TestWireChain plays wire.jsonl.gz against a node whose chain has what the requests ask for:
-// accounts and state from its genesis, everything else by transactions, all at the heights of the
-// recording.
-func TestWireChain(t *testing.T) {
+// TestWireRepliesEqualNeardsOnChain plays wire.jsonl.gz against a node whose chain has what the
+// requests ask for: accounts and state from its genesis, everything else by transactions, all at
+// the heights of the recording.
+func TestWireRepliesEqualNeardsOnChain(t *testing.T) {
 	files, plan := load(t)
 	lines := files["wire"]
 	line := func(n int) *Line { return &lines[n-1] }
@@ -149,9 +149,9 @@ func trueHeight(t *testing.T, l *Line, got Reply) {
 	}
 }
 
-// TestWireHistory plays wire2.jsonl.gz: waits of every level, refusals of every kind, and a history
-// whose beginning was collected.
-func TestWireHistory(t *testing.T) {
+// TestWireRepliesEqualNeardsOnHistory plays wire2.jsonl.gz: waits of every level, refusals of every
+// kind, and a history whose beginning was collected.
+func TestWireRepliesEqualNeardsOnHistory(t *testing.T) {
 	files, plan := load(t)
 	lines := files["wire2"]
 	line := func(n int) *Line { return &lines[n-1] }

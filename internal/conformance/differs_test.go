@@ -178,7 +178,7 @@ func sameBodyStatus200(t *testing.T, l *Line, got Reply) {
 	}
 }
 
-func TestWireDiffers(t *testing.T) {
+func TestEachWireDifferenceIsChecked(t *testing.T) {
 	lines, plan := load(t)
 	client := server(t, rpc.Options{})
 	listed := map[string]map[int]bool{"wire": {}, "wire2": {}}
@@ -190,7 +190,7 @@ func TestWireDiffers(t *testing.T) {
 				t.Errorf("%v is checked here and not in the plan's list", l)
 			}
 			if needsChain[d.file][n] {
-				continue // TestWireChain, TestWireHistory
+				continue // TestWireRepliesEqualNeardsOnChain, TestWireRepliesEqualNeardsOnHistory
 			}
 			got, err := client(l.Request())
 			if err != nil {
@@ -209,9 +209,9 @@ func TestWireDiffers(t *testing.T) {
 	}
 }
 
-// TestWireNearcoreStatus: with rpc.http_status nearcore EXPERIMENTAL_tx_status has neard's status,
-// and with always_200 every reply to a call is 200.
-func TestWireNearcoreStatus(t *testing.T) {
+// TestWireStatusFollowsHTTPStatusOption: with rpc.http_status nearcore EXPERIMENTAL_tx_status has
+// neard's status, and with always_200 every reply to a call is 200.
+func TestWireStatusFollowsHTTPStatusOption(t *testing.T) {
 	lines, _ := load(t)
 	nearcore, always := server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusNearcore}), server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusAlways200})
 	for _, n := range []int{402, 410, 411, 415, 417, 419, 420, 422, 423, 424, 425} {

@@ -253,9 +253,9 @@ func (c *checker) object(at string, s map[string]any, v any, known map[string]bo
 	return ""
 }
 
-// TestChecker: neard's own replies conform to the document, and no longer if a member is missing,
-// unknown, or of another kind.
-func TestChecker(t *testing.T) {
+// TestCheckerAcceptsNeardsRepliesOnly: neard's own replies conform to the document, and no longer
+// if a member is missing, unknown, or of another kind.
+func TestCheckerAcceptsNeardsRepliesOnly(t *testing.T) {
 	lines, _ := load(t)
 	c := newChecker(t, server(t, rpc.Options{}))
 	held := 0

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestIndexerBlock: EXPERIMENTAL_indexer_block returns what troupe_streamer_message does, which is
-// compared with nearcore's own messages elsewhere, and the tracked shards. Its members ascend at
-// every depth, as in every reply of neard's RPC, and it has the shape that the OpenAPI document
-// says.
-func TestIndexerBlock(t *testing.T) {
+// TestIndexerBlockEqualsStreamerMessage: EXPERIMENTAL_indexer_block returns what
+// troupe_streamer_message does, which is compared with nearcore's own messages elsewhere, and the
+// tracked shards. Its members ascend at every depth, as in every reply of neard's RPC, and it has
+// the shape that the OpenAPI document says.
+func TestIndexerBlockEqualsStreamerMessage(t *testing.T) {
 	w, _ := pagesWorld(t)
 	d := newChecker(t, w.client)
 	result := func(method, params string) (Reply, json.RawMessage) {

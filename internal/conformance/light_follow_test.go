@@ -114,10 +114,10 @@ func spoil(t *testing.T, text []byte) map[string][]byte {
 	return out
 }
 
-// TestLightClient: a light client follows a sandbox over three epochs and verifies a transaction, a
-// receipt and a value of the state. No value in any of these replies can be changed without a
-// refusal.
-func TestLightClient(t *testing.T) {
+// TestLightClientRefusesChangedReplies: a light client follows a sandbox over three epochs and
+// verifies a transaction, a receipt and a value of the state. No value in any of these replies can
+// be changed without a refusal.
+func TestLightClientRefusesChangedReplies(t *testing.T) {
 	files, _ := load(t)
 	g := recordedGenesis(t, &files["wire"][81], nil)
 	keys := map[primitives.AccountID]primitives.SecretKey{}
@@ -314,9 +314,9 @@ func readJSON[T any](t *testing.T, path string) *T {
 	return into[T](t, text)
 }
 
-// TestLightClientReal: the light client accepts collected steps and proofs of mainnet and testnet,
-// and refuses forged ones.
-func TestLightClientReal(t *testing.T) {
+// TestLightClientFollowsMainnetSteps: the light client accepts collected steps and proofs of
+// mainnet and testnet, and refuses forged ones.
+func TestLightClientFollowsMainnetSteps(t *testing.T) {
 	if _, err := os.Stat(real); err != nil {
 		t.Skip("blocks of public networks are not part of the repository (docs/dev/testing.md): ", err)
 	}

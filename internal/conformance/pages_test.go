@@ -229,9 +229,9 @@ func normalPage(text string) string {
 	return strings.Join(parts, "```json\n")
 }
 
-// TestPages: docs/rpc has an up-to-date page for each method, with a request and its reply. -update
-// writes the pages.
-func TestPages(t *testing.T) {
+// TestMethodPagesAreCurrent: docs/rpc has an up-to-date page for each method, with a request and
+// its reply. -update writes the pages.
+func TestMethodPagesAreCurrent(t *testing.T) {
 	w, tx := pagesWorld(t)
 	d := newChecker(t, w.client)
 	aliases := map[string][]string{}
@@ -287,8 +287,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestGuide: the pages that docs/guide/migrate.md links to exist.
-func TestGuide(t *testing.T) {
+// TestMigrationGuideLinksExist: the pages that docs/guide/migrate.md links to exist.
+func TestMigrationGuideLinksExist(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guide/migrate.md")
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func boolInt(b bool) int {
 }
 
 const pagesHead = `Each method has a page with a request, its reply, its errors and its shapes. The pages are generated from the method table
-and from the answers of a node (go test ./internal/conformance -run TestPages -update). GET /openapi.json describes the same.
+and from the answers of a node (go test ./internal/conformance -run TestMethodPagesAreCurrent -update). GET /openapi.json describes the same.
 
 Call a method by POST / with a JSON-RPC 2.0 envelope, or by POST /METHOD with an envelope or the bare parameters. An array
 of envelopes is a batch. [Subscriptions](../guide/subscriptions.md) come by WebSocket, where every method works too.

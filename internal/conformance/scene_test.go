@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestSceneSignsAgain: the requests of a scene contain transactions of the fresh chain, valid or
-// not as recorded, and later requests refer to their new hashes.
-func TestSceneSignsAgain(t *testing.T) {
+// TestSceneTransactionsAreSignedAgain: the requests of a scene contain transactions of the fresh
+// chain, valid or not as recorded, and later requests refer to their new hashes.
+func TestSceneTransactionsAreSignedAgain(t *testing.T) {
 	lines, _ := load(t)
 	fresh := primitives.HashBytes([]byte("fresh"))
 	scene := Scene{Resign: Resigner(func(primitives.Hash) primitives.Hash { return fresh })}

@@ -26,7 +26,7 @@ func load(t *testing.T) (map[string][]Line, Plan) {
 	return lines, plan
 }
 
-func TestPlanIsComplete(t *testing.T) {
+func TestPlanCoversEveryRecordedLine(t *testing.T) {
 	lines, plan := load(t)
 	for _, f := range files {
 		for i := range lines[f] {
@@ -58,7 +58,7 @@ func server(t *testing.T, opts rpc.Options) Client {
 	return client
 }
 
-func TestWireOffline(t *testing.T) {
+func TestWireRepliesEqualNeardsOffline(t *testing.T) {
 	lines, plan := load(t)
 	client := server(t, rpc.Options{})
 	for _, f := range files {

@@ -422,7 +422,7 @@ func (w *world) differs(l *Line, got Reply) bool {
 			return w.t.Run(fmt.Sprintf("%s-%d", d.file, n), func(t *testing.T) { d.check(t, l, got) })
 		}
 	}
-	return false // TestWireDiffers reports it
+	return false // TestEachWireDifferenceIsChecked reports it
 }
 
 // recordedGenesis is the configuration in a recorded genesis_config, with changes.

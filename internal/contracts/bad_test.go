@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestFates: preparing each module has the result of its fate, and the expected error if it is
-// refused.
-func TestFates(t *testing.T) {
+// TestBadModulesHaveTheirFates: preparing each module has the result of its fate, and the expected
+// error if it is refused.
+func TestBadModulesHaveTheirFates(t *testing.T) {
 	cfg := parameters.MustGet(parameters.June(86))
 	for _, b := range BadModules() {
 		code := b.Make()

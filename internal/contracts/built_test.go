@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestBuiltFromTheseSources: the committed wasm was built from the current sources.
-func TestBuiltFromTheseSources(t *testing.T) {
+// TestWasmIsBuiltFromCurrentSources: the committed wasm was built from the current sources.
+func TestWasmIsBuiltFromCurrentSources(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(BuiltFrom(), "\n"), "\n")
 	if len(lines) < 3 || lines[1] != strings.Join(Flags, " ") {
 		t.Fatalf("c/BUILT names other flags; `make contracts` builds anew")
@@ -47,9 +47,9 @@ func TestBuiltFromTheseSources(t *testing.T) {
 	}
 }
 
-// TestRebuild: the same compiler makes the same bytes. It is skipped if the compiler is not
-// installed, and unless all tests are to run.
-func TestRebuild(t *testing.T) {
+// TestRebuildGivesTheSameBytes: the same compiler makes the same bytes. It is skipped if the
+// compiler is not installed, and unless all tests are to run.
+func TestRebuildGivesTheSameBytes(t *testing.T) {
 	if os.Getenv("TROUPE_REPLAY") != "all" {
 		t.Skip("skipped: `make check` builds them again")
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestLarge: the contract is about as long as requested, differs by seed, and can be deployed and
-// run.
-func TestLarge(t *testing.T) {
+// TestLargeContractHasItsSize: the contract is about as long as requested, differs by seed, and can
+// be deployed and run.
+func TestLargeContractHasItsSize(t *testing.T) {
 	cfg := parameters.MustGet(parameters.June(86))
 	for _, size := range []int{1, 10_000, 250_000, 1_000_000} {
 		code := Large(size, 1)

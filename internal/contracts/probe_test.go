@@ -16,8 +16,9 @@ func TestProbeIsTheRecordedOne(t *testing.T) {
 	}
 }
 
-// TestProgram: a program has the bytes that the builder of the recordings makes of it.
-func TestProgram(t *testing.T) {
+// TestProgramHasRecordedBytes: a program has the bytes that the builder of the recordings makes of
+// it.
+func TestProgramHasRecordedBytes(t *testing.T) {
 	var p Program
 	wrote := p.Call("storage_write", "k", []byte("v1"), 0)
 	p.Loop(5)

@@ -21,9 +21,10 @@ func done(t *testing.T, h *Daemon, method, params string) {
 	must(t, h, method, params)
 }
 
-// TestSetAccounts: when the reply arrives, balance, code, keys and values of accounts are those
-// that were set, or removed with null and "remove". Invalid values are refused with the reason.
-func TestSetAccounts(t *testing.T) {
+// TestSetAccountsTakesEffectBeforeReply: when the reply arrives, balance, code, keys and values of
+// accounts are those that were set, or removed with null and "remove". Invalid values are refused
+// with the reason.
+func TestSetAccountsTakesEffectBeforeReply(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	view := func(request string) (got struct {
@@ -81,9 +82,10 @@ func TestSetAccounts(t *testing.T) {
 	}
 }
 
-// TestDumpAndLoad: sandbox_load_state restores the accounts that sandbox_dump_state returned,
-// whatever was changed in between. A dump can be of all accounts, and of an earlier height.
-func TestDumpAndLoad(t *testing.T) {
+// TestLoadStateRestoresDumpedAccounts: sandbox_load_state restores the accounts that
+// sandbox_dump_state returned, whatever was changed in between. A dump can be of all accounts, and
+// of an earlier height.
+func TestLoadStateRestoresDumpedAccounts(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	done(t, h, "sandbox_patch_state", strings.Replace(dumpPatch, `,
@@ -126,9 +128,9 @@ func TestDumpAndLoad(t *testing.T) {
 	}
 }
 
-// TestImpersonate: an unsigned transaction is accepted from the named accounts only, and not before
-// or after.
-func TestImpersonate(t *testing.T) {
+// TestOnlyImpersonatedAccountsNeedNoSignature: an unsigned transaction is accepted from the named
+// accounts only, and not before or after.
+func TestOnlyImpersonatedAccountsNeedNoSignature(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	key := h.home.ValidatorKey
@@ -164,9 +166,9 @@ func TestImpersonate(t *testing.T) {
 	}
 }
 
-// TestDeal: ft_balance_of returns the dealt balance, also for an account that the token did not
-// know. A contract that is not a token is refused.
-func TestDeal(t *testing.T) {
+// TestDealtBalanceIsThatOfTheToken: ft_balance_of returns the dealt balance, also for an account
+// that the token did not know. A contract that is not a token is refused.
+func TestDealtBalanceIsThatOfTheToken(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	done(t, h, "sandbox_set_balance", `["token.near","50000000000000000000000000"]`)

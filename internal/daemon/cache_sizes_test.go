@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestMachineMemory(t *testing.T) {
+func TestMachineMemoryIsBoundedByCgroup(t *testing.T) {
 	const info = "MemTotal:       24689148 kB\nMemFree:         1220000 kB\n"
 	for _, tt := range []struct {
 		info, group string
@@ -32,9 +32,9 @@ func TestMachineMemory(t *testing.T) {
 	}
 }
 
-// TestLimitsInFlightFollowTheMachine: the memory limits of requests and replies follow the
-// machine's memory; a limit in config.json is used unchanged; /metrics reports the limits in use.
-func TestLimitsInFlightFollowTheMachine(t *testing.T) {
+// TestLimitsInFlightScaleWithMemory: the memory limits of requests and replies follow the machine's
+// memory; a limit in config.json is used unchanged; /metrics reports the limits in use.
+func TestLimitsInFlightScaleWithMemory(t *testing.T) {
 	memory := machineMemory(os.ReadFile)
 	for _, tt := range []struct {
 		name, rpc string

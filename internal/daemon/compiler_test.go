@@ -93,11 +93,11 @@ func (w warnings) wait(t *testing.T, begin string) {
 	}
 }
 
-// TestCompilerAborts: a contract on which the compiler always aborts is deployed, and the chain
-// continues. A view of it returns an internal error each time and has no other effect. When a block
-// calls it, the node stops accepting blocks, reports why and serves reads, also after a restart.
-// With a repaired compiler it continues, and the call is executed.
-func TestCompilerAborts(t *testing.T) {
+// TestAbortingCompilerStopsOnlyBlocks: a contract on which the compiler always aborts is deployed,
+// and the chain continues. A view of it returns an internal error each time and has no other
+// effect. When a block calls it, the node stops accepting blocks, reports why and serves reads,
+// also after a restart. With a repaired compiler it continues, and the call is executed.
+func TestAbortingCompilerStopsOnlyBlocks(t *testing.T) {
 	dir, bad := made(t), contracts.C("burner")
 	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
 	if err != nil {

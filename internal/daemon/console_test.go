@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 )
 
-// TestConsole: a sandbox and its worlds serve the page, each with its own actors; another chain
-// serves it only if configured.
-func TestConsole(t *testing.T) {
+// TestConsoleIsServedBySandboxAndWorlds: a sandbox and its worlds serve the page, each with its own
+// actors; another chain serves it only if configured.
+func TestConsoleIsServedBySandboxAndWorlds(t *testing.T) {
 	yes, no := true, false
 	for name, c := range map[string]struct {
 		sandbox, console *bool

@@ -73,9 +73,9 @@ func chainID(t *testing.T, h *Daemon) string {
 	return status.ChainID
 }
 
-// TestStartStop runs a node, and another on the same folder after it; while one runs, there is no
-// other.
-func TestStartStop(t *testing.T) {
+// TestSecondNodeOnFolderIsRefused also starts a node after another one on the same folder has
+// stopped.
+func TestSecondNodeOnFolderIsRefused(t *testing.T) {
 	dir := made(t)
 	for range 2 {
 		h := mustStart(t, dir)
@@ -92,8 +92,8 @@ func TestStartStop(t *testing.T) {
 	}
 }
 
-// TestForeignGenesis: a folder of one genesis is not opened with another, and stays as it was.
-func TestForeignGenesis(t *testing.T) {
+// TestFolderOfAnotherGenesisIsRefused: the folder stays as it was.
+func TestFolderOfAnotherGenesisIsRefused(t *testing.T) {
 	dir := made(t)
 	stop(t, mustStart(t, dir))
 	path := filepath.Join(dir, "genesis.json")
@@ -115,8 +115,7 @@ func TestForeignGenesis(t *testing.T) {
 	stop(t, mustStart(t, dir))
 }
 
-// TestPortTaken: the message names the address and the key to change.
-func TestPortTaken(t *testing.T) {
+func TestTakenPortErrorNamesAddressAndKey(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	hm, err := home.Load(made(t))

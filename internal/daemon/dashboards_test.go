@@ -35,10 +35,10 @@ const dashboardNames = `near_is_validator near_validators_blocks_expected near_v
 // of panics.
 var eventful = []string{"troupe_rpc_panics_total"}
 
-// TestDashboards: a node has every metric and label that the dashboard and the alert rules of
-// deploy/ use, and those that dashboards of nearcore use. Their values are those of the events
-// before.
-func TestDashboards(t *testing.T) {
+// TestNodeHasAllMetricsOfDashboards: a node has every metric and label that the dashboard and the
+// alert rules of deploy/ use, and those that dashboards of nearcore use. Their values are those of
+// the events before.
+func TestNodeHasAllMetricsOfDashboards(t *testing.T) {
 	hm := loaded(t, made(t))
 	hm.Config.RPC.PollingTimeout = 300 * time.Millisecond
 	hm.Config.Production = config.Manual

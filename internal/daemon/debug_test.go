@@ -25,10 +25,10 @@ func get(t *testing.T, h *Daemon, path string) (status int, body string) {
 	return r.StatusCode, string(b)
 }
 
-// TestDebugPages: with enable_debug_rpc the data of neard's debug pages is served in neard's
-// formats. Unsupported pages get status 405, an invalid epoch 400. Without the switch the paths do
-// not exist.
-func TestDebugPages(t *testing.T) {
+// TestDebugPagesHaveNeardsFormat: with enable_debug_rpc the data of neard's debug pages is served
+// in neard's formats. Unsupported pages get status 405, an invalid epoch 400. Without the switch
+// the paths do not exist.
+func TestDebugPagesHaveNeardsFormat(t *testing.T) {
 	dir := made(t)
 	off := mustStart(t, dir)
 	if status, _ := get(t, off, "/debug/api/status"); status != 404 {

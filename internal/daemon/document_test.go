@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBlockDocument: an indexer written for neardata reads from the first block on, height by
-// height, without pauses of its own. A request for a block that comes soon waits, and one for a far
-// block is answered at once.
-func TestBlockDocument(t *testing.T) {
+// TestBlockDocumentWaitsForNextBlock: an indexer written for neardata reads from the first block
+// on, height by height, without pauses of its own. A request for a block that comes soon waits, and
+// one for a far block is answered at once.
+func TestBlockDocumentWaitsForNextBlock(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	defer stop(t, h)

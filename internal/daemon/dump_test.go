@@ -59,10 +59,10 @@ func records(t *testing.T, file []byte) (out []string) {
 	return out
 }
 
-// TestDump: a running node and the folder of the stopped node give the same dump. It contains every
-// kind of record once. A chain with it as its genesis has the same state, and continues at the next
-// height.
-func TestDump(t *testing.T) {
+// TestDumpRunsAsGenesis: a running node and the folder of the stopped node give the same dump,
+// which contains every record once. A chain with it as its genesis has the same state, and
+// continues at the next height.
+func TestDumpRunsAsGenesis(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	var none struct{}
@@ -151,8 +151,8 @@ func storageOf(t *testing.T, file []byte, id string) (usage uint64) {
 	return usage
 }
 
-// TestDumpFolder: a node runs on the home folder that --stream writes.
-func TestDumpFolder(t *testing.T) {
+// TestStreamedDumpIsAHomeFolder: a node runs on the home folder that --stream writes.
+func TestStreamedDumpIsAHomeFolder(t *testing.T) {
 	dir, to := made(t), filepath.Join(t.TempDir(), "output")
 	h := mustStart(t, dir)
 	at := h.Engine.Head().Height()
@@ -178,10 +178,11 @@ func TestDumpFolder(t *testing.T) {
 	}
 }
 
-// TestControlSocket: only the node's user can open the socket, also if the folder's path is longer
-// than that of a socket may be. An invalid request gets an error. A socket left by a crash is
-// replaced. If a running node has no socket, the error of opening the folder names the node.
-func TestControlSocket(t *testing.T) {
+// TestControlSocketIsForItsUserOnly: only the node's user can open the socket, also if the folder's
+// path is longer than that of a socket may be. An invalid request gets an error. A socket left by a
+// crash is replaced. If a running node has no socket, the error of opening the folder names the
+// node.
+func TestControlSocketIsForItsUserOnly(t *testing.T) {
 	dir := made(t)
 	long := filepath.Join(dir, strings.Repeat("n", 120))
 	if err := os.Rename(dir, dir+"x"); err != nil {
@@ -233,8 +234,9 @@ func TestControlSocket(t *testing.T) {
 	}
 }
 
-// TestDumpEnds: a client can stop reading a dump before its beginning or within.
-func TestDumpEnds(t *testing.T) {
+// TestDumpEndsWhenClientStopsReading: a client can stop reading a dump before its beginning or
+// within.
+func TestDumpEndsWhenClientStopsReading(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -252,9 +254,9 @@ func TestDumpEnds(t *testing.T) {
 	}
 }
 
-// TestStopBesideDump: a reply at the control socket that does not end delays the stop of the node
-// only up to the limit. The stop reports it and does not close the store.
-func TestStopBesideDump(t *testing.T) {
+// TestStopDoesNotWaitForEndlessReply: a reply at the control socket that does not end delays the
+// stop of the node only up to the limit. The stop reports it and does not close the store.
+func TestStopDoesNotWaitForEndlessReply(t *testing.T) {
 	h := mustStart(t, made(t))
 	h.control.wg.Add(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -278,9 +280,9 @@ func TestStopBesideDump(t *testing.T) {
 	h.vm.Close()
 }
 
-// TestDumpIsLate: a client waits a limited time for the beginning of a dump and for each later
-// piece.
-func TestDumpIsLate(t *testing.T) {
+// TestDumpClientTimesOut: a client waits a limited time for the beginning of a dump and for each
+// later piece.
+func TestDumpClientTimesOut(t *testing.T) {
 	for _, sent := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) { dumpIsLate(t, sent) })
 	}
@@ -326,8 +328,8 @@ func (f *failing) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// TestAcceptFails: an accept that fails is not the socket's end; its close is.
-func TestAcceptFails(t *testing.T) {
+// TestControlSocketSurvivesFailedAccept: closing the socket ends it.
+func TestControlSocketSurvivesFailedAccept(t *testing.T) {
 	f := new(failing)
 	(&control{l: f}).accept()
 	if f.calls != 2 {

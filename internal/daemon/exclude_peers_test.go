@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestExcludePeers: a process of the same user can disconnect peers of a node on this machine.
-func TestExcludePeers(t *testing.T) {
+// TestExcludePeersDisconnectsPeers: a process of the same user can disconnect peers of a node on
+// this machine.
+func TestExcludePeersDisconnectsPeers(t *testing.T) {
 	dirA := made(t)
 	a := joined(t, dirA, "")
 	defer func() { stop(t, a) }()
@@ -39,8 +40,9 @@ func TestExcludePeers(t *testing.T) {
 	}
 }
 
-// TestExcludeOnlyHere: a node that other machines can reach, or that has no peers, refuses.
-func TestExcludeOnlyHere(t *testing.T) {
+// TestReachableNodeRefusesToExcludePeers: a node that other machines can reach, or that has no
+// peers, refuses.
+func TestReachableNodeRefusesToExcludePeers(t *testing.T) {
 	for _, c := range []struct{ addr, why string }{{"0.0.0.0:0", "not a loopback address"}, {"", "has no peers"}} {
 		hm, err := home.Load(made(t))
 		if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFollowFailedDeployments: code of a failed deployment is in no account, and global code cannot
-// be read by a view. A Troupe node serves both, in its documents and by JSON-RPC, so that a chain
-// with such blocks can be followed by either.
-func TestFollowFailedDeployments(t *testing.T) {
+// TestFeedServesCodeOfFailedDeployments: code of a failed deployment is in no account, and global
+// code cannot be read by a view. A Troupe node serves both, in its documents and by JSON-RPC, so
+// that a chain with such blocks can be followed by either.
+func TestFeedServesCodeOfFailedDeployments(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
 	stop(t, a)

@@ -305,12 +305,12 @@ func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.No
 // wasmNote is a custom section, which gives the code another hash.
 func wasmNote(x byte) []byte { return []byte{0, 3, 1, 'n', x} }
 
-// TestFollowFeeds: a node that starts from a copy of another's folder follows its chain for five
-// epochs by documents and by JSON-RPC, and computes the same roots of every shard in every block.
-// There are also feeds that change blocks, return blocks of other heights, never answer, return no
-// JSON, or serve another chain. The follower serves reads, reports that it is in sync, produces no
-// blocks, and continues after a restart.
-func TestFollowFeeds(t *testing.T) {
+// TestFollowerOfFeedComputesSameRoots: a node that starts from a copy of another's folder follows
+// its chain for five epochs by documents and by JSON-RPC, and computes the same roots of every
+// shard in every block. There are also feeds that change blocks, return blocks of other heights,
+// never answer, return no JSON, or serve another chain. The follower serves reads, reports that it
+// is in sync, produces no blocks, and continues after a restart.
+func TestFollowerOfFeedComputesSameRoots(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
 	key := a.home.ValidatorKey
@@ -417,11 +417,12 @@ func TestFollowFeeds(t *testing.T) {
 	}
 }
 
-// TestFollowAccounts: a node that tracks only the shards of some accounts follows a bucket of NEAR
-// Lake. From chunks of other shards it takes the receipts for its own shards and verifies them by
-// the roots in the chunk headers. Queries about its shards get the same replies as from the node
-// that produced the blocks; others get an error that the shard is not tracked.
-func TestFollowAccounts(t *testing.T) {
+// TestFollowerOfLakeTracksOnlyItsShards: a node that tracks only the shards of some accounts
+// follows a bucket of NEAR Lake. From chunks of other shards it takes the receipts for its own
+// shards and verifies them by the roots in the chunk headers. Queries about its shards get the same
+// replies as from the node that produced the blocks; others get an error that the shard is not
+// tracked.
+func TestFollowerOfLakeTracksOnlyItsShards(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
 	defer func() { stop(t, a) }()
@@ -490,10 +491,10 @@ func TestFollowAccounts(t *testing.T) {
 	}
 }
 
-// TestFollowLag measures the time between the acceptance of a block by its producer and by a
-// follower, while blocks follow each other. TROUPE_LAG_BLOCKS is their number. The bound allows for
-// a busy machine.
-func TestFollowLag(t *testing.T) {
+// TestFollowerLagsLessThanTwoSeconds measures the time between the acceptance of a block by its
+// producer and by a follower, while blocks follow each other. TROUPE_LAG_BLOCKS is their number.
+// The bound allows for a busy machine.
+func TestFollowerLagsLessThanTwoSeconds(t *testing.T) {
 	n := 60
 	if text := os.Getenv("TROUPE_LAG_BLOCKS"); text != "" {
 		var err error

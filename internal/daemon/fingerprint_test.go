@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestFingerprints changes the middle of a file without changing its size: because of the new
-// modification time the stored checksum is not used.
-func TestFingerprints(t *testing.T) {
+// TestChecksumIsStaleAfterModification changes the middle of a file without changing its size:
+// because of the new modification time the stored checksum is not used.
+func TestChecksumIsStaleAfterModification(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "large": minRemembered} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "genesis.json")
@@ -57,8 +57,7 @@ func TestFingerprints(t *testing.T) {
 	}
 }
 
-// TestFingerprintsDamaged: an invalid file of checksums is ignored.
-func TestFingerprintsDamaged(t *testing.T) {
+func TestInvalidChecksumFileIsIgnored(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "genesis.json")
 	if err := os.WriteFile(path, make([]byte, minRemembered), 0o600); err != nil {

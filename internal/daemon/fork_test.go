@@ -20,10 +20,10 @@ func included(t *testing.T, h *Daemon) {
 	eventually(t, "in the pool", func() bool { return h.Node.Waiting() > 0 })
 }
 
-// TestMissChunks: the named shards have no new chunk in the given number of blocks. A transaction
-// waits for the shard's next chunk, a patch for the first block in which no chunk is missing.
-// Chunks of other shards are not affected. 0 ends it.
-func TestMissChunks(t *testing.T) {
+// TestOnlyNamedShardsMissChunks: the shards miss their chunks in the given number of blocks. A
+// transaction waits for the shard's next chunk, a patch for the first block in which no chunk is
+// missing. 0 ends it.
+func TestOnlyNamedShardsMissChunks(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{
 		Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now, NumShards: 2,
@@ -97,11 +97,12 @@ func TestMissChunks(t *testing.T) {
 	}
 }
 
-// TestReorg: a reorganisation replaces blocks that are not final. Their state changes are undone,
-// their heights have no block, a subscriber is notified of each removed block, and their
-// transactions are executed again, each once and in the order of their nonces, before a newer one.
-// Final blocks stay. A snapshot of a removed block ends. A restart loads the same chain.
-func TestReorg(t *testing.T) {
+// TestReorgReplacesBlocksThatAreNotFinal: a reorganisation replaces blocks that are not final.
+// Their state changes are undone, their heights have no block, a subscriber is notified of each
+// removed block, and their transactions are executed again, each once and in the order of their
+// nonces, before a newer one. Final blocks stay. A snapshot of a removed block ends. A restart
+// loads the same chain.
+func TestReorgReplacesBlocksThatAreNotFinal(t *testing.T) {
 	dir := made(t)
 	h := manual(t, dir)
 	must(t, h, "sandbox_mine", `[10]`)
@@ -202,9 +203,9 @@ func TestReorg(t *testing.T) {
 	}
 }
 
-// TestReorgInstant: reorganisations of a chain with instant production while clients send without a
-// pause: the node does not halt, and each transaction is executed once.
-func TestReorgInstant(t *testing.T) {
+// TestReorgUnderLoadLosesNoTransaction: reorganisations of a chain with instant production while
+// clients send without a pause: the node does not halt, and each transaction is executed once.
+func TestReorgUnderLoadLosesNoTransaction(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	key := h.home.ValidatorKey
@@ -231,10 +232,10 @@ func TestReorgInstant(t *testing.T) {
 	}
 }
 
-// TestReorgEpochs: reorganisations across epoch boundaries by one block and by two, with missing
-// chunks: the chain continues, its epochs end, its blocks become final, and a restart loads the
-// same head.
-func TestReorgEpochs(t *testing.T) {
+// TestReorgAcrossEpochsKeepsFinality: reorganisations across epoch boundaries by one block and by
+// two, with missing chunks: the chain continues, its epochs end, its blocks become final, and a
+// restart loads the same head.
+func TestReorgAcrossEpochsKeepsFinality(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "genesis.json")
 	text, err := os.ReadFile(path)

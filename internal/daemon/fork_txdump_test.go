@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForkTouched: the dump of a fork's transaction includes the state it touches of the remote
-// chain, so that it replays on a plain sandbox: a call over two contracts, and the removal of an
-// account with unread keys and data.
-func TestForkTouched(t *testing.T) {
+// TestForkDumpReplaysOnPlainSandbox: the dump of a fork's transaction includes the state it touches
+// of the remote chain, so that it replays on a plain sandbox: a call over two contracts, and the
+// removal of an account with unread keys and data.
+func TestForkDumpReplaysOnPlainSandbox(t *testing.T) {
 	u := newUpstream(t)
 	h := startFork(t, madeFork(t, fmt.Sprintf("%s@tx:%v", u.url(), u.hash), fork.Options{}), nil)
 	defer stop(t, h)
@@ -74,9 +74,9 @@ func TestForkTouched(t *testing.T) {
 	}
 }
 
-// TestForkWorlds: a world of a fork shows its parent's view of the remote chain, also state not
-// read before. Later changes to the fork's accounts in the parent never show in it.
-func TestForkWorlds(t *testing.T) {
+// TestWorldOfForkKeepsItsRemoteView: a world of a fork shows its parent's view of the remote chain,
+// also state not read before. Later changes to the fork's accounts in the parent never show in it.
+func TestWorldOfForkKeepsItsRemoteView(t *testing.T) {
 	u := newUpstream(t)
 	h := startFork(t, madeFork(t, u.url(), fork.Options{}), nil)
 	defer stop(t, h)

@@ -191,10 +191,10 @@ func forkStatusOf(t testing.TB, h *Daemon, params any) (s struct {
 	return s
 }
 
-// TestForkReplays: a transaction that calls from contract to contract, recorded on one chain, does
-// the same on a fork of the block before it: each outcome, id, log, unit of gas, step of the
-// profile. So over HTTP and within a process.
-func TestForkReplays(t *testing.T) {
+// TestTransactionDoesTheSameOnFork: a transaction that calls from contract to contract, recorded on
+// one chain, does the same on a fork of the block before it: each outcome, id, log, unit of gas,
+// step of the profile. So over HTTP and within a process.
+func TestTransactionDoesTheSameOnFork(t *testing.T) {
 	u := newUpstream(t)
 	want := statusOf(t, u.Daemon, u.hash)
 	if strings.Count(want, "\n") < 7 || strings.Count(want, "TOUCHING_TRIE_NODE") < 2 {
@@ -246,11 +246,11 @@ func balance(t testing.TB, h *Daemon, of string) string {
 	return strings.Trim(string(text), `"`)
 }
 
-// TestFork: a fork of the newest block shows the other chain's state, executes transactions of
-// accounts that it has not read before, changes nothing on the other chain, and can be reverted.
-// Accounts are reset, cut off, and kept live. After a restart without the other node it still has
-// what it has read.
-func TestFork(t *testing.T) {
+// TestForkShowsStateOfOtherChain: a fork of the newest block shows the other chain's state,
+// executes transactions of accounts that it has not read before, changes nothing on the other
+// chain, and can be reverted. Accounts are reset, cut off, and kept live. After a restart without
+// the other node it still has what it has read.
+func TestForkShowsStateOfOtherChain(t *testing.T) {
 	u := newUpstream(t)
 	dir := madeFork(t, u.url(), fork.Options{})
 	h := startFork(t, dir, nil)
@@ -373,9 +373,9 @@ func (refuse) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("the network is down")
 }
 
-// TestForkFirst: a fork takes at most 300 ms plus its round trips from nothing to the first reply
-// of a contract, including the creation of home folder and store.
-func TestForkFirst(t *testing.T) {
+// TestForkIsReadyWithin300ms: a fork takes at most 300 ms plus its round trips from nothing to the
+// first reply of a contract, including the creation of home folder and store.
+func TestForkIsReadyWithin300ms(t *testing.T) {
 	u := newUpstream(t)
 	testutil.Soon(t, "the first answer of a contract, beside round trips,", 300*time.Millisecond, 40, func() time.Duration {
 		begun := time.Now()
@@ -414,9 +414,9 @@ func (f *fickle) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// TestForkWaits: a block that needs data which the other node does not return waits for it.
-// Meanwhile reads are served, and no data is invented. A stop does not wait for it.
-func TestForkWaits(t *testing.T) {
+// TestForkBlockWaitsForMissingData: a block that needs data which the other node does not return
+// waits for it. Meanwhile reads are served, and no data is invented. A stop does not wait for it.
+func TestForkBlockWaitsForMissingData(t *testing.T) {
 	u := newUpstream(t)
 	dir := madeFork(t, u.url(), fork.Options{})
 	set(t, dir, `"fork":{"timeout":{"secs":1,"nanos":0},"tries":1}`)

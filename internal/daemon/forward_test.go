@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestForwardEpochs: a fast-forward ends at the right height and epoch for any epoch length and
-// production mode, also over many more heights than the block delays allow. Blocks continue one by
-// one and become final, also after a restart.
-func TestForwardEpochs(t *testing.T) {
+// TestFastForwardEndsInTheRightEpoch: a fast-forward ends at the right height and epoch for any
+// epoch length and production mode, also over many more heights than the block delays allow. Blocks
+// continue one by one and become final, also after a restart.
+func TestFastForwardEndsInTheRightEpoch(t *testing.T) {
 	for _, c := range []struct {
 		mode          string
 		length, delta uint64

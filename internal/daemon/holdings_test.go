@@ -24,8 +24,8 @@ func other(hm *home.Home) {
 	hm.Genesis.Validators = append(slices.Clone(hm.Genesis.Validators), v)
 }
 
-// TestHoldings: which shards are always tracked, and which change at run time.
-func TestHoldings(t *testing.T) {
+// TestTrackingFollowsConfigAndKey: which shards are always tracked, and which change at run time.
+func TestTrackingFollowsConfigAndKey(t *testing.T) {
 	dir := made(t)
 	none, all := config.TrackedShards{None: true}, config.TrackedShards{All: true}
 	shadow, accounts := config.TrackedShards{ShadowValidator: "x.near"}, config.TrackedShards{Accounts: []primitives.AccountID{"near"}}
@@ -66,9 +66,9 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// TestAssigned: a validator that tracks no shard starts with the shards whose chunks it produces,
-// and reports them.
-func TestAssigned(t *testing.T) {
+// TestValidatorStartsWithAssignedShards: a validator that tracks no shard starts with the shards
+// whose chunks it produces, and reports them.
+func TestValidatorStartsWithAssignedShards(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: 4, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
 		t.Fatal(err)

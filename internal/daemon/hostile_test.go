@@ -82,9 +82,9 @@ func count(t *testing.T, h *Daemon, name string) (n int) {
 	return 0
 }
 
-// TestStrangers: peers send invalid, excessive and unrequested messages, and validly signed but
-// useless ones. None of it changes the chain, and the node still serves an honest peer.
-func TestStrangers(t *testing.T) {
+// TestHostileMessagesChangeNothing: peers send invalid, excessive and unrequested messages, and
+// validly signed but useless ones. The node still serves an honest peer.
+func TestHostileMessagesChangeNothing(t *testing.T) {
 	hm, err := home.Load(made(t))
 	if err != nil {
 		t.Fatal(err)

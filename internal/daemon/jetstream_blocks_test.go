@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestJetStreamBlocks: the second stream contains nearcore's message of each final block once and
-// in order, also over a restart of the node.
-func TestJetStreamBlocks(t *testing.T) {
+// TestJetStreamHasEachFinalBlockOnce: the second stream contains nearcore's message of each final
+// block once and in order, also over a restart of the node.
+func TestJetStreamHasEachFinalBlockOnce(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) {
 		hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen, hm.Config.JetStream.Blocks = true, "127.0.0.1:0", true

@@ -30,10 +30,10 @@ func over(t *testing.T, dir, transport, boot string) *Daemon {
 	return h
 }
 
-// TestTransports: a bridge follows a node with sockets only, and is followed by a node with libp2p
-// only; both reach the same head, each new block passes, and a transaction submitted to the last
-// reaches the first.
-func TestTransports(t *testing.T) {
+// TestBridgeRelaysBetweenTransports: a bridge follows a node with sockets only, and is followed by
+// a node with libp2p only; both reach the same head, each new block passes, and a transaction
+// submitted to the last reaches the first.
+func TestBridgeRelaysBetweenTransports(t *testing.T) {
 	dirA := made(t)
 	a := over(t, dirA, config.Near, "")
 	mineBy(t, a, `{"blocks":20}`)

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestFewReadersOfMetrics: connections to the second listener are limited, and idle ones lock out
-// no client.
-func TestFewReadersOfMetrics(t *testing.T) {
+// TestMetricsConnectionsAreLimited: idle connections to the second listener lock out no client.
+func TestMetricsConnectionsAreLimited(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestCollectAgain: after a collection without garbage the next one is later, unless the configured
-// period is long already.
-func TestCollectAgain(t *testing.T) {
+// TestIdleCollectionIsDelayed: after a collection without garbage the next one is later, unless the
+// configured period is long already.
+func TestIdleCollectionIsDelayed(t *testing.T) {
 	for _, c := range []struct {
 		period time.Duration
 		found  bool

@@ -12,8 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestEarlyKickoutMetrics: the counters of early kickout have nearcore's names and labels.
-func TestEarlyKickoutMetrics(t *testing.T) {
+func TestEarlyKickoutMetricsHaveNearcoreNames(t *testing.T) {
 	got := string(appendEarlyKickout(nil, []epoch.EarlyKickoutStats{{Shard: 2, Reassigned: 3, Kept: 4, Candidates: 5}, {Shard: 10}}))
 	for _, want := range []string{
 		"# TYPE near_early_kickout_chunk_producer_reassigned_total counter\n" +
@@ -30,8 +29,8 @@ func TestEarlyKickoutMetrics(t *testing.T) {
 	}
 }
 
-// TestEarlyKickoutIsMeasured: a node serves them for each shard of a chain from protocol version 87 on.
-func TestEarlyKickoutIsMeasured(t *testing.T) {
+// TestEarlyKickoutIsMeasuredFrom87: a node serves the counters for each shard.
+func TestEarlyKickoutIsMeasuredFrom87(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	hm, err := home.Load(made(t))
 	if err != nil {

@@ -59,9 +59,9 @@ func mineBy(t *testing.T, h *Daemon, params string) (out struct {
 	return out
 }
 
-// TestMine: with manual production exactly the requested blocks are produced. Without a validator
-// key they cannot be requested.
-func TestMine(t *testing.T) {
+// TestMineProducesRequestedBlocks: with manual production no other blocks are produced. Without a
+// validator key they cannot be requested.
+func TestMineProducesRequestedBlocks(t *testing.T) {
 	hm := loaded(t, made(t))
 	hm.Config.Production = config.Manual
 	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
@@ -94,8 +94,7 @@ func TestMine(t *testing.T) {
 	refused(hm, "there is no "+hm.Paths.ValidatorKey)
 }
 
-// TestObstacle: a node that cannot produce blocks reports why.
-func TestObstacle(t *testing.T) {
+func TestObstacleSaysWhyNoBlockIsProduced(t *testing.T) {
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "other")
 	for _, c := range []struct {
 		name string
@@ -137,10 +136,10 @@ func TestObstacle(t *testing.T) {
 	}
 }
 
-// TestTogether: a validator among others needs nothing more to produce blocks with them.
-// Configurations that contradict the others are refused. After it has signed with others it runs
-// only with its signing journal.
-func TestTogether(t *testing.T) {
+// TestValidatorAmongOthersNeedsJournal: a validator among others needs nothing more to produce
+// blocks with them. Configurations that contradict the others are refused. After it has signed with
+// others it runs only with its signing journal.
+func TestValidatorAmongOthersNeedsJournal(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
 		others, signed, want bool
@@ -191,9 +190,9 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestPortsFirst: if a port is taken, nothing has been started or written, and the error names the
-// source of the address and the setting to change.
-func TestPortsFirst(t *testing.T) {
+// TestPortsAreTestedBeforeAnyWrite: if a port is taken, nothing has been started or written, and
+// the error names the source of the address and the setting to change.
+func TestPortsAreTestedBeforeAnyWrite(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -218,9 +217,8 @@ func TestPortsFirst(t *testing.T) {
 	}
 }
 
-// TestFailedStart: after a failed start everything is closed in order, so that the same process can
-// start the node.
-func TestFailedStart(t *testing.T) {
+// TestFailedStartClosesEverything: the same process can then start the node.
+func TestFailedStartClosesEverything(t *testing.T) {
 	hm := loaded(t, made(t))
 	good := hm.Config.RPC.HTTPStatus
 	hm.Config.RPC.HTTPStatus = "nonsense" // refused by the RPC, after other parts have started
@@ -235,8 +233,9 @@ func TestFailedStart(t *testing.T) {
 	stop(t, h)
 }
 
-// TestSenselessGenesis: a chain is not started from an implausible genesis unless a flag allows it.
-func TestSenselessGenesis(t *testing.T) {
+// TestImplausibleGenesisNeedsFlag: a chain is not started from an implausible genesis unless a flag
+// allows it.
+func TestImplausibleGenesisNeedsFlag(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "genesis.json")
 	text, err := os.ReadFile(path)
@@ -256,8 +255,8 @@ func TestSenselessGenesis(t *testing.T) {
 	stop(t, h)
 }
 
-// TestExposed: a node that listens to other machines logs what they may do.
-func TestExposed(t *testing.T) {
+// TestExposedNodeLogsWhatPeersMayDo: a node that listens to other machines logs what they may do.
+func TestExposedNodeLogsWhatPeersMayDo(t *testing.T) {
 	for _, c := range []struct {
 		listen string
 		cors   []string
@@ -291,9 +290,10 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestStopInTime: half a request and a client that does not read, at both listeners, do not delay a
-// stop. A stop that exceeds its time limit reports what has not ended instead of waiting for it.
-func TestStopInTime(t *testing.T) {
+// TestStopDoesNotWaitForSlowClients: half a request and a client that does not read, at both
+// listeners, do not delay a stop. A stop that exceeds its time limit reports what has not ended
+// instead of waiting for it.
+func TestStopDoesNotWaitForSlowClients(t *testing.T) {
 	testutil.Soon(t, "a stop", time.Second, 10, func() time.Duration { return stopBesideReaders(t) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -333,9 +333,9 @@ func stopBesideReaders(t *testing.T) time.Duration {
 	return time.Since(begun)
 }
 
-// TestUpkeepPanics: a panic in the maintenance loop ends the loop and is logged, and the node can
-// still be stopped.
-func TestUpkeepPanics(t *testing.T) {
+// TestMaintenancePanicIsLogged: the panic ends the maintenance loop, and the node can still be
+// stopped.
+func TestMaintenancePanicIsLogged(t *testing.T) {
 	var said bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&said)
@@ -347,9 +347,9 @@ func TestUpkeepPanics(t *testing.T) {
 	}
 }
 
-// TestStopUnfolded: a stop that exceeds its time limit while the flat head advances reports only
-// the unfinished advance. The folder of a process that ends then contains all blocks.
-func TestStopUnfolded(t *testing.T) {
+// TestLateStopKeepsAllBlocks: a stop that exceeds its time limit while the flat head advances
+// reports only the unfinished advance. The folder of a process that ends then contains all blocks.
+func TestLateStopKeepsAllBlocks(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 20)
@@ -376,9 +376,9 @@ func TestStopUnfolded(t *testing.T) {
 	}
 }
 
-// TestStopStuck: a component that does not end delays the stop only up to the limit. The stop
-// reports it and does not close the store, which it may still use.
-func TestStopStuck(t *testing.T) {
+// TestStuckComponentDelaysStopUpToLimit: the stop reports the component and does not close the
+// store, which the component may still use.
+func TestStuckComponentDelaysStopUpToLimit(t *testing.T) {
 	h := mustStart(t, made(t))
 	stuck, ended := make(chan struct{}), h.upkeep
 	h.upkeep = stuck

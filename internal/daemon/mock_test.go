@@ -16,10 +16,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMockVerification: host functions verify signatures normally until the sandbox mocks each of
-// them: in blocks, queries and simulations. status shows which are mocked. Applying an old block
-// again gives its original result, also after a restart, when the mocks are off.
-func TestMockVerification(t *testing.T) {
+// TestMockedSignaturesAreAcceptedOnlyHere: host functions verify signatures normally until the
+// sandbox mocks each of them: in blocks, queries and simulations. status shows which are mocked.
+// Applying an old block again gives its original result, also after a restart, when the mocks are
+// off.
+func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 	h, key := withProbe(t, nil)
 	defer func() { stop(t, h) }()
 	zeros := func(n int) []byte { return make([]byte, n) }

@@ -53,11 +53,11 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestJoined: a sandbox is one until a peer follows it: then changes that the peer would not accept
-// are refused, and accounts that needed no signature have to sign again. Its follower reports that
-// it is syncing until it is not, refuses the same changes, and finds its peer again after a
-// restart.
-func TestJoined(t *testing.T) {
+// TestFollowedSandboxRefusesStateChanges: a sandbox is one until a peer follows it: then changes
+// that the peer would not accept are refused, and accounts that needed no signature have to sign
+// again. Its follower reports that it is syncing until it is not, refuses the same changes, and
+// finds its peer again after a restart.
+func TestFollowedSandboxRefusesStateChanges(t *testing.T) {
 	dirA := made(t)
 	a := joined(t, dirA, "")
 	defer func() { stop(t, a) }()
@@ -111,8 +111,7 @@ func TestJoined(t *testing.T) {
 	eventually(t, "in step", func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash })
 }
 
-// TestRecallPeers: an unreadable file of known peers counts as empty.
-func TestRecallPeers(t *testing.T) {
+func TestUnreadablePeersFileCountsAsEmpty(t *testing.T) {
 	h := joined(t, made(t), "")
 	defer stop(t, h)
 	if got := h.loadPeers(); got != nil {

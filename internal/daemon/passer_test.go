@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestPasserRefusesWhatItCannotKeep: a transaction for which the queue to the writer has no room is
-// refused with the reason, and one that is already in the queue is not.
-func TestPasserRefusesWhatItCannotKeep(t *testing.T) {
+// TestPasserRefusesTransactionIfQueueIsFull: a transaction for which the queue to the writer has no
+// room is refused with the reason, and one that is already in the queue is not.
+func TestPasserRefusesTransactionIfQueueIsFull(t *testing.T) {
 	refused := map[primitives.Hash]error{}
 	p := newPasser(nil, logrus.New())
 	p.refuse = func(tx *primitives.SignedTransaction, why error) { refused[tx.Hash()] = why }
@@ -45,9 +45,9 @@ func TestPasserRefusesWhatItCannotKeep(t *testing.T) {
 	}
 }
 
-// TestWriterRefusesAReplicasTransaction: a client that waits at a replica for a transaction that
-// its writer refuses gets the reason at once.
-func TestWriterRefusesAReplicasTransaction(t *testing.T) {
+// TestReplicaReportsRefusalOfWriter: a client that waits at a replica for a transaction that its
+// writer refuses gets the reason at once.
+func TestReplicaReportsRefusalOfWriter(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) {
 		hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen, hm.Config.TransactionPoolSize = true, "127.0.0.1:0", 10

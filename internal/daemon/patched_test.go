@@ -28,9 +28,9 @@ func (s *said) has(text string) bool {
 	return strings.Contains(s.b.String(), text)
 }
 
-// TestFollowerOfPatchedChain: a node with a patched state logs that when it opens its port, and a
-// follower that halts at the patched block names it as the cause, by its height.
-func TestFollowerOfPatchedChain(t *testing.T) {
+// TestFollowerNamesPatchedBlockAsCause: a node with a patched state logs that when it opens its
+// port, and a follower that halts at the patched block names it as the cause, by its height.
+func TestFollowerNamesPatchedBlockAsCause(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	done(t, h, "sandbox_mine", `{"blocks":3}`)

@@ -41,10 +41,10 @@ func madeEpochs(t *testing.T, fast bool, length, validity primitives.Height, con
 	return dir
 }
 
-// TestInstantBesideInterval compares two nodes that differ only in the production mode. On an idle
-// chain, and after the burst of instant blocks is used up, both produce blocks at the same rate,
-// within a factor of 1.5 for other load of the machine.
-func TestInstantBesideInterval(t *testing.T) {
+// TestInstantModeIsAsFastAsInterval compares two nodes that differ only in the production mode. On
+// an idle chain, and after the burst of instant blocks is used up, both produce blocks at the same
+// rate, within a factor of 1.5 for other load of the machine.
+func TestInstantModeIsAsFastAsInterval(t *testing.T) {
 	for _, c := range []struct{ length, validity primitives.Height }{{5, 10}, {60, 100}} {
 		t.Run(fmt.Sprint(c.length), func(t *testing.T) {
 			var took, idle [2]time.Duration
@@ -93,11 +93,11 @@ func TestInstantBesideInterval(t *testing.T) {
 	}
 }
 
-// TestFinalAfterForward: after a fast-forward the final block is where it is on a chain of neard's
-// init: below the last multiple of 500 or the end of an epoch. Then its head becomes final without
-// a transaction, by the blocks that are produced anyway. Each header names the final blocks of
-// doomslug, and each epoch begins where the previous one ended.
-func TestFinalAfterForward(t *testing.T) {
+// TestHeadIsFinalSoonAfterFastForward: after a fast-forward the final block is where it is on a
+// chain of neard's init: below the last multiple of 500 or the end of an epoch. Then its head
+// becomes final without a transaction, by the blocks that are produced anyway. Each header names
+// the final blocks of doomslug, and each epoch begins where the previous one ended.
+func TestHeadIsFinalSoonAfterFastForward(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		fast             bool

@@ -18,8 +18,7 @@ func (b *behind) Info() *view.NetworkInfo            { return new(view.NetworkIn
 func (b *behind) Syncing() (bool, primitives.Height) { return b.is, 90 }
 func (b *behind) Progress(p *view.Progress)          { p.Parts, p.PartsHere = 7, b.parts }
 
-// TestProgress: status reports the sync progress exactly while the node is behind.
-func TestProgress(t *testing.T) {
+func TestProgressIsReportedWhileBehind(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	mine(t, h, 2)

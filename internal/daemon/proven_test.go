@@ -20,10 +20,10 @@ type accounts interface {
 	Account(ctx context.Context, block, root primitives.Hash, id primitives.AccountID) (*blockfeed.Account, error)
 }
 
-// TestProvenAccounts: accounts and keys are returned with a proof by the state root in the next
-// block's chunk header. Feeds that contradict their proof, or spoil it, are refused. A feed without
-// proofs is reported as such.
-func TestProvenAccounts(t *testing.T) {
+// TestContradictingAccountProofsAreRefused: accounts and keys are returned with a proof by the
+// state root in the next block's chunk header. Feeds that contradict their proof, or spoil it, are
+// refused. A feed without proofs is reported as such.
+func TestContradictingAccountProofsAreRefused(t *testing.T) {
 	dir := made(t)
 	a := mustStart(t, dir)
 	defer stop(t, a)

@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReloadKey: a validator among others signs with the key that is reloaded, and status shows it.
-// If the file is missing or belongs to another account, the node signs nothing and reports that.
-// Its own key restores signing. A node that restarts within the process uses the last key.
-func TestReloadKey(t *testing.T) {
+// TestReloadedValidatorKeySigns: a validator among others signs with the key that is reloaded, and
+// status shows it. If the file is missing or belongs to another account, the node signs nothing and
+// reports that. Its own key restores signing. A node that restarts within the process uses the last
+// key.
+func TestReloadedValidatorKeySigns(t *testing.T) {
 	hm := loaded(t, made(t))
 	on := true
 	hm.Config.Network.Enabled, hm.Config.Network.Addr = &on, "127.0.0.1:0"

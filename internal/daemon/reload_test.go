@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReload: keys that can change at run time take effect. For others the log says that they need
-// a restart, until there is one. An invalid file, or one with which the node could not start,
-// changes nothing.
-func TestReload(t *testing.T) {
+// TestReloadAppliesOnlyRuntimeKeys: keys that can change at run time take effect. For others the
+// log says that they need a restart, until there is one. An invalid file, or one with which the
+// node could not start, changes nothing.
+func TestReloadAppliesOnlyRuntimeKeys(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "config.json")
 	plain, err := os.ReadFile(path)
@@ -108,9 +108,9 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadGoesOn: a node that restarts within the process keeps reloaded values and knows the
-// values before them.
-func TestReloadGoesOn(t *testing.T) {
+// TestReloadedValuesSurviveRestart: a node that restarts within the process keeps reloaded values
+// and knows the values before them.
+func TestReloadedValuesSurviveRestart(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "config.json")
 	plain, err := os.ReadFile(path)

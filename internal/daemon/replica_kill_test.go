@@ -126,10 +126,11 @@ func (k *killed) height() primitives.Height {
 	return out.Result.Header.Height
 }
 
-// TestReplicasKilled: a writer and two replicas are killed and restarted at random times, while
-// each receives transactions. All replies about a block are always equal. TROUPE_REPLICA_KILLS=10m
-// sets the duration; on a busy machine it lasts until each kind of event has happened.
-func TestReplicasKilled(t *testing.T) {
+// TestKilledReplicasReplyLikeWriter: a writer and two replicas are killed and restarted at random
+// times, while each receives transactions. All replies about a block are always equal.
+// TROUPE_REPLICA_KILLS=10m sets the duration; on a busy machine it lasts until each kind of event
+// has happened.
+func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 	lasts := 12 * time.Second
 	if s := os.Getenv("TROUPE_REPLICA_KILLS"); s != "" {
 		var err error

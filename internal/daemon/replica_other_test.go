@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/net/jetstream"
 )
 
-// TestReplicaLost: a record of another log than the stored one is refused, whatever its position. A
-// replica that waits for a snapshot reports that it is behind.
-func TestReplicaLost(t *testing.T) {
+// TestReplicaRefusesRecordOfAnotherLog: a record of another log than the stored one is refused,
+// whatever its position. A replica that waits for a snapshot reports that it is behind.
+func TestReplicaRefusesRecordOfAnotherLog(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r := &replica{h: &Daemon{Instance: Instance{log: log, Node: new(node.Node)}}, cursor: cursor{Log: "one", At: "0.8", Seq: 3}, caught: true, maxLag: time.Millisecond}

@@ -231,10 +231,10 @@ func send(l *lived, key *primitives.KeyFile, nonce primitives.Nonce, wait string
 	return hash, reply, err
 }
 
-// TestReplicaSnapshot: a replica of a writer with only the newest records in its stream starts from
-// a snapshot and answers about all blocks; so does one that was away for longer than the stream
-// lasts.
-func TestReplicaSnapshot(t *testing.T) {
+// TestReplicaStartsFromSnapshot: a replica of a writer with only the newest records in its stream
+// starts from a snapshot and answers about all blocks; so does one that was away for longer than
+// the stream lasts.
+func TestReplicaStartsFromSnapshot(t *testing.T) {
 	dir := made(t)
 	publishes := false
 	writer := liveReplica(t, dir, func(hm *home.Home) {
@@ -327,9 +327,10 @@ func TestReplicaSnapshot(t *testing.T) {
 	writer.stop(t)
 }
 
-// TestReplicaRefuses: a replica that receives a changed byte refuses the record, reports it, and
-// serves reads up to its position. It continues when the published record is correct.
-func TestReplicaRefuses(t *testing.T) {
+// TestReplicaRefusesChangedRecord: a replica that receives a changed byte refuses the record,
+// reports it, and serves reads up to its position. It continues when the published record is
+// correct.
+func TestReplicaRefusesChangedRecord(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
 	key := writer.host().home.ValidatorKey
@@ -431,9 +432,10 @@ func (s *spoiled) Records(from string, f func(jetstream.Record) bool) (string, e
 	})
 }
 
-// TestReplica: two replicas have the same bytes as the writer, forward transactions and wait for
-// them, and follow the writer over a revert and over restarts of all three.
-func TestReplica(t *testing.T) {
+// TestReplicasHaveTheWritersBytes: two replicas have the same bytes as the writer, forward
+// transactions and wait for them, and follow the writer over a revert and over restarts of all
+// three.
+func TestReplicasHaveTheWritersBytes(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
 	url := writer.host().publishing.Load().server.URL()

@@ -58,11 +58,11 @@ func dataOf(t *testing.T, h *Daemon) string {
 	return got.Values[0].Value
 }
 
-// TestSnapshots: a revert restores state, head, pool and clock, across epochs and nested snapshots.
-// Removed blocks are unknown by hash and height, and other blocks take their heights. A client that
-// waits for a removed transaction gets an error. Ended snapshots are refused by name. A restart
-// loads the reverted chain.
-func TestSnapshots(t *testing.T) {
+// TestRevertRestoresStateHeadPoolAndClock: a revert restores state, head, pool and clock, across
+// epochs and nested snapshots. Removed blocks are unknown by hash and height, and other blocks take
+// their heights. A client that waits for a removed transaction gets an error. Ended snapshots are
+// refused by name. A restart loads the reverted chain.
+func TestRevertRestoresStateHeadPoolAndClock(t *testing.T) {
 	dir := made(t)
 	h := manual(t, dir)
 	var none struct{}
@@ -159,9 +159,9 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestRevertOften: reverts over up to a thousand blocks on an instant chain, with snapshots that
-// are used repeatedly: the state is the same each time, and blocks continue.
-func TestRevertOften(t *testing.T) {
+// TestRepeatedRevertsGiveTheSameState: reverts over up to a thousand blocks on an instant chain,
+// with snapshots that are used repeatedly: the state is the same each time, and blocks continue.
+func TestRepeatedRevertsGiveTheSameState(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	var none struct{}
@@ -185,8 +185,7 @@ func TestRevertOften(t *testing.T) {
 	}
 }
 
-// TestClock: blocks have the configured time.
-func TestClock(t *testing.T) {
+func TestBlocksHaveTheConfiguredTime(t *testing.T) {
 	h := manual(t, made(t))
 	defer stop(t, h)
 	set := func(params string) (fault string) {
@@ -250,9 +249,10 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestProduction: the production mode can be changed while the node runs. A quiet chain produces
-// blocks only for a waiting client, a manual one only on request. The interval is kept.
-func TestProduction(t *testing.T) {
+// TestProductionModeChangesAtRuntime: the production mode can be changed while the node runs. A
+// quiet chain produces blocks only for a waiting client, a manual one only on request. The interval
+// is kept.
+func TestProductionModeChangesAtRuntime(t *testing.T) {
 	dir := made(t)
 	hm := loaded(t, dir)
 	hm.Config.Consensus.MinDelay, hm.Config.Consensus.MaxDelay = 20*time.Millisecond, 40*time.Millisecond
@@ -312,10 +312,10 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// TestRevertUnderLoad: a chain of several shards is reverted while clients submit and wait without
-// a pause and one patches the state. The node does not halt, each revert leads to its block, and
-// blocks continue.
-func TestRevertUnderLoad(t *testing.T) {
+// TestRevertUnderLoadDoesNotHalt: a chain of several shards is reverted while clients submit and
+// wait without a pause and one patches the state. The node does not halt, each revert leads to its
+// block, and blocks continue.
+func TestRevertUnderLoadDoesNotHalt(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{
 		Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now, NumShards: 4,

@@ -45,9 +45,10 @@ type account struct {
 	CodeHash       string `json:"code_hash"`
 }
 
-// TestPatchState: the patched state is visible when the reply arrives, with its cause in the
-// changes, and after a restart. An invalid patch is refused with the reason and changes nothing.
-func TestPatchState(t *testing.T) {
+// TestPatchIsVisibleWhenReplyArrives: the patched state is visible when the reply arrives, with its
+// cause in the changes, and after a restart. An invalid patch is refused with the reason and
+// changes nothing.
+func TestPatchIsVisibleWhenReplyArrives(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	var none struct{}
@@ -127,10 +128,10 @@ func TestPatchesOfABatchRunInOrder(t *testing.T) {
 	}
 }
 
-// TestFastForward: the head is the given number of heights higher, or one more, like neard's, in
-// the right epoch, and with the time that these blocks would have taken. Blocks continue from
-// there, also after a restart.
-func TestFastForward(t *testing.T) {
+// TestFastForwardAdvancesHeightAndTime: the head is the given number of heights higher, or one
+// more, like neard's, in the right epoch, and with the time that these blocks would have taken.
+// Blocks continue from there, also after a restart.
+func TestFastForwardAdvancesHeightAndTime(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	var none struct{}

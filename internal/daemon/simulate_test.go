@@ -80,9 +80,9 @@ type txStatus struct {
 	} `json:"simulation"`
 }
 
-// TestSimulateTx simulates a transaction with an invalid signature over HTTP, then sends it signed:
-// the results are equal.
-func TestSimulateTx(t *testing.T) {
+// TestSimulationEqualsExecution simulates a transaction with an invalid signature over HTTP, then
+// sends it signed: the results are equal.
+func TestSimulationEqualsExecution(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	defer stop(t, h)

@@ -80,10 +80,10 @@ func create(t *testing.T, dir, to string) *Snapshot {
 	return s
 }
 
-// TestSnapshot: a node restored from a snapshot of a running node has the head, the roots and the
-// replies of that moment, in a home folder that contained only keys. The same holds for a snapshot
-// of a stopped node's folder.
-func TestSnapshot(t *testing.T) {
+// TestRestoredNodeEqualsSnapshottedNode: a node restored from a snapshot of a running node has the
+// head, the roots and the replies of that moment, in a home folder that contained only keys. The
+// same holds for a snapshot of a stopped node's folder.
+func TestRestoredNodeEqualsSnapshottedNode(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 30)
@@ -152,8 +152,9 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotRefused: an existing file or folder in the way is reported and not changed.
-func TestSnapshotRefused(t *testing.T) {
+// TestSnapshotOverExistingFileIsRefused: an existing file or folder in the way is reported and not
+// changed.
+func TestSnapshotOverExistingFileIsRefused(t *testing.T) {
 	dir := made(t)
 	for want, r := range map[string]BackupRequest{"must be an absolute path": {Dir: "x"}, "already exists": {Dir: t.TempDir()}, "no node has run here": {Dir: filepath.Join(t.TempDir(), "x")}} {
 		if want == "no node has run here" {
@@ -191,8 +192,9 @@ func TestSnapshotRefused(t *testing.T) {
 	}
 }
 
-// TestSnapshotGivenUp: no files are left if the client disconnects or the node stops in the middle.
-func TestSnapshotGivenUp(t *testing.T) {
+// TestAbandonedSnapshotLeavesNoFiles: no files are left if the client disconnects or the node stops
+// in the middle.
+func TestAbandonedSnapshotLeavesNoFiles(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 5)
@@ -222,9 +224,9 @@ func TestSnapshotGivenUp(t *testing.T) {
 	}
 }
 
-// TestRestoreBroken: a snapshot of which anything is changed or missing is refused, and the home
-// keeps its chain.
-func TestRestoreBroken(t *testing.T) {
+// TestChangedSnapshotIsNotRestored: a snapshot of which anything is changed or missing is refused,
+// and the home keeps its chain.
+func TestChangedSnapshotIsNotRestored(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 5)
@@ -301,9 +303,9 @@ func TestFailedRestoreLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// TestRestoreKilled: a restore that is killed at any point leaves the previous chain, that of the
-// snapshot, or none with an error that says so. The next restore succeeds.
-func TestRestoreKilled(t *testing.T) {
+// TestKilledRestoreLeavesOneWholeChain: a restore that is killed at any point leaves the previous
+// chain, that of the snapshot, or none with an error that says so. The next restore succeeds.
+func TestKilledRestoreLeavesOneWholeChain(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 5)
@@ -344,8 +346,8 @@ func TestRestoreKilled(t *testing.T) {
 	stop(t, mustStart(t, dir))
 }
 
-// TestSnapshotOfFork: a snapshot of a fork is refused, since no node could start from it.
-func TestSnapshotOfFork(t *testing.T) {
+// TestSnapshotOfForkIsRefused: a snapshot of a fork is refused, since no node could start from it.
+func TestSnapshotOfForkIsRefused(t *testing.T) {
 	dir := made(t)
 	stop(t, mustStart(t, dir))
 	if err := os.WriteFile(filepath.Join(dir, fork.PinFile), []byte("{}"), 0o600); err != nil {
@@ -360,9 +362,9 @@ func TestSnapshotOfFork(t *testing.T) {
 	}
 }
 
-// TestRestoreWithin: paths in a snapshot's config.json that lead outside the home folder are
-// ignored, unless the home folder has the same ones.
-func TestRestoreWithin(t *testing.T) {
+// TestRestoreIgnoresPathsOutsideTheHome: paths in a snapshot's config.json that lead outside the
+// home folder are ignored, unless the home folder has the same ones.
+func TestRestoreIgnoresPathsOutsideTheHome(t *testing.T) {
 	dir, outside := made(t), filepath.Join(t.TempDir(), "chain")
 	conf, _, err := home.LoadConfig(dir)
 	if err != nil {
@@ -394,10 +396,10 @@ func TestRestoreWithin(t *testing.T) {
 	}
 }
 
-// TestRestoreSigned: messages that a validator signed after the snapshot are kept, also if the
-// snapshot's journal has more writes, if a restore was killed between its two renames, and if the
-// folder's files cannot be read.
-func TestRestoreSigned(t *testing.T) {
+// TestRestoreKeepsSignedMessages: messages that a validator signed after the snapshot are kept,
+// also if the snapshot's journal has more writes, if a restore was killed between its two renames,
+// and if the folder's files cannot be read.
+func TestRestoreKeepsSignedMessages(t *testing.T) {
 	dir := made(t)
 	if err := os.Remove(filepath.Join(dir, "validator_key.json")); err != nil {
 		t.Fatal(err)

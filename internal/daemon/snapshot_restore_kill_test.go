@@ -72,11 +72,12 @@ func restoreKilled(t *testing.T, dir, snap string, step int) bool {
 	return false
 }
 
-// TestRestoreKilledThere: a process that restores is killed with SIGKILL at each of its steps, and
-// again at each step of a second attempt after a kill between the two renames. The node that is
-// started next has the previous chain or that of the snapshot, never a new one. If neither is
-// complete, it does not start and says what to do. The signing journal is complete in all cases.
-func TestRestoreKilledThere(t *testing.T) {
+// TestSIGKILLDuringRestoreStartsNoNewChain: a process that restores is killed with SIGKILL at each
+// of its steps, and again at each step of a second attempt after a kill between the two renames.
+// The node that is started next has the previous chain or that of the snapshot, never a new one. If
+// neither is complete, it does not start and says what to do. The signing journal is complete in
+// all cases.
+func TestSIGKILLDuringRestoreStartsNoNewChain(t *testing.T) {
 	of := made(t)
 	if err := os.Remove(filepath.Join(of, "validator_key.json")); err != nil {
 		t.Fatal(err)
@@ -134,9 +135,9 @@ func TestRestoreKilledThere(t *testing.T) {
 	}
 }
 
-// TestRestoreLinked: if the data folder is a symbolic link, the link is kept. A state that was
-// downloaded for another chain does not replace the restored one.
-func TestRestoreLinked(t *testing.T) {
+// TestRestoreKeepsSymbolicLink: if the data folder is a symbolic link, the link is kept. A state
+// that was downloaded for another chain does not replace the restored one.
+func TestRestoreKeepsSymbolicLink(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 3)
@@ -182,8 +183,9 @@ func sign(t *testing.T, dir string, target primitives.Height) {
 	}
 }
 
-// TestBackUpHomeEnds: copying genesis and records, which may be long, ends with its context.
-func TestBackUpHomeEnds(t *testing.T) {
+// TestBackUpHomeEndsWithItsContext: copying genesis and records, which may be long, ends with its
+// context.
+func TestBackUpHomeEndsWithItsContext(t *testing.T) {
 	hm, err := home.Load(made(t))
 	if err != nil {
 		t.Fatal(err)

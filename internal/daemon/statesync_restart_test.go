@@ -60,11 +60,11 @@ func again(t *testing.T, dir, boot string) *Daemon {
 	return h
 }
 
-// TestArrive: a node that joins a network long after its genesis starts with an epoch sync proof
-// and the state of a later block, also if it is stopped in between. It then computes the same
-// roots, serves reads of the blocks it has, and serves the state and proof to others. After an
-// absence longer than the horizon it does so again.
-func TestArrive(t *testing.T) {
+// TestNodeStartsFromEpochSyncProof: a node that joins a network long after its genesis starts with
+// an epoch sync proof and the state of a later block, also if it is stopped in between. It then
+// computes the same roots, serves reads of the blocks it has, and serves the state and proof to
+// others. After an absence longer than the horizon it does so again.
+func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	dirA := shortEpochs(t, 20)
 	a := joined(t, dirA, "")
 	defer func() { stop(t, a) }()
@@ -180,10 +180,10 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// TestTakeArrived: a downloaded chain replaces the existing one, also if the data folder is a
-// symbolic link, which is kept. The old chain is kept until the new one has been opened, and an
-// error names it if that fails.
-func TestTakeArrived(t *testing.T) {
+// TestDownloadedChainReplacesExistingOne: a downloaded chain replaces the existing one, also if the
+// data folder is a symbolic link, which is kept. The old chain is kept until the new one has been
+// opened, and an error names it if that fails.
+func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 	dir, disk := made(t), t.TempDir()
 	h := joined(t, dir, "")
 	mineBy(t, h, `{"blocks":3}`)
@@ -277,10 +277,10 @@ func TestTakeArrived(t *testing.T) {
 	}
 }
 
-// TestMounted: a folder that is the root of a file system is recognised, also with unusual
-// characters in its name. State sync is not started there, since a rename could not replace the
-// folder.
-func TestMounted(t *testing.T) {
+// TestMountPointIsNotReplacedByStateSync: a folder that is the root of a file system is recognised,
+// also with unusual characters in its name. State sync is not started there, since a rename could
+// not replace the folder.
+func TestMountPointIsNotReplacedByStateSync(t *testing.T) {
 	list := []byte("22 1 0:21 / /proc rw - proc proc rw\n36 35 98:0 /mnt1 /srv/near\\040one\\134 rw,noatime master:1 - ext3 /dev/root rw\nodd\n")
 	for dir, want := range map[string]bool{"/proc": true, `/srv/near one\`: true, "/srv/near": false, "/": false, "/proc/self": false} {
 		if isMount(list, dir) != want {
@@ -302,9 +302,9 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// TestReadyOfAnother: a marker of an earlier download that was discarded does not mark the folder
-// as complete.
-func TestReadyOfAnother(t *testing.T) {
+// TestDiscardedDownloadMarksNoFolder: a marker of an earlier download that was discarded does not
+// mark the folder as complete.
+func TestDiscardedDownloadMarksNoFolder(t *testing.T) {
 	h := joined(t, made(t), "")
 	defer func() { stop(t, h) }()
 	came := new(engine.BootstrapSync)

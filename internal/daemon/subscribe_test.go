@@ -96,10 +96,10 @@ func (f *follower) subscribe(params string) string {
 	return r.Subscription
 }
 
-// TestSubscriptions: one WebSocket receives each milestone of a transaction that calls a contract,
-// the contract's outcomes, and its event. It receives them again from the cursors of these
-// messages, also after a restart of the node.
-func TestSubscriptions(t *testing.T) {
+// TestSubscriptionResumesFromCursor: one WebSocket receives each milestone of a transaction that
+// calls a contract, the contract's outcomes, and its event. It receives them again from the cursors
+// of these messages, also after a restart of the node.
+func TestSubscriptionResumesFromCursor(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	defer func() { stop(t, h) }()
@@ -205,9 +205,9 @@ func sorted(list []string) []string {
 	return list
 }
 
-// TestStreamerMessage: one call returns the message of nearcore's indexer framework for a block,
-// with members in the order of nearcore's structs.
-func TestStreamerMessage(t *testing.T) {
+// TestStreamerMessageHasNearcoresOrder: one call returns the message of nearcore's indexer
+// framework for a block, with members in the order of nearcore's structs.
+func TestStreamerMessageHasNearcoresOrder(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	var m json.RawMessage
@@ -222,10 +222,10 @@ func TestStreamerMessage(t *testing.T) {
 	}
 }
 
-// TestSubscribersOfRevert: after a revert to a snapshot, subscribers receive each removed block at
-// once, newest first, even if no block follows, and even if they did not receive the block before.
-// Then they receive the new blocks.
-func TestSubscribersOfRevert(t *testing.T) {
+// TestSubscribersGetEachRevertedBlock: after a revert to a snapshot, subscribers receive each
+// removed block at once, newest first, even if no block follows, and even if they did not receive
+// the block before. Then they receive the new blocks.
+func TestSubscribersGetEachRevertedBlock(t *testing.T) {
 	h := manual(t, made(t))
 	defer stop(t, h)
 	must(t, h, "sandbox_mine", `[3]`)

@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 )
 
-// TestThousandSubscribers: of a thousand subscribers to blocks half never read. The others receive
-// each block, those take no more memory than their queues may, and neither the chain nor queries
-// wait for them.
-func TestThousandSubscribers(t *testing.T) {
+// TestSlowSubscribersDelayNobodyElse: of a thousand subscribers to blocks half never read. The
+// others receive each block, those take no more memory than their queues may, and neither the chain
+// nor queries wait for them.
+func TestSlowSubscribersDelayNobodyElse(t *testing.T) {
 	sockets, blocks := 1000, 60
 	if testing.Short() {
 		sockets, blocks = 100, 50

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTags: transactions that are submitted while a tag is open, and those that are named, belong
-// to it. Its profile has their gas by host function and by function, and its sum is the gas burnt
-// in the outcomes.
-func TestTags(t *testing.T) {
+// TestTagSumEqualsBurntGas: transactions that are submitted while a tag is open, and those that are
+// named, belong to it. Its profile has their gas by host function and by function, and its sum is
+// the gas burnt in the outcomes.
+func TestTagSumEqualsBurntGas(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	a := tokenWorld(t, h)

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTraceTx deploys a token on a node and traces its first call over HTTP: by hash once it is
-// executed, and an unsigned call.
-func TestTraceTx(t *testing.T) {
+// TestTraceShowsExecutedAndUnsignedCalls deploys a token on a node and traces its first call over
+// HTTP: by hash once it is executed, and an unsigned call.
+func TestTraceShowsExecutedAndUnsignedCalls(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	defer stop(t, h)

@@ -48,10 +48,11 @@ func (c *collector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestTracing: each transaction that is selected by its hash has one trace with spans for session,
-// mempool, chunk, shard, disk and waiter, in order and within the root span. Others have none. The
-// trace of a refused transaction has the reason. No request waits for the collector.
-func TestTracing(t *testing.T) {
+// TestSelectedTransactionHasOneTrace: each transaction that is selected by its hash has one trace
+// with spans for session, mempool, chunk, shard, disk and waiter, in order and within the root
+// span. Others have none. The trace of a refused transaction has the reason. No request waits for
+// the collector.
+func TestSelectedTransactionHasOneTrace(t *testing.T) {
 	c := &collector{spans: map[string][]span{}}
 	s := httptest.NewServer(c)
 	defer s.Close()

@@ -109,9 +109,9 @@ func (f *feed) to(t *testing.T, h *Daemon, track engine.Track) {
 	}
 }
 
-// TestProofsOf: a node without a validator key keeps no proofs unless config.json requires those of
-// all chunks.
-func TestProofsOf(t *testing.T) {
+// TestProofsAreKeptForValidatorsOnly: a node without a validator key keeps no proofs unless
+// config.json requires those of all chunks.
+func TestProofsAreKeptForValidatorsOnly(t *testing.T) {
 	for proofs, want := range map[string][2]int64{`{}`: {0, 1 << 28}, `{"proofs": {"of": "all", "memory_bytes": 5}}`: {5, 5}, `{"proofs": {"of": "none"}}`: {}} {
 		dir := made(t)
 		setTracked(t, dir, `{"troupe": `+proofs+`}`)
@@ -131,10 +131,11 @@ func TestProofsOf(t *testing.T) {
 	}
 }
 
-// TestTracked: a node that tracks one of three shards follows the chain by what others send. Over
-// HTTP its replies about its shard equal those of a node with all shards, and about others are
-// neard's error of an untracked shard; also for old blocks, and after a restart.
-func TestTracked(t *testing.T) {
+// TestRepliesAboutTrackedShardAreEqual: a node that tracks one of three shards follows the chain by
+// what others send. Over HTTP its replies about its shard equal those of a node with all shards,
+// and about others are neard's error of an untracked shard; also for old blocks, and after a
+// restart.
+func TestRepliesAboutTrackedShardAreEqual(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: 3, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
 		t.Fatal(err)

@@ -108,12 +108,12 @@ func shapeOf(s *txStatus) (out []string) {
 	return out
 }
 
-// TestReplayTransaction: the dump of a call over three contracts with promises contains exactly the
-// entries that it touches, with their values before the block, although later blocks changed them.
-// On a fresh sandbox of any production mode the replay has the same result each time. With another
-// state the reply says what differs. The same holds for transactions that create an account, call
-// global code, or fail.
-func TestReplayTransaction(t *testing.T) {
+// TestDumpedTransactionReplaysTheSame: the dump of a call over three contracts with promises
+// contains exactly the entries that it touches, with their values before the block, although later
+// blocks changed them. On a fresh sandbox of any production mode the replay has the same result
+// each time. With another state the reply says what differs. The same holds for transactions that
+// create an account, call global code, or fail.
+func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 	a := mustStart(t, made(t))
 	defer stop(t, a)
 	world := tokenWorld(t, a)

@@ -32,9 +32,9 @@ func viewBare(t *testing.T, h *Daemon, id primitives.AccountID) (b bare) {
 	return b
 }
 
-// TestUniversalAccountByRPC runs the first transaction of a universal account through the methods
-// that read, simulate, trace, dump and replay it, before and after a restart and a revert.
-func TestUniversalAccountByRPC(t *testing.T) {
+// TestUniversalAccountIsServedByRPC runs the first transaction of a universal account through the
+// methods that read, simulate, trace, dump and replay it, before and after a restart and a revert.
+func TestUniversalAccountIsServedByRPC(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	defer func() { stop(t, h) }()

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestUpgradeOverride runs the cases of near-primitives 0.38.0 src/upgrade_schedule.rs
-// test_parse_override and test_parse, and invalid texts.
-func TestUpgradeOverride(t *testing.T) {
+// TestUpgradeOverrideParsesAsNearcores runs the cases of near-primitives 0.38.0
+// src/upgrade_schedule.rs test_parse_override and test_parse, and invalid texts.
+func TestUpgradeOverrideParsesAsNearcores(t *testing.T) {
 	const one, two, three = "2001-01-01 23:59:59=101", "2001-1-2 23:59:59=102", "2001-01-03 23:59:59=103"
 	for _, c := range []struct {
 		text string
@@ -50,9 +50,8 @@ func TestUpgradeOverride(t *testing.T) {
 	}
 }
 
-// TestUpgradeOverrideOfTheEnvironment: the variable replaces a network's dates; without it they
-// apply.
-func TestUpgradeOverrideOfTheEnvironment(t *testing.T) {
+// TestUpgradeOverrideReplacesDates: the variable replaces a network's dates; without it they apply.
+func TestUpgradeOverrideReplacesDates(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	h := &Daemon{Instance: Instance{log: log}}

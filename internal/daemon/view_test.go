@@ -97,9 +97,9 @@ func loop() *contracts.Program {
 	return &p
 }
 
-// TestViewCalls: calls that end in neard have the same result here, and calls that do not end in
-// neard end here as well.
-func TestViewCalls(t *testing.T) {
+// TestEndlessViewCallsEnd: calls that end in neard have the same result here, and calls that do not
+// end in neard end here as well.
+func TestEndlessViewCallsEnd(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
 	defer stop(t, h)
@@ -131,8 +131,9 @@ func TestViewCalls(t *testing.T) {
 	}
 }
 
-// TestViewOfNewCode: a call that waits for a compilation is a long one, later calls are not.
-func TestViewOfNewCode(t *testing.T) {
+// TestFirstViewOfCodeIsALongCall: a call that waits for a compilation is a long one, later calls
+// are not.
+func TestFirstViewOfCodeIsALongCall(t *testing.T) {
 	h, key := withProbe(t, nil)
 	paths := h.home.Paths
 	stop(t, h)
@@ -151,9 +152,9 @@ func TestViewOfNewCode(t *testing.T) {
 	}
 }
 
-// TestViewContext: a view sees the block of the state that it runs on. Its seed derives from no
-// action and from the state's root.
-func TestViewContext(t *testing.T) {
+// TestViewSeesBlockOfItsState: a view sees the block of the state that it runs on. Its seed derives
+// from no action and from the state's root.
+func TestViewSeesBlockOfItsState(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
 	defer stop(t, h)
@@ -213,8 +214,9 @@ func TestViewContext(t *testing.T) {
 	}
 }
 
-// TestMaxGasBurntView: the node's own gas limit, below and above the bound of short calls.
-func TestMaxGasBurntView(t *testing.T) {
+// TestViewStopsAtMaxGasBurntView: the node's own gas limit, below and above the bound of short
+// calls.
+func TestViewStopsAtMaxGasBurntView(t *testing.T) {
 	for _, limit := range []uint64{1_000_000_000_000, 20_000_000_000_000} {
 		h, key := withProbe(t, map[string]any{"max_gas_burnt_view": limit})
 		me := key.AccountID
@@ -225,9 +227,9 @@ func TestMaxGasBurntView(t *testing.T) {
 	}
 }
 
-// TestViewInterrupted: a view calls the interrupt function before each host function. If that
-// returns an error, the view fails with it and it is not logged as a fault.
-func TestViewInterrupted(t *testing.T) {
+// TestInterruptedViewIsNoFault: a view calls the interrupt function before each host function. If
+// that returns an error, the view fails with it and it is not logged as a fault.
+func TestInterruptedViewIsNoFault(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
 	defer stop(t, h)
@@ -255,9 +257,9 @@ func TestViewInterrupted(t *testing.T) {
 	}
 }
 
-// TestViewsShareNothing: views run in memory that earlier views have used. Results, logs and errors
-// of a view do not change later, and no view sees registers or reads of another.
-func TestViewsShareNothing(t *testing.T) {
+// TestViewsShareNoMemory: views run in memory that earlier views have used. Results, logs and
+// errors of a view do not change later, and no view sees registers or reads of another.
+func TestViewsShareNoMemory(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
 	defer stop(t, h)
@@ -324,8 +326,9 @@ func TestViewsShareNothing(t *testing.T) {
 	}
 }
 
-// TestViewOfThePast: the state of an old block is unchanged, also when it is no longer in memory.
-func TestViewOfThePast(t *testing.T) {
+// TestOldStateIsServedUnchanged: the state of an old block is unchanged, also when it is no longer
+// in memory.
+func TestOldStateIsServedUnchanged(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
 	defer stop(t, h)

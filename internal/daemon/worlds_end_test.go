@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestWorldDroppedWhileOpened: a world that is dropped before it is reachable never becomes
-// reachable and leaves nothing open: no port, and the node stops in time.
-func TestWorldDroppedWhileOpened(t *testing.T) {
+// TestWorldDroppedWhileOpenedLeavesNoPort: a world that is dropped before it is reachable never
+// becomes reachable and leaves nothing open: no port, and the node stops in time.
+func TestWorldDroppedWhileOpenedLeavesNoPort(t *testing.T) {
 	h := quiet(t, nil)
 	g := h.worlds
 	w, err := g.open(t.Context(), &h.Instance, &view.NewWorld{}, false)
@@ -48,9 +48,9 @@ func TestWorldDroppedWhileOpened(t *testing.T) {
 	}
 }
 
-// TestWorldPools: transactions in a world's pools count as its memory, and are bounded by a
-// fraction of the limit for worlds.
-func TestWorldPools(t *testing.T) {
+// TestWorldPoolsCountAsMemory: transactions in a world's pools count as its memory, and are bounded
+// by a fraction of the limit for worlds.
+func TestWorldPoolsCountAsMemory(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.Worlds.Bytes = 64 << 20 })
 	s := siteOf(t, h)
 	w := s.world(`null`)
@@ -81,8 +81,9 @@ func TestWorldPools(t *testing.T) {
 	}
 }
 
-// TestWorldMocks: a world starts with its parent's signature mocks and can change its own.
-func TestWorldMocks(t *testing.T) {
+// TestWorldInheritsItsParentsMocks: a world starts with its parent's signature mocks and can change
+// its own.
+func TestWorldInheritsItsParentsMocks(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)
 	told := func(s origin) string {
@@ -110,8 +111,7 @@ func TestWorldMocks(t *testing.T) {
 	}
 }
 
-// TestWorldEndsWaits: a wait for a transaction in a dropped world fails at once.
-func TestWorldEndsWaits(t *testing.T) {
+func TestWaitInDroppedWorldFails(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)
 	w := s.world(`null`)

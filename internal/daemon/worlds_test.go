@@ -153,11 +153,11 @@ func quiet(t testing.TB, change func(*config.Config)) *Daemon {
 	return h
 }
 
-// TestWorlds: changes in a world are visible neither in other worlds nor in its parent, and vice
-// versa: state with proofs, blocks, clock, transactions, snapshots, impersonation. Every path of
-// the node exists for it. It begins at the head or at a snapshot. A world has worlds, which end
-// with it. A revert ends the worlds that began after its target.
-func TestWorlds(t *testing.T) {
+// TestWorldsShareNoChanges: changes in a world are visible neither in other worlds nor in its
+// parent, and vice versa: state with proofs, blocks, clock, transactions, snapshots, impersonation.
+// Every path of the node exists for it. It begins at the head or at a snapshot. A world has worlds,
+// which end with it. A revert ends the worlds that began after its target.
+func TestWorldsShareNoChanges(t *testing.T) {
 	h := quiet(t, nil)
 	root := siteOf(t, h)
 	root.patch("AQ==")
@@ -321,9 +321,9 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// TestWorldLimits: worlds are limited in number and memory. An idle world ends, unless a client has
-// a WebSocket to it. If all together take too much memory, the largest ends.
-func TestWorldLimits(t *testing.T) {
+// TestWorldsBeyondLimitsEnd: worlds are limited in number and memory. An idle world ends, unless a
+// client has a WebSocket to it. If all together take too much memory, the largest ends.
+func TestWorldsBeyondLimitsEnd(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		h := quiet(t, func(c *config.Config) { c.Worlds.Max = 2 })
 		s := siteOf(t, h)
@@ -395,9 +395,9 @@ func TestWorldLimits(t *testing.T) {
 	})
 }
 
-// TestWorldSockets: a WebSocket below a world's path receives the world's blocks and no others, and
-// ends with it. A port of the world serves it and is closed with it.
-func TestWorldSockets(t *testing.T) {
+// TestWorldSocketReceivesOnlyItsBlocks: a WebSocket below a world's path receives the world's
+// blocks and no others, and ends with it. A port of the world serves it and is closed with it.
+func TestWorldSocketReceivesOnlyItsBlocks(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)
 	w := s.world(`{"port":true}`)
@@ -449,8 +449,8 @@ func TestWorldSockets(t *testing.T) {
 	}
 }
 
-// TestWorldsWithKeys: API keys are required for a world's path as for any other.
-func TestWorldsWithKeys(t *testing.T) {
+// TestWorldPathRequiresAPIKey: API keys are required for a world's path as for any other.
+func TestWorldPathRequiresAPIKey(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.RPC.APIKeys, c.RPC.RequireAPIKey = []string{"secret"}, true })
 	s := siteOf(t, h)
 	keyed := origin{t, s.url + "/secret"}
@@ -466,10 +466,10 @@ func TestWorldsWithKeys(t *testing.T) {
 	}
 }
 
-// TestWorldsUnderLoad: clients create, use and drop worlds concurrently, with reverts of their
-// parent in between. Nothing blocks, no world sees another's changes, and nothing is left at the
-// end.
-func TestWorldsUnderLoad(t *testing.T) {
+// TestConcurrentWorldsLeaveNothing: clients create, use and drop worlds concurrently, with reverts
+// of their parent in between. Nothing blocks, no world sees another's changes, and nothing is left
+// at the end.
+func TestConcurrentWorldsLeaveNothing(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.Worlds.Max = 12 })
 	root := siteOf(t, h)
 	root.patch("AQ==")

@@ -22,8 +22,7 @@ func healthy() *Facts {
 	}
 }
 
-// TestHealthy finds nothing.
-func TestHealthy(t *testing.T) {
+func TestHealthyNodeHasNoFindings(t *testing.T) {
 	list := Check(healthy())
 	for _, f := range list {
 		if f.Status != OK || f.Advice != "" || f.Message == "" {
@@ -40,8 +39,8 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestCheck changes one fact each.
-func TestCheck(t *testing.T) {
+// TestEachBadFactIsFound changes one fact at a time.
+func TestEachBadFactIsFound(t *testing.T) {
 	no := false
 	span := func(d time.Duration) *time.Duration { return &d }
 	for name, c := range map[string]struct {

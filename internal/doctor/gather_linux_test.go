@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestParse reads texts of /proc and of cgroups, also damaged ones.
-func TestParse(t *testing.T) {
+// TestDamagedProcTextsAreParsed reads texts of /proc and of cgroups, also damaged ones.
+func TestDamagedProcTextsAreParsed(t *testing.T) {
 	if got := meminfo([]byte("MemTotal:       2048 kB\nMemAvailable:    1 kB\n"), "MemTotal:"); got != 2<<20 {
 		t.Errorf("MemTotal = %d", got)
 	}
@@ -45,9 +45,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPortAt finds the process that listens at an address, at another one with the same port, and
-// on all addresses.
-func TestPortAt(t *testing.T) {
+// TestProcessAtPortIsFound finds the process that listens at an address, at another one with the
+// same port, and on all addresses.
+func TestProcessAtPortIsFound(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		l, err := net.Listen("tcp4", at)
 		if err != nil {
@@ -67,8 +67,8 @@ func TestPortAt(t *testing.T) {
 	}
 }
 
-// TestMeasureDisk times writes without leaving a file.
-func TestMeasureDisk(t *testing.T) {
+// TestMeasureDiskLeavesNoFile times writes without leaving a file.
+func TestMeasureDiskLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	var c Clock
 	d := gatherDisk(dir, &c)

@@ -38,11 +38,12 @@ func (s *signer) next0() string {
 	return encoded
 }
 
-// TestTroupeArrivesAtNeards: a troupe that has only the genesis joins four neards after more than
-// four epochs. It gets an epoch sync proof and the state, follows the chain, and recovers after
-// being stopped for more than two epochs. In its fourth epoch a neard sends a proof that covers a
-// single epoch, which neards refuse as well; a troupe that joins then downloads all blocks.
-func TestTroupeArrivesAtNeards(t *testing.T) {
+// TestTroupeJoinsNeardsByEpochSync: a troupe that has only the genesis joins four neards after more
+// than four epochs. It gets an epoch sync proof and the state, follows the chain, and recovers
+// after being stopped for more than two epochs. In its fourth epoch a neard sends a proof that
+// covers a single epoch, which neards refuse as well; a troupe that joins then downloads all
+// blocks.
+func TestTroupeJoinsNeardsByEpochSync(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 4, 4, arriving)
 	var nodes []*process
@@ -86,9 +87,9 @@ func TestTroupeArrivesAtNeards(t *testing.T) {
 	}
 }
 
-// TestNeardArrivesAtTroupes: a neard that has only the genesis joins four troupes after more than
-// three epochs.
-func TestNeardArrivesAtTroupes(t *testing.T) {
+// TestNeardJoinsTroupesByEpochSync: a neard that has only the genesis joins four troupes after more
+// than three epochs.
+func TestNeardJoinsTroupesByEpochSync(t *testing.T) {
 	program := neardProgram(t)
 	c := newCouncil(t, 4, 4, arriving)
 	c.together(3*arriving+60, 15*time.Minute)

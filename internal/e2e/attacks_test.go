@@ -328,12 +328,12 @@ func (s *signer) sign(to primitives.AccountID, actions ...primitives.Action) str
 	return base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(t, s.key.SecretKey.Sign(hash[:])).AppendBorsh(nil))
 }
 
-// TestAttacker is not a test: TestHostileClients runs it in a process of its own with a low
-// priority, so that attackers and the honest client do not share a scheduler.
+// TestAttacker is not a test: TestHonestClientIsServedDuringAttacks runs it in a process of its own
+// with a low priority, so that attackers and the honest client do not share a scheduler.
 func TestAttacker(t *testing.T) {
 	file, which := os.Getenv("TROUPE_ARMS"), os.Getenv("TROUPE_ATTACKS")
 	if file == "" {
-		t.Skip("run by TestHostileClients")
+		t.Skip("run by TestHonestClientIsServedDuringAttacks")
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {

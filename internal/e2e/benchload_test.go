@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestBenchCluster: every workload of bench load runs to its end on a cluster of two validators
-// that the command starts. Everything that was due is done, the report names the workload, and no
-// process or folder is left.
-func TestBenchCluster(t *testing.T) {
+// TestBenchLoadFinishesOnItsCluster: every workload of bench load runs to its end on a cluster of
+// two validators that the command starts. Every due transaction is done, the report names the
+// workload, and no process or folder is left.
+func TestBenchLoadFinishesOnItsCluster(t *testing.T) {
 	for _, what := range []string{"native", "ft", "storage-heavy", "cross-shard", "mixed", "reads"} {
 		t.Run(what, func(t *testing.T) {
 			dir, file := t.TempDir(), filepath.Join(t.TempDir(), "report.json")

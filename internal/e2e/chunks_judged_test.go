@@ -126,14 +126,14 @@ func (c *court) transfers(stop chan struct{}) *sync.WaitGroup {
 	return &group
 }
 
-// TestChunkFormsJudged: the producer of a shard sends chunks and witnesses that nearcore's code
-// never writes, one form after the other, to two neards and a Troupe. All must agree on each form,
-// and on the results of the chunks that are included.
-func TestChunkFormsJudged(t *testing.T) { chunkForms(t, false) }
+// TestNeardAndTroupeAgreeOnChunkForms: the producer of a shard sends chunks and witnesses that
+// nearcore's code never writes, one form after the other, to two neards and a Troupe. All must
+// agree on each form, and on the results of the chunks that are included.
+func TestNeardAndTroupeAgreeOnChunkForms(t *testing.T) { chunkForms(t, false) }
 
-// TestWitnessFormsJudged is TestChunkFormsJudged with a neard and a troupe that track no shard, so
-// that they validate by witness alone.
-func TestWitnessFormsJudged(t *testing.T) { chunkForms(t, true) }
+// TestNeardAndTroupeAgreeOnWitnessForms is TestNeardAndTroupeAgreeOnChunkForms with a neard and a
+// troupe that track no shard, so that they validate by witness alone.
+func TestNeardAndTroupeAgreeOnWitnessForms(t *testing.T) { chunkForms(t, true) }
 
 func chunkForms(t *testing.T, blind bool) {
 	c := newCourt(t, 2, 60, blind)

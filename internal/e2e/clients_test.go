@@ -92,7 +92,7 @@ func (p *process) env() []string {
 	return []string{"NEAR_RPC_URL=http://" + p.addr, "NEAR_HOME=" + p.home}
 }
 
-func TestJavaScriptClients(t *testing.T) {
+func TestJavaScriptClientsWork(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
 	for _, name := range []string{"native", "openapi", "schemas", "kit", "token", "kittoken", "nearjs"} {
@@ -125,7 +125,7 @@ func TestJavaScriptClients(t *testing.T) {
 	})
 }
 
-func TestPythonClients(t *testing.T) {
+func TestPythonClientsWork(t *testing.T) {
 	need(t, "python3")
 	installed(t, pipInstall)
 	python, err := filepath.Abs("py/.venv/bin/python")
@@ -165,9 +165,9 @@ func edit(t *testing.T, path, old, text string) {
 	}
 }
 
-// TestRustClients builds the crate in rust with the versions of its lock file and runs its tests:
-// near-sandbox and near-workspaces start the node under test.
-func TestRustClients(t *testing.T) {
+// TestRustClientsStartTheirSandbox builds the crate in rust with the versions of its lock file and
+// runs its tests: near-sandbox and near-workspaces start the node under test.
+func TestRustClientsStartTheirSandbox(t *testing.T) {
 	need(t, "cargo")
 	env := []string{"NEAR_SANDBOX_BIN_PATH=" + binary, "CARGO_TERM_COLOR=never"}
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// TestTransports runs four validators of four shards over sockets, over libp2p, and with two
-// validators on each transport and a bridge between them, at neard's block time. Each block is
-// final within three heights and a transaction within six of its submission. No height and no chunk
-// is missed.
-func TestTransports(t *testing.T) {
+// TestNoChunkIsMissedOverAnyTransport runs four validators of four shards over sockets, over
+// libp2p, and with two validators on each transport and a bridge between them, at neard's block
+// time. Each block is final within three heights and a transaction within six of its submission. No
+// height is missed either.
+func TestNoChunkIsMissedOverAnyTransport(t *testing.T) {
 	for name, o := range map[string]*councilOptions{
 		"near":   {},
 		"libp2p": {config: map[string]any{"network": map[string]any{"transport": "libp2p"}}},
@@ -91,11 +91,11 @@ func (c *council) behind(p *process, from, to uint64) (most uint64) {
 	return most
 }
 
-// TestClusterLoad loads clusters over each transport with troupe bench load: 1,000 transfers/s at
-// neard's block time, with at most 0.1 % of chunks missed, and 300/s in eager mode, where it logs
-// latencies. TROUPE_CLUSTER_LOAD sets the duration of each; without it the test is skipped, because
-// it needs an idle machine.
-func TestClusterLoad(t *testing.T) {
+// TestLoadedClusterMissesFewChunks loads clusters over each transport with troupe bench load: 1,000
+// transfers/s at neard's block time, with at most 0.1 % of chunks missed, and 300/s in eager mode,
+// where it logs latencies. TROUPE_CLUSTER_LOAD sets the duration of each; without it the test is
+// skipped, because it needs an idle machine.
+func TestLoadedClusterMissesFewChunks(t *testing.T) {
 	span, err := time.ParseDuration(os.Getenv("TROUPE_CLUSTER_LOAD"))
 	if err != nil {
 		t.Skip("TROUPE_CLUSTER_LOAD, like 3m, is not set")

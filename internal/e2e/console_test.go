@@ -133,14 +133,14 @@ func shownConsole(t *testing.T) []string {
 	return append(p.env(), "CHROMIUM="+browser, "SCENE="+scene)
 }
 
-// TestConsole opens the console of a node in a browser (browser/console.mjs).
-func TestConsole(t *testing.T) {
+// TestConsoleWorksInBrowser runs browser/console.mjs.
+func TestConsoleWorksInBrowser(t *testing.T) {
 	script(t, "browser", shownConsole(t), "node", "console.mjs")
 }
 
-// TestConsoleLayouts: every page of the console at the widths of a desktop and a phone, in both
-// colour schemes (browser/layouts.mjs).
-func TestConsoleLayouts(t *testing.T) {
+// TestConsoleFitsDesktopAndPhone: every page of the console at the widths of a desktop and a phone,
+// in both colour schemes (browser/layouts.mjs).
+func TestConsoleFitsDesktopAndPhone(t *testing.T) {
 	env := shownConsole(t)
 	for _, width := range []string{"1280", "390"} {
 		for _, scheme := range []string{"light", "dark"} {
@@ -161,15 +161,16 @@ func TestConsolePictures(t *testing.T) {
 	script(t, "browser", append(shownConsole(t), "PICTURES="+dir), "node", "pictures.mjs")
 }
 
-// TestConsoleFrames: the console draws 10,000 actors at 60 frames a second (browser/actors.mjs).
-func TestConsoleFrames(t *testing.T) {
+// TestConsoleDrawsActorsAt60FramesASecond: 10,000 actors are drawn (browser/actors.mjs).
+func TestConsoleDrawsActorsAt60FramesASecond(t *testing.T) {
 	browser := chromium(t)
 	p := start(t, newHome(t, "--chain-id", "sandbox"))
 	script(t, "browser", append(p.env(), "CHROMIUM="+browser), "node", "actors.mjs")
 }
 
-// TestScreenshots: docs/guide/console contains exactly the expected pictures, and they are small.
-func TestScreenshots(t *testing.T) {
+// TestGuideShowsEveryScreenshot: docs/guide/console contains exactly the expected pictures, and
+// they are small.
+func TestGuideShowsEveryScreenshot(t *testing.T) {
 	dir := "../../docs/guide/console"
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -48,9 +48,9 @@ func echo() []byte {
 	return m.Encode()
 }
 
-// TestConsoleTransactions shows lists of transactions, the timeline, traces and a contract with
-// hostile texts to a browser (browser/transactions.mjs).
-func TestConsoleTransactions(t *testing.T) {
+// TestConsoleShowsTransactionsAndTraces shows lists of transactions, the timeline, traces and a
+// contract with hostile texts to a browser (browser/transactions.mjs).
+func TestConsoleShowsTransactionsAndTraces(t *testing.T) {
 	browser := chromium(t)
 	p := start(t, newHome(t, "--num-shards", "2", "--chain-id", "sandbox"))
 	var scene map[string]any

@@ -322,24 +322,25 @@ func (b *panel) across(height uint64) {
 	}
 }
 
-// TestNeardsAlone is the baseline of the other tests: four neards, four shards, epochs of 60
-// blocks.
-func TestNeardsAlone(t *testing.T) {
+// TestNeardsAloneKeepOneChain is the baseline of the other tests: four neards, four shards, epochs
+// of 60 blocks.
+func TestNeardsAloneKeepOneChain(t *testing.T) {
 	newPanel(t, 4, 4, 4, 60, nil).runs(length(t, 200), nil)
 }
 
-// TestMixedValidators: two neards and two troupes produce the blocks and chunks of four shards. A
-// chunk needs the endorsements of three of the four, so troupes must endorse chunks of neards and
-// neards chunks of troupes. A light client follows them and gets each block and each proof from
-// another node.
-func TestMixedValidators(t *testing.T) {
+// TestMixedValidatorsKeepOneChain: two neards and two troupes produce the blocks and chunks of four
+// shards. A chunk needs the endorsements of three of the four, so troupes must endorse chunks of
+// neards and neards chunks of troupes. A light client follows them and gets each block and each
+// proof from another node.
+func TestMixedValidatorsKeepOneChain(t *testing.T) {
 	b, blocks := newPanel(t, 4, 2, 4, 60, nil), length(t, 300)
 	b.light = max(0, blocks/60-3)
 	b.runs(blocks, nil)
 }
 
-// TestMixedKilled: of two neards and two troupes, one after the other is killed and restarted.
-func TestMixedKilled(t *testing.T) {
+// TestMixedValidatorsRejoinAfterKill: of two neards and two troupes, three are killed and restarted
+// one after the other.
+func TestMixedValidatorsRejoinAfterKill(t *testing.T) {
 	b := newPanel(t, 4, 2, 4, 60, nil)
 	b.runs(length(t, 300), func(from uint64) {
 		for k, i := range []int{3, 1, 2} { // not node 0, which the load uses
@@ -354,10 +355,11 @@ func TestMixedKilled(t *testing.T) {
 	})
 }
 
-// TestMixedUpgrade: two neards and two troupes upgrade a chain of two shards by vote from version
-// 85 to the neards' version, whose configuration then splits shards by size. The load writes only a
-// few kB and one contract, so the size limits are lower than those of the recorded chain.
-func TestMixedUpgrade(t *testing.T) {
+// TestMixedValidatorsUpgradeAndSplit: two neards and two troupes upgrade a chain of two shards by
+// vote from version 85 to the neards' version, whose configuration then splits shards by size. The
+// load writes only a few kB and one contract, so the size limits are lower than those of the
+// recorded chain.
+func TestMixedValidatorsUpgradeAndSplit(t *testing.T) {
 	const files = "../replay/testdata/reshard-epoch-configs"
 	b := newPanel(t, 4, 2, 2, 60, func(s seat) {
 		var layout any

@@ -75,10 +75,10 @@ func (s *sides) seat(i int, dir string) seat {
 	return seat{home: dir, network: fmt.Sprintf("%s:%d", at, 24560+i), rpc: fmt.Sprintf("%s:%d", at, 3030+i), by: []string{"ip", "netns", "exec", s.names[i%2]}}
 }
 
-// TestMixedHealed: of two neards and two troupes, one of each is cut off from the others for 20 s.
-// No block becomes final on either side. After the repair all continue on one chain, which contains
-// the blocks that were final before.
-func TestMixedHealed(t *testing.T) {
+// TestMixedNetworkHealsAfterPartition: of two neards and two troupes, one of each is cut off from
+// the others for 20 s. No block becomes final on either side. After the repair all continue on one
+// chain, which contains the blocks that were final before.
+func TestMixedNetworkHealsAfterPartition(t *testing.T) {
 	s := newSides(t)
 	b := seatPanel(t, 4, 2, 4, 300, s.seat, nil)
 	b.runs(length(t, 300), func(from uint64) {

@@ -117,9 +117,10 @@ func (p *process) metric(name string) float64 {
 	return 0
 }
 
-// The disk of one of four validators is full. The other three produce blocks and finalize them. The
-// node with the full disk reports why it stores no blocks, answers reads and handles a SIGHUP. Once
-// there is space it catches up without a restart and produces blocks again.
+// TestValidatorsGoOnWhileOneDiskIsFull: the disk of one of four validators is full. The other three
+// produce blocks and finalize them. The node with the full disk reports why it stores no blocks,
+// answers reads and handles a SIGHUP. Once there is space it catches up without a restart and
+// produces blocks again.
 func TestValidatorsGoOnWhileOneDiskIsFull(t *testing.T) {
 	const full, within, further = 3, 2 * time.Minute, 20
 	var disk *smallDisk
@@ -190,10 +191,10 @@ func TestValidatorsGoOnWhileOneDiskIsFull(t *testing.T) {
 	}
 }
 
-// A snapshot that does not fit on the disk fails, names the folder, and leaves no files, both with
-// a running and a stopped node, and whether no file fits or half of them do. The node continues.
-// Once there is space the same command succeeds. The same holds for a restore.
-func TestSnapshotOnFullDisk(t *testing.T) {
+// TestSnapshotOnFullDiskLeavesNoFiles: a snapshot that does not fit on the disk fails and names the
+// folder, both with a running and a stopped node, and whether no file fits or half of them do. The
+// node continues. Once there is space the same command succeeds. The same holds for a restore.
+func TestSnapshotOnFullDiskLeavesNoFiles(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
 	s := p.signer()
@@ -259,10 +260,10 @@ func TestSnapshotOnFullDisk(t *testing.T) {
 	}
 }
 
-// If the disk of the contract cache is full, contracts are compiled, called and served from memory.
-// The log reports once that they are not stored, and no partial file is left. Once there is space,
-// contracts that are compiled later are stored again.
-func TestContractCacheOnFullDisk(t *testing.T) {
+// TestContractsRunIfCacheDiskIsFull: if the disk of the contract cache is full, contracts are
+// compiled, called and served from memory. The log reports once that they are not stored, and no
+// partial file is left. Once there is space, contracts that are compiled later are stored again.
+func TestContractsRunIfCacheDiskIsFull(t *testing.T) {
 	home := newHome(t)
 	disk := newSmallDisk(t, filepath.Join(t.TempDir(), "contracts"), "64m")
 	alter(t, filepath.Join(home, "config.json"), map[string]any{"contract_cache_path": disk.dir})

@@ -13,5 +13,5 @@
 //
 // The clients are as their registries have them, at the versions of js/package-lock.json,
 // py/requirements.txt and rust/Cargo.lock. The crates take minutes to build, once. TROUPE_PROCESSES
-// says how many nodes TestManyProcesses starts side by side.
+// says how many nodes TestManySandboxesStartAtOnce starts side by side.
 package e2e

@@ -92,7 +92,7 @@ func used(t *testing.T) string {
 	return home
 }
 
-func TestTwoNodesOnOneFolder(t *testing.T) {
+func TestSecondNodeOnFolderIsRefused(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
 	said := launch(t, home, freeAddr(t)).exits()
@@ -107,7 +107,7 @@ func TestTwoNodesOnOneFolder(t *testing.T) {
 	start(t, home).stop(syscall.SIGTERM)
 }
 
-func TestPortInUse(t *testing.T) {
+func TestPortInUseIsReported(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -145,9 +145,9 @@ func replace(old, text string) func(string) string {
 
 func cut(s string) string { return s[:len(s)/2] }
 
-// A node with an existing chain refuses to start if files of the home folder were replaced, damaged
-// or removed.
-func TestChangedFiles(t *testing.T) {
+// TestChangedHomeFilesAreRefused: a node with an existing chain refuses to start if files of the
+// home folder were replaced, damaged or removed.
+func TestChangedHomeFilesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
 		change     func(string) string
@@ -188,7 +188,7 @@ func TestChangedFiles(t *testing.T) {
 	}
 }
 
-func TestMissingFiles(t *testing.T) {
+func TestMissingHomeFilesAreReported(t *testing.T) {
 	for _, file := range []string{"genesis.json", "config.json"} {
 		home := used(t)
 		if err := os.Remove(filepath.Join(home, file)); err != nil {
@@ -201,8 +201,8 @@ func TestMissingFiles(t *testing.T) {
 	says(t, launch(t, filepath.Join(t.TempDir(), "nothing"), freeAddr(t)).exits(), "init")
 }
 
-// A node refuses a data folder with foreign or damaged contents, and does not change it.
-func TestForeignAndDamagedData(t *testing.T) {
+// TestForeignOrDamagedDataIsRefused: the node does not change the data folder.
+func TestForeignOrDamagedDataIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(t *testing.T, data string)
@@ -323,7 +323,7 @@ func mount(t *testing.T, dir, options string) {
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
-func TestReadOnlyData(t *testing.T) {
+func TestReadOnlyDataFolderIsReported(t *testing.T) {
 	home := used(t)
 	data := filepath.Join(home, "data")
 	kept := filepath.Join(home, "kept")
@@ -344,10 +344,10 @@ func TestReadOnlyData(t *testing.T) {
 	untouched(t, data, before)
 }
 
-// If the disk fills up while the node runs, only writing stops. Reads continue, and the status says
-// why no block is stored. A process that is killed starts again on the full disk and serves reads.
-// Once there is space, writing resumes without a restart.
-func TestFullDisk(t *testing.T) {
+// TestFullDiskStopsOnlyWrites: if the disk fills up while the node runs, reads continue, and the
+// status says why no block is stored. A process that is killed starts again on the full disk and
+// serves reads. Once there is space, writing resumes without a restart.
+func TestFullDiskStopsOnlyWrites(t *testing.T) {
 	home := newHome(t, "--num-shards", "2")
 	data := filepath.Join(home, "data")
 	mount(t, data, "size=3m")
@@ -426,9 +426,9 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// If the disk has no space to create a chain, the error says so. Once there is space the node
-// starts.
-func TestNoRoomAtAll(t *testing.T) {
+// TestFullDiskAtFirstStartIsReported: if the disk has no space to create a chain, the error says
+// so. Once there is space the node starts.
+func TestFullDiskAtFirstStartIsReported(t *testing.T) {
 	home := newHome(t)
 	data := filepath.Join(home, "data")
 	mount(t, data, "size=4k")
@@ -449,8 +449,8 @@ func TestNoRoomAtAll(t *testing.T) {
 	p.stop(syscall.SIGTERM)
 }
 
-// Invalid flags are reported, and the exit code is 2.
-func TestWrongFlags(t *testing.T) {
+// TestInvalidFlagsExitWithCode2: invalid flags are reported, and the exit code is 2.
+func TestInvalidFlagsExitWithCode2(t *testing.T) {
 	home := newHome(t)
 	for _, args := range [][]string{
 		{"run", "--nonsense"}, {"run", "--block-production", "sometimes"}, {"run", "extra"}, {"nonsense"},

@@ -24,8 +24,8 @@ import (
 
 const examplesDir = "../../examples"
 
-// TestExampleGoSandbox: the tests of examples/go-sandbox-test run and pass.
-func TestExampleGoSandbox(t *testing.T) {
+// TestExampleGoSandboxPasses runs the tests of examples/go-sandbox-test.
+func TestExampleGoSandboxPasses(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "./...")
 	cmd.Dir = examplesDir + "/go-sandbox-test"
 	out, err := cmd.CombinedOutput()
@@ -74,8 +74,8 @@ func (c *tokenChain) transfer(amount int) {
 		"--as", "dev0.near", "--deposit", "1yocto", "--wait", "FINAL")
 }
 
-// TestExampleGoIndexer: it prints each event once, also over a kill and a restart.
-func TestExampleGoIndexer(t *testing.T) {
+// TestExampleGoIndexerPrintsEventsOnce: the indexer is killed and restarted in between.
+func TestExampleGoIndexerPrintsEventsOnce(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "indexer")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	build.Dir = examplesDir + "/go-indexer"
@@ -140,9 +140,9 @@ func heightOf(t *testing.T, line string) uint64 {
 	return e.Height
 }
 
-// TestExampleSQLiteIndexer: the database has each event once, though the program is killed and
-// started again while there are new ones.
-func TestExampleSQLiteIndexer(t *testing.T) {
+// TestExampleSQLiteIndexerHasEventsOnce: the program is killed and restarted while there are new
+// events.
+func TestExampleSQLiteIndexerHasEventsOnce(t *testing.T) {
 	need(t, "python3")
 	c := newTokenChain(t)
 	file := filepath.Join(t.TempDir(), "events.db")
@@ -203,9 +203,9 @@ func runExample(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// TestExampleTypeScript: examples/typescript type-checks and passes with the package of packages/npm
-// and the clients of the registry.
-func TestExampleTypeScript(t *testing.T) {
+// TestExampleTypeScriptPasses: examples/typescript type-checks and passes with the package of
+// packages/npm and the clients of the registry.
+func TestExampleTypeScriptPasses(t *testing.T) {
 	need(t, "node", "npm")
 	dir := t.TempDir()
 	for _, x := range []struct{ from, to string }{{"../../packages/npm", dir + "/npm"}, {examplesDir + "/typescript", dir + "/example"}} {
@@ -294,10 +294,10 @@ type composeService struct {
 	Volumes, Ports      []string
 }
 
-// TestExampleCompose: the compose file is valid, and its services, run as processes with the
-// commands and variables that it gives them, are a writer and replicas that answer the same, with a
-// token without which NATS refuses a client.
-func TestExampleCompose(t *testing.T) {
+// TestExampleComposeReplicasAgree: the compose file is valid. Its services, run as processes with
+// its commands and variables, are a writer and replicas that give the same replies. NATS refuses a
+// client without the token.
+func TestExampleComposeReplicasAgree(t *testing.T) {
 	const token = "secret1"
 	raw := mustRead(t, examplesDir+"/docker-compose/compose.yaml")
 	if docker, err := exec.LookPath("docker"); err == nil && exec.Command(docker, "compose", "version").Run() == nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/sandbox/external"
 )
 
-// TestExternalSandbox: a sandbox in a process starts, serves its worlds, ends with Close and with the
-// process that started it, and leaves nothing; what goes wrong has a type and says why.
-func TestExternalSandbox(t *testing.T) {
+// TestExternalSandboxLeavesNothing: a sandbox in a process starts, serves its worlds, and ends with
+// Close and with the process that started it. Each failure has a typed error with the reason.
+func TestExternalSandboxLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	t.Setenv("TROUPE_BIN", binary)

@@ -214,11 +214,11 @@ func (c *council) goesOn(what string, from, more uint64, within time.Duration, o
 	return time.Since(begun)
 }
 
-// TestFaults: four validators of four shards, each in a network namespace of its own, with latency,
-// packet loss, a partition into halves, kill -9, and two of four stopped, over each transport.
-// Transactions that were reported FINAL are final on all nodes afterwards, no validator has signed
-// a contradiction, and the remaining validators continue.
-func TestFaults(t *testing.T) {
+// TestFinalTransactionsSurviveFaults: four validators of four shards, each in a network namespace
+// of its own, with latency, packet loss, a partition into halves, kill -9, and two of four stopped,
+// over each transport. Transactions that were reported FINAL are final on all nodes afterwards, no
+// validator has signed a contradiction, and the remaining validators continue.
+func TestFinalTransactionsSurviveFaults(t *testing.T) {
 	for _, transport := range []string{"near", "libp2p", "quic"} {
 		t.Run(transport, func(t *testing.T) { faults(t, transport) })
 	}

@@ -49,9 +49,9 @@ func processMemory(t *testing.T, pid int, field string) float64 {
 	return 0
 }
 
-// TestFigures measures start time, memory and latency. It fails only if they are far worse than
-// docs/performance.md says, since other machines are slower or busy.
-func TestFigures(t *testing.T) {
+// TestFiguresStayNearTheDocumented measures start time, memory and latency. It fails only if they
+// are far worse than docs/performance.md says, since other machines are slower or busy.
+func TestFiguresStayNearTheDocumented(t *testing.T) {
 	var starts []time.Duration
 	for range 7 {
 		began := time.Now()
@@ -97,9 +97,9 @@ func TestFigures(t *testing.T) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// TestCleanClone runs the README's first commands in a clone of the committed files: `make run`
-// prints commands to try, and these work.
-func TestCleanClone(t *testing.T) {
+// TestReadmeCommandsWorkInCleanClone runs the README's first commands in a clone of the committed
+// files: `make run` prints commands to try, and these work.
+func TestReadmeCommandsWorkInCleanClone(t *testing.T) {
 	need(t, "git", "make", "curl")
 	clone := cloned(t)
 	if r, err := exec.Command("curl", "-s", "127.0.0.1:3030/status").Output(); err == nil {
@@ -158,9 +158,9 @@ func TestCleanClone(t *testing.T) {
 	}
 }
 
-// TestRecipes types the commands of README.md and the guides in a clone of the committed files, as
-// far as their programs are installed.
-func TestRecipes(t *testing.T) {
+// TestCommandsOfGuidesWork types the commands of README.md and the guides in a clone of the
+// committed files, as far as their programs are installed.
+func TestCommandsOfGuidesWork(t *testing.T) {
 	need(t, "git", "make", "curl", "bash")
 	pages, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil {

@@ -58,11 +58,11 @@ func (p *prober) end() {
 	<-p.done
 }
 
-// TestTrivialServer is not a test: TestFloods runs it in a process of its own.
+// TestTrivialServer is not a test: TestStatusStaysFastDuringFloods runs it in a process of its own.
 func TestTrivialServer(t *testing.T) {
 	addr := os.Getenv("TROUPE_TRIVIAL")
 	if addr == "" {
-		t.Skip("run by TestFloods")
+		t.Skip("run by TestStatusStaysFastDuringFloods")
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -105,10 +105,11 @@ func niceness(t *testing.T) int {
 	return 20 - p // the system call returns 20 - nice
 }
 
-// TestFloods measures the latency of GET /status for an honest client during each attack, and
-// during the same attack on a server that only reads and discards. TROUPE_FLOOD is the duration of
-// each attack (default 4 s). TROUPE_ATTACK is a regular expression for the names of those to run.
-func TestFloods(t *testing.T) {
+// TestStatusStaysFastDuringFloods measures the latency of GET /status for an honest client during
+// each attack, and during the same attack on a server that only reads and discards. TROUPE_FLOOD is
+// the duration of each attack (default 4 s). TROUPE_ATTACK is a regular expression for the names of
+// those to run.
+func TestStatusStaysFastDuringFloods(t *testing.T) {
 	each := 4 * time.Second
 	if v := os.Getenv("TROUPE_FLOOD"); v != "" {
 		d, err := time.ParseDuration(v)

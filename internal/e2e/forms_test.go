@@ -163,18 +163,19 @@ func (p *process) has(height primitives.Height, hash primitives.Hash) bool {
 	return err == nil && r.Error == nil && json.Unmarshal(r.Result, &h) == nil && h.Header.Hash == hash.String()
 }
 
-// TestFormsJudged: one of the validators sends blocks that nearcore's code never writes to two
-// neards and a troupe, one form after the other. All must agree on each: if neards accept a block
-// and troupes refuse it, all troupes fall behind the chain; the reverse is a fork.
-func TestFormsJudged(t *testing.T) {
+// TestNeardAndTroupeAgreeOnBlockForms: one of the validators sends blocks that nearcore's code
+// never writes to two neards and a troupe, one form after the other. All must agree on each: if
+// neards accept a block and troupes refuse it, all troupes fall behind the chain; the reverse is a
+// fork.
+func TestNeardAndTroupeAgreeOnBlockForms(t *testing.T) {
 	c := newCourt(t, 2, 60, false)
 	c.until(3, 2*time.Minute)
 	c.forms(pointers(wrongHeaders, wrongBodies), pointers(rightForms), 6*time.Minute)
 }
 
-// TestFirstFormsJudged is TestFormsJudged with the first blocks of epochs only. The byzantine
-// validator produces one in about four epochs.
-func TestFirstFormsJudged(t *testing.T) {
+// TestNeardAndTroupeAgreeOnFirstBlocks is TestNeardAndTroupeAgreeOnBlockForms with the first blocks
+// of epochs only. The byzantine validator produces one in about four epochs.
+func TestNeardAndTroupeAgreeOnFirstBlocks(t *testing.T) {
 	c := newCourt(t, 2, 50, false)
 	c.mu.Lock()
 	c.open, c.firsts = true, true

@@ -67,9 +67,9 @@ func away(t *testing.T, maker *process, at uint64) {
 	maker.lacks(at)
 }
 
-// TestTroupePastHorizon: a troupe that follows four neards is stopped until they have collected the
-// blocks after its head. It recovers after a restart.
-func TestTroupePastHorizon(t *testing.T) {
+// TestTroupeRecoversPastNeardsHorizon: a troupe that follows four neards is stopped until they have
+// collected the blocks after its head. It recovers after a restart.
+func TestTroupeRecoversPastNeardsHorizon(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 4, 4, arriving)
 	var nodes []*process
@@ -102,9 +102,9 @@ func TestTroupePastHorizon(t *testing.T) {
 	}
 }
 
-// TestNeardPastHorizon: a neard that follows four troupes is stopped until they have collected the
-// blocks after its head. It recovers after a restart.
-func TestNeardPastHorizon(t *testing.T) {
+// TestNeardRecoversPastTroupesHorizon: a neard that follows four troupes is stopped until they have
+// collected the blocks after its head. It recovers after a restart.
+func TestNeardRecoversPastTroupesHorizon(t *testing.T) {
 	program := neardProgram(t)
 	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
 	s := neardFollower(t, program, c.homes[0], c.boot)
@@ -125,8 +125,9 @@ func TestNeardPastHorizon(t *testing.T) {
 	}
 }
 
-// TestTroupePastTroupes is TestTroupePastHorizon with troupes in place of the neards.
-func TestTroupePastTroupes(t *testing.T) {
+// TestTroupeRecoversPastTroupesHorizon is TestTroupeRecoversPastNeardsHorizon with troupes in place
+// of the neards.
+func TestTroupeRecoversPastTroupesHorizon(t *testing.T) {
 	neardOrNone(t)
 	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
 	dir, at := joined(t, c.homes[0]), freeAddr(t)

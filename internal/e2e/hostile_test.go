@@ -185,10 +185,10 @@ func (p *process) pace() pace { return pace{p.head("optimistic").Header.Height, 
 
 func (p pace) until(q pace) float64 { return float64(q.height-p.height) / q.at.Sub(p.at).Seconds() }
 
-// TestHostileClients runs each attack alone and then all together, beside an honest client.
-// TROUPE_HOSTILE is how long all of them run together: 20 s by default, 5m for the figures of
-// docs/performance.md.
-func TestHostileClients(t *testing.T) {
+// TestHonestClientIsServedDuringAttacks runs each attack alone and then all together, beside an
+// honest client. TROUPE_HOSTILE is how long all of them run together: 20 s by default, 5m for the
+// figures of docs/performance.md.
+func TestHonestClientIsServedDuringAttacks(t *testing.T) {
 	each, together := 6*time.Second, 20*time.Second
 	if v := os.Getenv("TROUPE_HOSTILE"); v != "" {
 		d, err := time.ParseDuration(v)

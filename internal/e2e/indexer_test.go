@@ -151,8 +151,9 @@ func indexed(t *testing.T, maker *process, of, boot string, blocks int) {
 	t.Logf("%d blocks, up to height %d, each once; %d kills of each; %d transactions", len(all), height-1, kills, sent)
 }
 
-// TestIndexerBesideNeards: the indexer of the docs on a troupe that joined a network of neards.
-func TestIndexerBesideNeards(t *testing.T) {
+// TestIndexerBesideNeardsMissesNoBlock: the indexer of the docs on a troupe that joined a network
+// of neards.
+func TestIndexerBesideNeardsMissesNoBlock(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 2, 2, 300)
 	var nodes []*process
@@ -167,9 +168,9 @@ func TestIndexerBesideNeards(t *testing.T) {
 	}
 }
 
-// TestIndexerBesideTroupe is the same with a troupe that produces the blocks. If it fails too, the
-// cause is in the test, not in the network.
-func TestIndexerBesideTroupe(t *testing.T) {
+// TestIndexerBesideTroupeMissesNoBlock is the same with a troupe that produces the blocks. If it
+// fails too, the cause is in the test, not in the network.
+func TestIndexerBesideTroupeMissesNoBlock(t *testing.T) {
 	dir, addr := newHome(t, "--num-shards", "2", "--chain-id", "interop", "--fast"), freeAddr(t)
 	maker := start(t, dir, "--network-addr", addr, "--block-production", "interval")
 	indexed(t, maker, dir, peerOf(t, dir, addr), 80)

@@ -276,11 +276,11 @@ func (s *islands) start(i int, home string, flags ...string) *process {
 	}
 }
 
-// TestSocketsOverACut: a peer connection over TCP survives a cut of 45 s, after which TCP with such
-// short timeouts would otherwise give up. Data that was written meanwhile arrives within two
-// seconds, the interval between retransmissions. Kernels before 6.15 do not bound that interval, so
-// there the time is only logged.
-func TestSocketsOverACut(t *testing.T) {
+// TestTCPConnectionSurvivesCut: a peer connection over TCP survives a cut of 45 s, after which TCP
+// with such short timeouts would otherwise give up. Data that was written meanwhile arrives within
+// two seconds, the interval between retransmissions. Kernels before 6.15 do not bound that
+// interval, so there the time is only logged.
+func TestTCPConnectionSurvivesCut(t *testing.T) {
 	s := newIslands(t, 2)
 	var l net.Listener
 	var c net.Conn

@@ -201,14 +201,14 @@ func shares(list []performed) string {
 	return strings.Join(out, ", ")
 }
 
-// TestChunkOnly: two neards and two troupes produce the blocks and chunks, and one more troupe only
-// validates chunks.
-func TestChunkOnly(t *testing.T) { judges(t, 2) }
+// TestChunkOnlyValidatorEndorsesChunks: two neards and two troupes produce the blocks and chunks,
+// and one more troupe only validates chunks.
+func TestChunkOnlyValidatorEndorsesChunks(t *testing.T) { judges(t, 2) }
 
-// TestChunkOnlyAmongNeards is TestChunkOnly with four neards.
-func TestChunkOnlyAmongNeards(t *testing.T) {
+// TestChunkOnlyValidatorEndorsesForNeards is TestChunkOnlyValidatorEndorsesChunks with four neards.
+func TestChunkOnlyValidatorEndorsesForNeards(t *testing.T) {
 	if neardOrNone(t) == "" {
-		t.Skip("skipped: it is TestChunkOnly where there is no neard")
+		t.Skip("skipped: it is TestChunkOnlyValidatorEndorsesChunks where there is no neard")
 	}
 	judges(t, 4)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
-// TestLake: near-lake-framework from npm reads from a bucket what troupe stream has written from a
-// node, before and after a restart of that command: every block, with all its shards and their
-// transactions.
-func TestLake(t *testing.T) {
+// TestLakeFrameworkReadsEveryBlock: near-lake-framework from npm reads from a bucket what troupe
+// stream has written from a node, before and after a restart of that command: every block, with all
+// its shards and their transactions.
+func TestLakeFrameworkReadsEveryBlock(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
 	store := s3mem.New()

@@ -19,8 +19,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Eight concurrent view calls, each of which returns 4 MB of the contract's state, are all answered
-// completely. Each call returns a different value, so that a reply to another request is detected.
+// TestLargeViewCallsAtOnceAreAnswered: eight concurrent view calls, each of which returns 4 MB of
+// the contract's state, are all answered completely. Each call returns a different value, so that a
+// reply to another request is detected.
 func TestLargeViewCallsAtOnceAreAnswered(t *testing.T) {
 	const (
 		calls, size  = 8, 4_000_000

@@ -15,9 +15,10 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-// TestLocalnet makes a network and runs it: a validator, and two nodes that follow it. All end when
-// the command does: cleanly after a signal, and also when the command is killed.
-func TestLocalnet(t *testing.T) {
+// TestLocalnetNodesEndWithCommand makes a network and runs it: a validator, and two nodes that
+// follow it. All end when the command does: cleanly after a signal, and also when the command is
+// killed.
+func TestLocalnetNodesEndWithCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	if out, err := troupe(t, "--home", dir, "localnet", "-v", "1", "-s", "2", "--non-validators-rpc", "1", "-n", "1",
 		"--base-port", "0"); err != nil {

@@ -38,10 +38,10 @@ func proportional(t *testing.T, pid int) float64 {
 	return 0
 }
 
-// TestManyProcesses starts many sandboxes at the same time, as test suites that run files in
-// parallel do. All are ready soon and use little memory. TROUPE_PROCESSES is their number: 200 must
-// be ready within 10 s and use at most 6 GiB of proportional set size.
-func TestManyProcesses(t *testing.T) {
+// TestManySandboxesStartAtOnce starts many sandboxes at the same time, as test suites that run
+// files in parallel do. All are ready soon and use little memory. TROUPE_PROCESSES is their number:
+// 200 must be ready within 10 s and use at most 6 GiB of proportional set size.
+func TestManySandboxesStartAtOnce(t *testing.T) {
 	n := 20
 	if text := os.Getenv("TROUPE_PROCESSES"); text != "" {
 		var err error

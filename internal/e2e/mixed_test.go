@@ -329,8 +329,9 @@ func TestNeardFollowsTroupe(t *testing.T) {
 	follower.reaches(maker.head("final").Header.Height, time.Minute)
 }
 
-// TestClientsOfMixed: near-api-js gets the same results from a neard and a troupe in one network.
-func TestClientsOfMixed(t *testing.T) {
+// TestClientsOfMixedNetworkGetSameResults: near-api-js gets the same results from a neard and a
+// troupe in one network.
+func TestClientsOfMixedNetworkGetSameResults(t *testing.T) {
 	program := neardProgram(t)
 	need(t, "node", "npm")
 	installed(t, npmInstall)

@@ -129,11 +129,11 @@ func (p *process) peak() float64 {
 	return 0
 }
 
-// TestMoving: four validator processes track only the shards whose chunks they produce, which are
-// assigned anew for each epoch, and include transfers. One is killed while it downloads a shard's
-// state, and recovers after the restart. A fifth tracks no shard and validates chunks by state
-// witnesses; its endorsements are in blocks.
-func TestMoving(t *testing.T) {
+// TestValidatorsFollowMovedShards: four validator processes track only the shards whose chunks they
+// produce, which are assigned anew for each epoch, and include transfers. One is killed while it
+// downloads a shard's state, and recovers after the restart. A fifth tracks no shard and validates
+// chunks by state witnesses; its endorsements are in blocks.
+func TestValidatorsFollowMovedShards(t *testing.T) {
 	const epoch, epochs = 60, 5
 	c := newMoving(t, 4, 4, epoch)
 	blind := c.p[4]

@@ -129,14 +129,14 @@ func load(p *process, clients int, stop <-chan struct{}, done func(primitives.Ha
 	return &group
 }
 
-// TestThree: a validator produces blocks under load. A second node syncs from the genesis, gives
-// byte-identical replies, forwards transactions of its clients, is killed and continues after the
-// restart. A third node follows the second, and both continue after the validator was stopped for a
-// while.
-func TestThree(t *testing.T) { three(t, "near") }
+// TestFollowersCatchUpWithValidator: a validator produces blocks under load. A second node syncs
+// from the genesis, gives byte-identical replies, forwards transactions of its clients, is killed
+// and continues after the restart. A third node follows the second, and both continue after the
+// validator was stopped for a while.
+func TestFollowersCatchUpWithValidator(t *testing.T) { three(t, "near") }
 
-// TestThreeOverLibp2p is TestThree over libp2p.
-func TestThreeOverLibp2p(t *testing.T) { three(t, "libp2p") }
+// TestFollowersCatchUpOverLibp2p is TestFollowersCatchUpWithValidator over libp2p.
+func TestFollowersCatchUpOverLibp2p(t *testing.T) { three(t, "libp2p") }
 
 // over sets network.transport in the configuration of a home folder.
 func over(t *testing.T, dir, transport string) string {

@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// TestDeployedReplicas: the set-up of deploy/replicas starts with one command, its load balancer
-// gives the same replies as the writer, and it leaves nothing behind when it is stopped.
-func TestDeployedReplicas(t *testing.T) {
+// TestDeployedReplicasAgreeWithWriter: the set-up of deploy/replicas starts with one command, its
+// load balancer gives the same replies as the writer, and it leaves nothing behind when it is
+// stopped.
+func TestDeployedReplicasAgreeWithWriter(t *testing.T) {
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		t.Skip("haproxy is not installed")
 	}

@@ -40,11 +40,11 @@ func (r reader) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error)
 	return &out, err
 }
 
-// TestEveryReply replays recorded chains of neard with several shards, missed chunks, contracts,
-// failures and global code, and serves them. Every method's reply about each of their blocks,
-// chunks, transactions, receipts and accounts is validated against the schemas from which
-// @near-js/jsonrpc-client is generated.
-func TestEveryReply(t *testing.T) {
+// TestEveryReplyMatchesClientSchemas replays recorded chains of neard with several shards, missed
+// chunks, contracts, failures and global code, and serves them. Every method's reply about each of
+// their blocks, chunks, transactions, receipts and accounts is validated against the schemas from
+// which @near-js/jsonrpc-client is generated.
+func TestEveryReplyMatchesClientSchemas(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
 	for name, least := range map[string]string{ // what the script must have found at least

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A node stops within a second after SIGTERM. After the restart it continues on the same chain,
-// with the same blocks and all outcomes.
-func TestStopAndGoOn(t *testing.T) {
+// TestRestartedNodeKeepsItsChain: a node stops within a second after SIGTERM. After the restart it
+// continues on the same chain, with the same blocks and all outcomes.
+func TestRestartedNodeKeepsItsChain(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
 	var sent []primitives.Hash
@@ -60,8 +60,8 @@ func TestStopAndGoOn(t *testing.T) {
 	p.stop(syscall.SIGINT)
 }
 
-// A signal ends the process at once, even with waiting requests.
-func TestStopWithWaiters(t *testing.T) {
+// TestSignalEndsNodeDespiteWaiters: a signal ends the process at once, even with waiting requests.
+func TestSignalEndsNodeDespiteWaiters(t *testing.T) {
 	p := start(t, newHome(t), "--block-production", "manual")
 	s := p.signer()
 	var waiting sync.WaitGroup
@@ -87,10 +87,11 @@ type told struct {
 	block string
 }
 
-// After a crash at a random moment with transactions in flight, no transaction that was reported
-// INCLUDED or better is missing. TROUPE_KILLS is the number of crashes; if it is set, start times
-// are not checked, since such a run is long and shares the machine.
-func TestKillUnderLoad(t *testing.T) {
+// TestKillLosesNoReportedTransaction: after a crash at a random moment with transactions in flight,
+// no transaction that was reported INCLUDED or better is missing. TROUPE_KILLS is the number of
+// crashes; if it is set, start times are not checked, since such a run is long and shares the
+// machine.
+func TestKillLosesNoReportedTransaction(t *testing.T) {
 	rounds := 8
 	if testing.Short() {
 		rounds = 2

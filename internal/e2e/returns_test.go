@@ -75,11 +75,11 @@ func (b *panel) when(p *process, what string, within time.Duration, is func(*mem
 	}
 }
 
-// TestMixedReturns: of two neards and two troupes, a troupe is stopped for most of an epoch and
-// kicked out. After the restart it follows the chain without a seat, stakes again by a transaction
-// through itself, and becomes a validator again. All four nodes report the same validators
-// throughout.
-func TestMixedReturns(t *testing.T) {
+// TestMixedKickedOutTroupeReturns: of two neards and two troupes, a troupe is stopped for most of
+// an epoch and kicked out. After the restart it follows the chain without a seat, stakes again by a
+// transaction through itself, and becomes a validator again. All four nodes report the same
+// validators throughout.
+func TestMixedKickedOutTroupeReturns(t *testing.T) {
 	const epoch, out = 60, 3
 	b := newPanel(t, 4, 2, 4, epoch, nil)
 	b.runs(length(t, 300), func(uint64) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestNodesWebSocket: the built-in WebSocket of Node.js (from version 22 on, or with a flag) calls
-// methods, subscribes, and resumes from a cursor.
-func TestNodesWebSocket(t *testing.T) {
+// TestNodeJSWebSocketSubscribes: the built-in WebSocket of Node.js (from version 22 on, or with a
+// flag) calls methods, subscribes, and resumes from a cursor.
+func TestNodeJSWebSocketSubscribes(t *testing.T) {
 	need(t, "node")
 	args := []string{"socket.mjs"}
 	if exec.Command("node", "-e", "process.exit(typeof WebSocket === 'function' ? 0 : 1)").Run() != nil {

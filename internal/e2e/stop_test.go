@@ -60,9 +60,9 @@ func clingers(p *process) {
 	time.Sleep(500 * time.Millisecond) // so that the replies are being written; if not, the test is weaker, not wrong
 }
 
-// TestStopWithClingers: SIGTERM ends a node within a second, with code 0 and after a clean
-// shutdown, whatever its clients do.
-func TestStopWithClingers(t *testing.T) {
+// TestStopIsFastDespiteSlowClients: SIGTERM ends a node within a second, with code 0 and after a
+// clean shutdown, whatever its clients do.
+func TestStopIsFastDespiteSlowClients(t *testing.T) {
 	home := newHome(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p := start(t, home)
@@ -86,8 +86,8 @@ func TestStopWithClingers(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: a second signal ends the process without a clean stop.
-func TestSecondSignal(t *testing.T) {
+// TestSecondSignalEndsProcessAtOnce: a second signal ends the process without a clean stop.
+func TestSecondSignalEndsProcessAtOnce(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
 	clingers(p)
@@ -110,9 +110,9 @@ func TestSecondSignal(t *testing.T) {
 	start(t, home).stop(syscall.SIGTERM) // no data is lost
 }
 
-// TestGreetsTerminals: the greeting is printed only to terminals, and not if RUST_LOG asks for
-// silence.
-func TestGreetsTerminals(t *testing.T) {
+// TestGreetingIsForTerminalsOnly: the greeting is printed only to terminals, and not if RUST_LOG
+// asks for silence.
+func TestGreetingIsForTerminalsOnly(t *testing.T) {
 	if _, err := exec.LookPath("script"); err != nil {
 		t.Skip("skipped: script is not installed")
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTrace runs `troupe trace` as a developer does: for an executed call, with profiles in both
-// formats, and for a call that is not signed yet.
-func TestTrace(t *testing.T) {
+// TestTraceCommandShowsCallAndProfiles runs `troupe trace` as a developer does: for an executed
+// call, with profiles in both formats, and for a call that is not signed yet.
+func TestTraceCommandShowsCallAndProfiles(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
 	s := p.signer()

@@ -128,8 +128,14 @@ func tracksNone(t *testing.T, neards func(i int) bool) {
 	}
 }
 
-// TestTroupeTracksNone: three neards, and a troupe that tracks no shard beyond its own chunks.
-func TestTroupeTracksNone(t *testing.T) { tracksNone(t, func(i int) bool { return i != 3 }) }
+// TestTroupeTracksOnlyItsShardsAmongNeards: three neards, and a troupe that tracks no shard beyond
+// its own chunks.
+func TestTroupeTracksOnlyItsShardsAmongNeards(t *testing.T) {
+	tracksNone(t, func(i int) bool { return i != 3 })
+}
 
-// TestNeardTracksNone: three troupes, and a neard that tracks no shard beyond its own chunks.
-func TestNeardTracksNone(t *testing.T) { tracksNone(t, func(i int) bool { return i == 3 }) }
+// TestNeardTracksOnlyItsShardsAmongTroupes: three troupes, and a neard that tracks no shard beyond
+// its own chunks.
+func TestNeardTracksOnlyItsShardsAmongTroupes(t *testing.T) {
+	tracksNone(t, func(i int) bool { return i == 3 })
+}

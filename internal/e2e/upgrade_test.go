@@ -22,15 +22,15 @@ import (
 // newest is the protocol version that these networks have or are voted up to.
 const newest = 88
 
-// TestVotedUpgrade: four validators of four shards vote a chain of 86 up to 88, one version an
-// epoch, while clients of two libraries send. Before the first switch a validator is killed, after
-// the second switch another one. Each comes back after the switch. In the end a node joins that
-// knows only the genesis, by an epoch sync proof and state sync. No request fails, no peer is
-// banned, and all nodes have the same blocks and chunks around both switches.
-func TestVotedUpgrade(t *testing.T) { underLoad(t, 86) }
+// TestVotedUpgradeFailsNoRequest: four validators of four shards vote a chain of 86 up to 88, one
+// version an epoch, while clients of two libraries send. Before the first switch a validator is
+// killed, after the second switch another one. Each comes back after the switch. In the end a node
+// joins that knows only the genesis, by an epoch sync proof and state sync. No request fails, no
+// peer is banned, and all nodes have the same blocks and chunks around both switches.
+func TestVotedUpgradeFailsNoRequest(t *testing.T) { underLoad(t, 86) }
 
-// TestNewestVersion is the same network with a genesis of 88.
-func TestNewestVersion(t *testing.T) { underLoad(t, newest) }
+// TestNewestVersionFailsNoRequest is the same network with a genesis of 88.
+func TestNewestVersionFailsNoRequest(t *testing.T) { underLoad(t, newest) }
 
 func underLoad(t *testing.T, from int) {
 	if testing.Short() {

@@ -307,10 +307,10 @@ func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
 	}
 }
 
-// TestValidators: four validator processes produce blocks of four shards. A transaction submitted
-// to any of them is FINAL on all. One is killed and recovers after the restart. With two of four
-// running the chain stops, with three it continues.
-func TestValidators(t *testing.T) {
+// TestThreeOfFourValidatorsContinue: four validator processes produce blocks of four shards. A
+// transaction submitted to any of them is FINAL on all. One is killed and recovers after the
+// restart. With two of four running the chain stops, with three it continues.
+func TestThreeOfFourValidatorsContinue(t *testing.T) {
 	c := newCouncil(t, 4, 4, 500)
 	c.together(5, 60*time.Second)
 	from := c.p[0].final()

@@ -28,9 +28,9 @@ func (p *process) world() []string {
 	return []string{"NEAR_RPC_URL=http://" + p.addr + out.Result.Path, "NEAR_HOME=" + p.home}
 }
 
-// TestClientsInWorlds: unmodified clients work in worlds with nothing but another URL. Several run
-// in one process at the same time, with changes that would conflict on one chain.
-func TestClientsInWorlds(t *testing.T) {
+// TestUnmodifiedClientsWorkInWorlds: unmodified clients work in worlds with nothing but another
+// URL. Several run in one process at the same time, with changes that would conflict on one chain.
+func TestUnmodifiedClientsWorkInWorlds(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
 	p := start(t, newHome(t))
@@ -43,8 +43,8 @@ func TestClientsInWorlds(t *testing.T) {
 	}
 }
 
-// TestPythonInWorlds is TestClientsInWorlds for py-near.
-func TestPythonInWorlds(t *testing.T) {
+// TestPynearWorksInWorlds is TestUnmodifiedClientsWorkInWorlds for py-near.
+func TestPynearWorksInWorlds(t *testing.T) {
 	need(t, "python3")
 	installed(t, pipInstall)
 	python, err := filepath.Abs("py/.venv/bin/python")

@@ -23,7 +23,7 @@ func made() *Profile {
 	return p
 }
 
-func TestSpeedscope(t *testing.T) {
+func TestSpeedscopeHasEveryCall(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteSpeedscope(&b, []*Profile{made(), made()}); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestSpeedscope(t *testing.T) {
 	}
 }
 
-func TestPprof(t *testing.T) {
+func TestPprofHasCallsAndGasByStack(t *testing.T) {
 	var b bytes.Buffer
 	if err := WritePprof(&b, []*Profile{made()}); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ host < a < main < alice.near: main: 1 calls, 7 gas`
 	}
 }
 
-// TestReadSpeedscope: a written file is read back, and other files are refused.
-func TestReadSpeedscope(t *testing.T) {
+// TestWrittenSpeedscopeIsReadBack: a written file is read back, and other files are refused.
+func TestWrittenSpeedscopeIsReadBack(t *testing.T) {
 	var b, again bytes.Buffer
 	if err := WriteSpeedscope(&b, []*Profile{made(), New("empty")}); err != nil {
 		t.Fatal(err)
@@ -100,8 +100,9 @@ func TestReadSpeedscope(t *testing.T) {
 	}
 }
 
-// TestMax: calls beyond the limit are counted, and those around them still end.
-func TestMax(t *testing.T) {
+// TestCallsBeyondLimitAreCounted: calls beyond the limit are counted, and those around them still
+// end.
+func TestCallsBeyondLimitAreCounted(t *testing.T) {
 	p := New("deep")
 	for i := range Max + 10 {
 		p.Begin("f", uint64(i))

@@ -22,8 +22,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestSpec: what may follow the @ in a spec, and where the @ may be.
-func TestSpec(t *testing.T) {
+// TestForkSpecIsParsed: what may follow the @ in a spec, and where the @ may be.
+func TestForkSpecIsParsed(t *testing.T) {
 	hash := primitives.Hash{1, 2, 3}
 	for text, want := range map[string]Spec{
 		"http://a:3030":                  {URL: "http://a:3030"},
@@ -45,9 +45,9 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// TestGet: each kind of value is that of the remote node, and values that do not exist there are
-// absent. The storage of a contract is proven.
-func TestGet(t *testing.T) {
+// TestForkReadsRemoteValues: each kind of value is that of the remote node, and values that do not
+// exist there are absent. The storage of a contract is proven.
+func TestForkReadsRemoteValues(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		f := newFake(t)
 		f.large = large
@@ -108,10 +108,10 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestAskedOnce: concurrent equal questions share one request. Questions that wait for a free
-// request are sent as one batch, or one by one to a node that does not support batches. A cached
-// reply causes no request; a file in the cache that was altered causes a new one.
-func TestAskedOnce(t *testing.T) {
+// TestEqualQuestionsShareOneRequest: concurrent equal questions share one request. Questions that
+// wait for a free request are sent as one batch, or one by one to a node that does not support
+// batches. A cached reply causes no request; a file in the cache that was altered causes a new one.
+func TestEqualQuestionsShareOneRequest(t *testing.T) {
 	for _, batches := range []bool{true, false} {
 		f := newFake(t)
 		f.batches, f.large = batches, true
@@ -173,9 +173,9 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// TestKeyPages: a node that does not list all keys of an account at once (nearcore from 2.14 on) is
-// asked for pages, one after the other. One whose pages do not advance is refused.
-func TestKeyPages(t *testing.T) {
+// TestKeysAreReadPageByPage: a node that does not list all keys of an account at once (nearcore
+// from 2.14 on) is asked for pages, one after the other. One whose pages do not advance is refused.
+func TestKeysAreReadPageByPage(t *testing.T) {
 	f := newFake(t)
 	for i := range 5 {
 		h := primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint(i)).PublicKey().Handle()
@@ -206,8 +206,9 @@ func TestKeyPages(t *testing.T) {
 	}
 }
 
-// TestForged: whichever byte of a proven reply is altered, no other value is returned.
-func TestForged(t *testing.T) {
+// TestForgedProofGivesNoOtherValue: whichever byte of a proven reply is altered, no other value is
+// returned.
+func TestForgedProofGivesNoOtherValue(t *testing.T) {
 	f := newFake(t)
 	f.large = true
 	o := f.options()
@@ -259,9 +260,9 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestUpstream: if the remote node is busy, slow, broken or wrong, the request is repeated or
-// refused, and no invalid reply becomes a value.
-func TestUpstream(t *testing.T) {
+// TestFailingUpstreamGivesNoInvalidValue: if the remote node is busy, slow, broken or wrong, the
+// request is repeated or refused, and no invalid reply becomes a value.
+func TestFailingUpstreamGivesNoInvalidValue(t *testing.T) {
 	key := dataKey("key 4")
 	always := func(status int, body string) func(string, []byte, int) (int, []byte, http.Header) {
 		return func(string, []byte, int) (int, []byte, http.Header) { return status, []byte(body), nil }
@@ -347,8 +348,9 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// TestCode: code without the hash in the account is refused, and requested again.
-func TestCode(t *testing.T) {
+// TestCodeWithWrongHashIsRefused: code without the hash in the account is refused, and requested
+// again.
+func TestCodeWithWrongHashIsRefused(t *testing.T) {
 	f := newFake(t)
 	b := f.base(f.options())
 	f.spoil = func(_ string, body []byte, _ int) (int, []byte, http.Header) {
@@ -368,9 +370,10 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestPin: a block that does not have its hash, one without a valid successor, another chain, and
-// a node that later reports another block are refused, when the fork is made and later.
-func TestPin(t *testing.T) {
+// TestPinnedBlockMustMatchItsChain: a block that does not have its hash, one without a valid
+// successor, another chain, and a node that later reports another block are refused, when the fork
+// is made and later.
+func TestPinnedBlockMustMatchItsChain(t *testing.T) {
 	good := newFake(t)
 	hash := good.pinned()
 	c := NewClient(good.options())
@@ -430,8 +433,9 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestMake: the home of a fork continues with its block, and is not changed to another fork's.
-func TestMake(t *testing.T) {
+// TestForkHomeContinuesWithItsBlock: the home of a fork continues with its block, and is not
+// changed to another fork's.
+func TestForkHomeContinuesWithItsBlock(t *testing.T) {
 	f := newFake(t)
 	dir := filepath.Join(t.TempDir(), "home")
 	p, err := Make(t.Context(), dir, Spec{URL: "http://other/", Height: 11}, f.options())
@@ -466,8 +470,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestRate: requests stay within the configured rate.
-func TestRate(t *testing.T) {
+func TestRequestsStayWithinRate(t *testing.T) {
 	f := newFake(t)
 	o := f.options()
 	o.PerSecond = 100
@@ -513,10 +516,10 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// TestRecorded: recorded replies of public nodes are parsed. Blocks of protocol 86 have the hashes
-// that they state. Blocks of years ago have another form, which no fork can be made of, and are
-// refused.
-func TestRecorded(t *testing.T) {
+// TestRecordedRepliesAreParsed: recorded replies of public nodes are parsed. Blocks of protocol 86
+// have the hashes that they state. Blocks of years ago have another form, which no fork can be made
+// of, and are refused.
+func TestRecordedRepliesAreParsed(t *testing.T) {
 	real := testutil.Data("real")
 	if !exists(real) {
 		t.Skip("no recordings of public networks")

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestHeaderForms: blocks with headers V5, V6 and V7 have the hashes that they state. A change of
-// a field that the hash covers is refused.
-func TestHeaderForms(t *testing.T) {
+// TestHeaderFormsHaveTheirHashes: blocks with headers V5, V6 and V7 have the hashes that they
+// state. A change of a field that the hash covers is refused.
+func TestHeaderFormsHaveTheirHashes(t *testing.T) {
 	for _, v := range []primitives.HeaderVersion{primitives.HeaderV5, primitives.HeaderV6, primitives.HeaderV7} {
 		h := &primitives.BlockHeader{Version: v, PrevHash: primitives.Hash{1}, Signature: primitives.ZeroED25519Signature}
 		h.PrevStateRoot = primitives.MerkleRoot(nil)

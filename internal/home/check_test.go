@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckFindsWhatLoadRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		edit             func(t *testing.T, dir string)
@@ -97,9 +97,9 @@ func compare(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestSandboxEdits loads a home folder after near-sandbox has added its account to the genesis and
-// merged its settings into config.json.
-func TestSandboxEdits(t *testing.T) {
+// TestHomeEditedByNearSandboxLoads loads a home folder after near-sandbox has added its account to
+// the genesis and merged its settings into config.json.
+func TestHomeEditedByNearSandboxLoads(t *testing.T) {
 	o := options(t.TempDir())
 	o.Fast = true
 	mustInit(t, o)
@@ -131,7 +131,7 @@ func TestSandboxEdits(t *testing.T) {
 	}
 }
 
-func TestPaths(t *testing.T) {
+func TestPathsFollowConfigAndNEARHOME(t *testing.T) {
 	o := options(t.TempDir())
 	mustInit(t, o)
 	away := t.TempDir()
@@ -154,7 +154,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-func TestEmptyNodeName(t *testing.T) {
+func TestEmptyNodeNameIsNode(t *testing.T) {
 	text := strings.Replace(mustRead(t, "testdata/init-plain/node_key.json"), `"node"`, `""`, 1)
 	k, err := ParseNodeKey([]byte("// a comment\n" + text))
 	if err != nil || k.AccountID != "node" {

@@ -64,7 +64,7 @@ func serve(t *testing.T, files map[string]string) string {
 	return s.URL
 }
 
-func TestFetch(t *testing.T) {
+func TestFetchUnpacksAndBounds(t *testing.T) {
 	packed, xzPacked := gzipped(t, strings.Repeat("a", 1000)), xzipped(t, strings.Repeat("a", 1000))
 	url := serve(t, map[string]string{
 		"/plain": "{}", "/empty": "", "/packed": packed, "/cut": packed[:len(packed)-9],
@@ -114,7 +114,7 @@ type bar struct {
 
 func (b *bar) Close() error { b.closed = true; return nil }
 
-func TestFetchProgress(t *testing.T) {
+func TestFetchReportsProgress(t *testing.T) {
 	packed := gzipped(t, "text")
 	url := serve(t, map[string]string{"/a": packed})
 	var b bar
@@ -129,9 +129,9 @@ func TestFetchProgress(t *testing.T) {
 	}
 }
 
-// TestFetchStalls: a download from a server that sends some data and then nothing ends with an
-// error.
-func TestFetchStalls(t *testing.T) {
+// TestStalledDownloadEndsWithError: a download from a server that sends some data and then nothing
+// ends with an error.
+func TestStalledDownloadEndsWithError(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "begin")
@@ -152,7 +152,7 @@ func TestFetchStalls(t *testing.T) {
 	}
 }
 
-func TestSafeRedirects(t *testing.T) {
+func TestRedirectAwayFromHTTPSIsRefused(t *testing.T) {
 	from, err := http.NewRequest(http.MethodGet, "https://a/", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +166,8 @@ func TestSafeRedirects(t *testing.T) {
 	}
 }
 
-// TestInitDownloads fetches all three files from a local server, and tries broken ones.
-func TestInitDownloads(t *testing.T) {
+// TestInitDownloadsAllFiles fetches all three files from a local server, and tries broken ones.
+func TestInitDownloadsAllFiles(t *testing.T) {
 	whole := strings.Replace(mustRead(t, "testdata/init-plain/genesis.json"), "test-chain-plain", "testnet", 1)
 	head, records, ok := strings.Cut(whole, ",\n  \"records\": ")
 	if !ok {

@@ -92,9 +92,9 @@ var since214 = strings.NewReplacer(`"state_sync_external_timeout"`, `"block_requ
 // since88 changes a genesis that neard f0c7706f1 wrote to one of the newest protocol version.
 var since88 = strings.NewReplacer(`"protocol_version": 86,`, `"protocol_version": 88,`)
 
-// TestInitIsNeards makes the files that neard's init made (f0c7706f1, `init` and `init --fast`),
-// from its keys and time.
-func TestInitIsNeards(t *testing.T) {
+// TestInitFilesEqualNeards makes the files that neard's init made (f0c7706f1, `init` and `init
+// --fast`), from its keys and time.
+func TestInitFilesEqualNeards(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		fast    bool
@@ -147,9 +147,9 @@ func TestInitIsNeards(t *testing.T) {
 	}
 }
 
-// TestInitIsOnDisk: every file is complete and synced before it gets its name, and the folder is
-// synced once all files have their names.
-func TestInitIsOnDisk(t *testing.T) {
+// TestInitSyncsFilesBeforeRename: every file is complete and synced before it gets its name, and
+// the folder is synced once all files have their names.
+func TestInitSyncsFilesBeforeRename(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "home")
 	var synced []os.FileInfo
 	var mu sync.Mutex
@@ -180,7 +180,7 @@ func TestInitIsOnDisk(t *testing.T) {
 	}
 }
 
-func TestInitFlags(t *testing.T) {
+func TestInitFlagsTakeEffect(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "home")
 	seed, gas := "alice", primitives.Gas(1<<63)
 	o := options(dir)
@@ -229,8 +229,8 @@ func TestInitFlags(t *testing.T) {
 	}
 }
 
-// TestInitAgain runs init on folders that have some of the files.
-func TestInitAgain(t *testing.T) {
+// TestInitCompletesExistingFolder runs init on folders that have some of the files.
+func TestInitCompletesExistingFolder(t *testing.T) {
 	prepared := func(t *testing.T) InitOptions {
 		o := options(t.TempDir())
 		o.ChainID = "again"
@@ -324,8 +324,9 @@ func readAll(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestInitRefuses: contradicting options are refused with the reason, and no file is changed.
-func TestInitRefuses(t *testing.T) {
+// TestInitRefusesContradictions: contradicting options are refused with the reason, and no file is
+// changed.
+func TestInitRefusesContradictions(t *testing.T) {
 	seed := "x"
 	other := mustWrite(t, strings.Replace(mustRead(t, "testdata/init-plain/genesis.json"), "test-chain-plain", "refuses", 1), t.TempDir(), "other.json")
 	for _, c := range []struct {
@@ -392,8 +393,8 @@ func TestInitRefuses(t *testing.T) {
 	}
 }
 
-// TestInitGiven: init with an existing genesis.
-func TestInitGiven(t *testing.T) {
+// TestInitKeepsGivenGenesis: init with an existing genesis.
+func TestInitKeepsGivenGenesis(t *testing.T) {
 	given := filepath.Join("testdata", "init-plain", "genesis.json")
 	o := options(t.TempDir())
 	o.GenesisFile = given
@@ -410,8 +411,8 @@ func TestInitGiven(t *testing.T) {
 	}
 }
 
-// TestInitMainnet: init for mainnet with mainnet's genesis file.
-func TestInitMainnet(t *testing.T) {
+// TestInitUsesMainnetGenesis: init for mainnet with mainnet's genesis file.
+func TestInitUsesMainnetGenesis(t *testing.T) {
 	given := testutil.Data("mainnet-genesis.json")
 	if !exists(given) {
 		t.Skip("no genesis of mainnet beside this checkout")

@@ -35,9 +35,9 @@ func mustLocalnet(t *testing.T, o LocalnetOptions) *LocalnetResult {
 	return r
 }
 
-// TestLocalnetIsNeards: the homes equal those that neard's localnet made (f0c7706f1), byte for
-// byte, except for the ports.
-func TestLocalnetIsNeards(t *testing.T) {
+// TestLocalnetHomesEqualNeards: the homes equal those that neard's localnet made (f0c7706f1), byte
+// for byte, except for the ports.
+func TestLocalnetHomesEqualNeards(t *testing.T) {
 	const theirs = "testdata/localnet"
 	dir := t.TempDir()
 	o := localnetOptions(dir)
@@ -71,9 +71,9 @@ func TestLocalnetIsNeards(t *testing.T) {
 	}
 }
 
-// TestLocalnetRoles makes a network with nodes of every role. The position of an archival node's
-// keys is from neard's source: its writer follows the order of the struct Config.
-func TestLocalnetRoles(t *testing.T) {
+// TestLocalnetHasNodesOfEveryRole makes a network with nodes of every role. The position of an
+// archival node's keys is from neard's source: its writer follows the order of the struct Config.
+func TestLocalnetHasNodesOfEveryRole(t *testing.T) {
 	dir := t.TempDir()
 	o := localnetOptions(dir)
 	o.Validators, o.Archival, o.RPC, o.NonValidators, o.TrackedShards, o.BasePort = 5, 1, 1, 1, "none", 24600
@@ -126,8 +126,9 @@ func TestLocalnetRoles(t *testing.T) {
 	}
 }
 
-// TestLocalnetOne is a network of one validator: it makes blocks without waiting for peers.
-func TestLocalnetOne(t *testing.T) {
+// TestLoneValidatorWaitsForNoPeers is a network of one validator: it makes blocks without waiting
+// for peers.
+func TestLoneValidatorWaitsForNoPeers(t *testing.T) {
 	o := localnetOptions(t.TempDir())
 	o.Validators, o.NonValidators, o.TrackedShards, o.EpochLength = 1, 1, "0,1", 300
 	r := mustLocalnet(t, o)
@@ -148,9 +149,9 @@ func TestLocalnetOne(t *testing.T) {
 	}
 }
 
-// TestLocalnetShards: a layout with so many shards that neard's names of boundaries would not be
-// in order.
-func TestLocalnetShards(t *testing.T) {
+// TestLocalnetCanHave12Shards: a layout with so many shards that neard's names of boundaries would
+// not be in order.
+func TestLocalnetCanHave12Shards(t *testing.T) {
 	o := localnetOptions(t.TempDir())
 	o.Shards = 12
 	r := mustLocalnet(t, o)
@@ -163,9 +164,9 @@ func TestLocalnetShards(t *testing.T) {
 	}
 }
 
-// TestLocalnetPorts: the ports are free and all different; on a machine without IPv6 they are
-// those of IPv4.
-func TestLocalnetPorts(t *testing.T) {
+// TestLocalnetPortsAreFreeAndDistinct: the ports are free and all different; on a machine without
+// IPv6 they are those of IPv4.
+func TestLocalnetPortsAreFreeAndDistinct(t *testing.T) {
 	o := localnetOptions(t.TempDir())
 	o.Validators = 40
 	o.Free = func(a netip.AddrPort) bool { return a.Addr().Is4() && a.Port()%3 == 0 }
@@ -189,7 +190,7 @@ func TestLocalnetPorts(t *testing.T) {
 	}
 }
 
-func TestLocalnetRefuses(t *testing.T) {
+func TestLocalnetRefusesInvalidOptions(t *testing.T) {
 	for _, c := range []struct {
 		why    string
 		change func(*LocalnetOptions)

@@ -22,9 +22,9 @@ func makeData(t *testing.T, h *Home, n primitives.Numbering) {
 	}
 }
 
-// TestNumbering: the numbering is that of config.json, else of the data folder, else release. A
-// public network has no other.
-func TestNumbering(t *testing.T) {
+// TestNumberingFollowsConfigOrData: the numbering is that of config.json, else of the data folder,
+// else release. A public network has no other.
+func TestNumberingFollowsConfigOrData(t *testing.T) {
 	const june, release = primitives.NumberingJune, primitives.NumberingRelease
 	for _, c := range []struct {
 		name, chain  string

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNoBinaries: no output of a compiler for a machine is committed.
-func TestNoBinaries(t *testing.T) {
+// TestNoBinaryIsCommitted: no output of a compiler for a machine is committed.
+func TestNoBinaryIsCommitted(t *testing.T) {
 	for _, name := range tracked(t) {
 		f, err := os.Open(filepath.Join("..", "..", name))
 		if err != nil {

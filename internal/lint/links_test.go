@@ -11,8 +11,8 @@ import (
 
 var mdLink = regexp.MustCompile(`\]\(([^)\s#:]+)(#[^)]*)?\)`)
 
-// TestLinks: a link from a page to a file of the repository leads to an existing file.
-func TestLinks(t *testing.T) {
+// TestLinksLeadToExistingFiles: links from pages to files of the repository are checked.
+func TestLinksLeadToExistingFiles(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
@@ -31,9 +31,9 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestProse: lines of prose have at most 120 columns, and the pages that are written by hand stay
-// short enough to be read as a whole.
-func TestProse(t *testing.T) {
+// TestPagesAreNarrowAndShort: lines of prose have at most 120 columns, and the pages that are
+// written by hand stay short enough to be read as a whole.
+func TestPagesAreNarrowAndShort(t *testing.T) {
 	const widest, most = 120, 300 << 10
 	bytes := 0
 	for _, page := range pages(t) {

@@ -75,7 +75,7 @@ var exceptions = map[string]string{
 
 type pkg struct {
 	ImportPath, Dir, Name              string
-	Imports, TestImports               []string
+	Imports, TestImportsFollowLayers   []string
 	GoFiles, TestGoFiles, XTestGoFiles []string
 }
 
@@ -110,7 +110,7 @@ func within(path, list string) bool {
 	return false
 }
 
-func TestImports(t *testing.T) {
+func TestImportsFollowLayers(t *testing.T) {
 	for _, p := range packages(t) {
 		from := strings.TrimSuffix(folder(p.ImportPath), "/")
 		top, _, _ := strings.Cut(from, "/")
@@ -135,7 +135,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-func TestPurity(t *testing.T) {
+func TestPurePackagesStayPure(t *testing.T) {
 	for _, p := range packages(t) {
 		dir := strings.TrimSuffix(folder(p.ImportPath), "/")
 		if !within(dir, strings.Join(pure, " ")) {
@@ -179,7 +179,7 @@ func parse(t *testing.T, path string, mode parser.Mode) (*ast.File, *token.FileS
 	return f, fset
 }
 
-func TestPackageComments(t *testing.T) {
+func TestEachPackageHasOneComment(t *testing.T) {
 	for _, p := range packages(t) {
 		said := 0
 		for _, file := range append(p.GoFiles, p.TestGoFiles...) {
@@ -219,7 +219,7 @@ func TestFilesBelongToFamilies(t *testing.T) {
 	}
 }
 
-func TestFileLengths(t *testing.T) {
+func TestFilesAreNotTooLong(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, file := range p.GoFiles {
 			b, err := os.ReadFile(filepath.Join(p.Dir, file))
@@ -233,8 +233,8 @@ func TestFileLengths(t *testing.T) {
 	}
 }
 
-// TestNoPromises refuses comments that promise work instead of doing it.
-func TestNoPromises(t *testing.T) {
+// TestCommentsPromiseNoWork refuses comments that promise work instead of doing it.
+func TestCommentsPromiseNoWork(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, file := range p.GoFiles {
 			f, fset := parse(t, filepath.Join(p.Dir, file), parser.ParseComments)

@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// TestPlatforms type-checks the whole node for every supported platform, with the files that only
-// this platform has. So a missing name is found without such a machine. C code is not checked. The
-// test reads all dependencies, so it is for make check: TROUPE_PLATFORMS=all.
-func TestPlatforms(t *testing.T) {
+// TestEveryPlatformTypeChecks type-checks the whole node for every supported platform, with the
+// files that only this platform has. So a missing name is found without such a machine. C code is
+// not checked. The test reads all dependencies, so it is for make check: TROUPE_PLATFORMS=all.
+func TestEveryPlatformTypeChecks(t *testing.T) {
 	if os.Getenv("TROUPE_PLATFORMS") == "" {
 		t.Skip("TROUPE_PLATFORMS=all checks them")
 	}

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxColumns bounds comments in Go; TestProse bounds Markdown.
+// maxColumns bounds comments in Go; TestPagesAreNarrowAndShort bounds Markdown.
 const maxColumns = 120
 
 // banned are constructions that docs/dev/style.md rules out, with what to write instead.

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestVectorsTable: every test that docs/dev/vectors.md names stands in the folder it names.
-func TestVectorsTable(t *testing.T) {
+// TestVectorsPageNamesExistingTests: every test that docs/dev/vectors.md names stands in the folder
+// it names.
+func TestVectorsPageNamesExistingTests(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/dev/vectors.md")
 	if err != nil {
 		t.Fatal(err)

@@ -27,8 +27,9 @@ func begun(t *testing.T, unattended bool) *Board {
 	return b
 }
 
-// TestKeys presses keys and checks the resulting actions and the states of the nodes.
-func TestKeys(t *testing.T) {
+// TestKeysActOnSelectedNode presses keys and checks the resulting actions and the states of the
+// nodes.
+func TestKeysActOnSelectedNode(t *testing.T) {
 	b := begun(t, false)
 	phases := func() (out []Phase) {
 		for _, r := range b.rows {
@@ -80,8 +81,9 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestUnattended: without a user to restart nodes, the board is done when no process is left.
-func TestUnattended(t *testing.T) {
+// TestUnattendedBoardEndsWithLastNode: without a user to restart nodes, the board is done when no
+// process is left.
+func TestUnattendedBoardEndsWithLastNode(t *testing.T) {
 	b := begun(t, true)
 	for i := range 3 {
 		if b.Done() {
@@ -95,9 +97,9 @@ func TestUnattended(t *testing.T) {
 	}
 }
 
-// TestRates counts each block of the last minute once, whichever node reports it, and counts blocks
-// that no node reported by their ordinals.
-func TestRates(t *testing.T) {
+// TestRatesCountEachBlockOnce counts each block of the last minute once, whichever node reports it,
+// and counts blocks that no node reported by their ordinals.
+func TestRatesCountEachBlockOnce(t *testing.T) {
 	b := begun(t, false)
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	b.Step(Seen{[]Block{{Height: 100, Ordinal: 90, At: at(0), Transactions: 7000}}})
@@ -115,8 +117,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestScreen draws a board.
-func TestScreen(t *testing.T) {
+// TestScreenShowsTheBoard draws a board.
+func TestScreenShowsTheBoard(t *testing.T) {
 	b := begun(t, false)
 	b.Step(Epoch{3, map[string]Duty{"node0": {Shards: []uint64{0, 2}, Blocks: 4, ExpectedBlocks: 5, Chunks: 9, ExpectedChunks: 9, Endorsed: 17, ExpectedEndorsements: 20}, "node1": {Blocks: 1, ExpectedBlocks: 1}}})
 	b.Step(Answered{2, Answer{Height: 6, Syncing: true, Peers: 1}})
@@ -147,8 +149,8 @@ up/down select  s stop, start  k kill  p pause, resume  l log  t load  c cut, he
 	}
 }
 
-// TestSmallScreen: the selected node is shown whatever the height of the screen.
-func TestSmallScreen(t *testing.T) {
+// TestSmallScreenShowsSelectedNode: the selected node is shown whatever the height of the screen.
+func TestSmallScreenShowsSelectedNode(t *testing.T) {
 	var many []Spec
 	for i := range 50 {
 		many = append(many, Spec{Name: fmt.Sprintf("node%d", i)})
@@ -164,9 +166,9 @@ func TestSmallScreen(t *testing.T) {
 	}
 }
 
-// TestKeyReader: keys are decoded however their bytes arrive, and escape sequences of other keys
-// are dropped.
-func TestKeyReader(t *testing.T) {
+// TestKeysAreDecodedFromAnyPieces: keys are decoded however their bytes arrive, and escape
+// sequences of other keys are dropped.
+func TestKeysAreDecodedFromAnyPieces(t *testing.T) {
 	in := []byte("s\x1b[A\x1bOB\x1b[5~\x1b[1;5C\x1b[F\xffq\x03" + "\x1b[" + strings.Repeat("9", 100) + "~é\x1bq")
 	want := []rune{'s', KeyUp, KeyDown, KeyPageUp, KeyEnd, utf8.RuneError, 'q', ctrlC, 'é', KeyEscape, 'q'}
 	var whole keyReader
@@ -187,9 +189,9 @@ func TestKeyReader(t *testing.T) {
 	}
 }
 
-// TestAnySize draws every view at every size: it has no more lines than the screen, and none is
-// wider than the screen.
-func TestAnySize(t *testing.T) {
+// TestEveryViewFitsEverySize draws every view at every size: it has no more lines than the screen,
+// and none is wider than the screen.
+func TestEveryViewFitsEverySize(t *testing.T) {
 	for _, keys := range []string{"", "l", "?"} {
 		b := begun(t, false)
 		b.Step(Key{'2'})
@@ -216,8 +218,9 @@ func TestAnySize(t *testing.T) {
 	}
 }
 
-// TestCut cuts off the selected node, or cuts the network in halves, and ends the cut.
-func TestCut(t *testing.T) {
+// TestCutExcludesNodeOrHalf cuts off the selected node, or cuts the network in halves, and ends the
+// cut.
+func TestCutExcludesNodeOrHalf(t *testing.T) {
 	b := begun(t, false)
 	excluded := func() (out [][]int) {
 		for i := range b.rows {
@@ -263,9 +266,9 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestLoadKey steps through the rates of the load, checks the displayed rate, and ends with no
-// load.
-func TestLoadKey(t *testing.T) {
+// TestLoadKeyStepsThroughRates steps through the rates of the load, checks the displayed rate, and
+// ends with no load.
+func TestLoadKeyStepsThroughRates(t *testing.T) {
 	b := begun(t, false)
 	b.Step(Key{'t'})
 	if got := b.News(); b.Rate() != 0 || !strings.Contains(strings.Join(got, "\n"), "no load") {
@@ -286,8 +289,9 @@ func TestLoadKey(t *testing.T) {
 	}
 }
 
-// TestLogView: new lines are followed until the user scrolls up; keys act on the page alone.
-func TestLogView(t *testing.T) {
+// TestLogViewFollowsUntilScrolled: new lines are followed until the user scrolls up; keys act on
+// the page alone.
+func TestLogViewFollowsUntilScrolled(t *testing.T) {
 	b := begun(t, false)
 	b.Step(Key{'1'})
 	b.Step(Key{'l'})
@@ -357,8 +361,8 @@ func TestLogView(t *testing.T) {
 	}
 }
 
-// TestExplained: the page of the key ? has every column and every key.
-func TestExplained(t *testing.T) {
+// TestHelpExplainsColumnsAndKeys: the page of the key ? has every column and every key.
+func TestHelpExplainsColumnsAndKeys(t *testing.T) {
 	b := begun(t, false)
 	b.Step(Key{'?'})
 	page := strings.Join(b.Lines("", 120, 60), "\n")

@@ -83,8 +83,9 @@ func fakeNodeOf(t *testing.T, height *atomic.Uint64, sent chan<- string) string 
 	return s.URL
 }
 
-// TestLook reads a chain: at first its head, then all blocks since, up to the maximum number.
-func TestLook(t *testing.T) {
+// TestLookReadsBlocksSinceLast reads a chain: at first its head, then all blocks since, up to the
+// maximum number.
+func TestLookReadsBlocksSinceLast(t *testing.T) {
 	var height atomic.Uint64
 	height.Store(104)
 	url := fakeNode(t, &height)
@@ -157,8 +158,8 @@ func (s screen) press(keys chan<- []byte, text string) {
 	}
 }
 
-// TestRun runs processes, and presses keys.
-func TestRun(t *testing.T) {
+// TestRunStartsProcessesAndTakesKeys runs processes, and presses keys.
+func TestRunStartsProcessesAndTakesKeys(t *testing.T) {
 	var height atomic.Uint64
 	height.Store(7)
 	url := fakeNode(t, &height)
@@ -216,9 +217,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunPlain: without a screen Run prints lines, and ends with its context, or when no node is
-// left.
-func TestRunPlain(t *testing.T) {
+// TestRunWithoutScreenPrintsLines: without a screen Run prints lines, and ends with its context, or
+// when no node is left.
+func TestRunWithoutScreenPrintsLines(t *testing.T) {
 	dir := t.TempDir()
 	var lines []string
 	ctx, cancel := context.WithCancel(t.Context())
@@ -242,9 +243,9 @@ func TestRunPlain(t *testing.T) {
 	}
 }
 
-// TestLog: a log that is too long is started anew, and the previous content is kept in another
-// file.
-func TestLog(t *testing.T) {
+// TestFullLogIsStartedAnew: a log that is too long is started anew, and the previous content is
+// kept in another file.
+func TestFullLogIsStartedAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte("old\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -266,15 +267,15 @@ func TestLog(t *testing.T) {
 	}
 }
 
-func TestFrame(t *testing.T) {
+func TestFrameHighlightsHeadAndSelection(t *testing.T) {
 	if got, want := frame([]string{"a", "b", "> c"}), "\x1b[H\x1b[1ma\x1b[0m\x1b[K\r\nb\x1b[K\r\n\x1b[1m> c\x1b[0m\x1b[K\x1b[J"; got != want {
 		t.Errorf("frame = %q, want %q", got, want)
 	}
 }
 
-// TestRunSignals: the first signal stops all nodes in order, whether or not it also ends the
-// context; the second signal kills them at once.
-func TestRunSignals(t *testing.T) {
+// TestFirstSignalStopsSecondKills: the first signal stops all nodes in order, whether or not it
+// also ends the context; the second signal kills them at once.
+func TestFirstSignalStopsSecondKills(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		also, again bool // the context ends; a second signal
@@ -318,9 +319,9 @@ func TestRunSignals(t *testing.T) {
 	}
 }
 
-// TestLogWithoutPlace: if the content of a full log cannot be moved away, logging continues in the
-// current file from its start, so that the file does not grow without bound.
-func TestLogWithoutPlace(t *testing.T) {
+// TestUnmovableFullLogIsOverwritten: if the content of a full log cannot be moved away, logging
+// continues in the current file from its start, so that the file does not grow without bound.
+func TestUnmovableFullLogIsOverwritten(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"a folder has its place": func(path string) error { return os.MkdirAll(filepath.Join(path+".1", "x"), 0o755) },
 		"its folder is gone":     func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
@@ -351,9 +352,9 @@ func TestLogWithoutPlace(t *testing.T) {
 	}
 }
 
-// TestLoader: transactions of all accounts arrive, with nonces above those of the keys, at no more
-// than the rate.
-func TestLoader(t *testing.T) {
+// TestLoaderKeepsRateAndNonces: transactions of all accounts arrive, with nonces above those of the
+// keys, at no more than the rate.
+func TestLoaderKeepsRateAndNonces(t *testing.T) {
 	var height atomic.Uint64
 	height.Store(7)
 	sent := make(chan string, 1000)
@@ -403,8 +404,9 @@ func TestLoader(t *testing.T) {
 	<-done
 }
 
-// TestReadLog: the end of a log is shown without terminal control characters, in bounded memory.
-func TestReadLog(t *testing.T) {
+// TestLogIsReadWithoutControlCharacters: the end of a log is shown without terminal control
+// characters, in bounded memory.
+func TestLogIsReadWithoutControlCharacters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.log")
 	write := func(path, text string) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -440,9 +442,9 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
-// TestRunKeys shows the log of a node that is killed meanwhile, cuts the network, and turns the
-// load on.
-func TestRunKeys(t *testing.T) {
+// TestRunKeysShowLogCutAndLoad shows the log of a node that is killed meanwhile, cuts the network,
+// and turns the load on.
+func TestRunKeysShowLogCutAndLoad(t *testing.T) {
 	var height atomic.Uint64
 	height.Store(7)
 	sent := make(chan string, 10_000)

@@ -19,9 +19,9 @@ func trace(n byte) *Trace {
 	}}
 }
 
-// TestSend: traces arrive in OTLP's form and in batches; traces that are queued when the exporter
-// is closed arrive too.
-func TestSend(t *testing.T) {
+// TestTracesArriveInBatches: traces arrive in OTLP's form and in batches; traces that are queued
+// when the exporter is closed arrive too.
+func TestTracesArriveInBatches(t *testing.T) {
 	var mu sync.Mutex
 	var spans []span
 	var whose []attribute
@@ -57,9 +57,9 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestBadCollectors: a collector that refuses, hangs or does not exist causes lost traces and
-// nothing else. It is reported once.
-func TestBadCollectors(t *testing.T) {
+// TestBadCollectorLosesOnlyTraces: a collector that refuses, hangs or does not exist causes lost
+// traces and nothing else. It is reported once.
+func TestBadCollectorLosesOnlyTraces(t *testing.T) {
 	hang := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hang" {

@@ -23,7 +23,7 @@ h_sum{of="1"} 9
 h_count{of="1"} 6
 `
 
-func TestRead(t *testing.T) {
+func TestMetricsTextIsRead(t *testing.T) {
 	m, err := Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestQuantiles(t *testing.T) {
+func TestQuantilesAreInterpolated(t *testing.T) {
 	m, err := Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)

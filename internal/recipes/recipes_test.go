@@ -27,7 +27,7 @@ func TestBlocksReadDirectives(t *testing.T) {
 	}
 }
 
-func TestBlocksRefuseWhatIsNotSaid(t *testing.T) {
+func TestBlocksRefuseMissingDirectives(t *testing.T) {
 	for name, page := range map[string]string{
 		"a shell block without a directive": "```sh\nls\n```\n",
 		"a block without a language":        "```\nls\n```\n",

@@ -329,10 +329,11 @@ func (h *history) grow(parent *historyBlock, skip primitives.Height, dead func(v
 
 var shortThresholds = &earlykickout.Thresholds{GraceBlocks: 12, MinMissed: 3, MinProducedPercent: 80}
 
-// TestProducersOverHistories: the epoch manager and the model agree on every row, list, producer and
-// counter of histories with skipped heights, missed chunks, forks, epoch ends, restarts, an upgrade
-// to 87, and splits; with one producer a shard, and with shards of which all producers fail.
-func TestProducersOverHistories(t *testing.T) {
+// TestProducersAgreeOverHistories: the epoch manager and the model agree on every row, list,
+// producer and counter of histories with skipped heights, missed chunks, forks, epoch ends,
+// restarts, an upgrade to 87, and splits; with one producer a shard, and with shards of which all
+// producers fail.
+func TestProducersAgreeOverHistories(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		plan   plan
@@ -395,9 +396,10 @@ func TestProducersOverHistories(t *testing.T) {
 	}
 }
 
-// TestProducersByTheProtocolsThresholds: a dead producer is listed from the first anchor whose last
-// final block is 1000 blocks into the epoch, on both branches of a fork, and its counters stop.
-func TestProducersByTheProtocolsThresholds(t *testing.T) {
+// TestDeadProducerIsListedAfter1000Blocks: a dead producer is listed from the first anchor whose
+// last final block is 1000 blocks into the epoch, on both branches of a fork, and its counters
+// stop.
+func TestDeadProducerIsListedAfter1000Blocks(t *testing.T) {
 	h := newHistory(t, 3, &plan{genesis: 87, vote: 87, length: 1300, stakes: []uint64{90, 80, 70}, shards: 1, each: 1})
 	dead := func(v int) bool { return v == 1 }
 	at := h.blocks[0]
@@ -433,9 +435,9 @@ func TestProducersByTheProtocolsThresholds(t *testing.T) {
 	}
 }
 
-// TestListedByCounters compares the lists of earlykickout and the model for counters up to those
-// that fit both.
-func TestListedByCounters(t *testing.T) {
+// TestListedProducersAgreeWithModel compares the lists of earlykickout and the model for counters
+// up to those that fit both.
+func TestListedProducersAgreeWithModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(87, 1))
 	m := &Producers{Missed: 100, Percent: 80}
 	number := func() int64 {
@@ -466,8 +468,8 @@ func TestListedByCounters(t *testing.T) {
 	}
 }
 
-// TestMissingRow: if a row or an anchor is missing, the lookup fails.
-func TestMissingRow(t *testing.T) {
+// TestMissingRowFailsTheLookup: a missing anchor fails it as well.
+func TestMissingRowFailsTheLookup(t *testing.T) {
 	h := newHistory(t, 5, &plan{genesis: 87, vote: 87, length: 50, stakes: []uint64{90, 80}, shards: 2, each: 1, thresholds: shortThresholds})
 	at := h.blocks[0]
 	for range 9 {

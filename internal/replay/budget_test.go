@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestBudget: with a memory budget of 1 MiB for the tries, and with a tiny one and small subtrees
-// that are evicted at nearly every advance of the flat head and loaded again, a chain has the same
-// results as with all tries in memory. Freed memory is filled with a pattern.
-func TestBudget(t *testing.T) {
+// TestTinyMemoryBudgetChangesNoResult: with a memory budget of 1 MiB for the tries, and with a tiny
+// one and small subtrees that are evicted at nearly every advance of the flat head and loaded
+// again, a chain has the same results as with all tries in memory. Freed memory is filled with a
+// pattern.
+func TestTinyMemoryBudgetChangesNoResult(t *testing.T) {
 	for _, name := range chains("four", "reshard") {
 		rec := openCut(t, name)
 		run := func(o Options) *Report {

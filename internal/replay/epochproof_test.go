@@ -39,11 +39,11 @@ func neardsProofs(t *testing.T, path string) map[primitives.Hash][]byte {
 	return out
 }
 
-// TestEpochProof: at the first block of each epoch of a recorded network a node builds the epoch
-// sync proof that a neard builds then. The proof is valid, leads a header chain from the genesis to
-// the epoch two before, and equals the bytes that a neard sent, where one did. It is the same after
-// garbage collection.
-func TestEpochProof(t *testing.T) {
+// TestEpochSyncProofEqualsNeards: at the first block of each epoch of a recorded network a node
+// builds the epoch sync proof that a neard builds then. The proof is valid, leads a header chain
+// from the genesis to the epoch two before, and equals the bytes that a neard sent, where one did.
+// It is the same after garbage collection.
+func TestEpochSyncProofEqualsNeards(t *testing.T) {
 	n := readNetwork(t, netPath())
 	theirs := neardsProofs(t, netPath())
 	e, store := n.openStored(t, engine.Options{Par: par})

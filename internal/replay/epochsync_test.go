@@ -186,9 +186,9 @@ func engineOf(t *testing.T, x *epochSync, disk *storage.MemDisk) *engine.Engine 
 	return e
 }
 
-// TestNeardsEpochSync: the proof that a neard sent is valid and encodes to the same bytes again.
-// The headers after it are valid through later epochs, also over restarts.
-func TestNeardsEpochSync(t *testing.T) {
+// TestNeardsEpochSyncProofIsValid: the proof that a neard sent is valid and encodes to the same
+// bytes again. The headers after it are valid through later epochs, also over restarts.
+func TestNeardsEpochSyncProofIsValid(t *testing.T) {
 	x, p, list := readEpochSync(t)
 	if !bytes.Equal(p.AppendBorsh(nil), x.Proof) {
 		t.Error("the proof is encoded to other bytes")
@@ -229,9 +229,9 @@ func TestNeardsEpochSync(t *testing.T) {
 	}
 }
 
-// TestJumpHeaders: an engine accepts a proof and the headers after it in batches, over restarts. A
-// wrong proof is its sender's fault.
-func TestJumpHeaders(t *testing.T) {
+// TestHeadersAfterProofAreAccepted: an engine accepts a proof and the headers after it in batches,
+// over restarts. A wrong proof is its sender's fault.
+func TestHeadersAfterProofAreAccepted(t *testing.T) {
 	x, p, list := readEpochSync(t)
 	disk := storage.NewMemDisk()
 	e := engineOf(t, x, disk)
@@ -278,9 +278,9 @@ func TestJumpHeaders(t *testing.T) {
 	}
 }
 
-// TestProofBesideBlocks: a reader of headers does not wait while the signatures of a proof are
-// checked.
-func TestProofBesideBlocks(t *testing.T) {
+// TestProofCheckDelaysNoHeaderReader: a reader of headers does not wait while the signatures of a
+// proof are checked.
+func TestProofCheckDelaysNoHeaderReader(t *testing.T) {
 	x, p, _ := readEpochSync(t)
 	_, genesis := genesisOf(t, x)
 	s, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storeIdentity(&Recording{Genesis: x.Genesis}, mustGenesis(t, x))})
@@ -333,11 +333,11 @@ func mustGenesis(t *testing.T, x *epochSync) *engine.ChainSpec {
 	return c
 }
 
-// TestSpoiledEpochProof: a proof with one changed bit is refused, unless the bit is of a header's
-// signature, which is not verified, or of the hash format of the first epoch's producers: those are
-// known from the genesis and are not hashed (nor by nearcore, epoch.rs:327). There is only one such
-// bit, so it is tested by name.
-func TestSpoiledEpochProof(t *testing.T) {
+// TestChangedEpochSyncProofIsRefused: a proof with one changed bit is refused, unless the bit is of
+// a header's signature, which is not verified, or of the hash format of the first epoch's
+// producers: those are known from the genesis and are not hashed (nor by nearcore, epoch.rs:327).
+// There is only one such bit, so it is tested by name.
+func TestChangedEpochSyncProofIsRefused(t *testing.T) {
 	x, p, _ := readEpochSync(t)
 	_, genesis := genesisOf(t, x)
 	unsigned := func(p *headerchain.EpochProof) []byte {

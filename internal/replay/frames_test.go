@@ -214,10 +214,10 @@ func (x *traffic) decode(t *testing.T, key chunkKey, c *coded) {
 	x.witnesses[w.prev] = append(x.witnesses[w.prev], w)
 }
 
-// TestNeardsWitnesses follows a recorded network of four validators, each with one shard. For every
-// chunk it compares the state proof that the engine would send with that of neard's witness, string
-// by string, and applies the chunk on the states in neard's proof.
-func TestNeardsWitnesses(t *testing.T) {
+// TestStateProofsEqualNeardsWitnesses follows a recorded network of four validators, each with one
+// shard. For every chunk it compares the state proof that the engine would send with that of
+// neard's witness, string by string, and applies the chunk on the states in neard's proof.
+func TestStateProofsEqualNeardsWitnesses(t *testing.T) {
 	if !all() {
 		t.Skip("TROUPE_REPLAY=all follows the recorded network too")
 	}

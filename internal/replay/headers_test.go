@@ -220,10 +220,10 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	return nil
 }
 
-// TestHeaders: from the headers of every recorded chain alone, with forks, restarts and invalid
-// headers in between, the header chain computes the same Merkle trees, BlockInfos, epochs, heads
-// and final blocks as the engine from the blocks.
-func TestHeaders(t *testing.T) {
+// TestHeaderChainEqualsEngine: from the headers of every recorded chain alone, with forks, restarts
+// and invalid headers in between, the header chain computes the same Merkle trees, BlockInfos,
+// epochs, heads and final blocks as the engine from the blocks.
+func TestHeaderChainEqualsEngine(t *testing.T) {
 	seed := rand.Uint64()
 	for _, name := range chains("four", "storm") {
 		t.Run(name, func(t *testing.T) {

@@ -323,11 +323,11 @@ func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chu
 	return nil
 }
 
-// TestJoin: a node with one shard of a recorded chain catches up the others one after another, each
-// at a sync block with state parts from another node, then applies the blocks since while the chain
-// advances, over restarts and with forks in between. Afterwards its results equal those of a node
-// that had the shards all along.
-func TestJoin(t *testing.T) {
+// TestCaughtUpShardsEqualHeldOnes: a node with one shard of a recorded chain catches up the others
+// one after another, each at a sync block with state parts from another node, then applies the
+// blocks since while the chain advances, over restarts and with forks in between. Afterwards its
+// results equal those of a node that had the shards all along.
+func TestCaughtUpShardsEqualHeldOnes(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "globals"}
 	if modes() {

@@ -46,9 +46,10 @@ func inFolder(dir string) func(storage.Options) (*storage.Store, error) {
 	return func(o storage.Options) (*storage.Store, error) { return storage.Open(dir, o) }
 }
 
-// TestKilled: a replay that is killed with SIGKILL at random blocks and continues from its folder
-// each time ends with the same roots as one without kills, and loses no committed block.
-func TestKilled(t *testing.T) {
+// TestKilledReplayHasTheSameRoots: a replay that is killed with SIGKILL at random blocks and
+// continues from its folder each time ends with the same roots as one without kills, and loses no
+// committed block.
+func TestKilledReplayHasTheSameRoots(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

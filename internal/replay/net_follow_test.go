@@ -117,10 +117,10 @@ func (p *player) answer(d *near.Deliver) {
 	}
 }
 
-// TestNetFollow: a node whose only peer answers with recorded messages of neards follows their
-// chain from the genesis to the end. The bytes of each block are equal, and the states are those
-// that the next block's chunks name.
-func TestNetFollow(t *testing.T) {
+// TestNodeFollowsRecordedNeards: a node whose only peer answers with recorded messages of neards
+// follows their chain from the genesis to the end. The bytes of each block are equal, and the
+// states are those that the next block's chunks name.
+func TestNodeFollowsRecordedNeards(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})
 	p, boot := play(t, n, e)

@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestNetParts: for every chunk of a recorded network, the producer's pool sends each validator the
-// same bytes as neard: its parts, and the receipts for the shards that it tracks in this epoch or
-// the next. Validators forward the parts that neards forwarded. The pools of receivers then report
-// the chunk as ready and complete. A node that tracks all shards reassembles the body from the
-// recorded parts.
-func TestNetParts(t *testing.T) {
+// TestChunkPartsEqualNeards: for every chunk of a recorded network, the producer's pool sends each
+// validator the same bytes as neard: its parts, and the receipts for the shards that it tracks in
+// this epoch or the next. Validators forward the parts that neards forwarded. The pools of
+// receivers then report the chunk as ready and complete. A node that tracks all shards reassembles
+// the body from the recorded parts.
+func TestChunkPartsEqualNeards(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})
 	view := e.ChunkPartsView(func(h primitives.Hash) *primitives.Chunk { return n.chunks[h] })

@@ -18,11 +18,11 @@ type judged struct {
 	code [][]byte
 }
 
-// TestNetWitnesses: for every chunk of a recorded network of neards, an engine that follows the
-// chain builds the same bytes as neard: the witness, its parts, their signatures, the endorsements,
-// and the list of contracts. An engine without state validates neard's witness from the blocks and
-// the code alone. A witness with a changed bit is refused.
-func TestNetWitnesses(t *testing.T) {
+// TestWitnessMessagesEqualNeards: for every chunk of a recorded network of neards, an engine that
+// follows the chain builds the same bytes as neard: the witness, its parts, their signatures, the
+// endorsements, and the list of contracts. An engine without state validates neard's witness from
+// the blocks and the code alone. A witness with a changed bit is refused.
+func TestWitnessMessagesEqualNeards(t *testing.T) {
 	n := readNetwork(t, netPath())
 	whole, stateless := n.open(t, engine.Options{Par: par, ProofBytes: keptProofs}), n.open(t, engine.Options{Tracks: none, MainResults: -1})
 	var all []judged

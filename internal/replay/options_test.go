@@ -41,12 +41,12 @@ func chains(few ...string) []string {
 	return slices.Sorted(maps.Keys(cuts))
 }
 
-// TestModesAgree: the same chain run serially, in parallel, and with restarts in the middle and at
-// every step over a split gives the same roots.
-func TestModesAgree(t *testing.T) {
+// TestExecutionModesHaveTheSameRoots: the same chain run serially, in parallel, and with restarts
+// in the middle and at every step over a split gives the same roots.
+func TestExecutionModesHaveTheSameRoots(t *testing.T) {
 	for _, name := range chains("four", "storm") {
 		rec := openCut(t, name)
-		if all() && name != "storm" { // takes a minute each time; TestWholeRecordings runs it
+		if all() && name != "storm" { // takes a minute each time; TestWholeRecordingsReplay runs it
 			rec = openShared(t, name+".jsonl.gz")
 		}
 		middle := rec.Blocks[len(rec.Blocks)/2].Given.Header.Height

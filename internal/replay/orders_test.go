@@ -250,10 +250,10 @@ func (p *peer) messages(window []*primitives.Block) (out []any) {
 	return out
 }
 
-// TestOrders: a node that receives the blocks of a recorded chain out of order, chunk bodies late
-// and separately, and forks in between, computes the recorded chain: each block's changes, all
-// outcomes, light client blocks and validators.
-func TestOrders(t *testing.T) {
+// TestBlockOrderChangesNoResult: a node that receives the blocks of a recorded chain out of order,
+// chunk bodies late and separately, and forks in between, computes the recorded chain: each block's
+// changes, all outcomes, light client blocks and validators.
+func TestBlockOrderChangesNoResult(t *testing.T) {
 	seed := rand.Uint64()
 	names := chains("four", "storm")
 	if !modes() {
@@ -271,9 +271,9 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOrdersTracked: so does a node that tracks one shard and receives from other shards' chunks
-// only the receipts for it, late or separately. It computes the same states.
-func TestOrdersTracked(t *testing.T) {
+// TestBlockOrderChangesNoTrackedState: so does a node that tracks one shard and receives from other
+// shards' chunks only the receipts for it, late or separately. It computes the same states.
+func TestBlockOrderChangesNoTrackedState(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"reshard", "storm"}
 	if modes() {

@@ -59,10 +59,10 @@ func (o *origins) note(r *runner) {
 	}
 }
 
-// TestOrigins: for every receipt of the recorded chains the engine finds the transaction that it
-// originates from: receipts of other shards, refunds, data, late resumes of yields, global code
-// distributions, delayed receipts, also across splits.
-func TestOrigins(t *testing.T) {
+// TestEachReceiptHasItsOrigin: for every receipt of the recorded chains the engine finds the
+// transaction that it originates from: receipts of other shards, refunds, data, late resumes of
+// yields, global code distributions, delayed receipts, also across splits.
+func TestEachReceiptHasItsOrigin(t *testing.T) {
 	kinds := map[string]int{}
 	for name := range cuts {
 		t.Run(name, func(t *testing.T) {

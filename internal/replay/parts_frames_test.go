@@ -90,9 +90,9 @@ func readParts(t *testing.T, path string) (parts []neardPart, blocks map[primiti
 	return parts, blocks
 }
 
-// TestNeardsParts: the state parts that neards sent are valid, and a trie built from them gives the
-// same parts, string by string.
-func TestNeardsParts(t *testing.T) {
+// TestNeardsStatePartsAreValid: the state parts that neards sent are valid, and a trie built from
+// them gives the same parts, string by string.
+func TestNeardsStatePartsAreValid(t *testing.T) {
 	seen := 0
 	for _, name := range []string{"frames.jsonl.gz", "late.jsonl.gz"} {
 		parts, blocks := readParts(t, filepath.Join(shared, "net", name))

@@ -148,10 +148,11 @@ func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
 	return nil
 }
 
-// TestArrivals: at every epoch's sync block the state before its parent's chunks is transferred in
-// parts into a new folder, over restarts, with the earlier blocks and no other state. The new node
-// continues from there and computes the same result of every chunk as the old one.
-func TestArrivals(t *testing.T) {
+// TestTransferredStateContinues: at every epoch's sync block the state before its parent's chunks
+// is transferred in parts into a new folder, over restarts, with the earlier blocks and no other
+// state. The new node continues from there and computes the same result of every chunk as the old
+// one.
+func TestTransferredStateContinues(t *testing.T) {
 	names, every := []string{"four", "reshard"}, 5
 	if modes() {
 		names, every = chains(names...), 1

@@ -46,7 +46,7 @@ func openCut(t testing.TB, name string) *Recording {
 	return rec
 }
 
-func TestReadRecording(t *testing.T) {
+func TestRecordingIsReadWhole(t *testing.T) {
 	rec := openShared(t, "four.jsonl.gz")
 	if got, want := len(rec.Blocks), 1041; got != want {
 		t.Errorf("blocks = %d, want %d", got, want)
@@ -63,7 +63,7 @@ func TestReadRecording(t *testing.T) {
 	}
 }
 
-func TestDiffJSON(t *testing.T) {
+func TestDiffJSONNamesThePath(t *testing.T) {
 	for _, c := range []struct{ got, want, path string }{
 		{`{"a":1}`, `{"a":1}`, ""},
 		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, ""},
@@ -79,8 +79,9 @@ func TestDiffJSON(t *testing.T) {
 	}
 }
 
-// TestBeyond: replies that count blocks after the recording's last one are recognised.
-func TestBeyond(t *testing.T) {
+// TestRepliesBeyondRecordingAreRecognised: replies that count blocks after the recording's last one
+// are recognised.
+func TestRepliesBeyondRecordingAreRecognised(t *testing.T) {
 	rec := &Recording{Lights: []LightLine{{Height: 3}, {Height: 0}, {Height: 7}, {Height: 9}, {Height: 12}}}
 	epoch := func(b byte) (e primitives.EpochID) { e[0] = b; return e }
 	for h := primitives.Height(0); h <= 7; h++ {

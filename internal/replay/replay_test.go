@@ -13,8 +13,8 @@ func all() bool { return os.Getenv("TROUPE_REPLAY") == "all" || modes() }
 // shard, from headers, from state parts and from witnesses. It takes about an hour.
 func modes() bool { return os.Getenv("TROUPE_REPLAY") == "modes" }
 
-// TestCutRecordings replays the first blocks of neard's chains, which the project carries.
-func TestCutRecordings(t *testing.T) {
+// TestCutRecordingsReplay replays the first blocks of neard's chains, which the project carries.
+func TestCutRecordingsReplay(t *testing.T) {
 	for name := range cuts {
 		t.Run(name, func(t *testing.T) {
 			rec := openCut(t, name)
@@ -23,8 +23,8 @@ func TestCutRecordings(t *testing.T) {
 	}
 }
 
-// TestWholeRecordings replays the chains whole.
-func TestWholeRecordings(t *testing.T) {
+// TestWholeRecordingsReplay replays the chains whole.
+func TestWholeRecordingsReplay(t *testing.T) {
 	if !all() {
 		t.Skip("TROUPE_REPLAY=all replays the whole recordings too")
 	}

@@ -308,10 +308,10 @@ func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 	return nil
 }
 
-// TestSchedule: a node with a plan of shards for each epoch fetches them from another node while
-// the chain advances with forks, restarts and splits, and untracks others. In each tracked shard
-// its results equal those of a node that has tracked it all along.
-func TestSchedule(t *testing.T) {
+// TestShardScheduleChangesNoResult: a node with a plan of shards for each epoch fetches them from
+// another node while the chain advances with forks, restarts and splits, and untracks others. In
+// each tracked shard its results equal those of a node that has tracked it all along.
+func TestShardScheduleChangesNoResult(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "reshard"}
 	if modes() {

@@ -205,11 +205,11 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 	return nil
 }
 
-// TestSnapshots: a node that keeps snapshots returns each part of each epoch's sync block as it was
-// built from memory at the time, until two later epochs have snapshots, while its flat head
-// advances and it collects garbage, restarts, and loses snapshots at random. TestKilled covers
-// kills.
-func TestSnapshots(t *testing.T) {
+// TestSnapshotPartsStayServed: a node that keeps snapshots returns each part of each epoch's sync
+// block as it was built from memory at the time, until two later epochs have snapshots, while its
+// flat head advances and it collects garbage, restarts, and loses snapshots at random.
+// TestKilledReplayHasTheSameRoots covers kills.
+func TestSnapshotPartsStayServed(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "reshard"}
 	if modes() {

@@ -34,10 +34,10 @@ func neardsHeaders(t *testing.T, path string) map[primitives.Hash]map[primitives
 	return out
 }
 
-// TestStateSyncHeader: at each sync block of a recorded network a node builds the state header of
-// each shard that a neard has, with the same bytes where one sent it. A node that bootstraps
-// accepts it and refuses changed ones.
-func TestStateSyncHeader(t *testing.T) {
+// TestStateSyncHeaderEqualsNeards: at each sync block of a recorded network a node builds the state
+// header of each shard that a neard has, with the same bytes where one sent it. A node that
+// bootstraps accepts it and refuses changed ones.
+func TestStateSyncHeaderEqualsNeards(t *testing.T) {
 	n := readNetwork(t, netPath())
 	theirs := neardsHeaders(t, netPath())
 	e := n.open(t, engine.Options{Par: par, Snapshots: true})

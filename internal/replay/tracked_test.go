@@ -124,11 +124,11 @@ func partials(rec *Recording) (out []*partial) {
 	return out
 }
 
-// TestTrackedAlone: on every recorded chain an engine that tracks one shard, and knows the others
-// only by the receipts that they send it, computes the same states, outcomes, receipts and changes
-// as the one that tracks all, also over restarts, missing chunks and splits, of whose children it
-// may track both or one.
-func TestTrackedAlone(t *testing.T) {
+// TestTrackedShardAloneHasSameStates: on every recorded chain an engine that tracks one shard, and
+// knows the others only by the receipts that they send it, computes the same states, outcomes,
+// receipts and changes as the one that tracks all, also over restarts, missing chunks and splits,
+// of whose children it may track both or one.
+func TestTrackedShardAloneHasSameStates(t *testing.T) {
 	names := chains("four", "reshard")
 	if !modes() {
 		// the others have more in them

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestRecordingWithoutSeeds: a chain with unknown validator keys is executed and compared, and the
-// report says that nothing was produced again. Its recorded states are compared with the computed
-// ones.
-func TestRecordingWithoutSeeds(t *testing.T) {
+// TestRecordingWithoutSeedsIsCompared: a chain with unknown validator keys is executed and
+// compared, and the report says that nothing was produced again. Its recorded states are compared
+// with the computed ones.
+func TestRecordingWithoutSeedsIsCompared(t *testing.T) {
 	rec := openWay(t, "storm")
 	seeded, err := Run(rec, Options{Par: par})
 	if err != nil || seeded.Unkeyed != "" {

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestWitnesses applies every chunk of neard's chains, and the implicit transitions of missing
-// chunks and splits, again from its own state proof, and requires the same results. An incomplete
-// proof must give an error. This covers advances of the flat head and restarts, also with shards
-// that miss their chunks (four, from block 486 on).
-func TestWitnesses(t *testing.T) {
+// TestChunksApplyFromTheirOwnProofs applies every chunk of neard's chains, and the implicit
+// transitions of missing chunks and splits, again from its own state proof, and requires the same
+// results. An incomplete proof must give an error. This covers advances of the flat head and
+// restarts, also with shards that miss their chunks (four, from block 486 on).
+func TestChunksApplyFromTheirOwnProofs(t *testing.T) {
 	for _, name := range chains("four", "reshard") {
 		t.Run(name, func(t *testing.T) {
 			rec := openWay(t, name)

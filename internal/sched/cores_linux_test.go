@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCoresChange: if the process gets fewer cores, Go uses fewer threads, both while there is a
-// spare thread and after it is gone.
-func TestCoresChange(t *testing.T) {
+// TestThreadsFollowTheCores: if the process gets fewer cores, Go uses fewer threads, both while
+// there is a spare thread and after it is gone.
+func TestThreadsFollowTheCores(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_CORES") == "" {
 		if runtime.NumCPU() < 2 {
 			t.Skip("there is one core")
 		}
-		child := exec.Command(os.Args[0], "-test.run=^TestCoresChange$")
+		child := exec.Command(os.Args[0], "-test.run=^TestThreadsFollowTheCores$")
 		child.Env = []string{"TROUPE_TEST_CORES=1"}
 		if said, err := child.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, said)

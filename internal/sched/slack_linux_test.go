@@ -23,9 +23,9 @@ func slack(t *testing.T) int {
 	return ns
 }
 
-// TestSlack: every thread of the process, Go's monitor among them, has a timer slack of one
-// millisecond, unless the parent process has set another one.
-func TestSlack(t *testing.T) {
+// TestThreadsHaveTimerSlackOf1ms: every thread of the process, Go's monitor among them, has a timer
+// slack of one millisecond, unless the parent process has set another one.
+func TestThreadsHaveTimerSlackOf1ms(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_SLACK") != "" {
 		fmt.Printf("slack %d\n", slack(t))
 		return
@@ -37,7 +37,7 @@ func TestSlack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(was), 0, 0, 0)
-		child := exec.Command(os.Args[0], "-test.run=^TestSlack$", "-test.v")
+		child := exec.Command(os.Args[0], "-test.run=^TestThreadsHaveTimerSlackOf1ms$", "-test.v")
 		child.Env = append(os.Environ(), "TROUPE_TEST_SLACK=1")
 		said, err := child.CombinedOutput()
 		if err != nil {

@@ -49,9 +49,9 @@ func (p *threads) is(t *testing.T, s *Spare, now, changes int, fixed bool) {
 	}
 }
 
-// TestSpare: there is one more thread while Spare has users, and for some seconds after that.
-// However many users come and go, the number is changed once.
-func TestSpare(t *testing.T) {
+// TestSpareThreadEndsSecondsLater: there is one more thread while Spare has users, and for some
+// seconds after that. However many users come and go, the number is changed once.
+func TestSpareThreadEndsSecondsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 2, cores: 2}
 		s := p.spare()
@@ -82,9 +82,9 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// TestSpareOfOthers: a number that the program had set is restored, and one that it sets meanwhile
-// is kept.
-func TestSpareOfOthers(t *testing.T) {
+// TestSpareRestoresTheProgramsNumber: a number that the program had set is restored, and one that
+// it sets meanwhile is kept.
+func TestSpareRestoresTheProgramsNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 2, cores: 2}
 		s := p.spare()
@@ -112,8 +112,8 @@ func TestSpareOfOthers(t *testing.T) {
 	})
 }
 
-// TestSpareOfFewer: the number of cores falls and rises while there is a spare thread.
-func TestSpareOfFewer(t *testing.T) {
+// TestSpareFollowsChangingCores: the number of cores falls and rises while there is a spare thread.
+func TestSpareFollowsChangingCores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 8, cores: 8}
 		s := p.spare()

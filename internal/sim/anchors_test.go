@@ -7,10 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestAnchors: no message about a chunk in the form of another protocol version, with a wrong
-// anchor, early for ever, or of a chunk producer that is skipped, costs an honest producer a chunk:
-// before version 87, after it, over the upgrade, and while validators catch up shards.
-func TestAnchors(t *testing.T) {
+// TestFalseChunkMessagesCostNoChunk: no message about a chunk in the form of another protocol
+// version, with a wrong anchor, early for ever, or of a chunk producer that is skipped, costs an
+// honest producer a chunk: before version 87, after it, over the upgrade, and while validators
+// catch up shards.
+func TestFalseChunkMessagesCostNoChunk(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Scenario)

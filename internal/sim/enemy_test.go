@@ -47,9 +47,8 @@ func (w *World) reach(t *testing.T, h primitives.Height) {
 	}
 }
 
-// TestFarBlock: a block of a far height without approvals is refused and does not keep any node
-// from producing chunks.
-func TestFarBlock(t *testing.T) {
+// TestFarBlockWithoutApprovalsIsRefused: the block does not keep any node from producing chunks.
+func TestFarBlockWithoutApprovalsIsRefused(t *testing.T) {
 	w := calm(t, 6, nil)
 	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
 	w.net.sendFarBlocks(w.nodes[0], w.nodes[0].engine.Head().Block)
@@ -62,8 +61,7 @@ func TestFarBlock(t *testing.T) {
 	}
 }
 
-// TestRefusals: in a run with a byzantine node only that node's messages are refused.
-func TestRefusals(t *testing.T) {
+func TestOnlyByzantineMessagesAreRefused(t *testing.T) {
 	w := calm(t, 5, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	n := w.nodes[2]
 	for at := n.engine.Head(); at.Height() > 0; {

@@ -42,14 +42,14 @@ func (r *Result) shares() (out string, least float64) {
 	return out, least
 }
 
-// TestEndorsements: at neard's pace 99.9 % of all endorsements are in blocks, if each shard has
-// two chunk producers and contracts are called. It holds for validators that are near each other,
-// and with links of 5 to 60 ms, jobs of up to 50 ms and writes of up to 10 ms. It also holds for
-// validators that produce nothing and have no state, and for four that have the state of both
-// shards and produce chunks of one. (The share was 83 to 89 % for validators without state when
-// code was requested from any producer and chunks were missed, and 97 % for the four when a
-// validator with state waited 400 ms for parts that were never forwarded.)
-func TestEndorsements(t *testing.T) {
+// TestNearlyAllEndorsementsAreInBlocks: at neard's pace 99.9 % of all endorsements are in blocks,
+// if each shard has two chunk producers and contracts are called. It holds for validators that are
+// near each other, and with links of 5 to 60 ms, jobs of up to 50 ms and writes of up to 10 ms. It
+// also holds for validators that produce nothing and have no state, and for four that have the
+// state of both shards and produce chunks of one. (The share was 83 to 89 % for validators without
+// state when code was requested from any producer and chunks were missed, and 97 % for the four
+// when a validator with state waited 400 ms for parts that were never forwarded.)
+func TestNearlyAllEndorsementsAreInBlocks(t *testing.T) {
 	far := func(s *Scenario) { s.Latency, s.JobTime, s.Disk = [2]int64{5 * ms, 60 * ms}, 50*ms, 10*ms }
 	for _, c := range []struct {
 		name   string

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestKickout: all nodes skip dead and slow chunk producers alike, while nodes crash and heights
-// are skipped: from the genesis on, after an upgrade, over splits, and while validators catch up
-// shards.
-func TestKickout(t *testing.T) {
+// TestAllNodesSkipSameChunkProducers: all nodes skip dead and slow chunk producers alike, while
+// nodes crash and heights are skipped: from the genesis on, after an upgrade, over splits, and
+// while validators catch up shards.
+func TestAllNodesSkipSameChunkProducers(t *testing.T) {
 	missed := 0
 	for _, c := range []struct {
 		name, scenario string
@@ -51,9 +51,9 @@ func TestKickout(t *testing.T) {
 	}
 }
 
-// TestScenariosFrom86 runs each kind of fault on a chain that begins at 86, as an older binary made
-// it, and that its validators vote up to the newest version.
-func TestScenariosFrom86(t *testing.T) {
+// TestChainFrom86UpgradesInEachScenario runs each kind of fault on a chain that begins at 86, as an
+// older binary made it, and that its validators vote up to the newest version.
+func TestChainFrom86UpgradesInEachScenario(t *testing.T) {
 	for _, name := range []string{"chaos", "blind", "judges", "byzantine", "saves"} {
 		t.Run(name, func(t *testing.T) {
 			s, err := ScenarioOf(name, 0)

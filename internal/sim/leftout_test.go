@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLeftOut: in a network of four in eager mode without forwarding, a chunk producer sends one
-// validator none of the parts of its chunks. That validator loses little more than a round trip
-// and keeps up.
-func TestLeftOut(t *testing.T) {
+// TestValidatorWithoutPartsKeepsUp: in a network of four in eager mode without forwarding, a chunk
+// producer sends one validator none of the parts of its chunks. That validator loses little more
+// than a round trip and keeps up.
+func TestValidatorWithoutPartsKeepsUp(t *testing.T) {
 	lag := func(leaves bool) (mean, most int64) {
 		s, err := ScenarioOf("hurry", 0)
 		if err != nil {

@@ -18,9 +18,9 @@ func moving(t *testing.T, h primitives.Height) *World {
 	})
 }
 
-// TestTold: other nodes compute from their chain the same transaction statuses that a node with
-// the shard's state reports. A changed report is detected.
-func TestTold(t *testing.T) {
+// TestRemoteStatusEqualsOwnStatus: other nodes compute from their chain the same transaction
+// statuses that a node with the shard's state reports. A changed report is detected.
+func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 	w := moving(t, 36)
 	all := w.nodes[len(w.nodes)-1]
 	final, judged, contradicted := primitives.Height(0), 0, 0
@@ -117,9 +117,9 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestLightClientOfMoves: a light client that asks any node follows the chain over epochs in which
-// shards are assigned anew.
-func TestLightClientOfMoves(t *testing.T) {
+// TestLightClientFollowsMovedShards: a light client that asks any node follows the chain over
+// epochs in which shards are assigned anew.
+func TestLightClientFollowsMovedShards(t *testing.T) {
 	w := moving(t, 110)
 	w.measure()
 	if w.result.Moves == 0 {

@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestEndorsedInOwnBlock: a validator produces a block with its own endorsement of a chunk, and
-// crashes when the block is on disk and its signing journal is not. After the restart that block
-// is its head and is sent to peers. The validator endorses no other chunk of that shard and
-// height.
-func TestEndorsedInOwnBlock(t *testing.T) {
+// TestCrashedValidatorKeepsItsEndorsement: a validator produces a block with its own endorsement of
+// a chunk, and crashes when the block is on disk and its signing journal is not. After the restart
+// that block is its head and is sent to peers. The validator endorses no other chunk of that shard
+// and height.
+func TestCrashedValidatorKeepsItsEndorsement(t *testing.T) {
 	w := calm(t, 10, func(s *Scenario) { s.Shards = 1 })
 	var g, m *node // makes the next block, and another one its chunk
 	var at primitives.Hash

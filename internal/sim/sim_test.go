@@ -35,8 +35,9 @@ func runs(t *testing.T, name string, seeds uint64) {
 	}
 }
 
-// TestCalm: without faults no height is skipped and no chunk is missed, on one shard and on four.
-func TestCalm(t *testing.T) {
+// TestNothingIsMissedWithoutFaults: without faults no height is skipped and no chunk is missed, on
+// one shard and on four.
+func TestNothingIsMissedWithoutFaults(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		s, _ := ScenarioOf("calm", 0)
 		s.Shards, s.Blocks = shards, 100
@@ -54,14 +55,14 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-func TestScenarios(t *testing.T) {
+func TestScenariosKeepInvariants(t *testing.T) {
 	for _, s := range Scenarios {
 		t.Run(s.Name, func(t *testing.T) { runs(t, s.Name, 2) })
 	}
 }
 
-// TestSameSeed: two runs with the same seed are the same, to the last message.
-func TestSameSeed(t *testing.T) {
+// TestSameSeedGivesSameRun: the runs are the same to the last message.
+func TestSameSeedGivesSameRun(t *testing.T) {
 	s, _ := ScenarioOf("chaos", 0)
 	var first *Result
 	for range 2 {
@@ -78,8 +79,8 @@ func TestSameSeed(t *testing.T) {
 	}
 }
 
-// TestBugs: each planted bug is found with one of a few seeds of the scenario that shows it.
-func TestBugs(t *testing.T) {
+// TestEachPlantedBugIsFound: a bug is found with one of a few seeds of the scenario that shows it.
+func TestEachPlantedBugIsFound(t *testing.T) {
 	const seeds = 8
 	for _, b := range Bugs {
 		t.Run(b.Name, func(t *testing.T) {
@@ -102,9 +103,8 @@ func TestBugs(t *testing.T) {
 	}
 }
 
-// TestNothingStays: a world that has ended leaves neither goroutines nor memory of its nodes
-// behind.
-func TestNothingStays(t *testing.T) {
+// TestEndedWorldLeavesNothingBehind: neither goroutines nor memory of its nodes are left.
+func TestEndedWorldLeavesNothingBehind(t *testing.T) {
 	s, err := ScenarioOf("crashes", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -137,10 +137,10 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// TestHandoverLate: shards whose states no node could download for three epochs are caught up, and
-// their proofs are accepted. With this seed a node that has a block no longer in memory reads it
-// back and catches up a shard after it.
-func TestHandoverLate(t *testing.T) {
+// TestLateStatesAreCaughtUp: shards whose states no node could download for three epochs are caught
+// up, and their proofs are accepted. With this seed a node that has a block no longer in memory
+// reads it back and catches up a shard after it.
+func TestLateStatesAreCaughtUp(t *testing.T) {
 	s, err := ScenarioOf("handover", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -155,10 +155,10 @@ func TestHandoverLate(t *testing.T) {
 	}
 }
 
-// TestHandoverVeryLate: shards whose states no node could download for many epochs, of which
-// garbage collection leaves three, are caught up when other nodes answer again. From then on no
-// chunk is missed.
-func TestHandoverVeryLate(t *testing.T) {
+// TestStatesAreCaughtUpAfterManyEpochs: shards whose states no node could download for many epochs,
+// of which garbage collection leaves three, are caught up when other nodes answer again. From then
+// on no chunk is missed.
+func TestStatesAreCaughtUpAfterManyEpochs(t *testing.T) {
 	for seed, c := range []struct {
 		mute   int64
 		blocks primitives.Height
@@ -182,9 +182,10 @@ func TestHandoverVeryLate(t *testing.T) {
 	}
 }
 
-// TestUpgrade: a chain that begins at protocol version 85 passes through every later version under
-// faults, and universal accounts exist at the end, also where that is the first version.
-func TestUpgrade(t *testing.T) {
+// TestUpgradePassesEveryVersion: a chain that begins at protocol version 85 passes through every
+// later version under faults, and universal accounts exist at the end, also where that is the first
+// version.
+func TestUpgradePassesEveryVersion(t *testing.T) {
 	for _, name := range []string{"upgrade", "universal"} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(2) {

@@ -7,13 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSpared: in eager mode, if all validators have all shards, no witness is sent to validators
-// that get the body before the block. The cases are four validators, each of which gets all parts,
-// and seven that all produce chunks of the one shard, so that parts are forwarded to them. In the
-// third case each of four shards has two of eight chunk producers: the other six have the body
-// only when its block arrives, and check the chunk by its witness. (Without witnesses each block
-// waited for its chunks: 214 blocks took 87 s instead of 7.)
-func TestSpared(t *testing.T) {
+// TestNoWitnessIfBodyComesFirst: in eager mode, if all validators have all shards, no witness is
+// sent to validators that get the body before the block. The cases are four validators, each of
+// which gets all parts, and seven that all produce chunks of the one shard, so that parts are
+// forwarded to them. In the third case each of four shards has two of eight chunk producers: the
+// other six have the body only when its block arrives, and check the chunk by its witness. (Without
+// witnesses each block waited for its chunks: 214 blocks took 87 s instead of 7.)
+func TestNoWitnessIfBodyComesFirst(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
 		nodes, shards, spare int // witnesses of how many tenths of the chunks are spared, at the least

@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForms: of each valid form some blocks become final. Invalid forms are refused, V7 from
-// version 87 on, and before 87 chunks of other heights are included. A form that all nodes drop
-// silently is noticed only because none of its blocks becomes final.
-func TestForms(t *testing.T) {
+// TestValidFormsBecomeFinal: of each valid form some blocks become final. Invalid forms are
+// refused, V7 from version 87 on, and before 87 chunks of other heights are included. A form that
+// all nodes drop silently is noticed only because none of its blocks becomes final.
+func TestValidFormsBecomeFinal(t *testing.T) {
 	seeds := uint64(8)
 	if testing.Short() || testutil.Racing {
 		seeds = 1
@@ -69,9 +69,10 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestVerdicts: the checks notice a block that one node accepts and another refuses, and a block
-// of the byzantine validator that is accepted although invalid or refused although valid.
-func TestVerdicts(t *testing.T) {
+// TestChecksNoticeDisagreementOnBlocks: the checks notice a block that one node accepts and another
+// refuses, and a block of the byzantine validator that is accepted although invalid or refused
+// although valid.
+func TestChecksNoticeDisagreementOnBlocks(t *testing.T) {
 	w := calm(t, 8, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	b := w.nodes[2].engine.Head().Block
 	i := slices.IndexFunc(b.Body.Chunks, func(h *primitives.ChunkHeader) bool { return h.HeightIncluded == b.Header.Height })
@@ -130,10 +131,10 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestThirdOfAHeight: a node that refused two blocks of a producer accepts the third, which is
-// valid and which another node has imported. With one byzantine validator of four, nothing else
-// resolves that situation.
-func TestThirdOfAHeight(t *testing.T) {
+// TestThirdBlockOfHeightIsAccepted: a node that refused two blocks of a producer accepts the third,
+// which is valid and which another node has imported. With one byzantine validator of four, nothing
+// else resolves that situation.
+func TestThirdBlockOfHeightIsAccepted(t *testing.T) {
 	w := calm(t, 5, nil)
 	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
 	byzantine := w.nodes[0]

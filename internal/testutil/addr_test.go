@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAddr: all addresses differ, and a listener can use each.
-func TestAddr(t *testing.T) {
+// TestAddressesDifferAndAreFree: all addresses differ, and a listener can use each.
+func TestAddressesDifferAndAreFree(t *testing.T) {
 	seen := map[string]bool{}
 	for range 50 {
 		addr := Addr(t)

@@ -31,8 +31,8 @@ func write(t *testing.T, text string) []string {
 	return files
 }
 
-// TestFiles reads the same text with every function.
-func TestFiles(t *testing.T) {
+// TestEachReaderReturnsTheSameText reads the same text with every function.
+func TestEachReaderReturnsTheSameText(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	text := `{"made_by":1}` + "\n" + `{"N":2}` + "\n" + `{"S":"` + long + `"}` + "\n"
 	type value struct {
@@ -75,8 +75,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestNeed: a file that is missing skips the test.
-func TestNeed(t *testing.T) {
+func TestMissingFileSkipsTheTest(t *testing.T) {
 	var skipped bool
 	t.Run("missing", func(t *testing.T) {
 		defer func() { skipped = t.Skipped() }()

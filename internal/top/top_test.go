@@ -40,9 +40,9 @@ func metrics(blocks, messages, slow int) string {
 	return b.String()
 }
 
-// TestLines: rates and percentiles are those between two looks, the table is sorted by the
-// selected column, and the lines fit the screen.
-func TestLines(t *testing.T) {
+// TestLinesShowRatesBetweenLooks: rates and percentiles are those between two looks, the table is
+// sorted by the selected column, and the lines fit the screen.
+func TestLinesShowRatesBetweenLooks(t *testing.T) {
 	var v View
 	before, now := look(t, 100, metrics(50, 1000, 1000)), look(t, 102, metrics(56, 1080, 1000))
 	lines := v.Lines("http://127.0.0.1:3030", before, now, 0, 0)
@@ -124,9 +124,9 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestHostile: texts of a node cannot control the terminal, and a server that is no node is
-// reported as such.
-func TestHostile(t *testing.T) {
+// TestHostileTextCannotControlTerminal: texts of a node cannot control the terminal, and a server
+// that is no node is reported as such.
+func TestHostileTextCannotControlTerminal(t *testing.T) {
 	evil := "\x1b]0;title\x07\x1b[2J\r\n\u202e"
 	l := look(t, 5, fmt.Sprintf("troupe_actor_alive{actor=%q,shard_id=%q} 1\nnear_transaction_pool_entries{shard_id=%q} 1\n", "a\x1b[31m", "s\x9b", "\x07"))
 	l.Chain, l.Version, l.Halted = evil, evil, evil
@@ -179,8 +179,9 @@ func TestShardsAreInOrder(t *testing.T) {
 	}
 }
 
-// TestExplained: the key ? explains every column, at any size of the screen, and Escape goes back.
-func TestExplained(t *testing.T) {
+// TestHelpExplainsEveryColumn: the key ? explains every column, at any size of the screen, and
+// Escape goes back.
+func TestHelpExplainsEveryColumn(t *testing.T) {
 	var v View
 	now := look(t, 1, metrics(1, 2, 0))
 	v.Key("?")

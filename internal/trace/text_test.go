@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-func TestWriteText(t *testing.T) {
+func TestWriteTextShowsTheReport(t *testing.T) {
 	r := &Report{Transaction: "TX", Signer: "alice", Receiver: "token", Gas: 5_430_000_000_000, Tokens: "543", Status: json.RawMessage(`{"SuccessValue":""}`),
 		Outcomes: []Outcome{
 			{ID: "TX", Predecessor: "alice", Executor: "alice", Actions: []string{"FunctionCall"}, Gas: 430_000_000_000, Status: json.RawMessage(`{"SuccessReceiptId":"R"}`)},
@@ -50,9 +50,9 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-// TestWriteTextOfALiar: a report whose every text has control characters, and whose numbers are
-// impossible, is printable.
-func TestWriteTextOfALiar(t *testing.T) {
+// TestHostileReportIsPrintable: a report whose every text has control characters, and whose numbers
+// are impossible, is printable.
+func TestHostileReportIsPrintable(t *testing.T) {
 	const bad = "\x1b[2J\u202e\n\r\x07"
 	raw := json.RawMessage(`"` + "\u202e\u009b" + `"`)
 	r := &Report{Transaction: bad, Signer: bad, Receiver: bad, Tokens: bad, Status: raw}

@@ -90,10 +90,10 @@ func outline(r *Report) string {
 	return b.String()
 }
 
-// TestTransaction traces a transfer together with a call whose receiver returns part of it: before
-// it is sent, after it was executed, and when its states exist only as stored values. All traces
-// are the same, and the gas adds up.
-func TestTransaction(t *testing.T) {
+// TestTracesOfTransactionAgree traces a transfer together with a call whose receiver returns part
+// of it: before it is sent, after it was executed, and when its states exist only as stored values.
+// All traces are the same, and the gas adds up.
+func TestTracesOfTransactionAgree(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)

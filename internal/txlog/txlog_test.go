@@ -105,8 +105,9 @@ func TestTransactionIsShownOnceItsReceiptsRan(t *testing.T) {
 		`    receipt token.near  pay()  failed: Smart contract panicked: no\x1b[2J`)
 }
 
-// TestFilters: by account (signer, receiver, receiver of a receipt) and by failure.
-func TestFilters(t *testing.T) {
+// TestFiltersSelectAccountsAndFailures: by account (signer, receiver, receiver of a receipt) and by
+// failure.
+func TestFiltersSelectAccountsAndFailures(t *testing.T) {
 	var c chain
 	good, bad := c.tx("alice.near", "app.near", "good"), c.tx("bob.near", "app.near", "bad")
 	blocks := []*messages.BlockAccepted{
@@ -133,9 +134,9 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestRevertedBlocks: a line names the reverted blocks. Receipts that ran in them are executed
-// again, and a transaction that they include is dropped.
-func TestRevertedBlocks(t *testing.T) {
+// TestRevertedBlocksAreNamed: a line names the reverted blocks. Receipts that ran in them are
+// executed again, and a transaction that they include is dropped.
+func TestRevertedBlocksAreNamed(t *testing.T) {
 	var c chain
 	tx, lost := c.tx("alice.near", "app.near", "stays"), c.tx("bob.near", "app.near", "lost")
 	side := blockOf("2b", "1", 2, nil, []primitives.OutcomeWithID{ran(id("r1"), "app.near", "r3")}, receipt("r3", "app.near", "b.near", "other"))
@@ -255,8 +256,7 @@ func (b *broken) Write([]byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// TestClosedTerminal: after a failed write nothing is kept.
-func TestClosedTerminal(t *testing.T) {
+func TestFailedWriteKeepsNothing(t *testing.T) {
 	var c chain
 	b := &broken{}
 	failures := 0
@@ -287,7 +287,8 @@ func TestManyLogsAreCut(t *testing.T) {
 	}
 }
 
-// TestQueueIsBoundedInBytes: a few blocks with large transactions, logs and receipts fill the queue.
+// TestQueueIsBoundedInBytes: a few blocks with large transactions, logs and receipts fill the
+// queue.
 func TestQueueIsBoundedInBytes(t *testing.T) {
 	const size = 1 << 20
 	args := make([]byte, size)
@@ -311,8 +312,8 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestEndlessReceiptsAreDropped: a contract that calls itself in each block, and creates receipts that
-// wait, holds no more memory than maxHeld, and hides no other transaction.
+// TestEndlessReceiptsAreDropped: a contract that calls itself in each block, and creates receipts
+// that wait, holds no more memory than maxHeld, and hides no other transaction.
 func TestEndlessReceiptsAreDropped(t *testing.T) {
 	var c chain
 	var out bytes.Buffer

@@ -30,9 +30,9 @@ func badCall(b *contracts.Bad, view bool) *action.Call {
 	}
 }
 
-// TestBadModules runs every bad module, as a call and as a view, and compares what they burn and
-// how they end with a golden file. None may be a fault of the node.
-func TestBadModules(t *testing.T) {
+// TestBadModulesBurnAsRecorded runs every bad module, as a call and as a view, and compares what
+// they burn and how they end with a golden file. None may be a fault of the node.
+func TestBadModulesBurnAsRecorded(t *testing.T) {
 	v := testVM(t)
 	before := v.Stats().Alarms
 	w, err := New(Options{Shards: 1, VM: v})
@@ -85,10 +85,10 @@ func TestBadModules(t *testing.T) {
 	}
 }
 
-// TestBadModulesOnChain deploys the modules that fit into a transaction and calls each in the same
-// receipt, in blocks whose tokens are added up. Every transaction ends with an outcome. The
-// account has the last module whose receipt did not fail.
-func TestBadModulesOnChain(t *testing.T) {
+// TestBadModulesOnChainHaveOutcomes deploys the modules that fit into a transaction and calls each
+// in the same receipt, in blocks whose tokens are added up. Every transaction ends with an outcome.
+// The account has the last module whose receipt did not fail.
+func TestBadModulesOnChainHaveOutcomes(t *testing.T) {
 	const most, perBlock = 1_000_000, 20
 	w, err := New(Options{Accounts: []primitives.AccountID{"alice"}, Shards: 1, VM: testVM(t)})
 	if err != nil {

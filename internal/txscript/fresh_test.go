@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMemoryIsFresh: no call finds data that an earlier call left in its memory: in the first
-// pages, which stay with the process between calls, in later pages, and in pages that the call
-// added.
-func TestMemoryIsFresh(t *testing.T) {
+// TestMemoryOfEachCallIsZeroed: no call finds data that an earlier call left in its memory: in the
+// first pages, which stay with the process between calls, in later pages, and in pages that the
+// call added.
+func TestMemoryOfEachCallIsZeroed(t *testing.T) {
 	w, err := New(Options{Accounts: []primitives.AccountID{"alice", "probe"}, Shards: 1, VM: testVM(t)})
 	if err != nil {
 		t.Fatal(err)

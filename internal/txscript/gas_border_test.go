@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestGasBorderOfStateInits: a call that promises state inits succeeds with exactly the gas that
-// it needs, and fails with one gas less. In that case nothing is promised, and no more than the
-// attached gas is burnt. The promised receipt has all the gas that it burns, whether its bytes are
-// valid or are refused.
-func TestGasBorderOfStateInits(t *testing.T) {
+// TestStateInitsFailWithOneGasLess: a call that promises state inits succeeds with exactly the gas
+// that it needs, and fails with one gas less. In that case nothing is promised, and no more than
+// the attached gas is burnt. The promised receipt has all the gas that it burns, whether its bytes
+// are valid or are refused.
+func TestStateInitsFailWithOneGasLess(t *testing.T) {
 	w, err := New(Options{Accounts: []primitives.AccountID{"alice"}, Shards: 1, VM: testVM(t)})
 	if err != nil {
 		t.Fatal(err)

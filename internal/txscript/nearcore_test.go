@@ -119,8 +119,8 @@ func gasKey(word string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, word)
 }
 
-// TestGasKeyTransfer is gas_keys.rs:638.
-func TestGasKeyTransfer(t *testing.T) {
+// TestGasKeyBalanceGrowsByTransfers is gas_keys.rs:638.
+func TestGasKeyBalanceGrowsByTransfers(t *testing.T) {
 	l := newLab(t)
 	public := gasKey("gas_key").PublicKey()
 	l.do(&primitives.AddKey{PublicKey: public, AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 3}}})
@@ -131,8 +131,8 @@ func TestGasKeyTransfer(t *testing.T) {
 	}
 }
 
-// TestGasKeyAdd is gas_keys.rs:735 and :784.
-func TestGasKeyAdd(t *testing.T) {
+// TestGasKeyIsAddedByContract is gas_keys.rs:735 and :784.
+func TestGasKeyIsAddedByContract(t *testing.T) {
 	l := newLab(t)
 	full, calls := gasKey("full").PublicKey(), gasKey("calls").PublicKey()
 	l.promise("promise_batch_action_add_gas_key_with_full_access", []byte(full), 3)
@@ -150,8 +150,8 @@ func TestGasKeyAdd(t *testing.T) {
 	}
 }
 
-// TestGasKeyAllowance is gas_keys.rs:844.
-func TestGasKeyAllowance(t *testing.T) {
+// TestGasKeyAllowanceIsRefused is gas_keys.rs:844.
+func TestGasKeyAllowanceIsRefused(t *testing.T) {
 	l := newLab(t)
 	public := gasKey("calls").PublicKey()
 	o, _ := l.do(program(100*tera, func(p *contracts.Program) {
@@ -167,8 +167,8 @@ func TestGasKeyAllowance(t *testing.T) {
 	}
 }
 
-// TestGasKeyUse is gas_keys.rs:910.
-func TestGasKeyUse(t *testing.T) {
+// TestGasKeyPaysForItsTransaction is gas_keys.rs:910.
+func TestGasKeyPaysForItsTransaction(t *testing.T) {
 	l := newLab(t)
 	secret := gasKey("gas_key")
 	public := secret.PublicKey()
@@ -204,9 +204,9 @@ func TestGasKeyUse(t *testing.T) {
 	}
 }
 
-// TestGasKeyFees is gas_keys.rs:1026: a receipt burns the same whether a transaction or a contract
-// made it.
-func TestGasKeyFees(t *testing.T) {
+// TestGasKeyFeesAreEqualByContract is gas_keys.rs:1026: a receipt burns the same whether a
+// transaction or a contract made it.
+func TestGasKeyFeesAreEqualByContract(t *testing.T) {
 	for _, kind := range []string{"full access", "function call"} {
 		l := newLab(t)
 		a, b := gasKey("a").PublicKey(), gasKey("b").PublicKey()
@@ -298,9 +298,9 @@ func (l *lab) block(txs ...*primitives.SignedTransaction) {
 	}
 }
 
-// TestYieldThenResume is yield_resume.rs:137: the resume comes some blocks later, and the callback
-// runs in the block after it.
-func TestYieldThenResume(t *testing.T) {
+// TestYieldResumesInALaterBlock is yield_resume.rs:137: the resume comes some blocks later, and the
+// callback runs in the block after it.
+func TestYieldResumesInALaterBlock(t *testing.T) {
 	l := newLab(t)
 	ask := l.Sign("alice", "alice", asks(250*tera))
 	l.block(ask)

@@ -64,7 +64,7 @@ func join(said []string) string {
 	return out
 }
 
-// TestScripts plays testdata/scripts:
+// TestScriptsHaveExpectedOutcomes plays testdata/scripts:
 //
 //	chain [balance=AMOUNT] [release=VERSION] with account names, one a line
 //	tx from= to= [as=LABEL] with actions, one a line: one transaction, run to its end
@@ -74,7 +74,7 @@ func join(said []string) string {
 //	data account=; account with names, one a line
 //
 // An account @NAME is the universal one whose only key is NAME's.
-func TestScripts(t *testing.T) {
+func TestScriptsHaveExpectedOutcomes(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		p := &play{t: t, labels: map[string][]primitives.Hash{}}
 		defer p.close()

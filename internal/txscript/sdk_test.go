@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// TestGuestbooks: contracts built with near-sdk are deployed, called, viewed, and pay by a promise
-// with a callback.
-func TestGuestbooks(t *testing.T) {
+// TestNearSDKContractsRun: contracts built with near-sdk are deployed, called, viewed, and pay by a
+// promise with a callback.
+func TestNearSDKContractsRun(t *testing.T) {
 	for _, test := range []struct {
 		sdk     string
 		release primitives.ProtocolVersion // 0: the newest

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-func TestLine(t *testing.T) {
+func TestLineEscapesAndShortens(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"plain text, ünïcode 漢字", "plain text, ünïcode 漢字"},
 		{"two\nlines\r\t", `two\nlines\x0d\t`},
@@ -40,7 +40,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-func TestLines(t *testing.T) {
+func TestLinesKeepsLineEndsAndTabs(t *testing.T) {
 	for in, want := range map[string]string{
 		"one":                      "one",
 		"a\x1b[2J\n\tb\tc\n\u202e": "a\\x1b[2J\n\tb\\tc\n\\u202e",
@@ -52,9 +52,9 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestJSONOfManyLevels: the indentation of deeply nested JSON does not multiply the size of the
-// text. Bytes that are not UTF-8, which some terminals obey, are replaced.
-func TestJSONOfManyLevels(t *testing.T) {
+// TestDeepJSONIsNotIndented: the indentation of deeply nested JSON does not multiply the size of
+// the text. Bytes that are not UTF-8, which some terminals obey, are replaced.
+func TestDeepJSONIsNotIndented(t *testing.T) {
 	for levels, lines := range map[int]int{1: 4, maxIndent: 2*maxIndent + 2, maxIndent + 1: 1, 9000: 1} {
 		in := strings.Repeat("[", levels) + `1,"[[\"["` + strings.Repeat("]", levels)
 		out, err := JSON([]byte(in))
@@ -101,7 +101,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-func TestNEAR(t *testing.T) {
+func TestNEARIsWrittenAndParsed(t *testing.T) {
 	for _, c := range []struct{ yocto, exact, short string }{
 		{"0", "0 NEAR", "0 NEAR"},
 		{"1", "0.000000000000000000000001 NEAR", "1 yoctoNEAR"},
@@ -129,7 +129,7 @@ func TestNEAR(t *testing.T) {
 	}
 }
 
-func TestFailure(t *testing.T) {
+func TestFailureIsOneReadableLine(t *testing.T) {
 	for _, c := range []struct{ json, want string }{
 		{`{"ActionError":{"index":0,"kind":{"FunctionCallError":{"ExecutionError":"Smart contract panicked: no\nway"}}}}`, `Smart contract panicked: no\nway`},
 		{`{"ActionError":{"index":0,"kind":{"FunctionCallError":{"MethodResolveError":"MethodNotFound"}}}}`, "MethodNotFound"},
@@ -157,7 +157,7 @@ const status = `{"final_execution_status":"FINAL","status":{"SuccessValue":"IjEi
 {"receipt_id":"X","predecessor_id":"ft.near","receiver_id":"bob.near","receipt":{"Action":{"actions":[{"Transfer":{"deposit":"1000000000000000000000000"}}]}}},
 {"receipt_id":"S","predecessor_id":"system","receiver_id":"alice.near","receipt":{"Action":{"actions":[{"Transfer":{"deposit":"5"}}]}}}]}`
 
-func TestStatus(t *testing.T) {
+func TestStatusIsShownAsTree(t *testing.T) {
 	s, err := ParseStatus([]byte(status))
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func hold(p *Pool, n int) (release func()) {
 	}
 }
 
-func TestBounds(t *testing.T) {
+func TestCallsBeyondQueueAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 2, Queue: 1, Timeout: time.Second})
 		release := hold(p, 2)
@@ -73,7 +73,7 @@ func forever(_ bool, interrupt func() error) error {
 	}
 }
 
-func TestInterrupt(t *testing.T) {
+func TestCallIsInterruptedAtTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Timeout: time.Second})
 		start := time.Now()
@@ -87,8 +87,9 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// TestLong: a long call starts again in the long lane, and does not delay short calls.
-func TestLong(t *testing.T) {
+// TestLongCallDelaysNoShortCall: a long call starts again in the long lane, and does not delay
+// short calls.
+func TestLongCallDelaysNoShortCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1, Queue: 1})
 		var lanes []bool
@@ -129,8 +130,7 @@ func TestLong(t *testing.T) {
 	})
 }
 
-// TestGone: a long call whose client has gone is not run.
-func TestGone(t *testing.T) {
+func TestLongCallOfGoneClientIsNotRun(t *testing.T) {
 	p := New(Options{Short: 1, Long: 1})
 	defer p.Close()
 	for _, gone := range []bool{false, true} {
@@ -151,7 +151,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-func TestPanicIsOneCallsOwn(t *testing.T) {
+func TestPanicFailsOnlyItsCall(t *testing.T) {
 	var told *PanicError
 	p := New(Options{Short: 1, Alarm: func(e *PanicError) { told = e }})
 	defer p.Close()
@@ -170,9 +170,9 @@ func TestPanicIsOneCallsOwn(t *testing.T) {
 	}
 }
 
-// TestTurns: if sixteen connections of one address make only long calls, a client of another
-// address waits for about one of these calls.
-func TestTurns(t *testing.T) {
+// TestOtherAddressWaitsForOneLongCall: if sixteen connections of one address make only long calls,
+// a client of another address waits for about one of these calls.
+func TestOtherAddressWaitsForOneLongCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1, Timeout: time.Hour})
 		const length = 100 * time.Millisecond
@@ -219,8 +219,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestAside: simulations have a lane of their own.
-func TestAside(t *testing.T) {
+func TestSimulationsHaveTheirOwnLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1})
 		let := make(chan struct{})
@@ -259,8 +258,8 @@ func TestAside(t *testing.T) {
 	})
 }
 
-// TestClose: no caller waits for ever, whether it comes before or after Close.
-func TestClose(t *testing.T) {
+// TestCloseEndsEveryWait: no caller waits for ever, whether it comes before or after Close.
+func TestCloseEndsEveryWait(t *testing.T) {
 	for range 50 {
 		p := New(Options{Short: 2, Queue: 8})
 		var all sync.WaitGroup
@@ -291,9 +290,9 @@ func BenchmarkRun(b *testing.B) {
 	})
 }
 
-// TestWaitingEndsInTime: a call that waits for a worker returns when its time is over, also while
-// another one has the worker; the call after it then has the worker at once.
-func TestWaitingEndsInTime(t *testing.T) {
+// TestWaitingCallEndsAtItsTimeout: a call that waits for a worker returns when its time is over,
+// also while another one has the worker; the call after it then has the worker at once.
+func TestWaitingCallEndsAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1, Timeout: time.Second})
 		let := make(chan struct{})

@@ -13,10 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestGoBack: random chains that are reverted to snapshots repeatedly, over epochs, advances of the
-// flat head and restarts, and with a tiny memory budget, import the same blocks again with the same
-// results. Snapshots of removed blocks have ended; the others revert to their block.
-func TestGoBack(t *testing.T) {
+// TestRevertedChainImportsTheSame: random chains that are reverted to snapshots repeatedly, over
+// epochs, advances of the flat head and restarts, and with a tiny memory budget, import the same
+// blocks again with the same results. Snapshots of removed blocks have ended; the others revert to
+// their block.
+func TestRevertedChainImportsTheSame(t *testing.T) {
 	n, blocks := 6, 40
 	if testing.Short() || testutil.Racing {
 		n, blocks = 3, 25

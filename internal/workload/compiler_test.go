@@ -15,12 +15,12 @@ import (
 // compilerEnv makes this binary a process that compiles contracts.
 const compilerEnv = "TROUPE_TEST_COMPILER"
 
-// TestKilledCompilers: while chains of contract calls and deployments are made, the compiler
-// processes are killed at random moments. Blocks and outcomes are those of a run without kills.
-// The cache of compiled contracts is tiny, so that there is always something to compile.
+// TestKilledCompilersChangeNoOutcome: while chains of contract calls and deployments are made, the
+// compiler processes are killed at random moments. Blocks and outcomes are those of a run without
+// kills. The cache of compiled contracts is tiny, so that there is always something to compile.
 //
-//	TROUPE_WORKLOADS=all go test ./internal/workload -run TestKilledCompilers -v
-func TestKilledCompilers(t *testing.T) {
+//	TROUPE_WORKLOADS=all go test ./internal/workload -run TestKilledCompilersChangeNoOutcome -v
+func TestKilledCompilersChangeNoOutcome(t *testing.T) {
 	want := 15
 	if full() {
 		want = 200

@@ -16,10 +16,10 @@ var theVM = sync.OnceValues(func() (*vm.VM, error) {
 	return vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 })
 
-// TestContractWorkloads is TestWorkloads with contracts: programs of host calls with promises
-// across shards, tokens, yields, storage. The token supply is constant, and parallel execution,
-// restarts, and execution from the blocks alone give the same results.
-func TestContractWorkloads(t *testing.T) {
+// TestContractWorkloadsLoseNoToken is TestWorkloadsLoseNoToken with contracts: programs of host
+// calls with promises across shards, tokens, yields, storage. The token supply is constant, and
+// parallel execution, restarts, and execution from the blocks alone give the same results.
+func TestContractWorkloadsLoseNoToken(t *testing.T) {
 	n, blocks := 8, 30
 	if full() {
 		n, blocks = 40, 50

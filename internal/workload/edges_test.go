@@ -80,9 +80,9 @@ func (p *path) restart() {
 	}
 }
 
-// TestLongMissing: a shard misses chunks for longer than blocks stay in memory, then applies the
-// receipts that arrived meanwhile. Restarts in between make no difference.
-func TestLongMissing(t *testing.T) {
+// TestReceiptsSurviveLongMissingChunks: a shard misses chunks for longer than blocks stay in
+// memory, then applies the receipts that arrived meanwhile. Restarts in between make no difference.
+func TestReceiptsSurviveLongMissingChunks(t *testing.T) {
 	var prints []primitives.Hash
 	for _, every := range []int{0, 1, 13} {
 		if testutil.Racing && every == 1 {
@@ -131,10 +131,10 @@ func firstDifference(a, b []primitives.Hash) int {
 	return -1
 }
 
-// TestNothingFinal: while every other height is skipped no block becomes final, so the flat head
-// does not advance and all blocks stay in memory. When no height is skipped any more, the flat head
-// passes all of them.
-func TestNothingFinal(t *testing.T) {
+// TestFlatHeadWaitsForFinality: while every other height is skipped no block becomes final, so the
+// flat head does not advance and all blocks stay in memory. When no height is skipped any more, the
+// flat head passes all of them.
+func TestFlatHeadWaitsForFinality(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 4, Shards: 4}}
 	o.EpochLength, o.Validity = 30, 60
 	p := newPath(t, o)
@@ -184,10 +184,10 @@ func chunkTxs(entries ...*engine.BlockNode) (out []*primitives.SignedTransaction
 	return out
 }
 
-// TestReorganisation: of two blocks of one height the branch of the second grows longer and
-// becomes canonical. Transactions that only the old branch included are returned to the pool. The
-// stored chain is the new branch, also after a restart.
-func TestReorganisation(t *testing.T) {
+// TestLongerBranchBecomesCanonical: of two blocks of one height the branch of the second grows
+// longer and becomes canonical. Transactions that only the old branch included are returned to the
+// pool. The stored chain is the new branch, also after a restart.
+func TestLongerBranchBecomesCanonical(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
 		again := func() {
@@ -261,9 +261,9 @@ func TestReorganisation(t *testing.T) {
 
 func bytesOf(h primitives.Hash) []byte { return h[:] }
 
-// TestForkBelowFinal: a block that does not descend from the last final block is refused, whether
-// its parent is still in memory or not.
-func TestForkBelowFinal(t *testing.T) {
+// TestForkBelowFinalBlockIsRefused: a block that does not descend from the last final block is
+// refused, whether its parent is still in memory or not.
+func TestForkBelowFinalBlockIsRefused(t *testing.T) {
 	p := newPath(t, ChainOptions{Options: Options{Seed: 6, Shards: 1}})
 	var plans []*Plan
 	for range 8 {
@@ -294,8 +294,8 @@ func TestForkBelowFinal(t *testing.T) {
 	}
 }
 
-// TestChunksTwice: the same chunks may be in two blocks, at other heights.
-func TestChunksTwice(t *testing.T) {
+// TestChunksMayBeInTwoBlocks: the same chunks may be in two blocks, at other heights.
+func TestChunksMayBeInTwoBlocks(t *testing.T) {
 	p := newPath(t, ChainOptions{Options: Options{Seed: 7, Shards: 2}})
 	for range 3 {
 		p.next(2)

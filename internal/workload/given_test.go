@@ -39,10 +39,10 @@ func given(c *Chain, payload []byte) error {
 	return err
 }
 
-// TestGiven: a node that receives the results of blocks and executes nothing has the same chain:
-// the records of its log have the same bytes, on all forks, over missing chunks, splits and
-// restarts.
-func TestGiven(t *testing.T) {
+// TestReplicaRecordsEqualTheWriters: a node that receives the results of blocks and executes
+// nothing has the same chain: the records of its log have the same bytes, on all forks, over
+// missing chunks, splits and restarts.
+func TestReplicaRecordsEqualTheWriters(t *testing.T) {
 	n, blocks := 8, 60
 	if full() {
 		n = 100
@@ -153,9 +153,9 @@ func equalRecords(t *testing.T, writer, replica *Chain, want, got []byte) {
 	}
 }
 
-// TestGivenRefuses: changes, outcomes and receipts other than those of the block are refused before
-// anything of them is stored, or with the chunk that follows.
-func TestGivenRefuses(t *testing.T) {
+// TestReplicaRefusesOtherResults: changes, outcomes and receipts other than those of the block are
+// refused before anything of them is stored, or with the chunk that follows.
+func TestReplicaRefusesOtherResults(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 3, Accounts: 20, Shards: 2}, Rules: Rules{EpochLength: 60}}
 	writer, err := OpenChain(o)
 	if err != nil {

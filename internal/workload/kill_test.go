@@ -22,7 +22,8 @@ import (
 
 // Environment of the processes that are killed, and of a run by hand with more accounts or rounds:
 //
-//	TROUPE_KILL_ACCOUNTS=1000000 TROUPE_KILL_ROUNDS=200 go test ./internal/workload -run TestKill -v -timeout 1h
+//	export TROUPE_KILL_ACCOUNTS=1000000 TROUPE_KILL_ROUNDS=200
+//	go test ./internal/workload -run TestKilledProducerLosesNoBlock -v -timeout 1h
 const (
 	killChild    = "TROUPE_KILL_CHILD" // the folder; set: this process is one that is killed
 	killSeed     = "TROUPE_KILL_SEED"
@@ -137,10 +138,10 @@ func readTold(t *testing.T, r io.Reader) (out told) {
 	}
 }
 
-// TestKill: a process that produces blocks is killed at random moments, also while it creates or
-// opens its chain. Each time the folder opens soon, at the last printed block or a later one, with
-// every printed transaction, and with states that match their roots.
-func TestKill(t *testing.T) {
+// TestKilledProducerLosesNoBlock: a process that produces blocks is killed at random moments, also
+// while it creates or opens its chain. Each time the folder opens soon, at the last printed block
+// or a later one, with every printed transaction, and with states that match their roots.
+func TestKilledProducerLosesNoBlock(t *testing.T) {
 	rounds, accounts := 5, 2000
 	if full() && !testutil.Racing {
 		rounds = 200

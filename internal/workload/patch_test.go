@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatches: records written with a block are in the state from that block on and not before,
-// over restarts and advances of the flat head, each in its shard. Applying the block's chunks again
-// writes them too.
-func TestPatches(t *testing.T) {
+// TestPatchedRecordsAreInTheState: records written with a block are in the state from that block on
+// and not before, over restarts and advances of the flat head, each in its shard. Applying the
+// block's chunks again writes them too.
+func TestPatchedRecordsAreInTheState(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 5, Shards: 4}}
 	o.EpochLength, o.Validity, o.Store.FlatHeadBlocks = 40, 80, 3
 	p := newPath(t, o)
@@ -89,8 +89,8 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestCheckPatch: a patch that would leave an inconsistent state is refused.
-func TestCheckPatch(t *testing.T) {
+// TestInconsistentPatchIsRefused: a patch that would leave an inconsistent state is refused.
+func TestInconsistentPatchIsRefused(t *testing.T) {
 	p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
 	p.next(3)
 	waiting := func(yield bool, inputs ...primitives.Hash) *primitives.Receipt {

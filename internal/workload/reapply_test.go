@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestReapply applies every chunk of a chain of several epochs again, when most of its states exist
-// only as history, with the same results, also where shards are split.
-func TestReapply(t *testing.T) {
+// TestReappliedChunksHaveTheSameResults applies every chunk of a chain of several epochs again,
+// when most of its states exist only as history, with the same results, also where shards are
+// split.
+func TestReappliedChunksHaveTheSameResults(t *testing.T) {
 	o := ChainOptions{Disk: storage.NewMemDisk(), Options: Options{Seed: 11, Accounts: 80, Shards: 4, Skew: 0.5}}
 	o.EpochLength, o.Validity = 15, 30
 	t.Run("shards=4", func(t *testing.T) { reapply(t, o, true) })

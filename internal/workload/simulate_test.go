@@ -29,9 +29,10 @@ func pointers[T any](list []T) (out []*T) {
 	return out
 }
 
-// TestSimulate simulates random transactions of every kind on the head and then sends them: the
-// results are equal, including gas and receipt ids, and a simulation changes nothing.
-func TestSimulate(t *testing.T) {
+// TestSimulationEqualsExecution simulates random transactions of every kind on the head and then
+// sends them: the results are equal, including gas and receipt ids, and a simulation changes
+// nothing.
+func TestSimulationEqualsExecution(t *testing.T) {
 	o := ChainOptions{Disk: storage.NewMemDisk(), Options: Options{Seed: 7, Accounts: 60, Shards: 4, Skew: 0.5}}
 	o.EpochLength, o.Validity = 10_000, 20_000
 	c, err := OpenChain(o)

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSplits: the properties of TestWorkloads hold on chains whose shards are split, with forks,
-// skipped heights and missing chunks at the boundaries, receipts of all kinds in transit, and
-// restarts in between.
-func TestSplits(t *testing.T) {
+// TestSplitWorkloadsLoseNoToken: the properties of TestWorkloadsLoseNoToken hold on chains whose
+// shards are split, with forks, skipped heights and missing chunks at the boundaries, receipts of
+// all kinds in transit, and restarts in between.
+func TestSplitWorkloadsLoseNoToken(t *testing.T) {
 	n, blocks := 8, 110
 	if full() {
 		n = 40
@@ -40,9 +40,9 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// TestStaticSplit: a protocol version with a configured layout of one more shard splits a shard
-// when it takes effect.
-func TestStaticSplit(t *testing.T) {
+// TestConfiguredLayoutSplitsShard: a protocol version with a configured layout of one more shard
+// splits a shard when it takes effect.
+func TestConfiguredLayoutSplitsShard(t *testing.T) {
 	for seed, at := range []primitives.AccountID{"c0", "j5.w", "w1"} {
 		o, course := RandomSplits(uint64(seed), 45)
 		o.Splitting = &Splitting{Static: at}
@@ -54,10 +54,10 @@ func TestStaticSplit(t *testing.T) {
 	}
 }
 
-// TestSplitsOfWhatIsNotLoaded: shards are split whose subtrees are only on disk. These are loaded
+// TestUnloadedShardsAreSplit: shards are split whose subtrees are only on disk. These are loaded
 // from disk, from the parent shard in memory, or from history. The background verification after a
 // start runs meanwhile and finds no fault. The results are those without restarts.
-func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
+func TestUnloadedShardsAreSplit(t *testing.T) {
 	blocks := 160
 	o := ChainOptions{Options: Options{Seed: 5, Accounts: 3000, Shards: 1, Skew: 0.5, OneKey: true}}
 	o.EpochLength, o.Validity = 9, 18

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestIncompleteWitnesses: a witness whose state proof lacks a node or contains a wrong one, also
-// of contracts, global contracts and universal accounts, is the producer's fault, and never that of
-// the validator that checks it, which would halt. The intact witness is valid.
-func TestIncompleteWitnesses(t *testing.T) {
+// TestIncompleteWitnessIsProducersFault: a witness whose state proof lacks a node or contains a
+// wrong one, also of contracts, global contracts and universal accounts, is the producer's fault,
+// and never that of the validator that checks it, which would halt. The intact witness is valid.
+func TestIncompleteWitnessIsProducersFault(t *testing.T) {
 	n, blocks, tries := uint64(2), 16, 5
 	if full() {
 		n, blocks, tries = 12, 50, 60

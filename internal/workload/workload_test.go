@@ -39,9 +39,9 @@ func checkSupply(t *testing.T, c *Chain, at *engine.BlockNode, find Lookup) {
 	}
 }
 
-// TestWorkloads: random chains lose no token. In parallel with restarts and a tiny memory budget,
-// and from their blocks alone, they have the same blocks and results.
-func TestWorkloads(t *testing.T) {
+// TestWorkloadsLoseNoToken: random chains lose no token. In parallel with restarts and a tiny
+// memory budget, and from their blocks alone, they have the same blocks and results.
+func TestWorkloadsLoseNoToken(t *testing.T) {
 	n, blocks := 12, 50
 	if full() {
 		n, blocks = 200, 50
@@ -71,8 +71,8 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestUniversalWorkloads: as TestWorkloads at 88, with universal accounts.
-func TestUniversalWorkloads(t *testing.T) {
+// TestUniversalWorkloadsLoseNoToken: as TestWorkloadsLoseNoToken at 88, with universal accounts.
+func TestUniversalWorkloadsLoseNoToken(t *testing.T) {
 	n, blocks := 6, 50
 	if full() {
 		n = 60
@@ -96,9 +96,9 @@ func TestUniversalWorkloads(t *testing.T) {
 	}
 }
 
-// TestUpgradingWorkloads: as TestUniversalWorkloads, while the chain is voted up from 86: epochs of
-// different rules, receipts and forks across their ends, restarts.
-func TestUpgradingWorkloads(t *testing.T) {
+// TestUpgradingWorkloadsLoseNoToken: as TestUniversalWorkloadsLoseNoToken, while the chain is voted
+// up from 86: epochs of different rules, receipts and forks across their ends, restarts.
+func TestUpgradingWorkloadsLoseNoToken(t *testing.T) {
 	n := 4
 	if full() {
 		n = 60

@@ -24,6 +24,6 @@ for (const [height, v] of [[7, 1], [8, 1], [8, 2], [9, 1], [10, 1]]) blocks.addA
 is('each height once, the last ones', blocks.points.map((p) => [p.at, p[0]]), [[8, 2], [9, 1], [10, 1]]);
 `
 
-// TestCharts: points are in the order of time or height, each height once, and bounded.
+// TestChartPointsAreOrderedAndBounded: points are in the order of time or height, each height once.
 // It needs Node.js.
-func TestCharts(t *testing.T) { runScript(t, charts) }
+func TestChartPointsAreOrderedAndBounded(t *testing.T) { runScript(t, charts) }

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestFiles: each file has its type, its compressed form has the same content, and all together are
-// small.
-func TestFiles(t *testing.T) {
+// TestFilesAreTypedAndSmall: each file has its type, its compressed form has the same content, and
+// all together are small.
+func TestFilesAreTypedAndSmall(t *testing.T) {
 	sum, whole := 0, 0
 	for name, f := range files() {
 		r, err := gzip.NewReader(bytes.NewReader(f.Packed))
@@ -42,9 +42,9 @@ func TestFiles(t *testing.T) {
 // host.
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|createContextualFragment|DOMParser|setHTML|javascript:|@import|url\(|\bimport\(|<style|style="|\son[a-z]+="`)
 
-// TestNothingForeign: the page cannot turn a string into markup or code, loads nothing from
-// elsewhere, and every module and file that it names exists.
-func TestNothingForeign(t *testing.T) {
+// TestPageLoadsNothingForeign: the page cannot turn a string into markup or code, loads nothing
+// from elsewhere, and every module and file that it names exists.
+func TestPageLoadsNothingForeign(t *testing.T) {
 	named := regexp.MustCompile(`(?:from '\./|href="|src=")([a-z]+\.[a-z]+)`)
 	found := 0
 	for name, f := range files() {
@@ -143,13 +143,13 @@ tree.search('session-');
 is('a filter leaves it out', tree.rows().map((r) => r.name), ['node', 'rpc', 'session-0', 'waiter-1', 'waiter-2']);
 `
 
-// TestLogic: which inputs the search accepts, which world a page belongs to, which earlier blocks a
-// block makes final, and which actors have latencies. It needs Node.js.
-func TestLogic(t *testing.T) { runScript(t, logic) }
+// TestSearchAndWorldLogicOfConsole: which inputs the search accepts, which world a page belongs to,
+// which earlier blocks a block makes final, and which actors have latencies. It needs Node.js.
+func TestSearchAndWorldLogicOfConsole(t *testing.T) { runScript(t, logic) }
 
-// TestHostile: untrusted text is bounded before it is shown, and invisible characters become
-// visible. It needs Node.js.
-func TestHostile(t *testing.T) { runScript(t, hostile) }
+// TestHostileTextIsShownSafely: untrusted text is bounded before it is shown, and invisible
+// characters become visible. It needs Node.js.
+func TestHostileTextIsShownSafely(t *testing.T) { runScript(t, hostile) }
 
 // runScript runs a script beside the modules; anything that it prints is an error.
 func runScript(t *testing.T, script string) {

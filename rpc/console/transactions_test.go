@@ -82,7 +82,7 @@ is('marks on one character are bounded', plain('z' + '\u0301'.repeat(500) + 'o')
 is('ordinary text is as it was', plain('naïve 日本語 नमस्ते العربية 👍🏽'), 'naïve 日本語 नमस्ते العربية 👍🏽');
 `
 
-// TestTransactions: what lists of transactions keep and ask for, where the timeline puts receipts,
-// what the flame graph sums up, and which characters of untrusted text are shown by their numbers.
-// It needs Node.js.
-func TestTransactions(t *testing.T) { runScript(t, transactions) }
+// TestTransactionViewsAreBounded: what lists of transactions keep and ask for, where the timeline
+// puts receipts, what the flame graph sums up, and which characters of untrusted text are shown by
+// their numbers. It needs Node.js.
+func TestTransactionViewsAreBounded(t *testing.T) { runScript(t, transactions) }

@@ -27,10 +27,10 @@ for (const [s, n, want] of [['1', 24, '1' + '0'.repeat(24)], ['0.5', 3, '500'], 
 for (const [s, n] of [['', 24], ['-1', 24], ['1.', 24], ['.5', 24], ['1.25', 1], ['1e3', 24], ['1,5', 24]]) if (!refused(() => units(s, n))) console.log(s + ' is an amount');
 `
 
-// TestUnsignedCall: the page writes a transaction without a signature in the node's encoding, with
-// keys of both types and the largest numbers, and reads amounts only if they are exact. It needs
-// Node.js.
-func TestUnsignedCall(t *testing.T) {
+// TestUnsignedCallHasTheNodesEncoding: the page writes a transaction without a signature in the
+// node's encoding, with keys of both types and the largest numbers, and reads amounts only if they
+// are exact. It needs Node.js.
+func TestUnsignedCallHasTheNodesEncoding(t *testing.T) {
 	type call struct {
 		Signer   string `json:"signer"`
 		Key      string `json:"key"`

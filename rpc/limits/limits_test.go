@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestTable: each row has a unique key, a default within its bounds, and a description that fits a
-// table of docs/operate/config.md.
-func TestTable(t *testing.T) {
+// TestTableRowsAreUniqueAndInBounds: each row has a unique key, a default within its bounds, and a
+// description that fits a table of docs/operate/config.md.
+func TestTableRowsAreUniqueAndInBounds(t *testing.T) {
 	for i := range Table {
 		r := &Table[i]
 		places := 0
@@ -39,9 +39,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLimitsFitMemory: the limits of bytes in flight scale with the machine's memory, are at least
-// the table's defaults, and keep values that are named.
-func TestLimitsFitMemory(t *testing.T) {
+// TestLimitsScaleWithMemory: the limits of bytes in flight scale with the machine's memory, are at
+// least the table's defaults, and keep values that are named.
+func TestLimitsScaleWithMemory(t *testing.T) {
 	for _, tc := range []struct {
 		name                   string
 		memory                 uint64
