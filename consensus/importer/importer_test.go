@@ -263,7 +263,7 @@ func TestEachVerdictHasItsEffect(t *testing.T) {
 }
 
 // TestNextImportMayStartInsideImported: the owner may start the next import while it handles the
-// effect Imported.
+// effect Imported. The imported block's child is ready then.
 func TestNextImportMayStartInsideImported(t *testing.T) {
 	n := newNodes(t, 2)
 	list := n[0].chainOf(t, 4)
@@ -271,9 +271,12 @@ func TestNextImportMayStartInsideImported(t *testing.T) {
 	emit := r.Importer.o.Emit
 	r.Importer.o.Emit = func(e Effect) {
 		emit(e)
-		if _, ok := e.(Imported); ok {
+		if e, ok := e.(Imported); ok {
+			height := e.Accepted.Entry.Height()
 			if run := r.Next(0); run != nil {
 				r.work(run)
+			} else if height < 4 {
+				t.Errorf("the child of block %d is not ready when the block is imported", height)
 			}
 		}
 	}
