@@ -275,7 +275,7 @@ func (i *Importer) imported(acc *engine.Accepted, r *Run, now uint64) {
 	again := i.pool.Imported(acc.Entry.Block, i.tip, acc.Final.Height, epoch)
 	i.o.Emit(Imported{Accepted: acc, Run: r})
 	for k := range again {
-		_, _ = i.Take(blockpool.Block{Block: again[k].Block, From: again[k].From}, now) // Take has emitted what became of it
+		_, _ = i.Take(blockpool.Block{Block: again[k].Block, From: again[k].From}, now)
 	} // Take has emitted the result
 }
 
