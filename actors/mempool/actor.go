@@ -34,20 +34,20 @@ import (
 
 // Out holds the functions that send the actor's messages.
 type Out struct {
-	Candidates messages.Sender[messages.Candidates]          // to the chunk-producer
-	Dropped    messages.Sender[messages.TransactionsDropped] // to txtracker
-	Submitted  func(messages.Address, messages.Submitted)    // to a waiter
-	Done       messages.Sender[messages.SubmissionsDone]     // to a session
-	Forward    func(primitives.ShardID, any) bool            // to another mempool; false: the shard has none
+	Candidates messages.Sender[messages.Candidates]          // sent to the chunk producer actor
+	Dropped    messages.Sender[messages.TransactionsDropped] // sent to the transaction tracker
+	Submitted  func(messages.Address, messages.Submitted)    // sent to the waiter that submitted the transaction
+	Done       messages.Sender[messages.SubmissionsDone]     // sent to a session
+	Forward    func(primitives.ShardID, any) bool            // sends a message to another shard's mempool; false: the shard has none
 	// Settled is called with the result of a submission. It is also called for each transaction
-	// that returns to the pool after a reorganisation or rollback. pooled says whether this copy is
-	// in the pool. Settled may be nil.
+	// that returns to the pool after a reorganisation or rollback. pooled is true if this copy is in
+	// the pool. nil: not called.
 	Settled func(hash primitives.Hash, pooled bool)
 	// Lost records the contents of a failed actor's pool as dropped. Waiters are not informed,
-	// because they submit their transactions again. Lost may be nil.
+	// because they submit their transactions again. nil: not called.
 	Lost   messages.Sender[messages.TransactionsDropped]
-	Again  messages.Sender[messages.SubmitAgain]       // to all waiters and the producer
-	Pooled messages.Sender[messages.TransactionPooled] // to the network; nil: the node has no network
+	Again  messages.Sender[messages.SubmitAgain]       // sent to all waiters and the producer
+	Pooled messages.Sender[messages.TransactionPooled] // sent to the network; nil: the node has no network
 }
 
 // Chain is what a mempool reads of the chain. Its methods are safe for concurrent use.
@@ -67,7 +67,7 @@ type Chain interface {
 // Options configure the actor. Its functions are called from any goroutine.
 type Options struct {
 	Shard  primitives.ShardID
-	Pool   *txpool.Pool // empty
+	Pool   *txpool.Pool // an empty pool
 	Queue  txpool.QueueLimits
 	Hold   txpool.QueueLimits // limits of transactions that wait for compilation
 	Status *Status
@@ -76,12 +76,12 @@ type Options struct {
 	// most Checkers calls run concurrently.
 	Check    func([]*primitives.SignedTransaction) []Verdict
 	Checkers int
-	// Route says what happens to a client's transaction whose shard this node does not track: it is
-	// sent to Out.Pooled if Route is set. Otherwise the submission fails.
+	// Route means that a client's transaction whose shard this node does not track is sent to
+	// Out.Pooled. If Route is not set, the submission of such a transaction fails.
 	Route bool
 	Chain Chain
 	// Again means that this actor replaces a failed actor. It then sends SubmitAgain when it
-	// starts. Started is called once the actor receives messages; it may be nil.
+	// starts. Started is called once the actor receives messages. nil: not called.
 	Again   bool
 	Started func()
 	Out     Out
@@ -91,26 +91,27 @@ type Options struct {
 type Actor struct {
 	o             Options
 	pool          *txpool.Pool
-	incoming      []item // submissions of the current message that are not in the queue yet
+	incoming      []item // submissions of the message being handled that are not in queue yet
 	queue         *txpool.Queue[item]
-	checking      []*batch                   // in the order of the queue, which is the order of admission
-	checksRunning int                        // number of batches in checking without verdicts
+	checking      []*batch                   // batches of submissions being checked, in the order in which they enter the pool
+	checksRunning int                        // number of batches in checking whose check has not ended
 	heads         uint64                     // number of blocks that became the head
 	reorgs        uint64                     // number of reorganisations and rollbacks
-	finished      map[messages.SessionID]int // number of checked submissions to report with SubmissionsDone
+	finished      map[messages.SessionID]int // per session: number of checked submissions to report with SubmissionsDone
 	side          map[primitives.Hash]sideBlock
 
-	holds           map[primitives.Hash]hold
-	codes           map[primitives.Hash]*codeWaiters // by hash of the code
-	held, heldBytes int                              // number of transactions that wait for code, and their counted bytes
-	compileQueue    *txpool.Queue[compileSlot]       // holds whose compilation has not started
+	holds        map[primitives.Hash]hold
+	codes        map[primitives.Hash]*codeWaiters // transactions that wait for code, by hash of the code
+	held         int                              // number of transactions that wait for code
+	heldBytes    int                              // bytes that the transactions that wait for code count
+	compileQueue *txpool.Queue[compileSlot]       // holds whose compilation has not started
 	// compiling is the number of running compilations. A compilation continues if its transactions
 	// leave the pool.
 	compiling int
-	ended     chan struct{} // closed when the actor has stopped or failed; it cancels compilations
+	ended     chan struct{} // closed when the actor has stopped or failed, which cancels compilations
 
 	walk    walk
-	minWalk uint64 // first walk after the last rollback; results of earlier walks are ignored
+	minWalk uint64 // id of the first walk after the last rollback; results of earlier walks are ignored
 	// chose contains the transactions of the last chunk. If the next block does not include some of
 	// them, these are offered again.
 	chose []primitives.Hash
@@ -133,9 +134,9 @@ func New(o Options) *Actor {
 		o: o, pool: o.Pool, queue: txpool.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
 		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*codeWaiters{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
-	o.Hold.Turn = math.MaxInt // each Take ends a signer's turn, whatever the code's size
+	o.Hold.Turn = math.MaxInt // a signer's turn ends with each Take, whatever the size of the code
 	a.compileQueue = txpool.NewQueue[compileSlot](o.Hold)
-	a.self = a.Handle // used until Receive gets actor.Started; tests without a mailbox keep it
+	a.self = a.Handle // replaced when Receive gets actor.Started; tests without a mailbox keep it
 	a.runAside = func(f func()) { f() }
 	return a
 }
@@ -158,7 +159,7 @@ func (a *Actor) Receive(c actor.Context) {
 	case *actor.Restarting:
 		a.closeEnded()
 		a.abandon()
-	case *actor.Stopping: // the shard has ended or the node stops
+	case *actor.Stopping: // the shard no longer exists, or the node stops
 		a.closeEnded()
 		a.handOver()
 	default:
@@ -206,7 +207,7 @@ func (a *Actor) Handle(msg any) {
 		a.nextPage(m)
 	case messages.ChunkChosen:
 		a.finishWalk(&m)
-	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	case actor.SystemMessage, actor.AutoReceiveMessage: // other lifecycle messages need no action
 	default:
 		panic(fmt.Sprintf("mempool actor: no case for %T", m))
 	}
@@ -280,14 +281,14 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 			continue
 		}
 		base, ok := a.o.Chain.Base(tx.BlockHash)
-		err := error(txpool.ErrExpired) // the base block is unknown: it is on an abandoned branch
+		err := error(txpool.ErrExpired) // used if the base block is unknown, because it is on an abandoned branch
 		if ok {
 			var added bool
-			added, err = a.pool.Add(tx, base) // fails if the pool is full or has another transaction with this nonce
+			added, err = a.pool.Add(tx, base) // fails if the pool is full or has another transaction with the nonce
 			again = again || added
 		}
 		if err != nil && a.o.Out.Pooled != nil && !errors.Is(err, txpool.ErrExpired) {
-			continue // not a drop: other nodes have the transaction too and may include it
+			continue // do not report a drop: other nodes have the transaction too and may include it
 		}
 		if err != nil {
 			gone = append(gone, newDrop(tx, refusal(tx, err)))
@@ -329,7 +330,7 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction,
 				break
 			}
 			at, used := a.o.Chain.NonceUsed(x)
-			if !used { // the block includes tx but did not execute it, so the nonce is unused
+			if !used { // the block includes tx but did not execute it, so its nonce is not used
 				break
 			}
 			a.pool.Remove(x.Hash())
@@ -357,7 +358,7 @@ func (a *Actor) forwardMoved() {
 	a.walk = walk{}
 	a.chose = a.chose[:0]
 	for _, x := range stay {
-		_, _ = a.pool.Add(x.tx, x.base) // cannot fail: it was in the pool
+		_, _ = a.pool.Add(x.tx, x.base) // cannot fail, because the transaction was in the pool
 	}
 	var leaving []based
 	for _, txs := range away {
@@ -365,7 +366,7 @@ func (a *Actor) forwardMoved() {
 	}
 	holds := a.detach(leaving) // a transaction that waits for compilation keeps waiting in its new pool
 	var gone []messages.DroppedTransaction
-	for home, txs := range away { // any order will do: the shards are independent
+	for home, txs := range away { // the order does not matter, because the shards are independent
 		for i := range txs {
 			hash := txs[i].tx.Hash()
 			txs[i].hold = holds[hash]

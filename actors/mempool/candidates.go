@@ -74,7 +74,7 @@ func (a *Actor) nextPage(p Page) {
 // finishWalk handles the result of a walk. Transactions that the chunk producer dropped leave the
 // pool. All other ones stay until a block includes them.
 func (a *Actor) finishWalk(m *messages.ChunkChosen) {
-	if m.Walk < a.minWalk { // the walk used the state before a rollback
+	if m.Walk < a.minWalk { // the transactions were chosen before a rollback
 		return
 	}
 	if m.Walk == a.walk.id {
@@ -109,7 +109,7 @@ type Choice struct {
 	page      []messages.Candidate // candidates of the current page that NextGroup has not returned yet
 	next      Page                 // the request for the next page; zero: no page is requested
 	end       *time.Timer
-	exhausted map[int32]bool // groups in which the chunk did not take a candidate
+	exhausted map[int32]bool // groups of which the chunk did not take a candidate
 	now       messages.Candidate
 	taken     bool
 }
@@ -132,7 +132,7 @@ func (c *Choice) fetch() {
 
 // NextGroup is part of apply.Candidates.
 func (c *Choice) NextGroup() apply.Group {
-	if !c.taken { // not taken: later transactions of its group would run out of order
+	if !c.taken { // skip the group, because its later transactions would run out of order
 		if c.exhausted == nil {
 			c.exhausted = map[int32]bool{}
 		}

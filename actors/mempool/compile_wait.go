@@ -63,24 +63,24 @@ const (
 	// EarlyGap is the maximum gap above the next nonce for which a transaction is held. Clients
 	// that use the time as nonce leave wider gaps, and their transactions are not held.
 	EarlyGap = 1024
-	// maxEarly bounds the early transactions of a pool. Beyond it, early transactions are offered
-	// at once.
+	// maxEarly is the maximum number of transactions of a pool that are held for smaller nonces.
+	// Further ones are offered to chunks at once.
 	maxEarly = 10_000
-	// Compiling is the maximum number of concurrent compilations of this pool. The compiler works
-	// first in, first out. So further codes wait in this pool, where signers take turns.
+	// Compiling is the maximum number of concurrent compilations of this pool. Further codes wait
+	// in the pool, where signers take turns. The compiler itself works first in, first out.
 	Compiling = 2
 )
 
 // hold describes why a pooled transaction is not offered to chunks yet.
 type hold struct {
-	until   time.Time                 // end of the wait for smaller nonces; zero: no such wait
-	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: no such wait
+	until   time.Time                 // end of the wait for smaller nonces; zero: the transaction does not wait for them
+	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: it waits for no code
 	name    primitives.Hash           // hash of the code
-	brings  int                       // bytes of the code that the transaction itself contains
-	size    int                       // bytes of the transaction without that code
-	pays    bool                      // the transaction is the payer: the code's bytes count for it
+	brings  int                       // number of bytes of the code that the transaction contains
+	size    int                       // size of the transaction without that code, in bytes
+	pays    bool                      // the code's bytes count for this transaction (codeWaiters.payer)
 	signer  primitives.AccountID
-	pending *item // the batch's submission to answer when the hold ends; nil: already answered
+	pending *item // submission to answer when the hold ends; nil: it is already answered
 }
 
 // counted returns how many bytes the hold adds to Actor.heldBytes.
@@ -94,7 +94,7 @@ func (h *hold) counted() int {
 // codeWaiters are the transactions that wait for the compilation of the same code.
 type codeWaiters struct {
 	all       map[primitives.Hash]struct{}
-	payer     primitives.Hash // the transaction whose hold counts the code's bytes; zero: none contains the code
+	payer     primitives.Hash // the transaction for which the code's bytes count; zero: no transaction contains the code
 	compiling bool            // the compilation is running
 }
 
@@ -108,9 +108,9 @@ type compileSlot struct {
 // holdTimeout is a message from the actor to itself: a compilation or the EarlyWait of a
 // transaction has ended.
 type holdTimeout struct {
-	by   *Actor          // the actor that sent it; messages of a failed actor are ignored
-	hash primitives.Hash // of the transaction, or of the code if code is set
-	code bool            // true: a compilation has ended; false: an EarlyWait has ended
+	by   *Actor          // actor that sent the message; messages of a failed actor are ignored
+	hash primitives.Hash // hash of the transaction; hash of the code if code is set
+	code bool            // a compilation has ended; false: an EarlyWait has ended
 }
 
 // holdOrOffer handles a transaction that has just entered the pool. It adds a hold or offers the
@@ -169,7 +169,7 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	a.holds[hash] = h
 	a.held++
 	a.heldBytes += h.counted()
-	if !s.compiling { // if it is running, its end also ends this hold
+	if !s.compiling { // the end of a running compilation also ends this hold
 		a.enqueue(hash, hash)
 	}
 	a.publishCounts()
@@ -192,7 +192,7 @@ func (a *Actor) enqueue(hash, newest primitives.Hash) {
 
 // purgeStaleSlots removes stale slots from the compile queue, so that they do not cause evictions.
 func (a *Actor) purgeStaleSlots() {
-	waiting := -1 // minus one: the hold that is about to be queued has no slot yet
+	waiting := -1 // not counted: the hold that is about to be queued has no slot yet
 	for _, s := range a.codes {
 		if !s.compiling {
 			waiting += len(s.all)
@@ -203,13 +203,13 @@ func (a *Actor) purgeStaleSlots() {
 	}
 	old, seen := a.compileQueue, map[primitives.Hash]bool{}
 	l := a.o.Hold
-	l.Turn = math.MaxInt // as in New
+	l.Turn = math.MaxInt // a signer's turn ends with each Take, as in New
 	a.compileQueue = txpool.NewQueue[compileSlot](l)
 	for p, ok := old.Take(); ok; p, ok = old.Take() {
 		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling &&
 			!seen[p.hash] {
 			seen[p.hash] = true
-			a.compileQueue.Put(string(h.signer), h.counted(), p) // evicts nothing: the queue held these slots before
+			a.compileQueue.Put(string(h.signer), h.counted(), p) // evicts nothing, because the queue held these slots before
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (a *Actor) purgeStaleSlots() {
 // evictHold drops a transaction that waits for code, because the compile queue is full.
 func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	h, ok := a.holds[p.hash]
-	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].compiling { // the entry is stale
+	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].compiling { // the slot is outdated
 		return
 	}
 	a.o.Tally.HoldsDropped.Add(1)
@@ -276,7 +276,7 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 		}
 		orphans[s] = orphans[s] || h.pays
 	}
-	for s, orphan := range orphans { // the payer may be any waiting transaction
+	for s, orphan := range orphans { // choose another payer among the waiting transactions
 		if orphan && len(s.all) > 0 {
 			a.reassignPayer(s, primitives.Hash{})
 		}
@@ -311,7 +311,7 @@ func (a *Actor) compile() {
 			break
 		}
 		h, ok := a.holds[x.hash]
-		if !ok || h.code == nil || a.codes[h.name].compiling { // stale, or compiled for another transaction
+		if !ok || h.code == nil || a.codes[h.name].compiling { // the slot is outdated, or the code is already being compiled
 			continue
 		}
 		a.codes[h.name].compiling = true
@@ -341,7 +341,7 @@ func (a *Actor) holdEnded(m holdTimeout) {
 	}
 	a.compiling--
 	if s := a.codes[m.hash]; s != nil && s.compiling {
-		for hash := range s.all { // any order will do: the holds are independent
+		for hash := range s.all { // the order does not matter, because the holds are independent
 			a.compiled(hash)
 		}
 	}
@@ -355,7 +355,7 @@ func (a *Actor) compiled(hash primitives.Hash) {
 		a.release(hash)
 		return
 	}
-	a.removeHold(hash, h, hash) // the EarlyWait is not over: its timer ends the hold
+	a.removeHold(hash, h, hash) // the EarlyWait continues; its timer ends the hold
 	if a.holds[hash] = (hold{until: h.until}); h.pending != nil {
 		a.answer(*h.pending, messages.Submitted{Pooled: true})
 	}

@@ -39,7 +39,7 @@ func noRoom(limit string) error { return &view.LookupError{Kind: view.ErrNoRoom,
 func refusal(tx *primitives.SignedTransaction, err error) error {
 	var taken *txpool.NonceTaken
 	switch {
-	case errors.As(err, &taken): // neard returns this error once the pooled transaction is in a block
+	case errors.As(err, &taken): // neard returns this error when the other transaction is in a block
 		return usedNonce(tx, taken.Nonce)
 	case errors.Is(err, txpool.ErrExpired):
 		return &primitives.InvalidTxError{Tag: primitives.TxExpired}
@@ -123,7 +123,7 @@ func (a *Actor) dropUnanswered(x item, err error) {
 // poolContents returns the contents of a failed actor's pool as drops. If the pool panics, it
 // returns the transactions that it has read so far.
 func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
-	defer func() { _ = recover() }() // the pool's data may be inconsistent
+	defer func() { _ = recover() }() // the pool's data may be inconsistent, because the actor has failed
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
 		list = append(list, newDrop(tx, ErrRestarted))
 	})
@@ -134,7 +134,7 @@ func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
 func (a *Actor) refused(m *messages.TransactionRefused) {
 	hash := m.Tx.Hash()
 	if home := a.o.Chain.Home(m.Tx.SignerID); home != a.o.Shard {
-		a.o.Out.Forward(home, *m) // if that shard has no pool here, the transaction is not pooled either
+		a.o.Out.Forward(home, *m) // does nothing if this node has no pool of that shard
 		return
 	}
 	if a.pool.Remove(hash) {

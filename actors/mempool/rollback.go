@@ -26,7 +26,7 @@ func (a *Actor) restore(m *messages.RestorePool) {
 	a.pool.Advance(m.Head)
 	for i, tx := range m.Transactions {
 		if a.o.Chain.Home(tx.SignerID) == a.o.Shard {
-			_, _ = a.pool.Add(tx, m.Bases[i]) // cannot fail: it was in the pool
+			_, _ = a.pool.Add(tx, m.Bases[i]) // cannot fail, because the transaction was in the pool
 			a.markPooled(tx)
 		}
 	}

@@ -24,14 +24,14 @@ var ErrRestarted = errors.New("mempool: restarted with an empty pool; send the t
 // Verdict is the result of checking a transaction against the state of the head.
 type Verdict struct {
 	Invalid *primitives.InvalidTxError // why the transaction is invalid; nil: it is valid
-	Err     error                      // why it could not be checked; a failure of this node
+	Err     error                      // failure of this node, so that the transaction was not checked
 	Base    primitives.Height          // height of the transaction's base block
 	Ahead   bool                       // the nonce exceeds the next nonce of its key by at most EarlyGap
 	// Code compiles the code that the transaction deploys or calls. It returns when the code is
 	// compiled or end is closed. nil: the transaction need not wait for code.
 	Code func(end <-chan struct{})
-	// CodeName is the hash of that code. CodeBytes is how many bytes of the code the transaction
-	// contains.
+	// CodeName is the hash of that code. CodeBytes is the number of bytes of the code that the
+	// transaction contains.
 	CodeName  primitives.Hash
 	CodeBytes int
 }
@@ -39,10 +39,10 @@ type Verdict struct {
 // Tally holds counters of all pools of a node since it started.
 type Tally struct {
 	Submitted, Refused atomic.Uint64
-	Overrun            atomic.Uint64 // submissions evicted from the queue before they were checked
-	Drops              atomic.Uint64 // drops reported; also numbers them
-	// HoldsDropped counts transactions that a limit on held transactions (and on those that follow
-	// them) has dropped or refused.
+	Overrun            atomic.Uint64 // number of submissions that left the queue without a check, because it was full
+	Drops              atomic.Uint64 // number of reported drops; the last drop has this number
+	// HoldsDropped is the number of transactions that were dropped or refused because of a limit on
+	// transactions that wait for code. Transactions that follow a waiting one count toward it too.
 	HoldsDropped atomic.Uint64
 }
 
@@ -90,7 +90,7 @@ type item struct {
 	tx     *primitives.SignedTransaction
 	client messages.Client
 	from   messages.Address
-	batch  *answers // answers of the request; nil: the sender is an actor
+	batch  *answers // answers of the request; nil: an actor has sent the submission
 	index  int      // index in batch
 }
 
@@ -105,12 +105,12 @@ type moved struct{ txs []based }
 type based struct {
 	tx   *primitives.SignedTransaction
 	base primitives.Height
-	hold hold // the transaction's hold; its code is nil if there is no wait for code
+	hold hold // what the transaction waits for; hold.code is nil if it waits for no code
 }
 
 // checked is a message to self: a batch has been checked.
 type checked struct {
-	by       *Actor // the actor that took the batch; messages of a failed actor are ignored
+	by       *Actor // actor that took the batch; messages of a failed actor are ignored
 	batch    *batch
 	verdicts []Verdict
 }
@@ -120,7 +120,7 @@ type batch struct {
 	items    []item
 	heads    uint64    // Actor.heads when the batch was taken
 	reorgs   uint64    // Actor.reorgs when the batch was taken
-	verdicts []Verdict // one for each item, set once done
+	verdicts []Verdict // one for each item; nil until done is set
 	done     bool
 }
 
@@ -235,9 +235,9 @@ func (a *Actor) batchChecked(m *checked) {
 			if b.reorgs == a.reorgs {
 				a.admit(x, &b.verdicts[i], b.heads != a.heads)
 			} else {
-				a.putQueue(x) // checked against a state that is no longer canonical: check again
+				a.putQueue(x) // check again, because the state of the check is no longer canonical
 			}
-			b.items[i] = item{} // abandon must not answer it again if a later item panics
+			b.items[i] = item{} // if a later item panics, abandon must not answer this one again
 		}
 		a.checking = slices.Delete(a.checking, 0, 1)
 	}
@@ -253,7 +253,7 @@ func (a *Actor) admit(x item, v *Verdict, late bool) {
 		a.answer(x, messages.Submitted{Err: a.routeUntracked(x, v.Err)})
 		return
 	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
-		a.answer(x, messages.Submitted{Pooled: true}) // the pooled copy's result is reported later
+		a.answer(x, messages.Submitted{Pooled: true}) // the result of the copy in the pool is reported later
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -281,7 +281,7 @@ func (a *Actor) admit(x item, v *Verdict, late bool) {
 		a.answer(x, messages.Submitted{Pooled: true})
 	default:
 		a.markPooled(x.tx)
-		a.publishCounts() // before the transaction is offered
+		a.publishCounts() // must precede the offer of the transaction
 		if a.holdOrOffer(x, v) && a.o.Out.Pooled != nil {
 			a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx})
 		}
@@ -344,7 +344,7 @@ func (a *Actor) answer(x item, m messages.Submitted) {
 // reportDone sends each session the number of its submissions that have been checked since the last
 // report.
 func (a *Actor) reportDone() {
-	for id, n := range a.finished { // any order will do: the sessions are independent
+	for id, n := range a.finished { // the order does not matter, because the sessions are independent
 		a.o.Out.Done(messages.SubmissionsDone{Session: id, Count: n})
 		delete(a.finished, id)
 	}

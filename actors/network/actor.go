@@ -49,8 +49,8 @@ const Name = "network"
 type Out struct {
 	Block messages.Sender[messages.BlockReceived]
 	Chunk messages.Sender[messages.ChunkReceivedAlone]
-	// Submit passes transactions of peers to the mempools. It returns requests that are done when
-	// the transactions are checked.
+	// Submit passes transactions of peers to the mempools. The returned requests end when the
+	// mempools have checked the transactions.
 	Submit func(messages.Client, []*primitives.SignedTransaction) []mempool.Request
 }
 
@@ -60,7 +60,8 @@ type Options struct {
 	// Listen starts a host. The host calls deliver with each message, and verify with account
 	// announcements. The actor calls Listen each time it starts.
 	Listen func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
-	// Account and Key belong to this node's validator. Account is empty if there is none.
+	// Account and Key belong to this node's validator. An empty Account means that the node is no
+	// validator.
 	Account primitives.AccountID
 	Key     primitives.SecretKey
 	Peer    wire.PeerID // id of this node
@@ -70,8 +71,8 @@ type Options struct {
 	// Remember stores the known peers for the next start. It is called when they have changed. nil:
 	// they are not stored.
 	Remember func([]wire.PeerInfo)
-	// Verify and Signed verify signatures of blocks and of transactions. nil means plain
-	// verification. The caller may pass versions that cache results for later checks.
+	// Verify verifies signatures of blocks, and Signed verifies those of transactions. The caller may
+	// pass functions that cache results for later checks. nil: verification without a cache.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Signed func(*primitives.SignedTransaction) bool
 	// Eager means that a block is relayed before its import, once its producer's signature is
@@ -81,13 +82,13 @@ type Options struct {
 	// consensus.
 	Receive ReceiveFunc
 	// StateSyncs lets the node replace its chain by a recent state if the chain is more than
-	// Sync.Horizon behind. nil: the node never does.
+	// Sync.Horizon blocks behind. nil: the node syncs only by blocks.
 	StateSyncs StateSyncs
 	// Shards fetches the state of shards that are caught up while the node runs. nil: the tracked
 	// shards do not change.
 	Shards *Shards
-	// TxStatuses requests the status of transactions from peers if their shards are not tracked.
-	// nil: no such requests.
+	// TxStatuses requests from peers the status of transactions in shards that are not tracked. nil:
+	// no such requests.
 	TxStatuses *TxStatuses
 	// Failed is called with the error when the store can no longer be written. It ends the node.
 	Failed func(error)
@@ -100,23 +101,23 @@ type Options struct {
 // Periods and limits.
 const (
 	tickPeriod     = 100 * time.Millisecond
-	againFirst     = 3000   // ms until an unchanged head is broadcast again; doubled each time
-	againMost      = 60_000 // maximum of that delay in ms, and the host's own period
-	partsPeriod    = 400    // ms (chunk_request_retry_period)
-	rememberPeriod = 5000   // ms
-	ratePeriod     = 5000   // ms (peer_stats_period)
+	againFirst     = 3000   // ms until an unchanged head is broadcast again; doubled after each broadcast
+	againMost      = 60_000 // after this delay in ms, only the host broadcasts the head, with its own period
+	partsPeriod    = 400    // ms until missing chunk parts are requested again (chunk_request_retry_period)
+	rememberPeriod = 5000   // ms between calls of Options.Remember
+	ratePeriod     = 5000   // ms over which the transfer rates are measured (peer_stats_period)
 	stopLimit      = 5 * time.Second
 	listenAgain    = time.Second
 )
 
 // Actor is the network actor. Only its own goroutine uses it, except where a method says otherwise.
 type Actor struct {
-	lottery hostLottery // orders the hosts that are asked for state
+	lottery hostLottery // orders the snapshot hosts from which state is requested
 	o       Options
 	begun   time.Time
 	self    func(any)
 	host    *tcp.Server
-	stop    func() // ends the host and the server's workers, and waits for them
+	stop    func() // stops the host and the server's workers, and waits until they have ended
 	timer   *time.Timer
 	ticker  idleTicker
 
@@ -144,11 +145,13 @@ type Actor struct {
 	t1        map[primitives.AccountID][]primitives.PublicKey
 	seat      validatorSeat
 
-	headersApart bool       // true: the verified headers follow an epoch sync proof and do not connect to the chain yet
+	// headersApart means that the verified headers follow an epoch sync proof, and do not connect to
+	// the chain yet.
+	headersApart bool
 	bootstrap    *bootstrap // nil: no state sync at start is in progress
 	snapshots    *engine.ServedSnapshots
 
-	waiting []lackingBlock // blocks with chunks that cannot be requested yet
+	waiting []lackingBlock // blocks whose missing chunks cannot be requested yet
 	bodies  chunkBodies
 	txs     txForwarder
 	routes  txRoutes
@@ -297,7 +300,7 @@ func (a *Actor) rekeyed() {
 }
 
 func (a *Actor) arm() {
-	if a.timer != nil { // a tick after a new connection may have left a timer
+	if a.timer != nil { // arm may have been called before, by the tick after a new connection
 		a.timer.Stop()
 	}
 	self := a.self
@@ -316,7 +319,7 @@ func (a *Actor) end() {
 
 // Handle handles one message.
 func (a *Actor) Handle(msg any) {
-	if a.host == nil { // not started, or ended
+	if a.host == nil { // the actor has not started yet, or has ended
 		switch m := msg.(type) {
 		case again:
 			if m.of == a {
@@ -379,7 +382,7 @@ func (a *Actor) Handle(msg any) {
 			panic(fmt.Sprintf("%v\n%s", p.Reason, p.Stack))
 		}
 		panic(fmt.Errorf("network: the peer manager has ended: %w", m.err))
-	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	case actor.SystemMessage, actor.AutoReceiveMessage: // other lifecycle messages need no action
 	default:
 		panic(fmt.Sprintf("network actor: no case for %T", m))
 	}

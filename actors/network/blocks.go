@@ -16,12 +16,14 @@ import (
 
 // Limits of the unrequested blocks of one peer.
 const (
-	blockRate = 200 // blocks a second
+	blockRate = 200 // maximum number of blocks a second from one peer
 	// maxOfHeight is how many different blocks of one height are accepted.
 	maxOfHeight = 8
-	longBlock   = 1 << 20                // bytes; NEAR's blocks are shorter, but neard accepts longer ones
-	longRate    = 16 << 20               // bytes of long blocks a second
-	nearby      = primitives.Height(128) // maximum heights above the tip of unrequested blocks during sync
+	// A block of more than longBlock bytes is long. NEAR's blocks are shorter, but neard accepts
+	// longer ones.
+	longBlock = 1 << 20
+	longRate  = 16 << 20               // maximum bytes of long blocks a second from one peer
+	nearby    = primitives.Height(128) // during sync: maximum height above the tip of blocks that were not requested
 )
 
 // block handles a received block. The block keeps its inbox slot until the chain actor has read it.
@@ -112,8 +114,8 @@ func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 // rebroadcast decides when an unchanged head is broadcast again. Times are in ms.
 type rebroadcast struct {
 	hash primitives.Hash
-	at   int64 // time at which it became the head or was last broadcast
-	wait int64
+	at   int64 // time in ms at which the head was last broadcast, or became the head
+	wait int64 // ms until the next broadcast
 }
 
 // again returns whether the head is to be broadcast now.

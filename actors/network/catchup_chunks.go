@@ -16,12 +16,12 @@ type chunkFetch struct {
 	answers    chan *primitives.ChunkResponse
 	shard      primitives.ShardID
 	block      *engine.BlockNode
-	missing    map[primitives.Hash]int // chunks that have not arrived, with their index in the block
-	holders    [][]primitives.AccountID
-	nextHolder map[primitives.Hash]int   // index in holders of the account to ask next, by chunk
-	tries      int                       // requests since the last tick
-	asked      map[primitives.Hash]int64 // time of the last request in ms, by chunk
-	wait       map[primitives.Hash]int64 // wait in ms before the next holder is asked, by chunk
+	missing    map[primitives.Hash]int   // hash of a chunk that has not arrived -> its index in the block
+	holders    [][]primitives.AccountID  // accounts that have the chunk, by index in the block
+	nextHolder map[primitives.Hash]int   // hash of a chunk -> index of the next holder to ask
+	tries      int                       // number of requests since the last tick
+	asked      map[primitives.Hash]int64 // hash of a chunk -> time of its last request in ms
+	wait       map[primitives.Hash]int64 // hash of a chunk -> ms to wait before the next holder is asked
 	pool       *chunkparts.Pool          // verifies and assembles the parts
 }
 
@@ -102,7 +102,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			continue
 		}
 		if c := x.Shards[i].Chunk; h.ShardID != shard && x.Shards[i].Held() && c != nil && c.Proofs == nil {
-			continue // the engine already has the chunk with all receipts
+			continue // the engine already has the whole chunk
 		}
 		w.Headers = append(w.Headers, h)
 		place[h.ChunkHash()] = i
@@ -156,7 +156,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			}
 		case <-tick.C:
 			asks := do(chunkparts.Tick{})
-			if f.tries = 0; n%ownersEvery == 0 { // the part owners help if no holder has the chunk
+			if f.tries = 0; n%ownersEvery == 0 { // if no holder has the chunk, request the parts from their owners
 				for i := range asks {
 					s.o.Tell(partsRequest{&asks[i]})
 				}
@@ -206,7 +206,7 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 				list = append(list, a)
 			}
 		}
-		for _, a := range all { // validators that already track the shard for the next epoch
+		for _, a := range all { // add validators that already track the shard for the next epoch
 			if a != s.o.Account && !slices.Contains(list, a) && d.Cares(a, x.Hash, h.ShardID) {
 				list = append(list, a)
 			}

@@ -33,16 +33,16 @@ type Shards struct {
 
 	mu     sync.Mutex // held while posting to the host, which may block
 	hosts  stateHosts
-	points []*syncPoint // newest last
+	points []*syncPoint // oldest first
 
-	fetchMu sync.Mutex // the host's goroutines take it, so it is never held for long
-	fetches map[primitives.Hash][]*chunkFetch
+	fetchMu sync.Mutex                        // held only briefly, because the host's goroutines lock it
+	fetches map[primitives.Hash][]*chunkFetch // running fetches by hash of the chunk
 }
 
 // ShardsOptions configure Shards.
 type ShardsOptions struct {
 	Engine  *engine.Engine
-	Account primitives.AccountID // of this node's validator; may be empty
+	Account primitives.AccountID // account of this node's validator; empty: none
 	Self    wire.PeerID          // id of this node
 	Status  *Status
 	States  statesync.Options
@@ -59,7 +59,7 @@ const (
 
 // syncPoint is a block whose state is fetched, with the requests for it.
 type syncPoint struct {
-	at, sync, announced primitives.Hash // the block, its child (the sync block), and the hash in nodes' announcements
+	at, sync, announced primitives.Hash // hashes: the block, its child (the sync block), and the hash that snapshot hosts announce
 	epoch               uint64          // height of the block's epoch
 	machine             *statesync.Machine
 	waits               map[statesync.Item]chan stateAnswer
@@ -101,7 +101,7 @@ func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
 func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 	out := p.machine.Step(s.now(), ev)
 	host := s.o.Status.host.Load()
-	if host == nil { // the machine repeats the request later
+	if host == nil { // statesync.Machine repeats the request later
 		return
 	}
 	for _, q := range out.Ask {
@@ -221,7 +221,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			select {
-			case x = <-wait: // the response arrived at the same time
+			case x = <-wait: // the response arrived just before ctx ended
 				done(x, ctx.Err())
 			default:
 			}

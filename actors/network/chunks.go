@@ -103,7 +103,7 @@ func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 		a.askParts(&out.Ask[i])
 	}
 	for _, x := range out.Answer {
-		if len(x.Body.Parts)+len(x.Body.Receipts) == 0 { // an empty answer is not sent
+		if len(x.Body.Parts)+len(x.Body.Receipts) == 0 { // an empty answer means that this node has nothing to send
 			continue
 		}
 		a.host.Post(near.RouteTo{Target: wire.RouteBack(x.To.(primitives.Hash)),

@@ -20,7 +20,7 @@ const recentSize = 64
 type recentSet[T comparable] struct {
 	mu   sync.Mutex
 	list []T
-	most int // 0: recentSize
+	most int // maximum length of list; 0: recentSize
 }
 
 // put adds a value and returns whether it was new. When the set is full, the oldest value is
@@ -147,9 +147,9 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 
 // Limits on relaying gossiped blocks.
 const (
-	relayWindow        = primitives.Height(8) // heights above and below the tip
-	maxCheckedOfHeight = 3                    // blocks of one height that are checked after the first one
-	maxGossipSlots     = 256                  // above 64, which is what the relayWindow around the tip needs
+	relayWindow        = primitives.Height(8) // maximum distance of a relayed block's height from the tip
+	maxCheckedOfHeight = 3                    // maximum number of further blocks of a height that are checked after the first one
+	maxGossipSlots     = 256                  // maximum number of entries in gossipSlots; relayWindow needs only 64
 )
 
 // relaysGossip returns whether a gossiped block with a valid origin is relayed. The first block of

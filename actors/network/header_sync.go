@@ -16,17 +16,17 @@ import (
 
 // Limits and times.
 const (
-	maxLocator     = 20                    // hashes in a request for headers; neard bans peers that send more
-	maxAnswer      = blocksync.WholeAnswer // headers in a response that are used
-	stuckAfter     = 30_000                // ms without the requested block after which that is logged
-	stuckLogPeriod = 60_000
+	maxLocator     = 20                    // maximum number of hashes in a request for headers; neard bans peers that send more
+	maxAnswer      = blocksync.WholeAnswer // maximum number of headers of a response that are used
+	stuckAfter     = 30_000                // ms after which it is logged that a requested block has not arrived
+	stuckLogPeriod = 60_000                // ms between two such logs
 )
 
 // headerPath is the list of verified headers from the chain's tip to the highest header.
 type headerPath struct {
 	e     *engine.Engine
 	refs  []storage.BlockRef
-	known bool // refs is up to date; otherwise list reads it again
+	known bool // refs is up to date; if not set, list reads refs again
 }
 
 // list returns the headers above the imported blocks, lowest first.
@@ -89,7 +89,7 @@ func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Imported
 func (a *Actor) step(ev blocksync.Event) {
 	was := a.sync.Syncing()
 	defer func() {
-		if !was && a.sync.Syncing() { // the path may be outdated
+		if !was && a.sync.Syncing() { // a.path may be outdated
 			a.path.known = false
 		}
 	}()
@@ -202,7 +202,7 @@ func (a *Actor) headersDone(m *headersResult) {
 	switch {
 	case m.err == nil:
 	case errors.As(m.err, new(chain.Invalid)):
-		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans here, but this clock may be wrong
+		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // unlike neard, do not ban the peer, because this node's clock may be wrong
 			ev.Bad = true
 		}
 	// The peer follows another chain, or has sent unrelated headers.

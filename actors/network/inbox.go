@@ -13,14 +13,14 @@ import (
 const (
 	maxInbox      = 8192
 	maxInboxEach  = 1024
-	minInboxEach  = 64       // accepted from a peer even if maxInbox is reached
-	maxInboxBytes = 64 << 20 // of a peer's routed messages and blocks; the last message may exceed it
+	minInboxEach  = 64       // number of a peer's messages that are accepted even if maxInbox is reached
+	maxInboxBytes = 64 << 20 // bytes of a peer's routed messages and blocks; the last message may exceed this limit
 )
 
 // delivered is a message of a peer to the actor.
 type delivered struct {
 	near.Deliver
-	in *slot // its inbox slot; nil: the message needs none
+	in *slot // the message's slot in the inbox; nil: it needs none
 }
 
 // slot is a message's share of the inbox limits.
@@ -28,7 +28,7 @@ type slot struct {
 	in     *inbox
 	source source
 	size   int
-	own    bool // not counted toward maxInbox
+	own    bool // the slot does not count toward maxInbox
 }
 
 // source is the key by which messages are counted: the peer that delivered them, or the validator's
@@ -50,10 +50,10 @@ type usage struct{ messages, bytes int }
 // share of a validator. Safe for concurrent use.
 type inbox struct {
 	mu     sync.Mutex
-	all    int // messages that count toward maxInbox
-	gossip int // gossiped blocks that count toward maxInbox
+	all    int // number of messages that count toward maxInbox
+	gossip int // number of gossiped blocks that count toward maxInbox
 	each   map[source]usage
-	seats  map[wire.PeerID]bool // nodes of validators
+	seats  map[wire.PeerID]bool // ids of the nodes of validators
 	front  *Status
 }
 

@@ -11,8 +11,8 @@ import (
 // gossip before it checks them: the first block of each height up to relayWindow above its tip, and
 // one more of a height after a restart. So an honest peer may relay a few invalid blocks.
 const (
-	maxBadOfHeight = 2  // of one height
-	maxBadBlocks   = 32 // of all heights, plus two for each height that the chain has grown by
+	maxBadOfHeight = 2  // maximum number of a peer's bad blocks of one height
+	maxBadBlocks   = 32 // maximum number of a peer's bad blocks of all heights, plus two for each new height of the chain
 	maxBadPeers    = 256
 )
 
@@ -21,14 +21,14 @@ const (
 // the first one.
 type badBlocks struct {
 	of    map[wire.PeerID]*peerBadBlocks
-	order []wire.PeerID // by the time of their first bad block, oldest first
+	order []wire.PeerID // peers in the order of their first bad block
 }
 
 // peerBadBlocks are the invalid blocks of one peer.
 type peerBadBlocks struct {
 	since  primitives.Height // height of the tip when the peer sent its first bad block
-	n      uint64
-	lately []badBlock // the last maxBadBlocks of them
+	n      uint64            // number of bad blocks
+	lately []badBlock        // the last bad blocks, at most maxBadBlocks
 }
 
 type badBlock struct {

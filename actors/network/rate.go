@@ -13,7 +13,7 @@ import (
 // the number of blocks of each recent height.
 type blockLimits struct {
 	blocks *rate.Limiter
-	paid   int64 // ms: time before which no further long block is accepted
+	paid   int64 // time in ms before which no further long block is accepted
 	// heights are the most recent heights, with the accepted blocks of each.
 	heights [16]struct {
 		height primitives.Height

@@ -18,9 +18,9 @@ import (
 // peers, by the time that a peer's requests took. The limits are neard's.
 const (
 	serverWorkers = 2
-	maxRequests   = 2048 // queued requests of all peers
-	maxEach       = 128  // queued requests of one peer; further ones are dropped
-	maxHeaders    = 512  // headers in one answer
+	maxRequests   = 2048 // maximum number of queued requests of all peers
+	maxEach       = 128  // maximum number of queued requests of one peer; further ones are dropped
+	maxHeaders    = 512  // maximum number of headers in one answer
 )
 
 // server answers requests of peers from the store.
@@ -59,7 +59,7 @@ func (s *server) put(d near.Deliver) {
 
 func clientOf(id wire.PeerID) fair.Client {
 	c := fair.Client{}
-	if id != "" { // an empty id is this node
+	if id != "" { // the empty id stands for this node
 		copy(c.Address[:], id.Raw())
 	}
 	return c
@@ -89,7 +89,7 @@ func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 }
 
 func (s *server) run(ctx context.Context) {
-	// The server has its own pool, because it only encodes stored chunks again. The actor's pool
+	// The server has its own chunk pool, which only encodes stored chunks again. The actor's pool
 	// holds current chunks.
 	coder := chunkparts.New("", s.e.ChunkPartsView(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify,
 		func(int) int { return 0 })
@@ -123,7 +123,7 @@ func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	case *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
 		s.state.serve(d)
 	case *wire.Routed:
-		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // an unknown transaction is not answered, as in neard
+		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // as in neard, there is no answer if the transaction is unknown
 			if raw, err := s.e.AnswerTxStatus(q.Hash, q.Signer); err == nil && len(raw) <= maxStatus {
 				s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: &wire.TxStatusResponse{Outcome: raw}})
 			}

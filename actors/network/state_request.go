@@ -17,14 +17,14 @@ import (
 const (
 	enoughNeighbours = 2          // connected peers that serve a shard
 	maxFar           = 16         // maximum number of distant hosts asked for one shard
-	lotteryPeriod    = 5 * 60_000 // ms after which other distant hosts are chosen
+	lotteryPeriod    = 5 * 60_000 // ms between two choices of distant hosts
 )
 
 // stateHosts are the nodes that may be asked for state.
 type stateHosts struct {
 	self   wire.PeerID
 	peers  map[wire.PeerID]bool // connected peers
-	public bool                 // this node has a known public address
+	public bool                 // this node has a public address that peers know
 	hosts  []*wire.SnapshotHost
 	lot    [16]byte // seed of the order of distant hosts
 }

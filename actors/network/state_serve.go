@@ -20,7 +20,7 @@ import (
 const (
 	stateRequests  = 30
 	statePeriod    = 30 * time.Second
-	maxStateHeader = 256 // headers in the cache
+	maxStateHeader = 256 // maximum number of cached state headers
 )
 
 // stateServer serves nodes that are far behind: epoch sync proofs, and states at sync blocks.
@@ -36,7 +36,7 @@ type stateServer struct {
 
 	mu         sync.Mutex
 	snapshots  []*engine.ServedSnapshot
-	answeredAt []time.Time // times of answers to state requests within statePeriod
+	answeredAt []time.Time // times of the answers to state requests in the last statePeriod
 	headers    map[stateKey]*primitives.StateHeader
 }
 

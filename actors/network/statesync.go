@@ -29,15 +29,15 @@ const (
 	// headersHorizon is the maximum gap between the headers and the best peer at which a sync block
 	// is searched (block_header_fetch_horizon).
 	headersHorizon = primitives.Height(50)
-	maxVerifying   = 4 // state parts and headers that are verified at once
-	// staleAfter is a number of heights after the next epoch's end. From then on another sync block
-	// is chosen (nearcore sync/handler.rs).
+	maxVerifying   = 4 // maximum number of state parts and headers that are verified at once
+	// If the verified headers are this many heights above the end of the sync block's next epoch,
+	// another sync block is chosen (nearcore sync/handler.rs).
 	staleAfter     = primitives.Height(100)
 	findSyncPeriod = 1000   // ms between searches for a sync block
-	blockRequests  = 32     // blocks requested in one tick
+	blockRequests  = 32     // maximum number of blocks requested in one tick
 	blockTimeout   = 2000   // ms until a block is requested again
-	maxWholeBlocks = 2048   // full blocks that may be needed before the sync block
-	progressPeriod = 10_000 // ms
+	maxWholeBlocks = 2048   // maximum number of full blocks that are needed before the sync block
+	progressPeriod = 10_000 // ms between logs of the progress
 )
 
 // bootstrap is a state sync at start. It gets the sync block, then the full blocks before it, then
@@ -46,12 +46,12 @@ type bootstrap struct {
 	at       *engine.SyncBlock
 	proof    *headerchain.EpochProof
 	blocks   map[primitives.Hash]*primitives.Block
-	wanted   map[primitives.Hash]int64 // time of the last request in ms; 0: not requested yet
+	wanted   map[primitives.Hash]int64 // hash of a needed block -> time of the last request in ms; 0: not requested yet
 	hosts    stateHosts
-	machine  *statesync.Machine // nil: blocks are missing
+	machine  *statesync.Machine // nil: some blocks have not arrived yet
 	headers  map[primitives.ShardID]*primitives.StateHeader
-	parts    *engine.BootstrapSync // nil: state headers are missing
-	busy     bool                  // a step is running outside the mailbox
+	parts    *engine.BootstrapSync // nil: some state headers have not arrived yet
+	busy     bool                  // a step of the state sync runs in another goroutine
 	finished bool                  // all parts are stored
 	logAt    int64
 }
@@ -109,7 +109,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 			a.findSync(x)
 		}
 		return
-	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // verified headers, not claims
+	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // headersAt counts only verified headers
 		a.o.Log.Info("state sync starts over with another epoch: hosts no longer serve the previous one")
 		a.bootstrap = nil
 		return
@@ -156,12 +156,12 @@ func (a *Actor) findSync(x *bootstrap) {
 		}
 		return func() {
 			x.busy = false
-			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun)) // the search reads all headers
+			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun)) // the search is expensive, because it reads all headers
 			switch {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: look up the sync block")
 			case point == nil || proof == nil:
-			case !point.Complete: // the shards' states belong to different blocks
+			case !point.Complete: // a shard's state belongs to another block
 				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block; waiting for the next epoch")
 			default:
 				x.at, x.proof = point, proof
@@ -319,7 +319,7 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 			}
 			self(bootstrapDone{x, then})
 		}()
-		a.verifying <- struct{}{} // unpacking a part may need much memory
+		a.verifying <- struct{}{} // limits concurrency, because unpacking a part may need much memory
 		err := func() error {
 			defer func() { <-a.verifying }()
 			return judge(x, r)
@@ -358,7 +358,7 @@ func (x *bootstrap) index(id primitives.ShardID) primitives.ShardIndex {
 			return primitives.ShardIndex(i)
 		}
 	}
-	panic(fmt.Sprintf("network: no shard %d", id)) // it was requested, so it exists
+	panic(fmt.Sprintf("network: no shard %d", id)) // cannot happen: only existing shards are requested
 }
 
 func (a *Actor) verifyHeader(x *bootstrap, r *primitives.StateResponse) error {

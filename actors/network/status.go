@@ -20,27 +20,27 @@ import (
 // Safe for concurrent use.
 type Status struct {
 	MaxPeers uint32
-	Awaits   bool   // boot nodes are configured, so Syncing is true until a peer has reported its head
-	FirstMet func() // called when the first peer connects; may be nil
+	Awaits   bool   // boot nodes are configured: Syncing is true until a peer has reported its head
+	FirstMet func() // called when the first peer connects; nil: not called
 	Log      *logrus.Logger
 
 	host                       atomic.Pointer[tcp.Server]           // nil: no host is running
-	excludeMu                  sync.Mutex                           // held while host and excluded change
-	excluded                   []wire.PeerID                        // see Exclude
+	excludeMu                  sync.Mutex                           // held while host or excluded is changed
+	excluded                   []wire.PeerID                        // peers that Exclude was called with
 	key                        atomic.Pointer[primitives.SecretKey] // the validator's key set by Rekey
 	info                       atomic.Pointer[near.Info]
 	syncing, stuck, met        atomic.Bool
-	knows                      atomic.Bool // a peer has reported its head to the sync machine
-	best                       atomic.Uint64
+	knows                      atomic.Bool   // a peer has reported its head to the sync machine
+	best                       atomic.Uint64 // highest height that a peer has reported
 	headers                    atomic.Uint64 // height of the highest verified header
 	stuckAgain                 atomic.Int64
-	sent, received             atomic.Uint64 // bytes of the current host since its start
+	sent, received             atomic.Uint64 // bytes that the current host has transferred
 	sentRate, receivedRate     atomic.Uint64 // bytes a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
-	statesHere, statesAll      atomic.Uint64              // received and total parts of the state sync in progress
-	lastSent, lastReceived     uint64                     // used only by the actor
-	early                      recentSet[primitives.Hash] // last blocks that were relayed before their import
+	statesHere, statesAll      atomic.Uint64              // parts of the running state sync: number received, and total number
+	lastSent, lastReceived     uint64                     // former values of sent and received; used only by the actor
+	early                      recentSet[primitives.Hash] // hashes of recent blocks that were relayed before their import
 	earlySlots                 recentSet[heightSlot]      // counts the blocks in early by height
 }
 

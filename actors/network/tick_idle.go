@@ -14,7 +14,7 @@ const idlePeriod = 5 * time.Second
 // idleTicker makes ticks rare while the node has no peers. A new connection causes a tick at once.
 // Sandboxes never have peers, and hundreds of them may run on one machine.
 type idleTicker struct {
-	on   atomic.Bool // true: ticks are rare. The goroutine that clears it calls wake
+	on   atomic.Bool // ticks are rare; the goroutine that clears on must call wake
 	wake func()
 }
 

@@ -46,7 +46,8 @@ func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.Acco
 	if horizon == 0 {
 		horizon = 4
 	}
-	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error { // no error: an unknown epoch has no producers
+	// Errors are ignored, because the producers of an unknown epoch are unknown too.
+	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(head.Hash)
 		if err != nil {
 			return err

@@ -17,14 +17,14 @@ import (
 // Limits of requests to peers about transactions (nearcore
 // chain/client/src/view_client_actor.rs:78).
 const (
-	maxStatuses     = 500              // open questions
+	maxStatuses     = 500              // maximum number of open questions
 	statusRetry     = time.Second      // time until a question is sent again
-	statusKept      = 2 * time.Second  // how long an answer is reused
+	statusKept      = 2 * time.Second  // time for which an answer is reused
 	maxStatus       = 16 << 20         // maximum bytes of one answer, and of one peer's unverified answers
 	maxPendingBytes = 64 << 20         // maximum bytes of all unverified answers; one peer may use half of the rest
 	minStatusCost   = maxStatus / 128  // minimum number of bytes that an answer counts
 	statusOld       = 30 * time.Second // age at which a question is removed
-	maxAnswers      = 64 << 20         // bytes of all stored answers
+	maxAnswers      = 64 << 20         // maximum bytes of all stored answers
 )
 
 // TxStatuses requests the status of transactions from other nodes, if this node does not track the
@@ -38,12 +38,12 @@ type TxStatuses struct {
 
 	mu        sync.Mutex
 	asked     map[question]*openQuestion
-	since     time.Time               // start of the period in which sent counts
-	sent      int                     // questions sent in this period
-	of        map[messages.Client]int // of sent, by client
+	since     time.Time               // start of the current rate period
+	sent      int                     // number of questions sent in the current rate period
+	of        map[messages.Client]int // number of questions sent in the current rate period, by client
 	waiting   fair.Queue[answer]
 	bytes     map[wire.PeerID]int // bytes of unverified answers, by peer
-	all       int                 // sum of bytes
+	all       int                 // bytes of unverified answers of all peers
 	verifying bool                // a goroutine runs verifyAll
 }
 
@@ -66,7 +66,7 @@ type openQuestion struct {
 	sent   time.Time
 	came   time.Time
 	answer *view.FinalOutcome
-	size   int           // encoded size of answer, bytes
+	size   int           // size of the encoded answer in bytes
 	news   chan struct{} // closed when the next answer is stored
 }
 
@@ -102,7 +102,7 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 		a = &openQuestion{news: make(chan struct{})}
 		s.asked[q] = a
 	}
-	if a == nil { // too many questions: this one must not replace one that waits
+	if a == nil { // too many questions were sent in this period, so this one is not asked
 		return nil, nil
 	}
 	out := a.answer
@@ -166,7 +166,8 @@ func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 
 func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.AccountID) {
 	head := s.e.Head()
-	_ = s.e.Epochs(func(m *epoch.Manager) error { // no error: an unknown epoch has no producers
+	// Errors are ignored, because the producers of an unknown epoch are unknown too.
+	_ = s.e.Epochs(func(m *epoch.Manager) error {
 		id := head.Header().EpochID
 		layout, err := m.ShardLayout(id)
 		if err != nil {

@@ -138,7 +138,7 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 				host.Post(near.RouteTo{Target: wire.RouteBack(primitives.Hash([]byte(raw))),
 					Body: &wire.ChunkResponse{ChunkResponse: *m}})
 			}
-		default: // requests for headers are left to chain/blocksync
+		default: // HeadersRequest is not sent (toWire returns nil), because chain/blocksync requests headers
 			if s.Ask != nil {
 				tell(partsRequest{s.Ask})
 			} else if body := toWire(m); body != nil && s.To != "" {

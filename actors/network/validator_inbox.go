@@ -9,8 +9,8 @@ import (
 
 // Limits of the messages in the validator actor's mailbox.
 const (
-	maxWithValidator = 32   // messages in the validator's mailbox
-	messageCost      = 1024 // bytes added to a message's size for the fair share
+	maxWithValidator = 32   // maximum number of messages in the validator's mailbox
+	messageCost      = 1024 // bytes that a message costs in the fair queue, in addition to its size
 )
 
 // validatorInbox passes messages to the validator actor, fairly between sources (see source). A
@@ -19,7 +19,7 @@ const (
 type validatorInbox struct {
 	mu    sync.Mutex
 	queue fair.Queue[validatorMessage]
-	with  int // messages in the validator's mailbox
+	with  int // number of messages in the validator's mailbox
 }
 
 type validatorMessage struct {

@@ -13,10 +13,10 @@ import (
 type Aggregator struct {
 	EpochID   primitives.EpochID
 	LastBlock primitives.Hash // the last block that was counted
-	Blocks    []Stats         // by validator ID
-	Chunks    [][]ChunkStats  // by shard index and validator ID
+	Blocks    []Stats         // counts of blocks by validator ID
+	Chunks    [][]ChunkStats  // counts of chunks by shard index and validator ID
 	// Votes contains, by validator ID, the protocol version in the validator's latest block of the
-	// epoch. Voted says whether the validator has produced a block in the epoch.
+	// epoch. Voted is true, by validator ID, if the validator produced a block in the epoch.
 	Votes     []primitives.ProtocolVersion
 	Voted     []bool
 	Proposals AccountMap[primitives.ValidatorStake] // the latest proposal of each account
@@ -63,14 +63,14 @@ func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 		if i >= len(assignment) {
 			continue
 		}
-		var bitmap []byte // nil if the chunk is not new: it has no endorsements
+		var bitmap []byte // nil if the chunk is not new, so that it has no endorsements
 		if mask && i < len(b.ChunkEndorsements) {
 			bitmap = b.ChunkEndorsements[i]
 		}
 		for j, v := range assignment[i] {
 			made := j/8 < len(bitmap) && bitmap[j/8]>>(j%8)&1 == 1
 			if mask && j/8 >= len(bitmap) {
-				continue // validators without a bit in a short bitmap are not counted
+				continue // the bitmap is too short for this validator: do not count it
 			}
 			shard[v.ID].Endorsement.count(made)
 		}

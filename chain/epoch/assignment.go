@@ -10,7 +10,7 @@ import (
 // assignmentStrategy determines the initial lists of chunk producers for epoch T+2. The zero value
 // means empty lists.
 type assignmentStrategy struct {
-	carryOver bool // equal layouts: start with T+1's lists, by shard index
+	carryOver bool // the layouts are equal, so each shard index starts with its list of T+1
 	// children contains, for each shard index in T+1's layout, the indices of the shard's children
 	// in T+2's layout. The shard's producers are distributed among its children.
 	children [][]int
@@ -41,7 +41,7 @@ func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, 
 		return assignWithRepeats(producers, numShards, least), nil
 	}
 	limit := int(min(c.ChunkProducerAssignmentChanges, 1<<32))
-	if strategy.children != nil { // children start with half of the producers: fill up their lists in one epoch
+	if strategy.children != nil { // each child starts with half of the producers; fill its list in one epoch
 		limit = max(limit, len(producers)/numShards)
 	}
 	start := initialAssignment(producers, numShards, strategy, prev)
@@ -69,7 +69,7 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 		id := ValidatorID(turn % len(producers))
 		for _, s := range order {
 			if len(lists[s]) >= least {
-				break // all shards have enough: skip this producer
+				break // only the shards before s lack producers, and they have this one already
 			}
 			if !slices.Contains(lists[s], id) {
 				lists[s] = append(lists[s], id)

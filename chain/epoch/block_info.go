@@ -15,17 +15,17 @@ const blockInfoV4 = 3
 type BlockInfo struct {
 	Hash                  primitives.Hash
 	Height                primitives.Height
-	LastFinalizedHeight   primitives.Height // height of LastFinalBlockHash; the genesis has its own height
+	LastFinalizedHeight   primitives.Height // height of LastFinalBlockHash; for the genesis, its own height
 	LastFinalBlockHash    primitives.Hash
 	PrevHash              primitives.Hash
 	EpochFirstBlock       primitives.Hash
 	EpochID               primitives.EpochID
 	Proposals             []primitives.ValidatorStake
-	ChunkMask             []bool // by shard index: whether the block has a new chunk
+	ChunkMask             []bool // by shard index: true if the block has a new chunk of the shard
 	LatestProtocolVersion primitives.ProtocolVersion
 	TotalSupply           primitives.Balance
 	Timestamp             uint64   // nanoseconds since 1970
-	ChunkEndorsements     [][]byte // by shard index; bit i, lowest first, is validator i of the chunk's assignment
+	ChunkEndorsements     [][]byte // bitmaps by shard index; bit i (from the lowest) is for validator i of the chunk's assignment
 	ShardSplit            *primitives.ShardSplit
 	// ChunkProducers contains the producers of the chunks whose anchor is this block, by shard
 	// index of the block's epoch: the rows of nearcore's column ChunkProducers (see package

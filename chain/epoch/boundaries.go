@@ -70,7 +70,7 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
 		return false, err
 	}
 	if last, err := m.isLast(p); err != nil || last {
-		return false, err // the parent ends its epoch, so the block starts one
+		return false, err // the parent is the last block of its epoch, so the block is a first one
 	}
 	f, err := m.BlockInfo(lastFinal)
 	if err != nil {

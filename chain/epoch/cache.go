@@ -3,7 +3,7 @@ package epoch
 // cache keeps a fixed number of the most recently added entries. Not safe for concurrent use.
 type cache[K comparable, V any] struct {
 	entries map[K]V
-	order   []K // ring of keys; when full, the oldest is at next
+	order   []K // ring buffer of keys; if it is full, the oldest key is at index next
 	next    int
 }
 

@@ -20,7 +20,7 @@ type DynamicResharding struct {
 	MemoryUsageThreshold       uint64
 	MinChildMemoryUsage        uint64
 	MaxNumberOfShards          uint64
-	MinEpochsBetweenResharding uint64 // not 0
+	MinEpochsBetweenResharding uint64 // at least 1
 	ForceSplitShards           []primitives.ShardID
 	BlockSplitShards           []primitives.ShardID
 }
@@ -29,7 +29,7 @@ type DynamicResharding struct {
 // EpochConfig). Thresholds are percentages. Exactly one of ShardLayout and Resharding is set.
 // Resharding means that the layout of epoch N+2 is determined at the end of epoch N.
 type Config struct {
-	EpochLength                        uint64 // blocks
+	EpochLength                        uint64 // number of blocks
 	NumBlockProducerSeats              uint64
 	NumChunkProducerSeats              uint64
 	NumChunkValidatorSeats             uint64
@@ -87,7 +87,7 @@ type GenesisParams struct {
 	Validators                []primitives.ValidatorStake // in the file's order
 	ProtocolTreasuryAccount   primitives.AccountID
 	ProtocolRewardRate        Ratio
-	TransactionValidityPeriod uint64 // blocks; at most two epochs
+	TransactionValidityPeriod uint64 // number of blocks; at most two epochs
 	// EarlyKickout replaces the thresholds of protocol version 87 in tests. nil means the
 	// protocol's thresholds.
 	EarlyKickout *earlykickout.Thresholds

@@ -19,10 +19,10 @@ type versionedConfig struct {
 type Configs struct {
 	chainID   string
 	genesisPV primitives.ProtocolVersion
-	length    uint64 // epoch length in the genesis, which replaces that in the configs
+	length    uint64 // epoch length of the genesis, which replaces that of all configs
 	layout    primitives.ShardLayout
-	versions  []versionedConfig // ascending
-	layouts   []versionedLayout // ascending: all static layouts of the chain, for the history of splits
+	versions  []versionedConfig // by ascending version
+	layouts   []versionedLayout // all static layouts of the chain, by ascending version
 }
 
 type versionedLayout struct {
@@ -91,7 +91,7 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 func (c *Configs) GenesisShardLayout() primitives.ShardLayout { return c.layout }
 
 func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolVersion) error {
-	for name, text := range files { // any order will do: versions are distinct, and sorted below
+	for name, text := range files { // the order does not matter, because the versions are sorted below
 		stem, ok := strings.CutSuffix(name, ".json")
 		if !ok || stem == "" {
 			continue
@@ -148,7 +148,7 @@ func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.
 		if len(out) == 0 || !out[len(out)-1].Equal(v.layout) {
 			out = append(out, v.layout)
 		}
-		if v.since <= c.genesisPV { // earlier configs are not used on this chain
+		if v.since <= c.genesisPV { // this chain does not use configs of earlier versions
 			break
 		}
 	}
@@ -176,7 +176,7 @@ func genesisTestConfig(g *Config) Config {
 		ProtocolUpgradeStakeThreshold:      Ratio{4, 5},
 		ShardLayout:                        g.ShardLayout,
 		MinimumValidatorsPerShard:          1,
-		MinimumStakeRatio:                  Ratio{1, 6250}, // reduced, as protocol_config returns it
+		MinimumStakeRatio:                  Ratio{1, 6250}, // the reduced fraction, which protocol_config returns
 		ChunkProducerAssignmentChanges:     5,
 		MaxInflationRate:                   Ratio{1, 40},
 	}

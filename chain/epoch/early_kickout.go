@@ -19,8 +19,8 @@ const EarlyKickoutVersion primitives.ProtocolVersion = 87
 
 // shardBlacklist contains one shard's blacklist, and draws among the producers that are not on it.
 type shardBlacklist struct {
-	listed     []ValidatorID         // ascending; empty: the draw is the canonical one
-	candidates int                   // number of candidates; more than len(listed) if all producers are candidates
+	listed     []ValidatorID         // excluded producers, ascending; empty: the draw is the canonical one
+	candidates int                   // number of producers that qualify for the list; if all do, not all are listed
 	sampler    *earlykickout.Sampler // nil if listed is empty
 }
 
@@ -192,7 +192,7 @@ type ChunkForecast struct {
 	layout primitives.ShardLayout
 	lists  []shardBlacklist
 	height primitives.Height // height after the block
-	next   []ValidatorID     // producers at height, by shard index; nil: height is in another epoch
+	next   []ValidatorID     // chunk producers at height, by shard index; nil: height is in another epoch
 }
 
 // ForecastChunks returns the forecast for an epoch as of the recorded block head. It uses the
@@ -369,9 +369,9 @@ func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 // EarlyKickoutStats contains nearcore's metrics near_early_kickout_* of one shard.
 type EarlyKickoutStats struct {
 	Shard      primitives.ShardID
-	Reassigned uint64 // rows whose producer is not the canonical one
-	Kept       uint64 // rows for which all producers were candidates, so that the best was not excluded
-	Candidates int    // number of candidates as of the last recorded block
+	Reassigned uint64 // number of rows whose producer is not the canonical one
+	Kept       uint64 // number of rows for which all producers qualified for exclusion, so that the best one was kept
+	Candidates int    // number of producers that qualify for exclusion after the last recorded block
 }
 
 // EarlyKickoutStats returns the counters since the start of the process, by shard ID. It returns
@@ -385,7 +385,7 @@ func (m *Manager) EarlyKickoutStats() []EarlyKickoutStats {
 // countRows adds the rows of a newly recorded block to the counters.
 func (m *Manager) countRows(rows []ValidatorID, info *EpochInfo, layout primitives.ShardLayout, lists []shardBlacklist,
 	anchor primitives.Height) error {
-	for id, s := range m.kickouts { // includes shards that no longer exist after a split
+	for id, s := range m.kickouts { // also reset shards that no longer exist after a split
 		s.Candidates = 0
 		m.kickouts[id] = s
 	}

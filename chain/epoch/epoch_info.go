@@ -9,9 +9,9 @@ import (
 
 // Versions of EpochInfo. The numbers are the borsh tags.
 const (
-	EpochInfoV2 byte = 1 // mainnet's genesis: block producers take turns; no samplers
-	EpochInfoV4 byte = 3 // protocol version 84: without a layout
-	EpochInfoV5 byte = 4 // protocol versions from 85 on
+	EpochInfoV2 byte = 1 // form of mainnet's genesis: block producers take turns, so there are no samplers
+	EpochInfoV4 byte = 3 // form of protocol version 84: without a shard layout
+	EpochInfoV5 byte = 4 // form of protocol versions from 85 on
 )
 
 // dynamicReshardingVersion is the first protocol version with EpochInfo V5, which contains a shard
@@ -24,7 +24,7 @@ const dynamicReshardingVersion primitives.ProtocolVersion = 85
 // changes. It is shared, so callers must not change it.
 type EpochInfo struct {
 	Version          byte
-	EpochHeight      uint64 // ordinal number; 1 for each of the first two epochs
+	EpochHeight      uint64 // ordinal number of the epoch; 1 for each of the first two epochs
 	Validators       []primitives.ValidatorStake
 	ValidatorIndex   AccountMap[ValidatorID]
 	BlockProducers   []ValidatorID   // block_producers_settlement
@@ -35,12 +35,12 @@ type EpochInfo struct {
 	MintedAmount     primitives.Balance
 	SeatPrice        primitives.Balance
 	ProtocolVersion  primitives.ProtocolVersion
-	ShardLayout      primitives.ShardLayout           // V5 only
-	LastResharding   *uint64                          // V5 only: epoch height of the latest layout change
-	RngSeed          primitives.Hash                  // not V2: random_value of the last block of the epoch two before
-	BlockSampler     *primitives.StakeWeightedIndex   // not V2
-	ChunkSamplers    []*primitives.StakeWeightedIndex // not V2; by shard index
-	Mandates         ValidatorMandates                // not V2
+	ShardLayout      primitives.ShardLayout           // only in V5
+	LastResharding   *uint64                          // only in V5: epoch height of the latest layout change; nil: none
+	RngSeed          primitives.Hash                  // not in V2: random_value of the last block of the second epoch before this one
+	BlockSampler     *primitives.StakeWeightedIndex   // not in V2
+	ChunkSamplers    []*primitives.StakeWeightedIndex // not in V2; by shard index
+	Mandates         ValidatorMandates                // not in V2
 }
 
 // initSamplers sets the version, ValidatorIndex and the samplers according to the other fields.
@@ -87,7 +87,7 @@ func (e *EpochInfo) Validator(a primitives.AccountID) (*primitives.ValidatorStak
 
 // TotalStake returns the sum of all stakes.
 func (e *EpochInfo) TotalStake() primitives.Balance {
-	sum, _ := sumStakes(e.Validators) // no overflow: the samplers were built from the same sum
+	sum, _ := sumStakes(e.Validators) // cannot overflow, because the samplers were built from the same sum
 	return sum
 }
 

@@ -10,12 +10,12 @@ import (
 // epochEnd is the input of finalizeEpoch: data about T, whose last block is block, and about T+1.
 type epochEnd struct {
 	block      *BlockInfo
-	info, next *EpochInfo // of T and T+1
-	config     *Config    // of T
+	info, next *EpochInfo // infos of the epochs T and T+1
+	config     *Config    // config of T
 	prevLast   *BlockInfo // last block of T-1
 	aggregator *Aggregator
 	stats      []ValidatorStats
-	version    primitives.ProtocolVersion // of T+2
+	version    primitives.ProtocolVersion // protocol version of T+2
 	kickout    AccountMap[KickoutReason]
 }
 
@@ -52,7 +52,7 @@ func (m *Manager) finalizeEpoch(block *BlockInfo, rngSeed primitives.Hash, chang
 		reward: rewards, minted: minted, version: e.version, layout: layout, lastResharding: resharded,
 		strategy: selectStrategy(e.version, nextLayout, layout),
 	})
-	if errors.Is(err, ErrNotEnoughValidators) { // all validators want to leave: T+1's validators stay
+	if errors.Is(err, ErrNotEnoughValidators) { // if too few validators are left, those of T+1 stay
 		again := *e.next
 		again.EpochHeight++
 		info, err = &again, nil

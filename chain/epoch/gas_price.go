@@ -53,6 +53,6 @@ func (g GasPriceRules) Next(price primitives.Balance, used, limit primitives.Gas
 	if next.Cmp(g.Max.Big()) > 0 {
 		return g.Max, nil
 	}
-	out, _ := primitives.BalanceFromBig(next) // no overflow: next is at most Max
+	out, _ := primitives.BalanceFromBig(next) // cannot overflow, because next is at most Max
 	return out, nil
 }

@@ -10,7 +10,7 @@ import (
 // testnet. Each step changes one table entry and outputs one word.
 type hc128 struct {
 	p, q [512]uint32
-	step uint32 // mod 1024
+	step uint32 // number of the next step, modulo 1024
 }
 
 func newHC128(seed [32]byte) *hc128 {
@@ -30,7 +30,7 @@ func newHC128(seed [32]byte) *hc128 {
 	h := new(hc128)
 	copy(h.p[:], w[256:])
 	copy(h.q[:], w[768:])
-	for i := range 512 { // 1024 steps whose outputs replace the table entries
+	for i := range 512 { // run 1024 steps; their outputs replace the table entries
 		h.p[i] = h.next()
 	}
 	for i := range 512 {
@@ -43,7 +43,7 @@ func (h *hc128) next() uint32 {
 	j := h.step % 512
 	first := h.step < 512
 	h.step = (h.step + 1) % 1024
-	at := func(t *[512]uint32, back uint32) uint32 { return t[(j-back)%512] } // 512 divides 2^32
+	at := func(t *[512]uint32, back uint32) uint32 { return t[(j-back)%512] } // j-back may wrap around, because 512 divides 2^32
 	if first {
 		h.p[j] += (bits.RotateLeft32(at(&h.p, 3), -10) ^ bits.RotateLeft32(at(&h.p, 511), -23)) +
 			bits.RotateLeft32(at(&h.p, 10), -8)

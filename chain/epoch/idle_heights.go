@@ -10,7 +10,8 @@ type IdleForecast struct {
 	chunks      *ChunkForecast
 	id          ValidatorID
 	isValidator bool
-	first, end  primitives.Height // from the block's height to the planned end of its epoch, excluding end
+	first       primitives.Height // height of the block
+	end         primitives.Height // first height after the planned end of the block's epoch
 }
 
 // ForecastIdle returns the forecast for an account in the epoch of a recorded block. Its method

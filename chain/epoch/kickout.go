@@ -65,7 +65,7 @@ func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 	if c.ValidatorMaxKickoutStakePerc < 100 {
 		percent = 100 - uint64(c.ValidatorMaxKickoutStakePerc)
 	}
-	keep, _ := mulDiv(total, percent, 100) // no overflow: at most total
+	keep, _ := mulDiv(total, percent, 100) // cannot overflow, because keep is at most total
 
 	type ratio struct{ num, den *big.Int }
 	ratios := make([]ratio, len(stats))
@@ -74,7 +74,7 @@ func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 		ratios[id].num, ratios[id].den = stats[id].onlineRatio(-1)
 		order[id] = id
 	}
-	slices.SortFunc(order, func(a, b int) int { // worst first
+	slices.SortFunc(order, func(a, b int) int { // the validator with the lowest ratio first
 		va, vb := &info.Validators[a], &info.Validators[b]
 		return cmp.Or(bigMul(ratios[a].num, ratios[b].den).Cmp(bigMul(ratios[b].num, ratios[a].den)),
 			va.Stake.Cmp(vb.Stake), strings.Compare(string(va.AccountID), string(vb.AccountID)))
@@ -86,7 +86,7 @@ func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 			break
 		}
 		if v := &info.Validators[id]; !prevKickout.Has(v.AccountID) {
-			kept = kept.SaturatingAdd(v.Stake) // no overflow: at most total
+			kept = kept.SaturatingAdd(v.Stake) // cannot overflow, because kept is at most total
 			exempt[id] = true
 		}
 	}

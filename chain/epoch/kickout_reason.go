@@ -14,13 +14,13 @@ type KickoutKind byte
 // comments list the fields that a variant uses.
 const (
 	UnusedSlashed              KickoutKind = 0
-	NotEnoughBlocks            KickoutKind = 1 // Produced, Expected
-	NotEnoughChunks            KickoutKind = 2 // Produced, Expected
+	NotEnoughBlocks            KickoutKind = 1 // fields Produced, Expected
+	NotEnoughChunks            KickoutKind = 2 // fields Produced, Expected
 	Unstaked                   KickoutKind = 3
-	NotEnoughStake             KickoutKind = 4 // Stake, Threshold
+	NotEnoughStake             KickoutKind = 4 // fields Stake, Threshold
 	DidNotGetASeat             KickoutKind = 5
-	NotEnoughChunkEndorsements KickoutKind = 6 // Produced, Expected
-	ProtocolVersionTooOld      KickoutKind = 7 // Version, NetworkVersion
+	NotEnoughChunkEndorsements KickoutKind = 6 // fields Produced, Expected
+	ProtocolVersionTooOld      KickoutKind = 7 // fields Version, NetworkVersion
 )
 
 var kickoutNames = [...]string{

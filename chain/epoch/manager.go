@@ -12,8 +12,8 @@ const (
 	epochCacheSize    = 50
 	blockCacheSize    = 1000
 	sampleCacheSize   = 1000
-	syncDataCacheSize = 4  // not in nearcore
-	listCacheSize     = 64 // not in nearcore
+	syncDataCacheSize = 4  // nearcore has no such cache
+	listCacheSize     = 64 // nearcore has no such cache
 )
 
 // Store returns rows of earlier Changes, when the Manager's caches lack them. For a missing row it
@@ -28,12 +28,12 @@ type Store interface {
 // Changes contains the rows that a block adds to the Store, in one batch with the block. The zero
 // value has no rows: the block was recorded before.
 type Changes struct {
-	BlockInfo *BlockInfo // the key is its Hash
-	// EpochStart says that the block is the first of epoch BlockInfo.EpochID, so that the epoch
+	BlockInfo *BlockInfo // stored under its Hash
+	// EpochStart means that the block is the first of the epoch BlockInfo.EpochID, which therefore
 	// starts at BlockInfo.Height.
 	EpochStart bool
-	// NextNextEpoch is the info of the epoch after the next. Its ID is BlockInfo.Hash. It is set if
-	// the block is the last of its epoch, or the genesis.
+	// NextNextEpoch is the info of the epoch after the next epoch, whose ID is BlockInfo.Hash. It is
+	// set if the block is the last of its epoch, or the genesis.
 	NextNextEpoch *EpochInfo
 	// Summary is the summary of the epoch BlockInfo.EpochID. It is set together with NextNextEpoch,
 	// except for the genesis.
@@ -66,8 +66,9 @@ type Manager struct {
 
 	aggregator *Aggregator // statistics up to the last final block; nil before the first one
 	finalized  primitives.Height
-	// earlier has copies of aggregator, the newer one first. The second is at least earlierEvery
-	// heights older than aggregator, unless the epoch manager was just created or rewound.
+	// earlier has two earlier copies of aggregator, the newer copy first. The second copy is at
+	// least earlierEvery heights older than aggregator, unless the epoch manager was just created or
+	// rewound.
 	earlier [2]earlierStats
 }
 

@@ -26,8 +26,8 @@ type ValidatorMandates struct {
 	TargetPerShard  uint64
 	NumShards       uint64
 	StakePerMandate primitives.Balance
-	Mandates        []ValidatorID       // one ID for each whole mandate, ascending
-	Partials        []WeightedValidator // the remainder of each stake, if any
+	Mandates        []ValidatorID       // the validator's ID for each whole mandate, ascending
+	Partials        []WeightedValidator // the stake of each validator beyond its whole mandates, if any
 }
 
 // newValidatorMandates returns the mandates of an epoch. It returns ErrConfig if a validator would
@@ -69,7 +69,7 @@ func mandatePrice(targetPerShard, numShards uint64,
 	}
 	target, ok := primitives.Yocto(targetPerShard).Mul64(numShards)
 	if !ok || target.Hi != 0 {
-		target = primitives.Yocto(math.MaxUint64) // saturates as usize does in nearcore
+		target = primitives.Yocto(math.MaxUint64) // as in nearcore, where the number is a usize, the sum saturates
 	}
 	if total.Less(target) {
 		target = total
@@ -129,7 +129,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	primitives.Shuffle(rng, mandates)
 	primitives.Shuffle(rng, partials)
 
-	rowOf := make([]int, n) // row of the partials, by shard index
+	rowOf := make([]int, n) // row of the partial mandates, by shard index
 	for r, s := range forPartials {
 		rowOf[s] = r
 	}
@@ -137,7 +137,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	for r, s := range forMandates {
 		mandatesOf[s] = r
 	}
-	sums := make([]share, m.ids()) // stake of each validator in the current shard
+	sums := make([]share, m.ids()) // stake of each validator in the current shard, by ID
 	pieces := make([][]WeightedValidator, n)
 	for s := range pieces {
 		some := 0
@@ -146,7 +146,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 			if !x.any {
 				some++
 			}
-			x.any, x.sum = true, x.sum.SaturatingAdd(weight) // no overflow: at most the validator's stake
+			x.any, x.sum = true, x.sum.SaturatingAdd(weight) // cannot overflow: at most the validator's stake
 		}
 		for i := mandatesOf[s]; i < len(mandates); i += n {
 			add(mandates[i], m.StakePerMandate)
@@ -154,7 +154,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 		for i := rowOf[s]; i < len(partials); i += n {
 			add(partials[i].ID, partials[i].Weight)
 		}
-		list := make([]WeightedValidator, 0, some) // ascending by ID
+		list := make([]WeightedValidator, 0, some) // by ascending ID
 		for id := range sums {
 			if sums[id].any {
 				list = append(list, WeightedValidator{ValidatorID(id), sums[id].sum})

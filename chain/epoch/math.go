@@ -16,7 +16,7 @@ func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 		return q, primitives.Yocto(rem)
 	}
 	n := uint(bits.LeadingZeros64(b.Hi))
-	top := b.Hi<<n | b.Lo>>(64-n) // a shift by 64 yields 0 in Go, as needed for n = 0
+	top := b.Hi<<n | b.Lo>>(64-n) // if n is 0, Go's shift by 64 yields 0, as needed
 	est, _ := bits.Div64(a.Hi>>1, a.Hi<<63|a.Lo>>1, top)
 	est >>= 63 - n
 	if est != 0 {

@@ -91,7 +91,7 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 		return err
 	}
 	switch {
-	case prev.IsGenesis(): // the first block after the genesis starts an epoch that includes the genesis
+	case prev.IsGenesis(): // the block starts the first epoch, which includes the genesis
 		block.EpochID, block.EpochFirstBlock, changes.EpochStart = primitives.EpochID{}, block.Hash, true
 	case last:
 		if block.EpochID, err = m.nextEpochID(prev); err != nil {
@@ -189,7 +189,7 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		return nil, err
 	}
 	type step struct{ block, parent *BlockInfo }
-	var path []step // newest first
+	var path []step // blocks that base does not count yet, newest first
 	var base *Aggregator
 	for b := head; ; {
 		if base = m.statsAt(b.Hash, head.EpochID); base != nil {
@@ -209,7 +209,7 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 	case base == nil:
 		base = newAggregator(head.EpochID, info)
 		base.LastBlock = hash
-	case base != m.aggregator && reuse, !reuse && len(path) > 0: // copies stay as they are
+	case base != m.aggregator && reuse, !reuse && len(path) > 0: // do not change shared statistics
 		base = base.clone()
 	}
 	for _, s := range slices.Backward(path) {

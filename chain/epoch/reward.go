@@ -15,14 +15,14 @@ const (
 // RewardCalculator computes the rewards of an epoch (nearcore reward_calculator.rs). The genesis
 // determines its fields.
 type RewardCalculator struct {
-	ProtocolRewardRate      Ratio // the treasury's share
+	ProtocolRewardRate      Ratio // the treasury's share of the reward
 	ProtocolTreasuryAccount primitives.AccountID
 	SecondsPerYear          uint64
 }
 
 func newRewardCalculator(g *GenesisParams) RewardCalculator {
 	rate := g.ProtocolRewardRate
-	if g.ProtocolVersion == ProdGenesisProtocolVersion { // mainnet's genesis contains another value
+	if g.ProtocolVersion == ProdGenesisProtocolVersion { // the value in mainnet's genesis is not used
 		rate = Ratio{1, 10}
 	}
 	return RewardCalculator{rate, g.ProtocolTreasuryAccount, secondsPerYear}
@@ -30,15 +30,16 @@ func newRewardCalculator(g *GenesisParams) RewardCalculator {
 
 // rewardInput is the input of an epoch's rewards.
 type rewardInput struct {
-	info        *EpochInfo       // of the epoch whose rewards are computed
+	info        *EpochInfo       // info of the epoch whose rewards are computed
 	stats       []ValidatorStats // by validator ID
-	excluded    []bool           // by validator ID: kicked out for performance; gets no reward and is not listed
+	excluded    []bool           // by validator ID: the validator is kicked out for its performance, and gets no reward
 	totalSupply primitives.Balance
-	duration    uint64 // nanoseconds
+	duration    uint64 // duration of the epoch in ns
 	onlineMin   Ratio
 	onlineMax   Ratio
 	// cutoff is a percentage of endorsements. A validator with at least this percentage gets credit
-	// for all endorsements, and one with less for none. A negative cutoff has no effect.
+	// for all endorsements. A validator with less gets credit for none. A negative cutoff has no
+	// effect.
 	cutoff    int
 	inflation Ratio
 }
@@ -50,8 +51,8 @@ type rewardInput struct {
 func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance],
 	minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
-	// issue is the inflation per year times the duration, with one division at the end (nearcore:
-	// U256).
+	// issue is the yearly inflation times the duration. As in nearcore (U256), the only division
+	// comes last.
 	issue := bigMul(bigUint(uint64(in.inflation.Num)), in.totalSupply.Big(), bigUint(in.duration))
 	issue.Quo(issue, bigMul(bigUint(rc.SecondsPerYear), bigUint(uint64(in.inflation.Den)), bigUint(nanosPerSecond)))
 	treasury := bigMul(issue, bigUint(uint64(rc.ProtocolRewardRate.Num)))
@@ -64,7 +65,7 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	}
 	rewards.Set(rc.ProtocolTreasuryAccount, treasuryReward)
 	minted = treasuryReward
-	total, ok := sumStakes(in.info.Validators) // includes excluded validators; their shares are not paid
+	total, ok := sumStakes(in.info.Validators) // the sum includes excluded validators, whose shares are not paid
 	if !ok {
 		return nil, minted, overflow("stakes")
 	}

@@ -22,7 +22,7 @@ func (m *Manager) Mark() Mark {
 func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	for _, hash := range gone {
 		m.blocks.drop(hash)
-		m.epochs.drop(hash) // also an epoch ID if the block was the last of its epoch
+		m.epochs.drop(hash) // hash is an epoch ID if the block was the last of its epoch
 	}
 	m.aggregator, m.finalized, m.earlier = nil, to.finalized, [2]earlierStats{}
 	if to.aggregator != nil {

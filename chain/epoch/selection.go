@@ -11,16 +11,16 @@ import (
 
 // selectionInput is the input for selecting T+2's validators at the end of T.
 type selectionInput struct {
-	config         *Config // of T+2
+	config         *Config // config of T+2
 	seed           primitives.Hash
-	prev           *EpochInfo                            // of T+1
+	prev           *EpochInfo                            // info of T+1
 	proposals      AccountMap[primitives.ValidatorStake] // the latest proposal of each account in T
-	kickout        AccountMap[KickoutReason]             // validators that get no seat are added to it
-	reward         AccountMap[primitives.Balance]        // of T
-	minted         primitives.Balance                    // in T
-	version        primitives.ProtocolVersion            // of T+2
-	layout         primitives.ShardLayout                // of T+2
-	lastResharding *uint64                               // of T+2
+	kickout        AccountMap[KickoutReason]             // selection adds the validators that get no seat
+	reward         AccountMap[primitives.Balance]        // rewards of T
+	minted         primitives.Balance                    // tokens minted for T
+	version        primitives.ProtocolVersion            // protocol version of T+2
+	layout         primitives.ShardLayout                // layout of T+2
+	lastResharding *uint64                               // epoch height of the last layout change up to T+2; nil: none
 	strategy       assignmentStrategy
 }
 
@@ -90,7 +90,7 @@ func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.Validato
 			continue
 		}
 		if k, ok := in.prev.ValidatorKickout.Get(p.Account); ok && k.Kind == ProtocolVersionTooOld {
-			continue // may not return in T+2, and has no entry in StakeChange
+			continue // the account may not return in T+2, and gets no entry in StakeChange
 		}
 		out.StakeChange.Set(p.Account, p.Value.Stake)
 		byAccount.Set(p.Account, p.Value)

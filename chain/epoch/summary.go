@@ -14,7 +14,7 @@ type EpochSummary struct {
 	PrevEpochLastBlockHash primitives.Hash                       // also the ID of the next epoch
 	AllProposals           AccountMap[primitives.ValidatorStake] // the latest proposal of each account
 	ValidatorKickout       AccountMap[KickoutReason]
-	Stats                  AccountMap[ValidatorStats] // of all validators, including those kicked out
+	Stats                  AccountMap[ValidatorStats] // statistics of all validators, including those kicked out
 	NextNextEpochVersion   primitives.ProtocolVersion
 }
 
@@ -61,7 +61,7 @@ func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *Epo
 	for _, id := range info.BlockProducers {
 		if !seen[id] {
 			seen[id] = true
-			total = total.SaturatingAdd(info.Validators[id].Stake) // no overflow: the sum of all stakes fits
+			total = total.SaturatingAdd(info.Validators[id].Stake) // cannot overflow, because the sum of all stakes did not
 		}
 	}
 	stakes := map[primitives.ProtocolVersion]primitives.Balance{}
@@ -72,7 +72,7 @@ func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *Epo
 		}
 	}
 	var heaviest primitives.ProtocolVersion
-	for v, stake := range stakes { // the result does not depend on the order of the map
+	for v, stake := range stakes { // the order does not matter
 		if c := stake.Cmp(stakes[heaviest]); c > 0 || c == 0 && v > heaviest {
 			heaviest = v
 		}

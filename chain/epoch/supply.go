@@ -29,7 +29,7 @@ func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountM
 				stakes.Set(c.Account, c.Value)
 			}
 		}
-		rewards = info.ValidatorReward // only the rewards in the last info are returned
+		rewards = info.ValidatorReward // replaced by later infos: only the last rewards are returned
 	}
 	return stakes, rewards, nil
 }

@@ -18,7 +18,7 @@ type UpgradeVote struct {
 // immutable and safe for concurrent use.
 type UpgradeSchedule struct {
 	newest primitives.ProtocolVersion // the newest version that this program supports
-	votes  []UpgradeVote              // ascending; empty: always vote for newest
+	votes  []UpgradeVote              // votes by ascending time; empty: always vote for newest
 }
 
 // Upgrade dates of the public networks, at 00:00 UTC (near-primitives 0.38.0 src/version.rs:58).

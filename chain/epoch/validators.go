@@ -14,7 +14,7 @@ type CurrentValidator struct {
 	Blocks                       Stats
 	Chunks                       Stats
 	Endorsements                 Stats
-	Shards                       []primitives.ShardID // shards_produced; JSON "shards"
+	Shards                       []primitives.ShardID // nearcore's shards_produced, which is "shards" in JSON
 	ProducedChunksPerShard       []uint64
 	ExpectedChunksPerShard       []uint64
 	ShardsEndorsed               []primitives.ShardID
@@ -65,7 +65,7 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 	if err != nil {
 		return nil, err
 	}
-	if m.aggregator == nil { // after a restart, before the first block
+	if m.aggregator == nil { // the node has restarted, and no block has arrived yet
 		m.earlier[0] = earlierStats{a, b.Height}
 	}
 	out, err := m.validatorInfo(b.EpochID, info, nextID)

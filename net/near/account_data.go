@@ -34,10 +34,10 @@ type accounts struct {
 	data map[primitives.PublicKey]*wire.AccountData
 
 	me            wire.PeerID
-	key           primitives.SecretKey // of this node's validator; zero: none
+	key           primitives.SecretKey // key of this node's validator; zero: the node is no validator
 	proxies       []wire.PeerAddr
 	trackedShards []primitives.ShardID // shards that this node publishes as tracked; nil: none
-	advertised    bool                 // this node's own data was created
+	advertised    bool                 // this node has created data about itself
 }
 
 func newAccounts(me wire.PeerID) *accounts {
@@ -97,7 +97,7 @@ func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
 	if d.Sign(a.key) == nil {
 		return d
 	}
-	if d.Holds = nil; d.Sign(a.key) != nil { // too many shards for the payload limit: omit them
+	if d.Holds = nil; d.Sign(a.key) != nil { // omit the shards, because they exceed the payload limit
 		d.Proxies = nil
 		_ = d.Sign(a.key)
 	}
@@ -145,7 +145,7 @@ func timestamp(t time.Time) wire.Timestamp {
 // announcements maps accounts to the nodes that their validators announced for an epoch.
 type announcements struct {
 	of    map[primitives.AccountID]*wire.Announcement
-	order []primitives.AccountID // oldest first
+	order []primitives.AccountID // keys of of, oldest first
 }
 
 // maxAnnouncements is the maximum number of accounts with stored announcements

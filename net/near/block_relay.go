@@ -23,7 +23,8 @@ const silentLife = 2 * time.Minute
 
 // blockSources remembers the peer that first sent each of the most recent blocks.
 type blockSources struct {
-	// by is empty for a block if the sender may not have sent it to its other neighbours.
+	// by is the first sender of each block. It is empty if the sender may not have sent the block to
+	// its other neighbours.
 	by    map[primitives.Hash]wire.PeerID
 	order []primitives.Hash
 }

@@ -52,7 +52,7 @@ func (n *PeerManager) monitor(now time.Time) {
 			return p.ID == n.me || p.Addr == n.ListenAddr || under || n.excluded[p.ID]
 		})
 		if found {
-			if !n.timers.foundPeer { // first candidate ever: frequent calls now make sense
+			if !n.timers.foundPeer { // after the first candidate, monitor is called more often
 				n.timers.foundPeer, n.timers.monitorStep = true, monitorFirst
 			}
 			n.dial(p, wire.T2)

@@ -39,11 +39,11 @@ type (
 	}
 	// TooLong: a peer announced a frame longer than wire.MaxFrame.
 	TooLong struct{ Conn ConnID }
-	// Closed: the socket was closed by the peer or failed.
+	// Closed: the peer closed the socket, or the socket failed.
 	Closed struct{ Conn ConnID }
 	// Gossiped: a message arrived by a transport's gossip instead of a connection. The transport
-	// has validated it. The message is processed even if the peer was disconnected or banned in
-	// between. The transport has marked it as seen, so no other peer will deliver it again.
+	// has validated it and delivers it only once. So the message is processed even if the peer was
+	// disconnected or banned since.
 	Gossiped struct {
 		Peer wire.PeerID
 		Msg  wire.Message
@@ -80,7 +80,7 @@ type (
 		Msg   wire.Message
 		Again bool
 	}
-	// OptimisticTo: send an optimistic block to accounts over T1.
+	// OptimisticTo: send an optimistic block to the nodes of accounts over T1.
 	OptimisticTo struct {
 		Accounts []primitives.AccountID
 		Msg      *wire.OptimisticBlock
@@ -90,7 +90,7 @@ type (
 		Target wire.Target
 		Body   wire.Body
 	}
-	// RouteToAccount: send a body to an account.
+	// RouteToAccount: send a body to the node of an account.
 	RouteToAccount struct {
 		AccountID primitives.AccountID
 		Body      wire.Body
@@ -110,7 +110,7 @@ type (
 	}
 	// AnnouncementsVerified: Good lists the valid announcements of a VerifyAnnouncements.
 	AnnouncementsVerified struct {
-		From wire.PeerID // empty: own announcements
+		From wire.PeerID // peer that sent the announcements; empty: this node
 		Good []*wire.Announcement
 		Ban  Reason
 	}
@@ -167,7 +167,7 @@ type (
 	Close struct {
 		Conn   ConnID
 		Reason CloseReason
-		Ban    Reason // reason of the ban, if Reason is Banned
+		Ban    Reason // reason of the ban; only set if Reason is Banned
 	}
 	// Dial: open a connection. The caller reports Dialled or DialFailed.
 	Dial struct {
@@ -181,7 +181,7 @@ type (
 		From      wire.PeerID
 		Tier      wire.Tier
 		Msg       wire.Message
-		Requested bool // of a Block: this node requested it from this peer
+		Requested bool // Msg is a Block that this node requested from the peer
 		Gossiped  bool // the message arrived by gossip, so no other peer will deliver it
 	}
 	// VerifyAnnouncements: verify these announcements and report AnnouncementsVerified. KnownEpoch
@@ -204,9 +204,9 @@ type Verdict byte
 
 // The verdicts.
 const (
-	Hold   Verdict = iota // cannot be validated, or is useless: not relayed, without blame
-	Pass                  // relayed
-	Refuse                // invalid for every node: the sender is at fault
+	Hold   Verdict = iota // the message cannot be validated, or is useless: it is not relayed, but the sender is not at fault
+	Pass                  // the message is valid: it is relayed
+	Refuse                // the message is invalid for every node: the sender is at fault
 )
 
 // CloseReason is why a connection ends.

@@ -13,8 +13,8 @@ const (
 	maxEdgesInMessage     = wire.MaxEdges
 	maxEdgesOfSource      = 50_000
 	maxGraphPeers         = 100_000
-	maxPrivilegedOfNode   = 200    // privileged edges of a node, beyond the other bounds
-	maxPrivilegedOfSource = 10_000 // privileged edges from a source, beyond the other bounds
+	maxPrivilegedOfNode   = 200    // number of privileged edges of a node that are stored beyond the other bounds
+	maxPrivilegedOfSource = 10_000 // number of privileged edges from a source that are stored beyond the other bounds
 	// neard allows 1,000,000 edges. A search over that many takes seconds and blocks other work.
 	maxEdges = 200_000
 )
@@ -37,12 +37,12 @@ type Graph struct {
 	edges          map[edgeKey]*wire.Edge
 	active         map[wire.PeerID]map[wire.PeerID]bool
 	source         map[edgeKey]wire.PeerID
-	ofSource       map[wire.PeerID]int
-	validatorNodes map[wire.PeerID]bool // nodes of validators
+	ofSource       map[wire.PeerID]int  // number of edges by the peer that sent them
+	validatorNodes map[wire.PeerID]bool // ids of the nodes of validators
 	reachedAt      map[wire.PeerID]time.Time
-	hops           map[wire.PeerID][]wire.PeerID // next hops as of the last Recompute
-	used           map[wire.PeerID]uint64        // call count of NextHop at which a hop was last used
-	calls          uint64
+	hops           map[wire.PeerID][]wire.PeerID // target -> next hops, as of the last Recompute
+	used           map[wire.PeerID]uint64        // value of calls when the hop was last used
+	calls          uint64                        // number of calls of NextHop
 }
 
 // NewGraph returns an empty graph of the node me.

@@ -19,11 +19,11 @@ const (
 // conn is a connection, during its handshake or after it.
 type conn struct {
 	id      ConnID
-	addr    netip.AddrPort // of the remote end of the socket
+	addr    netip.AddrPort // remote address of the socket
 	inbound bool
 	opened  time.Time
 	isReady bool
-	waiting bool // the handshake is valid, but its edge is not in the graph yet
+	waiting bool // the handshake is valid, but its edge was not added to the graph yet
 
 	// Values that this node proposed, if the connection is outbound.
 	tier    wire.Tier
@@ -46,10 +46,10 @@ type conn struct {
 	// relayed.
 	lastSentBlock primitives.Hash
 
-	queued []queuedMsg // messages queued while waiting is set, in order
+	queued []queuedMsg // messages that wait while waiting is set, in order
 	asked  lastHashes  // blocks that this node requested from the peer
-	// silentNeighbours contains neighbours of the peer that did not send it a block, and the end of
-	// their silentLife.
+	// silentNeighbours contains neighbours of the peer that did not send it a block. The value is
+	// the time at which a neighbour is forgotten (after silentLife).
 	silentNeighbours map[wire.PeerID]time.Time
 	seen             seenMessages
 	due              connTimers

@@ -12,7 +12,7 @@ import (
 
 // Config is fixed while a node runs. Zero limits mean neard's defaults.
 type Config struct {
-	Key        primitives.SecretKey // of the node
+	Key        primitives.SecretKey // the node's key
 	Genesis    wire.GenesisID
 	Version    uint32 // newest supported protocol version
 	Oldest     uint32 // oldest supported protocol version
@@ -33,12 +33,12 @@ type Config struct {
 	SafeSet      int
 	NoInboundT1  bool
 	NoOutboundT1 bool
-	T1Period     time.Duration // between rounds of dials to proxies
+	T1Period     time.Duration // time between rounds of dials to proxies
 	// SkipTombstones is a period after the start in which removed edges are neither sent nor
 	// accepted.
 	SkipTombstones time.Duration
-	// Sparing suppresses duplicates: no block is sent to a peer that is known to have it. It is for
-	// networks in which all nodes set it.
+	// Sparing suppresses duplicates: no block is sent to a peer that is known to have it. All nodes
+	// of the network must set it.
 	Sparing bool
 	Draw    func(n int) int // returns a random number below n; nil: always 0
 }
@@ -107,7 +107,7 @@ type PeerManager struct {
 	conns map[ConnID]*conn
 	ready [4]map[wire.PeerID]*conn // established connections, by tier
 	byKey [4]map[primitives.PublicKey]*conn
-	loop  *conn                            // the inbound end of this node's T1 connection to itself
+	loop  *conn                            // inbound side of this node's T1 connection to itself; nil: none
 	out   [4]map[wire.PeerID]wire.PeerInfo // outbound dials and handshakes in progress, by tier
 
 	graph       *Graph
@@ -115,7 +115,7 @@ type PeerManager struct {
 	announced   announcements
 	hosts       *hosts
 	known       *peerStore
-	excluded    map[wire.PeerID]bool // see Exclude
+	excluded    map[wire.PeerID]bool // peers of the last Exclude
 	routeBack   *routeBackCache
 	recent      []outbound // outbound connections that lasted for recentAfter
 	redial      []wire.PeerInfo
@@ -271,7 +271,7 @@ func (n *PeerManager) newHead(h Head) {
 		n.accounts.trackedShards = slices.Clone(h.TrackedShards)
 	}
 	if n.accounts.setKeys(h.T1) || changed {
-		n.timers.advertise = time.Time{} // at once; this also requests the data of all peers
+		n.timers.advertise = time.Time{} // advertise at once, which also requests the data of all peers
 	}
 }
 
@@ -283,8 +283,8 @@ func (n *PeerManager) setValidator(now time.Time, v Validator) {
 
 // Info is the state of the network for other parts of the node.
 type Info struct {
-	Peers     []PeerState // of T2
-	T1        []PeerState
+	Peers     []PeerState // T2 peers
+	T1        []PeerState // T1 peers
 	Producers []*wire.Announcement
 	Reachable int
 	Public    netip.AddrPort
@@ -292,10 +292,11 @@ type Info struct {
 	// Known lists peers that are or were connected, for dialling after a restart.
 	Known []wire.PeerInfo
 	Hosts []*wire.SnapshotHost // snapshot hosts, newest entry first
-	// Holders contains the shards that validators always track, as published under their signature.
-	Holders map[primitives.AccountID][]primitives.ShardID
-	// Seats are the nodes of the validators of this epoch and the next, as published under their
+	// Holders contains the shards that validators always track, as they published them under their
 	// signature.
+	Holders map[primitives.AccountID][]primitives.ShardID
+	// Seats are the ids of the nodes of this and the next epoch's validators, as the validators
+	// published them under their signature.
 	Seats []wire.PeerID
 	// Alone: no connection is open or being opened, and no peer is known to dial.
 	Alone bool
@@ -309,7 +310,7 @@ type PeerState struct {
 	TrackedShards []primitives.ShardID
 	Height        primitives.Height // height of the highest block that the peer has sent
 	Hash          primitives.Hash
-	HasBlock      bool // the peer has sent a block; only then does it count for sync
+	HasBlock      bool // the peer has sent a block; block sync ignores other peers
 	Since         time.Time
 	LastReceived  time.Time
 }

@@ -29,8 +29,8 @@ const (
 type known struct {
 	info     wire.PeerInfo
 	status   status
-	reason   Reason    // if banned
-	bannedAt time.Time // if banned
+	reason   Reason    // reason of the ban, if the peer is banned
+	bannedAt time.Time // time of the ban, if the peer is banned
 	seen     time.Time
 	trust    trust
 	boot     bool
@@ -40,9 +40,9 @@ type known struct {
 type trust byte
 
 const (
-	heard  trust = iota // another peer reported it
-	direct              // the node at the address reported it
-	signed              // a handshake proved it
+	heard  trust = iota // another peer reported the address
+	direct              // the node at the address reported the address
+	signed              // a handshake proved the address
 )
 
 // peerStore holds the known peers. Each has at most one address, and each address at most one peer.

@@ -41,7 +41,7 @@ func PriorityOf(m wire.Message) Priority {
 // Queue holds the frames that wait to be written to a connection. Not safe for concurrent use.
 type Queue struct {
 	waiting [priorities][][]byte
-	skipped [priorities]int // number of more urgent frames sent since the last frame of this priority
+	skipped [priorities]int // by priority: number of more urgent frames sent since its last frame
 	bytes   int
 }
 

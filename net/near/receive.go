@@ -13,7 +13,7 @@ const (
 	maxPeersSent       = 512
 	maxDirectPeersSent = 128
 	maxLocator         = 20
-	maxTxsPerBlock     = 1000 // ForwardTx messages of all peers between two blocks; more are dropped
+	maxTxsPerBlock     = 1000 // number of ForwardTx messages of all peers that are accepted between two blocks
 	epochSyncPeriod    = 30 * time.Second
 )
 
@@ -129,7 +129,7 @@ func (n *PeerManager) handle(now time.Time, c *conn, m wire.Message) {
 	case *wire.BlockRequest:
 		n.noteBlockRequest(now, c, m.Hash)
 		n.deliver(c, m)
-	// handshake messages after the handshake, or obsolete messages
+	// These are handshake messages after the handshake, or obsolete messages. They are ignored.
 	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge:
 	default:
 		n.deliver(c, m)

@@ -18,15 +18,15 @@ const (
 // requests it stores this node's id.
 type routeBackCache struct {
 	from  map[primitives.Hash]routeBackEntry
-	order []orderEntry // oldest first; some entries are dead (see orderEntry)
-	of    map[wire.PeerID]int
+	order []orderEntry        // entries of from, oldest first; some are outdated (see orderEntry)
+	of    map[wire.PeerID]int // number of entries by peer
 	puts  uint64
 }
 
 type routeBackEntry struct {
 	peer wire.PeerID
 	at   time.Time
-	n    uint64 // n of its orderEntry
+	n    uint64 // equals n of the entry's orderEntry
 }
 
 // orderEntry is an entry in the eviction order. It is dead once its route-back was used, even if
@@ -54,7 +54,7 @@ func (w *routeBackCache) put(now time.Time, request primitives.Hash, peer wire.P
 	w.from[request] = routeBackEntry{peer, now, w.puts}
 	w.order = append(w.order, orderEntry{request, w.puts})
 	w.of[peer]++
-	if len(w.order) > 2*len(w.from)+1000 { // most entries are dead
+	if len(w.order) > 2*len(w.from)+1000 { // most entries of order are outdated
 		w.prune()
 	}
 }

@@ -9,9 +9,8 @@ import (
 
 // Intervals and bounds of neard, unless noted.
 const (
-	edgePeriod = time.Second // between two batches of edges
-	// edgesPerPeriod: edges of peers wait one more edgePeriod for each edgesPerPeriod edges in the
-	// graph.
+	edgePeriod = time.Second // time between two batches of edges
+	// Edges of peers wait one more edgePeriod for each edgesPerPeriod edges in the graph.
 	edgesPerPeriod  = 10_000
 	maxEdgesQueued  = 4 * maxEdgesInMessage
 	peersPeriod     = time.Minute
@@ -29,7 +28,7 @@ const (
 	redialPeriod    = 10 * time.Second
 	maxRedials      = 6
 	idleT3          = 15 * time.Second
-	unreliableLag   = 60 // in blocks
+	unreliableLag   = 60 // blocks behind the head from which on a peer is unreliable
 	maxNewT1        = 50 // maximum number of T1 dials in one round
 	preferKnown     = 60 // percentage of dials that prefer a peer that was connected before
 	recentlyActive  = 10 * time.Minute
@@ -70,7 +69,7 @@ func (t *timers) lengthenStep() { t.monitorStep = min(t.monitorStep*11/10, monit
 // edgeBatch is a group of edges to be processed.
 type edgeBatch struct {
 	edges  []*wire.Edge
-	source wire.PeerID // empty: this node
+	source wire.PeerID // peer that sent the edges; empty: this node
 	from   ConnID      // connection to ban if an edge is invalid; 0: none
 	done   ConnID      // connection whose handshake waits for the edges; 0: none
 }
@@ -106,7 +105,7 @@ func later(a, b time.Time) time.Time {
 // tick runs all tasks that are due.
 func (n *PeerManager) tick(now time.Time) {
 	n.processEdges(now)
-	late, due := false, false // usually no connection is late or due, so avoid sorting them
+	late, due := false, false // sort the connections only if one is late or due
 	for _, c := range n.conns {
 		late = late || c.isLate(now)
 		due = due || c.isDue(now)
@@ -188,7 +187,7 @@ func (n *PeerManager) Wake() time.Time {
 	for _, at := range [...]time.Time{n.timers.t1, n.timers.advertise, n.timers.recent} {
 		sooner(at)
 	}
-	if !n.alone() { // if alone, monitor has no candidates
+	if !n.alone() { // otherwise monitor has no candidates
 		sooner(n.timers.monitor)
 	}
 	if len(n.ownEdges) > 0 {

@@ -19,7 +19,7 @@ type Call struct {
 type CallResult struct {
 	Result []byte
 	Logs   []string
-	Err    *primitives.FunctionCallError // nil: it succeeded
+	Err    *primitives.FunctionCallError // error of the call; nil: the call succeeded
 	// Debug is the VM's own error as Rust's {:?} prints it, if Err has the tag CallExecution.
 	Debug string
 	// Missing lists the imports of a contract that does not link, which Err and Debug do not name.

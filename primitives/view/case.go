@@ -15,8 +15,8 @@ import (
 // Case is the dump of one transaction: the state that it touches and its outcomes, enough to replay
 // it on another chain.
 type Case struct {
-	Records   []genesis.Record       // the entries that it reads and writes, as they were before it
-	Absent    []primitives.AccountID // accounts that it reads and that did not exist
+	Records   []genesis.Record       // state entries that the transaction reads or writes, as they were before it
+	Absent    []primitives.AccountID // accounts that the transaction reads and that did not exist
 	Tx        *primitives.SignedTransaction
 	At        At     // the block after which the state was dumped
 	Timestamp uint64 // time of the block with the transaction, in ns since 1970
@@ -25,19 +25,19 @@ type Case struct {
 	Outcomes []Deed
 	Mocked   []string // host functions whose signature checks a sandbox mocked
 	Replace  bool     // for a replay: remove all other state of these accounts
-	Alone    string   // how the outcomes differ if no other state exists; empty: they don't
+	Alone    string   // how the outcomes differ if only Records exist; empty: they are equal
 }
 
 // Replayed is the result of replaying a Case.
 type Replayed struct {
-	Hash    primitives.Hash // of the replayed transaction, which differs from the original
-	Differs string          // how the outcomes differ; empty: they don't
+	Hash    primitives.Hash // hash of the replayed transaction, which is not that of the original
+	Differs string          // how the outcomes differ; empty: they are equal
 }
 
 // Deed is the part of an outcome that does not depend on the chain: no ids, no prices.
 type Deed struct {
 	Executor primitives.AccountID
-	Status   []byte // JSON, as AppendStatus writes it, without the id of a resulting receipt
+	Status   []byte // JSON from AppendStatus, without the id of a resulting receipt
 	Gas      primitives.Gas
 	// Nodes is the part of Gas that was burnt for trie nodes. Their number depends on the chain's
 	// other entries.

@@ -15,7 +15,7 @@ const (
 	AccountChange ChangeKind = iota
 	ContractCodeChange
 	AccessKeyChange
-	GasKeyNonceChange // reported for updates only
+	GasKeyNonceChange // reported for updates, but not for deletions
 	DataChange
 )
 

@@ -32,7 +32,7 @@ type ProtocolConfig struct {
 	BlockProducerKickoutThreshold uint64
 	ChunkProducerKickoutThreshold uint64
 	ChunkValidatorOnlyKickout     uint64
-	TargetValidatorMandates       uint64 // per shard
+	TargetValidatorMandates       uint64 // target number of mandates per shard
 	OnlineMinThreshold            Ratio
 	OnlineMaxThreshold            Ratio
 	GasPriceAdjustmentRate        Ratio
@@ -47,7 +47,7 @@ type ProtocolConfig struct {
 	MaxKickoutStakePercent        uint64
 	MinimumStakeRatio             Ratio
 	MinimumValidatorsPerShard     uint64
-	ShuffleShardAssignment        bool // for chunk producers
+	ShuffleShardAssignment        bool // the assignment of chunk producers to shards is shuffled
 	ShardLayout                   primitives.ShardLayout
 }
 
@@ -121,7 +121,7 @@ func AppendSorted(b []byte, text json.RawMessage) []byte {
 			return append(b, text...)
 		}
 		keys := make([]string, 0, len(object))
-		for k := range object { // sorted below
+		for k := range object { // in random order; sorted below
 			keys = append(keys, k)
 		}
 		slices.Sort(keys)

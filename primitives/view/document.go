@@ -7,11 +7,11 @@ type DocumentKind uint8
 
 // The kinds.
 const (
-	DocumentWhole   DocumentKind = iota
-	DocumentHeaders              // headers of the block and its chunks
-	DocumentChunk                // the chunk of one shard
-	DocumentShard                // everything of one shard
-	DocumentCode                 // code that its transactions or receipts deploy, in base64
+	DocumentWhole   DocumentKind = iota // the whole block
+	DocumentHeaders                     // headers of the block and its chunks
+	DocumentChunk                       // chunk of one shard
+	DocumentShard                       // chunk, outcomes and state changes of one shard
+	DocumentCode                        // code that the block's transactions or receipts deploy, in base64
 )
 
 // DocumentPart is a part of a block's document.

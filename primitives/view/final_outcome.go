@@ -41,8 +41,8 @@ const (
 // (nearcore FinalExecutionStatus).
 type FinalStatus struct {
 	Kind    FinalStatusKind
-	Failure []byte // JSON, if Kind is FinalFailure
-	Value   []byte // if Kind is FinalSuccessValue
+	Failure []byte // JSON of the failure; set if Kind is FinalFailure
+	Value   []byte // value that the transaction returned; set if Kind is FinalSuccessValue
 }
 
 // FinalOutcome is the reply of the tx family (nearcore RpcTransactionResponse). Without a
@@ -52,9 +52,9 @@ type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
 	Transaction *primitives.SignedTransaction
-	Remote      *RemoteTransaction // instead of Transaction, if another node reported it
-	Outcome     OutcomeProof       // outcome of the transaction itself
-	Outcomes    []OutcomeProof
+	Remote      *RemoteTransaction    // set instead of Transaction if another node reported the outcome
+	Outcome     OutcomeProof          // outcome of the transaction itself
+	Outcomes    []OutcomeProof        // outcomes of the receipts
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
 	Shown       *Shown                // nil: the reply is not shared
 }

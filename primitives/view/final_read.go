@@ -12,7 +12,7 @@ import (
 type RemoteTransaction struct {
 	Hash             primitives.Hash
 	Signer, Receiver primitives.AccountID
-	JSON             []byte // SignedTransactionView
+	JSON             []byte // the transaction as nearcore's SignedTransactionView
 }
 
 // ReadFinalOutcome reads another node's report of a transaction. It has no level.

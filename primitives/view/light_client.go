@@ -5,7 +5,7 @@ import "github.com/troupe-chain/troupe/primitives"
 // LightClientProof proves an outcome to a light client that knows the root of BlockProof
 // (nearcore chain/jsonrpc-primitives/src/types/light_client.rs).
 type LightClientProof struct {
-	Outcome          OutcomeProof // BlockHash is that of Header's previous block
+	Outcome          OutcomeProof // its BlockHash is the hash of the block before Header
 	OutcomeRootProof primitives.MerklePath
 	Header           primitives.LiteHeader // header of the block whose outcome root covers the outcome
 	BlockProof       primitives.MerklePath // from Header to the light client's head
@@ -14,7 +14,8 @@ type LightClientProof struct {
 // AppendLightClientProof appends the reply of light_client_proof.
 func AppendLightClientProof(b []byte, p *LightClientProof) []byte {
 	b = AppendLightClientBlockProof(b, &p.Header, p.BlockProof)
-	b = AppendOutcomeProof(append(b[:len(b)-1], `,"outcome_proof":`...), &p.Outcome) // reopen the object
+	// The closing brace is removed, so that more fields can follow.
+	b = AppendOutcomeProof(append(b[:len(b)-1], `,"outcome_proof":`...), &p.Outcome)
 	return append(AppendMerklePath(append(b, `,"outcome_root_proof":`...), p.OutcomeRootProof), '}')
 }
 

@@ -12,36 +12,35 @@ type LookupKind byte
 
 // The kinds, with the fields of LookupError that each of them sets.
 const (
-	ErrUnknownHeight     LookupKind = iota // field Height: the current chain has no block there
-	ErrUnknownBlock                        // field Hash: the block is unknown, or was collected
-	ErrNotSynced                           // no full block is known yet
-	ErrGarbageCollected                    // fields Height, Hash: a state below the tail was requested
-	ErrUnavailableShard                    // field ShardID: its state at the block is not kept, or the shard is not tracked
-	ErrUnknownChunk                        // field Hash
-	ErrInvalidShard                        // field ShardID: the shard is not in the block's layout
-	ErrUnknownEpoch                        //
-	ErrNoValidatorInfo                     // the block is not the last of its epoch
-	ErrEpochOutOfBounds                    // field Hash of the epoch
-	ErrUnknownReceipt                      // field Hash
-	ErrInconsistentState                   // fields Shards, ShardID: an outcome's shard is not among the chunks
-	ErrNotConfirmed                        // field Hash: no block covers the outcome yet
-	ErrUnknownOutcome                      // field Hash of the transaction or receipt
-	ErrOutcomeShard                        // fields Hash, ShardID: the outcome's shard is not tracked
-	ErrUnknownTx                           // field Hash; also Reason, if it is known why no block has the transaction
-	ErrShardNotTracked                     // the transaction cannot be checked here
-	ErrTimeout                             // fields Level, Status, Cause, ShardID: the wait has ended
-	ErrSyncing                             // for health: the chain is not caught up
-	ErrNoNewBlocks                         // for health: field Elapsed
-	ErrTooManyRequests                     // the limit of requests that wait is reached
-	ErrNoProof                             // field Height: the earliest height at which the state can be proven
-	// ErrBehind: requests wait too long before they begin, because the node cannot keep up with
-	// them.
+	ErrUnknownHeight    LookupKind = iota // field Height: the current chain has no block there
+	ErrUnknownBlock                       // field Hash: the block is unknown, or was garbage collected
+	ErrNotSynced                          // no full block is known yet
+	ErrGarbageCollected                   // fields Height, Hash: the state of a block below the tail was requested
+	ErrUnavailableShard                   // field ShardID: the shard is not tracked, or its state after the block is not kept
+	ErrUnknownChunk                       // field Hash of the chunk
+	ErrInvalidShard                       // field ShardID: the shard is not in the block's layout
+	ErrUnknownEpoch
+	ErrNoValidatorInfo   // the block is not the last of its epoch
+	ErrEpochOutOfBounds  // field Hash of the epoch
+	ErrUnknownReceipt    // field Hash of the receipt
+	ErrInconsistentState // fields Shards, ShardID: the block has no chunk of the outcome's shard
+	ErrNotConfirmed      // field Hash: no block covers the outcome yet
+	ErrUnknownOutcome    // field Hash of the transaction or receipt
+	ErrOutcomeShard      // fields Hash, ShardID: the outcome's shard is not tracked
+	ErrUnknownTx         // field Hash; field Reason: why no block has the transaction, if known
+	ErrShardNotTracked   // the node does not track the shard in which the transaction is checked
+	ErrTimeout           // fields Level, Status, Cause, ShardID: the wait for the transaction timed out
+	ErrSyncing           // only of method health: the node is syncing
+	ErrNoNewBlocks       // only of method health, field Elapsed: no new block came for this long
+	ErrTooManyRequests   // too many requests are waiting
+	ErrNoProof           // field Height: the earliest height at which the state can be proven
+	// ErrBehind: the node has more requests than it can serve, so that new ones would wait too long.
 	ErrBehind
-	ErrRouted               // field Hash: the transaction cannot be checked here, and was forwarded
-	ErrContractsUnsupported // the call would execute wasm
+	ErrRouted               // field Hash: the node cannot check the transaction and has forwarded it
+	ErrContractsUnsupported // the call would run a contract, which this node cannot do
 	ErrNoRoom               // field Reason: the limit of the node that the transaction exceeds
-	ErrIncompleteData       // field Reason: what the node lacks of a block
-	ErrMessageLarge         // a block's message exceeds its limit
+	ErrIncompleteData       // field Reason: which data of a block the node lacks
+	ErrMessageLarge         // the message with a block's data exceeds the size limit
 )
 
 var lookupTexts = [...]string{
@@ -64,7 +63,7 @@ func (k LookupKind) Error() string {
 
 // StoppedError is the error of work that took longer than a request may and was stopped.
 type StoppedError struct {
-	Where string // continues the text "it was stopped, "
+	Where string // text that follows "it was stopped, "
 	Err   error
 }
 
@@ -80,9 +79,9 @@ type TimeoutCause byte
 
 // The causes.
 const (
-	TimeoutUnknown     TimeoutCause = iota // the chain has not been searched
+	TimeoutUnknown     TimeoutCause = iota // the node has not searched the chain for the transaction
 	TimeoutNotObserved                     // no block has the transaction
-	TimeoutUntracked                       // ShardID is not tracked here, and no other node has answered
+	TimeoutUntracked                       // the node does not track ShardID, and no other node has answered
 )
 
 // LookupError describes what a node does not have. The RPC makes each method's reply from its
@@ -94,9 +93,9 @@ type LookupError struct {
 	ShardID primitives.ShardID
 	Shards  uint64         // number of shards
 	Level   ExecutionLevel // for ErrTimeout: the level that the transaction has reached
-	Status  *FinalOutcome  // for ErrTimeout: its status at that level; nil: not known
+	Status  *FinalOutcome  // for ErrTimeout: status of the transaction at that level; nil: not known
 	Cause   TimeoutCause   // for ErrTimeout with LevelNone
-	Elapsed uint64         // ns, for ErrNoNewBlocks
+	Elapsed uint64         // for ErrNoNewBlocks: ns since the last new block
 	Reason  string         // for ErrNoRoom, ErrUnknownTx and ErrIncompleteData
 }
 

@@ -17,7 +17,7 @@ func AppendWindows(b []byte, ws []Window) []byte {
 // store here, so there is no cold head.
 type SplitStorage struct {
 	Head, Final primitives.Height
-	Kind        string // "RPC", or "Archive"
+	Kind        string // "RPC" or "Archive"
 }
 
 // AppendSplitStorage appends the reply of EXPERIMENTAL_split_storage_info.

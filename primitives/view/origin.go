@@ -9,11 +9,11 @@ import (
 // OriginQuery asks which transaction a receipt comes from.
 type OriginQuery struct {
 	Receipt primitives.Hash
-	// Height and Shard are hints where the receipt was created, for receipts that the node cannot
-	// find by their id; nil: no hint.
+	// Height and Shard say approximately where the receipt was created. They are needed for receipts
+	// that the node cannot find by their id. nil: not known.
 	Height *primitives.Height
 	Shard  *primitives.ShardID
-	Window *uint64 // how many heights around Height to look at; nil: DefaultOriginWindow
+	Window *uint64 // number of heights around Height to search; nil: DefaultOriginWindow
 }
 
 // DefaultOriginWindow is how many heights on each side of a hint are searched (nearcore
@@ -31,13 +31,13 @@ type OriginKind byte
 
 // The kinds, with the fields of OriginError that apply.
 const (
-	OriginUnknown     OriginKind = iota // field Receipt: not known here
-	OriginDepth                         // fields Receipt, Limit: too many receipts in between
-	OriginUnsupported                   // field Text
+	OriginUnknown     OriginKind = iota // field Receipt: the node does not know this receipt
+	OriginDepth                         // fields Receipt, Limit: more than Limit receipts lie between it and the transaction
+	OriginUnsupported                   // field Text: what is not supported
 	OriginNoOutcomes                    // config.json disables outcomes
-	OriginWindow                        // fields Got, Limit: the requested window, and the largest
+	OriginWindow                        // fields Got, Limit: the requested window, and the maximum one
 	OriginHint                          // field Text: the hint is invalid
-	OriginBudget                        // fields Got, Limit: outcomes searched
+	OriginBudget                        // fields Got, Limit: number of outcomes searched, and the maximum one
 )
 
 var originTexts = [...]string{"unknown receipt", "too deep", "unsupported", "outcomes not stored", "window too large", "malformed hint", "budget exceeded"}

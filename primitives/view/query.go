@@ -87,8 +87,8 @@ type StateItem struct{ Key, Value []byte }
 // StatePage is a contract's state, or a page of it. LastKey is not nil if more follows a page. An
 // empty Proof is left out.
 type StatePage struct {
-	Items   []StateItem // ascending by key
-	Proof   [][]byte    // trie nodes
+	Items   []StateItem // items by ascending key
+	Proof   [][]byte    // trie nodes that prove the items
 	LastKey []byte
 }
 

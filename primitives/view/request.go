@@ -58,9 +58,9 @@ func (r *BlockRef) AppendDebug(b []byte) []byte {
 // ChunkRef names a chunk: by hash, or by block and shard.
 type ChunkRef struct {
 	ByHash  bool
-	Hash    primitives.Hash    // if ByHash
-	Block   BlockRef           // unless ByHash; by height or by hash
-	ShardID primitives.ShardID // unless ByHash
+	Hash    primitives.Hash    // hash of the chunk; only if ByHash
+	Block   BlockRef           // block of the chunk, by height or by hash; not if ByHash
+	ShardID primitives.ShardID // shard of the chunk; not if ByHash
 }
 
 // EpochRefKind is how a request names its epoch.
@@ -77,7 +77,7 @@ const (
 type EpochRef struct {
 	Kind  EpochRefKind
 	ID    primitives.EpochID
-	Block BlockRef // if Kind is EpochByBlock; by height or by hash
+	Block BlockRef // only if Kind is EpochByBlock; by height or by hash
 }
 
 // OutcomeRef names an outcome to be proven to a light client: that of a transaction, found by its
@@ -98,10 +98,10 @@ type SendTx struct {
 // GetTx asks for the status of a transaction once it has reached WaitUntil.
 type GetTx struct {
 	Hash   primitives.Hash
-	Sender primitives.AccountID // determines the shard
+	Sender primitives.AccountID // account whose shard has the transaction
 	// Tx is the whole transaction if the request contains it; it is then also validated. Otherwise
 	// it is nil.
 	Tx        *primitives.SignedTransaction
 	WaitUntil ExecutionLevel
-	Receipts  bool // include the receipts
+	Receipts  bool // the reply contains the receipts
 }

@@ -42,7 +42,7 @@ type SetClock struct {
 type Clock struct {
 	Time           uint64
 	Frozen         bool
-	Next, Interval uint64 // 0: not set
+	Next, Interval uint64 // ns; 0: not set
 }
 
 // AppendJSON appends the object; times are decimal strings, as nearcore's timestamp_nanosec.
@@ -68,8 +68,8 @@ type SetProduction struct {
 // Production is when blocks are made.
 type Production struct {
 	Mode     string // instant, interval or manual
-	Quiet    bool   // make no block unless something waits for one or requests one
-	Interval uint64 // ns between blocks when there is nothing to do
+	Quiet    bool   // make a block only if a transaction or a request needs it
+	Interval uint64 // ns between blocks if no transaction waits
 }
 
 // AppendJSON appends the object.
@@ -84,13 +84,13 @@ type Tag struct {
 	Name         string
 	Transactions int
 	Omitted      uint64 // number of transactions that were dropped because there were too many
-	Open         bool   // new submissions are added to it
+	Open         bool   // later submissions are added to this block
 }
 
 // MissChunks makes the next blocks lack new chunks of shards.
 type MissChunks struct {
-	Shards []primitives.ShardID // nil: all
-	Blocks uint64               // number of blocks; 0: stop
+	Shards []primitives.ShardID // nil: all shards
+	Blocks uint64               // number of next blocks without these chunks; 0: stop leaving out chunks
 }
 
 // ChunksMissed has, for each shard, the number of further blocks without a new chunk.
@@ -142,13 +142,13 @@ type Fork struct {
 	URL     string
 	ChainID string
 	At      // the pinned block
-	// Live are accounts that follow the remote chain, LiveAt the block that they are read from. Cut
-	// are accounts that do not read from the remote chain.
+	// Live are accounts whose state follows the remote chain. LiveAt is the block from which it is
+	// read. Cut are accounts whose state is not read from the remote chain.
 	Live, Cut []primitives.AccountID
 	LiveAt    *At
 
-	Proven, Unproven                            uint64 // answers with and without a verified proof
-	Memory, Disk                                uint64 // answers from caches
+	Proven, Unproven                            uint64 // number of answers with and without a verified proof
+	Memory, Disk                                uint64 // number of answers from the caches in memory and on disk
 	Requests, Retries, Failures, Refused, Bytes uint64
 	LastError                                   string
 }
@@ -189,19 +189,19 @@ func (f *Fork) AppendJSON(b []byte) []byte {
 
 // NewWorld has the options of a new world.
 type NewWorld struct {
-	Snapshot string // where it begins; empty: at the head
-	Quiet    *bool  // make no block unless something waits for one or requests one; nil: as the parent
-	Port     bool   // the world also listens on a port of its own
+	Snapshot string // snapshot from which the world begins; empty: the head
+	Quiet    *bool  // as in Production; nil: as in the parent world
+	Port     bool   // the world also listens on its own port
 }
 
 // World is a chain that continues from a block of another chain, its parent, in the same process.
 type World struct {
 	ID     string
 	Parent string // empty: the node's own chain
-	Begin  At     // where it began
+	Begin  At     // block after which the world begins
 	Head   At
-	Addr   string // address of the world's own port; empty: none
-	Bytes  uint64 // approximate bytes of memory
+	Addr   string // address of the world's own port; empty: the world has none
+	Bytes  uint64 // approximate memory of the world in bytes
 }
 
 // AppendJSON appends the object.

@@ -31,13 +31,14 @@ type AccountKey struct {
 // ChangesRequest selects changes of a block (nearcore StateChangesRequest).
 type ChangesRequest struct {
 	Kind     ChangesKind
-	Accounts []primitives.AccountID // for all kinds but SingleAccessKeyChanges
-	Keys     []AccountKey           // for SingleAccessKeyChanges
-	Prefix   []byte                 // for DataChanges
-	// Max bounds the bytes of JSON of the changes, by a lower estimate; 0: no bound. An account
-	// that is named twice is shown twice, as in neard, so a short request may ask for very much.
+	Accounts []primitives.AccountID // accounts; not for SingleAccessKeyChanges
+	Keys     []AccountKey           // keys; only for SingleAccessKeyChanges
+	Prefix   []byte                 // prefix of the keys; only for DataChanges
+	// Max bounds the JSON of the changes in bytes. The size is estimated, and may be estimated too
+	// low. 0: no bound. As in neard, the changes of an account that is named twice appear twice, so
+	// a short request may have a very long reply.
 	Max int
-	// Size is set by Select: about how many bytes of JSON the changes take.
+	// Size is set by Select: the estimated size of the changes as JSON, in bytes.
 	Size int
 }
 
@@ -56,7 +57,7 @@ func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	for i := range r.Keys {
 		each(primitives.AppendAccessKeyKey(nil, r.Keys[i].AccountID, r.Keys[i].PublicKey.Handle()), false)
 	}
-	if len(r.Prefix) > maxStorageKey { // longer than any key
+	if len(r.Prefix) > maxStorageKey { // no key has such a long prefix
 		return
 	}
 	for _, a := range r.Accounts {

@@ -19,9 +19,9 @@ type Simulate struct {
 
 // Trace asks what a transaction did, or would do.
 type Trace struct {
-	Hash     primitives.Hash // of a transaction in a block
-	Simulate                 // if Tx is set, it is simulated instead
-	Profile  bool            // include a profile by function
+	Hash     primitives.Hash // hash of a transaction in a block; ignored if Tx is set
+	Simulate                 // if its field Tx is set, that transaction is simulated
+	Profile  bool            // the reply contains a profile by function
 }
 
 // Simulation is the answer: the status that the transaction would have once everything is final.
@@ -29,7 +29,7 @@ type Simulation struct {
 	FinalOutcome
 	At       At   // the block whose state was used
 	Blocks   int  // number of blocks after which the last receipt was executed
-	Complete bool // false: receipts were left when the limit of blocks was reached
+	Complete bool // false: the limit of blocks was reached before all receipts were executed
 	// Unlinked lists the calls of contracts that import functions which the protocol version does
 	// not have. The outcomes of these calls do not name the functions.
 	Unlinked []UnlinkedCall

@@ -102,7 +102,7 @@ func actionsSize(list []primitives.Action) (n int) {
 			}
 		case *primitives.UniversalStateInit:
 			n += inBase64(len(a.Init))
-		default: // actions of bounded length; code is shown as its hash
+		default: // other actions have a bounded length, because code is shown as its hash
 		}
 	}
 	return n

@@ -10,8 +10,9 @@ type State interface {
 	Account(primitives.AccountID, *primitives.Account) (bool, error)
 	// AccessKey reads a key of an account; false if there is none.
 	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
-	// AccessKeys returns the keys of an account in the order of the trie: at most limit (0: all) of
-	// those after a key (empty: from the first on). more is set if further keys follow.
+	// AccessKeys returns the keys of an account in the order of the trie: at most limit keys (0:
+	// all), beginning after the key after (empty: at the first key). more is set if further keys
+	// follow.
 	AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (keys []KeyInfo, more bool, err error)
 	// GasKeyNonce reads one nonce of a gas key; false if there is none.
 	GasKeyNonce(a primitives.AccountID, key primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error)

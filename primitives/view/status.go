@@ -25,7 +25,7 @@ type Status struct {
 	Version               Version
 	ChainID               string
 	ProtocolVersion       primitives.ProtocolVersion // version of the head's epoch
-	LatestProtocolVersion primitives.ProtocolVersion // the newest that this node supports
+	LatestProtocolVersion primitives.ProtocolVersion // newest version that this node supports
 	RPCAddr               string                     // address in config.json; empty: no RPC
 	Validators            []primitives.AccountID     // validators of the head's epoch
 	Sync                  SyncInfo
@@ -46,8 +46,8 @@ type Status struct {
 // Replica is how far a replica is behind its writer.
 type Replica struct {
 	Connected bool   // connected to the writer
-	Behind    uint64 // records that it has not applied
-	LagMS     uint64 // age of its data in ms, compared with the newest data that it knows of
+	Behind    uint64 // number of the writer's records that the replica has not applied
+	LagMS     uint64 // age of the replica's data in ms, relative to the writer's newest data that the replica knows of
 }
 
 func appendReplica(b []byte, r *Replica) []byte {
@@ -71,8 +71,8 @@ type Halted struct {
 type Progress struct {
 	Highest   primitives.Height // highest height that peers reported
 	Headers   primitives.Height // height of the newest validated header, or of the head
-	Parts     uint64            // number of parts of the state that it syncs; 0: it syncs no state
-	PartsHere uint64
+	Parts     uint64            // number of parts of the state that the node syncs; 0: it syncs no state
+	PartsHere uint64            // number of parts that have arrived
 }
 
 func appendProgress(b []byte, p *Progress) []byte {

@@ -16,10 +16,10 @@ type Topic byte
 // The topics.
 const (
 	TopicBlocks       Topic = iota
-	TopicTransactions       // transactions of an account, or by hash: each level as it is reached
-	TopicOutcomes           // outcomes of an account as the executor
+	TopicTransactions       // each execution level that transactions of an account, or with given hashes, reach
+	TopicOutcomes           // outcomes whose executor is an account
 	TopicEvents             // events (NEP-297) of a contract
-	TopicMessages           // everything of each block, as nearcore's indexer framework streams it
+	TopicMessages           // all data of each block, in the form of nearcore's indexer framework
 )
 
 // TopicNames are the topics as clients write them.
@@ -32,21 +32,21 @@ type Subscription struct {
 	// Transactions are reported from optimistic blocks; their levels include finality.
 	Finality        RefKind
 	Account         primitives.AccountID
-	Hashes          []primitives.Hash // for TopicTransactions, instead of an account
-	Standard, Event string            // for TopicEvents; empty: all standards and events
-	Of              *ShardFilter      // for TopicMessages; nil: all shards
-	// Inside is set by subscribers of TopicMessages in this process, which make the texts that
-	// they need by Notice.Make.
+	Hashes          []primitives.Hash // for TopicTransactions: used instead of Account
+	Standard, Event string            // for TopicEvents; empty: all
+	Of              *ShardFilter      // for TopicMessages: the shards; nil: all
+	// Inside is set by subscribers of TopicMessages in this process. They call Notice.Make for the
+	// texts that they need.
 	Inside bool
-	Texts  *atomic.Bool // with Inside: set once the subscriber has made a text
+	Texts  *atomic.Bool // only with Inside: the subscriber sets it when it calls Notice.Make
 	// After is the cursor of the last notice that the subscriber has received. If it is nil, the
 	// subscriber begins with the next notice, or at the height From.
 	After *Cursor
 	From  *primitives.Height
-	// Lag is how many blocks a subscriber that has reached the tip may fall behind while its sink
-	// has no room.
+	// Lag is the maximum number of blocks by which a subscriber may fall behind again after it has
+	// reached the tip.
 	Lag uint64
-	// Address identifies the client: clients take turns when many read old blocks. Zero: this
+	// Address identifies the client. If many clients read old blocks, they take turns. Zero: this
 	// process.
 	Address [16]byte
 }
@@ -70,7 +70,7 @@ func (f *ShardFilter) Has(layout primitives.ShardLayout, id primitives.ShardID) 
 // Cursor is a place in a stream of notices: after item Index of a block, or after the whole block.
 type Cursor struct {
 	At
-	Index int // WholeBlock: after the whole block
+	Index int // index of the last notice in the block; WholeBlock: the last one
 }
 
 // Values of Cursor.Index: after a whole block, and before its first item.
@@ -94,8 +94,8 @@ func AppendCursor(b []byte, c *Cursor) []byte {
 type Notice struct {
 	Cursor Cursor
 	Body   []byte
-	// Make is set in a message to a subscription with Inside. It returns the message, in place of
-	// Body. It is nil in other notices.
+	// Make returns the message of a subscription with Inside. Body is then empty. nil in all other
+	// notices.
 	Make func() ([]byte, error)
 }
 
@@ -117,21 +117,21 @@ type EndReason string
 
 // The reasons.
 const (
-	EndSlow      EndReason = "SLOW_READER"   // the client has not read more than may be queued for it
+	EndSlow      EndReason = "SLOW_READER"   // the client read too slowly, so that its queue overflowed
 	EndDone      EndReason = "DONE"          // the transactions are final, so no more notices follow
 	EndStopping  EndReason = "NODE_STOPPING" // the node shuts down
 	EndGone      EndReason = "CURSOR_LOST"   // the blocks after the cursor are no longer stored
 	EndCancelled EndReason = "CANCELLED"     // the client has cancelled
-	EndFailed    EndReason = "FAILED"        // an error of the node; resuming from the cursor may succeed
+	EndFailed    EndReason = "FAILED"        // the node had an error; resuming from the cursor may succeed
 )
 
 // Subscriber is an admitted subscription.
 type Subscriber interface {
-	// At is where it begins.
+	// At returns the cursor at which the subscription begins.
 	At() Cursor
 	// Start begins to send notices.
 	Start()
-	// Cancel ends the subscription. The sink may still be offered notices that were under way.
+	// Cancel ends the subscription. The sink may still receive notices that were already being sent.
 	Cancel()
 	// Stop ends the subscription because the node shuts down. The sink gets the cursor to resume
 	// from.

@@ -42,7 +42,7 @@ func appendSeconds(b []byte, seconds uint64) []byte {
 // civil converts days since 1970 to a date of the Gregorian calendar. Years are counted from March,
 // so that the leap day comes last, in cycles of 400 years (146,097 days).
 func civil(days uint64) (year, month, dayOfMonth uint64) {
-	const daysTo1970 = 719_468 // since 0000-03-01
+	const daysTo1970 = 719_468 // days from 0000-03-01 to 1970-01-01
 	days += daysTo1970
 	era, doe := days/146_097, days%146_097
 	yoe := (doe - doe/1460 + doe/36_524 - doe/146_096) / 365

@@ -11,52 +11,52 @@ import (
 // ListQuery selects transactions of the current chain, the newest first. Filters exclude nothing
 // when they are zero, and apply together.
 type ListQuery struct {
-	// Account selects transactions of an account: those that it signed or received, those of which
-	// it executed a receipt, and those with an event of NEP-141, NEP-171 or NEP-245 that names it.
+	// Account selects the transactions of an account. It signed or received them or executed one of
+	// their receipts, or an event of NEP-141, NEP-171 or NEP-245 names it.
 	Account primitives.AccountID
 	// Method selects transactions with a call of a method whose name begins with it.
 	Method string
 	// Failed selects the transactions that failed or have a failed receipt.
 	Failed bool
 
-	Limit  int               // how many transactions
-	Blocks int               // how many of the newest blocks are described
-	After  primitives.Height // blocks above this height are read; 0: all
-	Before *ListPosition     // where an earlier reply ended; nil: at the head
+	Limit  int               // maximum number of transactions
+	Blocks int               // number of newest blocks to describe
+	After  primitives.Height // only blocks above this height are read; 0: all
+	Before *ListPosition     // Next of an earlier reply, after which the list continues; nil: from the head on
 }
 
 // ListPosition is a place in a block, from which older transactions follow.
 type ListPosition struct {
 	Height primitives.Height
-	Index  int // of a transaction in the block; only older transactions follow
+	Index  int // index of a transaction in the block; the list continues with older ones
 }
 
 // TransactionList is the answer to a ListQuery.
 type TransactionList struct {
 	Head primitives.Height
-	// From is the lowest height that was read; above Head if none was.
+	// From is the lowest height that was read. If none was read, From is above Head.
 	From primitives.Height
-	// Next is where older transactions follow. It is nil if the list has reached the query's After
-	// or the oldest block that the node has.
+	// Next is the value of ListQuery.Before for older transactions. It is nil if the list has
+	// reached ListQuery.After or the node's oldest block.
 	Next         *ListPosition
 	Transactions []ListedTransaction
-	Blocks       []ListedBlock   // the newest first
-	Tokens       []TokenContract // contracts whose events name ListQuery.Account, the latest event first
+	Blocks       []ListedBlock   // newest first
+	Tokens       []TokenContract // contracts with events that name ListQuery.Account; the one with the latest event first
 }
 
 // ListedTransaction is what a list shows of a transaction.
 type ListedTransaction struct {
 	Transaction *primitives.SignedTransaction
 	Block       At
-	Timestamp   uint64 // ns since 1970, of the block
+	Timestamp   uint64 // time of the block in ns since 1970
 	Shard       primitives.ShardID
 	Status      ListedStatus
 	// Failure describes why it failed, in printable characters; empty: it did not fail.
 	Failure string
-	Gas     primitives.Gas     // burnt so far
-	Tokens  primitives.Balance // burnt so far
-	// Receipts is the number of receipts that have run, Failed that of those that failed, and
-	// Pending that of receipts that have not run.
+	Gas     primitives.Gas     // gas burnt so far
+	Tokens  primitives.Balance // tokens burnt so far
+	// Receipts is the number of receipts that have run. Failed is the number of those that failed.
+	// Pending is the number of receipts that have not run.
 	Receipts, Failed, Pending int
 }
 
@@ -74,11 +74,11 @@ const (
 type ListedBlock struct {
 	At
 	Author       primitives.AccountID
-	Timestamp    uint64         // ns
-	Gas          primitives.Gas // used by the previous chunks, as the chunk headers state
+	Timestamp    uint64         // ns since 1970
+	Gas          primitives.Gas // gas that the previous chunks used, as the chunk headers state
 	Chunks       int            // number of new chunks
 	Shards       int
-	Transactions int // number of transactions in its new chunks
+	Transactions int // number of transactions in the new chunks
 }
 
 // TokenContract is a contract with events about an account.
@@ -90,8 +90,8 @@ type TokenContract struct {
 
 // Bounds of a list.
 const (
-	MaxListed        = 200 // largest number of transactions, and of blocks
-	MaxListedActions = 8   // largest number of actions shown of a transaction
+	MaxListed        = 200 // maximum of ListQuery.Limit and of ListQuery.Blocks
+	MaxListedActions = 8   // maximum number of actions that are listed for a transaction
 	MaxTokens        = 100
 )
 

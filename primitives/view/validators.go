@@ -15,7 +15,7 @@ type Validators struct {
 	Next             []NextValidator
 	Proposals        []primitives.ValidatorStake
 	PrevKickouts     []Kickout
-	PrevRewards      []Reward // ascending by account
+	PrevRewards      []Reward // rewards by ascending account
 }
 
 // CurrentValidator is a validator of the epoch with its record (nearcore
@@ -24,7 +24,7 @@ type CurrentValidator struct {
 	AccountID                      primitives.AccountID
 	PublicKey                      primitives.PublicKey
 	Stake                          primitives.Balance
-	Shards                         []primitives.ShardID // its shards as chunk producer
+	Shards                         []primitives.ShardID // shards in which the validator produces chunks
 	ProducedBlocks, ExpectedBlocks uint64
 	ProducedChunks, ExpectedChunks uint64
 	ProducedChunksPerShard         []uint64 // in the order of Shards

@@ -18,15 +18,15 @@ type chunk struct {
 	res *Result
 	sink
 
-	gas     primitives.Gas     // burnt by all outcomes, refunds included
-	compute parameters.Compute // used so far; the chunk is full when it reaches limit
+	gas     primitives.Gas     // gas burnt by all outcomes, including refunds
+	compute parameters.Compute // compute used so far; the chunk is full when it reaches limit
 	limit   parameters.Compute
 
-	local     []*primitives.Receipt
-	localOf   []primitives.Hash // for each receipt in local: the hash of its transaction
-	instant   []*primitives.Receipt
+	local     []*primitives.Receipt // receipts of transactions whose receiver is their signer
+	localOf   []primitives.Hash     // hash of the transaction of each receipt in local
+	instant   []*primitives.Receipt // receipts that run next, because the last receipt created them
 	delayed   delayedQueue
-	proposals []primitives.ValidatorStake // in the order in which the receipts made them
+	proposals []primitives.ValidatorStake // staking proposals, in the order of execution
 	burnt     balances
 	work      worker
 	spec      speculation
@@ -35,9 +35,9 @@ type chunk struct {
 
 // balances are the amounts from which the chunk's burnt balance is computed.
 type balances struct {
-	burnt      primitives.Balance // burnt by transactions and receipts, without contract rewards
-	other      primitives.Balance // deposits of refunds that failed
-	subsidized primitives.Balance // minted for contracts
+	burnt      primitives.Balance // tokens that transactions and receipts burnt, without contract rewards
+	other      primitives.Balance // deposits of failed refunds
+	subsidized primitives.Balance // tokens minted for contracts
 }
 
 func addBalance(sum *primitives.Balance, b primitives.Balance) error {
@@ -165,7 +165,7 @@ func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded()
 // receipts runs local, delayed and incoming receipts, in this order, until the chunk is full. It
 // delays the rest.
 func (c *chunk) receipts() error {
-	for i, r := range c.local { // these receipts were validated with their transactions
+	for i, r := range c.local { // not validated again: they were validated with their transactions
 		if i%c.window.most == 0 {
 			c.runAhead(c.local[i:])
 		}

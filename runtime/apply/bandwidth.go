@@ -57,7 +57,7 @@ func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 				size = min(size, c.params.MaxReceiptSize)
 				sizes = append(sizes, size)
 				total += size
-				return total <= most // no request can exceed most, so the remaining groups are not read
+				return total <= most // stop at most bytes, because no request can exceed most
 			})
 			if err != nil {
 				return nil, err

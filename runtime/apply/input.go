@@ -29,23 +29,23 @@ type Input struct {
 	GasLimit primitives.Gas
 
 	Congestion []ShardCongestion // congestion info of all shards, from the chunk headers in this block
-	// Requests are the requests in the headers of all chunks in this block. For a missing chunk,
-	// they are those in its old header.
+	// Requests are the bandwidth requests in the headers of all chunks in this block. For a missing
+	// chunk, the block repeats an older header.
 	Requests []bandwidth.SenderRequests
 
-	Validators *ValidatorUpdate // nil except in the first block of an epoch
-	Split      *SplitRule       // nil unless this block may propose a split
+	Validators *ValidatorUpdate // changes of the validators' accounts; nil except in the first block of an epoch
+	Split      *SplitRule       // rule for a split of the shard; nil unless this block may propose one
 
 	Transactions []Transaction
-	Incoming     []*primitives.Receipt // in the order of OrderIncoming
+	Incoming     []*primitives.Receipt // incoming receipts in the order of OrderIncoming
 	// Patch has the records that a sandbox writes into the state at the end of the chunk. All of
 	// the records belong to accounts of this shard. Only a new chunk can have a patch.
 	Patch []genesis.Record
 	// Signature verifies the signatures of transactions. nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 
-	// Recording, if not nil, is an empty recording whose memory Apply reuses. The result contains
-	// it.
+	// Recording is an empty recording whose memory Apply reuses. Result.Recording then is this
+	// recording. nil: Apply makes one.
 	Recording state.Recording
 
 	// Par runs receipts of different receivers in parallel. nil: receipts run one by one. With Par,
@@ -76,7 +76,7 @@ type ValidatorUpdate struct {
 	// previous block, the next one and the one after that. Only accounts whose stake changes are
 	// listed.
 	Stakes  []AccountAmount
-	Rewards []AccountAmount // rewards of the finished epoch, from the epoch info of the epoch after the next
+	Rewards []AccountAmount // rewards for the finished epoch (field validator_reward of the epoch info after the next)
 	// LastProposals are prev_validator_proposals of the chunk header, or, for a missing chunk,
 	// those of its last chunk extra.
 	LastProposals []primitives.ValidatorStake
@@ -104,9 +104,9 @@ type Source byte
 // The sources. Incoming receipts that are executed at once have no source, because they are part
 // of the input.
 const (
-	SourceLocal   Source = iota // made by a transaction whose receiver is its signer
-	SourceDelayed               // from the delayed queue
-	SourceInstant               // an instant receipt, created by the receipt processed before it
+	SourceLocal   Source = iota // receipt of a transaction whose receiver is its signer
+	SourceDelayed               // receipt from the delayed queue
+	SourceInstant               // instant receipt, which the previously processed receipt created
 )
 
 // Processed is a receipt that was executed, or stored until its inputs arrive.
@@ -136,46 +136,46 @@ type Outgoing struct {
 // Result is the result of applying a chunk.
 type Result struct {
 	Trie              state.Trie
-	Outcomes          []primitives.OutcomeWithID // transactions, then receipts as executed
+	Outcomes          []primitives.OutcomeWithID // outcomes of transactions, then of receipts in the order of execution
 	OutcomeRoot       primitives.Hash
-	Outgoing          []*primitives.Receipt // in the order in which they leave
-	OutgoingByShard   []Outgoing            // one for each shard, by index
+	Outgoing          []*primitives.Receipt // outgoing receipts in the order in which they leave the shard
+	OutgoingByShard   []Outgoing            // outgoing receipts for each shard, by index
 	OutgoingRoot      primitives.Hash
 	GasUsed           primitives.Gas
 	BalanceBurnt      primitives.Balance
-	Proposals         []primitives.ValidatorStake // one per account
+	Proposals         []primitives.ValidatorStake // staking proposals, at most one per account
 	Congestion        primitives.CongestionInfo
 	BandwidthRequests []primitives.BandwidthRequest
 	ProposedSplit     *primitives.TrieSplit
-	Changes           []primitives.KeyChanges // sorted by key
-	Olds              []state.OldValue        // old values of these keys, if the chunk read them; with Par fewer are known
+	Changes           []primitives.KeyChanges // changes of the state, sorted by key
+	Olds              []state.OldValue        // previous values of changed keys that the chunk read; with Par some of them are missing
 	RecordedSize      uint64                  // size of the state proof in bytes
 	Recording         state.Recording
-	Accesses          []state.CodeAccess // code that was called; recordings do not include it
+	Accesses          []state.CodeAccess // contract code that was called; recordings do not include it
 	Processed         []Processed
 	// Origins lists the receipts whose parent cannot be found in the chunk's outcomes and
-	// outgoing receipts. These are receipts that wait in the delayed queue or in a buffer, and
-	// global contract distributions that another distribution made: distributions have no
+	// outgoing receipts. Some of them wait in the delayed queue or in a buffer. The others are
+	// global contract distributions that another distribution made, because distributions have no
 	// outcome. Receipts in Resumes are not listed, because their parents are the yields.
 	Origins       []Origin
 	Resumes       []Resume
-	YieldTimeouts []state.YieldTimeout // taken off the timeout queue
+	YieldTimeouts []state.YieldTimeout // timeouts that were removed from the timeout queue
 	Stats         Stats
 }
 
 // Stats are counts for metrics. No rule depends on them.
 type Stats struct {
 	Compute         uint64
-	Local           int // receipts that were executed or stored
-	Delayed         int
-	Incoming        int
-	Postponed       int // receipts pushed to the delayed queue
-	DelayedLen      uint64
+	Local           int    // number of local receipts that were executed or stored
+	Delayed         int    // the same for receipts from the delayed queue
+	Incoming        int    // the same for incoming receipts
+	Postponed       int    // number of receipts that were pushed to the delayed queue
+	DelayedLen      uint64 // length of the delayed queue after the chunk
 	Forwarded       int
 	Buffered        int
 	LimitedByGas    bool
 	LimitedByProof  bool
-	RanInParallel   int // receipts whose speculative result was adopted
-	RanAgain        int // receipts whose speculative result was discarded
+	RanInParallel   int // number of receipts whose speculative result was used
+	RanAgain        int // number of receipts that ran again, because their speculative result could not be used
 	UpperBoundBytes uint64
 }

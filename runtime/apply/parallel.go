@@ -42,8 +42,8 @@ import (
 // one.
 
 const (
-	defaultWindow = 1024 // maximum number of receipts that run ahead
-	defaultLeast  = 32   // shorter lists do not run ahead
+	defaultWindow = 1024 // maximum number of receipts that run speculatively at a time
+	defaultLeast  = 32   // minimum number of receipts that run speculatively
 	batch         = 16   // approximate number of receipts in one call of Par
 )
 
@@ -69,7 +69,7 @@ type speculativeRun struct {
 // speculation holds the receipts that ran ahead.
 type speculation struct {
 	done  map[*primitives.Receipt]*speculativeRun
-	forks int32 // forks made in this chunk
+	forks int32 // number of forks of the state made in this chunk
 }
 
 // runAhead runs the first receipts of the list before their turn.
@@ -103,7 +103,7 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 			w.out = executed{}
 			a.span = fork.Begin()
 			if w.run(&c.in.Block, c.in.Layout, fork, r) != nil {
-				return // the call's remaining receipts are not run ahead either
+				return // skip the remaining receipts of this call of Par
 			}
 			a.span.End()
 			a.out, a.ok = w.out, true
@@ -129,7 +129,7 @@ func canRunAhead(c *parameters.RuntimeConfig) bool {
 func (c *chunk) divide(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
 	callOf := make(map[primitives.AccountID]int, len(list))
 	popular := majority(list)
-	open := -1 // the call that is being filled
+	open := -1 // index of the call of Par to which receipts are added; -1: none
 	for _, r := range list {
 		if r.ReceiverID == popular || !independent(r) {
 			continue
@@ -194,7 +194,7 @@ func independent(r *primitives.Receipt) bool {
 		return !slices.ContainsFunc(body.Actions, func(a primitives.Action) bool {
 			return a.Tag() == primitives.TagDeleteAccount || a.Tag() == primitives.TagDeployGlobalContract
 		})
-	default: // a global contract distribution
+	default: // distributions of global contracts do not run speculatively
 		return false
 	}
 }
@@ -239,7 +239,7 @@ func (c *chunk) retouchedBy(a *speculativeRun) int64 {
 // touches in the other direction. correctProfile returns false if p has too few touches to move.
 func (c *chunk) correctProfile(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
 	price := c.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
-	gas := primitives.Gas(max(more, -more)) * price // calls paid for each of these touches
+	gas := primitives.Gas(max(more, -more)) * price // gas that the calls paid for these touches
 	from, to := parameters.ExtReadCachedTrieNode, parameters.ExtTouchingTrieNode
 	if more < 0 {
 		from, to = to, from

@@ -71,7 +71,7 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 		u.SetReceivedData(r.AccountID, r.DataID, r.Data)
 	case *genesis.PostponedReceiptRecord:
 		return patchPostponed(u, r.Receipt)
-	case *genesis.DelayedReceiptRecord: // patchQueue has written it
+	case *genesis.DelayedReceiptRecord: // patchQueue has written this record
 	case *genesis.Removal:
 		return patchRemoval(u, r.Of)
 	case *genesis.ForkRecord:
@@ -226,7 +226,7 @@ func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 		key := primitives.AppendAccessKeyKey(nil, r.AccountID, r.PublicKey)
 		var nonces [][]byte
 		err := u.Keys(key, func(k []byte) error {
-			if len(k) == len(key)+2 { // the two bytes are the nonce's index
+			if len(k) == len(key)+2 { // the key ends with the index of the nonce, which has two bytes
 				nonces = append(nonces, k)
 			}
 			return nil

@@ -11,7 +11,7 @@ import (
 // Group holds the waiting transactions of one signer, key and nonce index, by ascending nonce. All
 // have passed verify.Transaction.
 type Group interface {
-	Peek() *primitives.SignedTransaction // nil: no transaction is left
+	Peek() *primitives.SignedTransaction // next transaction; nil: no transaction is left
 	Pop()
 }
 
@@ -57,7 +57,7 @@ func (l Limit) String() string {
 type DropReason byte
 
 const (
-	DropExpired   DropReason = iota // a strict nonce with a gap, and too old to wait longer
+	DropExpired   DropReason = iota // the strict nonce leaves a gap, and the transaction is too old to wait longer
 	DropCongested                   // the receiver's shard accepts no transactions
 	DropChain                       // the transaction's block hash is unknown, too old or on another branch
 	DropInvalid                     // the transaction is invalid; Err has the reason
@@ -75,9 +75,9 @@ type Prepared struct {
 	Transactions []*primitives.SignedTransaction
 	Dropped      []Dropped
 	Limit        Limit
-	Gas          primitives.Gas // burnt by the conversion of Transactions into receipts
-	Size         uint64         // bytes of the encodings of Transactions, with signatures
-	RecordedSize uint64         // bytes of the state that was read
+	Gas          primitives.Gas // gas burnt by the conversion of Transactions into receipts
+	Size         uint64         // size of the encoded Transactions with signatures, in bytes
+	RecordedSize uint64         // size of the state that was read, in bytes
 }
 
 // Prepare chooses the transactions of a new chunk (nearcore chain/chain/src/runtime/mod.rs:893).
@@ -152,7 +152,7 @@ func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 				return false, err
 			}
 			if gap && p.in.Fresh(tx) {
-				return false, nil // stays in the pool: the missing nonces may still arrive
+				return false, nil // keep it in the pool, because the missing nonces may still arrive
 			}
 			if gap {
 				g.Pop()

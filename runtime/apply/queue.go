@@ -16,7 +16,7 @@ type delayedQueue struct {
 	state.QueueIndices
 	inGas, outGas     primitives.Gas
 	inBytes, outBytes uint64
-	peeked            map[uint64]*primitives.StoredReceipt // receipts that were run speculatively, by index
+	peeked            map[uint64]*primitives.StoredReceipt // receipts that ran speculatively, by index in the queue
 }
 
 // delay pushes a receipt to the delayed queue.
@@ -120,7 +120,7 @@ func (c *chunk) peekDelayed() error {
 	var list []*primitives.Receipt
 	for i := q.First; i < q.Next && i-q.First < uint64(c.window.most); i++ {
 		x, err := c.u.PeekDelayed(i)
-		if errors.Is(err, state.ErrMissing) { // a state proof has no receipts that the chunk does not reach
+		if errors.Is(err, state.ErrMissing) { // a state proof lacks the receipts that the chunk does not execute
 			break
 		}
 		if err != nil {

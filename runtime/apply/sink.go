@@ -20,9 +20,9 @@ type sink struct {
 	grants    bandwidth.Grants
 	own       primitives.CongestionInfo
 	admission congestion.Admission
-	links     []link // one per shard of the layout, by index
+	links     []link // links to the shards of the layout, by index
 	buffers   state.Buffers
-	groups    []*state.Groups // the receipt groups of each buffer that has groups
+	groups    []*state.Groups // metadata of the receipt groups of each buffer that has groups
 	outgoing  []*primitives.Receipt
 }
 
@@ -34,8 +34,8 @@ type link struct {
 }
 
 const (
-	linkHeader    = 8 + 4
-	commonReceipt = 256 // about the length of a transfer's or a refund's encoding
+	linkHeader    = 8 + 4 // bytes of link.bytes before the receipts
+	commonReceipt = 256   // approximate size of an encoded transfer or refund in bytes
 )
 
 // openSink reads the indices and groups of the buffers and computes the limits towards each shard.
@@ -59,7 +59,7 @@ func (c *chunk) openSink() (err error) {
 	s.links = make([]link, len(ids))
 	for i, id := range ids {
 		l := &s.links[i]
-		l.limit.Gas = congestion.Unlimited // stays so for shards without congestion info: their limit.Size is 0
+		l.limit.Gas = congestion.Unlimited // not changed for shards without congestion info, whose limit.Size is 0
 		room := linkHeader + commonReceipt*(len(in.Transactions)+len(in.Incoming))/len(ids)
 		l.bytes = append(borsh.AppendUint64(make([]byte, 0, room), uint64(id)), 0, 0, 0, 0)
 		for j := range in.Congestion {
@@ -67,7 +67,7 @@ func (c *chunk) openSink() (err error) {
 				continue
 			}
 			l.limit.Size = s.grants.Get(in.Block.ShardID, id)
-			if id != in.Block.ShardID { // the own shard has no gas limit
+			if id != in.Block.ShardID { // there is no gas limit for receipts to the own shard
 				l.limit.Gas = c.control(&in.Congestion[j]).OutgoingGasLimit(in.Block.ShardID)
 			}
 		}
@@ -83,7 +83,7 @@ func (c *chunk) control(s *ShardCongestion) *congestion.Control {
 func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIndex, error) {
 	var id primitives.ShardID
 	if d, ok := r.Body.(*primitives.GlobalContractDistribution); ok {
-		id = d.TargetShard // may be a shard of an old layout
+		id = d.TargetShard // may be a shard that was split since
 		if !l.Has(id) {
 			if id, ok = l.ResolveToCurrent(d.TargetShard); !ok {
 				return 0, fmt.Errorf("apply: %w: target shard %d of a global contract distribution",
@@ -223,7 +223,7 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 		if err := account.RemoveBufferedGas(m.CongestionGas); err != nil {
 			return err
 		}
-		if x.HasMetadata && !x.Ungrouped { // otherwise the receipt was buffered before groups existed
+		if x.HasMetadata && !x.Ungrouped { // not set if the receipt was buffered before groups existed
 			counted = append(counted, m)
 		}
 	}
@@ -255,7 +255,7 @@ func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 	out := make([]Outgoing, len(ids))
 	for i := range s.links {
 		l := &s.links[i]
-		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // into the space that was reserved for the number
+		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // fill in the reserved space for the number of receipts
 		out[i] = Outgoing{Shard: ids[i], Receipts: l.receipts, Hash: primitives.HashBytes(l.bytes)}
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 // further copies of a transaction have no effect.
 func (c *chunk) transactions() error {
 	made := len(c.in.Transactions) + len(c.in.Incoming)
-	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // plus some for local receipts
+	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // with spare capacity for local receipts
 	var seen map[primitives.Hash]bool
 	if c.cfg.Version.Has(parameters.UniqueChunkTransactions) {
 		seen = make(map[primitives.Hash]bool, len(c.in.Transactions))
@@ -23,7 +23,7 @@ func (c *chunk) transactions() error {
 		t := &c.in.Transactions[i]
 		hash := t.Hash()
 		if seen[hash] {
-			continue // the first copy has recorded the same reads
+			continue // reading the state again would record nothing new
 		}
 		if seen != nil {
 			seen[hash] = true

@@ -30,7 +30,7 @@ func (c *chunk) prefetch() {
 		return
 	}
 	keys := c.prefetchKeys()
-	slices.SortFunc(keys, bytes.Compare) // neighbours are loaded together
+	slices.SortFunc(keys, bytes.Compare) // so that neighbouring keys are loaded together
 	keys = slices.CompactFunc(keys, bytes.Equal)
 	c.in.Par((len(keys)+prefetchBatch-1)/prefetchBatch, func(i int) {
 		for _, key := range keys[i*prefetchBatch : min((i+1)*prefetchBatch, len(keys))] {

@@ -25,12 +25,12 @@ type worker struct {
 // executed is the result of running a receipt, without the receipt's writes.
 type executed struct {
 	balances
-	done      bool // the receipt, or one that waited for it, was executed: outcome is set
+	done      bool // outcome is set: the receipt, or one that waited for it, was executed
 	outcome   primitives.OutcomeWithID
 	sends     []*primitives.Receipt
 	instant   []*primitives.Receipt
 	proposals []primitives.ValidatorStake
-	compute   parameters.Compute // compute of work without an outcome
+	compute   parameters.Compute // compute used by work that has no outcome
 }
 
 // reset clears the result of the last receipt and keeps its memory.
@@ -145,7 +145,7 @@ func (w *worker) storeYield(r *primitives.Receipt, body *primitives.ActionReceip
 // after a resume, are ignored.
 func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) error {
 	to, data := r.ReceiverID, body.DataID
-	if body.Data == nil { // a timeout
+	if body.Data == nil { // the yield has timed out
 		status, found, err := w.u.YieldStatus(to, data)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractD
 	if err != nil {
 		return err
 	}
-	if d.Nonce >= known { // equal in the shard that deploys: the deployment has stored this nonce already
+	if d.Nonce >= known { // equal in the deploying shard, where the deployment has stored the nonce already
 		w.u.SetGlobalNonce(&d.ID, d.Nonce)
 		w.u.SetGlobalCode(&d.ID, d.Code)
 		w.block.Warm(r.PredecessorID, d.Code)

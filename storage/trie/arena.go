@@ -10,9 +10,9 @@ import (
 const (
 	unitSize     = 16
 	slabSize     = 1 << 20
-	firstSlab    = 64 << 10 // bytes; each following slab is twice as long, up to slabSize
+	firstSlab    = 64 << 10 // bytes of the first slab; each following slab is twice as long, up to slabSize
 	maxSlabs     = 1 << 16
-	exactClasses = 32 // sizes of 1 to 32 units have a class each; above, each doubling has 8 classes
+	exactClasses = 32 // blocks of 1 to 32 units have one class per size; above that, each doubling has 8 classes
 	numClasses   = exactClasses + 8*11
 )
 
@@ -23,7 +23,7 @@ var ErrFull = errors.New("trie: forest is full")
 type arena struct {
 	slabs    atomic.Pointer[mem]
 	next     uint32 // first unused unit of the last slab
-	size     uint32 // units of the last slab
+	size     uint32 // number of units in the last slab
 	free     [numClasses][]uint32
 	hugeRest []byte // allocated memory for further slabs
 	blocks   uint64 // number of allocated blocks
@@ -120,7 +120,7 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 // forest uses no huge pages, because a huge page is resident as a whole.
 const (
 	hugeChunk = 32 << 20
-	hugeFrom  = 16 // number of slabs from which on huge pages are requested
+	hugeFrom  = 16 // huge pages are requested from this number of slabs on
 )
 
 // newSlab returns a slab with room for units, at most that of a full slab.

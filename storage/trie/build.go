@@ -19,13 +19,13 @@ type builder struct {
 	key    []byte  // the last key
 	data   []byte  // bytes of the last value
 	val    value
-	some   bool
-	branch uint32 // finished branch below the last frame, at depth; 0: a leaf with the last pair is there
+	some   bool   // there is a last pair
+	branch uint32 // finished branch below the last frame, at depth; 0: the last pair is a leaf there
 	depth  int
 
-	emit func(level int, e *FrontierEntry) // receives the entries of all levels of the frontier, unordered; nil: not called
-	// maxBytes is the number of bytes of nodes from which on finished subtrees become hash nodes. 0
-	// means no bound.
+	// emit receives the frontier entries of all levels, in no order. nil: not called.
+	emit func(level int, e *FrontierEntry)
+	// If the nodes take more than maxBytes, finished subtrees become hash nodes. 0: no bound.
 	maxBytes uint64
 }
 
@@ -91,7 +91,7 @@ func (b *builder) fold(l int) error {
 	}
 	if len(b.frames) == 0 || b.frames[len(b.frames)-1].depth < l {
 		b.frames = append(b.frames, frame{depth: l})
-		if 2*len(b.key) == l { // the last key ends here
+		if 2*len(b.key) == l { // the last key ends at the new branch
 			v := b.val
 			v.data = bytes.Clone(v.data)
 			b.frames[len(b.frames)-1].val = &v

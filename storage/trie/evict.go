@@ -80,11 +80,11 @@ type evictor struct {
 	want, found uint64
 	least       uint64
 	now         uint64
-	// byAge has the bytes of the evictable subtrees by age. An age is the bit length of the number
-	// of versions since the last use.
+	// byAge sums up the bytes of the evictable subtrees by age. The age of a subtree is the bit
+	// length of the number of versions since its last use.
 	byAge     [65]uint64
-	age       int  // subtrees of a lower age stay
-	replacing bool // the second walk, which replaces subtrees
+	age       int  // subtrees with a lower age are not evicted
+	replacing bool // this is the second pass, which replaces subtrees by hash nodes
 	killed    []dead
 }
 
@@ -112,7 +112,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		b = mk.mem.at(base)
 		same = bytes.Equal(n.hash(), b.hash())
 	}
-	if n.kind() == kindHash && n.usage() >= f.frontier { // it contains hash nodes, or is a large leaf
+	if n.kind() == kindHash && n.usage() >= f.frontier { // the subtree contains hash nodes, or is a large leaf
 		top := f.hashNodes.get(n.child()).target.Load()
 		if top == 0 {
 			return ref, same, nil
@@ -122,7 +122,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 			if err != nil || made == top {
 				return ref, cold, err
 			}
-			e.killed = append(e.killed, deadOf(ref, n)) // the hash node is freed together with its top node
+			e.killed = append(e.killed, deadOf(ref, n)) // frees the hash node together with the loaded subtree's top node
 			return made, cold, nil
 		}
 	}
@@ -132,7 +132,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		}
 		return e.subtree(mk, ref, n, path)
 	}
-	if !same && b.kind() == kindHash { // r's subtree was loaded and then changed; base still has the hash node
+	if !same && b.kind() == kindHash { // r's subtree was changed after it was loaded; base still has the hash node
 		if base = f.hashNodes.get(b.child()).target.Load(); base == 0 {
 			return ref, false, nil
 		}
@@ -181,7 +181,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		cold = cold && gone
 	}
 	if cold && e.replacing {
-		for _, x := range mk.made[made:] { // hash nodes and copies that no reader has seen
+		for _, x := range mk.made[made:] { // free the hash nodes and copies that this call made; no reader has seen them
 			f.freeDead(deadOf(x, mk.mem.at(x)))
 		}
 		mk.made, e.killed = mk.made[:made], e.killed[:killed]

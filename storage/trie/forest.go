@@ -55,19 +55,19 @@ type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
 // version.
 type Source struct {
 	Load   Loader
-	Rows   Rows   // nil: subtrees above the lowest level are loaded as pairs too
-	Borrow Origin // copies subtrees from another forest without hashing; nil: never
-	// Stale returns a source that is cheaper to read but may be of an earlier version. What early
-	// yields is used only if it has the expected hash. The reader then calls done with right set if
-	// the hash was the expected one. A nil Stale, or a nil early, means that there is no such
-	// source. early itself has no Stale.
+	Rows   Rows   // nil: all subtrees are loaded as pairs
+	Borrow Origin // lends subtrees of another forest, which are copied without hashing; nil: none
+	// Stale returns a source that is cheaper to read, but may have the data of an earlier version. A
+	// subtree from early is used only if it has the expected hash. The reader then calls done, with
+	// right set if the hash was the expected one. If Stale or early is nil, there is no such source.
+	// The field Stale of early is nil.
 	Stale func() (early *Source, done func(right bool))
 }
 
 // Options of a forest. The zero value is usable for a forest that loads nothing.
 type Options struct {
-	Frontier uint64 // see DefaultFrontier; 0: DefaultFrontier
-	Loader   Loader // Load of the first source; only Import needs it
+	Frontier uint64 // limit of the frontier's lowest level; 0: DefaultFrontier
+	Loader   Loader // reads the pairs of subtrees that are not in memory; needed only for Import
 	UserData any    // returned by Forest.UserData; not used by this package
 	Poison   bool   // fill freed memory with a pattern, so that tests detect a use after free
 }
@@ -79,20 +79,20 @@ type Forest struct {
 	levels   [Levels]uint64
 	source   atomic.Pointer[Source]
 
-	mu           sync.Mutex // held by the writer; guards all fields below except the atomics
+	mu           sync.Mutex // held by the writer; guards the fields down to abandoned, except the atomics
 	arena        *arena
 	larges       table[large]
 	hashNodes    hashNodeTable
 	sources      table[heldSource] // sources with which hash nodes were made
-	newestSource *heldSource       // source of the newest hash node; nil: it is dropped
+	newestSource *heldSource       // source of the newest hash node; nil: dropped
 	newestAt     uint32            // index of newestSource in sources
 	lastID       uint64
 	clock        atomic.Uint64 // copy of lastID for readers
-	lastLoad     atomic.Uint64 // the clock when a subtree was last loaded
+	lastLoad     atomic.Uint64 // value of clock when a subtree was last loaded
 	roots        int           // number of held roots
 	largeBytes   uint64
-	made         []uint32 // scratch memory of the writer
-	killed       []dead
+	made         []uint32 // memory that each nodeWriter reuses
+	killed       []dead   // memory that each updater reuses
 
 	abandoned bool // set by Abandon: nodes of released roots are not freed one by one
 
@@ -147,7 +147,7 @@ type Root struct {
 	ref      uint32
 	hash     primitives.Hash
 	usage    uint64
-	dead     []dead // nodes of the parent that this version does not contain
+	dead     []dead // nodes that the parent has and this version does not have
 }
 
 // dead describes a replaced node, so that the node can be freed without reading it.
@@ -159,7 +159,7 @@ type dead struct {
 }
 
 const (
-	deadOwns uint8 = 1 << iota // has a large value, or the slot of a hash node
+	deadOwns uint8 = 1 << iota // the node has a large value, or is a hash node with a slot
 	deadDeep                   // the node's whole subtree is replaced
 )
 
@@ -193,7 +193,7 @@ func (r *Root) Release() {
 	f.pendingMu.Lock()
 	f.pending = append(f.pending, r)
 	f.pendingMu.Unlock()
-	if f.mu.TryLock() { // otherwise the writer frees it in unlock
+	if f.mu.TryLock() { // if it fails, the writer frees the nodes in unlock
 		f.unlock()
 	}
 }
@@ -248,16 +248,16 @@ func (f *Forest) nextID() uint64 {
 func (f *Forest) collapse(v *Root) {
 	for v != nil && v.refs.Load() == 0 {
 		parent := v.parent
-		floor := uint64(0) // nodes with a greater birth were made for v, or for versions that it absorbed
+		floor := uint64(0) // nodes with a higher birth were made for v, or for freed versions before v
 		if parent != nil {
 			floor = parent.id
 		}
 		switch len(v.children) {
-		case 0: // no derived versions: all that was made for v is freed
+		case 0: // no version derives from v, so all nodes made for v are freed
 			f.freeTree(v.ref, floor)
 			f.cut(v)
 			v.ref, v.dead, v.parent = 0, nil, nil
-			v = parent // v may have no descendants now
+			v = parent // the parent may have no children now
 		case 1:
 			// A node that the child replaced is reachable only from v if v made it. Otherwise older
 			// versions may contain it too.
@@ -383,9 +383,9 @@ func (f *Forest) Empty() *Root {
 
 // Stats are the sizes of a forest.
 type Stats struct {
-	Nodes     uint64 // hash nodes included
-	Bytes     uint64 // bytes of nodes, hash nodes and large values
-	Reserved  uint64 // bytes of slabs
+	Nodes     uint64 // number of nodes, including hash nodes
+	Bytes     uint64 // bytes that nodes, hash nodes and large values use
+	Reserved  uint64 // bytes of all slabs
 	Roots     int    // number of held roots
 	HashNodes int    // number of hash nodes, loaded or not
 }
@@ -456,7 +456,7 @@ func (t *table[T]) slot(i uint32) **T { return &(*t.chunks.Load())[i>>tableBits]
 func (t *table[T]) put(v *T) uint32 {
 	t.used++
 	i := t.n
-	if n := len(t.free); n > 0 { // no reader uses a freed number any more
+	if n := len(t.free); n > 0 { // no reader uses a freed slot any more
 		i, t.free = t.free[n-1], t.free[:n-1]
 	} else if t.n++; i&(1<<tableBits-1) == 0 {
 		var chunks []*tableChunk[T]

@@ -10,16 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FrontierEntry is one entry of a level of the frontier: a maximal subtree with a memory usage
-// below the level's limit, a single leaf above the limit, or the value of a branch above such
-// subtrees. The entries are stored when the flat head advances. After a start, the trie is rebuilt
-// from them from the top, only as deep as it is read.
+// FrontierEntry describes a subtree or a value of the trie by its place and hash. The frontier is
+// the set of all such entries, in several levels. A level has the maximal subtrees with a memory
+// usage below the level's limit, the single leaves above the limit, and the values of the branches
+// above these subtrees. The entries are stored when the flat head advances. After a start, the trie
+// is rebuilt from them from the top, only as deep as it is read.
 type FrontierEntry struct {
-	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
+	// Path is the path to the subtree's top node, without the node's own key. For a value, it is the
+	// value's key. Each byte is a nibble.
+	Path    []byte
 	Hash    primitives.Hash // hash of the top node, or of the value
 	Size    uint64          // memory usage of the subtree, or length of the value
 	IsValue bool
-	Data    []byte // the value, if it is short; nil: the loader has it
+	Data    []byte // the value, if it is short; nil: Source.Load yields it
 }
 
 // AppendBorsh appends everything except the path, which is the key under which the entry is stored.
@@ -169,13 +172,14 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 	if old.ref == new.ref && old.skip == new.skip ||
 		old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && old.on&new.on != 0 &&
 			bytes.Equal(old.n.hash(), new.n.hash()) {
-		old.on, new.on = old.on&^new.on, new.on&^old.on // on the other levels, the comparison of one side has ended higher up
+		old.on, new.on = old.on&^new.on, new.on&^old.on // the other levels were compared higher up already
 	}
 	for _, p := range []*diffPlace{&old, &new} {
 		if p.ref == 0 {
 			p.on = 0
 		}
-		if p.on != 0 && p.n.kind() == kindHash && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // a large leaf need not be resolved
+		// Resolve a hash node, unless it stands for a large leaf.
+		if p.on != 0 && p.n.kind() == kindHash && !d.below(*p, bits.TrailingZeros(uint(p.on))) {
 			var err error
 			if p.ref, p.n, err = d.f.resolve(p.ref, false); err != nil {
 				return err
@@ -395,7 +399,7 @@ type importer struct {
 	nodeWriter
 	src     *Source
 	entries []FrontierEntry
-	data    [][]byte // contents of the entries that are values
+	data    [][]byte // bytes of those entries that are values
 }
 
 // subtree makes the node at depth for entries[lo:hi], whose paths share the first depth nibbles.

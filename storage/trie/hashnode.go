@@ -28,15 +28,15 @@ import (
 // for a load. Rejected: a Go object with a mutex for each.
 type hashNode struct {
 	path []byte       // nibbles, one a byte
-	src  *Source      // the source when the hash node was made
-	row  *hashNodeRow // nil: it belongs to no forest
+	src  *Source      // source of the forest when the hash node was made
+	row  *hashNodeRow // nil: the hash node belongs to no forest
 }
 
 // hashNodeRow is the mutable part of a hash node.
 type hashNodeRow struct {
 	target atomic.Uint32 // top node of the loaded subtree; 0: not loaded
 	src    uint32        // index into Forest.sources
-	used   atomic.Uint64 // number of the newest version at its last use
+	used   atomic.Uint64 // id of the newest version when the subtree was last used
 }
 
 // heldSource is a source with which hash nodes were made.
@@ -122,14 +122,14 @@ func (t *hashNodeTable) get(i uint32) *hashNodeRow {
 func (t *hashNodeTable) put(src uint32) uint32 {
 	t.used++
 	i := t.n
-	if n := len(t.free); n > 0 { // no reader uses a freed number any more
+	if n := len(t.free); n > 0 { // no reader uses a freed row any more
 		i, t.free = t.free[n-1], t.free[:n-1]
 	} else if t.n++; i&(1<<tableBits-1) == 0 {
 		var chunks []*hashNodeChunk
 		if p := t.chunks.Load(); p != nil {
 			chunks = *p
 		}
-		chunks = append(chunks, new(hashNodeChunk)) // as in table.put
+		chunks = append(chunks, new(hashNodeChunk)) // safe for readers of the old slice, as in table.put
 		t.chunks.Store(&chunks)
 	}
 	row := t.get(i)
@@ -162,7 +162,7 @@ func PathRange(path []byte) (from, to []byte) {
 // flatPairs holds copied pairs in one slice.
 type flatPairs struct {
 	data []byte
-	ends []int // end of each key and each value in data
+	ends []int // offsets in data at which each key and each value ends
 }
 
 func (p *flatPairs) add(key, value []byte) {
@@ -244,7 +244,7 @@ func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) er
 	}
 	err := src.Rows(level, s.path, func(e FrontierEntry) bool {
 		got.paths = append(got.paths, e.Path...)
-		got.entries = append(got.entries, e) // of e.Path only the length is valid after this call
+		got.entries = append(got.entries, e) // after this call, the bytes of e.Path are in got.paths
 		return true
 	})
 	if err != nil || len(got.entries) == 1 && len(got.entries[0].Path) == len(s.path) {
@@ -348,7 +348,7 @@ func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32
 func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked bool) (uint32, error) {
 	got := loadBuffers.Get().(*loadBuffer)
 	defer got.done()
-	err := f.fetch(got, from, n, s, rows) // unless locked is set, this slow read runs without the writer's lock
+	err := f.fetch(got, from, n, s, rows) // slow; the writer's lock is held only if locked is set
 	if !locked {
 		f.mu.Lock()
 		defer f.unlock()

@@ -18,7 +18,7 @@ type ValueRef struct {
 // Visit is a node on the path of a key.
 type Visit struct {
 	Hash primitives.Hash
-	Len  uint32 // length of the node's encoding
+	Len  uint32 // length of the node's encoding in bytes
 }
 
 // Lookup finds key. rec, unless nil, records every node on the path of the key. If the key is

@@ -55,7 +55,7 @@ func (x nibs) appendNibbles(dst []byte) []byte {
 // commonPrefix returns how many leading nibbles x and y share.
 func commonPrefix(x, y nibs) int {
 	n, i := min(x.n, y.n), 0
-	if (x.off^y.off)&1 == 0 { // same alignment: whole bytes after at most one nibble
+	if (x.off^y.off)&1 == 0 { // equal alignment: compare whole bytes, after at most one nibble
 		if n > 0 && x.off&1 == 1 {
 			if x.at(0) != y.at(0) {
 				return 0
@@ -148,7 +148,7 @@ func matchLeaf(key []byte, pos int, enc []byte) bool {
 	if 2*len(key)-pos != 2*len(enc)-2+odd {
 		return false
 	}
-	if odd == 1 { // then pos is odd too: keys are whole bytes
+	if odd == 1 { // pos is odd too, because the path ends at a whole byte
 		return key[pos>>1]&0xf == enc[0]&0xf && bytes.Equal(key[pos>>1+1:], enc[1:])
 	}
 	return bytes.Equal(key[pos>>1:], enc[1:])
@@ -157,7 +157,7 @@ func matchLeaf(key []byte, pos int, enc []byte) bool {
 // matchExt returns the number of nibbles of the encoded extension enc, and whether these are the
 // nibbles of key from pos on.
 func matchExt(key []byte, pos int, enc []byte) (int, bool) {
-	if len(enc) == 1 { // one byte is the most frequent length
+	if len(enc) == 1 { // fast path for the most frequent length
 		return 1, pos < 2*len(key) && nibbleAt(key, pos) == enc[0]&0xf
 	}
 	e := extNibs(enc)

@@ -33,11 +33,11 @@ const (
 
 	offHash  = 12
 	bodyAt   = offHash + 32
-	tailSize = 8 // bytes of the birth
-	rawExt   = 5 // offset of the key in the encoding of a leaf or an extension
-	rawUsage = 8 // bytes at the end of an encoding
+	tailSize = 8 // bytes of the birth at the end of a node
+	rawExt   = 5 // offset of the key in the raw encoding of a leaf or an extension
+	rawUsage = 8 // bytes of the memory usage at the end of a raw encoding
 
-	maxInline = 2048 // bytes; longer values are stored outside the slabs
+	maxInline = 2048 // values with more bytes are stored outside the slabs
 )
 
 func (n node) kind() byte       { return n[0] }
@@ -102,7 +102,7 @@ func (n node) setKids(kids *[16]uint32) {
 
 // ext returns the encoded key of a leaf or an extension.
 func (n node) ext() []byte {
-	at := bodyAt + rawExt // leaves and extensions have no mask
+	at := bodyAt + rawExt // leaves and extensions have no child mask before the encoding
 	return n[at : at+n.extLen()]
 }
 

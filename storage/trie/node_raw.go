@@ -37,11 +37,11 @@ type ValueID struct {
 // RawNode is a node in the form that is hashed and used in proofs (nearcore RawTrieNodeWithSize).
 type RawNode struct {
 	Kind        Kind
-	Key         []byte              // hex-prefix encoded; for Leaf and Extension
-	Value       ValueID             // for Leaf and BranchWithValue
-	Mask        uint16              // bit i is set if child i exists; for both kinds of branches
-	Children    [16]primitives.Hash // indexed by nibble; for both kinds of branches
-	Child       primitives.Hash     // for Extension
+	Key         []byte              // hex-prefix encoding of the key; only of Leaf and Extension
+	Value       ValueID             // only of Leaf and BranchWithValue
+	Mask        uint16              // bit i is set if child i exists; only of branches
+	Children    [16]primitives.Hash // hashes of the children by nibble; only of branches
+	Child       primitives.Hash     // hash of the child; only of Extension
 	MemoryUsage uint64              // memory usage of the whole subtree
 }
 

@@ -13,7 +13,7 @@ import (
 type value struct {
 	ValueID
 	data   []byte
-	slot   uint32 // slot of the large value, if shared
+	slot   uint32 // slot of the large value; only if shared is set
 	shared bool
 }
 
@@ -36,8 +36,8 @@ func (f *Forest) oldValue(n node) value {
 type nodeWriter struct {
 	forest *Forest
 	mem    mem
-	birth  uint64
-	made   []uint32 // nodes to be freed if the update fails
+	birth  uint64   // birth of the nodes that it makes
+	made   []uint32 // nodes made so far, which undo frees
 }
 
 // done returns the scratch memory for the next nodeWriter.
@@ -45,7 +45,7 @@ func (mk *nodeWriter) done() { mk.forest.made = mk.made }
 
 func (f *Forest) nodeWriter(birth uint64) nodeWriter {
 	mk := nodeWriter{forest: f, mem: f.arena.mem(), birth: birth, made: f.made[:0]}
-	f.made = nil // lent to mk
+	f.made = nil // mk uses the memory until it ends
 	return mk
 }
 
@@ -222,18 +222,18 @@ func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 // top is a leaf or an extension, it is made only once the node above is known.
 type sub struct {
 	kind    subKind
-	emptied bool   // set if the subtree was empty after one of the changes, applied in order
-	ref     uint32 // for subOld and subNode: the node; for subExt: the branch below
-	skip    int    // for subOld: nibbles of the node's key that now belong to the node above
-	ext     nibs   // for subLeaf and subExt
-	val     value  // for subLeaf
+	emptied bool   // at some point in the ordered changes, the subtree was empty
+	ref     uint32 // the node of subOld and subNode; the branch below subExt
+	skip    int    // of subOld: number of nibbles of the node's key that the node above takes over
+	ext     nibs   // own key of subLeaf and subExt
+	val     value  // value of subLeaf
 }
 
 type subKind uint8
 
 const (
-	subNone subKind = iota // no keys
-	subOld                 // an unchanged node, except for skip
+	subNone subKind = iota // the subtree has no keys
+	subOld                 // an existing node, unchanged except for skip
 	subLeaf                // a leaf that is not made yet
 	subExt                 // an extension that is not made yet
 	subNode                // a new branch

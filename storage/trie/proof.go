@@ -31,7 +31,7 @@ type Partial struct {
 	root    primitives.Hash
 	usage   uint64
 	strings *proofStrings
-	added   *newStrings // strings made by updates; nil: none
+	added   *newStrings // strings of the proof's form that updates made; nil: none
 }
 
 // proofStrings are distinct strings, indexed by hash.
@@ -94,7 +94,7 @@ func newPartial(strings [][]byte, root primitives.Hash, limit int) (*Partial, er
 	if root.IsZero() {
 		return p, nil
 	}
-	n, err := p.node(&root, nil) // reads of the root cannot fail later
+	n, err := p.node(&root, nil) // read the root now, so that later reads of it cannot fail
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +146,8 @@ type proofNode struct {
 	mask  uint16
 	len   uint32
 	usage uint64
-	key   []byte // hex-prefix encoded; for leaves and extensions
-	value []byte // length u32 ‖ hash; for leaves and branches with a value
+	key   []byte // hex-prefix encoding of the key; only of leaves and extensions
+	value []byte // length (u32) ‖ hash; only of leaves and branches with a value
 	kids  []byte // hashes of a branch's children, or of an extension's child
 }
 

@@ -3,7 +3,7 @@ package trie
 // Forks has the depths at which other keys of a trie diverge from a given key. It has only those
 // that the nodes on the path of the given key show.
 type Forks struct {
-	Depths []int // in nibbles, ascending
+	Depths []int // the depths in nibbles, ascending
 	Found  bool  // the key exists
 	// Alone is set only if the key is absent and its path ends within the key of a leaf or an
 	// extension. Then there is no branch at the last depth.

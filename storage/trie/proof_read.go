@@ -102,7 +102,7 @@ type partialScan struct {
 	p       *Partial
 	rec     *Recording
 	prefix  []byte
-	bounded bool // keys without the prefix may follow, and end the scan
+	bounded bool // keys without the prefix may follow; the first of them ends the scan
 	yield   func(key, value []byte) bool
 	path    []byte // nibbles, one a byte
 	nodes   int

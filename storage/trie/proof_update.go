@@ -15,14 +15,14 @@ type proofUpdateNode struct {
 	has  bool // the node has a value
 	val  ValueID
 	rest uint64    // memory usage of the children
-	key  nibs      // for leaves and extensions
-	kids *[16]link // for branches
-	kid  link      // for extensions
+	key  nibs      // own key of a leaf or an extension
+	kids *[16]link // children of a branch
+	kid  link      // child of an extension
 }
 
 const (
 	noNode    Kind = 0xff
-	maxRawLen      = 1 + 36 + 2 + 16*32 + rawUsage // length of the longest encoding without key
+	maxRawLen      = 1 + 36 + 2 + 16*32 + rawUsage // maximum length of an encoding without the key
 )
 
 // link leads to a node that is being changed, or by hash to an unchanged node. The zero link leads
@@ -71,7 +71,7 @@ type proofUpdater struct {
 	buf   []byte // memory for encodings
 }
 
-const nodeChunk = 64 // nodes that are allocated at once
+const nodeChunk = 64 // number of nodes that are allocated at once
 
 func (g *proofUpdater) node(n proofUpdateNode) *proofUpdateNode {
 	if len(g.nodes) == cap(g.nodes) {

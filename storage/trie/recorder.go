@@ -12,7 +12,7 @@ import (
 type Recorded struct {
 	Hash  primitives.Hash
 	Len   uint32
-	ref   uint32 // the node, or the node that holds the value
+	ref   uint32 // reference to the node, or to the node with the value
 	value bool
 }
 
@@ -25,16 +25,16 @@ type Recorded struct {
 // read must stay held, because the Recording refers to their nodes.
 type Recording struct {
 	forest  *Forest
-	proof   *Partial // bound proof; then forest is nil
+	proof   *Partial // proof whose nodes are recorded; nil: nodes of forest are recorded
 	entries []Recorded
-	table   []recordSlot // open addressing by hash; nil while entries are few
+	table   []recordSlot // hash table of entries, with open addressing; nil while entries are few
 	size    uint64
-	recent  []uint32 // recently recorded nodes, by low bits of their reference; allocated with the table
+	recent  []uint32 // recently recorded nodes, by the low bits of their references; nil: too few entries
 }
 
 const (
-	linearEntries = 16   // up to this many entries are searched without a table
-	recentNodes   = 1024 // nearly all walks begin with the same nodes
+	linearEntries = 16   // up to this number of entries, they are searched without a table
+	recentNodes   = 1024 // size of Recording.recent; nearly all lookups begin with the same nodes
 )
 
 // Len returns the number of recorded strings.
@@ -117,7 +117,7 @@ func (r *Recording) bindProof(p *Partial) {
 // again, comparing ref replaces comparing hashes.
 type recordSlot struct {
 	ref   uint32
-	index uint32 // 1 + index of the entry, and valueBit; 0: free
+	index uint32 // 1 + index of the entry, with valueBit for a value; 0: the slot is free
 }
 
 const valueBit = 1 << 31
@@ -183,7 +183,7 @@ func (r *Recording) add(h []byte, length, ref uint32, value bool) {
 	case r.table == nil && n > linearEntries, r.table != nil && 2*n > len(r.table):
 		r.table = make([]recordSlot, max(4*linearEntries, 4*len(r.table)))
 		r.fill()
-		if len(r.table) > recentNodes && r.recent == nil { // most recordings are small and do not need it
+		if len(r.table) > recentNodes && r.recent == nil { // small recordings, which most are, do not need it
 			r.recent = make([]uint32, recentNodes)
 		}
 	case r.table != nil:

@@ -75,7 +75,7 @@ func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Roo
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // no scratch memory for killed, because the root keeps it
+	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // killed gets new memory, because the new root keeps it
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
 		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
@@ -100,7 +100,7 @@ func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Roo
 
 type retainer struct {
 	updater
-	from, to [][]byte // bounds of the intervals, as nibbles
+	from, to [][]byte // bounds of the intervals in nibbles
 }
 
 // keeps returns whether an interval contains the key.

@@ -11,14 +11,14 @@ import "bytes"
 type Scanner struct {
 	root   *Root
 	rec    *Recording
-	prefix []byte // set if the scan began after a key: a key without this prefix ends it
+	prefix []byte // the first key without this prefix ends the scan; only set if the scan began after a key
 	trail  []trailNode
-	path   []byte // nibbles down to the last node of the trail, with its own key once entered
+	path   []byte // nibbles down to the last node of trail, including the node's own key once entered
 	key    []byte
 	ref    ValueRef
 	err    error
 	proven bool
-	nodes  []uint32 // nodes that were entered; filled only by ScanProven
+	nodes  []uint32 // nodes that the scan entered; only for ScanProven
 }
 
 // trailNode is a node on the way down, and the next step at it.
@@ -26,7 +26,7 @@ type trailNode struct {
 	ref    uint32
 	n      node
 	status int8 // one of the statuses below
-	bound  bool // the node is above the prefix: no other child of it belongs to the scan
+	bound  bool // the node is above the prefix, so only one of its children belongs to the scan
 }
 
 // Statuses of a trailNode, in the order in which a scan goes through them. Between at and exiting
@@ -127,7 +127,8 @@ func (s *Scanner) descend(ref uint32, rec *Recording) error {
 
 // seek moves to the first key that has the prefix key, or that is not below key.
 func (s *Scanner) seek(key nibs, isPrefix bool, rec *Recording) error {
-	matches := func(ext nibs) bool { // whether keys below a node with this key may belong to the scan
+	// matches returns whether keys below a node with the own key ext may belong to the scan.
+	matches := func(ext nibs) bool {
 		if isPrefix {
 			return commonPrefix(key, ext) == key.n
 		}

@@ -59,18 +59,18 @@ func (r *Root) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 type splitNode[P comparable] struct {
 	kind  Kind
 	usage uint64
-	key   nibs // for leaves and extensions
-	child P    // for extensions
+	key   nibs // own key of a leaf or an extension
+	child P    // child of an extension
 	mask  uint16
-	kids  [16]P // for branches
+	kids  [16]P // children of a branch
 }
 
 // stage is the position of the search in one column (nearcore TrieDescentStage).
 type stage[P comparable] struct {
 	at    stageKind
-	usage uint64 // memory usage of the subtree from here on, including the node itself
-	rest  nibs   // if the search is inside a key: the rest of that key, not empty
-	child P      // if the search is inside the key of an extension
+	usage uint64 // memory usage of the subtree that begins here
+	rest  nibs   // inside a key: the rest of that key, which is not empty
+	child P      // inside the key of an extension: the extension's child
 	leaf  bool
 	mask  uint16
 	kids  [16]P
@@ -105,9 +105,9 @@ type splitter[P comparable] struct {
 	get    func(P) (splitNode[P], error)
 	stages [4]stage[P]
 	path   []byte // nibbles below the column
-	left   uint64 // memory usage left of the path; right: right of it; middle: at and below it
-	right  uint64
-	middle uint64
+	left   uint64 // memory usage of the keys before path
+	right  uint64 // memory usage of the keys after path
+	middle uint64 // memory usage of the keys that begin with path
 }
 
 func findSplit[P comparable](root P, get func(P) (splitNode[P], error)) (primitives.TrieSplit, error) {
@@ -288,7 +288,7 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 			return best, err
 		}
 	}
-	if len(s.path)%2 != 0 { // accounts are whole bytes: move one nibble further, into the first child
+	if len(s.path)%2 != 0 { // an account ID ends at a whole byte, so move one nibble further, into the first child
 		sums, err := s.allChildren()
 		if err != nil {
 			return best, err
@@ -359,7 +359,7 @@ func (s *splitter[P]) firstAccount() (byte, bool) {
 	switch accounts.at {
 	case inside:
 		return accounts.rest.at(0), true
-	case atBranch: // it has a child, unless a proof is invalid
+	case atBranch: // the branch has a child, unless a proof is invalid
 		for i := range byte(16) {
 			if accounts.mask>>i&1 == 1 {
 				return i, true

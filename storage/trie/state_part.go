@@ -51,7 +51,7 @@ func (r *Root) Part(id PartID) ([][]byte, error) {
 
 // Part is a validated part of a state.
 type Part struct {
-	Pairs []Change // ascending by key; they alias the part's strings
+	Pairs []Change // pairs by ascending key; their bytes alias the part's strings
 	// Frontier has, for each level, the subtrees that begin in the part or extend into it, and the
 	// values of branches above these subtrees.
 	Frontier [Levels][]FrontierEntry
@@ -95,13 +95,13 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 
 // partNode is a node as parts need it. P is the type of references to nodes.
 type partNode[P comparable] struct {
-	kind       Kind // BranchWithValue counts as Branch
+	kind       Kind // Branch also stands for BranchWithValue
 	hash       primitives.Hash
 	usage, own uint64 // memory usage of the subtree, and of the node alone
-	key        nibs   // for leaves and extensions
-	child      P      // for extensions
+	key        nibs   // own key of a leaf or an extension
+	child      P      // child of an extension
 	mask       uint16
-	kids       [16]P // for branches
+	kids       [16]P // children of a branch
 	hasValue   bool
 	value      ValueID
 	place      P // reference to the node, to read its value
@@ -201,9 +201,9 @@ func (s *proofNodes) data(n *partNode[primitives.Hash]) ([]byte, error) {
 type partWalk[P comparable] struct {
 	src    partNodes[P]
 	levels [Levels]uint64 // limits of the frontier's levels
-	part   *Part          // the content found; nil: not wanted
-	end    []byte         // where the walk ends, nibbles, one a byte; nil: at the end of the trie
-	path   []byte         // nibbles down to the current node
+	part   *Part          // receives the content that is found; nil: content is not collected
+	end    []byte         // path at which the walk ends, one nibble a byte; nil: it ends at the end of the trie
+	path   []byte         // path to the current node, one nibble a byte
 }
 
 func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
@@ -247,7 +247,7 @@ func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, las
 		return nil, false, err
 	}
 	limit, skipped := threshold(usage, i, total), uint64(0)
-	path = []byte{} // not nil, which would mean no end: a value at the root has an empty path
+	path = []byte{} // a nil path would mean no end; a value at the root has an empty path
 	if usage <= limit {
 		return afterAllKeys, true, nil
 	}

@@ -12,7 +12,8 @@ import (
 type Change struct {
 	Key   []byte
 	Value []byte
-	Known bool // the recording passed to Update has the key's whole path, so it need not be recorded again
+	// Known means that the recording passed to Update already contains the key's whole path.
+	Known bool
 }
 
 // Update derives a root from r by changes, which must be in strictly ascending order of keys. It
@@ -150,7 +151,7 @@ func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	if err != nil {
 		return sub{}, err
 	}
-	if ref != c.ref { // c.ref is a hash node, which is kept or killed together with its top node
+	if ref != c.ref { // c.ref is a hash node; it is kept or killed together with the loaded top node
 		if s.kind == subOld {
 			s.ref = c.ref
 		} else {
@@ -274,7 +275,7 @@ func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
 // extension.
 func (u *updater) applyExtension(c cursor, n node, depth int, ops []Change) (sub, error) {
 	ext := extNibs(n.ext()).from(c.skip)
-	split := ext.n // where the first key to be set diverges from the extension
+	split := ext.n // number of nibbles after which a key to be set diverges from the extension
 	for i := range ops {
 		if ops[i].Value != nil && split > 0 {
 			split = min(split, commonPrefix(keyNibs(ops[i].Key, depth), ext))
@@ -341,7 +342,7 @@ func (u *updater) prepend(ext nibs, s sub) (sub, error) {
 		case kindExtension:
 			out.ref = n.child()
 		default:
-			return out, nil // a branch stays as it is, as does its hash node
+			return out, nil // a branch stays unchanged, and so does its hash node
 		}
 		out.ext = concat(ext, extNibs(n.ext()))
 		u.kill(s.ref)
@@ -408,9 +409,9 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 				return u.touch(b.kids[i].ref)
 			}
 		}
-		return nil // the only child is new, so no old node is read
+		return nil // the only child is new, so it need not be read
 	}
-	stays := b.keepsTwo(ops) // if set, the branch keeps its children, so their nodes can be made at once
+	stays := b.keepsTwo(ops) // if set, the branch stays, so its children's nodes can be made at once
 	if 2*len(ops[0].Key) == b.depth {
 		if data := ops[0].Value; data != nil {
 			v := newValue(data)
@@ -450,7 +451,7 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 			count--
 		}
 		if s.emptied {
-			done |= 1 << i // counts as an empty child until res[i] is set below
+			done |= 1 << i // afterDeletion must see the child as empty; res[i] is set below
 			if err := afterDeletion(); err != nil {
 				return sub{}, err
 			}

@@ -30,7 +30,7 @@ func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !ops[0].Known { // a known key's nodes are recorded already
+	if !ops[0].Known { // the nodes on the path of a known key are recorded already
 		u.rec.node(u.forest, ref, n)
 	}
 	made := ref
@@ -48,7 +48,7 @@ func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	if made == ref {
 		return place, nil
 	}
-	if place != ref { // the hash node is replaced together with its top node
+	if place != ref { // place is a hash node; it is replaced together with the loaded top node
 		u.kill(place)
 	}
 	return made, nil
@@ -109,7 +109,7 @@ func (u *updater) setExtension(ref uint32, n node, depth int, ops []Change) (uin
 
 // setBranch changes a branch.
 func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32, error) {
-	var val *value // nil: unchanged
+	var val *value // the branch's new value; nil: it does not change
 	if 2*len(ops[0].Key) == depth {
 		v := newValue(ops[0].Value)
 		if !n.hasValue() || v.Len != n.valueLen() || !bytes.Equal(v.Hash[:], n.valueHash()) {
@@ -167,7 +167,7 @@ func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, err
 	if err != nil {
 		return 0, err
 	}
-	copy(c[4:offHash], n[4:offHash]) // length of the value, and whether it is large
+	copy(c[4:offHash], n[4:offHash]) // copies the value's length and the mark of a large value
 	end := n.tailAt()
 	copy(c[bodyAt:end], n[bodyAt:end])
 	if extra > 0 {

@@ -29,7 +29,7 @@ func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 type verifier struct {
 	f           *Forest
 	after, last []byte
-	path        []byte // scratch: path of a hash node
+	path        []byte // memory for the path of a hash node
 	left        int
 	keep        bool
 }
@@ -56,7 +56,7 @@ func (v *verifier) walk(ref uint32) error {
 		top := s.row.target.Load()
 		switch {
 		case top != 0 && above:
-			return v.walk(top) // the loaded part contains hash nodes itself
+			return v.walk(top) // the loaded subtree contains further hash nodes
 		case top == 0 && above && v.keep:
 			top, err := v.f.load(n)
 			if err != nil {

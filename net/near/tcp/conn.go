@@ -20,12 +20,12 @@ type link struct {
 	// handshakeDone means that the peer's handshake is complete. The reader verifies signatures
 	// from then on.
 	handshakeDone atomic.Bool
-	outbound      bool        // dialled by this node
+	outbound      bool        // this node dialled the connection
 	peer          wire.PeerID // the peer that a Transport has authenticated; empty: not authenticated
 	reported      bool        // Transport.Met was called; only the stepping goroutine uses this field
 	tier          wire.Tier   // tier of the handshake
-	dialled       wire.PeerID // of an outbound socket: the peer that was dialled
-	bare          bool        // own messages to this peer are sent without a signature if the peer is their target
+	dialled       wire.PeerID // the peer that was dialled; empty unless the connection is an outbound socket
+	bare          bool        // this node's messages to the peer need no signature if the peer is their target
 	// routed is the last routed message written to a Transport's connection. Only the stepping
 	// goroutine uses it.
 	routed *wire.Routed
@@ -35,7 +35,7 @@ type link struct {
 	mu       sync.Mutex
 	wake     *sync.Cond
 	queue    near.Queue
-	finished bool // close the connection when the queue is empty
+	finished bool // the connection is closed once the queue is empty
 	closed   bool
 }
 
@@ -210,7 +210,7 @@ func (l *link) read(h *Server) {
 			h.Post(near.TooLong{Conn: l.id})
 			return
 		}
-		// If the frame is buffered, it needs no timer.
+		// No timer is needed for a frame that is buffered already.
 		awaited := paced != nil && int64(in.Buffered()) < int64(n)
 		if awaited {
 			paced.Within(int(n))

@@ -23,8 +23,8 @@ type routedVerifier struct {
 	// fresh means that the edge signed by the peer is recent. An old edge may have been stored and
 	// replayed by another node.
 	fresh    bool
-	good     int                      // number of distinct valid messages in a row, up to probation
-	verified map[primitives.Hash]bool // hashes of these messages, until probation is reached
+	good     int                      // number of distinct valid messages since the last invalid one, at most probation
+	verified map[primitives.Hash]bool // hashes of the messages that good counts
 	draw     func(n int) int
 }
 
@@ -62,7 +62,7 @@ func (w *routedVerifier) verify(m wire.Message, keys *primitives.Verifier) {
 	switch hash := r.Hash(); {
 	case !r.Verify():
 		w.good, w.verified = 0, nil
-	case !w.fresh || w.good >= probation || w.verified[hash]: // a replayed message proves nothing
+	case !w.fresh || w.good >= probation || w.verified[hash]: // a message that may be replayed does not count
 	default:
 		if w.verified == nil {
 			w.verified = map[primitives.Hash]bool{}
@@ -79,4 +79,4 @@ func (w *routedVerifier) verify(m wire.Message, keys *primitives.Verifier) {
 // before its usefulness is known.
 func newEdgeLimiter() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
 
-const edgeRate = 500 // per second
+const edgeRate = 500 // edges per second

@@ -34,13 +34,13 @@ const (
 	dialLimit = time.Second
 	// writeLimit is the deadline of a write call, and of unacknowledged data.
 	writeLimit   = 2 * time.Minute
-	resendMost   = 2 * time.Second // maximum interval at which unacknowledged data is sent again
+	resendMost   = 2 * time.Second // maximum interval between retransmissions of unacknowledged data
 	maxEvents    = 1024
 	maxVerifying = 16
-	maxAuthors   = 256                   // maximum number of cached keys of authors
-	maxQueued    = 1 << 30               // bytes queued for all connections; neard allows as much for each connection
-	longQueue    = 16 << 20              // bytes queued for one connection, above which the total is checked
-	acceptWait   = 50 * time.Millisecond // after an accept error such as too many open files
+	maxAuthors   = 256                   // maximum number of cached keys of message authors
+	maxQueued    = 1 << 30               // maximum bytes queued for all connections; neard allows as many for each connection
+	longQueue    = 16 << 20              // if a connection has more queued bytes, the total is checked against maxQueued
+	acceptWait   = 50 * time.Millisecond // pause after an accept error such as too many open files
 )
 
 // Server runs a PeerManager on sockets, and on the connections of a Transport if there is one.
@@ -66,20 +66,20 @@ type Server struct {
 
 	node      *near.PeerManager
 	authors   *primitives.Verifier // caches the keys of authors of routed messages
-	listener  net.Listener         // nil: there is only transport
-	transport Transport            // nil: there are only sockets
+	listener  net.Listener         // nil: the server uses only transport
+	transport Transport            // nil: the server uses only sockets
 	me        wire.PeerID
 	// begun is the start time in UTC seconds. This node does not remember edges with an older
 	// nonce, so another node could replay one.
 	begun     uint64
-	frames    bool                 // no gossip: all messages go over connections
+	frames    bool                 // gossip is off: all messages go over connections
 	notNeard  map[wire.PeerID]bool // peers that did not answer on a plain socket as neard does
 	events    chan posted
-	verifying chan struct{} // semaphore of verifications
+	verifying chan struct{} // semaphore that limits concurrent verifications
 	done      chan struct{}
 	group     sync.WaitGroup
 
-	links map[near.ConnID]*link // used by the stepping goroutine alone
+	links map[near.ConnID]*link // only the stepping goroutine uses it
 	last  near.ConnID
 	new   chan opened
 	info  chan chan near.Info
@@ -87,16 +87,17 @@ type Server struct {
 
 // Tapped is a frame as Tap sees it.
 type Tapped struct {
-	Conn       near.ConnID // 0: the frame is gossip, without a connection
-	Ours, Sent bool        // Ours: dialled by this node. Sent: sent by this node
-	Remote     string      // address of the peer; for gossip the sending peer
-	Frame      []byte      // nil: the connection has ended
+	Conn   near.ConnID // 0: the frame is gossip, which has no connection
+	Ours   bool        // this node dialled the connection
+	Sent   bool        // this node sent the frame
+	Remote string      // address of the peer; for gossip, id of the sending peer
+	Frame  []byte      // nil: the connection has ended
 }
 
 // opened is a new connection.
 type opened struct {
 	conn net.Conn
-	dial *near.Dial // nil: accepted
+	dial *near.Dial // nil: the connection was accepted
 }
 
 // posted is an event. completion is signalled when the event's work is done; nil: no signal.
@@ -132,7 +133,7 @@ func (t *completion) finish() {
 // Bind listens on an address with the options that Server needs.
 func Bind(addr string) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAlive: -1, Control: Patience} // accepted sockets inherit it
-	lc.SetMultipathTCP(false)                                // multipath sockets do not take these options
+	lc.SetMultipathTCP(false)                                // multipath sockets do not support these options
 	return lc.Listen(context.Background(), "tcp", addr)
 }
 
@@ -376,7 +377,7 @@ func (h *Server) step(ctx context.Context, ev near.Event, whole *completion) {
 // write queues a frame, and closes a connection with a full queue.
 func (h *Server) write(l *link, frame []byte, p near.Priority) {
 	if !l.put(frame, p) {
-		l.close() // the link's reader reports Closed
+		l.close() // the link's reader then reports Closed
 	} else if l.waiting() > longQueue {
 		h.closeLongestQueue()
 	}

@@ -22,9 +22,9 @@ type Transport interface {
 	Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error)
 	// Knows returns whether a peer should be dialled over this transport.
 	Knows(peer wire.PeerID) bool
-	// Met reports that a handshake with the peer is complete (is is true), or that the connection
-	// with it has ended (is is false).
-	Met(peer wire.PeerID, tier wire.Tier, is bool)
+	// Met reports that a handshake with the peer is complete (met is true), or that the connection
+	// with the peer has ended (met is false).
+	Met(peer wire.PeerID, tier wire.Tier, met bool)
 	// Spread offers a message for a peer. It returns true if the transport delivers the message by
 	// gossip. Otherwise the caller must send it over the connection.
 	Spread(peer wire.PeerID, m wire.Message) bool
@@ -43,8 +43,8 @@ type Conn interface {
 	// Bare returns whether the connection authenticates this node to the peer. If so, this node may
 	// send messages without a signature if it is their author and the peer their target.
 	Bare() bool
-	// Within sets the time limit for the next n bytes of a frame to arrive. A negative n means that
-	// the frame is complete.
+	// Within starts the time limit for the arrival of the next n bytes of a frame. A negative n
+	// means that the frame is complete.
 	Within(n int)
 }
 
@@ -150,7 +150,7 @@ func (h *Server) observe(ev near.Event) near.Event {
 			l.close()
 			h.removeLink(l)
 		}
-	case near.DialFailed: // the failed dial may have used the transport: use a socket next time
+	case near.DialFailed: // the dial may have used the transport; the next one uses a socket
 		delete(h.notNeard, ev.Peer.ID)
 	case near.Received:
 		l := h.links[ev.Conn]
@@ -206,13 +206,13 @@ func (h *Server) outgoing(l *link, ev near.Event, m wire.Message) (out wire.Mess
 		out := *m
 		out.ListenPort = h.transport.Addr().Port()
 		return &out, false
-	case *wire.Block: // only a new block: no requested block, periodic head or repetition
+	case *wire.Block: // gossip only new blocks, but no requested or repeated blocks
 		if all, ok := ev.(near.ToAll); !ok || all.Again || all.Msg != wire.Message(m) || h.frames {
 			return m, false
 		}
 		return m, h.transport.Spread(l.peer, m)
 	case *wire.Routed:
-		if m == l.routed { // a redundant copy: a stream loses no messages
+		if m == l.routed { // skip this redundant copy, because a stream loses no messages
 			return m, true
 		}
 		if l.routed = m; m.Target.PeerID != l.peer {
