@@ -129,7 +129,7 @@ func TestImportErrorDecidesBlocksFate(t *testing.T) {
 				t.Errorf("taken %d times, want 2", taken)
 			}
 			if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
-				t.Errorf("refused %d times, judged %d times, halted %v; want %d, %d, %v", len(h.refused), f.asked,
+				t.Errorf("refused %d times, prechecked %d times, halted %v; want %d, %d, %v", len(h.refused), f.asked,
 					a.halted, tt.refused, tt.asked, tt.halted)
 			}
 			if f := (*engine.ApplyFailure)(nil); errors.As(tt.err, &f) &&

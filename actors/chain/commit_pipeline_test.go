@@ -179,7 +179,7 @@ func TestBlocksAreImportedAheadOfTheDisk(t *testing.T) {
 	}
 	for i := range s.accepted {
 		if s.accepted[i].Hash != s.adopted[i].Hash || s.accepted[i].Height() != primitives.Height(i+1) {
-			t.Errorf("block %d is told in place %d", s.accepted[i].Height(), i)
+			t.Errorf("block %d is reported at position %d", s.accepted[i].Height(), i)
 		}
 	}
 	if s.e.Head().Height() != engine.MaxAhead+2 || s.e.Head() != s.e.Tip() {
@@ -210,7 +210,7 @@ func TestDiskFailureEndsTheProcess(t *testing.T) {
 	}
 	s.e.Abandon()
 	if len(s.accepted) != 2 || s.e.Head().Height() != 2 || s.e.Tip() != s.e.Head() {
-		t.Errorf("%d blocks told, head %d, tip %d, want 2", len(s.accepted), s.e.Head().Height(), s.e.Tip().Height())
+		t.Errorf("%d blocks reported, head %d, tip %d, want 2", len(s.accepted), s.e.Head().Height(), s.e.Tip().Height())
 	}
 }
 
@@ -236,7 +236,7 @@ func TestBlockWithInvalidChunkIsRefused(t *testing.T) {
 		f.err = nil
 		s.Handle(m)
 		if len(s.adopted) != 1-blamed || len(s.refused) != 2*blamed {
-			t.Errorf("%v: when it comes again %d adopted, refused %+v", bad, len(s.adopted), s.refused)
+			t.Errorf("%v: sent again: %d imported, refused %+v", bad, len(s.adopted), s.refused)
 		}
 		s.make() // another block at that height
 		if len(s.adopted) == 0 {
@@ -328,13 +328,13 @@ func TestForgedOrphanStaysOutOfPool(t *testing.T) {
 			From: "forger"})
 	}
 	if n, _ := s.blocks.Pool().Len(); n != 0 || len(s.refused) != 2*blockpool.MaxBlocks || len(s.wanted) != 0 {
-		t.Errorf("%d forged blocks are kept, %d refused, %d asked for", n, len(s.refused), len(s.wanted))
+		t.Errorf("%d forged blocks are kept, %d refused, %d parents requested", n, len(s.refused), len(s.wanted))
 	}
 	for _, m := range slices.Backward(other.adopted) {
 		s.Handle(messages.BlockReceived{Block: m.Block, From: "peer"})
 	}
 	if s.e.Tip().Hash != other.e.Tip().Hash || len(s.wanted) != 5 {
-		t.Errorf("tip %d, want 6; %d parents asked for, want 5", s.e.Tip().Height(), len(s.wanted))
+		t.Errorf("tip %d, want 6; %d parents requested, want 5", s.e.Tip().Height(), len(s.wanted))
 	}
 	for _, x := range []*testChain{s, other} {
 		if _, err := x.e.Flush(); err != nil {

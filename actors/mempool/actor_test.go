@@ -191,7 +191,7 @@ func TestTransactionAfterIdleRaisesOffer(t *testing.T) {
 	}
 	w.block(1, 0, 1, nil, a) // another node's block includes it
 	if !w.front.offers.Load() {
-		t.Fatal("the test is about an offer that is left over")
+		t.Fatal("no offer is left: the test needs one")
 	}
 	if !w.front.Idle() || w.front.offers.Load() {
 		t.Error("a pool that is empty again is not idle, or still offers something")
@@ -219,7 +219,7 @@ func TestProducerIsNotifiedOnceUntilItAsks(t *testing.T) {
 	}
 	w.block(1, 0, 1, nil, a, b, c)
 	if w.front.Len() != 0 || w.front.Bytes() != 0 || len(w.choose(9, nil).Transactions) != 0 || w.fresh.HasOffers() {
-		t.Errorf("%d transactions are left, or on offer", w.front.Len())
+		t.Errorf("%d transactions are in the pool or on offer, want none", w.front.Len())
 	}
 }
 
@@ -234,7 +234,7 @@ func TestTransactionMissingFromBlockIsOfferedAgain(t *testing.T) {
 	}
 	w.block(1, 0, 1, nil, a)
 	if !w.fresh.HasOffers() || w.front.Len() != 1 {
-		t.Errorf("what was not included is not on offer; %d in the pool, want 1", w.front.Len())
+		t.Errorf("the transaction that no block included is not on offer; %d in the pool, want 1", w.front.Len())
 	}
 }
 
@@ -244,12 +244,12 @@ func TestDroppedOrExpiredTransactionLeavesPool(t *testing.T) {
 	w.add(a, b)
 	out := w.choose(9, func(x *primitives.SignedTransaction) bool { return x == a })
 	if len(out.Transactions) != 1 || !slices.Equal(w.dropped, []primitives.Hash{a.Hash()}) || w.front.Len() != 1 {
-		t.Errorf("chose %d, dropped %v, left %d", len(out.Transactions), w.dropped, w.front.Len())
+		t.Errorf("chose %d, dropped %v, %d in the pool; want one chosen, one dropped, one in the pool", len(out.Transactions), w.dropped, w.front.Len())
 	}
 	w.block(1, 0, 10, nil)
 	w.block(2, 1, 11, nil)
 	if !slices.Equal(w.dropped[1:], []primitives.Hash{b.Hash()}) || w.front.Len() != 0 {
-		t.Errorf("expired %v, left %d, want the second", w.dropped[1:], w.front.Len())
+		t.Errorf("expired %v, %d in the pool; want the second transaction, none", w.dropped[1:], w.front.Len())
 	}
 }
 
@@ -325,7 +325,7 @@ func TestPagingKeepsOrderOfTransactions(t *testing.T) {
 	}
 	w.Handle(c.Done(new(apply.Prepared)))
 	if w.front.Len() != 0 || w.fresh.HasOffers() {
-		t.Errorf("%d are left, or on offer", w.front.Len())
+		t.Errorf("%d transactions are in the pool or on offer, want none", w.front.Len())
 	}
 }
 
@@ -396,7 +396,7 @@ func TestEverySubmissionResultIsReported(t *testing.T) {
 	w.add(tx("b.near", 1), tx("c.near", 1))
 	if got := w.add(full); len(got) != 1 || got[0].Pooled || got[0].Err == nil ||
 		got[0].Err.Error() != "there is no room for the transaction: troupe.mempool.max_transactions" {
-		t.Errorf("a full pool says %+v, want its limit", got)
+		t.Errorf("a full pool answers %+v, want its limit", got)
 	}
 	if got := w.add(gone); got != nil || len(w.forwarded[5]) != 1 {
 		t.Errorf("another shard's: %+v, forwarded %v", got, w.forwarded)
@@ -409,7 +409,7 @@ func TestEverySubmissionResultIsReported(t *testing.T) {
 	}
 	if a, b := w.submitted[1], w.submitted[2]; len(a) != 1 || !a[0].Pooled || len(b) != 1 || b[0].Err != refusal ||
 		w.done[2] != 2 || len(w.done) != 1 {
-		t.Errorf("waiters are told %+v and %+v, sessions %v", a, b, w.done)
+		t.Errorf("waiters got %+v and %+v, sessions %v", a, b, w.done)
 	}
 	if s, r := w.tally.Submitted.Load(), w.tally.Refused.Load(); s != 12 || r != 5 {
 		t.Errorf("%d submitted, %d refused, want 12 and 5", s, r)
@@ -441,7 +441,7 @@ func TestFloodingClientDelaysOnlyItself(t *testing.T) {
 	honest := tx("honest.near", 1)
 	send(1, "10.0.0.2", honest)
 	if got := w.tally.Overrun.Load(); got != 3001-1000-1 { // the first submission is being checked
-		t.Errorf("%d lost, want those of the flood beyond 1000", got)
+		t.Errorf("%d submissions evicted, want those of the flood beyond 1000", got)
 	}
 	w.hold = false
 	for _, f := range w.waiting {
@@ -456,7 +456,7 @@ func TestFloodingClientDelaysOnlyItself(t *testing.T) {
 		at += len(batch)
 	}
 	if !w.has(honest) || at > 2 {
-		t.Errorf("the honest one came after %d others", at)
+		t.Errorf("the honest client's submission was checked after %d others", at)
 	}
 	if w.done[1] != 1 {
 		t.Errorf("done: %v", w.done)
@@ -536,7 +536,7 @@ func TestDeployIsHeldUntilCodeIsCompiled(t *testing.T) {
 			}
 		}
 		if answered() {
-			t.Error("who has sent a batch is told that a block could have what is held")
+			t.Error("the batch got an answer while its transaction is held")
 		}
 		w.add(tx("a.near", 6), tx("d.near", 1)) // a.near's transaction calls the contract that is being deployed
 		settle()
@@ -553,10 +553,10 @@ func TestDeployIsHeldUntilCodeIsCompiled(t *testing.T) {
 		close(done)
 		settle()
 		if !answered() {
-			t.Error("who has sent a batch is not told that its code is compiled")
+			t.Error("the batch got no answer although its code is compiled")
 		}
 		if w.rings != rings+1 {
-			t.Error("nobody is told that the code is compiled")
+			t.Error("the producer is not notified that the code is compiled")
 		}
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "a.near5", "a.near6", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v once the code is compiled", got)
@@ -570,7 +570,7 @@ func TestDeployIsHeldUntilCodeIsCompiled(t *testing.T) {
 		w.closeEnded()
 		settle()
 		if w.compiling != 0 {
-			t.Errorf("%d wait for the compiler once nobody is there", w.compiling)
+			t.Errorf("%d transactions wait for the compiler, want none", w.compiling)
 		}
 		w.ended = make(chan struct{})
 
@@ -643,7 +643,7 @@ func TestLayoutChangeForwardsTransactions(t *testing.T) {
 			t.Errorf("answer %+v", r.Answers()[0])
 		}
 	default:
-		t.Error("who has submitted what was forwarded has no answer")
+		t.Error("the forwarded submission has no answer")
 	}
 }
 
@@ -676,7 +676,7 @@ func TestFailedMempoolAnswersBatchesAndSessions(t *testing.T) {
 		f()
 	}
 	if w.front.Len() != 0 || next.front.Len() != 0 || len(next.submitted) != 0 {
-		t.Error("what a failed actor has looked at is taken, though all were told that it is lost")
+		t.Error("a transaction checked by a failed actor entered the pool after all were answered")
 	}
 }
 
@@ -708,7 +708,7 @@ func TestPanicStillAnswersEachSubmissionOnce(t *testing.T) {
 	w.self = func(m any) { broken(w, func() { w.Handle(m) }) }
 	w.waiting[0]()
 	if left := r.left.Load(); left != 0 {
-		t.Errorf("%d of %d submissions are not answered (below 0: answered twice)", left, len(txs))
+		t.Errorf("%d of %d submissions have no answer (below 0: two answers)", left, len(txs))
 	}
 	for i, got := range r.Answers() {
 		if pooled := i < 5; got.Hash != txs[i].Hash() || got.Pooled != pooled || pooled == errors.Is(got.Err, ErrRestarted) {
@@ -716,7 +716,7 @@ func TestPanicStillAnswersEachSubmissionOnce(t *testing.T) {
 		}
 	}
 	if w.done[4] != 3 {
-		t.Errorf("a session is told that %d submissions are done with, want 3", w.done[4])
+		t.Errorf("a session has %d answered submissions, want 3", w.done[4])
 	}
 	// The panic comes while the submissions are being queued.
 	w = newWorld(nil)
@@ -730,7 +730,7 @@ func TestPanicStillAnswersEachSubmissionOnce(t *testing.T) {
 		w.enqueueIncoming()
 	})
 	if left := r.left.Load(); left != 0 {
-		t.Errorf("%d submissions are not answered", left)
+		t.Errorf("%d submissions have no answer", left)
 	}
 }
 
@@ -789,7 +789,7 @@ func TestClientsTransactionsEnterPoolInOrder(t *testing.T) {
 		t.Errorf("nonces %v are in the pool before the first one", pooled)
 	}
 	if len(w.checking) != 6 || len(w.waiting) != 2 || w.queue.Len() != 3 {
-		t.Errorf("%d batches are on their way, %d are looked at, and %d transactions are left, want 6, 2 and 3",
+		t.Errorf("%d batches are being checked, %d are checked, and %d transactions wait, want 6, 2 and 3",
 			len(w.checking), len(w.waiting), w.queue.Len())
 	}
 	for len(w.waiting) > 0 {
@@ -797,7 +797,7 @@ func TestClientsTransactionsEnterPoolInOrder(t *testing.T) {
 	}
 	if !slices.Equal(pooled, []primitives.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(w.checking) > 0 ||
 		w.checksRunning != 0 {
-		t.Errorf("into the pool came %v, %d batches are left", pooled, len(w.checking))
+		t.Errorf("the pool got %v, %d batches are being checked", pooled, len(w.checking))
 	}
 }
 

@@ -40,14 +40,14 @@ func TestFullCompileQueueEvictsLargestSigner(t *testing.T) {
 		for i := range messages.WaiterID(20) {
 			if got := w.submitted[i+1]; len(got) != 1 || got[0].Pooled != (i < 7) ||
 				errors.Is(got[0].Err, view.ErrNoRoom) == got[0].Pooled {
-				t.Errorf("submission %d is told %+v", i+1, got)
+				t.Errorf("submission %d got %+v", i+1, got)
 			}
 		}
 		one, last := tx("one.near", 1), tx("many.near", 7)
 		w.holding(one, 21, nil)
 		settle()
 		if got := w.submitted[21]; len(got) != 1 || !got[0].Pooled || !w.has(one) || w.has(last) || w.front.Held() != 7 {
-			t.Errorf("one comes behind many: told %+v, is there %v, the last of many %v, %d are held", got, w.has(one),
+			t.Errorf("one submission after many: got %+v, in the pool %v, the last of many %v, %d are held", got, w.has(one),
 				w.has(last), w.front.Held())
 		}
 		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || !errors.Is(w.why[last.Hash()], view.ErrNoRoom) ||
@@ -72,7 +72,7 @@ func TestWaitingForCompilationFillsHalfThePool(t *testing.T) {
 			settle()
 		}
 		if w.front.Len() != 10 || w.tally.HoldsDropped.Load() != 21 {
-			t.Errorf("%d are in the pool, %d were refused; want 10, 21", w.front.Len(), w.tally.HoldsDropped.Load())
+			t.Errorf("%d are in the pool, %d were dropped; want 10, 21", w.front.Len(), w.tally.HoldsDropped.Load())
 		}
 		again, before := tx("many.near", 11), tx("many.near", 1)
 		// One that is pooled already, and one with a nonce before the held transaction's.
@@ -90,7 +90,7 @@ func TestWaitingForCompilationFillsHalfThePool(t *testing.T) {
 			settle()
 		}
 		if w.front.Len() != 20 {
-			t.Errorf("others have %d of the places, want 9", w.front.Len()-11)
+			t.Errorf("other transactions have %d slots, want 9", w.front.Len()-11)
 		}
 		w.closeEnded()
 		settle()
@@ -121,10 +121,10 @@ func TestCompilationsOfFailedMempoolAreIgnored(t *testing.T) {
 		select {
 		case <-r.Done():
 			if got := r.Answers()[0]; got.Err != ErrRestarted {
-				t.Errorf("told %+v", got)
+				t.Errorf("got %+v, want ErrRestarted", got)
 			}
 		default:
-			t.Error("who has sent a batch is not told that it is lost")
+			t.Error("the batch of the failed actor got no answer")
 		}
 		w.o.Pool = txpool.New(txpool.Limits{}, 10, primitives.Hash{1})
 		w.Actor = New(w.o) // both actors share one mailbox, so results of the old one reach the new one
@@ -172,7 +172,7 @@ func TestHeldTransactionWaitsForCodeAndNonce(t *testing.T) {
 				close(done)
 				settle()
 				if chosen() != 0 {
-					t.Error("it does not wait for what is before it")
+					t.Error("the transaction is offered before the smaller nonce")
 				}
 				time.Sleep(EarlyWait)
 				settle()
@@ -211,7 +211,7 @@ func TestHeldTransactionKeepsWaitingAfterMove(t *testing.T) {
 		}
 		select {
 		case <-r.Done():
-			t.Error("the sender is told before they are ready")
+			t.Error("the batch got an answer before the transactions are ready")
 		default:
 		}
 		close(done)
@@ -220,7 +220,7 @@ func TestHeldTransactionKeepsWaitingAfterMove(t *testing.T) {
 		select {
 		case <-r.Done():
 		default:
-			t.Error("the sender is not told")
+			t.Error("the batch got no answer")
 		}
 		if got := to.choose(99, nil).Transactions; len(got) != 3 || from.compiling != 0 || to.compiling != 0 {
 			t.Errorf("%d go into a chunk; %d and %d are with the compiler", len(got), from.compiling, to.compiling)
@@ -269,18 +269,18 @@ func TestSharedCodeIsCompiledAndCountedOnce(t *testing.T) {
 		others := 0
 		for _, got := range w.submitted {
 			if len(got) != 1 || !got[0].Pooled {
-				t.Fatalf("told %+v", got)
+				t.Fatalf("got %+v, want pooled", got)
 			}
 			others++
 		}
 		if want := 2*size + size + 29; others != 32 || w.front.Held() != 32 || int(w.front.HeldBytes()) != want {
-			t.Fatalf("%d were told, %d are held with %d bytes; want 32, 32, %d", others, w.front.Held(), w.front.HeldBytes(),
+			t.Fatalf("%d got an answer, %d are held with %d bytes; want 32, 32, %d", others, w.front.Held(), w.front.HeldBytes(),
 				want)
 		}
 		w.block(1, 0, 1, nil, shared[0], shared[1]) // a block of another node includes two of them
 		settle()
 		if want := 2*size + size + 27; w.front.Held() != 30 || int(w.front.HeldBytes()) != want {
-			t.Errorf("%d are held with %d bytes after two have gone; want 30, %d", w.front.Held(), w.front.HeldBytes(), want)
+			t.Errorf("%d are held with %d bytes after two have left; want 30, %d", w.front.Held(), w.front.HeldBytes(), want)
 		}
 		close(busy)
 		settle()
@@ -330,7 +330,7 @@ func TestSharedCodeStaysCountedAfterEviction(t *testing.T) {
 			if got[0].Pooled {
 				kept++
 			} else if !errors.Is(got[0].Err, view.ErrNoRoom) {
-				t.Errorf("told %+v", got)
+				t.Errorf("got %+v, want ErrNoRoom", got)
 			}
 		}
 		for _, hash := range w.dropped {
@@ -344,7 +344,7 @@ func TestSharedCodeStaysCountedAfterEviction(t *testing.T) {
 				continue
 			}
 			if s.payer.IsZero() {
-				t.Error("code that nobody pays for")
+				t.Error("no transaction pays for the shared code")
 			}
 			for hash := range s.all {
 				h := w.holds[hash]
@@ -355,7 +355,7 @@ func TestSharedCodeStaysCountedAfterEviction(t *testing.T) {
 			}
 		}
 		if told != 18 || kept-len(w.dropped) != w.front.Len()-Compiling || bytes > 4*size || w.front.Len()-Compiling < 4 {
-			t.Errorf("%d told, %d kept and %d dropped, %d in the pool with %d bytes, room for %d", told, kept,
+			t.Errorf("%d got an error, %d kept and %d dropped, %d in the pool with %d bytes, limit %d", told, kept,
 				len(w.dropped), w.front.Len(), bytes, 4*size)
 		}
 		w.closeEnded()

@@ -58,7 +58,7 @@ func TestTransactionIsCheckedAgainAfterRollback(t *testing.T) {
 			}
 			w.sends(x, 1)
 			if got := w.submitted[1]; len(w.looked) != 2 || len(got) != 1 || !got[0].Pooled || !w.has(x) {
-				t.Errorf("looked at %d times, told %+v, in the pool %v", len(w.looked), got, w.has(x))
+				t.Errorf("checked %d times, got %+v, in the pool %v", len(w.looked), got, w.has(x))
 			}
 		})
 	}

@@ -147,10 +147,10 @@ func TestBatchGetsDropReasonOfHeldTransaction(t *testing.T) {
 		select {
 		case <-r.Done():
 			if got := r.Answers()[0]; got.Pooled || !errors.Is(got.Err, primitives.TxExpired) {
-				t.Errorf("told %+v, want that it has expired", got)
+				t.Errorf("got %+v, want TxExpired", got)
 			}
 		case <-time.After(time.Minute):
-			t.Error("not told")
+			t.Error("got no answer within a minute")
 		}
 		w.closeEnded()
 		settle()
@@ -185,9 +185,9 @@ func TestSubmissionOfShardWithoutPoolFails(t *testing.T) {
 	select {
 	case <-r.Done():
 		if got := r.Answers()[0]; got.Err != ErrShardGone {
-			t.Errorf("told %+v", got)
+			t.Errorf("got %+v, want ErrShardGone", got)
 		}
 	default:
-		t.Error("what nobody has looked at is not answered as the shard ends")
+		t.Error("an unchecked submission has no answer when its shard ends")
 	}
 }

@@ -43,7 +43,7 @@ func (s *Shards) awaitRequest(t *testing.T, p *syncPoint, item statesync.Item, n
 		}
 		s.mu.Unlock()
 	}
-	t.Fatalf("nobody but %q is asked for %+v", not, item)
+	t.Fatalf("no node but %q is asked for %+v", not, item)
 	return ""
 }
 
@@ -75,10 +75,10 @@ func TestWrongStateAnswerAsksAnotherNode(t *testing.T) {
 	done := begin(t.Context())
 	first := s.awaitRequest(t, p, item, "")
 	if s.addResponse(first, part(4, "good")) || s.addResponse("c", part(3, "good")) {
-		t.Error("what nobody was asked for is taken")
+		t.Error("an unrequested part was accepted")
 	}
 	if !s.addResponse(first, part(3, "wrong")) {
-		t.Error("what was asked for is not taken")
+		t.Error("a requested part was not accepted")
 	}
 	second := s.awaitRequest(t, p, item, first)
 	s.addResponse(second, part(3, "good"))
@@ -87,7 +87,7 @@ func TestWrongStateAnswerAsksAnotherNode(t *testing.T) {
 	}
 	done = begin(t.Context())
 	if again := s.awaitRequest(t, p, item, ""); again != second {
-		t.Errorf("%s is asked, who has sent what is wrong", again)
+		t.Errorf("%s is asked again after a wrong answer", again)
 	}
 	s.addResponse(second, part(3, "worse"))
 	if err := <-done; err == nil || s.o.Status.panics.Load() != 1 {
@@ -119,10 +119,10 @@ func TestEachChunkHolderGetsTwiceTheTime(t *testing.T) {
 		return at
 	}
 	if at := asked(200, 12_200); !slices.Equal(at, []int64{200, 600, 1400, 3000, 6000, 9000, 12_000}) {
-		t.Errorf("asked at %d", at)
+		t.Errorf("requests at %d", at)
 	}
 	f.progress(12_250, hash)
 	if at := asked(12_400, 13_000); !slices.Equal(at, []int64{12_600, 13_000}) {
-		t.Errorf("asked at %d, something has come at 12250", at)
+		t.Errorf("requests at %d, want later ones because a part arrived at 12250", at)
 	}
 }

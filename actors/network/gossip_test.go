@@ -37,7 +37,7 @@ func TestCheckedGossipIsAcceptedOnce(t *testing.T) {
 	a.gossiped.put(b)
 	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: b}})
 	if len(got) != maxInboxEach+1 || got[maxInboxEach].Msg.(*wire.Block).Block != b {
-		t.Error("what was handed on is dropped")
+		t.Error("the relayed block was dropped")
 	}
 	if a.admits(from, false, blank()) || !a.admits(from, a.gossiped.take(b), b) {
 		t.Error("it counts as what its sender may send")
@@ -92,7 +92,7 @@ func TestUncheckedGossipPassesPeerLimits(t *testing.T) {
 		d.in.done()
 	}
 	if a.inbox.all != 0 || a.inbox.gossip != 0 || len(a.inbox.each) != 0 {
-		t.Errorf("behind them %d and %d places are taken", a.inbox.all, a.inbox.gossip)
+		t.Errorf("%d and %d slots are still taken, want none", a.inbox.all, a.inbox.gossip)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestPanickingStateSyncStartsAgain(t *testing.T) {
 		t.Errorf("%+v stays, the next begins at %d", a.bootstrap, a.nextBootstrap)
 	}
 	if a.o.Status.panics.Load() != 1 {
-		t.Error("it is not told")
+		t.Error("the panic is not counted")
 	}
 }
 
@@ -155,10 +155,10 @@ func TestFailedStoreEndsTheNode(t *testing.T) {
 	a := &Actor{o: Options{Log: log, Failed: func(err error) { told = append(told, err) }}}
 	a.ownFailure("headers", io.ErrUnexpectedEOF)
 	if len(told) != 0 {
-		t.Errorf("%v ends the node", told)
+		t.Errorf("%v ends the node, want no end", told)
 	}
 	a.ownFailure("headers", fmt.Errorf("engine: %w: no space left", storage.ErrFailed))
 	if len(told) != 1 || !errors.Is(told[0], storage.ErrFailed) {
-		t.Errorf("%v", told)
+		t.Errorf("got failures %v, want ErrFailed once", told)
 	}
 }

@@ -58,7 +58,7 @@ func TestValidatorMessagesPassFullMailbox(t *testing.T) {
 			heard[x.m.Message.(*primitives.Approval).AccountID] = turn
 		}
 		if heard["far"] == 0 || heard["near"] == 0 || heard["here"] == 0 {
-			t.Fatalf("round %d: of 200 turns none is a validator's: %d, %d", round, heard["far"], heard["near"])
+			t.Fatalf("round %d: the validator handled too few messages in 200 turns: %d distant, %d near", round, heard["far"], heard["near"])
 		}
 		flood(10)
 	}

@@ -120,7 +120,7 @@ func TestValidatorMessageKeepsItsForm(t *testing.T) {
 				continue
 			}
 			if !reflect.DeepEqual(got, f.message) {
-				t.Errorf("%s in the %s form of routed messages comes as %+v, want %+v", f.name, form, got, f.message)
+				t.Errorf("%s in the %s form of routed messages arrives as %+v, want %+v", f.name, form, got, f.message)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func TestLongBlocksAreRateLimited(t *testing.T) {
 		t.Errorf("%d of 8 MiB are taken in ten seconds", taken)
 	}
 	if r = newBlockLimits(); !r.admitLong(0, 128<<20) || r.admitLong(6000, 1) || !r.admitLong(8000, 1) {
-		t.Error("of 128 MiB one is taken, and another behind as many seconds as it takes")
+		t.Error("a block of 128 MiB is refused, or the next one is not delayed by its size")
 	}
 	r, taken = newBlockLimits(), 0
 	for i := range 100 {
@@ -85,7 +85,7 @@ func TestLongBlocksAreRateLimited(t *testing.T) {
 				taken++
 			}
 			if !r.admitHeight(7+h, primitives.Hash{0}) {
-				t.Fatal("the first one, told again where nothing moves, is dropped")
+				t.Fatal("the first block, repeated, is dropped")
 			}
 		}
 	}
@@ -111,6 +111,6 @@ func TestLongBlocksAreRateLimited(t *testing.T) {
 		}
 	}
 	if len(in.each) != 0 || in.all != 0 || in.gossip != 0 {
-		t.Errorf("behind them %d places are taken", len(in.each))
+		t.Errorf("%d slots are still taken, want none", len(in.each))
 	}
 }

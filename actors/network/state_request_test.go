@@ -35,7 +35,7 @@ func TestDistantHostIsAskedIfPeersAreFew(t *testing.T) {
 	info.Public = netip.AddrPort{}
 	b := stateHostsOf("me", info, newHostLottery(nil).draw(0))
 	if got := b.list(fits); slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "far" }) {
-		t.Errorf("%v: who can't be reached asks a host to connect to it", got)
+		t.Errorf("%v: an unreachable node asks a distant host to connect to it", got)
 	}
 	sync := primitives.Hash{7}
 	for _, x := range []struct {
@@ -52,7 +52,7 @@ func TestDistantHostIsAskedIfPeersAreFew(t *testing.T) {
 			near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
 	} {
 		if got := a.request(x.q, sync); !reflect.DeepEqual(got, x.want) {
-			t.Errorf("%+v is asked by %+v, want %+v", x.q, got, x.want)
+			t.Errorf("%+v leads to request %+v, want %+v", x.q, got, x.want)
 		}
 	}
 }
@@ -74,19 +74,19 @@ func TestHonestHostIsAskedAmongManyMalicious(t *testing.T) {
 		a := stateHostsOf("me", info, l.draw(ms))
 		got := a.list(func(*wire.SnapshotHost) bool { return true })
 		if len(got) != maxFar {
-			t.Fatalf("%d are asked", len(got))
+			t.Fatalf("%d hosts are asked", len(got))
 		}
 		if ms%lotteryPeriod != 0 {
 			b := stateHostsOf("me", info, l.draw(ms-lotteryPeriod/2))
 			if !reflect.DeepEqual(got, b.list(func(*wire.SnapshotHost) bool { return true })) {
-				t.Error("others within a turn")
+				t.Error("the hosts changed within a period")
 			}
 		} else if slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "honest" }) {
 			turns++
 		}
 	}
 	if turns == 0 || turns == 60 {
-		t.Errorf("who gives it is asked in %d of 60 turns", turns)
+		t.Errorf("the honest host is asked in %d of 60 periods", turns)
 	}
 }
 
@@ -99,12 +99,12 @@ func TestRefusedStateRequestAsksAnotherHost(t *testing.T) {
 	first := s.awaitRequest(t, p, item, "")
 	ack := &primitives.StateRequestAck{ShardID: 7, SyncHash: p.sync, Part: 3, Body: primitives.StateWillRespond}
 	if !s.addAck(first, ack) || s.awaitRequest(t, p, item, "") != first {
-		t.Error("who is about to answer is not waited for")
+		t.Error("another host is asked although the first acknowledged")
 	}
 	ack.Body = primitives.StateBusy
 	s.addAck("stranger", ack)
 	if s.awaitRequest(t, p, item, "") != first {
-		t.Error("who was not asked says that he won't answer, and is believed")
+		t.Error("a refusal of a host that was not asked counts")
 	}
 	s.addAck(first, ack)
 	s.awaitRequest(t, p, item, first)

@@ -9,15 +9,15 @@ func TestLaggingNodeWithoutPeersIsSyncing(t *testing.T) {
 		f := &Status{Awaits: awaits}
 		f.knows.Store(true)
 		if is, _ := f.Syncing(); is {
-			t.Error("it is behind before anybody has said so")
+			t.Error("the node reports syncing before any peer announced a height")
 		}
 		f.syncs(false, true, 0)
 		if is, _ := f.Syncing(); is != awaits {
-			t.Errorf("awaits others %v: behind %v", awaits, is)
+			t.Errorf("with boot nodes %v: syncing %v", awaits, is)
 		}
 		f.syncs(false, false, 7)
 		if is, _ := f.Syncing(); is {
-			t.Error("it is behind whoever is believed")
+			t.Error("the node reports syncing although it is at the head")
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestNodeWithoutPeersTicksSlowly(t *testing.T) {
 		}
 	}
 	if !a.timer.Stop() {
-		t.Error("no timer runs behind a tick")
+		t.Error("no timer runs after a tick")
 	}
 	c, err := net.Dial("tcp", a.host.Addr().String())
 	if err != nil {
@@ -103,7 +103,7 @@ func TestNodeWithoutPeersTicksSlowly(t *testing.T) {
 	}
 	for range len(notes) {
 		if m := <-notes; m != (tick{a}) {
-			t.Errorf("%T is left", m)
+			t.Errorf("the last message is %T, want a tick", m)
 		}
 	}
 	a.headersApart = true

@@ -27,17 +27,17 @@ func TestManyUnknownStatusesDelayNoOtherClient(t *testing.T) {
 			hash := primitives.HashBytes([]byte{byte(n)})
 			crowd()
 			if _, news := s.Ask("honest", hash, "a"); news == nil {
-				t.Fatalf("%d: a crowd keeps others from asking", n)
+				t.Fatalf("round %d: the honest client's question is not sent", n)
 			}
 			crowd()
 			time.Sleep(statusRetry / 2) // until an answer could have arrived
 			crowd()
 			if len(s.asking(hash)) != 1 {
-				t.Fatalf("%d: the answer to who has asked is not taken", n)
+				t.Fatalf("round %d: the answer to the honest client is not accepted", n)
 			}
 			time.Sleep(statusRetry / 2)
 			if len(s.asked) > maxStatuses {
-				t.Fatalf("%d are kept", len(s.asked))
+				t.Fatalf("%d questions are kept", len(s.asked))
 			}
 		}
 	})

@@ -19,7 +19,7 @@ func TestOldestStatusQuestionIsRemovedAtLimit(t *testing.T) {
 	}
 	s.addAnswer(peer(0), []byte("nobody was asked"))
 	if s.front.dropped.Load() != 1 {
-		t.Error("an answer that nobody waits for is looked at")
+		t.Error("an answer to no open question is not dropped")
 	}
 	now := time.Now()
 	of := func(n int) question { return question{hash: primitives.Hash{byte(n), byte(n >> 8), 1}} }
@@ -32,18 +32,18 @@ func TestOldestStatusQuestionIsRemovedAtLimit(t *testing.T) {
 	}
 	put(maxStatuses, 0)
 	if len(s.asked) != maxStatuses || s.asked[of(maxStatuses-1)] != nil {
-		t.Errorf("%d are kept, want %d, and not the one that was asked about first", len(s.asked), maxStatuses)
+		t.Errorf("%d questions are kept, want %d without the oldest", len(s.asked), maxStatuses)
 	}
 	for n := range 10 {
 		s.asked[of(n)].sent = now.Add(-time.Minute)
 	}
 	put(maxStatuses+1, 0)
 	if len(s.asked) != maxStatuses-9 {
-		t.Errorf("%d are kept, want %d: what nobody has asked about for a minute goes", len(s.asked), maxStatuses-9)
+		t.Errorf("%d questions are kept, want %d: those of the last minute", len(s.asked), maxStatuses-9)
 	}
 	s.verify([]byte("no outcome"))
 	if s.front.dropped.Load() != 2 {
-		t.Error("what is no answer is not counted")
+		t.Error("an invalid answer is not counted")
 	}
 	s.verifying = true // so that answers stay in the queue
 	for n := range byte(40) {
@@ -54,7 +54,7 @@ func TestOldestStatusQuestionIsRemovedAtLimit(t *testing.T) {
 			t.Fatalf("%d bytes of one, %d of all", s.bytes[peer(n)], s.all)
 		}
 		if n < 6 && s.bytes[peer(n)] == 0 {
-			t.Errorf("%d who flood leave no place for another", n)
+			t.Errorf("%d flooding peers leave no room for another peer", n)
 		}
 	}
 	few := s.waiting.Len()
@@ -65,7 +65,7 @@ func TestOldestStatusQuestionIsRemovedAtLimit(t *testing.T) {
 	s.verifying = false
 	s.verifyAll()
 	if s.all != 0 || len(s.bytes) != 0 || s.verifying {
-		t.Errorf("behind them %d bytes of %d neighbours wait", s.all, len(s.bytes))
+		t.Errorf("%d bytes of %d peers still wait, want none", s.all, len(s.bytes))
 	}
 }
 
@@ -86,11 +86,11 @@ func TestStatusIsAskedSeparatelyPerSigner(t *testing.T) {
 		select {
 		case <-news:
 		default:
-			t.Error("one is not told")
+			t.Error("one of the two clients got no answer")
 		}
 	}
 	if out, _ := s.Ask("", hash, "b"); out == nil || out.Level != view.LevelFinal {
-		t.Errorf("told %+v", out)
+		t.Errorf("got %+v, want FINAL", out)
 	}
 }
 
@@ -109,6 +109,6 @@ func TestStatusRequestRateIsBounded(t *testing.T) {
 	// The client that asks most gets half, the next one half of the rest, and so on.
 	if all := sent["a"] + sent["b"] + sent["c"]; all > 3*maxStatuses || sent["a"] < 3*maxStatuses/3 ||
 		sent["a"] > 3*maxStatuses/2 || sent["c"] < 3*maxStatuses/10 {
-		t.Errorf("%v were asked about in 3 s", sent)
+		t.Errorf("requests in 3 s: %v", sent)
 	}
 }

@@ -17,7 +17,7 @@ func TestChunkRequestKeepsSlotUntilRead(t *testing.T) {
 	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)),
 		o: Options{Receive: func(m consensus.Received, done func()) {
 			if _, ok := m.Message.(*primitives.ChunkRequest); !ok {
-				t.Errorf("%T is heard", m.Message)
+				t.Errorf("the validator got %T, want a chunk request", m.Message)
 			}
 			taken = append(taken, done)
 		}}}
@@ -39,7 +39,7 @@ func TestChunkRequestKeepsSlotUntilRead(t *testing.T) {
 		}
 	}
 	if asked != maxInboxEach || len(taken) != maxWithValidator {
-		t.Fatalf("%d requests wait, %d of them with the validator", asked, len(taken))
+		t.Fatalf("%d requests wait, %d of them at the validator", asked, len(taken))
 	}
 	for len(taken) > 0 {
 		done := taken[0]
@@ -47,6 +47,6 @@ func TestChunkRequestKeepsSlotUntilRead(t *testing.T) {
 		done()
 	}
 	if a.inbox.all != 0 || len(a.inbox.each) != 0 || !ask() {
-		t.Errorf("behind them %d places are taken", a.inbox.all)
+		t.Errorf("%d slots are still taken, want none", a.inbox.all)
 	}
 }

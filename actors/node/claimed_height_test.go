@@ -54,7 +54,7 @@ func TestFalseClaimedHeightKeepsAnnouncements(t *testing.T) {
 						return
 					}
 				case <-limit:
-					t.Fatalf("nobody hears of blocks above %d; the head is at %d", before, m.e.Head().Height())
+					t.Fatalf("no announcement of blocks above %d; the head is at %d", before, m.e.Head().Height())
 				}
 			}
 		})

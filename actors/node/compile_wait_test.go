@@ -155,7 +155,7 @@ func TestBlocksDoNotWaitForCompilation(t *testing.T) {
 				t.Fatalf("another's transfer: %v", err)
 			}
 			if s.included(deploys) || s.included(follows) || len(included)+len(behind) > 0 {
-				t.Error("what the compiler is at work for is in a block, or what is behind it")
+				t.Error("a block includes the held transaction, or a later nonce of its key")
 			}
 			text := string(s.Metrics(nil))
 			for _, line := range []string{"troupe_transactions_held{shard_id=\"s0\"} 1\n",
@@ -166,10 +166,10 @@ func TestBlocksDoNotWaitForCompilation(t *testing.T) {
 			}
 			vm.end("one", true)
 			if err := <-included; err != nil {
-				t.Errorf("who waits for its block: %v", err)
+				t.Errorf("the wait for inclusion: %v", err)
 			}
 			if err := <-behind; err != nil {
-				t.Errorf("what is behind it: %v", err)
+				t.Errorf("the wait for the later nonce: %v", err)
 			}
 
 			// A call of code that is no longer compiled.
@@ -207,7 +207,7 @@ func TestManualBlockWaitsForCompiler(t *testing.T) {
 		t.Fatal(pooled, err)
 	}
 	if !vm.asked("one") {
-		t.Error("nobody has asked for its code")
+		t.Error("the code was not compiled")
 	}
 	if _, _, err := s.Mine(t.Context(), 1); err != nil || !s.included(x) {
 		t.Errorf("the next block has it: %v, %v", s.included(x), err)
@@ -223,7 +223,7 @@ func TestStopDoesNotWaitForCompiler(t *testing.T) {
 	until(t, func() bool { return vm.asked("one") })
 	s.stopNow(t)
 	if err := <-waits; err == nil {
-		t.Error("who waits is told of success")
+		t.Error("the wait succeeded although the node stopped")
 	}
 	until(t, func() bool {
 		stacks := make([]byte, 4<<20)
@@ -258,7 +258,7 @@ func TestHeldTransactionSurvivesMempoolFailure(t *testing.T) {
 	}
 	vm.end("one", true)
 	if err := <-waits; err != nil {
-		t.Errorf("who waited: %v", err)
+		t.Errorf("the wait: %v", err)
 	}
 	until(t, func() bool { set := s.shards.set.Load().list[0].pool; return set.Held() == 0 && set.Compiling() == 0 })
 }

@@ -36,7 +36,7 @@ func TestFullDiskRejectsWritesAndServesReads(t *testing.T) {
 			t.Helper()
 			for i, tx := range told {
 				if out, err := e.TransactionStatus(tx); err != nil || out.Level < view.LevelExecutedOptimistic {
-					t.Fatalf("round %d: transaction %d of %d was told and is %v, %v", round, i, len(told), out.Level, err)
+					t.Fatalf("round %d: transaction %d of %d was accepted, and is %v, %v", round, i, len(told), out.Level, err)
 				}
 			}
 		}
@@ -74,13 +74,13 @@ func TestFullDiskRejectsWritesAndServesReads(t *testing.T) {
 				break
 			}
 			if len(told) == before {
-				t.Errorf("round %d: nothing was told before the disk was full", round)
+				t.Errorf("round %d: no transaction was accepted before the disk was full", round)
 			}
 			if _, _, err := n.Mine(t.Context(), 1); !errors.As(err, new(*HaltedError)) {
 				t.Errorf("round %d: blocks of a full disk: %v", round, err)
 			}
 			if v := n.HaltedView(); v == nil || v.Reason == "" {
-				t.Errorf("round %d: status says %v", round, v)
+				t.Errorf("round %d: status is %v, want halted with a reason", round, v)
 			}
 			if _, halted := n.Halted(); halted {
 				t.Errorf("round %d: halted for good", round)

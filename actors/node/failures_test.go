@@ -104,12 +104,12 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	begin := time.Now()
 	r := a.send(t, one, view.LevelFinal)
 	if took := time.Since(begin); took > 20*time.Second {
-		t.Errorf("who asked waited %v", took)
+		t.Errorf("the client waited %v", took)
 	}
 	until(t, tripped.Load)
 	until(t, func() bool { return strings.Contains(said.String(), "tripped on purpose") })
 	if !among(r.fault(), p.asked) {
-		t.Errorf("who asked sees %q, want one of %q: %+v", r.fault(), p.asked, r.Error)
+		t.Errorf("the client sees %q, want one of %q: %+v", r.fault(), p.asked, r.Error)
 	}
 	if kind == "streams" || kind == "subscriber" {
 		told.wait(t, string(view.EndFailed))
@@ -128,7 +128,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 			t.Errorf("a submission to what has halted: %+v", r)
 		}
 		if _, text := a.get(t, "/status"); !strings.Contains(text, `"halted"`) {
-			t.Errorf("status says nothing: %s", text)
+			t.Errorf("the status does not say halted: %s", text)
 		}
 	} else {
 		if r := a.send(t, one, view.LevelFinal); r.fault() != "" { // may be included already
@@ -219,7 +219,7 @@ func (c blockSink) wait(t *testing.T, text string) {
 				return
 			}
 		case <-end:
-			t.Fatalf("a subscriber is not told of %q", text)
+			t.Fatalf("a subscriber got no notice of %q", text)
 		}
 	}
 }

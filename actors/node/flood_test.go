@@ -168,7 +168,7 @@ func TestFloodOfInvalidBlocksBansPeer(t *testing.T) {
 					for limit := time.Now().Add(10 * time.Second); slices.ContainsFunc(b.front.Info().ActivePeers,
 						func(p view.Peer) bool { return p.ID == x.key.PublicKey() }); {
 						if time.Sleep(time.Millisecond); time.Now().After(limit) {
-							t.Fatalf("who has sent %d wrong blocks is connected; %d refused, %d by who is behind", sent,
+							t.Fatalf("the peer that sent %d invalid blocks is still connected; %d refused, %d by the connected node", sent,
 								b.refused.Load(), behind.refused.Load())
 						}
 					}
@@ -181,10 +181,10 @@ func TestFloodOfInvalidBlocksBansPeer(t *testing.T) {
 					behind.at(t, a.sandbox)
 					worst = max(worst, time.Since(begun))
 				}
-				t.Logf("%d enemies sent %d wrong blocks: %d refused, %d by who is behind; right ones came within %v", enemies,
+				t.Logf("%d attackers sent %d invalid blocks: %d refused, %d by the connected node; valid ones arrived within %v", enemies,
 					sent, judged, heard, worst)
 				if heard > 2 || worst > 5*time.Second {
-					t.Errorf("who is behind has judged %d of them, the slowest right one took %v", heard, worst)
+					t.Errorf("the connected node checked %d of them, the slowest valid block took %v", heard, worst)
 				}
 				if len(b.front.Info().ActivePeers) < 2 {
 					t.Error("an honest peer is banned")
@@ -226,7 +226,7 @@ func TestOrphanFloodRequestsNoChunks(t *testing.T) {
 	b.at(t, a.sandbox)
 	t.Logf("%d requests for parts of 400 chunks in 2 s", asked)
 	if asked > 0 {
-		t.Errorf("%d requests for parts of chunks that only their producer speaks of", asked)
+		t.Errorf("%d requests for parts of chunks that only an orphan names", asked)
 	}
 }
 

@@ -168,7 +168,7 @@ func TestReplacedTransactionReturnsToPool(t *testing.T) {
 	until(t, func() bool { return f.Stats().Pooled == 1 }) // the mempool gets the block after readers see it as head
 	select {
 	case err := <-done:
-		t.Fatalf("the wait ended on the branch that lost: %v", err)
+		t.Fatalf("the wait ended on the replaced branch: %v", err)
 	default:
 	}
 	if _, err := two.Submit(tx); err != nil {

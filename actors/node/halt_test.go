@@ -137,7 +137,7 @@ func TestInapplicableChunkHaltsTheNode(t *testing.T) {
 			}
 			late := s.tx("near", transfer(1))
 			if r := w.send(t, late, view.LevelNone); r.fault() != "INTERNAL_ERROR" {
-				t.Errorf("one that nobody waits for: %+v", r)
+				t.Errorf("a submission without a wait: got %+v", r)
 			}
 			if r := w.call(t, "broadcast_tx_async",
 				[]string{base64.StdEncoding.EncodeToString(borsh.Marshal(late))}); r.fault() != "INTERNAL_ERROR" {
@@ -169,7 +169,7 @@ func TestInapplicableChunkHaltsTheNode(t *testing.T) {
 			s.stopNow(t)
 			if text := said.String(); strings.Count(text, "the node has halted") != 1 ||
 				!strings.Contains(text, "troupe verify "+h.File) {
-				t.Errorf("the log says:\n%s", text)
+				t.Errorf("the log lacks the reason or the file:\n%s", text)
 			}
 			f, err := badchunk.Read(h.File)
 			if err != nil || !badchunk.Is(h.File) {
@@ -326,7 +326,7 @@ func TestOutcomeMismatchHaltsTheNode(t *testing.T) {
 	}
 	b.stopNow(t)
 	if refused != 0 || !strings.Contains(said.String(), "claims another result than this node computed") {
-		t.Errorf("%d refused; the log: %s", refused, said.String())
+		t.Errorf("%d blocks refused, want none; the log: %s", refused, said.String())
 	}
 	file, err := badchunk.Read(h.File)
 	if err != nil {

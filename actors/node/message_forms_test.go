@@ -379,7 +379,7 @@ func TestFalseChunkMessagesAreDropped(t *testing.T) {
 		until(t, func() bool { return !forger.connected() })
 	}
 	if !x.connected() || !relay.connected() || m.front.Peers() < 5 {
-		t.Errorf("%d peers are left; the liar %t, the relay %t", m.front.Peers(), x.connected(), relay.connected())
+		t.Errorf("%d peers are connected, want at least 5; the attacker %t, the relay %t", m.front.Peers(), x.connected(), relay.connected())
 	}
 	c.reach(m.e.Final().Height+3, 120*time.Second)
 }

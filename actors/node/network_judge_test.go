@@ -57,5 +57,5 @@ func TestBatchIsCheckedConcurrently(t *testing.T) {
 		}
 		return false
 	})
-	t.Error("a failure is lost")
+	t.Error("the panic of a check did not reach the caller")
 }

@@ -104,7 +104,7 @@ func TestNodesSyncAndForwardTransactions(t *testing.T) {
 	}
 	b := join(t, "b", nil, a.info)
 	if is, _ := b.front.Syncing(); !is {
-		t.Error("a node that has met nobody says that it is in step")
+		t.Error("a node that has met no peer reports that it is not syncing")
 	}
 	b.at(t, a.sandbox)
 	c := join(t, "c", nil, b.info)
@@ -335,7 +335,7 @@ func TestRelayOfForgedChunkIsNotBanned(t *testing.T) {
 	liar.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: forged(b.sandbox, 1)}})
 	until(t, func() bool { return !liar.connected() })
 	if !relay.connected() {
-		t.Error("who hands on a block that its producer has signed is banned")
+		t.Error("a peer that relays a block signed by its producer is banned")
 	}
 }
 
@@ -361,14 +361,14 @@ func TestUnchangedHeadIsBroadcastAgain(t *testing.T) {
 		}
 	}
 	if n := told(time.Second); n != 1 {
-		t.Fatalf("a new block is told %d times", n)
+		t.Fatalf("a new block is sent %d times, want once", n)
 	}
 	if n := told(4 * time.Second); n != 1 {
-		t.Errorf("when nothing moves it is told %d times more", n)
+		t.Errorf("an unchanged head is sent %d more times, want once", n)
 	}
 	x.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: b.e.Head().Block}})
 	if n := told(8 * time.Second); n != 0 {
-		t.Errorf("who has it is told %d times", n)
+		t.Errorf("a peer that sent the head gets it %d times, want none", n)
 	}
 }
 

@@ -178,7 +178,7 @@ func TestTransferReachesEveryWaitLevel(t *testing.T) {
 				}
 			}
 			if parked := s.Stats().Parked; parked != 0 {
-				t.Errorf("%d waits are left", parked)
+				t.Errorf("%d waits are still parked", parked)
 			}
 		})
 	}
@@ -309,7 +309,7 @@ func TestNodeRestartsUnderLoadAtItsHead(t *testing.T) {
 		}
 		if last != nil {
 			if out, err := e.TransactionStatus(last.Hash()); err != nil || out.Level < view.LevelExecutedOptimistic {
-				t.Fatalf("round %d: what was executed is %v, %v", round, out.Level, err)
+				t.Fatalf("round %d: an executed transaction is %v, %v", round, out.Level, err)
 			}
 		}
 		n, err := Start(Options{Engine: e, Signatures: checker,

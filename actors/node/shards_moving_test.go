@@ -319,7 +319,7 @@ func TestValidatorsSyncShardsOfNextEpoch(t *testing.T) {
 		}
 	}
 	if in < epochs-1 || out < in/3 { // shards are dealt at random; a validator may keep its own all the time
-		t.Errorf("%d shards came in, %d were given up", in, out)
+		t.Errorf("%d shards were caught up, %d were untracked", in, out)
 	}
 	m.requireShardsHeld(epochs)
 }

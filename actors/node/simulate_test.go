@@ -249,12 +249,12 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 		want, ok := past.first(t, s.e, hash, r.level)
 		switch {
 		case !there || !ok:
-			t.Errorf("%s: told that it is %v, and it is in no block (%v) or never was", who, r.out.Level, there)
+			t.Errorf("%s: answered with %v, but no block includes the transaction (%v)", who, r.out.Level, there)
 		case r.out.Level != want && !failed("milestones", "mempool"):
-			t.Errorf("%s: waited for %v and was told %v; with the first block that satisfies it is %v", who, r.level,
+			t.Errorf("%s: waited for %v and got %v; the first block that satisfies the wait gives %v", who, r.level,
 				r.out.Level, want)
 		case !txstatus.Meets(r.out.Level, r.level):
-			t.Errorf("%s: waited for %v and was told %v", who, r.level, r.out.Level)
+			t.Errorf("%s: waited for %v and got %v", who, r.level, r.out.Level)
 		}
 	case errors.As(r.err, &invalid):
 		if there {
@@ -339,10 +339,10 @@ func (x *resumingReader) check(t *testing.T, e *engine.Engine) {
 			t.Fatal(err)
 		}
 		if height = ref.Height; i >= len(x.told) || x.told[i].Hash != ref.Hash {
-			t.Fatalf("block %d was not told in its turn (after %d ends)", height, x.ended)
+			t.Fatalf("block %d was not reported in order (after %d ends)", height, x.ended)
 		}
 	}
 	if i != len(x.told) {
-		t.Errorf("%d blocks were told, and there are %d (after %d ends)", len(x.told), i, x.ended)
+		t.Errorf("%d blocks were reported, want %d (after %d ends)", len(x.told), i, x.ended)
 	}
 }

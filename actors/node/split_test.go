@@ -138,7 +138,7 @@ func TestTransactionsSurviveShardSplit(t *testing.T) {
 		}
 	}
 	if n == 0 {
-		t.Error("nobody waited")
+		t.Error("no transaction waited over the split")
 	}
 	want := slices.Sorted(slices.Values(s.e.Head().Layout.ShardIDs()))
 	if got := s.tracked(); !slices.Equal(got, want) {
@@ -207,16 +207,16 @@ func TestTransactionsMoveToPoolsOfTheirShards(t *testing.T) {
 	select {
 	case <-request.Done():
 		if got := request.Answers()[0]; !got.Pooled || got.Err != nil {
-			t.Errorf("sent to a shard that is gone: %+v, want it in the pool of its signer's shard", got)
+			t.Errorf("sent to a removed shard: %+v, want it in the pool of its signer's shard", got)
 		}
 	case <-time.After(time.Minute):
-		t.Error("sent to a shard that is gone: no answer")
+		t.Error("sent to a removed shard: no answer")
 	}
 	txs = append(txs, late)
 	check(one)
 	s.shards.retire(head.Height())
 	if got := s.tracked(); len(got) != 5 {
-		t.Errorf("shards with actors = %v before a block behind the split is final", got)
+		t.Errorf("shards with actors = %v before a block after the split is final", got)
 	}
 	s.shards.retire(head.Height() + 1)
 	if got := s.tracked(); !slices.Equal(got, []primitives.ShardID{0}) {
@@ -224,7 +224,7 @@ func TestTransactionsMoveToPoolsOfTheirShards(t *testing.T) {
 	}
 	mineBlocks(t, s, 30)
 	if left := s.Stats().Pooled; left != 0 {
-		t.Errorf("%d transactions wait still", left)
+		t.Errorf("%d transactions are still pooled", left)
 	}
 }
 
@@ -272,10 +272,10 @@ func TestRemovedShardHandlesItsMailbox(t *testing.T) {
 		select {
 		case <-r.Done():
 			if got := r.Answers()[0]; !got.Pooled || got.Err != nil {
-				t.Fatalf("submission %d is told %+v", i, got)
+				t.Fatalf("submission %d got %+v, want pooled", i, got)
 			}
 		case <-r.Lost():
-			t.Fatalf("submission %d is lost", i)
+			t.Fatalf("submission %d got no answer", i)
 		case <-time.After(time.Minute):
 			t.Fatalf("submission %d is not answered", i)
 		}
@@ -362,7 +362,7 @@ func TestRollbackOverSplitClearsNewPools(t *testing.T) {
 		}
 		for limit := time.Now().Add(300 * time.Millisecond); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 			if n := s.Waiting(); n != 0 {
-				t.Fatalf("%d transactions of blocks that are gone wait", n)
+				t.Fatalf("%d transactions of removed blocks are pooled", n)
 			}
 		}
 		return
@@ -427,7 +427,7 @@ func TestNonceOrderSurvivesSplit(t *testing.T) {
 		}
 	}
 	if n := s.shards.set.Load().layout.NumShards(); n != 2 {
-		t.Errorf("%d shards behind the block", n)
+		t.Errorf("%d shards at the snapshot, want 2", n)
 	}
 	mineBlocks(t, s, 8)
 	for _, tx := range sent {

@@ -49,7 +49,7 @@ func TestWaitInTurnContinuesAfterFork(t *testing.T) {
 	})
 	if len(done) == 1 {
 		a := <-done
-		t.Fatalf("the wait ended with the branch that lost: %+v, %v", a.out, a.err)
+		t.Fatalf("the wait ended with the replaced branch: %+v, %v", a.out, a.err)
 	}
 	until(t, func() bool { return s.Stats().Pooled == 1 }) // it is back; only this test mines
 	if _, _, err := s.Mine(t.Context(), 2); err != nil {

@@ -153,18 +153,18 @@ func TestWaitsForOneTransactionShareReads(t *testing.T) {
 			for text, n := range told[[2]any{level, receipts}] {
 				sum += n
 				if !right[i][text] || !txstatus.Meets(levels[text], level) {
-					t.Errorf("wait for %v, receipts %v: %d are told %v, of %d bytes, which no block says", level, receipts, n,
+					t.Errorf("wait for %v, receipts %v: %d got %v, of %d bytes, which is the status at no block", level, receipts, n,
 						levels[text], len(text))
 				}
 			}
 			if want := 2 * each * (2 - i); sum != want {
-				t.Errorf("wait for %v, receipts %v: %d are told, want %d", level, receipts, sum, want)
+				t.Errorf("wait for %v, receipts %v: %d got an answer, want %d", level, receipts, sum, want)
 			}
 		}
 	}
 	bytes, reads, spared := s.statusGroup.stats()
 	if k := s.records.Stats(); bytes != 0 || k.Transactions != 0 || k.Outcomes != 0 {
-		t.Errorf("left: %d bytes, %+v", bytes, k)
+		t.Errorf("after all waits: %d bytes, %+v; want nothing", bytes, k)
 	} else if reads > spared/2 || k.Lookups > 20*1300 { // a reader that is alone keeps nothing
 		t.Errorf("read %d times, spared %d, %d look-ups", reads, spared, k.Lookups)
 	}

@@ -68,7 +68,7 @@ func TestEndingSubscriptionsCountTowardLimit(t *testing.T) {
 	close(chain.goOn)
 	until(t, func() bool { return s.streamed.Load() == 0 })
 	if _, err := subscribe(); err != nil {
-		t.Errorf("all have gone: %v", err)
+		t.Errorf("subscribe after all actors have ended: %v", err)
 	}
 }
 

@@ -44,6 +44,6 @@ func TestOldTracesAreRemovedAtLimit(t *testing.T) {
 	}
 	s.swept = s.swept.Add(-sweepPeriod)
 	if again := add(false, 0, false); s.open[again] == nil || s.open[waited] != nil {
-		t.Error("what is open for an hour stays")
+		t.Error("a trace that is open for an hour is not removed")
 	}
 }

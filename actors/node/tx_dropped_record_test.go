@@ -65,14 +65,14 @@ func TestDroppedRecordSurvivesBadCopies(t *testing.T) {
 	d.sent(hash)
 	d.sent(hash)
 	if d.settled(hash, false).err != nil || d.of(hash).err != nil {
-		t.Error("it is told of as dropped while a copy has not been looked at")
+		t.Error("reported as dropped while a copy is unchecked")
 	}
 	if d.settled(hash, false).err != full || d.of(hash).err != full {
 		t.Error("it is forgotten although no copy was taken")
 	}
 	d.sent(hash)
 	if d.settled(hash, true); d.of(hash).err != nil || d.count.Load() != 0 {
-		t.Error("it is told of as dropped although a pool has it")
+		t.Error("reported as dropped although a pool has it")
 	}
 }
 
@@ -109,7 +109,7 @@ func TestDroppedRecordEndsWithItsChain(t *testing.T) {
 	for _, level := range []view.ExecutionLevel{view.LevelNone, view.LevelFinal} {
 		_, err := s.Tx(t.Context(), &view.GetTx{Hash: first.Hash(), Sender: validator, WaitUntil: level})
 		if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx || errors.As(err, &invalid) {
-			t.Errorf("until %v, after the chain has gone back: %v", level, err)
+			t.Errorf("wait for %v after the rollback: %v", level, err)
 		}
 	}
 	if err := <-s.sends(t.Context(), first, view.LevelFinal); err != nil {
@@ -130,6 +130,6 @@ func TestReplicaForwardsWithoutHolding(t *testing.T) {
 	s.sends(t.Context(), s.tx(validator, deployCode("one")), view.LevelFinal)
 	<-passed
 	if held := s.shards.set.Load().list[0].pool.Held(); held != 0 || !vm.asked("one") {
-		t.Errorf("%d are held, its code is compiled: %v", held, vm.asked("one"))
+		t.Errorf("%d transactions are held, want none; its code is compiled: %v", held, vm.asked("one"))
 	}
 }

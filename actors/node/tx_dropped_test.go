@@ -117,12 +117,12 @@ func TestRollbackEndsWaitWithReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-waits; !errors.Is(err, txtracker.ErrRolledBack) {
-		t.Errorf("who waited is told %v", err)
+		t.Errorf("the wait ended with %v", err)
 	}
 	_, err = s.Tx(t.Context(), &view.GetTx{Hash: x.Hash(), Sender: validator, WaitUntil: view.LevelIncluded})
 	if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx ||
 		!strings.Contains(e.Reason, "rolled back to a snapshot") {
-		t.Errorf("asked by its hash: %v", err)
+		t.Errorf("the request by hash got %v", err)
 	}
 	vm.end("one", true)
 	again := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: validator, BlockHash: s.e.Head().Hash,
@@ -151,7 +151,7 @@ func TestCompileQueueEvictionEndsWait(t *testing.T) {
 	}
 	s.sends(t.Context(), s.other(1, deployCode("code4")), view.LevelFinal) // has no pooled transaction yet
 	if err := <-waits[2]; !errors.Is(err, view.ErrNoRoom) {
-		t.Errorf("who gives way is told %v", err)
+		t.Errorf("the evicted transaction's wait ended with %v", err)
 	}
 	for i := range 2 {
 		vm.end(fmt.Sprint("code", i), true)
@@ -173,7 +173,7 @@ func TestStopEndsWaitsAndLogsThem(t *testing.T) {
 	until(t, func() bool { return vm.asked("one") })
 	s.stopNow(t)
 	if err := <-waits; !errors.Is(err, ErrStopped) {
-		t.Errorf("who waited is told %v", err)
+		t.Errorf("the wait ended with %v", err)
 	}
 	said := func(e *logrus.Entry) bool {
 		return e.Level == logrus.WarnLevel && strings.HasPrefix(e.Message, "1 transactions are in no block yet")

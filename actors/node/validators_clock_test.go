@@ -24,6 +24,6 @@ func TestChangedClockKeepsBlockPace(t *testing.T) {
 	shift.Store(0)
 	c.reach(e.Head().Height()+10, 120*time.Second)
 	if now := e.Head().Header().Timestamp; now <= ahead || now-ahead > uint64(10*time.Second) {
-		t.Errorf("with the clock set back blocks say %d behind %d", now, ahead)
+		t.Errorf("with the clock set back blocks have time %d, want soon after %d", now, ahead)
 	}
 }

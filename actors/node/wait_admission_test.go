@@ -92,10 +92,10 @@ func TestNewWaitsAreRefusedUnderOverload(t *testing.T) {
 	var e *view.LookupError
 	took, err := send()
 	if !errors.As(err, &e) || e.Kind != view.ErrBehind || took > time.Second {
-		t.Errorf("while waits do not begin: %v, behind %v, want %v at once", err, took, view.ErrBehind)
+		t.Errorf("while waits do not begin: got %v after %v, want %v at once", err, took, view.ErrBehind)
 	}
 	if err := s.SendTxAsync(t.Context(), s.tx("near", transfer(1))); err != nil {
-		t.Errorf("who does not wait: %v", err)
+		t.Errorf("a submission without a wait: %v", err)
 	}
 	text := string(s.Metrics(nil))
 	for _, want := range []string{fmt.Sprintf("\ntroupe_waits_beginning %d\n", minPending),
@@ -110,7 +110,7 @@ func TestNewWaitsAreRefusedUnderOverload(t *testing.T) {
 		t.Errorf("%d of those that were taken failed: %v", len(failed), failed[0])
 	}
 	if _, err := send(); err != nil {
-		t.Errorf("behind it: %v", err)
+		t.Errorf("a wait after the others began: %v", err)
 	}
 	if n := s.admission.pending.Load(); n != 0 {
 		t.Errorf("%d are beginning for ever", n)
@@ -165,7 +165,7 @@ func TestTimedOutWaitSubmitsNothing(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if held < 20 || waits != 0 || s.Stats().Submitted != before {
-		t.Errorf("%d requests came to rpc, %d to waiters, %d transactions to the pools; nobody waited any more", held,
+		t.Errorf("%d requests reached rpc, %d waiters, %d transactions the pools; want no waiter and no transaction", held,
 			waits, s.Stats().Submitted-before)
 	}
 }

@@ -117,7 +117,7 @@ func TestWaitIsNotBehindReads(t *testing.T) {
 					if seen < view.LevelFinal {
 						out, err = s.Tx(ctx, &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelFinal})
 						if got := level(out, err); got < seen {
-							t.Errorf("asked for FINAL, timed out: %v after a read of %v", got, seen)
+							t.Errorf("a wait for FINAL timed out with %v after a read of %v", got, seen)
 						}
 					}
 					stop()
@@ -129,7 +129,7 @@ func TestWaitIsNotBehindReads(t *testing.T) {
 				tracked = seen
 			}
 			if checked < 2 {
-				t.Errorf("%d blocks came between inclusion and finality, want at least 2", checked)
+				t.Errorf("%d blocks between inclusion and finality were checked, want at least 2", checked)
 			}
 		})
 	}

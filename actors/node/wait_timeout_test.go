@@ -68,7 +68,7 @@ func TestTimeoutErrorHasKnownStatus(t *testing.T) {
 			time.AfterFunc(wait, hangUp)
 			out, err = s.Tx(ctx, &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelFinal})
 			if e := timedOut("gone", out, err); e.Status != nil || reads() != before+1 {
-				t.Errorf("gone: %+v, %d reads, want that before the wait", e, reads()-before)
+				t.Errorf("disconnected: %+v, %d reads, want only the one before the wait", e, reads()-before)
 			}
 		})
 	}

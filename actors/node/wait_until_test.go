@@ -43,7 +43,7 @@ func TestWaitIsAnsweredAtFirstSatisfyingBlock(t *testing.T) {
 					// is not final immediately.
 					now, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
 					if err != nil || now.Level < out.Level || len(now.Outcomes) < len(out.Outcomes) {
-						t.Errorf("transfer %d: %v after an answer that said %v: %v", i, now.Level, out.Level, err)
+						t.Errorf("transfer %d: %v after an answer with %v: %v", i, now.Level, out.Level, err)
 					}
 					if level == view.LevelExecutedOptimistic && now.Level != level {
 						t.Errorf("transfer %d: %v at the next look, want %v still", i, now.Level, level)

@@ -117,7 +117,7 @@ func TestOnlyNewestDumpsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Errorf("the file that was written is gone: %v", err)
+		t.Errorf("the dump was removed: %v", err)
 	}
 	if names, err = os.ReadDir(dir); err != nil || len(names) != stackFiles {
 		t.Errorf("%v, %v", names, err)

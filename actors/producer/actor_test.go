@@ -248,7 +248,7 @@ func TestBlocksAreMadeAheadOfTheDisk(t *testing.T) {
 		req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{})
 		c.send(req)
 		if r := <-req.Answer(); r.Err != nil || r.Value.Height != 3 || r.Value.Hash != c.disk.Hash {
-			t.Errorf("asked for no block: %+v, with block %d on disk", r, c.disk.Height())
+			t.Errorf("a request for no block: got %+v, with block %d on disk", r, c.disk.Height())
 		}
 		if c.run(time.Second); answers != 2 {
 			t.Errorf("%d answers, want 2", answers)
@@ -338,7 +338,7 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 				}
 				for n := range blocks {
 					if at[0][n] > at[1][n] {
-						t.Fatalf("block %d of instant mode comes after %v, of interval mode after %v", n+1, at[0][n], at[1][n])
+						t.Fatalf("block %d of instant mode is made at %v, of interval mode at %v", n+1, at[0][n], at[1][n])
 					}
 				}
 				if early := at[1][blocks-1] - at[0][blocks-1]; load != "idle" && early < 4*12e7 {
@@ -384,7 +384,7 @@ func TestInstantAndManualModesMakeBlocks(t *testing.T) {
 		defer c.stop()
 		c.run(time.Hour)
 		if len(c.made) != 0 {
-			t.Fatalf("%d blocks that nobody asked for", len(c.made))
+			t.Fatalf("%d blocks were made without a request", len(c.made))
 		}
 		answers := 0
 		for _, n := range []uint64{3, 2, 0} {
@@ -402,7 +402,7 @@ func TestInstantAndManualModesMakeBlocks(t *testing.T) {
 		}
 		c.run(time.Hour)
 		if len(c.made) != 5 {
-			t.Errorf("%d blocks after those that were asked for", len(c.made))
+			t.Errorf("%d blocks were made, want the 5 requested", len(c.made))
 		}
 	})
 }

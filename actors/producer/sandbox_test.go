@@ -212,7 +212,7 @@ func TestPendingPatchesAreBounded(t *testing.T) {
 		}
 		request(c, messages.StopProducing{}, func(messages.Stopped, error) {})
 		if c.run(time.Second); stopped != 1+maxForwardWaits {
-			t.Errorf("%d were told of the end, want %d", stopped, 1+maxForwardWaits)
+			t.Errorf("%d requests got ErrStopped, want %d", stopped, 1+maxForwardWaits)
 		}
 	})
 }
@@ -234,7 +234,7 @@ func TestSandboxEndsWhenValidatorsJoin(t *testing.T) {
 		})
 		request(c, messages.MineBlocks{Blocks: 1}, func(messages.BlocksMined, error) {})
 		if c.run(time.Second); len(c.made) == 0 || c.made[len(c.made)-1].Mocks != mocks {
-			t.Error("a block tells contracts the truth")
+			t.Error("a block does not mock verification")
 		}
 		a.head.making = a.head.height + 1 // as if a block had been requested
 		refused := 0
@@ -260,7 +260,7 @@ func TestSandboxEndsWhenValidatorsJoin(t *testing.T) {
 			t.Errorf("%d refused; %d patches, target %d", refused, len(a.patches), a.forward.target)
 		}
 		if a.mocks != nil || len(told) != 2 || told[0] != mocks || told[1] != nil {
-			t.Errorf("contracts are told %+v in blocks, and were beside them %+v", a.mocks, told)
+			t.Errorf("mocks are %+v now, and were %+v in the blocks", a.mocks, told)
 		}
 	})
 }
@@ -292,7 +292,7 @@ func TestFixedStepStopsAtMaxForwardTime(t *testing.T) {
 	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime,
 		maxForwardTime: maxForwardTime} {
 		if got := c.blockTime(parent, 0); got != want {
-			t.Errorf("behind %d: %d, want %d", parent, got, want)
+			t.Errorf("time after %d: %d, want %d", parent, got, want)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestPatchOfDroppedBlockIsWrittenLater(t *testing.T) {
 			n += len(c.made[before+i].Patch)
 		}
 		if n != 1 || len(told) != 1 {
-			t.Errorf("%d records in blocks, %d answers", n, len(told))
+			t.Errorf("%d records in blocks, %d answers; want one of each", n, len(told))
 		}
 	})
 }

@@ -141,7 +141,7 @@ func TestEveryWaitEndsWithAnswer(t *testing.T) {
 		send(messages.OpenSession{Session: 2})
 		synctest.Wait()
 		if seen.made != 0 {
-			t.Errorf("%d sessions are made before anybody needs them", seen.made)
+			t.Errorf("%d sessions exist before the first request, want none", seen.made)
 		}
 		await(1, 10, 5) // gets an answer
 		await(1, 11, 1) // its waiter fails
@@ -162,7 +162,7 @@ func TestEveryWaitEndsWithAnswer(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		if n := alive.Load(); n != 0 {
-			t.Errorf("%d waiters are left", n)
+			t.Errorf("%d waiters exist, want none", n)
 		}
 		if got, ok := answered(requests[10]); !ok || got.Err != nil || got.Level != 5 {
 			t.Errorf("the answer of a good waiter: %+v", got)
@@ -230,14 +230,14 @@ func TestTimedOutRequestStartsNoSession(t *testing.T) {
 		send(gone)
 		synctest.Wait()
 		if seen.made != 0 || alive.Load() != 0 {
-			t.Errorf("%d sessions and %d waiters are made for nobody", seen.made, alive.Load())
+			t.Errorf("%d sessions and %d waiters were made for abandoned requests", seen.made, alive.Load())
 		}
 		var e *view.LookupError
 		if got, ok := answered(late); !ok || !errors.As(got.Err, &e) || e.Kind != view.ErrTimeout {
 			t.Errorf("the one whose time is over: %+v, %v, want %v", got, ok, view.ErrTimeout)
 		}
 		if got, ok := answered(gone); ok {
-			t.Errorf("the one that nobody waits for: %+v", got)
+			t.Errorf("the abandoned request got %+v", got)
 		}
 
 		busy := wait(1, slowWaiter, 5) // keeps its session busy for a minute

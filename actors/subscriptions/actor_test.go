@@ -105,13 +105,13 @@ func TestEarlyEndedSubscriptionGetsNoActor(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if made.Load() != 1 || gone.Load() != 9 {
-		t.Errorf("%d have an actor, %d say that they have none", made.Load(), gone.Load())
+		t.Errorf("%d have an actor, %d ended without one; want 1, 9", made.Load(), gone.Load())
 	}
 	system.Root.Send(pid, messages.Unsubscribe{Subscriber: 0})
 	for gone.Load() < 10 && time.Now().Before(until) {
 		time.Sleep(time.Millisecond)
 	}
 	if gone.Load() != 10 {
-		t.Errorf("%d of 10 say that they have no actor", gone.Load())
+		t.Errorf("%d of 10 ended without an actor", gone.Load())
 	}
 }

@@ -183,7 +183,7 @@ func (r *reader) take(n *view.Notice) {
 		c.Index = *m.Cursor.Index
 	}
 	if c != n.Cursor {
-		r.t.Fatalf("the cursor is %+v, and said to be %+v", n.Cursor, c)
+		r.t.Fatalf("the cursor is %+v, want %+v", n.Cursor, c)
 	}
 	r.last = c
 	if m.Reverted != nil {
@@ -194,7 +194,7 @@ func (r *reader) take(n *view.Notice) {
 	}
 	what := fmt.Sprintf("%v/%s%s%s%s", c.Hash, m.Outcome.ID, m.Event.Event, m.Transaction.Hash, m.Transaction.Level)
 	if slices.Contains(r.holds, what) {
-		r.t.Errorf("told twice: %s", what)
+		r.t.Errorf("reported twice: %s", what)
 	}
 	r.holds = append(r.holds, what)
 }
@@ -402,10 +402,10 @@ func TestReaderBeyondLagIsEnded(t *testing.T) {
 	w := &chainReader{q: &view.Subscription{Topic: view.TopicBlocks, Lag: 4}, chain: tr, ledger: tr, sink: s, at: begin}
 	for range 3 {
 		if v, _, _ := w.run(); v != full {
-			t.Fatalf("behind, without room: verdict %d, want %d", v, full)
+			t.Fatalf("below the head, without room: verdict %d, want %d", v, full)
 		}
 		if w.pending != nil {
-			t.Fatal("who reads the past keeps a block while he has no room")
+			t.Fatal("a reader of old blocks keeps a block while it has no room")
 		}
 	}
 	s.room = 100
@@ -417,14 +417,14 @@ func TestReaderBeyondLagIsEnded(t *testing.T) {
 	s.room = 0
 	more(5) // one block is in the sink's way, four are the allowed lag
 	if v, _, _ := w.run(); v != full {
-		t.Fatalf("four behind: verdict %d, want %d", v, full)
+		t.Fatalf("four blocks late: verdict %d, want %d", v, full)
 	}
 	more(1)
 	if v, end, _ := w.run(); v != over || end != view.EndSlow {
-		t.Fatalf("five behind: verdict %d, %q, want the end", v, end)
+		t.Fatalf("five blocks late: verdict %d, %q, want the end", v, end)
 	}
 	if w.at.Height != 41 || w.at.Index != view.NothingYet || len(s.got) != 40 {
-		t.Errorf("he goes on at %+v, and was told %d blocks", w.at, len(s.got))
+		t.Errorf("the reader continues at %+v, and got %d blocks", w.at, len(s.got))
 	}
 }
 
@@ -458,7 +458,7 @@ func TestReaderLearnsOfRemovedBlocks(t *testing.T) {
 	tr.knows = false
 	u := &chainReader{q: w.q, chain: tr, ledger: tr, sink: s, at: at}
 	if v, end, _ := u.run(); v != over || end != view.EndGone {
-		t.Errorf("a cursor in what is gone: verdict %d, %q", v, end)
+		t.Errorf("a cursor in a removed block: verdict %d, %q", v, end)
 	}
 }
 
@@ -503,7 +503,7 @@ func TestOnlyReportedBlocksAreReportedRemoved(t *testing.T) {
 				var end view.EndReason
 				var err error
 				if v, end, err = w.run(); v == over {
-					t.Fatalf("topic %v, %d told: ended: %s %v", topic, told, end, err)
+					t.Fatalf("topic %v, %d notices: ended: %s, %v", topic, told, end, err)
 				}
 			}
 			client, calm, still := &reader{t: t}, &reader{t: t}, &sink{room: 1 << 30}
@@ -518,7 +518,7 @@ func TestOnlyReportedBlocksAreReportedRemoved(t *testing.T) {
 				calm.take(n)
 			}
 			if !slices.Equal(client.holds, calm.holds) || len(calm.holds) == 0 {
-				t.Errorf("topic %v, %d told: holds %v, an undisturbed reader %v", topic, told, client.holds, calm.holds)
+				t.Errorf("topic %v, %d notices: holds %v, an undisturbed reader %v", topic, told, client.holds, calm.holds)
 			}
 			if topic != view.TopicBlocks {
 				continue
@@ -528,7 +528,7 @@ func TestOnlyReportedBlocksAreReportedRemoved(t *testing.T) {
 				reverted += strings.Count(string(n.Body), `"block_hash"`) * strings.Count(string(n.Body), `"reverted"`)
 			}
 			if told == 0 && reverted > 0 || told > 0 && reverted != told+1 { // plus the block at the cursor
-				t.Errorf("%d told: %d blocks are said to be gone", told, reverted-1)
+				t.Errorf("%d notices: %d blocks are reported as removed", told, reverted-1)
 			}
 		}
 	}
@@ -590,7 +590,7 @@ func TestSearchAfterForkNeedsPermission(t *testing.T) {
 	before := tr.prev(tr.head)
 	tr.head = tr.add(tr.add(before, before.Height+1, nil, nil), before.Height+2, nil, nil)
 	if v, _, _ := w.run(); v != again || len(s.got) != 1 {
-		t.Fatalf("verdict %d, %d notices; it is told of the fork, and goes on", v, len(s.got))
+		t.Fatalf("verdict %d, %d notices; want one notice of the fork, and no end", v, len(s.got))
 	}
 	for range 3 {
 		if v, _, _ := w.run(); v != later {
@@ -671,7 +671,7 @@ func TestNumberingSurvivesReconnection(t *testing.T) {
 	for h := range done {
 		resumed := all(view.Cursor{At: chain[h], Index: view.WholeBlock})
 		if !slices.Equal(resumed, whole[len(whole)-len(resumed):]) {
-			t.Errorf("behind block %d:\n got %q\nwant %q", h, resumed, whole[len(whole)-len(resumed):])
+			t.Errorf("resumed after block %d:\n got %q\nwant %q", h, resumed, whole[len(whole)-len(resumed):])
 		}
 	}
 }

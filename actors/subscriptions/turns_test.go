@@ -123,10 +123,10 @@ func TestReadersOfOldBlocksTakeTurns(t *testing.T) {
 	turns := len(chain.order)
 	if chain.again > 0 || slices.Contains(chain.order, 0) || turns < readers*blocks/blocksPerRun ||
 		chain.asked > 2*turns+1 {
-		t.Errorf("%d turns, asked for %d times, %d of them twice in a row while another waited: %v", turns, chain.asked,
+		t.Errorf("%d turns, %d permissions requested, %d of them twice in a row while another reader waited: %v", turns, chain.asked,
 			chain.again, chain.order)
 	}
 	if sinks[0].inspect(func(s *sink) bool { return len(s.got) > 0 }) {
-		t.Error("who has ended was told of blocks")
+		t.Error("an ended reader got notices")
 	}
 }

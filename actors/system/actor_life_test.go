@@ -76,7 +76,7 @@ func TestStoppingActorHandlesNoMessages(t *testing.T) {
 		}
 	})
 	if err := <-late.answered; !errors.Is(err, ErrFailed) {
-		t.Errorf("who asked is answered with %v, want %v", err, ErrFailed)
+		t.Errorf("the late request got %v, want %v", err, ErrFailed)
 	}
 	if n := p.made.Load(); n != 1 {
 		t.Errorf("%d children were made, want 1", n)
@@ -104,7 +104,7 @@ func TestActorPanickingAtChildEndStillEnds(t *testing.T) {
 		}
 	})
 	if said.Load() != 1 {
-		t.Errorf("%d failures are said, want 1", said.Load())
+		t.Errorf("%d failures are reported, want 1", said.Load())
 	}
 
 	crashes := make(chan *Crash, 1)

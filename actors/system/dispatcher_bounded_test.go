@@ -61,7 +61,7 @@ func checkDispatcherBound(t *testing.T, most int, every time.Duration) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d goroutines are left", running)
+			t.Fatalf("%d goroutines still run", running)
 		}
 	}
 }

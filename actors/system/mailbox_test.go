@@ -143,7 +143,7 @@ func TestStalledMessageIsReported(t *testing.T) {
 		t.Errorf("stalls: %+v", got)
 	}
 	if got := meter.Stalls(long); len(got) != 0 {
-		t.Errorf("told twice: %+v", got)
+		t.Errorf("the stall is reported twice: %+v", got)
 	}
 	close(m.end)
 	until(t, "the next message", func() bool { n, _ := r.count(); return n == 1 && onlySample(t, meter).Messages == 2 })
@@ -192,7 +192,7 @@ func TestPanicReachesSenderAndSupervisor(t *testing.T) {
 			continue
 		}
 		if err := <-later.answered; !errors.Is(err, ErrFailed) {
-			t.Errorf("behind it: answered with %v", err)
+			t.Errorf("a request after the failure got %v", err)
 		}
 		until(t, "the end", func() bool { s := onlySample(t, meter); return s.Alive == 0 && s.Dead == 2 })
 		if _, err := Ask[double, int](root, pid, time.Minute)(t.Context(), 1); !errors.Is(err, ErrFailed) {

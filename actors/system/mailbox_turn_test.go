@@ -60,6 +60,6 @@ func TestBusyActorYieldsAfterItsTimeSlice(t *testing.T) {
 	turns := (ended - began) / 50
 	t.Logf("%d messages in %v, while others had %d turns each", messages, time.Since(begin), turns)
 	if turns < 2 || turns > messages/300/3 {
-		t.Errorf("others had %d turns each while %d messages were handled: by the message they would have %d, and without end none", turns, messages, messages/300)
+		t.Errorf("other actors had %d turns each while %d messages were handled: with a yield per message they would have %d, and without yields none", turns, messages, messages/300)
 	}
 }

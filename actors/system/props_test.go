@@ -37,7 +37,7 @@ func TestRequestIsAnsweredOrTimesOut(t *testing.T) {
 		}
 	}
 	if _, err := Ask[double, int](sys.Root, pid, time.Millisecond)(t.Context(), 13); !errors.Is(err, ErrTimeout) {
-		t.Errorf("ask of a mute actor: %v, want ErrTimeout", err)
+		t.Errorf("a request to a silent actor got %v, want ErrTimeout", err)
 	}
 	until(t, "the mute actor has had the question", func() bool { return meter.Samples()[0].Messages == 101 })
 	s := meter.Samples()

@@ -49,7 +49,7 @@ func TestSmallSystemsDoNotShareActors(t *testing.T) {
 		}
 		until(t, "it has ended", func() bool { _, there := sys.ProcessRegistry.GetLocal("the/same"); return !there })
 		if _, err := asks[i](double(1)); !errors.Is(err, ErrUnhandled) {
-			t.Errorf("system %d, behind its end: %v, want ErrUnhandled", i, err)
+			t.Errorf("system %d, request after its end: %v, want ErrUnhandled", i, err)
 		}
 		for k := i + 1; k < len(systems); k++ {
 			if got, err := asks[k](double(7)); err != nil || got != 14 {

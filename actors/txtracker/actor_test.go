@@ -96,7 +96,7 @@ func TestWaiterGetsOnlyItsOutcomes(t *testing.T) {
 		}
 	}
 	if len(w.news[2]) != 1 {
-		t.Errorf("waiter 2 was told of others' transactions: %+v", w.news[2][1:])
+		t.Errorf("waiter 2 got progress of other transactions: %+v", w.news[2][1:])
 	}
 	w.Handle(block(4, 2, nil))
 	if got := w.news[1]; len(got) != 5 || got[4].At.Final != 2 {
@@ -104,7 +104,7 @@ func TestWaiterGetsOnlyItsOutcomes(t *testing.T) {
 	}
 	w.Handle(block(5, 2, nil)) // concerns no waiter
 	if got := w.news[1]; len(got) != 5 {
-		t.Errorf("told of a block that changes nothing: %+v", got[5:])
+		t.Errorf("got progress for a block that changes nothing: %+v", got[5:])
 	}
 	w.Handle(messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: id("tx2"), Err: errDropped}}})
 	if got := w.news[2]; len(got) != 2 || got[1].Dropped != errDropped {
@@ -128,7 +128,7 @@ func TestWaiterGetsOnlyItsOutcomes(t *testing.T) {
 		w.Handle(messages.Unwatch{Waiter: at(i + 1)})
 	}
 	if waiters, things := w.Len(); waiters != 0 || things != 0 {
-		t.Errorf("%d waiters and %d things are left", waiters, things)
+		t.Errorf("%d waiters and %d watched items remain, want none", waiters, things)
 	}
 }
 
@@ -226,13 +226,13 @@ func TestRestartedTrackerAsksToWatchAgain(t *testing.T) {
 		a.Handle(block(old, old-2, nil, outcome("tx")))
 		a.Handle(messages.Watch{Waiter: at(2), Hash: id("other"), IDs: []primitives.Hash{id("other")}})
 		if p := got[len(got)-1]; p.At != (messages.Position{Head: 7, Final: 5}) {
-			t.Errorf("behind block %d it is at %+v, which is back", old, p.At)
+			t.Errorf("after block %d its position is %+v, which is too low", old, p.At)
 		}
 	}
 	got = got[:1]
 	a.Handle(block(8, 6, nil))
 	if len(got) != 2 || !got[0].Watched || got[0].At.Head != 7 || got[1].At != (messages.Position{Head: 8, Final: 6}) {
-		t.Errorf("told %+v, want the confirmation as of 7, and that 6 is final", got)
+		t.Errorf("got %+v, want the confirmation at 7, and that 6 is final", got)
 	}
 }
 
@@ -306,7 +306,7 @@ func TestReceiptsFoundByOneWaiterReachAll(t *testing.T) {
 	w.Handle(messages.Unwatch{Waiter: at(2)})
 	w.Handle(block(3, 0, nil, outcome("r")))
 	if got := w.news[4]; len(got) != 2 || len(got[1].Executed) != 1 {
-		t.Errorf("who waits for the receipt: %+v", got)
+		t.Errorf("the waiter of the receipt got %+v", got)
 	}
 }
 
@@ -370,7 +370,7 @@ func BenchmarkBlock(b *testing.B) {
 				w.Handle(blk)
 			}
 			if w.told != told {
-				b.Errorf("%d waiters were told of what does not concern them", w.told-told)
+				b.Errorf("%d waiters got progress that does not concern them", w.told-told)
 			}
 		})
 	}
@@ -391,18 +391,18 @@ func TestDropIsReportedAfterPendingBlocks(t *testing.T) {
 		Err: errDropped}, {Hash: id("tx2"), Err: errDropped}}})
 	w.Handle(block(head+1, 0, nil))
 	if len(w.news[1]) != before[1] || len(w.news[2]) != before[2] {
-		t.Fatalf("told before the tip: %+v, %+v", w.news[1], w.news[2])
+		t.Fatalf("got progress before the tip: %+v, %+v", w.news[1], w.news[2])
 	}
 	w.Handle(block(head+2, 0, nil, outcome("tx1")))
 	one, two := w.news[1][before[1]:], w.news[2][before[2]:]
 	if len(one) != 2 || len(one[0].Executed) != 1 || one[1].Dropped != errDropped || len(two) != 1 ||
 		two[0].Dropped != errDropped || two[0].At.Head != head+2 {
-		t.Errorf("told %+v and %+v, want the block first", one, two)
+		t.Errorf("got %+v and %+v, want the block before the drop", one, two)
 	}
 	w.Handle(messages.TransactionsDropped{Tip: head + 9, List: []messages.DroppedTransaction{{Hash: id("tx2"),
 		Err: errDropped}}})
 	w.Handle(messages.RolledBack{At: messages.Position{Head: head}})
 	if n := len(w.dropped); n != 0 {
-		t.Errorf("%d are still to be told after the way back", n)
+		t.Errorf("%d drops are pending after the rollback, want none", n)
 	}
 }

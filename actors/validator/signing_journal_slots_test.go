@@ -53,7 +53,7 @@ func TestJournalSlotsHoldRowsOfAnyLength(t *testing.T) {
 		}
 		name := []string{path + ".0", path + ".1"}[f.seq%2]
 		if seq, got := readOld(t, name); seq != f.seq || got != string(row[:n]) {
-			t.Errorf("write %d is not read by who knows of no grain: %d", i, seq)
+			t.Errorf("write %d is not readable by code without padding: %d", i, seq)
 		}
 		whole, err := os.ReadFile(filepath.Clean(name))
 		if err != nil || len(whole)%slotGrain != 0 && n > 5100 {

@@ -50,14 +50,14 @@ func TestTornJournalRowFallsBackToPrevious(t *testing.T) {
 		}
 		f := open()
 		if string(f.Row()) != "three" {
-			t.Errorf("behind %d torn bytes: %.20q", len(torn), f.Row())
+			t.Errorf("after %d torn bytes: row %.20q", len(torn), f.Row())
 		}
 		if err := f.Write([]byte("five")); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()
 		if f = open(); string(f.Row()) != "five" {
-			t.Errorf("written behind a torn one: %.20q", f.Row())
+			t.Errorf("row after a write that follows a torn one: %.20q", f.Row())
 		}
 		f.Close()
 	}
@@ -76,7 +76,7 @@ func TestTornJournalRowFallsBackToPrevious(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := OpenJournal(path); err == nil {
-		t.Error("rubbish beside a file that is lost is taken for a validator that has signed nothing")
+		t.Error("a corrupt file beside a missing one opens as an empty journal")
 	}
 }
 
@@ -104,11 +104,11 @@ func TestJournalTornAtFirstWriteIsEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 		if row, err := ReadRow(path); err != nil || row != nil {
-			t.Fatalf("torn behind %d bytes: read as %q, %v", n, row, err)
+			t.Fatalf("first write torn after %d bytes: row %q, %v", n, row, err)
 		}
 		f, err := OpenJournal(path)
 		if err != nil || f.Row() != nil {
-			t.Fatalf("torn behind %d bytes: %v", n, err)
+			t.Fatalf("first write torn after %d bytes: %v", n, err)
 		}
 		f.Close()
 	}
@@ -127,6 +127,6 @@ func TestJournalTornAtFirstWriteIsEmpty(t *testing.T) {
 		}
 	}
 	if _, err := OpenJournal(path); err == nil {
-		t.Error("behind a second write two torn files are taken for the first")
+		t.Error("two files torn at the second write open as an empty journal")
 	}
 }

@@ -48,7 +48,7 @@ func TestWaitersShareOutcomeRecord(t *testing.T) {
 	early := begin()
 	told(early, messages.Progress{Watched: true, At: position(1, 0)})
 	if looks != 1 {
-		t.Errorf("%d look-ups of what nobody knows, want 1", looks)
+		t.Errorf("%d reads of unknown outcomes, want 1", looks)
 	}
 	ledger.memLedger.put(first)
 	ledger.memLedger.put(ran[:receipts/2]...)
@@ -58,7 +58,7 @@ func TestWaitersShareOutcomeRecord(t *testing.T) {
 	told(late, messages.Progress{Watched: true, At: position(3, 1)})
 	told(late, messages.Progress{Watched: true, At: position(3, 1)}) // that the blocks are not final
 	if looks != 1+receipts/2 {
-		t.Errorf("%d look-ups, want %d more: of what is known nothing is sought, and the rest once", looks, receipts/2)
+		t.Errorf("%d reads, want %d more: known outcomes are not read, others once", looks, receipts/2)
 	}
 	if each := (heapBytes() - before) / (2 * waiters); each > 4<<10 {
 		t.Errorf("%d bytes for a wait", each)
@@ -79,7 +79,7 @@ func TestWaitersShareOutcomeRecord(t *testing.T) {
 		}
 	}
 	if s := records.Stats(); s.Transactions != 0 || s.Outcomes != 0 {
-		t.Errorf("behind the last: %+v", s)
+		t.Errorf("after the last waiter: %+v, want nothing", s)
 	}
 	runtime.KeepAlive(all)
 }
@@ -123,7 +123,7 @@ func TestReplyIgnoresLaterSharedRecords(t *testing.T) {
 			}
 		}
 		if s := records.Stats(); s.Transactions != 0 || s.Outcomes != 0 {
-			t.Fatalf("behind the last: %+v", s)
+			t.Fatalf("after the last waiter: %+v, want nothing", s)
 		}
 	}
 }
@@ -356,10 +356,10 @@ func TestConcurrentWaitersAnswerTheirBlock(t *testing.T) {
 			}
 		}
 		if s := w.records.Stats(); s.Transactions != 0 || s.Outcomes != 0 {
-			t.Fatalf("seed %d: left %+v", seed, s)
+			t.Fatalf("seed %d: %+v remain, want nothing", seed, s)
 		}
 		if waiters, things := w.told.Len(); waiters+things != 0 {
-			t.Fatalf("seed %d: milestones has %d waiters and %d things left", seed, waiters, things)
+			t.Fatalf("seed %d: the tracker has %d waiters and %d watched items, want none", seed, waiters, things)
 		}
 	}
 }

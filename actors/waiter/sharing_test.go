@@ -37,7 +37,7 @@ func TestFoundReceiptIsAskedFromTracker(t *testing.T) {
 	last := newSharing(records, unsent(tx, view.LevelFinal), ledger)
 	last.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	if !sent.hasAskedFor(id("open")) && !last.hasAskedFor(id("open")) {
-		t.Errorf("nobody asks for the open receipt: %+v, %+v", sent.watches, last.watches)
+		t.Errorf("no waiter watches the open receipt: %+v, %+v", sent.watches, last.watches)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestReceiptsAreReadAgainAfterStoreFailure(t *testing.T) {
 	stays.o.Ledger = emptyStore{}
 	stays.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	if !stays.hasAskedFor(id("open")) {
-		t.Errorf("nobody asks for the open receipt: %+v", stays.watches)
+		t.Errorf("no waiter watches the open receipt: %+v", stays.watches)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestRecordIsReleasedBeforeUnwatch(t *testing.T) {
 	left := -1
 	s.o.Unwatch = func(messages.Unwatch) { left = records.Stats().Transactions }
 	if s.end(); left != 0 {
-		t.Errorf("%d records when milestones is told", left)
+		t.Errorf("%d records exist when the tracker gets Unwatch, want none", left)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestLateWaiterReadsStoredOutcomes(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelFinal)
 	b := memLedger{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
 	if d := c.Step(&messages.Progress{Watched: true, At: position(3, 2)}); !d.Read || d.Done || d.Check {
-		t.Errorf("watched: %+v, want a look at what is stored", d)
+		t.Errorf("watched: %+v, want a read of stored outcomes", d)
 	}
 	watch, d, err := c.Read(b)
 	if err != nil || d.Done || len(watch) != 2 {
@@ -420,7 +420,7 @@ func TestRestartedTrackerIsWatchedAgain(t *testing.T) {
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
 	if last := s.watches[len(s.watches)-1]; len(last.IDs) != 1 || last.IDs[0] != s.o.Wait.Hash || len(s.submitted) != 3 {
-		t.Errorf("watch %+v, submitted %d times, want the transaction, as what was known of it may be untrue", last,
+		t.Errorf("watch %+v, submitted %d times, want the transaction alone, because earlier outcomes may be invalid", last,
 			len(s.submitted))
 	}
 	s.o.Ledger.(memLedger)[s.o.Wait.Hash] = e
@@ -526,19 +526,19 @@ func TestUnusedNonceNeedsNoStoreSearch(t *testing.T) {
 	s.unused = true
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 2, Final: 1}})
 	if looks != 0 || s.asked != 1 || len(s.answers) != 0 {
-		t.Errorf("%d look-ups, asked %d times, answers %+v", looks, s.asked, s.answers)
+		t.Errorf("%d reads, %d nonce checks, answers %+v; want no read, 1 check, no answer", looks, s.asked, s.answers)
 	}
 	s.Handle(messages.Submitted{Pooled: true})
 	s.Handle(messages.Progress{Executed: []messages.Executed{ran}, At: messages.Position{Head: 3, Final: 1}})
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}}) // its receipts are looked up
 	if s.asked != 1 || len(s.answers) != 0 {
-		t.Errorf("asked %d times of a transaction that is in a block", s.asked)
+		t.Errorf("%d nonce checks for an included transaction, want 1", s.asked)
 	}
 	s.unused = false // another branch, which includes it elsewhere, has become canonical
 	ledger.memLedger[tx.Hash()] = ran
 	s.Handle(messages.Progress{Reorganised: true, At: messages.Position{Head: 5, Final: 4}})
 	if looks == 0 || len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
-		t.Errorf("behind a reorganisation: %d look-ups, %+v", looks, s.answers)
+		t.Errorf("after a reorganisation: %d reads, answers %+v", looks, s.answers)
 	}
 
 	// A waiter that does not submit always searches the store: the key may have been reset to a
@@ -608,7 +608,7 @@ func TestReplacedBranchOutcomesAreDropped(t *testing.T) {
 				}
 			}
 			if !found {
-				t.Errorf("%v: milestones knows nothing of what is waited for: %+v", until, s.watches)
+				t.Errorf("%v: the tracker does not watch what the wait needs: %+v", until, s.watches)
 			}
 			s.Handle(messages.Submitted{Pooled: true})
 			s.Handle(messages.Progress{At: position(7, 5), Executed: []messages.Executed{of(executed("x", 7, "c"))}})

@@ -37,7 +37,7 @@ func TestTableMatchesGoMap(t *testing.T) {
 			}
 		}
 		if got.clear(); got.get(id("1")) != nil {
-			t.Error("something is left")
+			t.Error("the cleared table has an entry")
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestMissingBlocksGiveErrGap(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if err := ReadBlocks(ctx, clientLink(server), testNames, behind, func(BlockMessage) error { return one }); !errors.Is(err, want) {
-			t.Errorf("behind %d: %v, want %v", behind, err, want)
+			t.Errorf("after %d: %v, want %v", behind, err, want)
 		}
 	}
 	read(3, one)

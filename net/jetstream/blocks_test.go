@@ -89,7 +89,7 @@ func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 		}
 		return nil
 	}); !errors.Is(err, done) {
-		t.Fatalf("behind %d blocks: %v", len(list), err)
+		t.Fatalf("after %d blocks: %v", len(list), err)
 	}
 	half := list[len(list)/2] // a reader that stored its number continues after it
 	if err := ReadBlocks(ctx, clientLink(s), testNames, half.Seq, func(m BlockMessage) error {

@@ -200,7 +200,7 @@ func TestFollowerGetsEachRecordOnce(t *testing.T) {
 		t.Fatalf("a record more, of block %d", r.Height)
 	}
 	if f.Behind() != 0 {
-		t.Errorf("%d messages behind", f.Behind())
+		t.Errorf("the follower lags %d messages, want none", f.Behind())
 	}
 }
 
@@ -324,7 +324,7 @@ func TestStreamOfAnotherLogIsReset(t *testing.T) {
 	p = publish(second)
 	defer p.Close()
 	if _, err := anew.Next(t.Context()); !errors.Is(err, ErrLog) {
-		t.Fatalf("a log that has lost what comes next: %v", err)
+		t.Fatalf("a log without the next records: %v, want ErrLog", err)
 	}
 	last, err := Follow(FollowerOptions{Link: clientLink(server), Names: testNames})
 	if err != nil {
@@ -389,7 +389,7 @@ func TestFollowerLearnsOfDroppedRecords(t *testing.T) {
 	// available one; otherwise From shows the gap.
 	at, err := strconv.Atoi(next(t, f).From)
 	if err != nil || at <= 1 {
-		t.Fatalf("it goes on behind record %d, %v", at, err)
+		t.Fatalf("the follower continues after record %d, %v", at, err)
 	}
 	for i := at + 1; i < 301; i++ {
 		same(t, next(t, f), &log.list[i])
@@ -434,7 +434,7 @@ func TestFullServerFailsOnlyThePublisher(t *testing.T) {
 		same(t, next(t, f), &log.list[i])
 	}
 	if n := len(said); n > 4 { // full, disconnected, back
-		t.Errorf("it said %d things more", n)
+		t.Errorf("%d more reports, want at most 4", n)
 	}
 }
 

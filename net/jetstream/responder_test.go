@@ -97,7 +97,7 @@ func TestRequestsAreAnsweredCompletely(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all, err := io.ReadAll(second); err == nil {
-			t.Errorf("a snapshot that failed came to its end with %d bytes", len(all))
+			t.Errorf("a failed snapshot was complete with %d bytes", len(all))
 		}
 		break
 	}

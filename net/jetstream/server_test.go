@@ -111,7 +111,7 @@ func TestTokenIsRequiredToConnect(t *testing.T) {
 	select {
 	case <-refused:
 	case <-time.After(time.Minute):
-		t.Error("others' transactions may be listened to")
+		t.Error("a client may read the requests of other clients")
 	}
 	// Nor does the server itself, by a consumer that delivers to these subjects.
 	for i, what := range []string{"DELETE", "PURGE"} {
@@ -137,6 +137,6 @@ func TestFollowerReportsServerOnce(t *testing.T) {
 	f.report(nil)
 	f.report(errors.New("gone"))
 	if first, second := <-said, <-said; first != nil || second == nil || len(said) != 0 {
-		t.Errorf("%v, %v and %d more", first, second, len(said))
+		t.Errorf("reports: %v, %v and %d more; want nil and an error", first, second, len(said))
 	}
 }

@@ -79,10 +79,10 @@ func TestGossipReachesDistantPeers(t *testing.T) {
 	a.broadcastBlock(9)
 	a.rebroadcastBlock(10)
 	if _, m := next[*wire.Block](t, b, nil); m.Block.Header.Height != 10 {
-		t.Errorf("b is told of %d, which it was before", m.Block.Header.Height)
+		t.Errorf("b got block %d, which it had before", m.Block.Header.Height)
 	}
 	if n := a.way.o.Counters.spread.Load(); n != uint64(h-100+2) {
-		t.Errorf("%d messages of a were spread, want %d: what is told again is not", n, h-100+2)
+		t.Errorf("%d messages of a were published, want %d: repeated ones are not", n, h-100+2)
 	}
 
 	for i := range primitives.Nonce(3) {
@@ -102,7 +102,7 @@ func TestGossipReachesDistantPeers(t *testing.T) {
 	}
 	select {
 	case d := <-b.got:
-		t.Errorf("b is told %T again", d.Msg)
+		t.Errorf("b got %T again", d.Msg)
 	case <-time.After(100 * time.Millisecond):
 	}
 }
@@ -149,7 +149,7 @@ func TestInvalidGossipBansPeer(t *testing.T) {
 				eventually(t, "refused", time.Minute, func() bool { return len(a.way.host.Network().ConnsToPeer(x.way.me)) == 0 })
 			}
 			if len(a.got) != 0 {
-				t.Errorf("the node was told %T", (<-a.got).Msg)
+				t.Errorf("the node got %T, want nothing", (<-a.got).Msg)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestGossipBeforeHandshakeIsIgnored(t *testing.T) {
 	}
 	eventually(t, "held", time.Minute, func() bool { return held() == 1 })
 	if len(a.got) != 0 || a.way.o.Counters.heard.Load() != 0 {
-		t.Error("it was heard")
+		t.Error("gossip before the handshake was counted or delivered")
 	}
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 1)
@@ -246,7 +246,7 @@ func TestGossipRateAllowsBursts(t *testing.T) {
 		t.Errorf("%d a second, want %d", n, blockRate)
 	}
 	if n := count(r, maxExcess, 1, flooding); n != 1000-blockRate*burst+1000-blockRate {
-		t.Errorf("%d over what is borne", n)
+		t.Errorf("%d messages above the limit", n)
 	}
 	for range 100 { // a live chain, on which gossip never pauses
 		if now = now.Add(time.Second); count(r, 1, 1, allowed) != 1 {
@@ -293,7 +293,7 @@ func TestRelayedGossipStaysBelowPeersLimits(t *testing.T) {
 			kept++
 			a.way.mu.Lock()
 			if a.way.notGossiped.state(b.Hash(), time.Now()) == never {
-				t.Error("a block that is not handed on will not go to anybody")
+				t.Error("a block that is not relayed by gossip will not go over connections")
 			}
 			a.way.mu.Unlock()
 		} else if neighbour.allow(time.Now(), blocks, 2*len(frame)) != allowed {
@@ -361,7 +361,7 @@ func TestGossipPanicIsReported(t *testing.T) {
 			t.Errorf("%v", reason)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("nothing was told")
+		t.Fatal("nothing was delivered within a minute")
 	}
 	b.broadcastBlock(6)
 	next(t, a, isHeight(6))
@@ -513,7 +513,7 @@ func TestGossipIsReportedToTap(t *testing.T) {
 			}
 			delete(want, x)
 		case <-time.After(10 * time.Second): // a block may arrive over a connection first
-			t.Fatalf("not heard: %+v", want)
+			t.Fatalf("Tap did not get %+v", want)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestGossipOfDisconnectedPeerIsValidated(t *testing.T) {
 			t.Errorf("%+v", ev)
 		}
 	default:
-		t.Error("it is lost")
+		t.Error("the message was not validated")
 	}
 }
 
@@ -135,7 +135,7 @@ func TestBlockedValidationAdmitsLaterBlock(t *testing.T) {
 				return
 			}
 		case <-deadline:
-			t.Fatalf("the block is lost, one of %d", c.lost.Load())
+			t.Fatalf("the block was dropped, one of %d", c.lost.Load())
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestBlockIsSentToPeerConnectedLater(t *testing.T) {
 	a.broadcastBlock(9)
 	a.broadcastBlock(10)
 	if _, m := next[*wire.Block](t, b, nil); m.Block.Header.Height != 10 {
-		t.Errorf("b is told of %d again", m.Block.Header.Height)
+		t.Errorf("b got block %d again", m.Block.Header.Height)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestBlockDroppedByGossipIsSentDirectly(t *testing.T) {
 		}
 	}
 	if c := a.way.o.Counters; c.spread.Load() != 0 || c.beside.Load() != 3 || c.lost.Load() < 3 {
-		t.Errorf("%d messages are spread, %d go by the connection of %d that were lost", c.spread.Load(), c.beside.Load(), c.lost.Load())
+		t.Errorf("%d messages are published, %d of the %d dropped ones go over a connection", c.spread.Load(), c.beside.Load(), c.lost.Load())
 	}
 }
 

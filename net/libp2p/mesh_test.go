@@ -39,7 +39,7 @@ func TestIdleMeshPeersAreReplaced(t *testing.T) {
 	inARow := 0
 	for h, begun := primitives.Height(1), time.Now(); inARow < 12; h++ {
 		if time.Since(begun) > 100*time.Second {
-			t.Fatalf("%d blocks, and not 12 one after the other that came soon", h)
+			t.Fatalf("after %d blocks there were not 12 fast ones in succession", h)
 		}
 		told := time.Now()
 		author.broadcastBlock(h)

@@ -131,7 +131,7 @@ func TestFramesAndGossipWorkOverQUIC(t *testing.T) {
 		}
 	}
 	if p := a.Info().Peers[0]; p.Info.Addr != b.way.Addr() {
-		t.Errorf("b is said to be at %v, not at %v", p.Info.Addr, b.way.Addr())
+		t.Errorf("the address of b is %v, want %v", p.Info.Addr, b.way.Addr())
 	}
 	b.reached(t, a)
 	b.broadcastBlock(9)
@@ -225,7 +225,7 @@ func TestMisbehavingPeerLosesItsConnection(t *testing.T) {
 	}
 	eventually(t, "mute ended", time.Minute, func() bool { return len(a.way.host.Network().ConnsToPeer(mute.me)) == 0 })
 	if !a.way.isBanned(long.me) {
-		t.Error("who announced a frame too long is not banned")
+		t.Error("the peer that announced a frame too long is not banned")
 	}
 
 	deaf := noisy // reads nothing while a has much to send
@@ -407,7 +407,7 @@ func TestBlacklistedAddressIsRefused(t *testing.T) {
 	p, limits := a.scores()
 	a.Met(b.o.Key.PublicKey(), wire.T2, true)
 	if most := p.AppSpecificScore(b.me) * p.AppSpecificWeight; most >= limits.AcceptPXThreshold {
-		t.Errorf("a peer of score %v says whom to dial", most)
+		t.Errorf("a peer of score %v may propose peers to dial", most)
 	}
 }
 
@@ -474,7 +474,7 @@ func TestOwnMessagesToPeerAreUnsigned(t *testing.T) {
 			}
 			for range 3 {
 				if _, m := next[*wire.Routed](t, x[1], nil); m.IsBare() == old || !m.VerifyFor() || m.Verify() != old {
-					t.Errorf("old %v: bare %v, right for its receiver %v, for others %v", old, m.IsBare(), m.VerifyFor(), m.Verify())
+					t.Errorf("old %v: bare %v, valid for its receiver %v, for others %v", old, m.IsBare(), m.VerifyFor(), m.Verify())
 				}
 			}
 		}
@@ -558,7 +558,7 @@ func TestBridgeRelaysNoInvalidMessages(t *testing.T) {
 		}
 	})
 	if got := left.Info().Peers; len(got) != 1 || got[0].Since != since || bridge.peers() != 2 || right.peers() != 1 {
-		t.Errorf("left has %d peers, the bridge %d, right %d", len(got), bridge.peers(), right.peers())
+		t.Errorf("left has %d peers, the bridge %d, right %d; want 1, 2, 1", len(got), bridge.peers(), right.peers())
 	}
 	for _, n := range []*node{left, right} {
 		for len(n.got) > 0 {

@@ -285,7 +285,7 @@ func TestEveryKindArrivesWithSameBytes(t *testing.T) {
 					got = append(got, fmt.Sprintf("%v %x", d.Msg.Kind(), wire.Append(nil, d.Msg)))
 				}
 			case <-time.After(time.Minute):
-				t.Fatalf("%d of %d messages came", len(got), want)
+				t.Fatalf("%d of %d messages arrived", len(got), want)
 			}
 		}
 		slices.Sort(got)
@@ -293,7 +293,7 @@ func TestEveryKindArrivesWithSameBytes(t *testing.T) {
 	}
 	bySockets, over := pair(how{near: true}), pair(how{libp2p: true})
 	if len(over) < 60 || !slices.Equal(bySockets, over) {
-		t.Errorf("%d messages over sockets, %d over libp2p, or others", len(bySockets), len(over))
+		t.Errorf("%d messages over sockets, %d over libp2p, or different ones", len(bySockets), len(over))
 	}
 	for _, m := range list {
 		if r, ok := m.(*wire.Routed); ok {

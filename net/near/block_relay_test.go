@@ -56,14 +56,14 @@ func TestBlockIsNotSentToSendersNeighbours(t *testing.T) {
 		once := map[bool]string{true: "n1>n2" + block + ", n1>n3" + block, false: "n1>n2" + block}
 		for range 2 {
 			if got := told(1, 9, true); got != once[sparing] {
-				t.Errorf("told once more, as nothing moves: %s", got)
+				t.Errorf("sent again although the head is unchanged: %s", got)
 			}
 		}
 		if got, want := told(2, 9, true), map[bool]string{true: "n2>n3" + block, false: ""}[sparing]; got != want {
-			t.Errorf("told once more by the next: %s", got)
+			t.Errorf("sent again by the next node: %s", got)
 		}
 		if tell(0, 16); strings.Count(tell(1, 16), block) != 3 {
-			t.Error("one of the heights at which all are told is not told to all")
+			t.Error("at a height of full relay not all peers get the block")
 		}
 		f.step(m[1], ToPeer{Peer: m[0].me, Msg: &wire.BlockRequest{Hash: headAt(17).Block.Hash()}})
 		f.step(m[0], ToPeer{Peer: m[1].me, Msg: &wire.Block{Block: headAt(17).Block}})
@@ -118,19 +118,19 @@ func TestPeerThatAsksGetsLaterBlocks(t *testing.T) {
 		f.run(time.Second)
 	}
 	if n := tell(9); n != 0 {
-		t.Errorf("told %d times what its bringer is thought to have told", n)
+		t.Errorf("sent %d times to its sender's neighbour, want none", n)
 	}
 	ask(9)
 	if n := tell(10); n != 1 {
-		t.Errorf("behind its question told %d times", n)
+		t.Errorf("sent %d times after a request, want once", n)
 	}
 	f.run(silentLife)
 	if n := tell(11); n != 0 {
-		t.Errorf("a while later told %d times", n)
+		t.Errorf("sent %d times after silentLife, want none", n)
 	}
 	ask(2) // with an unknown first sender
 	if n := tell(12); n != 0 {
-		t.Errorf("told %d times, as it has asked for another block", n)
+		t.Errorf("sent %d times after a request for another block, want none", n)
 	}
 	c := m[1].PeerManager.ready[wire.T2][m[3].me]
 	if c.silentNeighbours == nil {
@@ -189,18 +189,18 @@ func TestTrackedShardsReachAllNodes(t *testing.T) {
 	f.dial(b, c, wire.T2)
 	f.run(30 * time.Second)
 	if got := a.Info().Holders; len(got) != 1 || fmt.Sprint(got["c"]) != "[3 4]" {
-		t.Errorf("a knows of %v", got)
+		t.Errorf("a has holders %v", got)
 	}
 	next := keyFor("next").PublicKey() // the node of c in the next epoch, which tracks more
 	h.T1["c"] = append(h.T1["c"], next)
 	f.step(a, h)
 	a.accounts.data[next] = &wire.AccountData{AccountKey: next, Holds: []primitives.ShardID{3, 4, 5}}
 	if got := a.Info().Holders; fmt.Sprint(got["c"]) != "[3 4]" {
-		t.Errorf("with the next epoch's node a knows of %v", got)
+		t.Errorf("with the next epoch's node a has holders %v", got)
 	}
 	delete(a.accounts.data, h.T1["c"][0])
 	if got := a.Info().Holders; len(got) != 0 {
-		t.Errorf("of this epoch's node nothing is known, and a knows of %v", got)
+		t.Errorf("this epoch's node announced nothing, but a has holders %v", got)
 	}
 	h.T1["c"] = h.T1["c"][:1]
 	f.step(a, h)
@@ -208,7 +208,7 @@ func TestTrackedShardsReachAllNodes(t *testing.T) {
 	// more than account data may contain
 	c.accounts.trackedShards = make([]primitives.ShardID, wire.MaxAccountData/8)
 	if d := c.accounts.signed(time.Unix(1, 0), 9); len(d.Holds) != 0 || len(d.Proxies) != 1 || d.Signature == "" {
-		t.Errorf("of too many shards %d are told, with %d proxies", len(d.Holds), len(d.Proxies))
+		t.Errorf("of too many shards %d are announced, with %d proxies", len(d.Holds), len(d.Proxies))
 	}
 	h.TrackedShards = nil
 	f.step(c, h)

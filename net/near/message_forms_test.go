@@ -74,7 +74,7 @@ func TestBothChunkMessageFormsTakeSameRoute(t *testing.T) {
 		}
 		m := a.delivered[0].Msg.(*wire.Routed)
 		if m.Author != c.me || m.Body.BodyKind() != body.BodyKind() || !bytes.Equal(m.Body.AppendBorsh(nil), body.AppendBorsh(nil)) {
-			t.Errorf("%s comes as %+v", what, m.Body)
+			t.Errorf("%s arrives as %+v", what, m.Body)
 		}
 	}
 	for _, body := range chunkForms() {

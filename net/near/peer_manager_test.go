@@ -55,7 +55,7 @@ func TestMessagesAfterHandshakeMatchNeard(t *testing.T) {
 			t.Errorf("%s: %+v", m.name, m.Info())
 		}
 		if len(m.delivered) != 1 || m.delivered[0].Msg.Kind() != wire.KindBlock || m.delivered[0].Requested {
-			t.Errorf("%s is told %+v", m.name, m.delivered)
+			t.Errorf("%s got %+v", m.name, m.delivered)
 		}
 	}
 	if a.Info().Public != a.ListenAddr || b.Info().Public != b.ListenAddr {
@@ -408,7 +408,7 @@ func TestAdvertisingRequestsAccountData(t *testing.T) {
 			}
 		}
 		if asked != 1 {
-			t.Errorf("%T: asked %d times", ev, asked)
+			t.Errorf("%T: %d requests, want 1", ev, asked)
 		}
 	}
 }
@@ -432,7 +432,7 @@ func TestAccountDataReachesAllNodes(t *testing.T) {
 	f.step(c, Validator{AccountID: "c.near", Key: keyFor("cv")})
 	f.run(time.Second)
 	if d := c.accounts.data[vk.PublicKey()]; d == nil || d.PeerID != a.me || d.Version != 1 {
-		t.Fatalf("c knows %+v", d)
+		t.Fatalf("c has account data %+v", d)
 	}
 	approval := &wire.BlockApproval{Approval: primitives.Approval{Inner: primitives.ApprovalInner{Skip: true}, Signature: primitives.ZeroED25519Signature, AccountID: "c.near"}}
 	f.log = nil
@@ -463,7 +463,7 @@ func TestAccountDataReachesAllNodes(t *testing.T) {
 	f.dial(a2, c, wire.T2)
 	f.run(30 * time.Second)
 	if d := c.accounts.data[vk.PublicKey()]; d.PeerID != a2.me || d.Version < 2 {
-		t.Errorf("c knows %+v after a restart", d)
+		t.Errorf("c has account data %+v after a restart", d)
 	}
 	a2.delivered = nil
 	f.step(a2, RouteToAccount{"val.near", approval}) // to itself: dropped
@@ -576,7 +576,7 @@ func TestStateResponsesOutlastDialling(t *testing.T) {
 	f.step(asker, AskState{Host: host.me, IsHeader: true})
 	f.run(time.Second)
 	if len(host.delivered) != 1 {
-		t.Fatalf("the host is asked %+v", host.delivered)
+		t.Fatalf("the host got %+v", host.delivered)
 	}
 	q := host.delivered[0].Msg.(*wire.Routed).Body.(*wire.RoutedStateHeaderRequest)
 	answer := func(shard primitives.ShardID) AnswerState {
@@ -659,7 +659,7 @@ func TestExpensiveMessagesAreRateLimited(t *testing.T) {
 		}
 	}
 	if a.ready[wire.T2][b.me] != c {
-		t.Error("the peer is gone")
+		t.Error("the peer is disconnected")
 	}
 	f.step(a, Received{c.id, &wire.Transaction{Transaction: &primitives.SignedTransaction{}}})
 	if len(a.delivered) == 0 {

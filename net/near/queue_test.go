@@ -18,7 +18,7 @@ func TestConsensusPrecedesGossipAndSync(t *testing.T) {
 		got = append(got, f...)
 	}
 	if string(got) != "\x02\x04\x01\x03\x00" || q.Bytes() != 0 {
-		t.Errorf("order %v, %d bytes left", got, q.Bytes())
+		t.Errorf("order %v, %d bytes queued", got, q.Bytes())
 	}
 	for range 200 {
 		q.Put([]byte{'c'}, Consensus)

@@ -210,11 +210,11 @@ func TestPartIsRequestedFromBestHost(t *testing.T) {
 		return y.Compare(x)
 	})
 	if !slices.Equal(got, slices.Concat(want, want)) {
-		t.Errorf("asked %v, want %v twice", got, want)
+		t.Errorf("requests to %v, want %v twice", got, want)
 	}
 	h.partDone(2, 7)
 	if h.setEpoch(7, 0); len(h.all()) != 4 {
-		t.Errorf("%d hosts in epoch 7: those of two epochs before are asked where one has no sync block", len(h.all()))
+		t.Errorf("%d hosts in epoch 7, want 4: hosts of two epochs before are asked if one has no sync block", len(h.all()))
 	}
 	if h.setEpoch(11, 5); len(h.all()) != 4 {
 		t.Errorf("%d hosts in epoch 11, with no sync block since epoch 5", len(h.all()))
@@ -278,7 +278,7 @@ func TestAddressBelongsToOnePeer(t *testing.T) {
 	}
 	s.learnDirect(start, wire.PeerInfo{ID: "z", Addr: addr(5)})
 	if s.peers["z"].info.Addr != addr(4) {
-		t.Error("what a peer says of itself is believed over a handshake")
+		t.Error("a peer's announced address replaces that of its handshake")
 	}
 	draw := func(n int) int { return n - 1 }
 	none := func(wire.PeerInfo) bool { return false }
@@ -291,7 +291,7 @@ func TestAddressBelongsToOnePeer(t *testing.T) {
 	}
 	s.disconnected(start, "z", Abusive)
 	if p, _ := s.candidate(draw, true, none); p.ID == "z" || len(s.healthy(draw, 9)) != 2 {
-		t.Errorf("a banned peer is dialled or told of: %v", p)
+		t.Errorf("a banned peer is dialled or reported: %v", p)
 	}
 	for i := range 2 * maxKnownPeers {
 		s.learn(start.Add(time.Second), []wire.PeerInfo{{ID: wire.PeerID(fmt.Sprint("p", i)), Addr: addr(100 + i)}}, "me")
@@ -382,7 +382,7 @@ func TestManyEdgesSlowRouteComputation(t *testing.T) {
 		t.Errorf("the ways were found %d times in a minute, which took %v", searches, took)
 	}
 	if a.graph.NextHop(x.PublicKey()) != b.me {
-		t.Error("what b tells of is not reached")
+		t.Error("no route to the node that b announces")
 	}
 	const of = ConnID(1 << 40)
 	a.Step(f.now, Accepted{of, netip.MustParseAddrPort("1.2.3.4:5")})
@@ -394,7 +394,7 @@ func TestManyEdgesSlowRouteComputation(t *testing.T) {
 	a.Step(f.now.Add(time.Second), Closed{of})
 	a.Step(f.now.Add(2*time.Second), Tick{})
 	if a.graph.NextHop(c.me) != "" {
-		t.Error("there is a way to who has gone")
+		t.Error("a route to a disconnected node exists")
 	}
 	a.Step(f.now, Received{id, &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
 	for range 9 {

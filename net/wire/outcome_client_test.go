@@ -26,7 +26,7 @@ func TestReceivedOutcomeIsShownToClients(t *testing.T) {
 			}
 		}
 		if len(view.AppendFinalOutcome(nil, o, false)) == 0 {
-			t.Errorf("%s: said nothing", name)
+			t.Errorf("%s: the view is empty", name)
 		}
 		return o
 	}

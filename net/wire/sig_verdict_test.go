@@ -29,10 +29,10 @@ func TestProvedMessageIsVerifiedOnce(t *testing.T) {
 	edge.Nonce, host.EpochHeight, msg.Author = 9, 9, b
 	badEdge.LowSig, badHost.PeerID, badMsg.Author = edge.LowSig, a, a
 	if !edge.Verify() || !host.Verify() || !msg.Verify() || !msg.Hop().Verify() {
-		t.Error("what was proven is checked again")
+		t.Error("a verified signature is verified again")
 	}
 	if badEdge.Verify() || badHost.Verify() || badMsg.Verify() {
-		t.Error("what was refuted passes")
+		t.Error("an invalid signature is accepted after Prove")
 	}
 	if edge.Remove(keyA).Verify() {
 		t.Error("an edge is proven by the one before it")
@@ -139,10 +139,10 @@ func TestMessageIsSignedWhenEncoded(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r.Direct(); !r.VerifyFor() || r.Verify() {
-		t.Error("a bare message is right for who has it of its author, and for nobody else")
+		t.Error("a bare message is refused by its target, or accepted by other nodes")
 	}
 	if !bare.IsBare() || want.IsBare() {
-		t.Error("a message without a signature says that it has one, or the other way about")
+		t.Error("IsBare is wrong for a bare or a signed message")
 	}
 }
 

@@ -100,7 +100,7 @@ func TestGasSharesMatchBigArithmetic(t *testing.T) {
 		}
 		if sum.Sign() == 0 {
 			if given != 0 {
-				t.Errorf("gave %d to nobody", given)
+				t.Errorf("distributed %d to no call", given)
 			}
 			continue
 		}

@@ -128,7 +128,7 @@ func TestEveryActionIsKnownToEverySwitch(t *testing.T) {
 	for name, door := range doors {
 		text := refusal(func() { door(alien) })
 		if !strings.Contains(text, "alienAction") && !strings.Contains(text, "index out of range [16]") {
-			t.Errorf("%s of an action that nobody knows: %q, want a panic that names it", name, text)
+			t.Errorf("%s of an unknown action: %q, want a panic that names it", name, text)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestEveryReceiptIsKnownToEverySwitch(t *testing.T) {
 		}
 		text := refusal(func() { door(receiptOf(alienBody{&primitives.DataReceipt{}})) })
 		if !strings.Contains(text, "alienBody") {
-			t.Errorf("%s of a receipt that nobody knows: %q, want a panic that names it", name, text)
+			t.Errorf("%s of an unknown receipt: %q, want a panic that names it", name, text)
 		}
 	}
 }

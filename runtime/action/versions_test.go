@@ -131,7 +131,7 @@ func TestEachActionRunsOnEachAccountForm(t *testing.T) {
 	} {
 		var back primitives.Account
 		if err := borsh.Unmarshal(a.AppendBorsh(nil), &back); err != nil || back != a {
-			t.Errorf("account %+v comes back as %+v, %v", a, back, err)
+			t.Errorf("account %+v is decoded as %+v, %v", a, back, err)
 		}
 		for _, v := range executable {
 			for _, action := range known() {

@@ -208,7 +208,7 @@ func TestGasKeyActionsMatchVectorA71(t *testing.T) {
 			}
 			left := 0
 			if err := n.view(alice).Keys(primitives.AppendAccessKeyPrefix(nil, alice), func([]byte) error { left++; return nil }); left != 0 || err != nil {
-				t.Errorf("%d keys left, %v", left, err)
+				t.Errorf("%d keys remain, %v", left, err)
 			}
 		})
 	}

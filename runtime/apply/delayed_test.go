@@ -86,7 +86,7 @@ func TestGasLimitOfOneRunsOneReceiptPerChunk(t *testing.T) {
 				t.Errorf("chunk %d: %d bytes wait in %d receipts of %d", i, r.Congestion.ReceiptBytes, waiting, size)
 			}
 			if waiting == 0 && (r.Congestion.ReceiptBytes != 0 || r.GasUsed != 0 && i > count) {
-				t.Errorf("chunk %d: %d bytes and %d gas with nothing left", i, r.Congestion.ReceiptBytes, r.GasUsed)
+				t.Errorf("chunk %d: %d bytes and %d gas with an empty queue", i, r.Congestion.ReceiptBytes, r.GasUsed)
 			}
 		}
 	}
@@ -503,7 +503,7 @@ func TestReceiptsToCongestedShardAreBuffered(t *testing.T) {
 	for i := uint64(1); i <= count+3; i++ {
 		r := next(full)
 		if got, want := buffered(), min(i, count); got != want || len(r.Outgoing) != 0 || r.Congestion.BufferedReceiptsGas.IsZero() || r.Congestion.ReceiptBytes == 0 {
-			t.Fatalf("chunk %d: %d buffered, %d left, want %d and none", i, got, len(r.Outgoing), want)
+			t.Fatalf("chunk %d: %d buffered, %d sent, want %d and none", i, got, len(r.Outgoing), want)
 		}
 	}
 	relaxed := full
@@ -518,7 +518,7 @@ func TestReceiptsToCongestedShardAreBuffered(t *testing.T) {
 		want := count - min(count, i*each)
 		left := min(each, count-min(count, (i-1)*each))
 		if got := buffered(); got != want || uint64(len(r.Outgoing)) != left {
-			t.Fatalf("chunk %d after: %d buffered, %d left, want %d and %d", i, got, len(r.Outgoing), want, left)
+			t.Fatalf("chunk %d after: %d buffered, %d sent, want %d and %d", i, got, len(r.Outgoing), want, left)
 		}
 	}
 	if got := n.shards[own].info; got.ReceiptBytes != 0 || !got.BufferedReceiptsGas.IsZero() {

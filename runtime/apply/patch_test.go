@@ -76,7 +76,7 @@ func TestPatchWritesAndRemovesEachRecordKind(t *testing.T) {
 		t.Errorf("code %q, %v", got, err)
 	}
 	if got, err := u.Get(primitives.AppendContractDataKey(nil, "cc", []byte("k"))); err != nil || got == nil || len(got) > 0 {
-		t.Errorf("an empty value came as %q, %v", got, err)
+		t.Errorf("an empty value is read as %q, %v", got, err)
 	}
 	if got, ok, err := u.GasKeyNonce("cc", key, 1); got != 8 || !ok || err != nil {
 		t.Errorf("nonce %d, %v, %v", got, ok, err)
@@ -107,7 +107,7 @@ func TestPatchWritesAndRemovesEachRecordKind(t *testing.T) {
 	for _, k := range [][]byte{primitives.AppendCodeKey(nil, "cc"), primitives.AppendContractDataKey(nil, "cc", []byte("k")),
 		primitives.AppendAccessKeyKey(nil, "cc", key), primitives.AppendGasKeyNonceKey(nil, "cc", key, 0), primitives.AppendGasKeyNonceKey(nil, "cc", key, 1)} {
 		if got, err := u.Get(k); got != nil || err != nil {
-			t.Errorf("key %x is left: %x, %v", k, got, err)
+			t.Errorf("key %x was not removed: %x, %v", k, got, err)
 		}
 	}
 	n.patched(&genesis.Removal{Of: &genesis.AccountRecord{AccountID: "aa"}})

@@ -177,6 +177,6 @@ func TestPrepareDropsInvalidTransactions(t *testing.T) {
 	missing := n.tx("nobody.near", bob, transfer(primitives.Yocto(1)))
 	in, _ = n.prepare([]*primitives.SignedTransaction{missing})
 	if r := mustPrepare(t, in); len(r.Dropped) != 1 || r.Dropped[0].Err.Tag != primitives.TxInvalidSignerID {
-		t.Errorf("nobody: %+v", r.Dropped)
+		t.Errorf("missing signer: %+v", r.Dropped)
 	}
 }

@@ -286,7 +286,7 @@ func TestActionsBeforeSelfSignedInitFailSafely(t *testing.T) {
 		}
 		m.wantBare(id, bootstrapNonce)
 		if m.accessKey(id, pk) != nil {
-			t.Errorf("%T: a key is there", a)
+			t.Errorf("%T: the account has a key, want none", a)
 		}
 	}
 	m := n.copy()
@@ -559,7 +559,7 @@ func TestStateInitInstallsCodeDataAndKeys(t *testing.T) {
 	n.vm = echoVM{}
 	call := &primitives.FunctionCall{Method: "m", Gas: 1_000_000_000_000}
 	if e := actionError(t, n.doTo(alice, id, initAction(raw, primitives.NEAR(1)))); e.Kind.Tag != primitives.ActionGlobalContractDoesNotExist {
-		t.Errorf("before the code is there: %v", e)
+		t.Errorf("before the code is installed: %v", e)
 	}
 	n.give(distribution(code, "shared", 1))
 	n.step()

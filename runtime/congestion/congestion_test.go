@@ -250,7 +250,7 @@ func TestAccountingErrorLeavesInfoUnchanged(t *testing.T) {
 		}
 	}
 	if info != before {
-		t.Errorf("a failed change left %+v, want %+v", info, before)
+		t.Errorf("a failed change gives %+v, want %+v", info, before)
 	}
 }
 

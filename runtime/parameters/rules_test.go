@@ -75,10 +75,10 @@ func TestEachBuiltFeatureIsCheckedByARule(t *testing.T) {
 			}
 		}
 		if rules := byItsNumber || asked[f] || changesParameters(f) || unasked || ofTheNet[f]; row.built && !rules {
-			t.Errorf("%v counts as built, but flips no parameter and no rule asks for it", f)
+			t.Errorf("%v counts as built, but changes no parameter and no rule refers to it", f)
 		}
 		if !row.built && asked[f] {
-			t.Errorf("%v: a rule asks for it, but it can never be on", f)
+			t.Errorf("%v: a rule refers to it, but no version enables it", f)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestFeatureChangesParameterAtItsVersion(t *testing.T) {
 		}
 	}
 	if changesParameters(StrictNonce) {
-		t.Error("StrictNonce changes a parameter: flips finds what is not there")
+		t.Error("StrictNonce changes a parameter: changesParameters returns true for an unrelated feature")
 	}
 }
 

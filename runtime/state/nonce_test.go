@@ -34,7 +34,7 @@ func TestPeekNonceReadsWithoutRecording(t *testing.T) {
 		}
 	}
 	if _, ok, err := u.PeekNonce("bob", plain, primitives.TransactionNonce{}); ok || err != nil {
-		t.Errorf("PeekNonce of nobody: %v, %v", ok, err)
+		t.Errorf("PeekNonce of an unknown account: %v, %v", ok, err)
 	}
 	if got := u.RecordedSize(); got != 0 {
 		t.Errorf("%d bytes were recorded", got)

@@ -61,7 +61,7 @@ func TestTrieUpdateRemovesAcrossOverlays(t *testing.T) {
 	u.Remove(dataKey("dog")) // absent
 	commit(u)
 	if got := finalize(t, u).Trie.Root(); got != empty {
-		t.Errorf("removing what is absent: root %v", got)
+		t.Errorf("removing an absent key: root %v", got)
 	}
 	u = NewUnrecorded(fakeTrie{})
 	u.Set(dataKey("dog"), []byte("puppy"))
@@ -179,7 +179,7 @@ func TestAdoptRefusesSpanWithChangedReads(t *testing.T) {
 	f1, f2 := span(f, "a", "a"), span(f, "a", "a")
 	g1, g2 := span(g, "b", "c"), span(g, "c", "b")
 	if !u.Adopt(&f1) || !u.Adopt(&g1) || !u.Adopt(&f2) {
-		t.Fatal("refused what nobody disturbed")
+		t.Fatal("Adopt refused an undisturbed span")
 	}
 	add(u, "a", "c") // between g1 and g2
 	if u.Adopt(&g2) {
@@ -247,7 +247,7 @@ func TestNewCodeIsFoundByHash(t *testing.T) {
 	size := u.RecordedSize()
 	want("again", old, oldKey, true)
 	if got := u.Accesses(); len(got) != 1 || got[0].Hash != hash(old) || !bytes.Equal(got[0].Key, oldKey) {
-		t.Errorf("accesses = %v, want the one code that was there before", got)
+		t.Errorf("accesses = %v, want the one code from before the chunk", got)
 	}
 	if size != 0 || u.RecordedSize() != 0 {
 		t.Errorf("looking for code records %d bytes", u.RecordedSize())
@@ -279,7 +279,7 @@ func TestCodeOfProofIsFoundByHashAlone(t *testing.T) {
 		u.SetCode("b", hash, []byte("brought"))
 		commit(u)
 		if got, err := u.Code(hash, key); err != nil || string(got) != "brought" {
-			t.Errorf("Code = %q, %v, want what was brought", got, err)
+			t.Errorf("Code = %q, %v, want the code of this chunk", got, err)
 		}
 	}
 }

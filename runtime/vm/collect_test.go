@@ -56,7 +56,7 @@ func TestCollectorRunsOnceMoreWhenIdle(t *testing.T) {
 			at, before := time.Now().Add(-collectLast/2), len(runs())
 			time.Sleep(10 * collectLast)
 			if got := len(runs()) - before; got != 1 {
-				t.Fatalf("%v: %d collections when nothing came any more, want 1", took, got)
+				t.Fatalf("%v: %d collections after the last large module, want 1", took, got)
 			}
 			if after := runs()[before].Sub(at); after < collectLast || after > collectLast+(collectRest+1)*took {
 				t.Errorf("%v: the last one was after %v", took, after)

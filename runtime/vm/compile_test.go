@@ -162,7 +162,7 @@ func TestCompilerFailureIsNotCallOutcome(t *testing.T) {
 				}
 			}
 			if v.Ready(primitives.HashBytes(bad), &block.Config.Wasm) && does != "garbage" {
-				t.Error("it is said to be ready")
+				t.Error("Ready returns true for code that failed to compile")
 			}
 			closeVM(v)
 			want, err := openVM(t, Options{}).run(call(bad, "main", 10*tera), &world{})
@@ -180,7 +180,7 @@ func TestCompilerFailureIsNotCallOutcome(t *testing.T) {
 				t.Errorf("mended: %s, %v, want %s", ended(&got), err, ended(&want))
 			}
 			if got, err = mended.run(beside, &world{}); err != nil {
-				t.Errorf("a view of what is mended: %s, %v", ended(&got), err)
+				t.Errorf("a view with the fixed compiler: %s, %v", ended(&got), err)
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestChangedArtifactFolderKeepsOutcomes(t *testing.T) {
 		t.Helper()
 		files, _ := filepath.Glob(filepath.Join(dir, version(), "*"))
 		if len(files) < 4 {
-			t.Fatalf("only %v is there", files)
+			t.Fatalf("only %v exist, want four files", files)
 		}
 		for _, path := range files {
 			if b, err := os.ReadFile(path); err == nil {
@@ -353,7 +353,7 @@ func TestCrashDuringCompilationQuarantinesCode(t *testing.T) {
 	v = openVM(t, Options{Dir: dir, Build: "1"})
 	<-v.Warm("", code, rules)
 	if s := v.Stats(); s.Compiler.Refused != 1 || s.Compiler.InProcess != 0 || s.Alarms != 0 {
-		t.Errorf("%+v, want it left alone", s)
+		t.Errorf("%+v, want no compilation", s)
 	}
 	closeVM(v)
 	v = openVM(t, Options{Dir: dir, Build: "2"})
@@ -400,10 +400,10 @@ func TestCodeThatDoesNotLoadRaisesAlarm(t *testing.T) {
 	v := openVM(t, Options{Alarm: func(err error) { said = append(said, err) }})
 	var failed *CompilerError
 	if err := v.notLoaded(primitives.Hash{1}, &loadError{engine.ErrClosed}); !errors.Is(err, engine.ErrClosed) || errors.As(err, &failed) || len(said) != 0 {
-		t.Errorf("%v, told of %v", err, said)
+		t.Errorf("got %v, alarms %v", err, said)
 	}
 	if err := v.notLoaded(primitives.Hash{1}, &loadError{errors.New("garbage")}); !errors.As(err, &failed) || len(said) != 1 {
-		t.Errorf("%v, told of %v", err, said)
+		t.Errorf("got %v, alarms %v", err, said)
 	}
 }
 
@@ -538,7 +538,7 @@ func TestChildPassesArtifactInFile(t *testing.T) {
 		t.Errorf("a child that aborts: err = %v", err)
 	}
 	if list := files(); len(list) > 0 {
-		t.Errorf("it left %v", list)
+		t.Errorf("the failed child left files %v", list)
 	}
 	closeVM(broken)
 	v := openVM(t, Options{Compiler: children(t, "", nil), Dir: dir})

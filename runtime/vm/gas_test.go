@@ -95,7 +95,7 @@ func testReplacedGasImport(t *testing.T, v *VM) {
 					t.Fatal(err)
 				}
 				if asked > strings.Count(text, "call $b")+strings.Count(text, "call $e") {
-					t.Errorf("%s: %d calls of the host", name, asked)
+					t.Errorf("%s: %d host calls of gas", name, asked)
 				}
 				want, err := w.run(c, &world{})
 				if err != nil {
@@ -107,7 +107,7 @@ func testReplacedGasImport(t *testing.T, v *VM) {
 			}
 		}
 		if w.Close(); (told == 0) != (name == "no function" || name == "wrong type") {
-			t.Errorf("%s: %d calls of gas were told", name, told)
+			t.Errorf("%s: %d calls of gas were watched", name, told)
 		}
 	}
 }

@@ -41,6 +41,6 @@ func TestGCPercentIsLoweredDuringTask(t *testing.T) {
 	}}
 	x.begin()
 	if x.end(); percent != 50 {
-		t.Errorf("%d behind a start that ended meanwhile", percent)
+		t.Errorf("percent %d after a task that ended meanwhile, want 50", percent)
 	}
 }

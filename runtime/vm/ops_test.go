@@ -208,7 +208,7 @@ func TestUnusableFolderRaisesAlarm(t *testing.T) {
 		t.Errorf("%s, %v", ended(&out), err)
 	}
 	if s := v.Stats(); len(said) != 1 || s.DiskErrors != 0 {
-		t.Errorf("said %v, %+v", said, s)
+		t.Errorf("alarms %v, want one; %+v", said, s)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestCostlySubmitterWaitsForOthers(t *testing.T) {
 	}
 	first := take(3 * time.Second)
 	if !push(2, "honest0", 250_000) || !push(2, "honest1", 250_000) || !push(3, "other", 1) {
-		t.Fatal("others are refused")
+		t.Fatal("other submitters are refused")
 	}
 	got := []string{first, take(10 * time.Millisecond), take(10 * time.Millisecond), take(10 * time.Millisecond)}
 	slices.Sort(got[1:])
@@ -42,13 +42,13 @@ func TestCostlySubmitterWaitsForOthers(t *testing.T) {
 		t.Errorf("the turns were of %v, want %v", got, want)
 	}
 	if push(4, "large", maxQueuedBytes/queueShare) {
-		t.Error("one submitter has more than his share of bytes")
+		t.Error("one submitter gets more than its share of bytes")
 	}
 	for q.queue.Len() > 0 {
 		take(time.Millisecond)
 	}
 	if q.load != (queueLoad{}) || len(q.has) != 0 {
-		t.Errorf("left: %+v, %v", q.load, q.has)
+		t.Errorf("the empty queue has load %+v, entries %v", q.load, q.has)
 	}
 	q.stop()
 	if push(5, "late", 1) {

@@ -199,6 +199,6 @@ func TestOtherCodeGeneratorIsReported(t *testing.T) {
 		t.Error(err)
 	}
 	if err := otherGenerator(engine.Cranelift, engine.Winch); err == nil || !strings.Contains(err.Error(), engine.Cranelift) {
-		t.Errorf("said: %v", err)
+		t.Errorf("got error %v, want one that names Cranelift", err)
 	}
 }

@@ -70,7 +70,7 @@ func TestWatchedCallHasSameOutcome(t *testing.T) {
 			t.Errorf("%s watched: %+v\nelse %+v", c.method, got, plain)
 		}
 		if s.text != c.want {
-			t.Errorf("%s: told\n%s, want\n%s", c.method, s.text, c.want)
+			t.Errorf("%s: reported\n%s, want\n%s", c.method, s.text, c.want)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestWaitingFramesAreWrittenTogether(t *testing.T) {
 		t.Errorf("%d frames have come", len(got))
 	}
 	if want := []int{100, -1}; !slices.Equal(in.within, want) {
-		t.Errorf("timers %v, want those of the frame that came in two pieces", in.within)
+		t.Errorf("timers %v, want those of the frame in two pieces", in.within)
 	}
 }
 

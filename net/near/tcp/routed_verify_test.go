@@ -32,7 +32,7 @@ func TestPeersFirstMessagesAreVerified(t *testing.T) {
 		w.verify(m, keys)
 		passes = m.VerifyFor()
 		if m.Verify() != good {
-			t.Fatal("what is handed on is taken for good unseen")
+			t.Fatal("Verify returns the wrong result for a message to relay")
 		}
 		return passes
 	}
@@ -47,11 +47,11 @@ func TestPeersFirstMessagesAreVerified(t *testing.T) {
 	for range 3 {
 		for i := range sampleEvery - 1 {
 			if !send(w, a, false) {
-				t.Fatalf("message %d behind one that was checked is checked", i)
+				t.Fatalf("message %d after a verified one is verified again", i)
 			}
 		}
 		if !send(w, a, true) || drawn%sampleEvery != 0 {
-			t.Fatal("it is not checked in its turn")
+			t.Fatal("the sampled message is not verified")
 		}
 	}
 	for _, other := range []wire.Target{wire.ToPeer(b.PublicKey()), wire.RouteBack(primitives.Hash{1})} {
@@ -60,7 +60,7 @@ func TestPeersFirstMessagesAreVerified(t *testing.T) {
 		to = other
 		for range 2 * sampleEvery {
 			if send(fake, a, false) {
-				t.Fatal("what is handed on is left to who serves all")
+				t.Fatal("an invalid message to relay passes the sampling")
 			}
 			fake.good = probation
 		}
@@ -70,27 +70,27 @@ func TestPeersFirstMessagesAreVerified(t *testing.T) {
 		send(w, a, true)
 	}
 	if send(w, a, false) {
-		t.Error("a bad one is not found in its turn")
+		t.Error("the invalid sampled message is accepted")
 	}
 	if send(w, a, false) {
-		t.Error("nor the one behind it")
+		t.Error("the message after it is not verified")
 	}
 	for range 2 * sampleEvery {
 		if send(w, b, false) || !send(w, b, true) {
-			t.Fatal("another's message is not checked")
+			t.Fatal("a message of another author is not verified")
 		}
 	}
 	w.setPeer(b.PublicKey(), true)
 	if send(w, b, false) || send(w, a, false) {
-		t.Error("another peer of the same connection is believed at once")
+		t.Error("a second peer of the same connection is not verified")
 	}
 	way := &routedVerifier{me: me, peer: a.PublicKey(), proven: true}
 	if !send(way, a, false) || send(way, b, false) {
-		t.Error("of who is proven by the connection all is believed, and of nobody else")
+		t.Error("messages of an authenticated peer are verified, or those of others are not")
 	}
 	to = wire.ToPeer(b.PublicKey())
 	if send(way, a, false) || !send(way, a, true) {
-		t.Error("what is to be handed on is not checked before")
+		t.Error("a message to relay is not verified before")
 	}
 }
 

@@ -311,7 +311,7 @@ func TestFailedAcceptIsRetried(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("the listener was closed, and Run says nothing")
+			t.Error("the listener was closed, and Run returned no error")
 		}
 	case <-time.After(time.Minute):
 		t.Error("the host does not end")
@@ -466,15 +466,15 @@ func TestPanicOfPeerManagerEndsRun(t *testing.T) {
 	select {
 	case r := <-told:
 		if r != "verify" {
-			t.Errorf("told %v", r)
+			t.Errorf("got alarm %v, want verify", r)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("nobody is told")
+		t.Fatal("got no alarm within a minute")
 	}
 	<-whole.done
 	h.group.Wait()
 	if len(h.verifying) != 0 {
-		t.Error("its place is lost")
+		t.Error("the verification's slot is not free")
 	}
 
 	a := newStoppedServer(t, nil)
@@ -534,7 +534,7 @@ func TestTapGetsAllFramesInOrder(t *testing.T) {
 			continue
 		}
 		if ends > 0 {
-			t.Error("a frame comes after the end")
+			t.Error("a frame was delivered after the end")
 		}
 		m, err := wire.Decode(f.Frame)
 		if err != nil {
@@ -601,7 +601,7 @@ func TestLongestQueueIsClosedAtLimit(t *testing.T) {
 		t.Errorf("the slow one is closed: %v, %d MiB wait for it", slow.closed, slow.waiting()>>20)
 	}
 	if h.links[1].put([]byte{1}, near.Sync); h.links[1].closed && h.links[1].waiting() != 0 {
-		t.Error("a closed one keeps what is put")
+		t.Error("a closed connection queues a frame")
 	}
 }
 
@@ -647,6 +647,6 @@ func TestEdgeVerificationRateIsBounded(t *testing.T) {
 	e := newEdgeLimiter()
 	now := time.Now()
 	if !e.AllowN(now, wire.MaxEdges) || e.AllowN(now, 1) || e.AllowN(now.Add(time.Second), edgeRate+1) || !e.AllowN(now.Add(2*time.Second), 2*edgeRate) || !e.AllowN(now.Add(time.Hour), wire.MaxEdges) {
-		t.Error("who keeps to the rate is not heard, or who does not is")
+		t.Error("edges within the rate are refused, or edges above it are accepted")
 	}
 }

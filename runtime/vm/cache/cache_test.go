@@ -100,7 +100,7 @@ func TestMemoryIsBoundedByEviction(t *testing.T) {
 	for n := byte(2); n < 10; n++ {
 		e, built := get(t, c, n, size)
 		if !built {
-			t.Errorf("%d was there", n)
+			t.Errorf("key %d was not built, want a build", n)
 		}
 		e.Release()
 	}
@@ -189,19 +189,19 @@ func TestBackgroundBuildDelaysNoUrgentCaller(t *testing.T) {
 	<-begun
 	other, built := get(t, c, 2, 1)
 	if !built {
-		t.Error("2 was there")
+		t.Error("key 2 was not built, want a build")
 	}
 	e, built := get(t, c, 1, 1)
 	if !built {
 		t.Error("waited for the background")
 	}
 	if again, built := get(t, c, 1, 1); built || again != e {
-		t.Error("made again though it is there")
+		t.Error("key 1 was built again, want the cached value")
 	}
 	close(end)
 	ended.Wait()
 	if background != e || background.Value.closed.Load() != 0 {
-		t.Error("the background has another one than the others")
+		t.Error("the background caller got another value than the urgent ones")
 	}
 	if late, err := c.GetInBackground(key(1), nil); err != nil || late != e {
 		t.Errorf("later %v, %v", late, err)
@@ -277,10 +277,10 @@ func TestArtifactsSurviveRestart(t *testing.T) {
 	}
 	c.Close()
 	if _, err := os.Stat(filepath.Join(dir, "v0")); err == nil {
-		t.Error("what another version left is still there")
+		t.Error("the folder of another version was not removed")
 	}
 	if _, err := os.Stat(theirs); err != nil {
-		t.Error("a folder that is no version's is gone")
+		t.Error("a folder that belongs to no version was removed")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "v1", "a.tmp"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -343,7 +343,7 @@ func TestDamagedFileIsBuiltAgain(t *testing.T) {
 			c.Close()
 			c, _ = open(t, Options{Dir: dir})
 			if e, built = get(t, c, 1, 5000); built {
-				t.Error("what was made again was not kept")
+				t.Error("the artifact built again was not kept")
 			}
 			e.Release()
 			c.Close()
@@ -381,7 +381,7 @@ func TestDiskIsBoundedByEviction(t *testing.T) {
 	}
 	e, built := get(t, c, 49, 1000)
 	if built {
-		t.Error("the newest is gone")
+		t.Error("the newest artifact was evicted")
 	}
 	e.Release()
 	files, err := c.disk.files()
@@ -470,7 +470,7 @@ func TestDeletedFolderIsCreatedAgain(t *testing.T) {
 	c.Close()
 	c, _ = open(t, Options{Dir: dir})
 	if e, built := get(t, c, 1, 300); built {
-		t.Error("what came after was not kept")
+		t.Error("an artifact stored after the deletion was not kept")
 	} else {
 		e.Release()
 	}
@@ -606,7 +606,7 @@ func TestContractsInUseAreNotEvicted(t *testing.T) {
 				}
 				for n := range hot {
 					if source(t, c, n, 4*kb, perHot) {
-						t.Errorf("%d is gone after a restart and what came then", n)
+						t.Errorf("key %d is not cached after a restart and further artifacts", n)
 					}
 				}
 			})
@@ -626,7 +626,7 @@ func TestMemoryHitsCountAsDiskUses(t *testing.T) {
 	c.Close()
 	c, _ = open(t, Options{Dir: dir, Disk: 20_000, Memory: 1 << 20})
 	if source(t, c, 0, 100, 1000) {
-		t.Error("what was used all the time is gone from disk")
+		t.Error("an artifact in constant use was evicted from disk")
 	}
 	if s := c.Stats(); s.DiskBytes > 20_000 {
 		t.Errorf("%+v", s)

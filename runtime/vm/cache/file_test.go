@@ -100,7 +100,7 @@ func TestArtifactFileIsTakenOver(t *testing.T) {
 	c, _ = open(t, Options{Dir: dir})
 	defer c.Close()
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Error("a file that nobody has taken over is there after a start")
+		t.Error("an artifact file that was not taken over exists after a start")
 	}
 	if none, _ := open(t, Options{}); none.TempFile() != "" {
 		t.Error("a cache without a folder makes a file")

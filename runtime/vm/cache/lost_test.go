@@ -113,7 +113,7 @@ func TestClosedLoaderDoesNotDamageArtifact(t *testing.T) {
 				t.Errorf("%v, want that it is closed", err)
 			}
 			if s := c.Stats(); s.Damaged > 0 {
-				t.Errorf("%d are said to be damaged", s.Damaged)
+				t.Errorf("%d artifacts are counted as damaged, want none", s.Damaged)
 			}
 			c, _ = open(t, Options{Dir: dir})
 			defer c.Close()

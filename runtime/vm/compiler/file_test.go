@@ -47,11 +47,11 @@ func TestChildWritesArtifactToFile(t *testing.T) {
 		}
 		code, err := p.Compile(j)
 		if (err != nil) != c.fails || asked != 1 {
-			t.Errorf("%s: err = %v, asked for a file %d times", c.name, err, asked)
+			t.Errorf("%s: err = %v, %d requests for a file name", c.name, err, asked)
 		}
 		inFile := c.file && !c.fails
 		if inFile != (told == 1) || inFile && code != nil {
-			t.Errorf("%s: told of a file %d times, %d bytes returned", c.name, told, len(code))
+			t.Errorf("%s: %d reports of a written file, %d bytes returned", c.name, told, len(code))
 		}
 		if inFile {
 			if code, err = os.ReadFile(path); err != nil || checkFile(path, w) != nil {
@@ -59,7 +59,7 @@ func TestChildWritesArtifactToFile(t *testing.T) {
 			}
 			for _, other := range []Written{{w.Size + 1, w.Sum}, {w.Size, w.Sum + 1}} {
 				if checkFile(path, other) == nil {
-					t.Errorf("%s: the file is said to be %+v too", c.name, other)
+					t.Errorf("%s: checkFile accepts %+v", c.name, other)
 				}
 			}
 		}

@@ -164,7 +164,7 @@ func TestPrecompilesPrecedeBackground(t *testing.T) {
 		g.leaveAhead(1)
 		g.leave(true, 1)
 		if g.running != 0 || g.ahead != 0 || g.runningBackground != 0 || g.taken != 0 {
-			t.Errorf("%+v are left", g)
+			t.Errorf("%+v are still running", g)
 		}
 		enter("call", 1)
 		enter("call", 1)

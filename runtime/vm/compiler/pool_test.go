@@ -158,7 +158,7 @@ func job(name, does string) *Job {
 func TestChildServesConsecutiveRequests(t *testing.T) {
 	p := newPool(t, nil)
 	if s := p.Stats(); s.Started != 0 || s.Children != 0 {
-		t.Fatalf("%+v before anything was asked for", s)
+		t.Fatalf("%+v before the first compilation, want no child", s)
 	}
 	for i := range 20 {
 		code, err := p.Compile(job("a", "make"+strings.Repeat(" ", i*1000)))
@@ -230,7 +230,7 @@ func TestEachChildFailureIsNamedAndRetried(t *testing.T) {
 				_, err := p.Compile(j)
 				var e *Error
 				if !errors.As(err, &e) || !strings.Contains(e.Reason, c.says) || e.Attempts != want || e.Limits != c.limits {
-					t.Errorf("background %v: %v, want %d attempts and %q", background, err, want, c.says)
+					t.Errorf("background %v: got %v, want %d attempts and %q", background, err, want, c.says)
 				}
 			}
 			j := job("bad", c.does) // now it is known

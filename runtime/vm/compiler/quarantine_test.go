@@ -75,7 +75,7 @@ func TestQuarantineIgnoresTwoKills(t *testing.T) {
 		OpenQuarantine(dir, "v1").Mark("child", InChild)
 	}
 	if why, is := OpenQuarantine(dir, "v1").Barred("child"); is {
-		t.Errorf("what was before a success is counted: %s", why)
+		t.Errorf("marks from before a success are counted: %s", why)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestFailedMarkLeavesNoPartialFile(t *testing.T) {
 	}
 	q.Mark("a", InChild)
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("%v, %v: left beside what is in the way", files, err)
+		t.Errorf("files %v, %v; want only the obstacle", files, err)
 	}
 }
 

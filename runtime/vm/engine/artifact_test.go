@@ -21,7 +21,7 @@ func TestWithoutMapRemovesOnlyTheTable(t *testing.T) {
 	}
 	after := withoutMap(bytes.Clone(before)) // withoutMap modifies its argument
 	if len(after) > len(before)*7/10 {
-		t.Errorf("%d bytes of %d are left", len(after), len(before))
+		t.Errorf("%d bytes of %d remain, want at most 70 %%", len(after), len(before))
 	}
 	read := func(b []byte) []*elf.Section {
 		f, err := elf.NewFile(bytes.NewReader(b))
@@ -45,7 +45,7 @@ func TestWithoutMapRemovesOnlyTheTable(t *testing.T) {
 		}
 	}
 	if !Whole(before) || Whole(after) || !Whole([]byte("none")) || Whole(nil) {
-		t.Error("what is whole is not told")
+		t.Error("Whole is wrong for a whole or a cut artifact")
 	}
 	if again := withoutMap(bytes.Clone(after)); !bytes.Equal(again, after) {
 		t.Error("something more is taken out the second time")

@@ -742,7 +742,7 @@ func (d *generatorComparer) run(seed uint64, write func(seed uint64) []byte) {
 			sums[i], calls = h.sum.Sum64(), h.calls
 		}
 		if outs[0] != outs[1] || sums[0] != sums[1] {
-			d.t.Fatalf("seed %d, gas %d: %+v, by the oracle %+v; told the same: %v", seed, gases[round], outs[0], outs[1], sums[0] == sums[1])
+			d.t.Fatalf("seed %d, gas %d: %+v, by the other generator %+v; same reported values: %v", seed, gases[round], outs[0], outs[1], sums[0] == sums[1])
 		}
 		if round == 0 {
 			r := rand.New(rand.NewPCG(seed, 8))

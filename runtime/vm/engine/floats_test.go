@@ -124,7 +124,7 @@ func TestOmittedNaNCanonicalisationIsInvisible(t *testing.T) {
 						t.Fatalf("seed %d, number %d of %d: %d %x, want %d %x", seed, i, len(want), got[i][0], got[i][1], want[i][0], want[i][1])
 					}
 				}
-				t.Fatalf("seed %d: told %d values, want %d", seed, len(got), len(want))
+				t.Fatalf("seed %d: reported %d values, want %d", seed, len(got), len(want))
 			}
 		}
 		ends++

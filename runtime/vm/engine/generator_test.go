@@ -68,7 +68,7 @@ func TestCodeGeneratorIsRecognised(t *testing.T) {
 // artifact load.
 func TestCodeWithoutOffsetTableRunsTheSame(t *testing.T) {
 	if !Mapless() {
-		t.Fatal("the library is not asked to leave the table out, or does not")
+		t.Fatal("Mapless is false: the library cannot omit the table of offsets")
 	}
 	code := contracts.Large(30_000, 1)
 	with, without := bare(Generator() == Winch, false, chosen()), bare(Generator() == Winch, true, chosen())
@@ -101,7 +101,7 @@ func TestCodeWithoutOffsetTableRunsTheSame(t *testing.T) {
 			x, _ := s.Data()
 			y, err := part.Section(s.Name).Data()
 			if err != nil || len(x) == 0 && s.Name != ".rodata.wasm" || !bytes.Equal(x, y) {
-				t.Errorf("%s has %d bytes, without the table %d others (%v)", s.Name, len(x), len(y), err)
+				t.Errorf("section %s has %d bytes, without the table %d different ones (%v)", s.Name, len(x), len(y), err)
 			}
 			same++
 		}

@@ -119,7 +119,7 @@ func TestReusedSlotsHideOtherModulesData(t *testing.T) {
 			var seen []uint64
 			h := host(func(_ int, args []uint64, memory []byte, gas int64) (uint64, int64, bool) {
 				if seen = append(seen, args...); !bytes.Equal(memory[:4090], make([]byte, 4090)) || !bytes.Equal(memory[100010:1<<20], make([]byte, 1<<20-100010)) {
-					t.Errorf("round %d: module %d finds what is not its own", round, i)
+					t.Errorf("round %d: module %d sees data of another module", round, i)
 				}
 				return 0, gas, true
 			})

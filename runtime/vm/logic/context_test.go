@@ -130,7 +130,7 @@ func TestValidatorStakeIsZeroForUnknownAccount(t *testing.T) {
 	}
 	r.must("validator_stake", nobody.len, nobody.ptr, out)
 	if want := (primitives.Balance{}).AppendBorsh(nil); !bytes.Equal(amount(), want) {
-		t.Errorf("stake of nobody = %x", amount())
+		t.Errorf("stake of an unknown account = %x", amount())
 	}
 	r.must("validator_total_stake", out)
 	total, _ := primitives.NEAR(1).Add(primitives.Yocto(3))
@@ -215,6 +215,6 @@ func TestIndexFindsEachFunctionByName(t *testing.T) {
 		}
 	}
 	if want := 2 + 3 + 2 + 4 + len(later); gone != want {
-		t.Errorf("%d functions are gone, want %d", gone, want)
+		t.Errorf("%d functions fail as deprecated, want %d", gone, want)
 	}
 }

@@ -166,7 +166,7 @@ func TestStorageUsageFollowsWrites(t *testing.T) {
 	r.w.entries["foo"] = []byte("barbar")
 	r.must("storage_write", k.len, k.ptr, v.len, v.ptr, 0)
 	if got := r.must("storage_usage"); got != 3 {
-		t.Errorf("usage = %d, want 3: what was there was not counted", got)
+		t.Errorf("usage = %d, want 3: the old value was not counted", got)
 	}
 	r.must("storage_remove", k.len, k.ptr, 0)
 	if got := r.must("storage_usage"); got != 0 {
@@ -268,7 +268,7 @@ func TestYieldAndResumeMatchNearcore(t *testing.T) {
 	r.fails(HostError{Kind: YieldPayloadLength, A: 1025, B: 1024}, resume, short.len, short.ptr, large.len, large.ptr)
 
 	if got := r.must(resumeID, id.len, id.ptr, payload.len, payload.ptr); got != 0 {
-		t.Errorf("resumed what is not: %d", got)
+		t.Errorf("resumed an unknown yield: %d", got)
 	}
 	i := r.must(create, method.len, method.ptr, args.len, args.ptr, 5, 6, 3)
 	if i != 0 || r.must("register_len", 3) != 32 {

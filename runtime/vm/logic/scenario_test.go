@@ -262,7 +262,7 @@ func TestFunctionTableMatchesNearcore(t *testing.T) {
 	for i := range Functions {
 		f := &Functions[i]
 		if counts[f.Name]++; counts[f.Name] > 1 {
-			t.Errorf("%s is there twice", f.Name)
+			t.Errorf("the table has %s twice", f.Name)
 		}
 		if len(f.Results) > 1 || f.call == nil {
 			t.Errorf("%s: %+v", f.Name, f)

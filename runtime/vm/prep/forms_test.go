@@ -22,7 +22,7 @@ func TestFloatStaysOnOperandStack(t *testing.T) {
 		}
 		at := bytes.Index(m.Code, []byte{c.op, opLocalTee})
 		if at < 0 {
-			t.Fatalf("%s: no tee behind the instruction: %x", c.code, m.Code)
+			t.Fatalf("%s: no tee after the instruction: %x", c.code, m.Code)
 		}
 		got := m.Code[at+2:]
 		value, nan := got[0], got[2]

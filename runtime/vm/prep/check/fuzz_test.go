@@ -50,7 +50,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		if valid != nil {
-			t.Fatalf("passed what is invalid: %v", valid)
+			t.Fatalf("accepted an invalid module: %v", valid)
 		}
 		if again, err := Prepare(in, w); err != nil || !reflect.DeepEqual(again, m) {
 			t.Fatal("checked twice, differently")
