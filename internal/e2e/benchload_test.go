@@ -42,7 +42,7 @@ func TestBenchLoadFinishesOnItsCluster(t *testing.T) {
 				t.Errorf("%d of %d done, %d failed: %v", p.Done, p.Offered, p.Failed, p.Errors)
 			}
 			if left, _ := os.ReadDir(dir); len(left) > 0 {
-				t.Errorf("%s is left", left[0].Name())
+				t.Errorf("%s is left, want no file", left[0].Name())
 			}
 		})
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// tale is a block of the byzantine validator (see court) that a blockForm changes before it is
-// sent.
-type tale struct {
+// forgedBlock is a block of the byzantine validator (see byzantineCluster) that a blockForm changes
+// before it is sent.
+type forgedBlock struct {
 	*primitives.Block
 	parent *primitives.Block
 	keys   map[primitives.AccountID]primitives.SecretKey // the keys of all validators
@@ -26,11 +26,11 @@ type tale struct {
 type blockForm struct {
 	name   string
 	right  bool
-	change func(x *tale) bool // returns false if the change cannot be made to this block
+	change func(x *forgedBlock) bool // returns false if the change cannot be made to this block
 }
 
-// tell returns a changed and signed copy of block b; nil if the change cannot be made to b.
-func (f *blockForm) tell(b, parent *primitives.Block, keys map[primitives.AccountID]primitives.SecretKey, by primitives.SecretKey) *tale {
+// forge returns a changed and signed copy of block b; nil if the change cannot be made to b.
+func (f *blockForm) forge(b, parent *primitives.Block, keys map[primitives.AccountID]primitives.SecretKey, by primitives.SecretKey) *forgedBlock {
 	header := *b.Header
 	body := b.Body
 	body.Chunks = slices.Clone(body.Chunks)
@@ -47,7 +47,7 @@ func (f *blockForm) tell(b, parent *primitives.Block, keys map[primitives.Accoun
 	for i, list := range header.ChunkEndorsements {
 		header.ChunkEndorsements[i] = slices.Clone(list)
 	}
-	x := &tale{Block: &primitives.Block{Header: &header, Body: body}, parent: parent, keys: keys, by: by}
+	x := &forgedBlock{Block: &primitives.Block{Header: &header, Body: body}, parent: parent, keys: keys, by: by}
 	if !f.change(x) {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (f *blockForm) tell(b, parent *primitives.Block, keys map[primitives.Accoun
 }
 
 // seal signs the header and sets hash and raw. Nothing in the header or body is recomputed.
-func (x *tale) seal() {
+func (x *forgedBlock) seal() {
 	x.Header.Init()
 	x.hash = x.Block.Hash()
 	chain.SignBlock(x.Block, x.by)
@@ -67,16 +67,16 @@ func (x *tale) seal() {
 
 // other seals a block with another hash than the original: its timestamp is one higher. The form
 // then changes raw, the bytes of that block.
-func (x *tale) other() {
+func (x *forgedBlock) other() {
 	x.Header.Timestamp++
 	x.seal()
 }
 
 // body sets the header's hash of the body to that of the current body.
-func (x *tale) body() { x.Header.BlockBodyHash = x.Body.Hash() }
+func (x *forgedBlock) body() { x.Header.BlockBodyHash = x.Body.Hash() }
 
 // roots recomputes all fields of the header that depend on the body's chunks and endorsements.
-func (x *tale) roots() {
+func (x *forgedBlock) roots() {
 	r, h := chain.ComputeRoots(x.Body.Chunks, x.Header.Height), x.Header
 	h.PrevStateRoot, h.PrevOutcomeRoot, h.PrevChunkOutgoingReceiptsRoot = r.PrevStateRoot, r.PrevOutcomeRoot, r.PrevOutgoingReceipts
 	h.ChunkHeadersRoot, h.ChunkTxRoot, h.PrevValidatorProposals, h.ChunkMask = r.ChunkHeaders, r.ChunkTx, r.PrevValidatorProposal, r.Mask
@@ -85,7 +85,7 @@ func (x *tale) roots() {
 }
 
 // rest returns the borsh encoding of the header's inner_rest in version V5.
-func (x *tale) rest() []byte {
+func (x *forgedBlock) rest() []byte {
 	x.Header.Version = primitives.HeaderV5
 	raw := x.Header.AppendBorsh(nil)
 	return raw[1+32+len(x.Header.BlockHeaderInnerLite.AppendBorsh(nil)) : len(raw)-len(x.Header.Signature.AppendBorsh(nil))]
@@ -93,7 +93,7 @@ func (x *tale) rest() []byte {
 
 // written sets hash and raw to those of a block that is encoded by hand: the tags of block and
 // header, the inner_lite of x, and the given encodings of inner_rest and body.
-func (x *tale) written(block, header byte, rest, body []byte) {
+func (x *forgedBlock) written(block, header byte, rest, body []byte) {
 	lite := x.Header.BlockHeaderInnerLite.AppendBorsh(nil)
 	x.hash = primitives.CombineHash(primitives.CombineHash(primitives.HashBytes(lite), primitives.HashBytes(rest)), x.Header.PrevHash)
 	raw := append([]byte{block, header}, x.Header.PrevHash[:]...)
@@ -102,7 +102,7 @@ func (x *tale) written(block, header byte, rest, body []byte) {
 }
 
 // fresh returns the index of the first new chunk in the block, -1 if there is none.
-func (x *tale) fresh() int { return slices.Index(x.Header.ChunkMask, true) }
+func (x *forgedBlock) fresh() int { return slices.Index(x.Header.ChunkMask, true) }
 
 // given returns the number of signatures in list that are not empty.
 func given(list []primitives.Signature) (n int) {
@@ -115,7 +115,7 @@ func given(list []primitives.Signature) (n int) {
 }
 
 // vote returns the bytes that an approval of the block signs.
-func (x *tale) vote() []byte {
+func (x *forgedBlock) vote() []byte {
 	inner := primitives.NewApprovalInner(x.Header.PrevHash, x.Header.PrevHeight, x.Header.Height)
 	return inner.SignedBytes(x.Header.Height)
 }
@@ -129,7 +129,7 @@ func double(size int) []byte {
 
 // doctored returns a challenge of the first chunk: that its proofs are invalid, or, if state is
 // set, that its state is.
-func (x *tale) doctored(state bool) []byte {
+func (x *forgedBlock) doctored(state bool) []byte {
 	header := x.Body.Chunks[0].AppendBorsh(nil)
 	raw := borsh.AppendUint32(borsh.AppendBytes([]byte{1}, []byte("header")), 0)
 	chunk := func(raw []byte) []byte { // ShardChunk V2, without transactions and receipts
@@ -150,7 +150,7 @@ func (x *tale) doctored(state bool) []byte {
 
 // challenged replaces the body's challenges and updates the header's hash of the body. It returns
 // true.
-func (x *tale) challenged(list ...[]byte) bool {
+func (x *forgedBlock) challenged(list ...[]byte) bool {
 	x.Body.Challenges = borsh.AppendUint32(nil, uint32(len(list)))
 	for _, c := range list {
 		x.Body.Challenges = append(x.Body.Challenges, c...)
@@ -161,7 +161,7 @@ func (x *tale) challenged(list ...[]byte) bool {
 
 // header returns a form that changes fields of the header.
 func header(name string, right bool, change func(h *primitives.BlockHeader)) blockForm {
-	return blockForm{name, right, func(x *tale) bool { change(x.Header); return true }}
+	return blockForm{name, right, func(x *forgedBlock) bool { change(x.Header); return true }}
 }
 
 // flip returns a form that inverts a bit of a hash in the header.

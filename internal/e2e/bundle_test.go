@@ -17,13 +17,13 @@ import (
 )
 
 // bundle holds all messages in which the byzantine validator distributes a chunk before it is in a
-// block: the parts of the chunk and of its witness for each juror. They are held back until the
-// bundle is complete.
+// block: the parts of the chunk and of its witness for each honest node. They are held back until
+// the bundle is complete.
 type bundle struct {
 	key     primitives.ChunkKey
 	header  *primitives.ChunkHeader
-	parts   [jurors]*primitives.PartialChunk
-	witness [jurors]*primitives.PartialWitness
+	parts   [honestNodes]*primitives.PartialChunk
+	witness [honestNodes]*primitives.PartialWitness
 	begun   time.Time
 }
 
@@ -42,9 +42,9 @@ type parcel struct {
 	asked map[primitives.Height]map[primitives.AccountID]bool // validators whose endorsements of a height arrived
 }
 
-// held adds a message to the bundle that it belongs to. It returns false if the message is to be
+// hold adds a message to the bundle that it belongs to. It returns false if the message is to be
 // forwarded.
-func (c *court) held(to int, m *wire.Routed) bool {
+func (c *byzantineCluster) hold(to int, m *wire.Routed) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.parcel
@@ -81,7 +81,7 @@ func (c *court) held(to int, m *wire.Routed) bool {
 }
 
 // endorsed records an endorsement that the byzantine validator received.
-func (c *court) endorsed(e *primitives.ChunkEndorsement) {
+func (c *byzantineCluster) endorsed(e *primitives.ChunkEndorsement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.parcel
@@ -98,7 +98,7 @@ func (c *court) endorsed(e *primitives.ChunkEndorsement) {
 }
 
 // nextBundle waits for the next chunk of the byzantine validator.
-func (c *court) nextBundle(within time.Duration) *bundle {
+func (c *byzantineCluster) nextBundle(within time.Duration) *bundle {
 	c.t.Helper()
 	ready := make(chan *bundle, 1)
 	c.mu.Lock()
@@ -121,25 +121,25 @@ func (c *court) nextBundle(within time.Duration) *bundle {
 	return nil
 }
 
-// chunkTale is a chunk of the byzantine validator that a chunkForm changes before it is sent.
-type chunkTale struct {
+// forgedChunk is a chunk of the byzantine validator that a chunkForm changes before it is sent.
+type forgedChunk struct {
 	primitives.ChunkHeader
 	body   primitives.ChunkBody
 	shown  *primitives.ChunkStateWitness
 	sealed bool                 // the header is final, including its signature
 	by     primitives.SecretKey // signs it
-	parts  [jurors][]primitives.ChunkPart
-	c      *court
+	parts  [honestNodes][]primitives.ChunkPart
+	c      *byzantineCluster
 }
 
 // unpack decodes the chunk and the witness of a bundle.
-func (c *court) unpack(b *bundle) (*chunkTale, error) {
-	x := &chunkTale{ChunkHeader: *b.header, by: c.by, c: c}
-	coder, err := partialwitness.WitnessCoder(jurors + 1)
+func (c *byzantineCluster) unpack(b *bundle) (*forgedChunk, error) {
+	x := &forgedChunk{ChunkHeader: *b.header, by: c.by, c: c}
+	coder, err := partialwitness.WitnessCoder(honestNodes + 1)
 	if err != nil {
 		return nil, err
 	}
-	shares := make([][]byte, jurors+1)
+	shares := make([][]byte, honestNodes+1)
 	for _, w := range b.witness {
 		shares[w.Ord] = w.Part
 	}
@@ -169,12 +169,12 @@ func (c *court) unpack(b *bundle) (*chunkTale, error) {
 }
 
 // coding returns the Reed-Solomon code of chunk bodies.
-func (c *court) coding() (*primitives.ReedSolomon, error) {
+func (c *byzantineCluster) coding() (*primitives.ReedSolomon, error) {
 	return primitives.NewReedSolomon(primitives.ChunkPartCounts(50))
 }
 
 // code encodes the body again and updates header and witness to match.
-func (x *chunkTale) code() bool {
+func (x *forgedChunk) code() bool {
 	var enc *chain.EncodedBody
 	rs, err := x.c.coding()
 	if err == nil {
@@ -197,31 +197,31 @@ func (x *chunkTale) code() bool {
 }
 
 // seal signs the header. It recomputes nothing.
-func (x *chunkTale) seal() {
+func (x *forgedChunk) seal() {
 	if hash := x.ChunkHash(); !x.sealed {
 		x.Signature, x.sealed = x.by.Sign(hash[:]), true
 		x.shown.Header = x.ChunkHeader
 	}
 }
 
-// send sends each juror its parts of the changed chunk.
-func (c *court) send(b *bundle, x *chunkTale) error {
+// send sends each honest node its parts of the changed chunk.
+func (c *byzantineCluster) send(b *bundle, x *forgedChunk) error {
 	x.seal()
 	payload, err := partialwitness.Encode(x.shown)
 	if err != nil {
 		return err
 	}
 	key := primitives.ChunkKey{ShardID: b.witness[0].ShardID, EpochID: b.witness[0].EpochID, HeightCreated: x.shown.Header.HeightCreated}
-	shares, err := partialwitness.Parts(key, nil, payload, jurors+1, c.by)
+	shares, err := partialwitness.Parts(key, nil, payload, honestNodes+1, c.by)
 	if err != nil {
 		return err
 	}
-	for i := range jurors {
+	for i := range honestNodes {
 		part := &wire.PartialChunk{PartialChunk: primitives.PartialChunk{Header: x.ChunkHeader, Parts: x.parts[i], Receipts: b.parts[i].Receipts}}
 		share := &wire.PartialWitness{PartialWitness: *shares[b.witness[i].Ord]}
 		for _, body := range []wire.Body{part, share} {
-			to := wire.ToPeer(keyOf(c.t, c.seats[i].home))
-			if err := c.veil.say(i, wire.Append(nil, wire.NewRouted(c.parcel.key, to, body, time.Now().Unix()))); err != nil {
+			to := wire.ToPeer(keyOf(c.t, c.homes[i].home))
+			if err := c.proxy.send(i, wire.Append(nil, wire.NewRouted(c.parcel.key, to, body, time.Now().Unix()))); err != nil {
 				return fmt.Errorf("to %s %d: %w", c.kind(i), i, err)
 			}
 		}
@@ -230,9 +230,9 @@ func (c *court) send(b *bundle, x *chunkTale) error {
 }
 
 // nodeKey returns the node key of a home folder.
-func (c *court) nodeKey(i int) primitives.SecretKey {
+func (c *byzantineCluster) nodeKey(i int) primitives.SecretKey {
 	c.t.Helper()
-	k, err := home.ParseNodeKey(mustRead(c.t, filepath.Join(c.seats[i].home, "node_key.json")))
+	k, err := home.ParseNodeKey(mustRead(c.t, filepath.Join(c.homes[i].home, "node_key.json")))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 type chunkForm struct {
 	name   string
 	right  bool
-	change func(x *chunkTale) bool // returns false if the change cannot be made to this chunk
+	change func(x *forgedChunk) bool // returns false if the change cannot be made to this chunk
 	// only the witness is wrong: a validator that tracks the shard may endorse the chunk without it,
 	// as Troupe does
 	proven bool
@@ -24,12 +24,12 @@ type chunkForm struct {
 
 // chunkHeader returns a form that changes a field of the header.
 func chunkHeader(name string, right bool, change func(h *primitives.ChunkHeader)) chunkForm {
-	return chunkForm{name, right, func(x *chunkTale) bool { change(&x.ChunkHeader); return true }, false, false, false}
+	return chunkForm{name, right, func(x *forgedChunk) bool { change(&x.ChunkHeader); return true }, false, false, false}
 }
 
 // shown returns a form that changes the witness but not the chunk header.
 func shown(name string, right bool, change func(w *primitives.ChunkStateWitness) bool) chunkForm {
-	return chunkForm{name, right, func(x *chunkTale) bool { x.seal(); return change(x.shown) }, !right, false, false}
+	return chunkForm{name, right, func(x *forgedChunk) bool { x.seal(); return change(x.shown) }, !right, false, false}
 }
 
 // stateless returns a form that changes the state proof of the witness.
@@ -50,7 +50,7 @@ func created(name string, more int) chunkForm {
 // sends returns a form whose body contains other receipts than the previous chunk produced. It does
 // not apply if that chunk produced none. With root, the header's receipt root matches the body.
 func sends(name string, root bool, change func([]*primitives.Receipt) []*primitives.Receipt) chunkForm {
-	return chunkForm{name, false, func(x *chunkTale) bool {
+	return chunkForm{name, false, func(x *forgedChunk) bool {
 		list := x.body.PrevOutgoingReceipts
 		if len(list) == 0 {
 			return false
@@ -65,8 +65,8 @@ func sends(name string, root bool, change func([]*primitives.Receipt) []*primiti
 
 // with returns a form that adds transactions to the chunk. If the function returns nil, the form
 // does not apply to this chunk.
-func with(name string, right bool, list func(x *chunkTale) []*primitives.SignedTransaction) chunkForm {
-	return chunkForm{name, right, func(x *chunkTale) bool {
+func with(name string, right bool, list func(x *forgedChunk) []*primitives.SignedTransaction) chunkForm {
+	return chunkForm{name, right, func(x *forgedChunk) bool {
 		txs := list(x)
 		x.body.Transactions = append(x.body.Transactions, txs...)
 		return txs != nil && x.code()
@@ -74,8 +74,8 @@ func with(name string, right bool, list func(x *chunkTale) []*primitives.SignedT
 }
 
 // odd returns a form that adds one transaction that differs from a valid one in one respect.
-func odd(name string, right bool, change func(x *chunkTale, tx *primitives.Transaction)) chunkForm {
-	return with(name, right, func(x *chunkTale) []*primitives.SignedTransaction {
+func odd(name string, right bool, change func(x *forgedChunk, tx *primitives.Transaction)) chunkForm {
+	return with(name, right, func(x *forgedChunk) []*primitives.SignedTransaction {
 		tx := x.transfer()
 		if tx == nil {
 			return nil
@@ -87,7 +87,7 @@ func odd(name string, right bool, change func(x *chunkTale, tx *primitives.Trans
 
 // transfer returns a transaction of the byzantine validator's account; nil if the chunk is of
 // another shard than the account.
-func (x *chunkTale) transfer() *primitives.Transaction {
+func (x *forgedChunk) transfer() *primitives.Transaction {
 	s := x.c.signer
 	if x.ShardID != x.c.shard {
 		return nil
@@ -97,7 +97,7 @@ func (x *chunkTale) transfer() *primitives.Transaction {
 		ReceiverID: "near", BlockHash: s.base, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}}}
 }
 
-func (x *chunkTale) sign(tx *primitives.Transaction) *primitives.SignedTransaction {
+func (x *forgedChunk) sign(tx *primitives.Transaction) *primitives.SignedTransaction {
 	hash := tx.Hash()
 	return primitives.NewSignedTransaction(*tx, x.c.signer.key.SecretKey.Sign(hash[:]))
 }
@@ -107,15 +107,15 @@ func (x *chunkTale) sign(tx *primitives.Transaction) *primitives.SignedTransacti
 var rightChunks = []chunkForm{
 	chunkHeader("chunk as it was", true, func(*primitives.ChunkHeader) {}),
 	chunkHeader("chunk V4", true, func(h *primitives.ChunkHeader) { h.Version = primitives.ChunkInnerV4 }),
-	odd("a transaction", true, func(*chunkTale, *primitives.Transaction) {}),
-	with("a transaction twice", true, func(x *chunkTale) []*primitives.SignedTransaction {
+	odd("a transaction", true, func(*forgedChunk, *primitives.Transaction) {}),
+	with("a transaction twice", true, func(x *forgedChunk) []*primitives.SignedTransaction {
 		tx := x.transfer()
 		if tx == nil {
 			return nil
 		}
 		return []*primitives.SignedTransaction{x.sign(tx), x.sign(tx)}
 	}),
-	with("signed by another", true, func(x *chunkTale) []*primitives.SignedTransaction {
+	with("signed by another", true, func(x *forgedChunk) []*primitives.SignedTransaction {
 		tx := x.transfer()
 		if tx == nil {
 			return nil
@@ -123,37 +123,37 @@ var rightChunks = []chunkForm{
 		hash := tx.Hash()
 		return []*primitives.SignedTransaction{primitives.NewSignedTransaction(*tx, primitives.SecretKeyFromSeed(primitives.ED25519, "nobody").Sign(hash[:]))}
 	}),
-	odd("nonce 0", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.Nonce.Nonce = 0 }),
-	odd("nonce beyond all", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.Nonce.Nonce = 1 << 62 }),
-	odd("signer that does not exist", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.SignerID = "aa-nobody" }),
-	odd("key that is not there", true, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("nonce 0", true, func(_ *forgedChunk, tx *primitives.Transaction) { tx.Nonce.Nonce = 0 }),
+	odd("nonce beyond all", true, func(_ *forgedChunk, tx *primitives.Transaction) { tx.Nonce.Nonce = 1 << 62 }),
+	odd("signer that does not exist", true, func(_ *forgedChunk, tx *primitives.Transaction) { tx.SignerID = "aa-nobody" }),
+	odd("key that is not there", true, func(_ *forgedChunk, tx *primitives.Transaction) {
 		tx.PublicKey = primitives.SecretKeyFromSeed(primitives.ED25519, "nobody").PublicKey()
 	}),
-	odd("more than there is", true, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("more than there is", true, func(_ *forgedChunk, tx *primitives.Transaction) {
 		tx.Actions = []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(4_000_000_000)}}
 	}),
-	odd("on a block that is not there", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.BlockHash = primitives.Hash{1} }),
-	odd("a hundred and one actions", true, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("on a block that is not there", true, func(_ *forgedChunk, tx *primitives.Transaction) { tx.BlockHash = primitives.Hash{1} }),
+	odd("a hundred and one actions", true, func(_ *forgedChunk, tx *primitives.Transaction) {
 		for range 100 {
 			tx.Actions = append(tx.Actions, tx.Actions[0])
 		}
 	}),
-	odd("a call without gas", true, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("a call without gas", true, func(_ *forgedChunk, tx *primitives.Transaction) {
 		tx.Actions = []primitives.Action{&primitives.FunctionCall{Method: "x"}}
 	}),
-	odd("V1 with a strict nonce", true, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("V1 with a strict nonce", true, func(_ *forgedChunk, tx *primitives.Transaction) {
 		tx.Version, tx.NonceMode = primitives.TransactionV1, primitives.NonceStrict
 	}),
-	odd("no actions", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.Actions = nil }),
-	odd("a stake with a key that is none", true, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("no actions", true, func(_ *forgedChunk, tx *primitives.Transaction) { tx.Actions = nil }),
+	odd("a stake with a key that is none", true, func(_ *forgedChunk, tx *primitives.Transaction) {
 		tx.ReceiverID = tx.SignerID
 		tx.Actions = []primitives.Action{&primitives.Stake{Stake: primitives.NEAR(50_000_000), PublicKey: primitives.ZeroED25519Key}}
 	}),
-	odd("code of 1.4 MB that is none", true, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("code of 1.4 MB that is none", true, func(_ *forgedChunk, tx *primitives.Transaction) {
 		tx.ReceiverID = tx.SignerID
 		tx.Actions = []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1_400_000)}}
 	}),
-	with("signer of another shard", true, func(x *chunkTale) []*primitives.SignedTransaction {
+	with("signer of another shard", true, func(x *forgedChunk) []*primitives.SignedTransaction {
 		if x.ShardID == x.c.shard {
 			return nil
 		}
@@ -212,7 +212,7 @@ var wrongChunks = []chunkForm{
 		h.ProposedSplit = &primitives.TrieSplit{Boundary: "mm", LeftMemory: 1, RightMemory: 2}
 	}),
 	chunkHeader("chunk of another shard", false, func(h *primitives.ChunkHeader) { h.ShardID ^= 1 }),
-	odd("longer than a transaction may be", false, func(_ *chunkTale, tx *primitives.Transaction) {
+	odd("longer than a transaction may be", false, func(_ *forgedChunk, tx *primitives.Transaction) {
 		tx.Actions = []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1_600_000)}}
 	}),
 	created("chunk of the next height", 1),

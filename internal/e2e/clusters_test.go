@@ -18,14 +18,14 @@ import (
 // time. Each block is final within three heights and a transaction within six of its submission. No
 // height is missed either.
 func TestNoChunkIsMissedOverAnyTransport(t *testing.T) {
-	for name, o := range map[string]*councilOptions{
+	for name, o := range map[string]*clusterOptions{
 		"near":   {},
 		"libp2p": {config: map[string]any{"network": map[string]any{"transport": "libp2p"}}},
 		"bridge": {bridge: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.n, o.shards, o.epoch, o.slow = 4, 4, 500, true
-			c := newCouncilWith(t, o)
+			c := newClusterWith(t, o)
 			c.together(5, 60*time.Second)
 			from := c.p[0].final()
 			var group sync.WaitGroup
@@ -69,7 +69,7 @@ func TestNoChunkIsMissedOverAnyTransport(t *testing.T) {
 
 // behind returns the largest distance between a block and its last final block, among a node's
 // blocks.
-func (c *council) behind(p *process, from, to uint64) (most uint64) {
+func (c *cluster) behind(p *process, from, to uint64) (most uint64) {
 	c.t.Helper()
 	known := map[string]uint64{}
 	for h := from; h <= to; h++ {

@@ -56,7 +56,7 @@ func (c *comparison) ask(t *testing.T, method string, params any) json.RawMessag
 	case x.Error != nil && y.Error != nil && x.Error.Name == y.Error.Name && x.Error.Cause.Name == y.Error.Cause.Name:
 		c.equal++
 	case x.Error != nil || y.Error != nil || canonical(x.Result) != canonical(y.Result):
-		t.Errorf("%s %v differs:\n%s\n%s", method, asJSON(params), said(x), said(y))
+		t.Errorf("%s %v differs:\n%s\n%s", method, asJSON(params), replyText(x), replyText(y))
 	case bytes.Equal(x.Result, y.Result):
 		c.equal++
 	}
@@ -100,7 +100,7 @@ func (c *comparison) proof(t *testing.T, params map[string]any) {
 	block, _ := o.at("outcome_proof")["block_hash"].(string)
 	for i, p := range nodes {
 		if wrong[i] != nil && (!p.isNeard() || bare[0] != bare[1] || !c.begins(block)) {
-			t.Errorf("%s %v is not proven: %v\n%s\n%s", method, asJSON(params), wrong[i], said(answers[0]), said(answers[1]))
+			t.Errorf("%s %v is not proven: %v\n%s\n%s", method, asJSON(params), wrong[i], replyText(answers[0]), replyText(answers[1]))
 			return
 		}
 	}
@@ -130,7 +130,7 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-func said(r reply) string {
+func replyText(r reply) string {
 	if r.Error != nil {
 		return fmt.Sprintf("error %s %s %s", r.Error.Name, r.Error.Cause.Name, tail(string(r.Error.Data), 500))
 	}

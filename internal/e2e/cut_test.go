@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// sides are two network namespaces on one bridge. The connection between them can be cut while this
-// process reaches both.
-type sides struct {
+// partition are two network namespaces on one bridge. The connection between them can be cut while
+// this process reaches both.
+type partition struct {
 	t     *testing.T
 	names [2]string
 	addrs [2]string
@@ -26,8 +26,8 @@ func ip(t *testing.T, args ...string) {
 	}
 }
 
-// newSides makes the two namespaces, or skips the test if it lacks the permission.
-func newSides(t *testing.T) *sides {
+// newPartition makes the two namespaces, or skips the test if it lacks the permission.
+func newPartition(t *testing.T) *partition {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: network namespaces want root")
@@ -40,7 +40,7 @@ func newSides(t *testing.T) *sides {
 	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", bridge).Run() })
 	ip(t, "addr", "add", fmt.Sprintf("10.233.%d.1/24", n), "dev", bridge)
 	ip(t, "link", "set", bridge, "up")
-	s := &sides{t: t}
+	s := &partition{t: t}
 	for i, side := range []string{"a", "b"} {
 		s.names[i], s.addrs[i] = bridge+side, fmt.Sprintf("10.233.%d.%d", n, 2+i)
 		outer, inner := s.names[i]+"o", s.names[i]+"i"
@@ -56,32 +56,32 @@ func newSides(t *testing.T) *sides {
 }
 
 // cut drops all packets between the two namespaces; TCP connections are not reset.
-func (s *sides) cut() { s.routes("add") }
+func (s *partition) cut() { s.routes("add") }
 
 // heal undoes cut.
-func (s *sides) heal() { s.routes("del") }
+func (s *partition) heal() { s.routes("del") }
 
-func (s *sides) routes(verb string) {
+func (s *partition) routes(verb string) {
 	s.t.Helper()
 	for i := range s.names {
 		ip(s.t, "-n", s.names[i], "route", verb, "blackhole", s.addrs[1-i]+"/32")
 	}
 }
 
-// seat returns the address of node i: nodes with even numbers are on one side, those with odd
+// home returns the address of node i: nodes with even numbers are on one side, those with odd
 // numbers on the other.
-func (s *sides) seat(i int, dir string) seat {
+func (s *partition) home(i int, dir string) nodeHome {
 	at := s.addrs[i%2]
-	return seat{home: dir, network: fmt.Sprintf("%s:%d", at, 24560+i), rpc: fmt.Sprintf("%s:%d", at, 3030+i), by: []string{"ip", "netns", "exec", s.names[i%2]}}
+	return nodeHome{home: dir, network: fmt.Sprintf("%s:%d", at, 24560+i), rpc: fmt.Sprintf("%s:%d", at, 3030+i), by: []string{"ip", "netns", "exec", s.names[i%2]}}
 }
 
 // TestMixedNetworkHealsAfterPartition: of two neards and two troupes, one of each is cut off from
 // the others for 20 s. No block becomes final on either side. After the repair all continue on one
 // chain, which contains the blocks that were final before.
 func TestMixedNetworkHealsAfterPartition(t *testing.T) {
-	s := newSides(t)
-	b := seatPanel(t, 4, 2, 4, 300, s.seat, nil)
-	b.runs(length(t, 300), func(from uint64) {
+	s := newPartition(t)
+	b := newMixedClusterAt(t, 4, 2, 4, 300, s.home, nil)
+	b.run(length(t, 300), func(from uint64) {
 		b.until(from+40, 10*time.Minute)
 		s.cut()
 		time.Sleep(2 * time.Second) // packets in transit

@@ -125,7 +125,7 @@ func TestValidatorsGoOnWhileOneDiskIsFull(t *testing.T) {
 	const full, within, further = 3, 2 * time.Minute, 20
 	var disk *smallDisk
 	seen := 0
-	c := newCouncilOf(t, 4, 4, 100_000, func(home string) {
+	c := newClusterOf(t, 4, 4, 100_000, func(home string) {
 		if seen == full {
 			disk = newSmallDisk(t, filepath.Join(home, "data"), "64m")
 		}
@@ -135,17 +135,17 @@ func TestValidatorsGoOnWhileOneDiskIsFull(t *testing.T) {
 	disk.fill(0)
 	p := c.p[full]
 	until(t, "the node with the full disk says so", within, func() bool { return strings.Contains(p.halted(), "the disk is full") })
-	says(t, p.out.String(), "the disk is full")
+	requireWords(t, p.out.String(), "the disk is full")
 	stopped, others := p.final(), c.p[0].final()
 	for i := range full {
 		until(t, "the others finalize blocks", within, func() bool { return c.p[i].final() >= others+further })
 		if why := c.p[i].halted(); why != "" {
-			t.Errorf("node %d has room and says: %s", i, why)
+			t.Errorf("node %d has disk space but reports: %s", i, why)
 		}
 	}
 	encoded, _ := c.p[0].signer().next()
 	if got := c.p[0].send(encoded, "FINAL").Level; got != "FINAL" {
-		t.Errorf("a transaction of the others: level %s, want FINAL", got)
+		t.Errorf("transaction at the other nodes: level %s, want FINAL", got)
 	}
 
 	// reads and SIGHUP while the disk is full
@@ -158,7 +158,7 @@ func TestValidatorsGoOnWhileOneDiskIsFull(t *testing.T) {
 		t.Errorf("after SIGHUP: halted for %q", p.halted())
 	}
 	if now := p.final(); now > stopped+5 {
-		t.Errorf("a node whose disk is full went from block %d to %d", stopped, now)
+		t.Errorf("node with a full disk moved from block %d to %d, want no progress", stopped, now)
 	}
 
 	disk.empty()
@@ -211,18 +211,18 @@ func TestSnapshotOnFullDiskLeavesNoFiles(t *testing.T) {
 			disk.fill(left)
 			out, err := troupe(t, args...)
 			if err == nil {
-				t.Fatalf("%s: done with room for %d bytes:\n%s", what, left, out)
+				t.Fatalf("%s: succeeded with %d bytes free, want an error:\n%s", what, left, out)
 			}
 			t.Logf("%s, room for %d bytes: %s", what, left, out)
-			says(t, out, "no space left on device")
-			says(t, out, disk.dir)
+			requireWords(t, out, "no space left on device")
+			requireWords(t, out, disk.dir)
 			if there, err := os.ReadDir(disk.dir); err != nil || len(there) != 1 {
-				t.Errorf("%s, room for %d bytes: %v, left %v", what, left, err, there)
+				t.Errorf("%s, %d bytes free: got error %v, files left %v, want no file", what, left, err, there)
 			}
 			disk.empty()
 		}
 		if out, err := troupe(t, args...); err != nil {
-			t.Fatalf("%s, with room: %v\n%s", what, err, out)
+			t.Fatalf("%s, with disk space: %v\n%s", what, err, out)
 		}
 	}
 	to := newSmallDisk(t, filepath.Join(t.TempDir(), "backups"), "64m")
@@ -291,32 +291,32 @@ func TestContractsRunIfCacheDiskIsFull(t *testing.T) {
 	deploy(1)
 	before := kept()
 	if len(before) < 2 {
-		t.Fatalf("kept %v, want a contract", before)
+		t.Fatalf("cached files %v, want at least one contract", before)
 	}
 	disk.fill(0)
 	deploy(2)
 	deploy(3)
 	if n := p.metric("troupe_contract_cache_disk_errors"); n == 0 {
-		t.Error("no troupe_contract_cache_disk_errors")
+		t.Error("troupe_contract_cache_disk_errors is 0, want more")
 	}
 	if now := kept(); len(now) != len(before) {
-		t.Errorf("on a full disk there are %v, before %v", now, before)
+		t.Errorf("cached files on the full disk: got %v, want %v", now, before)
 	}
 	if n := strings.Count(p.out.String(), "no space left on device"); n != 1 {
-		t.Errorf("the log says %d times that there is no room, want once:\n%s", n, tail(p.out.String(), 1500))
+		t.Errorf("the log reports the full disk %d times, want once:\n%s", n, tail(p.out.String(), 1500))
 	}
 	if why := p.halted(); why != "" {
-		t.Errorf("halted: %s", why)
+		t.Errorf("halted: %s, want a running node", why)
 	}
 	disk.empty()
 	deploy(4)
 	if now := kept(); len(now) <= len(before) {
-		t.Errorf("with room there are %v, before %v", now, before)
+		t.Errorf("cached files with disk space: got %v, want more than %v", now, before)
 	}
 	disk.fill(0)
 	deploy(5)
 	if n := strings.Count(p.out.String(), "no space left on device"); n != 2 {
-		t.Errorf("full again: the log says %d times that there is no room, want twice:\n%s", n, tail(p.out.String(), 1500))
+		t.Errorf("disk full again: the log reports it %d times, want twice:\n%s", n, tail(p.out.String(), 1500))
 	}
 	p.stop(syscall.SIGTERM)
 }

@@ -52,8 +52,8 @@ func snapshot(t *testing.T, dir string, skip ...string) map[string]string {
 	return files
 }
 
-// untouched requires that a folder equals its snapshot.
-func untouched(t *testing.T, dir string, before map[string]string, skip ...string) {
+// requireUnchanged requires that a folder equals its snapshot.
+func requireUnchanged(t *testing.T, dir string, before map[string]string, skip ...string) {
 	t.Helper()
 	after := snapshot(t, dir, skip...)
 	for name, hash := range before {
@@ -68,8 +68,8 @@ func untouched(t *testing.T, dir string, before map[string]string, skip ...strin
 	}
 }
 
-// says requires that a message contains each of the words.
-func says(t *testing.T, message string, words ...string) {
+// requireWords requires that a message contains each of the words.
+func requireWords(t *testing.T, message string, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if !strings.Contains(message, w) {
@@ -78,8 +78,8 @@ func says(t *testing.T, message string, words ...string) {
 	}
 }
 
-// used returns a home folder whose chain has some blocks.
-func used(t *testing.T) string {
+// usedHome returns a home folder whose chain has some blocks.
+func usedHome(t *testing.T) string {
 	t.Helper()
 	home := newHome(t)
 	p := start(t, home)
@@ -96,7 +96,7 @@ func TestSecondNodeOnFolderIsRefused(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
 	said := launch(t, home, freeAddr(t)).exits()
-	says(t, said, "another node runs on", home)
+	requireWords(t, said, "another node runs on", home)
 	// The first node is unaffected.
 	s := p.signer()
 	encoded, _ := s.next()
@@ -113,13 +113,13 @@ func TestPortInUseIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	home := used(t)
+	home := usedHome(t)
 	before := snapshot(t, home)
-	says(t, launch(t, home, l.Addr().String()).exits(), l.Addr().String(), "in use")
-	untouched(t, home, before)
-	says(t, launch(t, home, "nonsense").exits(), "nonsense")
-	says(t, launch(t, home, "127.0.0.1:99999").exits(), "99999")
-	untouched(t, home, before)
+	requireWords(t, launch(t, home, l.Addr().String()).exits(), l.Addr().String(), "in use")
+	requireUnchanged(t, home, before)
+	requireWords(t, launch(t, home, "nonsense").exits(), "nonsense")
+	requireWords(t, launch(t, home, "127.0.0.1:99999").exits(), "99999")
+	requireUnchanged(t, home, before)
 }
 
 // rewrite changes a file of a home folder.
@@ -177,28 +177,28 @@ func TestChangedHomeFilesAreRefused(t *testing.T) {
 		{"node key: cut", "node_key.json", cut, []string{"node_key.json"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			home := used(t)
+			home := usedHome(t)
 			rewrite(t, home, c.file, c.change)
 			before := snapshot(t, home)
 			said := launch(t, home, freeAddr(t)).exits()
-			says(t, said, c.says...)
+			requireWords(t, said, c.says...)
 			t.Logf("%s", said)
-			untouched(t, home, before)
+			requireUnchanged(t, home, before)
 		})
 	}
 }
 
 func TestMissingHomeFilesAreReported(t *testing.T) {
 	for _, file := range []string{"genesis.json", "config.json"} {
-		home := used(t)
+		home := usedHome(t)
 		if err := os.Remove(filepath.Join(home, file)); err != nil {
 			t.Fatal(err)
 		}
 		before := snapshot(t, home)
-		says(t, launch(t, home, freeAddr(t)).exits(), file)
-		untouched(t, home, before)
+		requireWords(t, launch(t, home, freeAddr(t)).exits(), file)
+		requireUnchanged(t, home, before)
 	}
-	says(t, launch(t, filepath.Join(t.TempDir(), "nothing"), freeAddr(t)).exits(), "init")
+	requireWords(t, launch(t, filepath.Join(t.TempDir(), "nothing"), freeAddr(t)).exits(), "init")
 }
 
 // TestForeignOrDamagedDataIsRefused: the node does not change the data folder.
@@ -217,7 +217,7 @@ func TestForeignOrDamagedDataIsRefused(t *testing.T) {
 			}
 		}},
 		{"another chain's", func(t *testing.T, data string) {
-			other := used(t)
+			other := usedHome(t)
 			if err := os.RemoveAll(data); err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +257,7 @@ func TestForeignOrDamagedDataIsRefused(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			home := used(t)
+			home := usedHome(t)
 			data := filepath.Join(home, "data")
 			c.change(t, data)
 			kept := home
@@ -266,9 +266,9 @@ func TestForeignOrDamagedDataIsRefused(t *testing.T) {
 			}
 			before := snapshot(t, kept, "LOCK", "LOG")
 			said := launch(t, home, freeAddr(t)).exits()
-			says(t, said, "data")
+			requireWords(t, said, "data")
 			t.Logf("%s", said)
-			untouched(t, kept, before, "LOCK", "LOG")
+			requireUnchanged(t, kept, before, "LOCK", "LOG")
 		})
 	}
 }
@@ -324,7 +324,7 @@ func mount(t *testing.T, dir, options string) {
 }
 
 func TestReadOnlyDataFolderIsReported(t *testing.T) {
-	home := used(t)
+	home := usedHome(t)
 	data := filepath.Join(home, "data")
 	kept := filepath.Join(home, "kept")
 	if err := os.Rename(data, kept); err != nil {
@@ -339,9 +339,9 @@ func TestReadOnlyDataFolderIsReported(t *testing.T) {
 	}
 	before := snapshot(t, data)
 	said := launch(t, home, freeAddr(t)).exits()
-	says(t, said, "read-only")
+	requireWords(t, said, "read-only")
 	t.Logf("%s", said)
-	untouched(t, data, before)
+	requireUnchanged(t, data, before)
 }
 
 // TestFullDiskStopsOnlyWrites: if the disk fills up while the node runs, reads continue, and the
@@ -366,10 +366,10 @@ func TestFullDiskStopsOnlyWrites(t *testing.T) {
 			break
 		}
 		if told = append(told, hash.String()); len(told) > 200_000 {
-			t.Fatal("the disk is never full")
+			t.Fatal("the disk did not become full")
 		}
 	}
-	says(t, refused, "the disk is full")
+	requireWords(t, refused, "the disk is full")
 	full := func() {
 		t.Helper()
 		for i, hash := range told {
@@ -387,7 +387,7 @@ func TestFullDiskStopsOnlyWrites(t *testing.T) {
 		if err != nil || r.Error == nil {
 			t.Fatalf("sandbox_mine on a full disk: %v, %+v", err, r)
 		}
-		says(t, string(r.Error.Data), "full")
+		requireWords(t, string(r.Error.Data), "full")
 		var node struct {
 			Halted *struct{ Reason string }
 		}
@@ -395,10 +395,10 @@ func TestFullDiskStopsOnlyWrites(t *testing.T) {
 		if node.Halted == nil {
 			t.Fatal("status does not say that nothing is written")
 		}
-		says(t, node.Halted.Reason, "the disk is full")
+		requireWords(t, node.Halted.Reason, "the disk is full")
 	}
 	onFull()
-	says(t, p.out.String(), "the disk is full")
+	requireWords(t, p.out.String(), "the disk is full")
 	p.stop(syscall.SIGKILL)
 	p = start(t, home)
 	onFull()
@@ -411,7 +411,7 @@ func TestFullDiskStopsOnlyWrites(t *testing.T) {
 			break
 		}
 		if time.Now().After(until) {
-			t.Fatalf("with room it does not go on\n%s", tail(p.out.String(), 1500))
+			t.Fatalf("with disk space the node stores no blocks\n%s", tail(p.out.String(), 1500))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -435,8 +435,8 @@ func TestFullDiskAtFirstStartIsReported(t *testing.T) {
 	for range 2 { // the second run finds what the first left
 		said := launch(t, home, freeAddr(t)).exits()
 		t.Logf("%s", said)
-		says(t, said, "no space left")
-		says(t, said, data)
+		requireWords(t, said, "no space left")
+		requireWords(t, said, data)
 	}
 	if out, err := exec.Command("mount", "-o", "remount,size=64m", data).CombinedOutput(); err != nil {
 		t.Skipf("skipped: no remounting here: %s", out)
@@ -461,7 +461,7 @@ func TestInvalidFlagsExitWithCode2(t *testing.T) {
 			t.Errorf("%v: no error\n%s", args, out)
 		}
 		if !strings.Contains(fmt.Sprint(out), args[len(args)-1]) {
-			t.Errorf("%v: the message does not name it:\n%s", args, out)
+			t.Errorf("%v: the error does not name the flag:\n%s", args, out)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func TestExampleGoIndexerPrintsEventsOnce(t *testing.T) {
 				return lines
 			}
 		}
-		t.Fatalf("it ends, or is silent, after %q\n%s", lines, c.out.String())
+		t.Fatalf("the indexer ended or printed nothing after %q\n%s", lines, c.out.String())
 		return nil
 	}
 	c.transfer(7)

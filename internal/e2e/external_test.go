@@ -47,7 +47,7 @@ func TestExternalSandboxLeavesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if b, err := s.Balance(ctx, "alice.near"); err != nil || b.Cmp(external.NEAR(5)) != 0 {
-		t.Errorf("outside of the world alice has %v, %v", b, err)
+		t.Errorf("balance of alice outside of the world: %v, %v", b, err)
 	}
 	if _, err := s.Send(ctx, external.Named("alice.near"), "near", external.Transfer{Deposit: external.NEAR(1)}); err != nil {
 		t.Error(err)
@@ -86,7 +86,7 @@ func TestExternalSandboxLeavesNothing(t *testing.T) {
 	defer cancel()
 	if _, err := external.Start(short, external.Options{Program: silent}); !errors.Is(err,
 		context.DeadlineExceeded) || !strings.Contains(err.Error(), "waits") {
-		t.Errorf("a program that says nothing: %v", err)
+		t.Errorf("error for a program without output: %v", err)
 	}
 
 	s, err = external.Start(ctx, external.Options{})

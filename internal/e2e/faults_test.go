@@ -28,7 +28,7 @@ type promise struct {
 
 // clients submit one transfer after the other to each node, wait for FINAL, and record the replies.
 type clients struct {
-	c     *council
+	c     *cluster
 	stop  chan struct{}
 	once  sync.Once
 	group sync.WaitGroup
@@ -41,7 +41,7 @@ type clients struct {
 // clients starts one client for each node. A transfer that is not FINAL in time is not recorded. A
 // failed test ends the clients too, because the nodes of the next test have the same addresses and
 // keys.
-func (c *council) clients() *clients {
+func (c *cluster) clients() *clients {
 	x := &clients{c: c, stop: make(chan struct{}), failed: map[string]int{}}
 	c.t.Cleanup(func() { x.end() })
 	for i := range c.p {
@@ -154,7 +154,7 @@ func (x *clients) during(from time.Time) string {
 }
 
 // kept requires that every node reports for each transaction what its client was told.
-func (c *council) kept(all []promise) {
+func (c *cluster) kept(all []promise) {
 	c.t.Helper()
 	for i, p := range c.p {
 		lost := 0
@@ -172,7 +172,7 @@ func (c *council) kept(all []promise) {
 }
 
 // highest returns the highest final height of the running nodes.
-func (c *council) highest(of ...int) (h uint64) {
+func (c *cluster) highest(of ...int) (h uint64) {
 	for _, i := range of {
 		h = max(h, c.p[i].final())
 	}
@@ -180,7 +180,7 @@ func (c *council) highest(of ...int) (h uint64) {
 }
 
 // tip returns the highest head of the running nodes.
-func (c *council) tip(of ...int) (h uint64) {
+func (c *cluster) tip(of ...int) (h uint64) {
 	c.t.Helper()
 	for _, i := range of {
 		h = max(h, c.p[i].place().Sync.Height)
@@ -189,25 +189,25 @@ func (c *council) tip(of ...int) (h uint64) {
 }
 
 // tops waits until one of the nodes has a block above a height.
-func (c *council) tops(what string, tip uint64, begun time.Time, within time.Duration, of ...int) time.Duration {
+func (c *cluster) tops(what string, tip uint64, begun time.Time, within time.Duration, of ...int) time.Duration {
 	c.t.Helper()
 	for c.tip(of...) <= tip {
 		if time.Since(begun) > within {
-			c.t.Fatalf("%s: nothing is above %d after %v", what, tip, within)
+			c.t.Fatalf("%s: no head above %d after %v", what, tip, within)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	return time.Since(begun)
 }
 
-// goesOn waits until nodes have finalized a number of heights after a given one, and returns how
-// long that took.
-func (c *council) goesOn(what string, from, more uint64, within time.Duration, of ...int) time.Duration {
+// awaitFinality waits until nodes have finalized a number of heights after a given one, and returns
+// how long that took.
+func (c *cluster) awaitFinality(what string, from, more uint64, within time.Duration, of ...int) time.Duration {
 	c.t.Helper()
 	begun := time.Now()
 	for c.highest(of...) < from+more {
 		if time.Since(begun) > within {
-			c.t.Fatalf("%s: at %d, not at %d after %v", what, c.highest(of...), from+more, within)
+			c.t.Fatalf("%s: final height %d, want %d after %v", what, c.highest(of...), from+more, within)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -225,12 +225,12 @@ func TestFinalTransactionsSurviveFaults(t *testing.T) {
 }
 
 func faults(t *testing.T, transport string) {
-	s := newIslands(t, 4)
+	s := newTunNetwork(t, 4)
 	quic := transport == "quic"
 	if quic {
 		transport = "libp2p"
 	}
-	c := newCouncilWith(t, &councilOptions{n: 4, shards: 4, epoch: 500, config: map[string]any{"network": map[string]any{"transport": transport}}, addr: s.net,
+	c := newClusterWith(t, &clusterOptions{n: 4, shards: 4, epoch: 500, config: map[string]any{"network": map[string]any{"transport": transport}}, addr: s.net,
 		run: s.start, quic: quic})
 	c.together(5, 60*time.Second)
 	x := c.clients()
@@ -242,7 +242,7 @@ func faults(t *testing.T, transport string) {
 		to := c.highest(all...)
 		t.Logf("%s: %d heights final in %v; %s", name, to-from, time.Since(begun).Round(time.Millisecond), x.during(begun))
 		if to == from {
-			t.Errorf("%s: nothing becomes final", name)
+			t.Errorf("%s: no block became final", name)
 		}
 	}
 	phase("calm", 8*time.Second)
@@ -261,7 +261,7 @@ func faults(t *testing.T, transport string) {
 	was, begun := c.highest(all...), time.Now()
 	time.Sleep(10 * time.Second)
 	if now := c.highest(all...); now > was {
-		t.Errorf("two halves make blocks final: %d, %d", was, now)
+		t.Errorf("blocks became final during the partition: height %d, then %d", was, now)
 	}
 	t.Logf("cut 2/2: %s", x.during(begun))
 	tip, cut := c.tip(all...), s.Cut.Load()
@@ -271,14 +271,14 @@ func faults(t *testing.T, transport string) {
 	t.Logf("healed: the first packet of what was cut comes after %v, a higher block after %v", first.Round(time.Millisecond), c.tops("healed", tip, begun, 60*time.Second, all...).Round(time.Millisecond))
 	// Blocks made on one side before the repair become final with it, so only a block above the tip
 	// shows that the chain continues.
-	c.goesOn("healed", tip, 1, 60*time.Second, all...)
+	c.awaitFinality("healed", tip, 1, 60*time.Second, all...)
 	t.Logf("healed: a block that was made since is final after %v; %d packets were cut", time.Since(begun).Round(time.Millisecond), cut)
 	phase("behind the cut", 5*time.Second)
 
 	for _, i := range []int{0, 3} {
 		c.p[i].stop(syscall.SIGKILL)
 		rest := slices.DeleteFunc(slices.Clone(all), func(k int) bool { return k == i })
-		took := c.goesOn("one killed", c.highest(rest...), 10, 60*time.Second, rest...)
+		took := c.awaitFinality("one killed", c.highest(rest...), 10, 60*time.Second, rest...)
 		t.Logf("node %d killed: 10 heights final after %v", i, took.Round(time.Millisecond))
 		c.start(i)
 		begun = time.Now()
@@ -291,10 +291,10 @@ func faults(t *testing.T, transport string) {
 	was = c.highest(0, 3)
 	time.Sleep(5 * time.Second)
 	if now := c.highest(0, 3); now > was {
-		t.Errorf("two of four make blocks final: %d, %d", was, now)
+		t.Errorf("two of four validators finalized blocks: height %d, then %d", was, now)
 	}
 	c.start(1)
-	t.Logf("two of four stopped, one started: final again after %v", c.goesOn("three of four", was, 1, 60*time.Second, 0, 1, 3).Round(time.Millisecond))
+	t.Logf("two of four stopped, one started: final again after %v", c.awaitFinality("three of four", was, 1, 60*time.Second, 0, 1, 3).Round(time.Millisecond))
 	c.start(2)
 	begun = time.Now()
 	c.together(10, 60*time.Second)

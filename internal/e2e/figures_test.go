@@ -64,7 +64,7 @@ func TestFiguresStayNearTheDocumented(t *testing.T) {
 	slices.Sort(starts)
 	t.Logf("init and run to the first 200 on /status: best %.0f ms, median %.0f ms", ms(starts[0]), ms(starts[len(starts)/2]))
 	if starts[len(starts)/2] > 2*time.Second {
-		t.Errorf("init and run take %v", starts[len(starts)/2])
+		t.Errorf("init and run took %v, above the limit", starts[len(starts)/2])
 	}
 
 	p := start(t, newHome(t))
@@ -72,7 +72,7 @@ func TestFiguresStayNearTheDocumented(t *testing.T) {
 	idle := resident(t, p.cmd.Process.Pid)
 	t.Logf("resident when idle: %.1f MiB", idle)
 	if idle > 200 {
-		t.Errorf("%.1f MiB resident when idle", idle)
+		t.Errorf("%.1f MiB resident when idle, above the limit", idle)
 	}
 
 	s := p.signer()
@@ -131,7 +131,7 @@ func TestReadmeCommandsWorkInCleanClone(t *testing.T) {
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("make run says nothing:\n%s", out.String())
+			t.Fatalf("make run printed nothing:\n%s", out.String())
 		}
 	}
 	shell := func(command string) string {

@@ -161,7 +161,7 @@ func TestStatusStaysFastDuringFloods(t *testing.T) {
 				t.Errorf("p99 of the honest client %v, want at most %v", got, most)
 			}
 			if more := resident(t, p.cmd.Process.Pid) - before; more > moreMemory {
-				t.Errorf("%.0f MiB more", more)
+				t.Errorf("memory grew by %.0f MiB, above the limit", more)
 			}
 			select {
 			case <-p.ended:

@@ -38,11 +38,11 @@ func (p *process) comes(height uint64, within time.Duration) {
 		}
 		select {
 		case <-p.ended:
-			p.t.Fatalf("it ended: %v\n%s", p.err, tail(p.out.String(), 6000))
+			p.t.Fatalf("the node ended: %v\n%s", p.err, tail(p.out.String(), 6000))
 		default:
 		}
 		if time.Now().After(limit) {
-			p.t.Fatalf("at %d, syncing %v, not at %d: %v", s.Sync.Height, s.Sync.Syncing, height, err)
+			p.t.Fatalf("height %d, syncing %v, want height %d: %v", s.Sync.Height, s.Sync.Syncing, height, err)
 		}
 	}
 }
@@ -71,9 +71,9 @@ func away(t *testing.T, maker *process, at uint64) {
 // collected the blocks after its head. It recovers after a restart.
 func TestTroupeRecoversPastNeardsHorizon(t *testing.T) {
 	program := neardProgram(t)
-	seats := neardNet(t, program, 4, 4, arriving)
+	homes := neardNet(t, program, 4, 4, arriving)
 	var nodes []*process
-	for _, s := range seats {
+	for _, s := range homes {
 		keeps(t, s.home)
 		change(t, filepath.Join(s.home, "config.json"), func(c object) {
 			c.at("consensus")["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": 200_000_000}
@@ -81,9 +81,9 @@ func TestTroupeRecoversPastNeardsHorizon(t *testing.T) {
 		})
 		nodes = append(nodes, runNeard(t, program, s))
 	}
-	dir, at := joined(t, seats[0].home), freeAddr(t)
+	dir, at := joined(t, homes[0].home), freeAddr(t)
 	forgets(t, dir)
-	run := func() *process { return start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t)) }
+	run := func() *process { return start(t, dir, "--network-addr", at, "--boot-nodes", homes[0].peer(t)) }
 	p := run()
 	p.reaches(40, 3*time.Minute)
 	p.stop(syscall.SIGKILL)
@@ -94,10 +94,10 @@ func TestTroupeRecoversPastNeardsHorizon(t *testing.T) {
 	p.comes(head, 5*time.Minute)
 	t.Logf("away for %d blocks, in step again after %v", head-was, time.Since(begun).Round(100*time.Millisecond))
 	p.lacks(was + 60)
-	alike(t, nodes[0], p, nodes[2].signer())
+	requireSameBlocks(t, nodes[0], p, nodes[2].signer())
 	for i, n := range nodes {
 		if list := complaints(n.out.String()); len(list) > 0 {
-			t.Errorf("neard %d complains %d times: %s", i, len(list), tail(list[0], 400))
+			t.Errorf("neard %d logged %d complaints, want 0: %s", i, len(list), tail(list[0], 400))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestTroupeRecoversPastNeardsHorizon(t *testing.T) {
 // collected the blocks after its head. It recovers after a restart.
 func TestNeardRecoversPastTroupesHorizon(t *testing.T) {
 	program := neardProgram(t)
-	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
+	c := newClusterOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
 	s := neardFollower(t, program, c.homes[0], c.boot)
 	keeps(t, s.home)
 	n := runNeard(t, program, s)
@@ -119,9 +119,9 @@ func TestNeardRecoversPastTroupesHorizon(t *testing.T) {
 	n.comes(head, 8*time.Minute)
 	t.Logf("away for %d blocks, in step again after %v", head-was, time.Since(begun).Round(100*time.Millisecond))
 	n.lacks(was + 60)
-	alike(t, c.p[0], n, c.p[1].signer())
+	requireSameBlocks(t, c.p[0], n, c.p[1].signer())
 	if list := complaints(n.out.String()); len(list) > 0 {
-		t.Errorf("it complains %d times: %s", len(list), tail(list[0], 400))
+		t.Errorf("neard logged %d complaints, want 0: %s", len(list), tail(list[0], 400))
 	}
 }
 
@@ -129,7 +129,7 @@ func TestNeardRecoversPastTroupesHorizon(t *testing.T) {
 // of the neards.
 func TestTroupeRecoversPastTroupesHorizon(t *testing.T) {
 	neardOrNone(t)
-	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
+	c := newClusterOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
 	dir, at := joined(t, c.homes[0]), freeAddr(t)
 	forgets(t, dir)
 	run := func() *process { return start(t, dir, "--network-addr", at, "--boot-nodes", c.boot) }
@@ -143,5 +143,5 @@ func TestTroupeRecoversPastTroupesHorizon(t *testing.T) {
 	p.comes(head, 5*time.Minute)
 	t.Logf("away for %d blocks, in step again after %v", head-was, time.Since(begun).Round(100*time.Millisecond))
 	p.lacks(was + 60)
-	alike(t, c.p[0], p, c.p[1].signer())
+	requireSameBlocks(t, c.p[0], p, c.p[1].signer())
 }

@@ -254,10 +254,10 @@ func TestHonestClientIsServedDuringAttacks(t *testing.T) {
 				t.Errorf("%.2f blocks/s, %.2f when calm", now, rate)
 			}
 			if peak > before+moreMemory {
-				t.Errorf("%.0f MiB more", peak-before)
+				t.Errorf("memory grew by %.0f MiB, above the limit", peak-before)
 			}
 			if after > before+moreMemory/3 {
-				t.Errorf("%.0f MiB more a minute later", after-before)
+				t.Errorf("memory is still %.0f MiB higher a minute later, above the limit", after-before)
 			}
 			select {
 			case <-p.ended:

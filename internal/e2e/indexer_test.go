@@ -136,7 +136,7 @@ func indexed(t *testing.T, maker *process, of, boot string, blocks int) {
 				continue
 			}
 			if reply.Error != nil {
-				t.Fatalf("block %d: %s", height-1, said(reply))
+				t.Fatalf("block %d: %s", height-1, replyText(reply))
 			}
 			var h head
 			if err := json.Unmarshal(reply.Result, &h); err != nil {
@@ -155,15 +155,15 @@ func indexed(t *testing.T, maker *process, of, boot string, blocks int) {
 // of neards.
 func TestIndexerBesideNeardsMissesNoBlock(t *testing.T) {
 	program := neardProgram(t)
-	seats := neardNet(t, program, 2, 2, 300)
+	homes := neardNet(t, program, 2, 2, 300)
 	var nodes []*process
-	for _, s := range seats {
+	for _, s := range homes {
 		nodes = append(nodes, runNeard(t, program, s))
 	}
-	indexed(t, nodes[0], seats[0].home, seats[0].peer(t), 80)
+	indexed(t, nodes[0], homes[0].home, homes[0].peer(t), 80)
 	for _, n := range nodes {
 		if said := complaints(n.out.String()); len(said) > 0 {
-			t.Errorf("%s complains %d times: %s", n.home, len(said), said[0])
+			t.Errorf("%s logged %d complaints, want 0: %s", n.home, len(said), said[0])
 		}
 	}
 }

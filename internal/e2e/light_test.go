@@ -15,7 +15,7 @@ import (
 // block from another node and requires the same reply from all. It also requests proofs of
 // transactions. Only the first block is trusted. It returns the number of verified light client
 // blocks, and of epochs.
-func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
+func (b *mixedCluster) lightClient(from string, txs []sent) (steps, epochs int) {
 	t := b.t
 	t.Helper()
 	ask := func(p *process, method string, params any) json.RawMessage {
@@ -25,7 +25,7 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 				return r.Result
 			}
 			if time.Now().After(limit) {
-				t.Fatalf("%s %v: %v %s", method, params, err, said(r))
+				t.Fatalf("%s %v: %v %s", method, params, err, replyText(r))
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 				other = ask(p, "next_light_client_block", map[string]any{"last_block_hash": from})
 			}
 			if !bytes.Equal(other, reply) {
-				t.Errorf("%s %d says another next light client block:\n%.2000s\n%.2000s", b.kind(i), i, other, reply)
+				t.Errorf("%s %d returned a different next light client block:\n%.2000s\n%.2000s", b.kind(i), i, other, reply)
 			}
 		}
 		if err := c.Advance(reply); err != nil {
@@ -84,7 +84,7 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 		}
 	}
 	if c == nil {
-		t.Fatal("no light client block")
+		t.Fatal("no light client block returned")
 	}
 	hash, err := c.Head.Hash()
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 			}
 			o, err := lightclient.ProvenOutcome(c.Head.Inner.BlockMerkleRoot, r.Result, true)
 			if err != nil || o.Outcome.ID.String() != txs[i].hash {
-				t.Errorf("%s %d does not prove %s: %v", b.kind(k), k, txs[i].hash, err)
+				t.Errorf("%s %d: proof of %s: %v", b.kind(k), k, txs[i].hash, err)
 			}
 			proven++
 		}

@@ -64,7 +64,7 @@ func TestLocalnetNodesEndWithCommand(t *testing.T) {
 	await(out, `blocks/s .* node0 \d+ \(2 peers\)  node1 ([5-9]|\d\d) \(\d peers?\)  node2 ([5-9]|\d\d) `)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("it ends with %v:\n%s", err, out)
+		t.Errorf("the command ended with %v:\n%s", err, out)
 	}
 	await(out, "node0 has ended")
 	gone()

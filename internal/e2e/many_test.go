@@ -122,9 +122,9 @@ func TestManySandboxesStartAtOnce(t *testing.T) {
 	t.Logf("%d processes: init one after the other %v, started in %v, all ready after %.2f s, %.0f MiB proportional (%.1f each), stopped in %v, %.0f ms of processor time each",
 		n, inited.Round(time.Millisecond), launched.Round(time.Millisecond), last.Seconds(), memory, memory/float64(n), time.Since(began).Round(time.Millisecond), ms(processor/time.Duration(n)))
 	if limit := 10 * time.Second * time.Duration(max(n, 50)) / 200; n < 200 && last > 4*limit || n >= 200 && last > 10*time.Second*time.Duration(n)/200 {
-		t.Errorf("the last of %d is ready after %v", n, last)
+		t.Errorf("the last of %d nodes was ready after %v, above the limit", n, last)
 	}
 	if most := 6 * 1024 * float64(n) / 200; memory > most {
-		t.Errorf("%d processes take %.0f MiB, more than %.0f", n, memory, most)
+		t.Errorf("%d processes use %.0f MiB, want at most %.0f", n, memory, most)
 	}
 }

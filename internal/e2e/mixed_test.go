@@ -49,7 +49,7 @@ func (c *submitter) submit(t *testing.T, to primitives.AccountID, actions ...pri
 	}
 	r, err := c.to.call("broadcast_tx_async", []string{encoded})
 	if err != nil || r.Error != nil {
-		t.Errorf("%s refuses a transaction: %v %s", c.to.home, err, said(r))
+		t.Errorf("%s refused a transaction: %v %s", c.to.home, err, replyText(r))
 		return
 	}
 	c.list = append(c.list, sent{hashOf(t, raw), c.s.key.AccountID})
@@ -66,7 +66,7 @@ func (c *submitter) renew(t *testing.T) {
 		c.s.base, err = primitives.ParseHash(h.Header.Hash)
 	}
 	if err != nil {
-		t.Errorf("no final block: %v %s", err, said(r))
+		t.Errorf("no final block: %v %s", err, replyText(r))
 	}
 }
 
@@ -88,7 +88,7 @@ const tokenInit = `{"owner_id":%q,"total_supply":"1000","metadata":{"spec":"ft-1
 
 // settle creates an account in each shard of a neard localnet, and deploys a contract in the last
 // shard. It returns the clients of the load: one for each node, and one for the node under test.
-func (m *mixed) settle(t *testing.T, judged *process) (clients []*submitter, token primitives.AccountID) {
+func (m *mixed) settle(t *testing.T, tested *process) (clients []*submitter, token primitives.AccountID) {
 	t.Helper()
 	first := m.nodes[0]
 	root := first.signer()
@@ -104,9 +104,9 @@ func (m *mixed) settle(t *testing.T, judged *process) (clients []*submitter, tok
 	for _, n := range m.nodes {
 		clients = append(clients, &submitter{s: n.signer(), to: n})
 	}
-	judged.reaches(first.head("final").Header.Height, time.Minute)
+	tested.reaches(first.head("final").Header.Height, time.Minute)
 	for _, name := range []string{"test1", "test2"} {
-		clients = append(clients, &submitter{s: first.other(root, primitives.AccountID(name+m.mark+"."+string(root.key.AccountID))), to: judged})
+		clients = append(clients, &submitter{s: first.other(root, primitives.AccountID(name+m.mark+"."+string(root.key.AccountID))), to: tested})
 	}
 	return clients, token
 }
@@ -143,36 +143,36 @@ func (m *mixed) load(t *testing.T, clients []*submitter, token primitives.Accoun
 
 // follows compares a troupe that follows a network with the network's nodes: blocks, chunks, state,
 // transactions, proofs.
-func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) {
+func (m *mixed) follows(t *testing.T, tested *process, restart func() *process) {
 	t.Helper()
 	first := m.nodes[0]
-	clients, token := m.settle(t, judged)
+	clients, token := m.settle(t, tested)
 	stop := make(chan struct{})
 	group := m.load(t, clients[:len(clients)-2], token, stop)
 	stopOwn := make(chan struct{})
 	own := m.load(t, clients[len(clients)-2:], token, stopOwn)
 	from := first.head("final").Header.Height
-	judged.reaches(from+uint64(m.blocks)/2, 10*time.Minute)
+	tested.reaches(from+uint64(m.blocks)/2, 10*time.Minute)
 
 	close(stopOwn)
 	own.Wait()
 	begun := time.Now()
-	judged = restart()
+	tested = restart()
 	at := first.head("final").Header.Height
-	judged.reaches(at, 2*time.Minute)
+	tested.reaches(at, 2*time.Minute)
 	t.Logf("killed and started again, in step at %d after %v", at, time.Since(begun))
-	judged.reaches(from+uint64(m.blocks), 10*time.Minute)
+	tested.reaches(from+uint64(m.blocks), 10*time.Minute)
 	close(stop)
 	group.Wait()
 
 	var took []time.Duration
 	c := clients[len(clients)-1]
-	c.to = judged
+	c.to = tested
 	for range 10 {
 		c.renew(t)
 		begun := time.Now()
-		if got := judged.send(c.s.sign("near", &primitives.Transfer{Deposit: primitives.Yocto(1)}), "FINAL").Level; got != "FINAL" {
-			t.Errorf("submitted to the one that follows: %s", got)
+		if got := tested.send(c.s.sign("near", &primitives.Transfer{Deposit: primitives.Yocto(1)}), "FINAL").Level; got != "FINAL" {
+			t.Errorf("transaction submitted to the follower: level %s, want FINAL", got)
 		}
 		took = append(took, time.Since(begun))
 	}
@@ -180,9 +180,9 @@ func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) 
 	t.Logf("submitted to the one that follows: FINAL in %v (median of 10), %v at most", took[5], took[9])
 	time.Sleep(3 * time.Second)
 	end := first.head("final").Header
-	judged.reaches(end.Height, time.Minute)
+	tested.reaches(end.Height, time.Minute)
 
-	cmp := &comparison{a: first, b: judged}
+	cmp := &comparison{a: first, b: tested}
 	blocks := cmp.blocks(t, int(max(1, int64(end.Height)-int64(m.blocks))), int(end.Height), m.shards)
 	var accounts []string
 	for _, c := range clients {
@@ -207,7 +207,7 @@ func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) 
 	var zero head
 	first.get("block", map[string]any{"block_id": 1}, &zero)
 	light := cmp.lightClient(t, zero.Header.Hash)
-	m.statuses(t, first, judged)
+	m.statuses(t, first, tested)
 	t.Logf("%d blocks, %d transactions (%d through the one that follows), %d light client blocks; %d requests of both, %d the same byte for byte",
 		blocks, total, byOwn, light, cmp.asked, cmp.equal)
 	if blocks < m.blocks*9/10 || byOwn < 5 {
@@ -252,19 +252,19 @@ func (m *mixed) statuses(t *testing.T, a, b *process) {
 // submit to it, and gives the same replies as the neards.
 func TestTroupeFollowsNeards(t *testing.T) {
 	program := neardProgram(t)
-	seats := neardNet(t, program, 4, 4, 60)
+	homes := neardNet(t, program, 4, 4, 60)
 	m := &mixed{shards: 4, blocks: 200}
-	for _, s := range seats {
+	for _, s := range homes {
 		m.boot = append(m.boot, s.peer(t))
 	}
-	for _, s := range seats {
+	for _, s := range homes {
 		m.nodes = append(m.nodes, runNeard(t, program, s))
 	}
-	judged, again := m.troupe(t, seats[0].home, m.boot[0])
-	m.follows(t, judged, again)
+	tested, again := m.troupe(t, homes[0].home, m.boot[0])
+	m.follows(t, tested, again)
 	for _, n := range m.nodes {
 		if said := complaints(n.out.String()); len(said) > 0 {
-			t.Errorf("%s complains %d times: %s", n.home, len(said), said[0])
+			t.Errorf("%s logged %d complaints, want 0: %s", n.home, len(said), said[0])
 		}
 	}
 }
@@ -290,8 +290,8 @@ func TestTroupeFollowsTroupe(t *testing.T) {
 	dir, addr := newHome(t, "--num-shards", "4", "--chain-id", "interop", "--fast"), freeAddr(t)
 	m := &mixed{shards: 4, blocks: 60, boot: []string{peerOf(t, dir, addr)}}
 	m.nodes = []*process{start(t, dir, "--network-addr", addr, "--block-production", "interval")}
-	judged, again := m.troupe(t, dir, m.boot[0])
-	m.follows(t, judged, again)
+	tested, again := m.troupe(t, dir, m.boot[0])
+	m.follows(t, tested, again)
 }
 
 // TestNeardFollowsTroupe: a neard joins a troupe that produces all blocks, and another neard joins
@@ -321,7 +321,7 @@ func TestNeardFollowsTroupe(t *testing.T) {
 				return n
 			})
 			if said := complaints(n.out.String()); len(said) > 0 {
-				t.Errorf("it complains %d times: %s", len(said), said[0])
+				t.Errorf("neard logged %d complaints, want 0: %s", len(said), said[0])
 			}
 			n.end(syscall.SIGTERM)
 		})
@@ -335,16 +335,16 @@ func TestClientsOfMixedNetworkGetSameResults(t *testing.T) {
 	program := neardProgram(t)
 	need(t, "node", "npm")
 	installed(t, npmInstall)
-	seats := neardNet(t, program, 2, 4, 300)
+	homes := neardNet(t, program, 2, 4, 300)
 	var nodes []*process
-	for _, s := range seats {
+	for _, s := range homes {
 		nodes = append(nodes, runNeard(t, program, s))
 	}
 	m := &mixed{shards: 4}
-	judged, _ := m.troupe(t, seats[0].home, seats[0].peer(t))
-	judged.reaches(nodes[0].head("final").Header.Height, time.Minute)
-	for k, p := range []*process{nodes[0], judged} {
-		key := seats[k].home // one account each, because two clients with one key use the same nonces
+	tested, _ := m.troupe(t, homes[0].home, homes[0].peer(t))
+	tested.reaches(nodes[0].head("final").Header.Height, time.Minute)
+	for k, p := range []*process{nodes[0], tested} {
+		key := homes[k].home // one account each, because two clients with one key use the same nonces
 		env := []string{"NEAR_RPC_URL=http://" + p.addr, "NEAR_HOME=" + key}
 		t.Run(filepath.Base(p.home), func(t *testing.T) { script(t, "js", env, "node", "nearjs.mjs") })
 	}

@@ -23,10 +23,10 @@ import (
 // newMoving makes validators that track only the shards whose chunks they produce, which are
 // assigned anew for each epoch. One more validator produces no chunks and only validates those of
 // the others.
-func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
+func newMoving(t *testing.T, makers, shards int, epoch uint64) *cluster {
 	t.Helper()
 	n := makers + 1
-	c := &council{t: t, p: make([]*process, n)}
+	c := &cluster{t: t, p: make([]*process, n)}
 	var accounts []primitives.AccountID
 	for i := range n {
 		accounts = append(accounts, primitives.AccountID(fmt.Sprint("node", i)))
@@ -174,12 +174,12 @@ func TestValidatorsFollowMovedShards(t *testing.T) {
 		t.Logf("node %d holds %v; %v came, %v went; %.0f MiB at most", i, held, f["troupe_shards_come"], f["troupe_shards_gone"], p.peak())
 		if p == blind {
 			if len(held) > 0 || f["troupe_shards_come"] > 0 {
-				t.Errorf("the validator without chunks has shards %v", held)
+				t.Errorf("the validator without chunks tracks shards %v, want none", held)
 			}
 			continue
 		}
 		if f["troupe_shards_come"] == 0 {
-			t.Errorf("node %d: no shard has come", i)
+			t.Errorf("node %d caught up no shard", i)
 		}
 		gone += f["troupe_shards_gone"]
 		for _, s := range held {
@@ -187,7 +187,7 @@ func TestValidatorsFollowMovedShards(t *testing.T) {
 		}
 	}
 	if len(holders) != 4 || gone == 0 {
-		t.Errorf("shards are held so often: %v; %v went", holders, gone)
+		t.Errorf("shard holders: %v; untracked: %v", holders, gone)
 	}
 	if p := blind.peak(); p > 1024 {
 		t.Errorf("the validator without shards uses %.0f MiB", p)
@@ -201,7 +201,7 @@ func TestValidatorsFollowMovedShards(t *testing.T) {
 
 // endorsed requires that a validator's chunk endorsements are in blocks, in the last complete
 // epoch.
-func (c *council) endorsed(account string) {
+func (c *cluster) endorsed(account string) {
 	c.t.Helper()
 	p := c.p[0]
 	var last struct {

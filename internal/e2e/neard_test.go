@@ -118,23 +118,23 @@ func change(t testing.TB, path string, edit func(object)) {
 	}
 }
 
-// seat is the home folder of a node of a network, and its addresses.
-type seat struct {
+// nodeHome is the home folder of a node of a network, and its addresses.
+type nodeHome struct {
 	home, network, rpc string
 	by                 []string // command that runs its program; empty: none
 }
 
-func (s *seat) peer(t *testing.T) string { t.Helper(); return peerOf(t, s.home, s.network) }
+func (s *nodeHome) peer(t *testing.T) string { t.Helper(); return peerOf(t, s.home, s.network) }
 
-// seated gives a home folder its addresses and the settings that nodes on one machine need: a
+// newNodeHome gives a home folder its addresses and the settings that nodes on one machine need: a
 // configured public address, a file limit within the machine's, and no telemetry.
-func seated(t *testing.T, dir string, boot []string) seat {
+func newNodeHome(t *testing.T, dir string, boot []string) nodeHome {
 	t.Helper()
-	return seatedAt(t, seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}, boot)
+	return newNodeHomeAt(t, nodeHome{home: dir, network: freeAddr(t), rpc: freeAddr(t)}, boot)
 }
 
-// seatedAt is seated with given addresses.
-func seatedAt(t *testing.T, s seat, boot []string) seat {
+// newNodeHomeAt is newNodeHome with given addresses.
+func newNodeHomeAt(t *testing.T, s nodeHome, boot []string) nodeHome {
 	t.Helper()
 	change(t, filepath.Join(s.home, "config.json"), func(c object) {
 		n := c.at("network")
@@ -156,15 +156,15 @@ func seatedAt(t *testing.T, s seat, boot []string) seat {
 // neardNet makes the home folders of a network as neard's localnet does (troupe's localnet without
 // a neard), with epochs of a number of blocks, all shards tracked by all nodes, and at least 600 ms
 // between blocks.
-func neardNet(t *testing.T, program string, validators, shards, epoch int) (seats []seat) {
+func neardNet(t *testing.T, program string, validators, shards, epoch int) (homes []nodeHome) {
 	t.Helper()
-	return neardNetAt(t, program, validators, shards, epoch, func(i int, dir string) seat {
-		return seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}
+	return neardNetAt(t, program, validators, shards, epoch, func(i int, dir string) nodeHome {
+		return nodeHome{home: dir, network: freeAddr(t), rpc: freeAddr(t)}
 	})
 }
 
 // neardNetAt is neardNet with given addresses.
-func neardNetAt(t *testing.T, program string, validators, shards, epoch int, place func(i int, dir string) seat) (seats []seat) {
+func neardNetAt(t *testing.T, program string, validators, shards, epoch int, place func(i int, dir string) nodeHome) (homes []nodeHome) {
 	t.Helper()
 	dir := t.TempDir()
 	pace := 600 * time.Millisecond
@@ -187,18 +187,18 @@ func neardNetAt(t *testing.T, program string, validators, shards, epoch int, pla
 			s["min_num_peers"] = validators - 1
 			c["gc_num_epochs_to_keep"] = 20 // blocks must not be collected before they are compared
 		})
-		s := seatedAt(t, place(i, at), boot)
+		s := newNodeHomeAt(t, place(i, at), boot)
 		if i == 0 {
 			boot = []string{s.peer(t)}
 		}
-		seats = append(seats, s)
+		homes = append(homes, s)
 	}
-	return seats
+	return homes
 }
 
 // neardFollower makes a home folder for a neard without a validator key, on the chain of another
 // home folder.
-func neardFollower(t *testing.T, program, of string, boot ...string) seat {
+func neardFollower(t *testing.T, program, of string, boot ...string) nodeHome {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "neard")
 	out, err := exec.CommandContext(t.Context(), program, "--home", dir, "init", "--chain-id", "interop").CombinedOutput()
@@ -218,11 +218,11 @@ func neardFollower(t *testing.T, program, of string, boot ...string) seat {
 		c.at("consensus")["min_num_peers"] = 1
 		c.at("network")["skip_sync_wait"] = false
 	})
-	return seated(t, dir, boot)
+	return newNodeHome(t, dir, boot)
 }
 
 // runNeard starts a neard and waits until it serves. The test or its time limit ends it.
-func runNeard(t *testing.T, program string, s seat) *process {
+func runNeard(t *testing.T, program string, s nodeHome) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), neardLife)
 	t.Cleanup(cancel)
@@ -244,7 +244,7 @@ func runNeard(t *testing.T, program string, s seat) *process {
 	}()
 	t.Cleanup(func() {
 		p.end(syscall.SIGKILL)
-		p.said("neard", 6000)
+		p.logOutput("neard", 6000)
 	})
 	for deadline := began.Add(2 * time.Minute); ; {
 		if r, err := http.Get("http://" + p.addr + "/status"); err == nil {

@@ -82,7 +82,7 @@ func (p *process) reaches(height uint64, within time.Duration) time.Duration {
 			return time.Since(begun)
 		}
 		if time.Since(begun) > within {
-			p.t.Fatalf("at %d, syncing %v, not at %d", s.Sync.Height, s.Sync.Syncing, height)
+			p.t.Fatalf("height %d, syncing %v, want height %d", s.Sync.Height, s.Sync.Syncing, height)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -215,7 +215,7 @@ func three(t *testing.T, transport string) {
 		encoded, hash := s.next()
 		begun := time.Now()
 		if got := other.send(encoded, "FINAL").Level; got != "FINAL" {
-			t.Errorf("sent to a follower: %s", got)
+			t.Errorf("transaction sent to a follower: level %s, want FINAL", got)
 		}
 		t.Logf("submitted to a follower, FINAL in %v", time.Since(begun))
 		same(t, a, other, "EXPERIMENTAL_tx_status", map[string]any{"tx_hash": hash.String(), "sender_account_id": s.key.AccountID, "wait_until": "FINAL"})
@@ -256,7 +256,7 @@ func three(t *testing.T, transport string) {
 	a = start(t, homeA, "--network-addr", addrA, "--block-production", "interval")
 	encoded, _ := a.signer().next()
 	if got := a.send(encoded, "FINAL").Level; got != "FINAL" {
-		t.Errorf("after the kill: %s", got)
+		t.Errorf("transaction after the kill: level %s, want FINAL", got)
 	}
 	end = a.head("final").Header
 	t.Logf("the validator is back: followed in %v and %v", b.reaches(end.Height, 60*time.Second), c.reaches(end.Height, 60*time.Second))

@@ -139,7 +139,7 @@ func launchAs(t testing.TB, home, addr, command string, args ...string) *process
 			_ = p.cmd.Process.Kill()
 			<-p.ended
 		}
-		p.said("node", 4000)
+		p.logOutput("node", 4000)
 	})
 	return p
 }
@@ -281,9 +281,9 @@ func (p *process) head(finality string) (h head) {
 	return h
 }
 
-// said logs the end of a process's output if the test failed. With TROUPE_LOGS, a folder, it also
-// stores the whole output there. The nodes of a council then store their network messages too.
-func (p *process) said(kind string, most int) {
+// logOutput logs the end of a process's output if the test failed. With TROUPE_LOGS, a folder, it
+// also stores the whole output there. The nodes of a cluster then store their network messages too.
+func (p *process) logOutput(kind string, most int) {
 	if dir := os.Getenv("TROUPE_LOGS"); dir != "" {
 		name := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s-%s-%d.log", p.t.Name(), filepath.Base(filepath.Dir(p.home)), filepath.Base(p.home), kind, p.cmd.Process.Pid), "/", "-")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(p.out.String()), 0o600); err != nil {

@@ -28,7 +28,7 @@ func TestProducerIsReplaced(t *testing.T) {
 	testutil.Need(t, guestbook, "a contract built with near-sdk")
 	const epoch, still, quiet = 1700, 3, 40
 	limits := earlykickout.Protocol()
-	c := newCouncilWith(t, &councilOptions{
+	c := newClusterWith(t, &clusterOptions{
 		n: 4, shards: 2, epoch: epoch,
 		config: object{
 			"consensus": object{
@@ -75,7 +75,7 @@ func TestProducerIsReplaced(t *testing.T) {
 		case b.author != "" && b.chunkAuthor == "":
 			missed, last = missed+1, h
 		case b.chunkAuthor == account && h > stopped+5:
-			t.Errorf("the chunk of height %d is by %s, which stands still", h, account)
+			t.Errorf("the chunk of height %d is by %s, which is stopped", h, account)
 		}
 		if h > stopped+600 {
 			t.Fatalf("%d of the chunks of heights %d to %d are missing: node %d is not replaced", missed, stopped, h, still)
@@ -85,11 +85,11 @@ func TestProducerIsReplaced(t *testing.T) {
 	t.Logf("node %d stopped at %d; of %d heights after that %d lack a chunk, the last one is %d; it made %d of %d chunks",
 		still, stopped, last-stopped, missed, last, made, due)
 	if n := uint64(due - made); n < limits.MinMissed || n > 2*limits.MinMissed {
-		t.Errorf("it missed %d chunks until it was replaced", n)
+		t.Errorf("the stopped producer missed %d chunks until it was replaced", n)
 	}
 	c.reach([]int{0}, first.final()+quiet)
 	if _, now, _ := counters(); now != due {
-		t.Errorf("chunks of a replaced producer are expected: %d, then %d", due, now)
+		t.Errorf("expected chunks of the replaced producer rose from %d to %d", due, now)
 	}
 
 	if err := c.p[still].cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -121,22 +121,22 @@ func TestProducerIsReplaced(t *testing.T) {
 		t.Errorf("want blocks, no chunk in the epoch, and chunks in the next one")
 	}
 	to := first.final()
-	c.alike(c.p[1:], to-20, to)
+	c.requireSameChain(c.p[1:], to-20, to)
 	for i, p := range c.p {
 		if got := p.metric("troupe_network_bans_total"); got != 0 {
-			t.Errorf("node %d has banned %v peers", i, got)
+			t.Errorf("node %d banned %v peers, want 0", i, got)
 		}
 		p.stop(syscall.SIGTERM)
 	}
 	c.consistent()
 }
 
-// made holds the authors of the block of a height and of its chunk of one shard. An author is empty
-// if there is no block or chunk.
-type made struct{ author, chunkAuthor, epoch string }
+// authors holds the authors of the block of a height and of its chunk of one shard. An author is
+// empty if there is no block or chunk.
+type authors struct{ author, chunkAuthor, epoch string }
 
 // madeAt asks node 0 for the authors at a height.
-func (c *council) madeAt(height uint64, shard int) (m made) {
+func (c *cluster) madeAt(height uint64, shard int) (m authors) {
 	c.t.Helper()
 	var b struct {
 		Author string `json:"author"`

@@ -91,13 +91,13 @@ func TestDeployedReplicasAgreeWithWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("the script ends with %v", err)
+		t.Errorf("the script ended with %v", err)
 	}
 	ended = true
 	for i, addr := range addrs {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			_ = c.Close()
-			t.Errorf("something listens on address %d still", i)
+			t.Errorf("address %d is still in use", i)
 		}
 	}
 }

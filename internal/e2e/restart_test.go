@@ -81,8 +81,8 @@ func TestSignalEndsNodeDespiteWaiters(t *testing.T) {
 	waiting.Wait()
 }
 
-// told is a transaction and the block in which it was reported.
-type told struct {
+// reportedTx is a transaction and the block in which it was reported.
+type reportedTx struct {
 	hash  primitives.Hash
 	block string
 }
@@ -102,7 +102,7 @@ func TestKillLosesNoReportedTransaction(t *testing.T) {
 	}
 	home := newHome(t, "--num-shards", "2")
 	rng := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))) // any moment will do
-	var all []told
+	var all []reportedTx
 	var account primitives.AccountID
 	for round := range rounds {
 		p := start(t, home)
@@ -134,7 +134,7 @@ func TestKillLosesNoReportedTransaction(t *testing.T) {
 					var st status
 					if json.Unmarshal(r.Result, &st) == nil && st.Level != "NONE" {
 						mu.Lock()
-						all = append(all, told{hashes[encoded], st.Outcome.Block})
+						all = append(all, reportedTx{hashes[encoded], st.Outcome.Block})
 						mu.Unlock()
 					}
 				}

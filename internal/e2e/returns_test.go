@@ -48,7 +48,7 @@ func (p *process) members() (m members) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	p.t.Fatalf("validators: %s", said(r))
+	p.t.Fatalf("validators: %s", replyText(r))
 	return m
 }
 
@@ -62,7 +62,7 @@ func (m *members) has(account string) bool {
 }
 
 // when polls a node's validators until they satisfy a condition.
-func (b *panel) when(p *process, what string, within time.Duration, is func(*members) bool) members {
+func (b *mixedCluster) when(p *process, what string, within time.Duration, is func(*members) bool) members {
 	b.t.Helper()
 	for limit := time.Now().Add(within); ; time.Sleep(150 * time.Millisecond) {
 		m := p.members()
@@ -81,8 +81,8 @@ func (b *panel) when(p *process, what string, within time.Duration, is func(*mem
 // validators throughout.
 func TestMixedKickedOutTroupeReturns(t *testing.T) {
 	const epoch, out = 60, 3
-	b := newPanel(t, 4, 2, 4, epoch, nil)
-	b.runs(length(t, 300), func(uint64) {
+	b := newMixedCluster(t, 4, 2, 4, epoch, nil)
+	b.run(length(t, 300), func(uint64) {
 		account := fmt.Sprint("node", out)
 		first := b.p[0]
 		was := first.members().Start
@@ -97,12 +97,12 @@ func TestMixedKickedOutTroupeReturns(t *testing.T) {
 		for _, k := range m.Kicked {
 			t.Logf("epoch from %d: %s is put out: %s", m.Start, k.Account, k.Reason)
 			if k.Account != account {
-				t.Errorf("%s is put out, too", k.Account)
+				t.Errorf("%s was kicked out too", k.Account)
 			}
 		}
 		m = b.when(first, account+" has no seat", 3*time.Minute, func(m *members) bool { return !m.has(account) })
 		if own := b.p[out].members(); own.has(account) && own.Start == m.Start {
-			t.Errorf("%s says that it has a seat: %+v", account, own)
+			t.Errorf("%s reports that it is a validator: %+v", account, own)
 		}
 		t.Logf("%s has no seat from %d on", account, m.Start)
 

@@ -37,9 +37,9 @@ func posted(body string) string {
 	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// clingers opens connections that could delay the end of a node: half of a request, unread replies
-// of megabytes, no request at all, and requests that wait.
-func clingers(p *process) {
+// connectSlowClients opens connections that could delay the end of a node: half of a request,
+// unread replies of megabytes, no request at all, and requests that wait.
+func connectSlowClients(p *process) {
 	p.t.Helper()
 	s := p.signer()
 	code := make([]byte, 800_000) // not wasm; a deployment does not need to be
@@ -69,18 +69,18 @@ func TestStopIsFastDespiteSlowClients(t *testing.T) {
 		s := p.signer()
 		encoded, hash := s.next()
 		p.send(encoded, "FINAL")
-		clingers(p)
+		connectSlowClients(p)
 		took := p.stop(signal)
 		t.Logf("%v: ended after %v", signal, took.Round(time.Millisecond))
 		if took > time.Second {
 			t.Errorf("%v: ended after %v, want less than a second", signal, took)
 		}
 		if said := p.out.String(); strings.Contains(said, "in time") || strings.Contains(said, "level=error") {
-			t.Errorf("not drained:\n%s", said)
+			t.Errorf("no clean shutdown in the log:\n%s", said)
 		}
 		again := start(t, home)
 		if got := again.tx(hash, s.key.AccountID, "NONE"); got.Level != "FINAL" {
-			t.Errorf("what was FINAL is %s after a restart", got.Level)
+			t.Errorf("transaction after the restart: level %s, want FINAL", got.Level)
 		}
 		again.stop(syscall.SIGTERM)
 	}
@@ -90,7 +90,7 @@ func TestStopIsFastDespiteSlowClients(t *testing.T) {
 func TestSecondSignalEndsProcessAtOnce(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
-	clingers(p)
+	connectSlowClients(p)
 	for range 2 {
 		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestSecondSignalEndsProcessAtOnce(t *testing.T) {
 	<-p.ended
 	var exit *exec.ExitError
 	if !errors.As(p.err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
-		t.Errorf("ended with %v, want by the signal", p.err)
+		t.Errorf("ended with %v, want ended by the signal", p.err)
 	}
 	start(t, home).stop(syscall.SIGTERM) // no data is lost
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// dealt configures home folders of neard's localnet so that shards are assigned anew in each epoch,
-// each to two of the four validators.
-func dealt(t *testing.T, seats []seat, epoch int) {
+// shuffleShards configures home folders of neard's localnet so that shards are assigned anew in
+// each epoch, each to two of the four validators.
+func shuffleShards(t *testing.T, homes []nodeHome, epoch int) {
 	t.Helper()
-	for _, s := range seats {
+	for _, s := range homes {
 		var g struct {
 			Version uint64          `json:"protocol_version"`
 			Layout  json.RawMessage `json:"shard_layout"`
@@ -73,15 +73,15 @@ func chunksOf(p *process, account string, from, to uint64) (made, expected uint6
 func tracksNone(t *testing.T, neards func(i int) bool) {
 	const epoch, epochs, odd = 60, 5, 3
 	program := neardProgram(t)
-	seats := neardNet(t, program, 4, 4, epoch)
-	dealt(t, seats, epoch)
-	change(t, filepath.Join(seats[odd].home, "config.json"), func(c object) { c["tracked_shards_config"] = "NoShards" })
+	homes := neardNet(t, program, 4, 4, epoch)
+	shuffleShards(t, homes, epoch)
+	change(t, filepath.Join(homes[odd].home, "config.json"), func(c object) { c["tracked_shards_config"] = "NoShards" })
 	var boot, names []string
-	for _, s := range seats {
+	for _, s := range homes {
 		boot = append(boot, s.peer(t))
 	}
-	c := &council{t: t, p: make([]*process, len(seats))}
-	for i, s := range seats {
+	c := &cluster{t: t, p: make([]*process, len(homes))}
+	for i, s := range homes {
 		names = append(names, fmt.Sprintf("node%d", i))
 		if neards(i) {
 			c.p[i] = runNeard(t, program, s)
@@ -108,13 +108,13 @@ func tracksNone(t *testing.T, neards func(i int) bool) {
 		made, expected, n := chunksOf(c.p[0], name, 2*epoch-20, to)
 		t.Logf("%s made %d of %d chunks in %d epochs", name, made, expected, n)
 		if i == odd && (expected < 60 || made*100 < expected*95) {
-			t.Errorf("the validator that tracks no shard made %d of %d chunks", made, expected)
+			t.Errorf("the validator that tracks no shard produced %d of %d chunks", made, expected)
 		}
 	}
 	for i, p := range c.p {
 		if neards(i) {
 			if said := complaints(p.out.String()); len(said) > 0 {
-				t.Errorf("node %d complains %d times: %s", i, len(said), said[0])
+				t.Errorf("node %d logged %d complaints, want 0: %s", i, len(said), said[0])
 			}
 			p.end(syscall.SIGTERM)
 			continue
@@ -122,7 +122,7 @@ func tracksNone(t *testing.T, neards func(i int) bool) {
 		f, held := p.figures()
 		t.Logf("node %d holds %v; %v came, %v went", i, held, f["troupe_shards_come"], f["troupe_shards_gone"])
 		if i == odd && f["troupe_shards_come"] == 0 {
-			t.Error("no shard has come")
+			t.Error("no shard was caught up")
 		}
 		p.stop(syscall.SIGTERM)
 	}

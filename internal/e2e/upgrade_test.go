@@ -45,7 +45,7 @@ func underLoad(t *testing.T, from int) {
 	}
 	const epoch = 60
 	t.Setenv("NEAR_TESTS_PROTOCOL_UPGRADE_OVERRIDE", "sequential")
-	c := newCouncilWith(t, &councilOptions{
+	c := newClusterWith(t, &clusterOptions{
 		n: 4, shards: 4, epoch: epoch, slow: true,
 		config: object{
 			"consensus": object{"min_block_production_delay": object{"secs": 0, "nanos": 250_000_000}},
@@ -96,10 +96,10 @@ func underLoad(t *testing.T, from int) {
 
 	c.upgrades(from, epoch)
 	to := c.p[0].final()
-	c.alike(append(c.p[1:], p), to-20, to)
+	c.requireSameChain(append(c.p[1:], p), to-20, to)
 	for i, n := range append(c.p, p) {
 		if got := n.metric("troupe_network_bans_total"); got != 0 {
-			t.Errorf("node %d has banned %v peers", i, got)
+			t.Errorf("node %d banned %v peers, want 0", i, got)
 		}
 	}
 	env := append(c.p[0].env(), "GUESTBOOK="+guestbook[newest])
@@ -111,7 +111,7 @@ func underLoad(t *testing.T, from int) {
 }
 
 // version returns the protocol version of the epoch of a node's head.
-func (c *council) version(i int) int {
+func (c *cluster) version(i int) int {
 	c.t.Helper()
 	var s struct {
 		Protocol int `json:"protocol_version"`
@@ -121,7 +121,7 @@ func (c *council) version(i int) int {
 }
 
 // reach waits until nodes have a final block of a height.
-func (c *council) reach(of []int, height uint64) {
+func (c *cluster) reach(of []int, height uint64) {
 	c.t.Helper()
 	for _, i := range of {
 		last, since := uint64(0), time.Now()
@@ -130,16 +130,16 @@ func (c *council) reach(of []int, height uint64) {
 				last, since = h, time.Now()
 			}
 			if time.Since(since) > time.Minute {
-				c.t.Fatalf("node %d makes nothing final after %d", i, last)
+				c.t.Fatalf("node %d finalizes nothing after %d", i, last)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
 }
 
-// alike requires that nodes have the same blocks as node 0 in a range of heights, and the same
-// chunks.
-func (c *council) alike(nodes []*process, from, to uint64) {
+// requireSameChain requires that nodes have the same blocks as node 0 in a range of heights, and
+// the same chunks.
+func (c *cluster) requireSameChain(nodes []*process, from, to uint64) {
 	c.t.Helper()
 	for h := from; h <= to; h++ {
 		var b struct {
@@ -166,7 +166,7 @@ func (c *council) alike(nodes []*process, from, to uint64) {
 // upgrades requires that the epochs of node 0 have the versions from that of the genesis to the
 // newest, one after the other, and that all validators have the same blocks around each switch. It
 // logs missing blocks and chunks.
-func (c *council) upgrades(from int, epoch uint64) {
+func (c *cluster) upgrades(from int, epoch uint64) {
 	t := c.t
 	t.Helper()
 	last, before, missing := from, uint64(0), 0
@@ -196,13 +196,13 @@ func (c *council) upgrades(from int, epoch uint64) {
 		}
 		t.Logf("protocol %d from height %d on", config.Protocol, h)
 		if config.Protocol != last+1 {
-			t.Errorf("after %d comes %d", last, config.Protocol)
+			t.Errorf("protocol version %d is followed by %d", last, config.Protocol)
 		}
 		if h < 2*epoch || h > 4*epoch {
 			t.Errorf("protocol %d begins at %d, with epochs of %d", config.Protocol, h, epoch)
 		}
 		last = config.Protocol
-		c.alike(c.p[1:], h-6, h+6)
+		c.requireSameChain(c.p[1:], h-6, h+6)
 	}
 	if last != newest {
 		t.Errorf("at %d the chain has protocol %d", to, last)
@@ -223,7 +223,7 @@ type clientLoad struct {
 
 // scripts starts load.mjs on nodes, with the account of the first, and waits until its contract is
 // deployed.
-func (c *council) scripts(of []int, contract string) *clientLoad {
+func (c *cluster) scripts(of []int, contract string) *clientLoad {
 	c.t.Helper()
 	var urls []string
 	for _, i := range of {

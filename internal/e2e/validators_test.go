@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// council is a network of validators, each a process.
-type council struct {
+// cluster is a network of validators, each a process.
+type cluster struct {
 	t      *testing.T
 	homes  []string
 	addrs  []string // network addresses
@@ -32,8 +32,8 @@ type council struct {
 	boots []string // boot nodes of each; nil: all others
 }
 
-// councilOptions are the deviations from the defaults.
-type councilOptions struct {
+// clusterOptions are the deviations from the defaults.
+type clusterOptions struct {
 	n, shards int
 	epoch     uint64
 	slow      bool           // neard's block time instead of that of init --fast
@@ -47,23 +47,23 @@ type councilOptions struct {
 	edit   func(home string) // called for each home folder before the start; nil: none
 }
 
-// newCouncil makes the home folders of n validators and starts them.
-func newCouncil(t *testing.T, n, shards int, epoch uint64) *council {
+// newCluster makes the home folders of n validators and starts them.
+func newCluster(t *testing.T, n, shards int, epoch uint64) *cluster {
 	t.Helper()
-	return newCouncilWith(t, &councilOptions{n: n, shards: shards, epoch: epoch})
+	return newClusterWith(t, &clusterOptions{n: n, shards: shards, epoch: epoch})
 }
 
-// newCouncilOf is newCouncil with a function that edits each home folder before the start.
-func newCouncilOf(t *testing.T, n, shards int, epoch uint64, edit func(home string)) *council {
+// newClusterOf is newCouncil with a function that edits each home folder before the start.
+func newClusterOf(t *testing.T, n, shards int, epoch uint64, edit func(home string)) *cluster {
 	t.Helper()
-	return newCouncilWith(t, &councilOptions{n: n, shards: shards, epoch: epoch, edit: edit})
+	return newClusterWith(t, &clusterOptions{n: n, shards: shards, epoch: epoch, edit: edit})
 }
 
-// newCouncilWith is newCouncil with options.
-func newCouncilWith(t *testing.T, o *councilOptions) *council {
+// newClusterWith is newCouncil with options.
+func newClusterWith(t *testing.T, o *clusterOptions) *cluster {
 	t.Helper()
 	n, shards, epoch := o.n, o.shards, o.epoch
-	c := &council{t: t, p: make([]*process, n), run: o.run}
+	c := &cluster{t: t, p: make([]*process, n), run: o.run}
 	var accounts []primitives.AccountID
 	for i := range n {
 		accounts = append(accounts, primitives.AccountID(fmt.Sprint("node", i)))
@@ -128,7 +128,7 @@ func genesisFile(t *testing.T, g *genesis.Genesis) string {
 
 // bridge configures one transport for each half of the validators, and starts a node with both
 // through which they are connected.
-func (c *council) bridge(n int, genesis string, fast bool) {
+func (c *cluster) bridge(n int, genesis string, fast bool) {
 	c.t.Helper()
 	flags := []string{"--genesis", genesis}
 	if fast {
@@ -147,7 +147,7 @@ func (c *council) bridge(n int, genesis string, fast bool) {
 	c.homes, c.addrs, c.boots, c.p = append(c.homes, home), append(c.addrs, addr), append(c.boots, ""), append(c.p, nil)
 }
 
-func (c *council) start(i int) {
+func (c *cluster) start(i int) {
 	c.t.Helper()
 	var others []string
 	for k, b := range strings.Split(c.boot, ",") {
@@ -222,7 +222,7 @@ func (p *process) final() uint64 {
 
 // together waits until all nodes have more final heights and requires that they have the same block
 // at the last of these.
-func (c *council) together(further uint64, within time.Duration) {
+func (c *cluster) together(further uint64, within time.Duration) {
 	c.t.Helper()
 	var first uint64
 	for limit := time.Now().Add(within); first == 0; time.Sleep(20 * time.Millisecond) {
@@ -230,7 +230,7 @@ func (c *council) together(further uint64, within time.Duration) {
 			first = max(first, p.final())
 		}
 		if time.Now().After(limit) {
-			c.t.Fatal("nothing becomes final")
+			c.t.Fatal("no block became final")
 		}
 	}
 	for i, p := range c.p {
@@ -250,7 +250,7 @@ func (c *council) together(further uint64, within time.Duration) {
 
 // missing counts the heights without a block, and the chunks missing from blocks, in a range of a
 // node's heights.
-func (c *council) missing(p *process, from, to uint64) (heights, chunks, blocks int) {
+func (c *cluster) missing(p *process, from, to uint64) (heights, chunks, blocks int) {
 	for h := from; h <= to; h++ {
 		var b struct {
 			Chunks []struct {
@@ -275,7 +275,7 @@ func (c *council) missing(p *process, from, to uint64) (heights, chunks, blocks 
 
 // send submits transfers of each node's account to that node, in turn, until stop is closed. It
 // returns how long each took until it was FINAL.
-func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
+func (c *cluster) send(of []int, stop <-chan struct{}) func() []time.Duration {
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var took []time.Duration
@@ -311,7 +311,7 @@ func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
 // transaction submitted to any of them is FINAL on all. One is killed and recovers after the
 // restart. With two of four running the chain stops, with three it continues.
 func TestThreeOfFourValidatorsContinue(t *testing.T) {
-	c := newCouncil(t, 4, 4, 500)
+	c := newCluster(t, 4, 4, 500)
 	c.together(5, 60*time.Second)
 	from := c.p[0].final()
 	begun := time.Now()
@@ -346,13 +346,13 @@ func TestThreeOfFourValidatorsContinue(t *testing.T) {
 	was := c.p[0].final()
 	time.Sleep(3 * time.Second)
 	if now := c.p[0].final(); now > was {
-		t.Errorf("two of four make blocks final: %d, %d", was, now)
+		t.Errorf("two of four validators finalized blocks: height %d, then %d", was, now)
 	}
 	c.start(1)
 	begun = time.Now()
 	for limit := time.Now().Add(60 * time.Second); c.p[0].final() < was+5; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("three of four do not go on from %d", was)
+			t.Fatalf("three of four validators finalize nothing above %d", was)
 		}
 	}
 	t.Logf("three of four again: 5 heights final after %v", time.Since(begun))
@@ -363,7 +363,7 @@ func TestThreeOfFourValidatorsContinue(t *testing.T) {
 	for i, p := range c.p {
 		encoded, _ := p.signer().next()
 		if got := p.send(encoded, "FINAL").Level; got != "FINAL" {
-			t.Errorf("node %d in the end: %s", i, got)
+			t.Errorf("transaction at node %d at the end: level %s, want FINAL", i, got)
 		}
 	}
 	for _, p := range c.p {
@@ -374,7 +374,7 @@ func TestThreeOfFourValidatorsContinue(t *testing.T) {
 
 // consistent requires that no validator has signed two blocks, chunks or approvals for one height,
 // in all recorded messages.
-func (c *council) consistent() {
+func (c *cluster) consistent() {
 	c.t.Helper()
 	out, err := troupe(c.t, append([]string{"net", "conflicts", "--genesis", filepath.Join(c.homes[0], "genesis.json")}, c.frames...)...)
 	if err != nil {

@@ -14,51 +14,51 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// veil is a proxy between a node and its peers. A message of the node passes only if pass returns
-// true. Peers cannot bypass it: it connects to them from an address at which the node does not
-// listen, and it removes peer addresses from what they send to the node.
-type veil struct {
-	t     *testing.T
-	pass  func(to int, m wire.Message, frame []byte) bool // whether to forward a message to a peer; one goroutine for each connection
-	heard func(m wire.Message)                            // called with messages of peers; likewise
+// filterProxy is a proxy between a node and its peers. A message of the node passes only if pass
+// returns true. Peers cannot bypass it: it connects to them from an address at which the node does
+// not listen, and it removes peer addresses from what they send to the node.
+type filterProxy struct {
+	t        *testing.T
+	pass     func(to int, m wire.Message, frame []byte) bool // whether to forward a message to a peer; one goroutine for each connection
+	received func(m wire.Message)                            // called with messages of peers; likewise
 
 	mu     sync.Mutex
 	conns  []net.Conn
-	live   []*voice // the node's connection by peer; nil: none
+	live   []*frameConn // the node's connection by peer; nil: none
 	closed bool
 	group  sync.WaitGroup
 }
 
-// voice is a connection to which whole frames are written.
-type voice struct {
+// frameConn is a connection to which whole frames are written.
+type frameConn struct {
 	mu sync.Mutex
 	net.Conn
 }
 
-func (w *voice) say(frame []byte) error {
+func (w *frameConn) send(frame []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return writeFrame(w.Conn, frame)
 }
 
-// say sends a message to a peer in the node's name.
-func (v *veil) say(to int, frame []byte) error {
+// send sends a message to a peer in the node's name.
+func (v *filterProxy) send(to int, frame []byte) error {
 	v.mu.Lock()
 	w := v.live[to]
 	v.mu.Unlock()
 	if w == nil {
 		return errors.New("no connection")
 	}
-	return w.say(frame)
+	return w.send(frame)
 }
 
-// veiled is the address from which a veil connects.
-const veiled = "127.0.0.9"
+// proxyAddr is the address from which a filterProxy connects.
+const proxyAddr = "127.0.0.9"
 
-// newVeil listens once for each peer and returns the addresses.
-func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) bool, heard func(wire.Message)) (v *veil, addrs []string) {
+// newFilterProxy listens once for each peer and returns the addresses.
+func newFilterProxy(t *testing.T, peers []string, pass func(int, wire.Message, []byte) bool, received func(wire.Message)) (v *filterProxy, addrs []string) {
 	t.Helper()
-	v = &veil{t: t, pass: pass, heard: heard, live: make([]*voice, len(peers))}
+	v = &filterProxy{t: t, pass: pass, received: received, live: make([]*frameConn, len(peers))}
 	for i, to := range peers {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -72,7 +72,7 @@ func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) 
 				if err != nil {
 					return
 				}
-				v.join(i, c, to)
+				v.connect(i, c, to)
 			}
 		})
 	}
@@ -87,9 +87,9 @@ func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) 
 	return v, addrs
 }
 
-// join forwards frames in both directions until one side ends.
-func (v *veil) join(i int, from net.Conn, to string) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(veiled)}}
+// connect forwards frames in both directions until one side ends.
+func (v *filterProxy) connect(i int, from net.Conn, to string) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(proxyAddr)}}
 	peer, err := d.Dial("tcp", to)
 	if err != nil {
 		_ = from.Close()
@@ -102,12 +102,12 @@ func (v *veil) join(i int, from net.Conn, to string) {
 		_ = peer.Close()
 		return
 	}
-	ahead, back := &voice{Conn: peer}, &voice{Conn: from}
+	ahead, back := &frameConn{Conn: peer}, &frameConn{Conn: from}
 	for _, way := range []struct {
 		a   net.Conn
-		b   *voice
+		b   *frameConn
 		may func(wire.Message, []byte) bool
-	}{{from, ahead, func(m wire.Message, f []byte) bool { v.speaks(i, ahead, m); return v.pass(i, m, f) }}, {peer, back, v.back}} {
+	}{{from, ahead, func(m wire.Message, f []byte) bool { v.setLive(i, ahead, m); return v.pass(i, m, f) }}, {peer, back, v.forwardBack}} {
 		v.group.Go(func() {
 			defer way.a.Close()
 			defer way.b.Close()
@@ -119,7 +119,7 @@ func (v *veil) join(i int, from net.Conn, to string) {
 				if m, err := wire.Decode(frame); err == nil && !way.may(m, frame) {
 					continue
 				}
-				if way.b.say(frame) != nil {
+				if way.b.send(frame) != nil {
 					return
 				}
 			}
@@ -127,8 +127,8 @@ func (v *veil) join(i int, from net.Conn, to string) {
 	}
 }
 
-// speaks records the node's connection to a peer after the handshake.
-func (v *veil) speaks(to int, w *voice, m wire.Message) {
+// setLive records the node's connection to a peer after the handshake.
+func (v *filterProxy) setLive(to int, w *frameConn, m wire.Message) {
 	if _, ok := m.(*wire.Handshake); !ok {
 		v.mu.Lock()
 		v.live[to] = w
@@ -136,12 +136,12 @@ func (v *veil) speaks(to int, w *voice, m wire.Message) {
 	}
 }
 
-// back forwards a peer's messages, without peer addresses.
-func (v *veil) back(m wire.Message, _ []byte) bool {
+// forwardBack forwards a peer's messages, without peer addresses.
+func (v *filterProxy) forwardBack(m wire.Message, _ []byte) bool {
 	if _, ok := m.(*wire.PeersResponse); ok {
 		return false
 	}
-	v.heard(m)
+	v.received(m)
 	return true
 }
 

@@ -17,11 +17,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// court is a network of four validators for tests of invalid blocks. The fourth, the byzantine one,
-// is a Troupe node that produces valid blocks. The test intercepts its blocks, changes them, and
-// sends them to the other three, the jurors. Then it compares which of them accept the block.
-type court struct {
-	*panel
+// byzantineCluster is a network of four validators for tests of invalid blocks. The fourth, the
+// byzantine one, is a Troupe node that produces valid blocks. The test intercepts its blocks,
+// changes them, and sends them to the other three, the honest nodes. Then it compares which of them
+// accept the block.
+type byzantineCluster struct {
+	*mixedCluster
 	keys    map[primitives.AccountID]primitives.SecretKey
 	by      primitives.SecretKey // its validator key
 	genesis wire.GenesisID
@@ -31,39 +32,40 @@ type court struct {
 	made    chan *primitives.Block // new blocks of the byzantine validator
 	late    map[*blockForm]int     // how often a form was sent too late
 
-	read [jurors]int               // bytes of each juror's log that were read
-	said [jurors]map[string]string // each juror's reasons for refusing a block
+	read    [honestNodes]int               // bytes of each honest node's log that were read
+	reasons [honestNodes]map[string]string // each honest node's reasons for refusing a block
 
-	veil   *veil
-	open   bool // the byzantine validator's blocks reach the jurors unchanged
+	proxy  *filterProxy
+	open   bool // the byzantine validator's blocks reach the honest nodes unchanged
 	firsts bool // only the first block of an epoch is intercepted
-	blind  bool // of the jurors, only the first tracks shards
+	blind  bool // of the honest nodes, only the first tracks shards
 
 	mu     sync.Mutex
 	parcel parcel
 	blocks map[primitives.Hash]*primitives.Block // all blocks that a validator has sent
 }
 
-// jurors is the number of jurors. The first jurorNeards of them are neards, the rest Troupe nodes.
+// honestNodes is the number of honest nodes. The first honestNeards of them are neards, the rest
+// Troupe nodes.
 const (
-	jurors      = 3
-	jurorNeards = 2
+	honestNodes  = 3
+	honestNeards = 2
 )
 
-// judgement is the result of sending a form of a block to the jurors.
-type judgement struct {
+// blockVerdict is the result of sending a form of a block to the honest nodes.
+type blockVerdict struct {
 	form   *blockForm
 	hash   primitives.Hash
 	height primitives.Height
-	taken  [jurors]bool
-	banned [jurors]bool
-	why    [jurors]string
+	taken  [honestNodes]bool
+	banned [honestNodes]bool
+	why    [honestNodes]string
 }
 
-// poor changes the home folder dir so that the validators names have too little stake to produce
-// chunks, but still produce blocks. If dir belongs to one of them, it also tracks no shard. Such
-// validators check chunks by their witnesses alone.
-func poor(t *testing.T, dir string, names ...string) {
+// lowerStake changes the home folder dir so that the validators names have too little stake to
+// produce chunks, but still produce blocks. If dir belongs to one of them, it also tracks no shard.
+// Such validators check chunks by their witnesses alone.
+func lowerStake(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	less, _ := new(big.Int).SetString("40000000000000000000000000000000", 10) // forty million NEAR of fifty
 	change(t, filepath.Join(dir, "genesis.json"), func(g object) {
@@ -89,26 +91,26 @@ func poor(t *testing.T, dir string, names ...string) {
 	})
 }
 
-// newCourt starts the network. The byzantine validator is connected to the jurors only through the
-// test. If blind is set, the first juror and the byzantine validator produce all chunks, and the
-// other jurors track no shard.
-func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
+// newByzantineCluster starts the network. The byzantine validator is connected to the honest nodes
+// only through the test. If blind is set, the first honest node and the byzantine validator produce
+// all chunks, and the other honest nodes track no shard.
+func newByzantineCluster(t *testing.T, shards, epoch int, blind bool) *byzantineCluster {
 	t.Helper()
 	program := neardProgram(t)
-	c := &court{keys: map[primitives.AccountID]primitives.SecretKey{}, made: make(chan *primitives.Block, 64), blocks: map[primitives.Hash]*primitives.Block{},
+	c := &byzantineCluster{keys: map[primitives.AccountID]primitives.SecretKey{}, made: make(chan *primitives.Block, 64), blocks: map[primitives.Hash]*primitives.Block{},
 		late: map[*blockForm]int{}, blind: blind}
-	c.panel = &panel{t: t, program: program, neards: jurorNeards, shards: shards, p: make([]*process, jurors+1), seats: neardNet(t, program, jurors+1, shards, epoch)}
-	dealt(t, c.seats, epoch)
+	c.mixedCluster = &mixedCluster{t: t, program: program, neards: honestNeards, shards: shards, p: make([]*process, honestNodes+1), homes: neardNet(t, program, honestNodes+1, shards, epoch)}
+	shuffleShards(t, c.homes, epoch)
 	var names, places []string
-	for i, s := range c.seats {
+	for i, s := range c.homes {
 		rules, err := filepath.Glob(filepath.Join(s.home, "epoch_configs", "*.json"))
 		if err != nil || len(rules) != 1 {
 			t.Fatal(rules, err)
 		}
-		makers := jurors + 1 // of all shards
+		makers := honestNodes + 1 // of all shards
 		if blind {
 			makers = 2
-			poor(t, s.home, "node1", "node2")
+			lowerStake(t, s.home, "node1", "node2")
 		}
 		change(t, rules[0], func(o object) { o["minimum_validators_per_shard"], o["num_chunk_producer_seats"] = makers, makers })
 		k, err := primitives.ParseKeyFile(mustRead(t, filepath.Join(s.home, "validator_key.json")))
@@ -116,7 +118,7 @@ func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 			t.Fatal(err)
 		}
 		c.keys[k.AccountID] = k.SecretKey
-		if i == jurors {
+		if i == honestNodes {
 			c.by = k.SecretKey
 		} else {
 			names, places = append(names, keyOf(t, s.home).String()), append(places, s.network)
@@ -125,20 +127,20 @@ func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 			o.at("consensus")["min_num_peers"] = 1
 		})
 	}
-	veil, behind := newVeil(t, places, c.pass, c.heard)
-	c.veil, c.parcel.key = veil, c.nodeKey(jurors)
+	proxy, behind := newFilterProxy(t, places, c.pass, c.record)
+	c.proxy, c.parcel.key = proxy, c.nodeKey(honestNodes)
 	var boot []string
 	for i, at := range behind {
 		boot = append(boot, names[i]+"@"+at)
 	}
-	change(t, filepath.Join(c.seats[jurors].home, "config.json"), func(o object) {
+	change(t, filepath.Join(c.homes[honestNodes].home, "config.json"), func(o object) {
 		n := o.at("network")
 		n["boot_nodes"], n["public_addrs"] = strings.Join(boot, ","), []string{}
 		n.at("tier1")["enable_outbound"] = false
 	})
 	t.Setenv("RUST_LOG", "warn,client=debug,stats=info")
-	for i := range c.seats {
-		if i == jurorNeards { // troupes log at their default level
+	for i := range c.homes {
+		if i == honestNeards { // troupes log at their default level
 			_ = os.Unsetenv("RUST_LOG")
 		}
 		c.start(i)
@@ -147,7 +149,7 @@ func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 		Chain   string          `json:"chain_id"`
 		Genesis primitives.Hash `json:"genesis_hash"`
 	}
-	c.p[jurors].get("status", []any{}, &s)
+	c.p[honestNodes].get("status", []any{}, &s)
 	c.genesis = wire.GenesisID{ChainID: s.Chain, Hash: s.Genesis}
 	return c
 }
@@ -160,7 +162,7 @@ func (p *process) signerOf(home string) *signer {
 }
 
 // shardOf returns the shard of an account. It reads the shard layout from the first node.
-func (c *court) shardOf(id primitives.AccountID) primitives.ShardID {
+func (c *byzantineCluster) shardOf(id primitives.AccountID) primitives.ShardID {
 	c.t.Helper()
 	var r struct {
 		Layout primitives.ShardLayout `json:"shard_layout"`
@@ -170,10 +172,10 @@ func (c *court) shardOf(id primitives.AccountID) primitives.ShardID {
 	return r.Layout.ShardOf(id)
 }
 
-// pass returns whether a message of the byzantine validator is forwarded to a juror. It intercepts
-// the validator's own blocks, and what c.held holds back.
-func (c *court) pass(to int, m wire.Message, _ []byte) bool {
-	if r, ok := m.(*wire.Routed); ok && r.Author == c.parcel.key.PublicKey() && c.held(to, r) {
+// pass returns whether a message of the byzantine validator is forwarded to a honest node. It
+// intercepts the validator's own blocks, and what c.hold holds back.
+func (c *byzantineCluster) pass(to int, m wire.Message, _ []byte) bool {
+	if r, ok := m.(*wire.Routed); ok && r.Author == c.parcel.key.PublicKey() && c.hold(to, r) {
 		return false
 	}
 	b := blockOf(m)
@@ -198,13 +200,13 @@ func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 
 // isFirst returns whether a block is the first of its epoch. It returns false if the parent is
 // unknown. The caller holds c.mu.
-func (c *court) isFirst(b *primitives.Block) bool {
+func (c *byzantineCluster) isFirst(b *primitives.Block) bool {
 	parent := c.blocks[b.Header.PrevHash]
 	return parent != nil && parent.Header.EpochID != b.Header.EpochID
 }
 
-// heard records the blocks and endorsements that the jurors send.
-func (c *court) heard(m wire.Message) {
+// record records the blocks and endorsements that the honest nodes send.
+func (c *byzantineCluster) record(m wire.Message) {
 	if r, ok := m.(*wire.Routed); ok {
 		if e, ok := r.Body.(*wire.ChunkEndorsement); ok {
 			c.endorsed(&e.ChunkEndorsement)
@@ -218,7 +220,7 @@ func (c *court) heard(m wire.Message) {
 }
 
 // block returns a block that a validator has sent; nil: none has this hash.
-func (c *court) block(hash primitives.Hash) *primitives.Block {
+func (c *byzantineCluster) block(hash primitives.Hash) *primitives.Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.blocks[hash]
@@ -227,7 +229,7 @@ func (c *court) block(hash primitives.Hash) *primitives.Block {
 // next waits up to within for the next block that the byzantine validator produces, and returns it
 // with its parent. It skips blocks that the validator made before the call, and blocks with an
 // unknown parent. After that time it fails the test.
-func (c *court) next(within time.Duration) (b, parent *primitives.Block) {
+func (c *byzantineCluster) next(within time.Duration) (b, parent *primitives.Block) {
 	c.t.Helper()
 	for len(c.made) > 0 {
 		<-c.made
@@ -244,8 +246,8 @@ func (c *court) next(within time.Duration) (b, parent *primitives.Block) {
 	return b, parent
 }
 
-// knows returns whether a node returns a block over JSON-RPC.
-func (p *process) knows(hash primitives.Hash) bool {
+// hasBlock returns whether a node returns a block over JSON-RPC.
+func (p *process) hasBlock(hash primitives.Hash) bool {
 	r, err := p.call("block", map[string]any{"block_id": hash.String()})
 	return err == nil && r.Error == nil
 }

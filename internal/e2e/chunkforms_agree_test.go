@@ -13,17 +13,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// opinion is the result of sending a form of a chunk to the jurors.
-type opinion struct {
+// chunkVerdict is the result of sending a form of a chunk to the honest nodes.
+type chunkVerdict struct {
 	form   *chunkForm
 	hash   primitives.Hash
 	height primitives.Height
-	voted  [jurors]string // "endorsed", "silent", or "unheard": no endorsement of that height arrived
-	within bool           // the chunk is in the block of its height
+	voted  [honestNodes]string // "endorsed", "silent", or "unheard": no endorsement of that height arrived
+	within bool                // the chunk is in the block of its height
 }
 
-// heard returns whether all endorsements of its height arrived, or none was expected.
-func (o *opinion) heard() bool {
+// complete returns whether all endorsements of its height arrived, or none was expected.
+func (o *chunkVerdict) complete() bool {
 	for _, v := range o.voted {
 		if v == "unheard" {
 			return false
@@ -33,7 +33,7 @@ func (o *opinion) heard() bool {
 }
 
 // add merges the result of an earlier attempt with the same form.
-func (o *opinion) add(was *opinion) {
+func (o *chunkVerdict) add(was *chunkVerdict) {
 	for i, v := range was.voted {
 		if v == "endorsed" || o.voted[i] == "unheard" {
 			o.voted[i] = v
@@ -42,9 +42,9 @@ func (o *opinion) add(was *opinion) {
 	o.within = o.within || was.within
 }
 
-// judgeChunk sends all jurors the byzantine node's next chunk in another form and records which
-// endorse it. nil: the form does not apply to that chunk.
-func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
+// sendChunkForm sends all honest nodes the byzantine node's next chunk in another form and records
+// which endorse it. nil: the form does not apply to that chunk.
+func (c *byzantineCluster) sendChunkForm(todo []*chunkForm) (o *chunkVerdict) {
 	t := c.t
 	t.Helper()
 	b := c.nextBundle(time.Minute)
@@ -61,7 +61,7 @@ func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 			t.Errorf("%s: %v", f.name, err)
 			return nil
 		}
-		o = &opinion{form: f, hash: x.ChunkHash(), height: b.key.HeightCreated}
+		o = &chunkVerdict{form: f, hash: x.ChunkHash(), height: b.key.HeightCreated}
 		break
 	}
 	if o == nil {
@@ -69,7 +69,7 @@ func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	}
 	for limit := time.Now().Add(15 * time.Second); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
 		on := true
-		for _, p := range c.p[:jurors] {
+		for _, p := range c.p[:honestNodes] {
 			on = on && p.tip() > uint64(o.height)
 		}
 		if on {
@@ -78,7 +78,7 @@ func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range jurors {
+	for i := range honestNodes {
 		account := primitives.AccountID(fmt.Sprint("node", i))
 		switch p := &c.parcel; {
 		case p.votes[o.hash][account]:
@@ -103,8 +103,8 @@ func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	return o
 }
 
-// transfers has the first juror submit transfers until stop is closed.
-func (c *court) transfers(stop chan struct{}) *sync.WaitGroup {
+// transfers has the first honest node submit transfers until stop is closed.
+func (c *byzantineCluster) transfers(stop chan struct{}) *sync.WaitGroup {
 	var group sync.WaitGroup
 	s := c.p[0].signer()
 	group.Go(func() {
@@ -136,12 +136,12 @@ func TestNeardAndTroupeAgreeOnChunkForms(t *testing.T) { chunkForms(t, false) }
 func TestNeardAndTroupeAgreeOnWitnessForms(t *testing.T) { chunkForms(t, true) }
 
 func chunkForms(t *testing.T, blind bool) {
-	c := newCourt(t, 2, 60, blind)
+	c := newByzantineCluster(t, 2, 60, blind)
 	c.mu.Lock()
 	c.open = true
 	c.mu.Unlock()
 	c.until(5, 2*time.Minute)
-	c.signer = c.p[0].signerOf(c.seats[jurors].home)
+	c.signer = c.p[0].signerOf(c.homes[honestNodes].home)
 	c.shard = c.shardOf(c.signer.key.AccountID)
 	var todo []*chunkForm
 	for _, l := range [][]chunkForm{wrongReceipts, rightChunks, wrongChunks} {
@@ -152,9 +152,9 @@ func chunkForms(t *testing.T, blind bool) {
 	stop := make(chan struct{})
 	defer c.transfers(stop).Wait() // so that chunks produce receipts
 	defer close(stop)
-	asked, before := map[*chunkForm]int{}, map[*chunkForm]*opinion{}
+	asked, before := map[*chunkForm]int{}, map[*chunkForm]*chunkVerdict{}
 	for begun := time.Now(); len(todo) > 0 && time.Since(begun) < 8*time.Minute; {
-		o := c.judgeChunk(todo)
+		o := c.sendChunkForm(todo)
 		if o == nil {
 			continue
 		}
@@ -170,9 +170,9 @@ func chunkForms(t *testing.T, blind bool) {
 		before[o.form] = o
 		in := o.form.right && !o.form.either && !(blind && o.form.state)
 		// or the byzantine validator has produced the block, which contains its original chunk
-		if asked[o.form]++; (!o.heard() || in && !o.within || o.form.either && o.voted[0] == "silent") && asked[o.form] < 8 {
+		if asked[o.form]++; (!o.complete() || in && !o.within || o.form.either && o.voted[0] == "silent") && asked[o.form] < 8 {
 			todo = append(todo, o.form)
-			if !o.form.either || !o.heard() {
+			if !o.form.either || !o.complete() {
 				continue
 			}
 		}

@@ -15,16 +15,16 @@ import (
 // shorter epochs an epoch would end before the node has downloaded the state.
 const arriving = 300
 
-// alike requires that the last blocks of a node that joined late equal those of a node that
-// produced them, and that a transaction submitted to the late node becomes FINAL.
-func alike(t *testing.T, maker, came *process, signer *signer) {
+// requireSameBlocks requires that the last blocks of a node that joined late equal those of a node
+// that produced them, and that a transaction submitted to the late node becomes FINAL.
+func requireSameBlocks(t *testing.T, maker, joined *process, signer *signer) {
 	t.Helper()
-	if got := came.send(signer.next0(), "FINAL").Level; got != "FINAL" {
-		t.Errorf("submitted to the one that came: %s", got)
+	if got := joined.send(signer.next0(), "FINAL").Level; got != "FINAL" {
+		t.Errorf("transaction submitted to the joined node: level %s, want FINAL", got)
 	}
 	end := maker.head("final").Header
-	came.reaches(end.Height, time.Minute)
-	cmp := &comparison{a: maker, b: came}
+	joined.reaches(end.Height, time.Minute)
+	cmp := &comparison{a: maker, b: joined}
 	n := cmp.blocks(t, int(end.Height)-30, int(end.Height), 4)
 	accounts := []string{"near", string(signer.key.AccountID)}
 	cmp.state(t, end.Height, accounts, string(signer.key.AccountID))
@@ -45,9 +45,9 @@ func (s *signer) next0() string {
 // blocks.
 func TestTroupeJoinsNeardsByEpochSync(t *testing.T) {
 	program := neardProgram(t)
-	seats := neardNet(t, program, 4, 4, arriving)
+	homes := neardNet(t, program, 4, 4, arriving)
 	var nodes []*process
-	for _, s := range seats {
+	for _, s := range homes {
 		change(t, filepath.Join(s.home, "config.json"), func(c object) {
 			c.at("consensus")["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": 250_000_000}
 			c.at("store").at("state_snapshot_config")["state_snapshot_type"] = "Enabled"
@@ -60,15 +60,15 @@ func TestTroupeJoinsNeardsByEpochSync(t *testing.T) {
 		load.submit(t, "near", &primitives.Transfer{Deposit: primitives.Yocto(1)})
 		time.Sleep(500 * time.Millisecond)
 	}
-	dir, at := joined(t, seats[0].home), freeAddr(t)
+	dir, at := joined(t, homes[0].home), freeAddr(t)
 	begun, head := time.Now(), nodes[0].final()
-	p := start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t))
+	p := start(t, dir, "--network-addr", at, "--boot-nodes", homes[0].peer(t))
 	p.comes(head, 5*time.Minute)
 	t.Logf("in step at %d after %v", p.final(), time.Since(begun).Round(100*time.Millisecond))
 	if r, err := p.call("block", map[string]any{"block_id": 20}); err != nil || r.Error == nil {
-		t.Errorf("it has block 20: it came by all blocks, not in the middle (%v)", err)
+		t.Errorf("the node has block 20: it downloaded all blocks instead of using epoch sync (%v)", err)
 	}
-	alike(t, nodes[0], p, nodes[1].signer())
+	requireSameBlocks(t, nodes[0], p, nodes[1].signer())
 
 	p.stop(syscall.SIGKILL)
 	away := nodes[0].final()
@@ -76,13 +76,13 @@ func TestTroupeJoinsNeardsByEpochSync(t *testing.T) {
 		time.Sleep(time.Second)
 	}
 	begun, head = time.Now(), nodes[0].final()
-	p = start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t))
+	p = start(t, dir, "--network-addr", at, "--boot-nodes", homes[0].peer(t))
 	p.comes(head, 5*time.Minute)
 	t.Logf("away for %d blocks, in step again after %v", head-away, time.Since(begun).Round(100*time.Millisecond))
-	alike(t, nodes[0], p, nodes[2].signer())
+	requireSameBlocks(t, nodes[0], p, nodes[2].signer())
 	for i, n := range nodes {
 		if list := complaints(n.out.String()); len(list) > 0 {
-			t.Errorf("neard %d complains %d times: %s", i, len(list), list[0])
+			t.Errorf("neard %d logged %d complaints, want 0: %s", i, len(list), list[0])
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestTroupeJoinsNeardsByEpochSync(t *testing.T) {
 // than three epochs.
 func TestNeardJoinsTroupesByEpochSync(t *testing.T) {
 	program := neardProgram(t)
-	c := newCouncil(t, 4, 4, arriving)
+	c := newCluster(t, 4, 4, arriving)
 	c.together(3*arriving+60, 15*time.Minute)
 	s := neardFollower(t, program, c.homes[0], c.boot)
 	begun, head := time.Now(), c.p[0].final()
@@ -99,10 +99,10 @@ func TestNeardJoinsTroupesByEpochSync(t *testing.T) {
 	n.reaches(head, 8*time.Minute)
 	t.Logf("in step at %d after %v", n.final(), time.Since(begun).Round(100*time.Millisecond))
 	if r, err := n.call("block", map[string]any{"block_id": 20}); err != nil || r.Error == nil {
-		t.Errorf("it has block 20: it came by all blocks, not in the middle (%v)", err)
+		t.Errorf("the node has block 20: it downloaded all blocks instead of using epoch sync (%v)", err)
 	}
-	alike(t, c.p[0], n, c.p[1].signer())
+	requireSameBlocks(t, c.p[0], n, c.p[1].signer())
 	if list := complaints(n.out.String()); len(list) > 0 {
-		t.Errorf("it complains %d times: %s", len(list), list[0])
+		t.Errorf("neard logged %d complaints, want 0: %s", len(list), list[0])
 	}
 }

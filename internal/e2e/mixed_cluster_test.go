@@ -14,46 +14,46 @@ import (
 	"time"
 )
 
-// panel is a network of validators in home folders that neard's localnet makes. Some are neards,
-// the others troupes.
-type panel struct {
+// mixedCluster is a network of validators in home folders that neard's localnet makes. Some are
+// neards, the others troupes.
+type mixedCluster struct {
 	t       *testing.T
 	program string // the neard binary
-	seats   []seat
+	homes   []nodeHome
 	neards  int // the first validators, which are neards
 	shards  int // the number of shard ids whose chunks are compared
 	light   int // epochs that a light client must be able to follow at the end
 	p       []*process
 }
 
-// newPanel makes n home folders, edits them, and starts a validator in each.
-func newPanel(t *testing.T, n, neards, shards, epoch int, edit func(seat)) *panel {
+// newMixedCluster makes n home folders, edits them, and starts a validator in each.
+func newMixedCluster(t *testing.T, n, neards, shards, epoch int, edit func(nodeHome)) *mixedCluster {
 	t.Helper()
-	return seatPanel(t, n, neards, shards, epoch, func(i int, dir string) seat {
-		return seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}
+	return newMixedClusterAt(t, n, neards, shards, epoch, func(i int, dir string) nodeHome {
+		return nodeHome{home: dir, network: freeAddr(t), rpc: freeAddr(t)}
 	}, edit)
 }
 
-// seatPanel is newPanel with given addresses.
-func seatPanel(t *testing.T, n, neards, shards, epoch int, place func(i int, dir string) seat, edit func(seat)) *panel {
+// newMixedClusterAt is newMixedCluster with given addresses.
+func newMixedClusterAt(t *testing.T, n, neards, shards, epoch int, place func(i int, dir string) nodeHome, edit func(nodeHome)) *mixedCluster {
 	t.Helper()
-	b := &panel{t: t, program: neardOrNone(t), neards: neards, shards: shards, p: make([]*process, n)}
+	b := &mixedCluster{t: t, program: neardOrNone(t), neards: neards, shards: shards, p: make([]*process, n)}
 	if b.program == "" {
 		b.neards = 0
 	}
-	b.seats = neardNetAt(t, b.program, n, shards, epoch, place)
-	for _, s := range b.seats {
+	b.homes = neardNetAt(t, b.program, n, shards, epoch, place)
+	for _, s := range b.homes {
 		if edit != nil {
 			edit(s)
 		}
 	}
-	for i := range b.seats {
+	for i := range b.homes {
 		b.start(i)
 	}
 	return b
 }
 
-func (b *panel) kind(i int) string {
+func (b *mixedCluster) kind(i int) string {
 	if i < b.neards {
 		return "neard"
 	}
@@ -61,13 +61,13 @@ func (b *panel) kind(i int) string {
 }
 
 // start starts validator i, for the first time or again.
-func (b *panel) start(i int) {
+func (b *mixedCluster) start(i int) {
 	b.t.Helper()
 	if i < b.neards {
-		b.p[i] = runNeard(b.t, b.program, b.seats[i])
+		b.p[i] = runNeard(b.t, b.program, b.homes[i])
 		return
 	}
-	s := b.seats[i]
+	s := b.homes[i]
 	b.p[i] = serving(b.t, time.Now(), launchBy(b.t, s.by, s.home, s.rpc, "--network-addr", s.network))
 }
 
@@ -86,7 +86,7 @@ func length(t *testing.T, usual int) int {
 }
 
 // highest returns the highest final height of the running validators.
-func (b *panel) highest() (h uint64) {
+func (b *mixedCluster) highest() (h uint64) {
 	b.t.Helper()
 	for _, p := range b.p {
 		select {
@@ -99,7 +99,7 @@ func (b *panel) highest() (h uint64) {
 }
 
 // until waits until all running validators have a final block of a height.
-func (b *panel) until(height uint64, within time.Duration) {
+func (b *mixedCluster) until(height uint64, within time.Duration) {
 	b.t.Helper()
 	limit := time.Now().Add(within)
 	for i, p := range b.p {
@@ -123,7 +123,7 @@ func (b *panel) until(height uint64, within time.Duration) {
 
 // production returns how many blocks and chunks each validator produced and should have produced in
 // an epoch, as a node reports it.
-func (b *panel) production(p *process, epoch string) string {
+func (b *mixedCluster) production(p *process, epoch string) string {
 	b.t.Helper()
 	var v struct {
 		Current []struct {
@@ -138,7 +138,7 @@ func (b *panel) production(p *process, epoch string) string {
 	}
 	r, err := p.call("validators", map[string]any{"epoch_id": epoch})
 	if err != nil || r.Error != nil {
-		return "validators: " + said(r)
+		return "validators: " + replyText(r)
 	}
 	if err := json.Unmarshal(r.Result, &v); err != nil {
 		return err.Error()
@@ -152,7 +152,7 @@ func (b *panel) production(p *process, epoch string) string {
 }
 
 // missedBy logs the producers of missing blocks. The producer of a height is the same on all forks.
-func (b *panel) missedBy(from, to uint64) {
+func (b *mixedCluster) missedBy(from, to uint64) {
 	b.t.Helper()
 	missed, made := map[string]int{}, map[string]int{}
 	for h := from; h <= to; h++ {
@@ -169,7 +169,7 @@ func (b *panel) missedBy(from, to uint64) {
 	b.t.Logf("blocks by author: %v; heights without a block, by the author of the next one: %v", made, missed)
 }
 
-func (b *panel) authorAfter(h, to uint64) string {
+func (b *mixedCluster) authorAfter(h, to uint64) string {
 	for h++; h <= to; h++ {
 		var x struct {
 			Author string `json:"author"`
@@ -181,18 +181,18 @@ func (b *panel) authorAfter(h, to uint64) string {
 	return "none"
 }
 
-// runs loads a network of validators for a number of blocks. It requires that all validators have
+// run loads a network of validators for a number of blocks. It requires that all validators have
 // the same chain and that the transactions submitted to each are FINAL.
-func (b *panel) runs(blocks int, events func(from uint64)) {
+func (b *mixedCluster) run(blocks int, events func(from uint64)) {
 	t := b.t
 	t.Helper()
 	b.until(3, 3*time.Minute)
 	m := &mixed{shards: b.shards, nodes: b.p[:1]}
-	judged := b.p[len(b.p)-1]
+	tested := b.p[len(b.p)-1]
 	if events != nil {
-		judged = b.p[0] // the others may be stopped
+		tested = b.p[0] // the others may be stopped
 	}
-	clients, token := m.settle(t, judged)
+	clients, token := m.settle(t, tested)
 	if events == nil {
 		for _, p := range b.p[1:] {
 			clients = append(clients, &submitter{s: p.signer(), to: p})
@@ -213,7 +213,7 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 	to := b.highest()
 	b.until(to, time.Minute)
 
-	c := &council{t: t}
+	c := &cluster{t: t}
 	heights, chunks, made := c.missing(b.p[0], from+1, to)
 	total := 0
 	for _, c := range clients {
@@ -253,13 +253,13 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 	}
 	for i, p := range b.p[:b.neards] {
 		if list := complaints(p.out.String()); len(list) > 0 {
-			t.Errorf("neard %d complains %d times: %s", i, len(list), strings.Join(list[:min(len(list), 5)], "\n"))
+			t.Errorf("neard %d logged %d complaints, want 0: %s", i, len(list), strings.Join(list[:min(len(list), 5)], "\n"))
 		}
 	}
 }
 
 // layouts logs the heights at which the number of shards changed, and returns them.
-func (b *panel) layouts(to uint64) (changed []uint64) {
+func (b *mixedCluster) layouts(to uint64) (changed []uint64) {
 	b.t.Helper()
 	shards := 0
 	for h := uint64(1); h <= to; h++ {
@@ -281,7 +281,7 @@ func (b *panel) layouts(to uint64) (changed []uint64) {
 
 // across requests proofs of some transactions of each chunk in the block before a height from all
 // nodes. The proofs are relative to the block of that height or a later one.
-func (b *panel) across(height uint64) {
+func (b *mixedCluster) across(height uint64) {
 	t := b.t
 	t.Helper()
 	type block struct {
@@ -325,7 +325,7 @@ func (b *panel) across(height uint64) {
 // TestNeardsAloneKeepOneChain is the baseline of the other tests: four neards, four shards, epochs
 // of 60 blocks.
 func TestNeardsAloneKeepOneChain(t *testing.T) {
-	newPanel(t, 4, 4, 4, 60, nil).runs(length(t, 200), nil)
+	newMixedCluster(t, 4, 4, 4, 60, nil).run(length(t, 200), nil)
 }
 
 // TestMixedValidatorsKeepOneChain: two neards and two troupes produce the blocks and chunks of four
@@ -333,16 +333,16 @@ func TestNeardsAloneKeepOneChain(t *testing.T) {
 // neards and neards chunks of troupes. A light client follows them and gets each block and each
 // proof from another node.
 func TestMixedValidatorsKeepOneChain(t *testing.T) {
-	b, blocks := newPanel(t, 4, 2, 4, 60, nil), length(t, 300)
+	b, blocks := newMixedCluster(t, 4, 2, 4, 60, nil), length(t, 300)
 	b.light = max(0, blocks/60-3)
-	b.runs(blocks, nil)
+	b.run(blocks, nil)
 }
 
 // TestMixedValidatorsRejoinAfterKill: of two neards and two troupes, three are killed and restarted
 // one after the other.
 func TestMixedValidatorsRejoinAfterKill(t *testing.T) {
-	b := newPanel(t, 4, 2, 4, 60, nil)
-	b.runs(length(t, 300), func(from uint64) {
+	b := newMixedCluster(t, 4, 2, 4, 60, nil)
+	b.run(length(t, 300), func(from uint64) {
 		for k, i := range []int{3, 1, 2} { // not node 0, which the load uses
 			b.until(from+uint64(20+60*k), 10*time.Minute)
 			b.p[i].end(syscall.SIGKILL)
@@ -361,7 +361,7 @@ func TestMixedValidatorsRejoinAfterKill(t *testing.T) {
 // recorded chain.
 func TestMixedValidatorsUpgradeAndSplit(t *testing.T) {
 	const files = "../replay/testdata/reshard-epoch-configs"
-	b := newPanel(t, 4, 2, 2, 60, func(s seat) {
+	b := newMixedCluster(t, 4, 2, 2, 60, func(s nodeHome) {
 		var layout any
 		change(t, filepath.Join(s.home, "genesis.json"), func(g object) {
 			g["protocol_version"], layout = 85, g["shard_layout"]
@@ -394,7 +394,7 @@ func TestMixedValidatorsUpgradeAndSplit(t *testing.T) {
 		want = newest
 	}
 	b.shards = 8 // child shards have new ids
-	b.runs(length(t, 420), nil)
+	b.run(length(t, 420), nil)
 	for _, h := range b.layouts(b.highest())[1:] {
 		b.across(h)
 	}

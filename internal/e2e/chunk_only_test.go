@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// judging gives the last validator in a home folder's genesis so little stake that it produces
+// makeChunkOnly gives the last validator in a home folder's genesis so little stake that it produces
 // neither blocks nor chunks and only validates the chunks of the others. Blocks have neard's block
 // time, and no validator is kicked out.
-func judging(t *testing.T, s seat, makers, epoch int) {
+func makeChunkOnly(t *testing.T, s nodeHome, makers, epoch int) {
 	t.Helper()
 	last := fmt.Sprintf("node%d", makers)
 	var version json.Number
@@ -85,8 +85,8 @@ func yocto(t *testing.T, x any) *big.Int {
 	return n
 }
 
-// performed holds an epoch's counters of a validator.
-type performed struct {
+// producerCounters holds an epoch's counters of a validator.
+type producerCounters struct {
 	Account  string `json:"account_id"`
 	Blocks   int    `json:"num_expected_blocks"`
 	Chunks   int    `json:"num_expected_chunks"`
@@ -94,13 +94,13 @@ type performed struct {
 	Due      int    `json:"num_expected_endorsements"`
 }
 
-// judges runs validators of four shards, two for each shard, and one troupe that tracks no shard
-// and only validates chunks, under transfers and calls. 99.9 % of that troupe's endorsements must
-// be in blocks, and it must use less than 1 GiB. Endorsements of chunks that are in no block are
-// missing for every validator and do not count.
-func judges(t *testing.T, neards int) {
+// testChunkOnly runs validators of four shards, two for each shard, and one troupe that tracks no
+// shard and only validates chunks, under transfers and calls. 99.9 % of that troupe's endorsements
+// must be in blocks, and it must use less than 1 GiB. Endorsements of chunks that are in no block
+// are missing for every validator and do not count.
+func testChunkOnly(t *testing.T, neards int) {
 	const makers, shards, epoch, epochs = 4, 4, 100, 5
-	b := newPanel(t, makers+1, neards, shards, epoch, func(s seat) { judging(t, s, makers, epoch) })
+	b := newMixedCluster(t, makers+1, neards, shards, epoch, func(s nodeHome) { makeChunkOnly(t, s, makers, epoch) })
 	blind := b.p[makers]
 	b.until(3, 3*time.Minute)
 	m := &mixed{shards: shards, nodes: b.p[:1]}
@@ -117,10 +117,10 @@ func judges(t *testing.T, neards int) {
 	group.Wait()
 	to := b.highest()
 	took := time.Since(begun)
-	heights, _, made := (&council{t: t}).missing(b.p[0], from+1, to)
+	heights, _, made := (&cluster{t: t}).missing(b.p[0], from+1, to)
 	t.Logf("heights %d to %d in %v: %d without a block, %.2f s a block", from+1, to, took.Round(time.Second), heights, took.Seconds()/float64(max(made, 1)))
 
-	all := map[string]*performed{}
+	all := map[string]*producerCounters{}
 	chunks := 0
 	// epochs after the first one, by their last blocks: the first block has no endorsements
 	for last := uint64(0); ; {
@@ -129,12 +129,12 @@ func judges(t *testing.T, neards int) {
 			break
 		}
 		if last > 0 {
-			_, missed, _ := (&council{t: t}).missing(b.p[0], last+1, end)
+			_, missed, _ := (&cluster{t: t}).missing(b.p[0], last+1, end)
 			chunks += missed
 			for _, x := range list {
 				sum := all[x.Account]
 				if sum == nil {
-					sum = &performed{Account: x.Account}
+					sum = &producerCounters{Account: x.Account}
 					all[x.Account] = sum
 				}
 				sum.Blocks, sum.Chunks, sum.Endorsed, sum.Due = sum.Blocks+x.Blocks, sum.Chunks+x.Chunks, sum.Endorsed+x.Endorsed, sum.Due+x.Due
@@ -153,18 +153,18 @@ func judges(t *testing.T, neards int) {
 	}
 	if x := all[fmt.Sprintf("node%d", makers)]; x != nil {
 		if lost := x.Due - x.Endorsed; x.Blocks+x.Chunks > 0 || x.Due < made || lost > chunks && (lost-chunks)*1000 > x.Due {
-			t.Errorf("the validator without seats: %+v, with %d chunks missed", *x, chunks)
+			t.Errorf("the chunk-only validator: %+v, with %d chunks missed", *x, chunks)
 		}
 	}
 	_, held := blind.figures()
 	t.Logf("it has shards %v and used %.0f MiB at most", held, blind.peak())
 	if len(held) > 0 || blind.peak() > 1024 {
-		t.Errorf("the validator without seats has shards %v and used %.0f MiB", held, blind.peak())
+		t.Errorf("the chunk-only validator tracks shards %v and used %.0f MiB", held, blind.peak())
 	}
 	for i, p := range b.p {
 		if i < b.neards {
 			if said := complaints(p.out.String()); len(said) > 0 {
-				t.Errorf("neard %d complains %d times: %s", i, len(said), said[0])
+				t.Errorf("neard %d logged %d complaints, want 0: %s", i, len(said), said[0])
 			}
 			p.end(syscall.SIGTERM)
 			continue
@@ -175,7 +175,7 @@ func judges(t *testing.T, neards int) {
 
 // ended returns the last block of the first epoch that ended in a range of heights, and that
 // epoch's counters; 0 if none ended.
-func (b *panel) ended(from, to uint64) (end uint64, list []performed) {
+func (b *mixedCluster) ended(from, to uint64) (end uint64, list []producerCounters) {
 	b.t.Helper()
 	for h := from; h <= to; h++ {
 		r, err := b.p[0].call("validators", []any{h})
@@ -183,7 +183,7 @@ func (b *panel) ended(from, to uint64) (end uint64, list []performed) {
 			continue
 		}
 		var v struct {
-			Current []performed `json:"current_validators"`
+			Current []producerCounters `json:"current_validators"`
 		}
 		if err := json.Unmarshal(r.Result, &v); err != nil {
 			b.t.Fatal(err)
@@ -193,7 +193,7 @@ func (b *panel) ended(from, to uint64) (end uint64, list []performed) {
 	return 0, nil
 }
 
-func shares(list []performed) string {
+func shares(list []producerCounters) string {
 	var out []string
 	for _, x := range list {
 		out = append(out, fmt.Sprintf("%s %d of %d", x.Account, x.Endorsed, x.Due))
@@ -203,12 +203,12 @@ func shares(list []performed) string {
 
 // TestChunkOnlyValidatorEndorsesChunks: two neards and two troupes produce the blocks and chunks,
 // and one more troupe only validates chunks.
-func TestChunkOnlyValidatorEndorsesChunks(t *testing.T) { judges(t, 2) }
+func TestChunkOnlyValidatorEndorsesChunks(t *testing.T) { testChunkOnly(t, 2) }
 
 // TestChunkOnlyValidatorEndorsesForNeards is TestChunkOnlyValidatorEndorsesChunks with four neards.
 func TestChunkOnlyValidatorEndorsesForNeards(t *testing.T) {
 	if neardOrNone(t) == "" {
 		t.Skip("skipped: it is TestChunkOnlyValidatorEndorsesChunks where there is no neard")
 	}
-	judges(t, 4)
+	testChunkOnly(t, 4)
 }

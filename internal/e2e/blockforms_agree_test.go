@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// tell sends a block to all jurors, each from a peer that is new to it, and waits until all have
-// logged why they refuse it, or a while.
-func (c *court) tell(x *tale, j *judgement, with []*teller) {
+// sendBlockForm sends a block to all honest nodes, each from a peer that is new to it, and waits
+// until all have logged why they refuse it, or a while.
+func (c *byzantineCluster) sendBlockForm(x *forgedBlock, j *blockVerdict, with []*messagePeer) {
 	c.t.Helper()
 	for i, w := range with {
-		if err := w.tell(rawBlock(x.raw)); err != nil {
+		if err := w.send(rawBlock(x.raw)); err != nil {
 			c.t.Errorf("%s: not sent to %s %d: %v", j.form.name, c.kind(i), i, err)
 		}
 	}
@@ -37,9 +37,9 @@ func (c *court) tell(x *tale, j *judgement, with []*teller) {
 }
 
 // reason returns why a node refuses a block, from its log.
-func (c *court) reason(i int, hash primitives.Hash) string {
-	if c.said[i] == nil {
-		c.said[i] = map[string]string{}
+func (c *byzantineCluster) reason(i int, hash primitives.Hash) string {
+	if c.reasons[i] == nil {
+		c.reasons[i] = map[string]string{}
 	}
 	log := c.p[i].out.since(c.read[i])
 	log = log[:strings.LastIndexByte(log, '\n')+1]
@@ -52,11 +52,11 @@ func (c *court) reason(i int, hash primitives.Hash) string {
 		_, about, ok := strings.Cut(line, before)
 		_, why, is := strings.Cut(about, after)
 		about, _, _ = strings.Cut(about, " ")
-		if why = strings.TrimRight(strings.TrimPrefix(why, "chain: "), "\"\n"); ok && is && c.said[i][about] == "" {
-			c.said[i][about] = why[:min(len(why), 120)]
+		if why = strings.TrimRight(strings.TrimPrefix(why, "chain: "), "\"\n"); ok && is && c.reasons[i][about] == "" {
+			c.reasons[i][about] = why[:min(len(why), 120)]
 		}
 	}
-	return c.said[i][name]
+	return c.reasons[i][name]
 }
 
 // since returns the output after the first n bytes.
@@ -66,16 +66,16 @@ func (o *output) since(n int) string {
 	return string(o.b.Bytes()[min(n, o.b.Len()):])
 }
 
-// connect makes n peers of each juror.
-func (c *court) connect(n int) (out [][]*teller) {
+// connect makes n peers of each honest node.
+func (c *byzantineCluster) connect(n int) (out [][]*messagePeer) {
 	c.t.Helper()
-	out = make([][]*teller, n)
+	out = make([][]*messagePeer, n)
 	var group sync.WaitGroup
 	for k := range out {
-		out[k] = make([]*teller, jurors)
-		for i := range jurors {
+		out[k] = make([]*messagePeer, honestNodes)
+		for i := range honestNodes {
 			group.Go(func() {
-				w, err := newTeller(c.t, c.seats[i], c.genesis)
+				w, err := newMessagePeer(c.t, c.homes[i], c.genesis)
 				if err != nil {
 					c.t.Errorf("%s %d: %v", c.kind(i), i, err)
 				}
@@ -99,7 +99,7 @@ const (
 
 // round takes the next block of the byzantine validator and sends it in invalid forms and then in a
 // valid one, on which all validators are to build.
-func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, todoRight []*blockForm) {
+func (c *byzantineCluster) round(wrong, right []*blockForm) (list []*blockVerdict, todoWrong, todoRight []*blockForm) {
 	c.t.Helper()
 	with := c.connect(atOnce)
 	all := with
@@ -112,12 +112,12 @@ func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, 
 	}()
 	b, parent := c.next(6 * time.Minute)
 	say := func(f *blockForm) bool {
-		x := f.tell(b, parent, c.keys, c.by)
+		x := f.forge(b, parent, c.keys, c.by)
 		if x == nil {
 			return false
 		}
-		j := &judgement{form: f, hash: x.hash, height: b.Header.Height}
-		c.tell(x, j, with[0])
+		j := &blockVerdict{form: f, hash: x.hash, height: b.Header.Height}
+		c.sendBlockForm(x, j, with[0])
 		list, with = append(list, j), with[1:]
 		return true
 	}
@@ -138,7 +138,7 @@ func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, 
 	}
 	for limit := time.Now().Add(15 * time.Second); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
 		on := true
-		for _, p := range c.p[:jurors] {
+		for _, p := range c.p[:honestNodes] {
 			on = on && p.tip() > uint64(b.Header.Height)
 		}
 		if on {
@@ -148,7 +148,7 @@ func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, 
 	if n := len(todoRight); n > 0 && todoRight[n-1] == &rightForms[0] {
 		todoRight = todoRight[:n-1]
 	}
-	if last := list[len(list)-1]; last.form.right && !slices.ContainsFunc(c.p[:jurors], func(p *process) bool { return p.has(last.height, last.hash) }) {
+	if last := list[len(list)-1]; last.form.right && !slices.ContainsFunc(c.p[:honestNodes], func(p *process) bool { return p.has(last.height, last.hash) }) {
 		if c.late[last.form]++; c.late[last.form] < again && last.form != &rightForms[0] {
 			return list[:len(list)-1], todoWrong, append([]*blockForm{last.form}, todoRight...)
 		}
@@ -168,7 +168,7 @@ func (p *process) has(height primitives.Height, hash primitives.Hash) bool {
 // neards accept a block and troupes refuse it, all troupes fall behind the chain; the reverse is a
 // fork.
 func TestNeardAndTroupeAgreeOnBlockForms(t *testing.T) {
-	c := newCourt(t, 2, 60, false)
+	c := newByzantineCluster(t, 2, 60, false)
 	c.until(3, 2*time.Minute)
 	c.forms(pointers(wrongHeaders, wrongBodies), pointers(rightForms), 6*time.Minute)
 }
@@ -176,7 +176,7 @@ func TestNeardAndTroupeAgreeOnBlockForms(t *testing.T) {
 // TestNeardAndTroupeAgreeOnFirstBlocks is TestNeardAndTroupeAgreeOnBlockForms with the first blocks
 // of epochs only. The byzantine validator produces one in about four epochs.
 func TestNeardAndTroupeAgreeOnFirstBlocks(t *testing.T) {
-	c := newCourt(t, 2, 50, false)
+	c := newByzantineCluster(t, 2, 50, false)
 	c.mu.Lock()
 	c.open, c.firsts = true, true
 	c.mu.Unlock()
@@ -195,12 +195,12 @@ func pointers(lists ...[]blockForm) (out []*blockForm) {
 }
 
 // forms sends all forms and compares the results.
-func (c *court) forms(wrong, right []*blockForm, within time.Duration) {
+func (c *byzantineCluster) forms(wrong, right []*blockForm, within time.Duration) {
 	t := c.t
 	t.Helper()
-	var list []*judgement
+	var list []*blockVerdict
 	for begun := time.Now(); len(wrong)+len(right) > 0 && time.Since(begun) < within; {
-		var said []*judgement
+		var said []*blockVerdict
 		said, wrong, right = c.round(wrong, right)
 		list = append(list, said...)
 	}
@@ -211,15 +211,15 @@ func (c *court) forms(wrong, right []*blockForm, within time.Duration) {
 	c.verdicts(list)
 }
 
-// verdicts compares the jurors' results for each form.
-func (c *court) verdicts(list []*judgement) {
+// verdicts compares the honest nodes' results for each form.
+func (c *byzantineCluster) verdicts(list []*blockVerdict) {
 	t := c.t
 	t.Helper()
 	for _, j := range list {
 		var words []string
-		for i, p := range c.p[:jurors] {
+		for i, p := range c.p[:honestNodes] {
 			word := "refused"
-			if j.taken[i] = p.knows(j.hash); j.taken[i] {
+			if j.taken[i] = p.hasBlock(j.hash); j.taken[i] {
 				word = "taken"
 			}
 			if j.banned[i] {
@@ -228,45 +228,45 @@ func (c *court) verdicts(list []*judgement) {
 			words = append(words, fmt.Sprintf("%s %s (%s)", c.kind(i), word, j.why[i]))
 		}
 		t.Logf("%-32s %v at %d: %s", j.form.name, j.hash.String()[:8], j.height, strings.Join(words, "; "))
-		for i := range jurors {
+		for i := range honestNodes {
 			if j.taken[i] != j.form.right {
-				t.Errorf("%s: right is %v, %s %d says %v", j.form.name, j.form.right, c.kind(i), i, j.taken[i])
+				t.Errorf("%s: accepted: want %v, %s %d: got %v", j.form.name, j.form.right, c.kind(i), i, j.taken[i])
 			}
 		}
 	}
 	c.agree()
 }
 
-// agree requires that all jurors have the same last block and are still connected: neards relay
-// blocks that are wrong only in body or economics, and must not be banned for it.
-func (c *court) agree() {
+// agree requires that all honest nodes have the same last block and are still connected: neards
+// relay blocks that are wrong only in body or economics, and must not be banned for it.
+func (c *byzantineCluster) agree() {
 	t := c.t
 	t.Helper()
-	for i, p := range c.p[:jurors] {
+	for i, p := range c.p[:honestNodes] {
 		var info struct {
 			Peers []struct {
 				ID string `json:"id"`
 			} `json:"active_peers"`
 		}
 		p.get("network_info", []any{}, &info)
-		for k, s := range c.seats[:jurors] {
+		for k, s := range c.homes[:honestNodes] {
 			id := keyOf(t, s.home).String()
 			if k != i && !slices.ContainsFunc(info.Peers, func(x struct {
 				ID string `json:"id"`
 			}) bool {
 				return x.ID == id
 			}) {
-				t.Errorf("%s %d has lost %s %d", c.kind(i), i, c.kind(k), k)
+				t.Errorf("%s %d lost its connection to %s %d", c.kind(i), i, c.kind(k), k)
 			}
 		}
 	}
-	var at [jurors]string
+	var at [honestNodes]string
 	height := c.highest()
-	for i, p := range c.p[:jurors] {
+	for i, p := range c.p[:honestNodes] {
 		r, err := p.call("block", map[string]any{"block_id": height})
 		var h head
 		if err != nil || r.Error != nil || json.Unmarshal(r.Result, &h) != nil {
-			t.Errorf("%s %d has no block %d: %v", c.kind(i), i, height, said(r))
+			t.Errorf("%s %d has no block %d: %v", c.kind(i), i, height, replyText(r))
 		}
 		at[i] = h.Header.Hash
 		if at[i] != at[0] {

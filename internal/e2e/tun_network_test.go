@@ -23,10 +23,10 @@ import (
 	"github.com/troupe-chain/troupe/net/near/tcp"
 )
 
-// islands are nodes that each have a network namespace with one TUN interface. This process
+// tunNetwork are nodes that each have a network namespace with one TUN interface. This process
 // forwards their packets, TCP and QUIC alike, and can delay, lose or block them. The kernel needs
 // no other feature than TUN.
-type islands struct {
+type tunNetwork struct {
 	t     *testing.T
 	names []string
 	tuns  []*os.File
@@ -54,8 +54,8 @@ const (
 	islandPort  = 24567
 )
 
-// newIslands makes n islands. It skips the test if it lacks the permission.
-func newIslands(t *testing.T, n int) *islands {
+// newTunNetwork makes n nodes. It skips the test if it lacks the permission.
+func newTunNetwork(t *testing.T, n int) *tunNetwork {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces are made by root alone")
@@ -66,7 +66,7 @@ func newIslands(t *testing.T, n int) *islands {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("there is no ip (iproute2)")
 	}
-	s := &islands{t: t, cut: make([]atomic.Bool, n*n), ways: make([]chan packet, n*n)}
+	s := &tunNetwork{t: t, cut: make([]atomic.Bool, n*n), ways: make([]chan packet, n*n)}
 	var group sync.WaitGroup
 	t.Cleanup(func() {
 		for _, f := range s.tuns {
@@ -116,9 +116,9 @@ func newIslands(t *testing.T, n int) *islands {
 	return s
 }
 
-func (s *islands) ip(i int) string  { return fmt.Sprintf("10.77.0.%d", i+1) }
-func (s *islands) rpc(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandRPC) }
-func (s *islands) net(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandPort) }
+func (s *tunNetwork) ip(i int) string  { return fmt.Sprintf("10.77.0.%d", i+1) }
+func (s *tunNetwork) rpc(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandRPC) }
+func (s *tunNetwork) net(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandPort) }
 
 // within runs do on a thread that is in a network namespace.
 func within(name string, do func() error) error {
@@ -167,7 +167,7 @@ func openTUN(name string) (f *os.File, err error) {
 }
 
 // read reads the packets that a node sends.
-func (s *islands) read(i int) {
+func (s *tunNetwork) read(i int) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := s.tuns[i].Read(buf)
@@ -205,7 +205,7 @@ func (s *islands) read(i int) {
 }
 
 // carry delivers packets from one node to another when they are due, in order.
-func (s *islands) carry(i, k int) {
+func (s *tunNetwork) carry(i, k int) {
 	for p := range s.ways[i*len(s.tuns)+k] {
 		if d := time.Until(p.due); d > 0 {
 			time.Sleep(d)
@@ -215,7 +215,7 @@ func (s *islands) carry(i, k int) {
 }
 
 // part cuts a group of nodes off from all others. Without nodes it repairs all connections.
-func (s *islands) part(group ...int) {
+func (s *tunNetwork) part(group ...int) {
 	n := len(s.tuns)
 	in := make([]bool, n)
 	if len(group) > 0 {
@@ -234,11 +234,11 @@ func (s *islands) part(group ...int) {
 
 // across waits until a packet crosses the last cut, which was repaired at a given time, and returns
 // how long after the repair that was.
-func (s *islands) across(repaired time.Time, within time.Duration) time.Duration {
+func (s *tunNetwork) across(repaired time.Time, within time.Duration) time.Duration {
 	s.t.Helper()
 	for s.over.Load() == 0 {
 		if time.Since(repaired) > within {
-			s.t.Fatalf("nothing crosses what was cut for %v", within)
+			s.t.Fatalf("no packet crossed the repaired link within %v", within)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -246,7 +246,7 @@ func (s *islands) across(repaired time.Time, within time.Duration) time.Duration
 }
 
 // start starts a node in its namespace and waits until it serves.
-func (s *islands) start(i int, home string, flags ...string) *process {
+func (s *tunNetwork) start(i int, home string, flags ...string) *process {
 	s.t.Helper()
 	args := append([]string{"netns", "exec", s.names[i], binary, "--home", home, "run", "--rpc-addr", s.rpc(i)}, flags...)
 	dials.Store(s.rpc(i), func(_ context.Context, network, addr string) (c net.Conn, err error) {
@@ -281,7 +281,7 @@ func (s *islands) start(i int, home string, flags ...string) *process {
 // two seconds, the interval between retransmissions. Kernels before 6.15 do not bound that
 // interval, so there the time is only logged.
 func TestTCPConnectionSurvivesCut(t *testing.T) {
-	s := newIslands(t, 2)
+	s := newTunNetwork(t, 2)
 	var l net.Listener
 	var c net.Conn
 	err := within(s.names[1], func() (err error) {
@@ -318,7 +318,7 @@ func TestTCPConnectionSurvivesCut(t *testing.T) {
 	for range 45 { // both sides send, as peers do
 		for _, x := range []net.Conn{c, peer} {
 			if _, err := x.Write([]byte{1}); err != nil {
-				t.Fatalf("within the cut: %v", err)
+				t.Fatalf("write during the cut: %v", err)
 			}
 		}
 		time.Sleep(time.Second)
@@ -331,9 +331,9 @@ func TestTCPConnectionSurvivesCut(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		took := time.Since(repaired)
-		t.Logf("%s has heard all %v after the cut", name, took.Round(time.Millisecond))
+		t.Logf("%s received all data %v after the cut, want at most two seconds", name, took.Round(time.Millisecond))
 		if known && took > 5*time.Second {
-			t.Errorf("%s has heard all %v after the cut", name, took)
+			t.Errorf("%s received all data %v after the cut, want at most two seconds", name, took)
 		}
 	}
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// teller is a new peer of one node that sends a single message. A new one is needed for each
+// messagePeer is a new peer of one node that sends a single message. A new one is needed for each
 // message, because a node bans a peer that sends invalid data by its node key.
-type teller struct {
+type messagePeer struct {
 	conn   net.Conn
 	closed atomic.Bool // by the node
 }
 
-// tellers counts them.
-var tellers atomic.Int64
+// messagePeers counts them.
+var messagePeers atomic.Int64
 
-// newTeller connects to a node as a peer.
-func newTeller(t *testing.T, s seat, genesis wire.GenesisID) (*teller, error) {
+// newMessagePeer connects to a node as a peer.
+func newMessagePeer(t *testing.T, s nodeHome, genesis wire.GenesisID) (*messagePeer, error) {
 	t.Helper()
-	key := primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprintf("teller %d at %d", tellers.Add(1), time.Now().UnixNano()))
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(veiled)}, Timeout: 5 * time.Second}
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprintf("teller %d at %d", messagePeers.Add(1), time.Now().UnixNano()))
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(proxyAddr)}, Timeout: 5 * time.Second}
 	conn, err := d.Dial("tcp", s.network)
 	if err != nil {
 		return nil, err
 	}
-	x := &teller{conn: conn}
+	x := &messagePeer{conn: conn}
 	t.Cleanup(func() { _ = conn.Close() })
 	to := keyOf(t, s.home)
 	hello := &wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: key.PublicKey(), Target: to, ListenPort: 1, Chain: wire.ChainInfo{Genesis: genesis},
@@ -64,8 +64,8 @@ func newTeller(t *testing.T, s seat, genesis wire.GenesisID) (*teller, error) {
 	return x, nil
 }
 
-// tell sends a message.
-func (x *teller) tell(frame []byte) error {
+// send sends a message.
+func (x *messagePeer) send(frame []byte) error {
 	_ = x.conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	return writeFrame(x.conn, frame)
 }
