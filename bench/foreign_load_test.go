@@ -23,7 +23,7 @@ func TestForeignLoadIsOtherProcessesShare(t *testing.T) {
 		}
 	}
 	if got := (use{at: at}).others(use{at: at.Add(time.Second), all: time.Hour}); got != 0 {
-		t.Errorf("%v where it is not known", got)
+		t.Errorf("got %v for an unknown value", got)
 	}
 	if got := from.others(use{at: at.Add(time.Second), all: time.Hour, own: 2 * time.Minute}); got != 0 {
 		t.Errorf("%v where the clocks of both differ", got)

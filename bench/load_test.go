@@ -127,7 +127,7 @@ func TestKneeSearchIsReported(t *testing.T) {
 	}
 	o.Search.P99, o.Search.From = time.Nanosecond, 1
 	if r, err = RunLoad(t.Context(), o); !errors.Is(err, load.ErrNoKnee) || r.Broken == "" {
-		t.Errorf("a bound that nobody keeps: %v", err)
+		t.Errorf("an unreachable bound: %v", err)
 	}
 }
 

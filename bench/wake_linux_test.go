@@ -52,6 +52,6 @@ func TestNoReplyGivesNoRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took, err := roundTrips(pair[0]); err == nil {
-		t.Errorf("%d round trips that nobody answered", len(took))
+		t.Errorf("got %d round trips without a reply", len(took))
 	}
 }

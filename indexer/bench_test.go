@@ -209,7 +209,7 @@ func BenchmarkDelay(b *testing.B) {
 								first = false
 								return
 							}
-							if !ok { // told before the node's observer was
+							if !ok { // delivered before the node's observer was
 								early.Add(1)
 								return
 							}

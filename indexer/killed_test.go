@@ -47,19 +47,19 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// door is a fixed address that forwards to a node, which may change or stop.
-type door struct {
+// forwarder is a fixed address that forwards to a node, which may change or stop.
+type forwarder struct {
 	l  net.Listener
 	mu sync.Mutex
 	to string // empty: no node
 }
 
-func newDoor(t testing.TB) *door {
+func newForwarder(t testing.TB) *forwarder {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{l: l}
+	d := &forwarder{l: l}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -73,7 +73,7 @@ func newDoor(t testing.TB) *door {
 	return d
 }
 
-func (d *door) pass(c net.Conn) {
+func (d *forwarder) pass(c net.Conn) {
 	defer c.Close()
 	d.mu.Lock()
 	to := d.to
@@ -93,7 +93,7 @@ func (d *door) pass(c net.Conn) {
 	_, _ = io.Copy(c, up)
 }
 
-func (d *door) set(to string) {
+func (d *forwarder) forwardTo(to string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.to = to
@@ -110,8 +110,8 @@ func (c *child) kill() {
 	}
 }
 
-// startNode starts the node of a folder, and opens the door to it.
-func startNode(t *testing.T, c *child, dir string, d *door) {
+// startNode starts the node of a folder, and forwards to it.
+func startNode(t *testing.T, c *child, dir string, d *forwarder) {
 	t.Helper()
 	c.cmd = exec.Command(os.Args[0])
 	c.cmd.Env = append(os.Environ(), nodeEnv+"="+dir)
@@ -132,7 +132,7 @@ func startNode(t *testing.T, c *child, dir string, d *door) {
 	if err != nil {
 		t.Fatalf("the node does not start: %v", err)
 	}
-	d.set(strings.TrimSpace(line))
+	d.forwardTo(strings.TrimSpace(line))
 }
 
 // buildExample builds the program of docs/guide/indexer.md.
@@ -189,7 +189,7 @@ func TestKilledIndexerStoresEachBlockOnce(t *testing.T) {
 		of := c["consensus"].(map[string]any)
 		of["min_block_production_delay"], of["max_block_production_delay"] = map[string]int{"secs": 0, "nanos": 5_000_000}, map[string]int{"secs": 0, "nanos": 50_000_000}
 	})
-	d := newDoor(t)
+	d := newForwarder(t)
 	file := filepath.Join(t.TempDir(), "blocks.txt")
 	var n, x child
 	defer n.kill()
@@ -209,7 +209,7 @@ func TestKilledIndexerStoresEachBlockOnce(t *testing.T) {
 		before := len(stored(t, file))
 		for until := time.Now().Add(time.Minute); len(stored(t, file)) < before+1+r.IntN(8); {
 			if time.Now().After(until) {
-				t.Fatalf("after %d kills nothing comes any more behind %d blocks", i, before)
+				t.Fatalf("after %d kills no block arrives after the first %d", i, before)
 			}
 			time.Sleep(time.Duration(r.IntN(10)) * time.Millisecond)
 		}
@@ -217,7 +217,7 @@ func TestKilledIndexerStoresEachBlockOnce(t *testing.T) {
 			x.kill()
 			startIndexer()
 		} else {
-			d.set("")
+			d.forwardTo("")
 			n.kill()
 			startNode(t, &n, dir, d)
 		}
@@ -268,7 +268,7 @@ func stored(t *testing.T, file string) (all []indexer.Cursor) {
 }
 
 // hashAt returns the hash of the block at a height; empty: there is none.
-func hashAt(t *testing.T, d *door, height primitives.Height) string {
+func hashAt(t *testing.T, d *forwarder, height primitives.Height) string {
 	t.Helper()
 	got, fault := ask(t, "http://"+d.l.Addr().String(), "block", fmt.Sprintf(`{"block_id":%d}`, height))
 	if strings.Contains(fault, "UNKNOWN_BLOCK") {
@@ -281,7 +281,7 @@ func hashAt(t *testing.T, d *door, height primitives.Height) string {
 	return b.Header.Hash
 }
 
-func status(t *testing.T, d *door) primitives.Height {
+func status(t *testing.T, d *forwarder) primitives.Height {
 	t.Helper()
 	got, fault := ask(t, "http://"+d.l.Addr().String(), "block", `{"finality":"final"}`)
 	var b struct {

@@ -75,7 +75,7 @@ func inOrder(t *testing.T, all []indexer.Cursor, first primitives.Height) {
 	t.Helper()
 	for i, c := range all {
 		if c.Height != first+primitives.Height(i) {
-			t.Fatalf("number %d is %v, behind %v", i, c, all[max(0, i-1)])
+			t.Fatalf("number %d is %v, after %v", i, c, all[max(0, i-1)])
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestSlowConsumerLosesNoMessage(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, errEnough) {
-			t.Fatalf("behind %d blocks: %v", len(all), err)
+			t.Fatalf("after %d blocks: %v", len(all), err)
 		}
 		inOrder(t, all, from)
 		if _, remote := s.(*node.Node); remote == (trouble > 0) {
@@ -130,7 +130,7 @@ func TestHandlerIsNotCalledAfterCancel(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, errEnough) || calls != 1 {
-			t.Errorf("%v behind %d calls, want 1", err, calls)
+			t.Errorf("%v after %d calls, want 1", err, calls)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestFeedContinuesAfterNodeRestart(t *testing.T) {
 			case c := <-got:
 				all = append(all, c)
 			case <-time.After(time.Minute):
-				t.Fatalf("nothing comes behind %v", all)
+				t.Fatalf("no block arrives after %v", all)
 			}
 		}
 	}

@@ -148,7 +148,7 @@ func heights(t *testing.T, c indexer.Config, last primitives.Height) (all []inde
 		all = append(all, m.Cursor)
 		return m.Cursor.Height < last
 	}); err != nil {
-		t.Fatalf("behind %d blocks: %v", len(all), err)
+		t.Fatalf("after %d blocks: %v", len(all), err)
 	}
 	return all
 }
@@ -216,7 +216,7 @@ func TestFeedStartsAtRequestedFinality(t *testing.T) {
 		mine(t, n, 2)
 		head += 2
 		if a, b := <-got, <-got; first.Height != head-4 || a.Height != head-3 || b.Height != head-2 {
-			t.Errorf("told of %v, %v, %v with the head at %d", first, a, b, head)
+			t.Errorf("received %v, %v, %v with the head at %d", first, a, b, head)
 		}
 		cancel()
 		if err := <-over; !errors.Is(err, context.Canceled) {
@@ -309,7 +309,7 @@ func TestRemovedBlocksAreAnnounced(t *testing.T) {
 		call(t, n, "sandbox_revert", `{"id":"base"}`)
 		m := <-got
 		if len(m.Skipped) != 2 || m.Skipped[0] != b.Cursor || m.Skipped[1] != a.Cursor || m.Cursor.Height != base.Height {
-			t.Fatalf("told of %v and %v; skipped %v, back to %v, want %v", a.Cursor, b.Cursor, m.Skipped, m.Cursor, base)
+			t.Fatalf("received %v and %v; skipped %v, back to %v, want %v", a.Cursor, b.Cursor, m.Skipped, m.Cursor, base)
 		}
 		text, err := m.JSON()
 		if want := fmt.Sprintf(`{"cursor":{"block_hash":"%v","height":%d},"reverted":[{"block_hash":"%v","height":%d},`, base.Hash, base.Height, b.Cursor.Hash, b.Cursor.Height); err != nil || !strings.HasPrefix(string(text), want) {
@@ -352,7 +352,7 @@ func TestUnreadRemovedBlockIsAnnounced(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, errEnough) || len(told) != 2 || trouble != 1 || skipped != 1 {
-		t.Errorf("%v; told of %v, %d times skipped, trouble %d times", err, told, skipped, trouble)
+		t.Errorf("%v; received %v, %d times skipped, %d errors", err, told, skipped, trouble)
 	}
 }
 
@@ -410,7 +410,7 @@ func TestFeedWaitsForNodeThatIsBehind(t *testing.T) {
 			}
 		}}, func(context.Context, *indexer.Message) error { return errEnough })
 		if !errors.Is(err, errTried) {
-			t.Errorf("behind %v, tried %d times again: %v", base, trouble, err)
+			t.Errorf("after %v, %d retries: %v", base, trouble, err)
 		}
 	})
 }
@@ -522,7 +522,7 @@ func TestJoiningNodeStreamsTheSameMessages(t *testing.T) {
 			all = append(all, string(text))
 			return m.Cursor.Height < last
 		}); err != nil {
-			t.Fatalf("behind %d blocks: %v", len(all), err)
+			t.Fatalf("after %d blocks: %v", len(all), err)
 		}
 		return all
 	}
@@ -533,10 +533,10 @@ func TestJoiningNodeStreamsTheSameMessages(t *testing.T) {
 	mineOf(20)
 	// this far behind, a node that waits for gossip (sync.Eager) counts as synced
 	if got := <-first; got.Height < last-8 {
-		t.Errorf("who waits for the full sync is first told of %v, the chain was at %d", got, last)
+		t.Errorf("a full-sync query first got %v, the chain was at %d", got, last)
 	}
 	if got := heights(t, indexer.Config{Source: n, SyncMode: indexer.BlockHeight(last)}, last+20); len(got) != 21 {
-		t.Errorf("%d blocks came", len(got))
+		t.Errorf("got %d blocks", len(got))
 	}
 	if h := n.Host().Engine.Head().Height(); h > a.Engine.Head().Height() {
 		t.Errorf("it is at %d: it has made blocks", h)

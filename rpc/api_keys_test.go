@@ -69,16 +69,16 @@ func TestUnknownAPIKeyIsNotFound(t *testing.T) {
 	}
 	c := dial(t, strings.TrimSuffix(url, "ws")+"slow/ws", nil)
 	for range 4 {
-		say(t, c, healthBody)
+		sendText(t, c, healthBody)
 	}
 	for i := range 4 {
-		if got := hear(t, c); strings.Contains(got, `"result":null`) != (i < 3) {
+		if got := receiveText(t, c); strings.Contains(got, `"result":null`) != (i < 3) {
 			t.Errorf("message %d: %s", i, got)
 		}
 	}
 	for _, bad := range []string{"", "a b", "block", "ws", "status", "x:", "x:0", "x:-1", "x/y"} {
 		if _, err := New(&fakeNode{}, Options{APIKeys: []string{bad}}); err == nil {
-			t.Errorf("%q is taken for a key", bad)
+			t.Errorf("%q was accepted as a key", bad)
 		}
 	}
 	if _, err := New(&fakeNode{}, Options{RequireAPIKey: true}); err == nil {
@@ -99,8 +99,8 @@ func TestReloadClosesSocketOfRemovedKey(t *testing.T) {
 	talks := func(list ...*websocket.Conn) {
 		t.Helper()
 		for _, c := range list {
-			say(t, c, healthBody)
-			if got := hear(t, c); !strings.Contains(got, `"result":null`) {
+			sendText(t, c, healthBody)
+			if got := receiveText(t, c); !strings.Contains(got, `"result":null`) {
 				t.Error(got)
 			}
 		}
@@ -274,8 +274,8 @@ func TestNewCertificateIsUsedWithoutRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	say(t, c, healthBody)
-	if got := hear(t, c); !strings.Contains(got, `"result":null`) {
+	sendText(t, c, healthBody)
+	if got := receiveText(t, c); !strings.Contains(got, `"result":null`) {
 		t.Errorf("by WebSocket: %s", got)
 	}
 	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
@@ -294,7 +294,7 @@ func TestNewCertificateIsUsedWithoutRestart(t *testing.T) {
 		}
 	}
 	if _, err := New(&fakeNode{}, Options{TLSCert: cert, TLSKey: filepath.Join(dir, "none.pem")}); err == nil || !strings.Contains(fmt.Sprint(err), "troupe.rpc.tls_key") {
-		t.Errorf("a key that there is not: %v", err)
+		t.Errorf("a missing key file: %v", err)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestRateIsSharedByAllConnections(t *testing.T) {
 	}
 	s.limiter.mu.Lock()
 	if len(s.limiter.clients) != 1 {
-		t.Errorf("%d addresses are known", len(s.limiter.clients))
+		t.Errorf("the limiter keeps %d addresses", len(s.limiter.clients))
 	}
 	s.limiter.mu.Unlock()
 }

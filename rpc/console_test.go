@@ -148,7 +148,7 @@ func TestConsoleActorsAreListedRarely(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Console: true, Actors: func(b []byte, most int) []byte {
 		made.Add(1)
 		if most != mostActors {
-			t.Errorf("%d actors are asked for", most)
+			t.Errorf("%d actors were requested", most)
 		}
 		return append(b, "{}"...)
 	}})

@@ -49,8 +49,8 @@ type fakeNode struct {
 	subscribed func(*fakeSubscriber)
 }
 
-// told records a request, for the test that sent it.
-func (n *fakeNode) told(keep func()) {
+// locked records a request, for the test that sent it.
+func (n *fakeNode) locked(keep func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	keep()
@@ -149,7 +149,7 @@ func (n *fakeNode) OpenSession(ctx context.Context) (context.Context, func(), er
 	return ctx, func() { n.sessions.Add(-1) }, nil
 }
 func (n *fakeNode) SendTxAsync(context.Context, *primitives.SignedTransaction) error {
-	n.told(func() { n.async++ })
+	n.locked(func() { n.async++ })
 	return n.asyncErr
 }
 func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {
@@ -174,12 +174,12 @@ func (n *fakeNode) Trace(_ context.Context, q *view.Trace) ([]byte, error) {
 }
 
 func (n *fakeNode) PatchState(_ context.Context, records []genesis.Record) error {
-	n.told(func() { n.patched = records })
+	n.locked(func() { n.patched = records })
 	return n.err
 }
 
 func (n *fakeNode) FastForward(_ context.Context, heights uint64) error {
-	n.told(func() { n.forwarded = heights })
+	n.locked(func() { n.forwarded = heights })
 	return n.err
 }
 
@@ -229,15 +229,15 @@ func (n *fakeNode) DumpState(_ context.Context, accounts []primitives.AccountID,
 	return testAt, n.err
 }
 func (n *fakeNode) LoadState(_ context.Context, records []genesis.Record) error {
-	n.told(func() { n.patched = records })
+	n.locked(func() { n.patched = records })
 	return n.err
 }
 func (n *fakeNode) Deal(_ context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
-	n.told(func() { n.dealt = string(token) + " " + string(account) + " " + amount.String() })
+	n.locked(func() { n.dealt = string(token) + " " + string(account) + " " + amount.String() })
 	return n.err
 }
 func (n *fakeNode) Impersonate(accounts []primitives.AccountID, all bool) error {
-	n.told(func() { n.exempt, n.exemptAll = accounts, all })
+	n.locked(func() { n.exempt, n.exemptAll = accounts, all })
 	return n.err
 }
 func (n *fakeNode) DumpTransaction(_ context.Context, r *view.Trace) (*view.Case, error) {
@@ -246,7 +246,7 @@ func (n *fakeNode) DumpTransaction(_ context.Context, r *view.Trace) (*view.Case
 		Absent: []primitives.AccountID{"c.near"}, At: testAt, Timestamp: 5, Outcomes: []view.Deed{d, d}, Alone: "odd"}, n.err
 }
 func (n *fakeNode) ReplayTransaction(_ context.Context, c *view.Case) (view.Replayed, error) {
-	n.told(func() { n.replayed = c })
+	n.locked(func() { n.replayed = c })
 	return view.Replayed{Hash: testHash}, n.err
 }
 func (n *fakeNode) MissChunks(_ context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
@@ -256,7 +256,7 @@ func (n *fakeNode) Reorganise(_ context.Context, blocks uint64) (view.Reorganise
 	return view.Reorganised{At: testAt, Gone: []view.At{{Height: primitives.Height(blocks)}, testAt}}, n.err
 }
 func (n *fakeNode) MockVerification(_ context.Context, m *primitives.Mocks) error {
-	n.told(func() { n.mocks = m })
+	n.locked(func() { n.mocks = m })
 	return n.err
 }
 func (n *fakeNode) Tag(name string, hashes []primitives.Hash) (view.Tag, error) {
@@ -289,11 +289,11 @@ func (n *fakeNode) Snapshots() ([]view.Snapshot, error) {
 	return []view.Snapshot{{ID: "a", At: testAt}, {ID: "b", At: testAt}}, n.err
 }
 func (n *fakeNode) SetClock(_ context.Context, c *view.SetClock) (view.Clock, error) {
-	n.told(func() { n.clock = c })
+	n.locked(func() { n.clock = c })
 	return view.Clock{Time: 1, Frozen: true, Next: 2, Interval: 3}, n.err
 }
 func (n *fakeNode) SetProduction(_ context.Context, p *view.SetProduction) (view.Production, error) {
-	n.told(func() { n.production = p })
+	n.locked(func() { n.production = p })
 	return view.Production{Mode: "manual", Quiet: true, Interval: 5}, n.err
 }
 

@@ -18,11 +18,11 @@ import (
 // short is a listener whose accept fails every other time, as if there were no file descriptor.
 type short struct {
 	net.Listener
-	asked atomic.Uint64
+	accepts atomic.Uint64
 }
 
 func (l *short) Accept() (net.Conn, error) {
-	if l.asked.Add(1)%2 == 1 {
+	if l.accepts.Add(1)%2 == 1 {
 		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	}
 	return l.Listener.Accept()
@@ -53,7 +53,7 @@ func TestFileShortageEvictsIdleConnections(t *testing.T) {
 		t.Errorf("%d connections gave way", n)
 	}
 	if !strings.Contains(string(s.AppendMetrics(nil)), "troupe_rpc_connections_failed_total ") {
-		t.Error("metrics don't tell of it")
+		t.Error("/metrics does not count the evicted connections")
 	}
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Error(err)
@@ -64,7 +64,7 @@ func TestFileShortageEvictsIdleConnections(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it goes on listening")
+		t.Error("the server still listens")
 	}
 }
 

@@ -102,7 +102,7 @@ func TestUnreadGETRepliesCountAsInFlight(t *testing.T) {
 			}
 		}
 		if more > most+24<<20 {
-			t.Errorf("GET %s from %d who do not read: %d MiB more", path, conns, more>>20)
+			t.Errorf("GET %s from %d clients that do not read: memory grew by %d MiB", path, conns, more>>20)
 		}
 		if now := s.limiter.inFlight.Load(); now > most {
 			t.Errorf("GET %s: %d bytes in flight, at most %d may be", path, now, most)

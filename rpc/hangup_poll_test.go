@@ -34,7 +34,7 @@ func TestEachHungUpClientIsFoundOnce(t *testing.T) {
 	var k hangupPoller
 	var at []*polledConn
 	var clients, ours []net.Conn
-	gone := make([]atomic.Int64, many)
+	hungUp := make([]atomic.Int64, many)
 	before := runtime.NumGoroutine()
 	for i := range many {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -48,7 +48,7 @@ func TestEachHungUpClientIsFoundOnce(t *testing.T) {
 		defer c.Close()
 		defer o.Close()
 		clients, ours = append(clients, c), append(ours, o)
-		at = append(at, k.add(&conn{Conn: o}, func() { gone[i].Add(1) }))
+		at = append(at, k.add(&conn{Conn: o}, func() { hungUp[i].Add(1) }))
 	}
 	if n := runtime.NumGoroutine() - before; n > 3 {
 		t.Errorf("%d goroutines more for %d waits", n, many)
@@ -59,8 +59,8 @@ func TestEachHungUpClientIsFoundOnce(t *testing.T) {
 	k.remove(at[7]) // it is answered at this moment
 	ours[14].Close()
 	found := func() (n int) {
-		for i := range gone {
-			n += int(gone[i].Load())
+		for i := range hungUp {
+			n += int(hungUp[i].Load())
 		}
 		return n
 	}
@@ -70,13 +70,13 @@ func TestEachHungUpClientIsFoundOnce(t *testing.T) {
 		}
 	}
 	time.Sleep(2 * pollInterval)
-	for i := range gone {
+	for i := range hungUp {
 		want := int64(0)
 		if i%7 == 0 && i != 7 {
 			want = 1
 		}
-		if n := gone[i].Load(); n != want {
-			t.Errorf("client %d is found gone %d times, want %d", i, n, want)
+		if n := hungUp[i].Load(); n != want {
+			t.Errorf("client %d was reported as hung up %d times, want %d", i, n, want)
 		}
 	}
 	for _, x := range at {
@@ -91,10 +91,10 @@ func TestEachHungUpClientIsFoundOnce(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("somebody is looked for for ever")
+			t.Fatal("a connection is still polled")
 		}
 	}
-	if x := k.add(nil, func() { t.Error("nobody's connection is gone") }); x.index >= 0 {
+	if x := k.add(nil, func() { t.Error("the nil connection was reported as closed") }); x.index >= 0 {
 		t.Error("no connection is looked at")
 	}
 }
@@ -118,10 +118,10 @@ func TestWaitOnClosedConnectionEndsAtOnce(t *testing.T) {
 	}
 	o.Close()
 	var k hangupPoller
-	gone := 0
-	x := k.add(&conn{Conn: o}, func() { gone++ })
+	hungUp := 0
+	x := k.add(&conn{Conn: o}, func() { hungUp++ })
 	k.remove(x)
-	if gone != 1 || x.index >= 0 || k.running {
-		t.Errorf("found gone %d times, want once, at once", gone)
+	if hungUp != 1 || x.index >= 0 || k.running {
+		t.Errorf("reported as hung up %d times, want once, at once", hungUp)
 	}
 }

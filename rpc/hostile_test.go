@@ -200,7 +200,7 @@ func TestBatchHasOneReplyBudget(t *testing.T) {
 		t.Errorf("%d replies have code, want the 2 that fit", n)
 	}
 	if n := strings.Count(reply, "max_reply_bytes"); n < 97 {
-		t.Errorf("%d say why they have none", n)
+		t.Errorf("%d replies have a reason", n)
 	}
 	s = newServer(t, bigState(), Options{Limits: limited(func(l *limits.Limits) { l.Reply = 64 << 10 })})
 	if status, reply := post(s, "/", viewCodeBody); status != 413 || !strings.Contains(reply, "INTERNAL_ERROR") {
@@ -248,7 +248,7 @@ func TestSlowReadersHoldBoundedBytes(t *testing.T) {
 		t.Errorf("beside half requests: %v %s", err, text)
 	}
 	if now := s.limiter.inFlight.Load(); now > most/2 {
-		t.Errorf("%d bytes in flight for bodies that have not come", now)
+		t.Errorf("%d bytes in flight for bodies that were not sent", now)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestIdleConnectionsKeepOutNoClient(t *testing.T) {
 	}
 	// The evicted connections were those of the address with most, not the ones idle for longest.
 	if r, text, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
-		t.Errorf("the connection of another address is gone: %v %s", err, text)
+		t.Errorf("the connection of another address was closed: %v %s", err, text)
 	}
 	if n := s.limiter.evicted.Load(); n < 21 {
 		t.Errorf("%d connections gave way", n)
@@ -394,7 +394,7 @@ func TestOnlyTrustedProxyNamesTheClient(t *testing.T) {
 	<-started
 	all.Go(func() {
 		if text := try("127.0.0.8", "7.7.7.7"); strings.Contains(text, key) {
-			t.Errorf("who is no proxy is believed: %s", text)
+			t.Errorf("X-Forwarded-For of an untrusted client was used: %s", text)
 		}
 	})
 	<-started
@@ -686,7 +686,7 @@ func TestHeavyClientWaitsForItsShare(t *testing.T) {
 	}
 	timed(greedy, viewCodeBody, 200)
 	if took := time.Since(charged); took < 2500*time.Millisecond {
-		t.Errorf("who had too much waited %v", took)
+		t.Errorf("the client above its share waited %v", took)
 	}
 	c.quota.charge(time.Now(), 10*time.Second, 100*time.Millisecond)
 	if took := timed(greedy, viewCodeBody, 503); took > 10*time.Second {

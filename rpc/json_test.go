@@ -129,7 +129,7 @@ func FuzzScan(f *testing.F) {
 		}
 		text := (val{&d, 0}).appendCompact(nil)
 		if !json.Valid(text) {
-			t.Fatalf("%q comes back as %q", in, text)
+			t.Fatalf("%q decodes to %q", in, text)
 		}
 		var again document
 		if err := again.parse(text); err != nil {

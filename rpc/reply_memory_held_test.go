@@ -49,7 +49,7 @@ func TestLargeReplyDoesNotBlockFreeMemory(t *testing.T) {
 		}
 		held.drop()
 		if full := <-huge; full != limits.Count {
-			t.Errorf("the large one is refused by %v when there is room", full)
+			t.Errorf("the large reply is refused by %v although memory is free", full)
 		}
 	})
 }
@@ -73,12 +73,12 @@ func txText(hash primitives.Hash, level string) string {
 func TestWaitingRequestHoldsNoReplyMemory(t *testing.T) {
 	const many = 40
 	var waiting atomic.Int64
-	told := make(chan struct{})
+	release := make(chan struct{})
 	n := &fakeNode{tx: func(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
 		if q.WaitUntil == view.LevelFinal { // is to come: nothing is to be seen before
 			messages.LeaveTurn(ctx)
 			waiting.Add(1)
-			<-told
+			<-release
 			messages.TakeTurn(ctx)
 		}
 		if err := messages.TakeLarge(ctx); err != nil {
@@ -106,10 +106,10 @@ func TestWaitingRequestHoldsNoReplyMemory(t *testing.T) {
 	if held := s.limiter.inFlight.Load(); held != 0 {
 		t.Errorf("%d bytes are held while all wait", held)
 	}
-	close(told)
+	close(release)
 	all.Wait()
 	if served.Load() != many {
-		t.Errorf("%d of %d are told", served.Load(), many)
+		t.Errorf("%d of %d requests were answered", served.Load(), many)
 	}
 	eventually(t, "all is given back", func() bool { return s.limiter.inFlight.Load() == 0 })
 	if waiting, bytes := s.limiter.replies.waiting(); waiting != 0 || bytes != 0 {
@@ -128,15 +128,15 @@ func TestHungUpClientLeavesMemoryQueue(t *testing.T) {
 	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
 	s.limiter.inFlight.Add(1 << 20)
 	c := dialFrom(t, "127.0.0.1", addr)
-	gone := make(chan struct{})
+	released := make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(released)
 		_, _, _ = ask(c, txText(testHash, "FINAL"))
 	}()
 	waits := func() int { n, _ := s.limiter.replies.waiting(); return n }
 	eventually(t, "it waits", func() bool { return waits() == 1 })
 	_ = c.Close()
-	<-gone
+	<-released
 	begin := time.Now()
 	eventually(t, "its place is free", func() bool { return waits() == 0 })
 	if took := time.Since(begin); took > 3*time.Second {
@@ -167,7 +167,7 @@ func TestWaitingBatchGivesWayForMemory(t *testing.T) {
 	begin := time.Now()
 	_, text, err := ask(dialFrom(t, "127.0.0.1", addr), txText(testHash, "EXECUTED"))
 	if err != nil || !strings.Contains(text, `"EXECUTED"`) || time.Since(begin) > 5*time.Second {
-		t.Errorf("behind %v: %v %.300s", time.Since(begin), err, text)
+		t.Errorf("after %v: %v %.300s", time.Since(begin), err, text)
 	}
 	s.limiter.inFlight.Add(-300_000)
 }

@@ -57,7 +57,7 @@ func TestLargeReplyReservesMemoryFirst(t *testing.T) {
 	}
 	all.Wait()
 	if got, want := most.Load(), int64(inFlight/size); got > want || got == 0 {
-		t.Errorf("%d at once of %d bytes in room for %d", got, size, inFlight)
+		t.Errorf("%d replies of %d bytes at once in memory for %d", got, size, inFlight)
 	}
 	eventually(t, "all is given back", func() bool { return s.limiter.inFlight.Load() == 0 })
 	for _, c := range s.limiter.clients {

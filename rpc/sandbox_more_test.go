@@ -44,7 +44,7 @@ func TestSandboxFaultAndTagMethodParams(t *testing.T) {
 	}
 	callMethod(s, "sandbox_mock_verification", `{"ed25519_verify":false}`)
 	if n.mocks != nil {
-		t.Errorf("no mock is told as %+v", n.mocks)
+		t.Errorf("no mocks are passed as %+v", n.mocks)
 	}
 	// The dump is the parameter of the replay.
 	_, dumped := callMethod(s, "sandbox_dump_transaction", `["`+zeroHash+`"]`)
@@ -55,7 +55,7 @@ func TestSandboxFaultAndTagMethodParams(t *testing.T) {
 	}
 	was, _ := n.DumpTransaction(t.Context(), nil)
 	if c := n.replayed; len(c.Records) != 2 || len(c.Absent) != 1 || c.Tx.Hash() != was.Tx.Hash() || c.Timestamp != 5 || view.DeedsDiffer(was.Outcomes, c.Outcomes) != "" || c.Outcomes[1].Nodes != 2 {
-		t.Errorf("%+v came, want %+v", c, was)
+		t.Errorf("received %+v, want %+v", c, was)
 	}
 	n.err = &view.SandboxError{Reason: "because"}
 	for _, method := range []string{"sandbox_miss_chunks", "sandbox_reorg", "sandbox_mock_verification", "sandbox_tag", "sandbox_tags", "sandbox_drop_tag", "sandbox_profile",

@@ -46,7 +46,7 @@ func TestPatchStateRefusesInvalidRecords(t *testing.T) {
 		}
 	}
 	if _, ok := n.patched[2].(*genesis.Removal); !ok {
-		t.Errorf("a removal came as %T", n.patched[2])
+		t.Errorf("a removal was decoded as %T", n.patched[2])
 	}
 	n.err = &view.SandboxError{Reason: "because"}
 	const refused = `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{"reason":"because"},"name":"CANNOT_PATCH"},"code":-32000,"message":"Server error","data":"because"},"id":1}`

@@ -45,11 +45,11 @@ func TestSandboxTimeMethodParams(t *testing.T) {
 	}
 	callMethod(s, "sandbox_set_clock", `{"timestamp_nanosec":"5","advance_nanosec":6,"frozen":false,"next_timestamp_nanosec":7,"interval_nanosec":8}`)
 	if c := n.clock; *c.Time != 5 || c.Advance != 6 || *c.Frozen || *c.Next != 7 || *c.Interval != 8 {
-		t.Errorf("the clock is told %+v", c)
+		t.Errorf("the clock was set to %+v", c)
 	}
 	callMethod(s, "sandbox_set_production", `{"mode":"interval","quiet":false,"interval_nanosec":9}`)
 	if p := n.production; *p.Mode != "interval" || *p.Quiet || *p.Interval != 9 {
-		t.Errorf("production is told %+v", p)
+		t.Errorf("production was set to %+v", p)
 	}
 	n.err = &view.SandboxError{Reason: "because"}
 	off := newServer(t, n, Options{NoSandbox: true})

@@ -575,7 +575,7 @@ func TestEveryNeardMethodExists(t *testing.T) {
 	}
 	for i := range methods {
 		if r := &methods[i]; r.doc == "" || !strings.HasSuffix(r.doc, ".") {
-			t.Errorf("%s says nothing of itself", r.name)
+			t.Errorf("%s has no description", r.name)
 		}
 	}
 }

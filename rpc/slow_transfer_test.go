@@ -147,8 +147,8 @@ func TestUnreadReplyOnSocketIsATransfer(t *testing.T) {
 	subs := notices(n)
 	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = 100*time.Millisecond, 1<<30 })})
 	c := dial(t, url, nil)
-	say(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
-	hear(t, c)
+	sendText(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+	receiveText(t, c)
 	sub := <-subs
 	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
 		if sub.sink.Offer(notice(0, smallReply-1000)) {
@@ -187,7 +187,7 @@ func TestTransfersOfConnectionEndTogether(t *testing.T) {
 	}
 	time.Sleep(time.Millisecond)
 	if x.end(); x.began.Load() <= first || x.moved.Load() != 0 {
-		t.Error("the second is taken for as old as the first")
+		t.Error("the second transfer has the age of the first")
 	}
 	if x.end(); x.began.Load() != 0 {
 		t.Error("there is one left")

@@ -41,7 +41,7 @@ func TestFewRepliesAreMadeAtATime(t *testing.T) {
 	}
 	ask(100)
 	if p := peak.Load(); p > int64(cap(s.turns)) || len(s.turns) != 0 {
-		t.Errorf("%d at a time, want %d at most; %d places are taken for ever", p, cap(s.turns), len(s.turns))
+		t.Errorf("%d replies at a time, want at most %d; %d places leaked", p, cap(s.turns), len(s.turns))
 	}
 	fail.Store(1)
 	for range cap(s.turns) {

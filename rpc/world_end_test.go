@@ -17,8 +17,8 @@ import (
 // dropper is a node whose worlds are dropped.
 type dropper struct {
 	*fakeNode
-	drop func(id string)
-	was  *atomic.Int64 // how often it was asked for anything else
+	drop  func(id string)
+	calls *atomic.Int64 // how often it was asked for anything else
 }
 
 func (d dropper) DropWorld(_ context.Context, id string) error {
@@ -27,7 +27,7 @@ func (d dropper) DropWorld(_ context.Context, id string) error {
 }
 
 func (d dropper) Worlds() (out []view.World, err error) {
-	d.was.Add(1)
+	d.calls.Add(1)
 	return d.fakeNode.Worlds()
 }
 
@@ -60,7 +60,7 @@ func TestBatchAfterWorldEndIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(b), errWorldGone.Error()); strings.Count(string(b), `"result":`) != 2 || n < 2 || was.Load() != 1 {
-		t.Errorf("asked %d times: %s", was.Load(), b)
+		t.Errorf("the node got %d requests: %s", was.Load(), b)
 	}
 }
 
@@ -69,8 +69,8 @@ func TestBatchAfterWorldEndIsRefused(t *testing.T) {
 func TestDroppingSocketGetsReplyThenClose(t *testing.T) {
 	_, addr, _ := dropping(t)
 	c, other := dial(t, "ws://"+addr+"/world/a/ws", nil), dial(t, "ws://"+addr+"/world/a/ws", nil)
-	say(t, c, dropA)
-	if got := hear(t, c); !strings.Contains(got, `"result":{}`) {
+	sendText(t, c, dropA)
+	if got := receiveText(t, c); !strings.Contains(got, `"result":{}`) {
 		t.Errorf("the reply is %s", got)
 	}
 	for _, c := range []*websocket.Conn{c, other} {
@@ -84,9 +84,9 @@ func TestDroppingSocketGetsReplyThenClose(t *testing.T) {
 // like others.
 func TestSocketOpenedDuringDropIsClosed(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{})
-	var asked atomic.Int64
+	var requests atomic.Int64
 	s.AddWorld("a", &fakeNode{}, WorldOptions{Asked: func() (func(), bool) {
-		if asked.Add(1) == 2 { // of the WebSocket itself, which is not registered yet
+		if requests.Add(1) == 2 { // of the WebSocket itself, which is not registered yet
 			s.RemoveWorld("a")
 		}
 		return func() {}, true

@@ -18,13 +18,13 @@ import (
 func TestWorldPathReachesItsNode(t *testing.T) {
 	root, a, b := &fakeNode{}, &fakeNode{}, &fakeNode{}
 	s, addr := serve(t, root, Options{})
-	var running, asked atomic.Int64
+	var running, requests atomic.Int64
 	var over atomic.Bool
 	ask := func() (func(), bool) {
 		if over.Load() {
 			return nil, false
 		}
-		asked.Add(1)
+		requests.Add(1)
 		running.Add(1)
 		return func() { running.Add(-1) }, true
 	}
@@ -63,8 +63,8 @@ func TestWorldPathReachesItsNode(t *testing.T) {
 		}
 	}
 	count("one connection in three chains", 1, 1, 1)
-	if asked.Load() != 4 || running.Load() != 0 {
-		t.Errorf("asked %d times, %d run", asked.Load(), running.Load())
+	if requests.Load() != 4 || running.Load() != 0 {
+		t.Errorf("%d requests, %d running", requests.Load(), running.Load())
 	}
 	s.RemoveWorld("b")
 	count("a world is gone", 1, 1, 0)

@@ -66,7 +66,7 @@ func TestReplyAfterSocketEndFreesMemory(t *testing.T) {
 	}}
 	s, url := served(t, n, Options{PollingTimeout: time.Minute})
 	c := dial(t, url, nil)
-	say(t, c, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`+strings.Repeat(" ", 4<<20))
+	sendText(t, c, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`+strings.Repeat(" ", 4<<20))
 	<-began
 	if got := s.limiter.inFlight.Load(); got < 4<<20 {
 		t.Errorf("%d bytes in flight", got)
@@ -99,17 +99,17 @@ func TestFreeSpaceIsNotifiedOnce(t *testing.T) {
 	}
 	<-sending
 	if o.offer(frame{body: make([]byte, 70)}) {
-		t.Fatal("there is no room for it")
+		t.Fatal("the queue refuses the notice")
 	}
-	var told atomic.Int64
-	o.whenRoom(func() { told.Add(1) })
-	if told.Load() != 0 {
-		t.Fatal("it is told of room at once, and would be for ever")
+	var notified atomic.Int64
+	o.whenRoom(func() { notified.Add(1) })
+	if notified.Load() != 0 {
+		t.Fatal("notified of room at once, although the queue is full")
 	}
 	sent <- struct{}{}
-	eventually(t, "it is told", func() bool { return told.Load() == 1 })
+	eventually(t, "it is told", func() bool { return notified.Load() == 1 })
 	if !o.offer(frame{body: make([]byte, 70)}) {
-		t.Fatal("there is no room when all has left")
+		t.Fatal("the empty queue refuses a notice")
 	}
 	<-sending
 	sent <- struct{}{}
@@ -133,7 +133,7 @@ func TestNothingIsSentAfterSocketEnd(t *testing.T) {
 	close(fails)
 	o.settle()
 	if !over.Load() {
-		t.Error("somebody is still sending")
+		t.Error("a goroutine is still sending")
 	}
 }
 
@@ -148,9 +148,9 @@ func TestEmptyQueueAcceptsAnyMessage(t *testing.T) {
 		return nil
 	}, func() {}, &queued)
 	o.maxMessages, o.maxBytes, o.maxQueued, o.refused = 10, 1<<20, 1000, func(limits.ID) {}
-	told := 0
-	if o.whenRoom(func() { told++ }); told != 1 {
-		t.Fatal("nobody is told that it is empty")
+	notified := 0
+	if o.whenRoom(func() { notified++ }); notified != 1 {
+		t.Fatal("no waiter was notified that the queue is empty")
 	}
 	if !o.offer(frame{body: make([]byte, 4<<20)}) {
 		t.Fatal("it is empty, and takes nothing")
@@ -158,13 +158,13 @@ func TestEmptyQueueAcceptsAnyMessage(t *testing.T) {
 	if o.offer(frame{body: make([]byte, 100<<10)}) {
 		t.Error("all are full, and it takes more")
 	}
-	if o.whenRoom(func() { told++ }); told != 1 {
-		t.Error("there is room, said nobody who has read")
+	if o.whenRoom(func() { notified++ }); notified != 1 {
+		t.Error("notified of room although the client has not read")
 	}
 	goOn <- struct{}{}
 	o.settle()
-	if told != 2 {
-		t.Error("all has left, and nobody is told")
+	if notified != 2 {
+		t.Error("the queue is empty, but no waiter was notified")
 	}
 }
 
@@ -182,36 +182,36 @@ func TestEndedQueueNotifiesNobody(t *testing.T) {
 		}, func() {}, &queued)
 		o.maxMessages, o.maxBytes, o.maxQueued, o.refused = 10, 100, 1<<40, func(limits.ID) {}
 		o.offer(frame{body: make([]byte, 80)})
-		var told atomic.Int64
-		say := func() { told.Add(1) }
-		o.whenRoom(say)
+		var notified atomic.Int64
+		notify := func() { notified.Add(1) }
+		o.whenRoom(notify)
 		end(o)
-		o.whenRoom(say)
+		o.whenRoom(notify)
 		close(goOn)
 		o.settle()
-		if o.whenRoom(say); told.Load() != 0 || o.offer(frame{}) {
-			t.Errorf("%s: told of room %d times", name, told.Load())
+		if o.whenRoom(notify); notified.Load() != 0 || o.offer(frame{}) {
+			t.Errorf("%s: notified of room %d times, want 0", name, notified.Load())
 		}
 	}
 }
 
-// deaf is a listener to whose clients nothing can be sent.
-type deaf struct {
+// blockedListener is a listener to whose clients nothing can be sent.
+type blockedListener struct {
 	net.Listener
 	sent chan string
 }
 
-type deafConn struct {
+type blockedConn struct {
 	net.Conn
 	sent chan string
 }
 
-func (l deaf) Accept() (net.Conn, error) {
+func (l blockedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	return deafConn{c, l.sent}, err
+	return blockedConn{c, l.sent}, err
 }
 
-func (c deafConn) Write(b []byte) (int, error) {
+func (c blockedConn) Write(b []byte) (int, error) {
 	c.sent <- string(b)
 	return 0, net.ErrClosed
 }
@@ -225,7 +225,7 @@ func TestLostHandshakeTakesNoPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent, done := make(chan string, 10), make(chan error)
-	go func() { done <- s.Serve(deaf{l, sent}) }()
+	go func() { done <- s.Serve(blockedListener{l, sent}) }()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -261,12 +261,12 @@ func TestPanicEndsOnlyItsWebSocket(t *testing.T) {
 	s, url := served(t, n, Options{})
 	s.node = headless{n}
 	c, other := dial(t, url, nil), dial(t, url, nil)
-	say(t, c, `[{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1},{"method":"block","params":{"block_id":7},"id":2}]`+strings.Repeat(" ", 200<<10))
+	sendText(t, c, `[{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1},{"method":"block","params":{"block_id":7},"id":2}]`+strings.Repeat(" ", 200<<10))
 	if code := closeCodeOf(t, c); code != 0 && code != websocket.CloseAbnormalClosure {
 		t.Errorf("close code %d", code)
 	}
-	say(t, other, `{"method":"gas_price","id":1,"params":[null]}`)
-	if got := hear(t, other); !strings.HasSuffix(got, `"id":1}`) {
+	sendText(t, other, `{"method":"gas_price","id":1,"params":[null]}`)
+	if got := receiveText(t, other); !strings.HasSuffix(got, `"id":1}`) {
 		t.Errorf("another WebSocket: %s", got)
 	}
 	if got := s.metrics.panics.Load(); got != 1 {

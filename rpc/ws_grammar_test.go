@@ -19,9 +19,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// talk is the conversation of one client on a WebSocket, as bytes decide: messages from the
+// socketScript is the conversation of one client on a WebSocket, as bytes decide: messages from the
 // document in all kinds of frames, sometimes ending with an invalid frame.
-type talk struct {
+type socketScript struct {
 	*grammar
 	t       *testing.T
 	s       *Server
@@ -37,7 +37,7 @@ type talk struct {
 const talkPatience = time.Minute
 
 // frame writes one frame, masked as a client has to.
-func (k *talk) frame(first byte, payload []byte) {
+func (k *socketScript) frame(first byte, payload []byte) {
 	b := []byte{first, 0x80}
 	switch n := len(payload); {
 	case n < 126:
@@ -64,7 +64,7 @@ const (
 )
 
 // message sends a text, in one frame or several, sometimes with other frames in between.
-func (k *talk) message(text string) {
+func (k *socketScript) message(text string) {
 	k.asked++
 	n := k.pick(5)
 	if n == 0 || len(text) < n {
@@ -84,7 +84,7 @@ func (k *talk) message(text string) {
 }
 
 // reply returns the next reply; false: the WebSocket has ended, or is silent.
-func (k *talk) reply() (string, bool) {
+func (k *socketScript) reply() (string, bool) {
 	select {
 	case r, ok := <-k.replies:
 		if ok {
@@ -100,7 +100,7 @@ func (k *talk) reply() (string, bool) {
 }
 
 // ask sends one request and compares the reply with that of POST.
-func (k *talk) ask(r grammarRequest) bool {
+func (k *socketScript) ask(r grammarRequest) bool {
 	k.spoiled = k.spoiled || r.path != "/" // not a request here
 	k.message(r.body)
 	got, ok := k.reply()
@@ -123,7 +123,7 @@ func (k *talk) ask(r grammarRequest) bool {
 }
 
 // some generates a request of a method, more often one of subscriptions.
-func (k *talk) some(names []string) grammarRequest {
+func (k *socketScript) some(names []string) grammarRequest {
 	k.spoiled = false
 	switch k.pick(4) {
 	case 0:
@@ -157,7 +157,7 @@ var breaks = [][]byte{
 }
 
 // run talks until the bytes are used up.
-func (k *talk) run() {
+func (k *socketScript) run() {
 	for steps := 0; len(k.in) > 0 && steps < 12; steps++ {
 		switch k.pick(10) {
 		default:
@@ -202,7 +202,7 @@ func (k *talk) run() {
 }
 
 // end breaks the protocol, or hangs up in the middle of something.
-func (k *talk) end() {
+func (k *socketScript) end() {
 	switch k.pick(4) {
 	case 0: // while requests are under way
 		k.message(k.some(k.beside).body)
@@ -220,20 +220,20 @@ func (k *talk) end() {
 					continue
 				}
 			case <-timeout:
-				k.t.Error("it goes on")
+				k.t.Error("the measurement did not stop")
 			}
 			return
 		}
 	}
 }
 
-// talkRun runs one client, and waits until nothing of it is left.
-func talkRun(t *testing.T, w *talkServer, in []byte) {
+// runSocketScript runs one client, and waits until nothing of it is left.
+func runSocketScript(t *testing.T, w *socketScriptServer, in []byte) {
 	c, _, err := websocket.DefaultDialer.Dial(w.url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{grammar: &grammar{schemas: w.doc, in: in}, t: t, s: w.s, names: w.names, beside: w.beside, net: c.NetConn(), replies: make(chan string, 1024)}
+	k := &socketScript{grammar: &grammar{schemas: w.doc, in: in}, t: t, s: w.s, names: w.names, beside: w.beside, net: c.NetConn(), replies: make(chan string, 1024)}
 	k.spoils = k.pick(4) > 0
 	go func() {
 		defer close(k.replies)
@@ -244,7 +244,7 @@ func talkRun(t *testing.T, w *talkServer, in []byte) {
 			}
 			if strings.HasPrefix(string(b), `{"jsonrpc":"2.0","method":"subscription"`) {
 				if !json.Valid(b) {
-					t.Errorf("told %s", b)
+					t.Errorf("received %s", b)
 				}
 				continue
 			}
@@ -261,13 +261,13 @@ func talkRun(t *testing.T, w *talkServer, in []byte) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("left when the client has gone: %s", left)
+			t.Fatalf("left after the client has disconnected: %s", left)
 		}
 	}
 }
 
-// talkServer is a server on loopback, the document, and the methods.
-type talkServer struct {
+// socketScriptServer is a server on loopback, the document, and the methods.
+type socketScriptServer struct {
 	s             *Server
 	n             *grammarNode
 	url           string
@@ -276,7 +276,7 @@ type talkServer struct {
 }
 
 // left returns what differs from the state before the first client.
-func (w *talkServer) left() string {
+func (w *socketScriptServer) left() string {
 	w.s.sockets.mu.Lock()
 	open := len(w.s.sockets.open)
 	w.s.sockets.mu.Unlock()
@@ -290,7 +290,7 @@ func (w *talkServer) left() string {
 	return fmt.Sprint("WebSockets, connections, queued, subscriptions, in flight, waiting, sessions: ", counts)
 }
 
-func newTalk(tb testing.TB) *talkServer {
+func newSocketScript(tb testing.TB) *socketScriptServer {
 	_, doc, names := newGrammar(tb)
 	n := &grammarNode{}
 	n.subscribed = func(s *fakeSubscriber) {
@@ -318,20 +318,20 @@ func newTalk(tb testing.TB) *talkServer {
 	go func() { _ = s.Serve(l) }()
 	tb.Cleanup(func() { _ = s.Shutdown(context.Background()) })
 	steers := func(name string) bool { return byName[name].sandbox || byName[name].submits }
-	return &talkServer{s, n, "ws://" + l.Addr().String() + "/ws", doc, names, slices.DeleteFunc(slices.Clone(names), steers)}
+	return &socketScriptServer{s, n, "ws://" + l.Addr().String() + "/ws", doc, names, slices.DeleteFunc(slices.Clone(names), steers)}
 }
 
 // TestGeneratedSocketTrafficIsAnswered runs clients that use all frames and requests that the
 // document allows, and others. Each message gets the answer of POST, clients that break the
 // protocol are closed, all replies are prompt, and nothing of a client remains after its end.
 func TestGeneratedSocketTrafficIsAnswered(t *testing.T) {
-	w := newTalk(t)
+	w := newSocketScript(t)
 	rng := rand.New(rand.NewSource(1))
 	before := runtime.NumGoroutine()
 	for i := range 1500 {
 		in := make([]byte, 8+rng.Intn(400))
 		rng.Read(in)
-		if talkRun(t, w, in); t.Failed() {
+		if runSocketScript(t, w, in); t.Failed() {
 			t.Fatalf("talk %d: %x", i, in)
 		}
 	}
@@ -343,14 +343,14 @@ func TestGeneratedSocketTrafficIsAnswered(t *testing.T) {
 
 // FuzzSocket is TestGeneratedSocketTrafficIsAnswered on the fuzzer's bytes.
 func FuzzSocket(f *testing.F) {
-	w := newTalk(f)
+	w := newSocketScript(f)
 	f.Add([]byte{})
 	for i := range 16 { // each way to break the protocol
 		f.Add([]byte{1, 9, 2, 3, byte(i)})
 	}
 	f.Add([]byte("\x01\x00\x00 the quick brown fox jumps over the lazy dog and subscribes to what it does"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		talkRun(t, w, in)
+		runSocketScript(t, w, in)
 		if n := w.s.metrics.panics.Load(); n != 0 {
 			t.Errorf("%d panics", n)
 		}

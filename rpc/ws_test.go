@@ -35,14 +35,14 @@ func dial(t *testing.T, url string, header http.Header) *websocket.Conn {
 	return c
 }
 
-func say(t *testing.T, c *websocket.Conn, text string) {
+func sendText(t *testing.T, c *websocket.Conn, text string) {
 	t.Helper()
 	if err := c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func hear(t *testing.T, c *websocket.Conn) string {
+func receiveText(t *testing.T, c *websocket.Conn) string {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	_, b, err := c.ReadMessage()
@@ -92,9 +92,9 @@ func TestSocketAnswersLikePOST(t *testing.T) {
 		if strings.Contains(body, `"unsubscribe"`) {
 			continue
 		}
-		say(t, c, body)
+		sendText(t, c, body)
 		_, want := post(s, "/", body)
-		if got := hear(t, c); got != want {
+		if got := receiveText(t, c); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
 		}
 	}
@@ -116,10 +116,10 @@ func TestSocketWaitDelaysNoOther(t *testing.T) {
 	}}
 	s, url := served(t, n, Options{PollingTimeout: time.Minute})
 	c := dial(t, url, nil)
-	say(t, c, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`)
+	sendText(t, c, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`)
 	<-began
-	say(t, c, `{"method":"health","id":2}`)
-	if got := hear(t, c); !strings.HasSuffix(got, `"id":2}`) {
+	sendText(t, c, `{"method":"health","id":2}`)
+	if got := receiveText(t, c); !strings.HasSuffix(got, `"id":2}`) {
 		t.Errorf("got %s", got)
 	}
 	_ = c.Close()
@@ -271,31 +271,31 @@ func TestSubscriptionStartsAfterItsReply(t *testing.T) {
 	}
 	s, url := served(t, n, Options{})
 	c := dial(t, url, nil)
-	say(t, c, `{"id":1,"method":"subscribe","params":{"topic":"events","account_id":"a.near","standard":"nep141","event":"ft_mint","finality":"optimistic"}}`)
+	sendText(t, c, `{"id":1,"method":"subscribe","params":{"topic":"events","account_id":"a.near","standard":"nep141","event":"ft_mint","finality":"optimistic"}}`)
 	at := `{"block_hash":"` + testHash.String() + `","height":100}`
-	if got, want := hear(t, c), `{"jsonrpc":"2.0","result":{"cursor":`+at+`,"subscription":"1"},"id":1}`; got != want {
+	if got, want := receiveText(t, c), `{"jsonrpc":"2.0","result":{"cursor":`+at+`,"subscription":"1"},"id":1}`; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got, want := hear(t, c), `{"jsonrpc":"2.0","method":"subscription","params":{"subscription":"1","cursor":`+strings.TrimSuffix(at, "}")+`,"index":0},"x":"x"}}`; got != want {
+	if got, want := receiveText(t, c), `{"jsonrpc":"2.0","method":"subscription","params":{"subscription":"1","cursor":`+strings.TrimSuffix(at, "}")+`,"index":0},"x":"x"}}`; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	first := <-subs
 	if q := first.q; q.Topic != view.TopicEvents || q.Account != "a.near" || q.Standard != "nep141" || q.Event != "ft_mint" || q.Finality != view.RefOptimistic || q.Lag != 64 {
-		t.Errorf("asked for %+v", q)
+		t.Errorf("requested %+v", q)
 	}
-	say(t, c, `{"id":2,"method":"unsubscribe","params":["1"]}`)
-	if got := hear(t, c); got != `{"jsonrpc":"2.0","result":true,"id":2}` || !first.cancelled.Load() {
+	sendText(t, c, `{"id":2,"method":"unsubscribe","params":["1"]}`)
+	if got := receiveText(t, c); got != `{"jsonrpc":"2.0","result":true,"id":2}` || !first.cancelled.Load() {
 		t.Errorf("unsubscribe: %s, cancelled %v", got, first.cancelled.Load())
 	}
-	say(t, c, `{"id":3,"method":"unsubscribe","params":{"subscription":"1"}}`)
-	if got := hear(t, c); !strings.Contains(got, `"UNKNOWN_SUBSCRIPTION"`) {
+	sendText(t, c, `{"id":3,"method":"unsubscribe","params":{"subscription":"1"}}`)
+	if got := receiveText(t, c); !strings.Contains(got, `"UNKNOWN_SUBSCRIPTION"`) {
 		t.Errorf("unsubscribe again: %s", got)
 	}
-	say(t, c, `{"id":4,"method":"subscribe","params":{"topic":"blocks","after":{"block_hash":"`+zeroHash+`","height":7,"index":3}}}`)
-	hear(t, c)
+	sendText(t, c, `{"id":4,"method":"subscribe","params":{"topic":"blocks","after":{"block_hash":"`+zeroHash+`","height":7,"index":3}}}`)
+	receiveText(t, c)
 	second := <-subs
 	if a := second.q.After; a == nil || a.Height != 7 || a.Index != 3 || second.q.Finality != view.RefFinal {
-		t.Errorf("asked for %+v", second.q)
+		t.Errorf("requested %+v", second.q)
 	}
 	_ = c.Close()
 	eventually(t, "the subscription ends", second.cancelled.Load)
@@ -321,20 +321,20 @@ func TestInvalidSubscriptionIsRefused(t *testing.T) {
 		`{"topic":"blocks","from_height":-1}`:                                                     "PARSE_ERROR",
 		`{"topic":"blocks","from_height":1,"after":{"block_hash":"` + zeroHash + `","height":1}}`: "after and from_height exclude each other",
 	} {
-		say(t, c, `{"id":1,"method":"subscribe","params":`+params+`}`)
-		if got := hear(t, c); !strings.Contains(got, want) {
+		sendText(t, c, `{"id":1,"method":"subscribe","params":`+params+`}`)
+		if got := receiveText(t, c); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", params, got)
 		}
 	}
 	n.err = &view.CursorError{Earliest: 42}
-	say(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks","from_height":1}}`)
-	if got := hear(t, c); !strings.Contains(got, `"cause":{"info":{"earliest_height":42},"name":"CURSOR_LOST"}`) {
+	sendText(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks","from_height":1}}`)
+	if got := receiveText(t, c); !strings.Contains(got, `"cause":{"info":{"earliest_height":42},"name":"CURSOR_LOST"}`) {
 		t.Errorf("a lost cursor: %s", got)
 	}
 	n.err = nil
 	for _, want := range []string{`"subscription":"`, "max_subscriptions_per_websocket"} {
-		say(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
-		if got := hear(t, c); !strings.Contains(got, want) {
+		sendText(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+		if got := receiveText(t, c); !strings.Contains(got, want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -347,8 +347,8 @@ func TestUnreadNoticesStayInQueueBound(t *testing.T) {
 	subs := notices(n)
 	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.QueueMessages, l.QueueBytes = 64, 1<<20 })})
 	lazy := dial(t, url, nil)
-	say(t, lazy, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
-	hear(t, lazy) // that it has begun
+	sendText(t, lazy, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+	receiveText(t, lazy) // that it has begun
 	sub := <-subs
 	sent := 0
 	// What the system's buffers take off the queue does not count.
@@ -356,7 +356,7 @@ func TestUnreadNoticesStayInQueueBound(t *testing.T) {
 		if !sub.sink.Offer(notice(sent, 100_000)) {
 			time.Sleep(time.Millisecond)
 		} else if sent++; sent > 1000 {
-			t.Fatal("there is always room")
+			t.Fatal("the queue never fills up")
 		} else {
 			end = time.Now().Add(300 * time.Millisecond)
 		}
@@ -368,25 +368,25 @@ func TestUnreadNoticesStayInQueueBound(t *testing.T) {
 	sub.sink.WhenRoom(func() { close(room) })
 	select {
 	case <-room:
-		t.Error("there is room, said nobody who has read")
+		t.Error("notified of room although the client has not read")
 	case <-time.After(50 * time.Millisecond):
 	}
 	busy := dial(t, url, nil)
-	say(t, busy, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
-	hear(t, busy)
+	sendText(t, busy, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+	receiveText(t, busy)
 	other := <-subs
 	other.sink.Offer(notice(0, 1))
-	if got := hear(t, busy); !strings.Contains(got, `"index":0`) {
+	if got := receiveText(t, busy); !strings.Contains(got, `"index":0`) {
 		t.Errorf("the other one: %s", got)
 	}
 	at := view.Cursor{At: testAt, Index: sent - 1}
 	sub.sink.End(view.EndSlow, &at)
 	for i := range sent {
-		if got := hear(t, lazy); !strings.Contains(got, fmt.Sprintf(`"index":%d}`, i)) {
+		if got := receiveText(t, lazy); !strings.Contains(got, fmt.Sprintf(`"index":%d}`, i)) {
 			t.Fatalf("message %d: %.200s", i, got)
 		}
 	}
-	if got, want := hear(t, lazy), fmt.Sprintf(`"index":%d},"closed":{"reason":"SLOW_READER"}}}`, sent-1); !strings.HasSuffix(got, want) {
+	if got, want := receiveText(t, lazy), fmt.Sprintf(`"index":%d},"closed":{"reason":"SLOW_READER"}}}`, sent-1); !strings.HasSuffix(got, want) {
 		t.Errorf("the end: %s", got)
 	}
 	<-room
@@ -407,10 +407,10 @@ func TestShutdownSendsCursorAndClose(t *testing.T) {
 	go func() { done <- s.Serve(l) }()
 	url := "ws://" + l.Addr().String() + "/ws"
 	c, lazy, half := dial(t, url, nil), dial(t, url, nil), dial(t, url, nil)
-	say(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
-	hear(t, c)
+	sendText(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+	receiveText(t, c)
 	<-subs
-	say(t, lazy, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+	sendText(t, lazy, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
 	sub := <-subs
 	for i := 0; sub.sink.Offer(notice(i, 100_000)); i++ {
 	}
@@ -427,7 +427,7 @@ func TestShutdownSendsCursorAndClose(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if got := hear(t, c); !strings.Contains(got, `"closed":{"reason":"NODE_STOPPING"}`) {
+	if got := receiveText(t, c); !strings.Contains(got, `"closed":{"reason":"NODE_STOPPING"}`) {
 		t.Errorf("got %s", got)
 	}
 	if code := closeCodeOf(t, c); code != websocket.CloseGoingAway {
@@ -460,12 +460,12 @@ func TestClientThatReadsNothingIsCutOff(t *testing.T) {
 		sub.sink.Offer(notice(i, 1<<20))
 		time.Sleep(time.Millisecond)
 		if i > 20_000 {
-			t.Fatal("the client is kept for ever")
+			t.Fatal("the client was not disconnected")
 		}
 	}
 	eventually(t, "nothing is kept", func() bool { return s.sockets.queued.Load() == 0 && s.sockets.subs.Load() == 0 })
 	if !bytes.Contains(s.AppendMetrics(nil), []byte(`troupe_rpc_limit_refusals_total{limit="write_timeout"} 1`)) {
-		t.Error("the metric of the time for writing says nothing")
+		t.Error("write_timeout is not counted in /metrics")
 	}
 }
 
@@ -488,8 +488,8 @@ func TestSocketsBeyondLimitsAreRefused(t *testing.T) {
 	}
 	begin := func(c *websocket.Conn) string {
 		t.Helper()
-		say(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
-		return hear(t, c)
+		sendText(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+		return receiveText(t, c)
 	}
 
 	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) {
@@ -507,13 +507,13 @@ func TestSocketsBeyondLimitsAreRefused(t *testing.T) {
 	}
 	over(s, "max_subscriptions_per_address")
 	for range 3 {
-		say(t, a, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`)
+		sendText(t, a, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`)
 	}
-	say(t, a, `{"method":"health","id":2}`)
+	sendText(t, a, `{"method":"health","id":2}`)
 	over(s, "max_websocket_waits")
 	close(block)
 	for want := 4; want > 0; want-- { // the third and later messages have waited
-		hear(t, a)
+		receiveText(t, a)
 	}
 
 	s, url = served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.Subscriptions, l.QueuedBytes, l.QueueMessages = 2, 1<<20, 8 })})
@@ -537,8 +537,8 @@ func TestSocketsBeyondLimitsAreRefused(t *testing.T) {
 	}
 	fill(300_000) // more than the system's buffers take
 	over(s, "max_queued_bytes")
-	say(t, b, `{"method":"health","id":3}`)
-	if got := hear(t, b); !strings.HasSuffix(got, `"id":3}`) {
+	sendText(t, b, `{"method":"health","id":3}`)
+	if got := receiveText(t, b); !strings.HasSuffix(got, `"id":3}`) {
 		t.Errorf("another client, where all queues are full: %s", got)
 	}
 	fill(1)

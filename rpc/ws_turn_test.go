@@ -21,9 +21,9 @@ func TestFullSocketHoldsNoHeavyTurn(t *testing.T) {
 	s, url := served(t, n, Options{PollingTimeout: time.Hour, Limits: limited(func(l *limits.Limits) { l.SocketWaits = 1 })})
 	s.limiter.heavy.free = 1
 	full := dial(t, url, nil)
-	say(t, full, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`)
+	sendText(t, full, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`)
 	large := strings.Repeat(" ", 2*smallReply)
-	say(t, full, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":2`+large+`}`)
+	sendText(t, full, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":2`+large+`}`)
 	eventually(t, "the second request waits for the first", func() bool {
 		return s.limiter.refused[limits.MaxSocketWaits].Load() == 1
 	})
@@ -42,6 +42,6 @@ func TestFullSocketHoldsNoHeavyTurn(t *testing.T) {
 	}
 	close(wait)
 	for range 2 {
-		hear(t, full)
+		receiveText(t, full)
 	}
 }

@@ -139,10 +139,10 @@ func TestExternalClientEqualsInProcess(t *testing.T) {
 		t.Errorf("a view that fails: %v", err)
 	}
 	if _, err := chain.Balance(ctx, "nobody.near"); !errors.As(err, &refused) || refused.Name != "UNKNOWN_ACCOUNT" {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("unknown account: %v", err)
 	}
 	if _, err := chain.Send(ctx, external.Named("nobody.near"), "near"); !errors.Is(err, external.ErrNoKey) {
-		t.Errorf("a transaction of nobody: %v", err)
+		t.Errorf("a transaction of an unknown account: %v", err)
 	}
 	for _, n := range []*big.Int{big.NewInt(-1), new(big.Int).Lsh(big.NewInt(1), 128)} {
 		if _, err := chain.Send(ctx, near, "near", external.Transfer{Deposit: n}); err == nil || errors.As(err, &refused) {

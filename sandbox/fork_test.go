@@ -98,7 +98,7 @@ func TestHangingForkSourceEndsWithError(t *testing.T) {
 		t.Errorf("a read that hangs: %v", err)
 	}
 	if tokensOf(t, s.World, "alice.near") != "0" {
-		t.Error("what was read before is gone")
+		t.Error("the value that was read before is no longer available")
 	}
 	short, stop := context.WithTimeout(t.Context(), 3*time.Second)
 	defer stop()

@@ -197,7 +197,7 @@ func TestPastHeightIsViewed(t *testing.T) {
 		t.Errorf("a height above the head: %v", err)
 	}
 	if _, err := s.BalanceAt(s.Head().Height, "nobody.near"); !errors.Is(err, ErrNoAccount) {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("unknown account: %v", err)
 	}
 	var raw []byte
 	if err := s.View("token.near", "ft_balance_of", map[string]any{"account_id": "alice.near"}, &raw); err != nil || string(raw) != `"60"` {
@@ -227,10 +227,10 @@ func TestFailedCallHasTypedError(t *testing.T) {
 		t.Errorf("no such view: %v", err)
 	}
 	if err := s.View("nobody.near", "none", nil, nil); !errors.Is(err, ErrNoAccount) {
-		t.Errorf("a view of nobody: %v", err)
+		t.Errorf("a view of an unknown account: %v", err)
 	}
 	if _, err := s.Call(ctx, Named("nobody.near"), "token.near", "none", nil, primitives.Balance{}); !errors.Is(err, ErrNoAccount) {
-		t.Errorf("a call by nobody: %v", err)
+		t.Errorf("a call by an unknown account: %v", err)
 	}
 	if _, err := s.Call(ctx, alice, "token.near", "x", func() {}, primitives.Balance{}); err == nil ||
 		!strings.Contains(err.Error(), "arguments of x") {
@@ -360,7 +360,7 @@ func TestImpersonationStaysInItsWorlds(t *testing.T) {
 		t.Error("the parent accepts an unsigned transaction")
 	}
 	if _, err := w.Impersonate("nobody.near"); !errors.Is(err, ErrNoAccount) {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("unknown account: %v", err)
 	}
 	if _, err := w.Send(ctx, alice, "alice.near", &primitives.DeleteKey{PublicKey: Named("alice.near").Key.PublicKey()}); err != nil {
 		t.Fatal(err)
@@ -390,7 +390,7 @@ func TestReorganisedTransactionIsSentAgain(t *testing.T) {
 	gone := w.Head().Height - was.Height
 	r, err := w.Reorganise(t.Context(), uint64(gone))
 	if err != nil || len(r.Gone) != int(gone) || w.Head().Hash != r.Hash {
-		t.Fatalf("%d blocks: %d gone, %v", gone, len(r.Gone), err)
+		t.Fatalf("%d blocks: %d removed, %v", gone, len(r.Gone), err)
 	}
 	if _, err := w.Transfer(t.Context(), other, "test.near", primitives.Yocto(1)); !errors.Is(err, ErrNoKey) {
 		t.Errorf("the key that a block added which has left the chain: %v", err)

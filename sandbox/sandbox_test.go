@@ -217,7 +217,7 @@ func TestWorldClockIsIndependent(t *testing.T) {
 	}
 	must(s.Revert(ctx, "then")) // where the world begins: it stays
 	if _, err := w.Mine(ctx, 1); err != nil {
-		t.Errorf("a world after its parent has gone back to where it begins: %v", err)
+		t.Errorf("a world after its parent was reverted to the world's first block: %v", err)
 	}
 	must(w.End())
 	if _, err := w.Mine(ctx, 1); err == nil {

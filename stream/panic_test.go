@@ -45,7 +45,7 @@ func TestPanicInTextIsAnError(t *testing.T) {
 		d.MakeAhead()
 		for range 2 {
 			if _, err := d.MessageJSON(nil); err == nil || !strings.Contains(err.Error(), ".go:") {
-				t.Errorf("%s: %v, which says not where", name, err)
+				t.Errorf("%s: error %v does not name the place", name, err)
 			}
 			if _, err := d.Message(&view.Subscription{Topic: view.TopicMessages}); err == nil {
 				t.Errorf("%s: there is a message", name)

@@ -208,7 +208,7 @@ func TestStoppedNodeEndsRunWithinSeconds(t *testing.T) {
 	begin := time.Now()
 	p, err := Run(ctx, c, Plan{Rate: 200, Arrival: Fixed, For: 50 * time.Second, Grace: 5 * time.Second})
 	if took := time.Since(begin); !errors.Is(err, ErrStopped) || took > 40*time.Second || p.Done == 0 {
-		t.Errorf("behind %v: %v; %d done", took, err, p.Done)
+		t.Errorf("after %v: %v; %d done", took, err, p.Done)
 	}
 }
 

@@ -106,7 +106,7 @@ func TestDisturbedTrialIsRepeated(t *testing.T) {
 			}
 		}
 		if err != nil || n != k.Disturbed || c.not(k) {
-			t.Errorf("%s: %v in %d trials, %d more disturbed, %d said so; %v", name, k.Rate, k.Trials(), k.Disturbed, n, err)
+			t.Errorf("%s: %v in %d trials, %d more disturbed, %d reported; %v", name, k.Rate, k.Trials(), k.Disturbed, n, err)
 		}
 	}
 	s.Quiet = 0

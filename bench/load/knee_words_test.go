@@ -39,10 +39,10 @@ func TestReportsSayTheSameKnee(t *testing.T) {
 				t.Fatal(err)
 			}
 			if heading := regexp.MustCompile("<h2>Knee: (.*?)</h2>").FindStringSubmatch(page.String()); heading == nil || heading[1] != c.want {
-				t.Errorf("the page says %q, want %q", heading, c.want)
+				t.Errorf("the page shows %q, want %q", heading, c.want)
 			}
 			if !strings.Contains(text.String(), " "+c.want) {
-				t.Errorf("the terminal does not say %q:\n%s", c.want, text.String())
+				t.Errorf("the terminal lacks %q:\n%s", c.want, text.String())
 			}
 			for i := range c.runs {
 				if !strings.Contains(page.String(), "<td>"+c.runs[i].rate()+"</td>") {

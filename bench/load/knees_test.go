@@ -81,7 +81,7 @@ func TestInterleavedSearchesCancelDrift(t *testing.T) {
 	}
 	t.Logf("on average %.1f %% apart one behind the other, %.1f %% in turns; at most %.1f and %.1f %%", 100*mean(apart[0]), 100*mean(apart[1]), 100*slices.Max(apart[0]), 100*slices.Max(apart[1]))
 	if mean(apart[1]) > 0.6*mean(apart[0]) || slices.Max(apart[1]) > 0.05 {
-		t.Errorf("in turns: %v, one behind the other: %v", apart[1], apart[0])
+		t.Errorf("in turns: %v, one after the other: %v", apart[1], apart[0])
 	}
 }
 
@@ -111,7 +111,7 @@ func TestKneeSearchesTakeTurns(t *testing.T) {
 	}
 	order = nil
 	if k, err = FindKnees(t.Context(), s, 2, false, try); err != nil || k.Turns || order[1] != "0 1" {
-		t.Errorf("one behind the other: %v, %v", order, err)
+		t.Errorf("one after the other: %v, %v", order, err)
 	}
 	stopped := func(ctx context.Context, i int, rate float64, n int) (*Phase, error) {
 		p, err := try(ctx, i, rate, n)

@@ -173,7 +173,7 @@ func TestRunMeasuresAfterWarmUp(t *testing.T) {
 		}
 		q = &queue{service: time.Second, lanes: 1}
 		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: time.Minute, Grace: time.Second, Behind: 5 * time.Second}); err != nil || !p.Behind || time.Since(q.begin) > 10*time.Second {
-			t.Errorf("what falls behind: %+v, %v", p, err)
+			t.Errorf("a run that falls behind: %+v, %v", p, err)
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestSilentTargetEndsTheRun(t *testing.T) {
 		begin := time.Now()
 		p, err := Run(t.Context(), q, Plan{Rate: 100, Arrival: Poisson, For: time.Hour, Grace: time.Second})
 		if took := time.Since(begin); !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), "connection refused, 8.") || took > 9*time.Second || p.Done < 400 {
-			t.Errorf("behind %v: %v, %d done", took, err, p.Done)
+			t.Errorf("after %v: %v, %d done", took, err, p.Done)
 		}
 		q = &queue{service: time.Millisecond, lanes: 8, fail: func(time.Duration) error { return errors.New("no such method") }}
 		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 10 * time.Second, Grace: time.Second}); err != nil || p.Failed != 1000 {

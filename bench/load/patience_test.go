@@ -107,7 +107,7 @@ func TestOverloadedNodeGetsSameTransactionAgain(t *testing.T) {
 		t.Fatalf("%d of %d done, %v, %v", p.Done, p.Offered, p.Errors, err)
 	}
 	if p.Again != 2*p.Offered || n.asked != p.Offered || len(n.twice) > 0 {
-		t.Errorf("%d sent again and %d asked for, of %d; signed twice with one nonce: %v", p.Again, n.asked, p.Offered, n.twice)
+		t.Errorf("%d sent again and %d queried, of %d; signed twice with one nonce: %v", p.Again, n.asked, p.Offered, n.twice)
 	}
 	if p.Latency.P50 < 0.5 || !strings.Contains(p.words(), "requests sent again") {
 		t.Errorf("waiting is no part of what was measured: %s", p.words())

@@ -73,7 +73,7 @@ func TestCompareDetectsOnlyRealDifferences(t *testing.T) {
 		}
 	}
 	if wrong > rows/5 {
-		t.Errorf("%d of %d intervals say that equals differ", wrong, rows)
+		t.Errorf("%d of %d intervals report a difference of equal distributions", wrong, rows)
 	}
 	c, err := Compare(made(t, 0.01, 30, 1), reread(t, made(t, 0.02, 30, 2)))
 	if err != nil {
@@ -126,7 +126,7 @@ func TestCompareKneesUsesWelchsInterval(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if c, err = Compare(knees(1000), knees(1200)); err != nil || c.Rows[len(c.Rows)-1].Differs() {
-		t.Errorf("one run each says nothing: %+v, %v", c.Rows, err)
+		t.Errorf("comparison of single runs: %+v, %v", c.Rows, err)
 	}
 }
 

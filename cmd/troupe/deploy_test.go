@@ -125,7 +125,7 @@ func TestUpgradeNotesMatchTheCode(t *testing.T) {
 	text := mustRead(t, repository+"/docs/operate/upgrade.md")
 	for _, key := range daemon.LiveKeys() {
 		if !strings.Contains(text, "`"+key+"`") && !regexp.MustCompile(`^troupe\.rpc\.max_.*_per_address$`).MatchString(key) {
-			t.Errorf("docs/operate/upgrade.md says nothing of %s", key)
+			t.Errorf("docs/operate/upgrade.md does not mention %s", key)
 		}
 	}
 	for _, hint := range regexp.MustCompile("`troupe (--home H [^`]*)`").FindAllStringSubmatch(text, -1) {

@@ -23,6 +23,6 @@ func TestInvalidFollowFlagsAreRefused(t *testing.T) {
 	}
 	_, said := runUntil(t, "a request to a feed failed", "--home", newHome(t, ""), "run", "--follow", "http://127.0.0.1:1", "--disable-rpc")
 	if !strings.Contains(said, "follows feeds (1)") || !strings.Contains(said, "a request to a feed failed") {
-		t.Errorf("it says %s", said)
+		t.Errorf("output %s", said)
 	}
 }

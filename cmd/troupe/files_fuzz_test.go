@@ -91,7 +91,7 @@ func TestEachReadingCommandIsFuzzed(t *testing.T) {
 			known[at] = true
 			_, none := reads[at]
 			if sub.Deprecated == "" && !isAbsent(sub) && fuzzed[at] == none {
-				t.Errorf("%s: in inputs: %v, said to read nothing: %v", at, fuzzed[at], none)
+				t.Errorf("%s: in inputs: %v, listed as reading no file: %v", at, fuzzed[at], none)
 			}
 			walk(sub, at)
 		}

@@ -135,7 +135,7 @@ func TestFailedStartLeavesNoRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "choose another name") {
-		t.Errorf("a recording that is there: %v", err)
+		t.Errorf("an existing recording: %v", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "kept" {
 		t.Errorf("it is %q, %v", b, err)

@@ -22,7 +22,7 @@ func TestReadmeListsEveryCommand(t *testing.T) {
 	for _, c := range newRoot(new(app)).Commands() {
 		names[c.Name()] = true
 		if !c.Hidden && c.Name() != "help" && !strings.Contains(readme, "`"+c.Name()+"`") && !strings.Contains(readme, "`troupe "+c.Name()+"`") {
-			t.Errorf("the README says nothing of %s", c.Name())
+			t.Errorf("the README does not mention %s", c.Name())
 		}
 	}
 	_, table, _ := strings.Cut(readme, "\n## Commands\n")

@@ -92,10 +92,10 @@ func TestSignalEndsALongStart(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err != nil || !strings.Contains(said.String(), "received a signal to stop during the start") {
-			t.Errorf("%v, said %s", err, said.String())
+			t.Errorf("%v, output %s", err, said.String())
 		}
 	case <-time.After(startGrace + 30*time.Second):
-		t.Error("it goes on starting")
+		t.Error("the start did not stop")
 	}
 	// let the abandoned start end
 	w, err := os.OpenFile(filepath.Join(dir, "slow"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
@@ -208,7 +208,7 @@ func TestSyncedNodeIsRestartedIfEndedCleanly(t *testing.T) {
 		}
 		for _, what := range c.says {
 			if !strings.Contains(fmt.Sprint(err), what) {
-				t.Errorf("%v, %v: %v does not say %q", c.why, c.stop, err, what)
+				t.Errorf("%v, %v: error %v does not contain %q", c.why, c.stop, err, what)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestSnapshotIsRestoredInAnotherHome(t *testing.T) {
 	got := runLine([]string{"--home", other, "snapshot", "restore", snap})
 	for _, w := range want {
 		if !strings.Contains(got, w) {
-			t.Errorf("restore said %s, want %s", got, w)
+			t.Errorf("restore printed %s, want %s", got, w)
 		}
 	}
 	if got := runLine([]string{"--home", other, "snapshot", "restore", snap}); !strings.Contains(got, "--replace moves it aside") || !strings.Contains(got, "exit 1") {

@@ -92,7 +92,7 @@ func TestEarlyMessageIsServedOncePersisted(t *testing.T) {
 		}
 		var lookup *view.LookupError
 		if got, err := f.Digest(view.At{Height: d.At().Height, Hash: d.Hash}); !errors.As(err, &lookup) {
-			t.Fatalf("of a block that is not on disk is told %v, %v", got, err)
+			t.Fatalf("a block that is not persisted was served: %v, %v", got, err)
 		}
 	}
 	if len(s.soon.list) != keptSoon {
@@ -115,11 +115,11 @@ func TestEarlyMessageIsServedOncePersisted(t *testing.T) {
 		}
 		for range 2 {
 			if got, err := f.Digest(at(a.Entry)); err != nil || (got == early) == lost {
-				t.Errorf("lost %v: another is told of, %v", lost, err)
+				t.Errorf("lost %v: another block was served: %v", lost, err)
 			}
 		}
 		if s.putUpcoming(early) {
-			t.Errorf("lost %v: kept though the block was told of", lost)
+			t.Errorf("lost %v: still kept after it was served", lost)
 		}
 	}
 	a, err := c.Next(nil)

@@ -17,7 +17,7 @@ func TestLongCallIsRememberedForItsAddress(t *testing.T) {
 		return &longKey{[16]byte{address}, primitives.AccountID("a.near"), method}
 	}
 	if l.has(key(1, "m"), func() time.Time { return now }) {
-		t.Error("known before it ran")
+		t.Error("the call is known before it ran")
 	}
 	l.add(*key(1, "m"), now)
 	for _, c := range []struct {

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// catching is a Network whose peers are ahead of the node.
-type catching struct{}
+// laggingNetwork is a Network whose peers are ahead of the node.
+type laggingNetwork struct{}
 
-func (catching) Info() *view.NetworkInfo            { return &view.NetworkInfo{} }
-func (catching) Syncing() (bool, primitives.Height) { return true, 100 }
+func (laggingNetwork) Info() *view.NetworkInfo            { return &view.NetworkInfo{} }
+func (laggingNetwork) Syncing() (bool, primitives.Height) { return true, 100 }
 
 // TestSyncingNodeDoesNotLoseTheCursor: while a node has only begun to sync, no block follows its
 // genesis yet. Step must not report the cursor as lost: an indexer that subscribed at that moment
@@ -26,7 +26,7 @@ func TestSyncingNodeDoesNotLoseTheCursor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	b := New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now, Network: catching{}})
+	b := New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now, Network: laggingNetwork{}})
 	if c.Engine.Head() != c.Engine.Genesis() {
 		t.Fatal("it has blocks")
 	}

@@ -68,7 +68,7 @@ func TestBlockDocumentsAreNearcoresMessages(t *testing.T) {
 				switch {
 				case tx == "":
 					if unknown++; err == nil {
-						t.Errorf("block %d: receipt %s has no transaction, but comes from %v", h, receipt, from.Transaction)
+						t.Errorf("block %d: receipt %s has no transaction, but its origin is %v", h, receipt, from.Transaction)
 					}
 				case err != nil || from.Transaction.String() != tx:
 					t.Errorf("block %d: receipt %s comes from %s, want %v (%v)", h, receipt, tx, from, err)

@@ -125,7 +125,7 @@ func TestHistoricalReadersAreServedFairly(t *testing.T) {
 	q.waits(a, 1)
 	c.leave() // called, and gone
 	if len(q.woken) != 2 || q.woken[1] != 1 {
-		t.Fatalf("called %v, want who waited behind the one that has gone", q.woken)
+		t.Fatalf("called %v, want the reader after the one that has left", q.woken)
 	}
 	back = q.reads(a)
 	q.waits(b, 2)
@@ -134,7 +134,7 @@ func TestHistoricalReadersAreServedFairly(t *testing.T) {
 	lost := q.late[len(q.late)-1]
 	lost.fire() // b was called, and is not seen again
 	if len(q.woken) != 4 || q.woken[3] != 3 {
-		t.Fatalf("called %v, want who waited behind the one that does not come", q.woken)
+		t.Fatalf("called %v, want the reader after the one that does not come", q.woken)
 	}
 	q.waits(b, 2) // after all
 	q.reads(c)()
@@ -172,7 +172,7 @@ func TestPlaceRestsWhileManyReadersWait(t *testing.T) {
 	for q.ends[0](); q.woken[len(q.woken)-1] != 100; { // until it is the honest reader's turn
 		i := q.woken[len(q.woken)-1]
 		if len(q.woken) > 3 {
-			t.Fatalf("called %v, want who came anew", q.woken)
+			t.Fatalf("called %v, want the new reader", q.woken)
 		}
 		n := len(q.rests)
 		q.reads(readers[i])()
@@ -185,7 +185,7 @@ func TestPlaceRestsWhileManyReadersWait(t *testing.T) {
 	n := len(q.rests)
 	q.reads(honest)()
 	if len(q.rests) != n || len(q.woken) < 2 || q.woken[len(q.woken)-1] == 100 {
-		t.Errorf("a place rests behind who is no part of the crowd: %v; called %v", q.rests[n:], q.woken)
+		t.Errorf("a place rests after a reader outside of the crowd: %v; called %v", q.rests[n:], q.woken)
 	}
 	last := readers[q.woken[len(q.woken)-1]]
 	for _, r := range readers {
@@ -195,6 +195,6 @@ func TestPlaceRestsWhileManyReadersWait(t *testing.T) {
 	}
 	q.waits(first, 0)
 	if q.reads(last)(); len(q.rests) != n {
-		t.Errorf("a place rests where the crowd has gone: %v", q.rests[n:])
+		t.Errorf("a place rests after the crowd has left: %v", q.rests[n:])
 	}
 }

@@ -26,14 +26,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// lookupClient asks a JSON-RPC server about the chain of a lookupRig.
+// lookupClient asks a JSON-RPC server about the chain of a lookupChain.
 type lookupClient struct {
-	*lookupRig
+	*lookupChain
 	url string
 }
 
 // serve starts a node's actors and a JSON-RPC server on a loopback port.
-func (r *lookupRig) serve(v *vm.VM) *lookupClient {
+func (r *lookupChain) serve(v *vm.VM) *lookupClient {
 	r.Helper()
 	n, err := node.Start(node.Options{
 		Engine: r.chain.Engine, Vote: r.chain.Engine.Chain().Version.Protocol, Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
@@ -137,7 +137,7 @@ type shownOutcome struct {
 }
 
 // is returns whether a reply shows an outcome as its block has it.
-func (x *shownOutcome) is(o *saidOutcome) bool {
+func (x *shownOutcome) is(o *chainOutcome) bool {
 	return x.ID == o.ID.String() && x.Block == o.block.entry.Hash.String() && bytes.Equal(x.Outcome, view.AppendOutcome(nil, &o.Outcome))
 }
 
@@ -155,7 +155,7 @@ func TestEveryIDIsFoundOverRPC(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = chain.Close() })
-	r := newLookupRig(t, chain, course, map[string]int{})
+	r := newLookupChain(t, chain, course, map[string]int{})
 	r.run(course.Blocks)
 	r.collectGarbage()
 	c := r.serve(v)
@@ -181,7 +181,7 @@ func TestEveryIDIsFoundOverRPC(t *testing.T) {
 
 // transaction asks for a transaction by tx, EXPERIMENTAL_tx_status and, for some,
 // EXPERIMENTAL_trace_tx.
-func (c *lookupClient) transaction(s *said, hash primitives.Hash, b *recordedBlock) {
+func (c *lookupClient) transaction(s *chainContents, hash primitives.Hash, b *recordedBlock) {
 	c.Helper()
 	o := s.outcomes[hash]
 	if o == nil {
@@ -248,7 +248,7 @@ func (c *lookupClient) transaction(s *said, hash primitives.Hash, b *recordedBlo
 
 // showsReceipts returns whether EXPERIMENTAL_tx_status shows receipts of a transaction: neard
 // leaves out the first one of an account to itself.
-func (c *lookupClient) showsReceipts(s *said, hash primitives.Hash, b *recordedBlock) bool {
+func (c *lookupClient) showsReceipts(s *chainContents, hash primitives.Hash, b *recordedBlock) bool {
 	n := len(s.descendants(hash))
 	for i := range b.entry.Shards {
 		if x := b.entry.Shards[i].Chunk; x != nil {
@@ -263,8 +263,8 @@ func (c *lookupClient) showsReceipts(s *said, hash primitives.Hash, b *recordedB
 }
 
 // descendants returns the outcomes of the receipts that come from an outcome, by id.
-func (s *said) descendants(id primitives.Hash) map[string]*saidOutcome {
-	out := map[string]*saidOutcome{}
+func (s *chainContents) descendants(id primitives.Hash) map[string]*chainOutcome {
+	out := map[string]*chainOutcome{}
 	for ids := slices.Clone(s.outcomes[id].Outcome.ReceiptIDs); len(ids) > 0; {
 		id := ids[len(ids)-1]
 		ids = ids[:len(ids)-1]
@@ -277,7 +277,7 @@ func (s *said) descendants(id primitives.Hash) map[string]*saidOutcome {
 }
 
 // traced asks for the trace of a transaction, which runs it again.
-func (c *lookupClient) traced(s *said, hash primitives.Hash, want map[string]*saidOutcome) {
+func (c *lookupClient) traced(s *chainContents, hash primitives.Hash, want map[string]*chainOutcome) {
 	c.Helper()
 	var got trace.Report
 	switch cause := c.ask("EXPERIMENTAL_trace_tx", map[string]any{"tx_hash": hash.String()}, &got); {
@@ -307,9 +307,9 @@ func (c *lookupClient) traced(s *said, hash primitives.Hash, want map[string]*sa
 
 // isNearTail returns whether a chunk that ran a transaction or one of its receipts takes receipts
 // in from below the tail: its shard has had no chunk between.
-func (c *lookupClient) isNearTail(s *said, hash primitives.Hash, want map[string]*saidOutcome) bool {
+func (c *lookupClient) isNearTail(s *chainContents, hash primitives.Hash, want map[string]*chainOutcome) bool {
 	tail := c.chain.Store.Tip().Tail
-	near := func(o *saidOutcome) bool {
+	near := func(o *chainOutcome) bool {
 		for _, b := range s.canonical {
 			e := b.entry
 			if e.Height() <= tail || e.Height() >= o.block.entry.Height() {
@@ -333,7 +333,7 @@ func (c *lookupClient) isNearTail(s *said, hash primitives.Hash, want map[string
 }
 
 // proved asks for a light client's proof of an outcome and verifies it by the headers.
-func (c *lookupClient) proved(s *said, id primitives.Hash, o *saidOutcome) {
+func (c *lookupClient) proved(s *chainContents, id primitives.Hash, o *chainOutcome) {
 	c.Helper()
 	final := c.chain.Engine.Final()
 	params := map[string]any{"light_client_head": final.Hash.String()}
@@ -395,7 +395,7 @@ func (c *lookupClient) proved(s *said, id primitives.Hash, o *saidOutcome) {
 }
 
 // shownReceipt asks for a receipt.
-func (c *lookupClient) shownReceipt(id primitives.Hash, x *saidReceipt) {
+func (c *lookupClient) shownReceipt(id primitives.Hash, x *chainReceipt) {
 	c.Helper()
 	var got json.RawMessage
 	cause := c.ask("EXPERIMENTAL_receipt", map[string]any{"receipt_id": id.String()}, &got)
@@ -410,7 +410,7 @@ func (c *lookupClient) shownReceipt(id primitives.Hash, x *saidReceipt) {
 }
 
 // shownOrigin asks which transaction a receipt comes from.
-func (c *lookupClient) shownOrigin(s *said, id primitives.Hash) {
+func (c *lookupClient) shownOrigin(s *chainContents, id primitives.Hash) {
 	c.Helper()
 	tx, whole := s.origin(id, c.kept)
 	var got struct {

@@ -17,7 +17,7 @@ import (
 // syncedNode is a node that started by state sync, with the blocks that it can have: the last one
 // before its sync point and those after that.
 type syncedNode struct {
-	*lookupRig
+	*lookupChain
 	known  map[primitives.Hash]bool
 	shards int // where it began
 }
@@ -58,7 +58,7 @@ func runSynced(t *testing.T, o workload.ChainOptions, course workload.Course, mo
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	r := newLookupRig(t, c, course, counts)
+	r := newLookupChain(t, c, course, counts)
 	var nodes []*syncedNode
 	begun := map[primitives.EpochID]bool{}
 	for range course.Blocks {
@@ -95,7 +95,7 @@ func runSynced(t *testing.T, o workload.ChainOptions, course workload.Course, mo
 }
 
 // sync starts a node at a sync point; nil if a shard has no chunk there.
-func (r *lookupRig) sync(point *engine.BlockNode) *syncedNode {
+func (r *lookupChain) sync(point *engine.BlockNode) *syncedNode {
 	r.Helper()
 	for _, x := range point.Block.Body.Chunks {
 		if x.HeightIncluded != point.Height() {
@@ -114,7 +114,7 @@ func (r *lookupRig) sync(point *engine.BlockNode) *syncedNode {
 			r.counts["missed before the sync point"]++
 		}
 	}
-	n := &syncedNode{&lookupRig{T: r.T, chain: c, script: r.script, blocks: r.blocks, made: r.made, counts: r.counts, since: last.Height()},
+	n := &syncedNode{&lookupChain{T: r.T, chain: c, script: r.script, blocks: r.blocks, made: r.made, counts: r.counts, since: last.Height()},
 		map[primitives.Hash]bool{last.Hash: true}, point.Layout.NumShards()}
 	var list []*recordedBlock // of the chain of the head, the newest first
 	for hash := r.chain.Engine.Head().Hash; hash != last.Hash; hash = r.blocks[hash].entry.Header().PrevHash {
@@ -147,7 +147,7 @@ func (n *syncedNode) restart() {
 
 // unknownTransaction asks for a transaction of a block that the node has not executed:
 // UNKNOWN_TRANSACTION (nearcore chain/client/src/view_client_actor.rs:701).
-func (r *lookupRig) unknownTransaction(hash primitives.Hash, b *recordedBlock) {
+func (r *lookupChain) unknownTransaction(hash primitives.Hash, b *recordedBlock) {
 	if got, err := r.chain.Engine.TransactionStatus(hash); !errors.Is(err, engine.ErrUnknown) {
 		r.Errorf("transaction %v of block %d, executed from %d on: %v, %v", hash, b.entry.Height(), r.since+1, got.Level, err)
 	}
@@ -156,7 +156,7 @@ func (r *lookupRig) unknownTransaction(hash primitives.Hash, b *recordedBlock) {
 
 // unknownOutcome asks for a proof of an outcome that the node does not have:
 // UNKNOWN_TRANSACTION_OR_RECEIPT.
-func (r *lookupRig) unknownOutcome(id primitives.Hash, o *saidOutcome) {
+func (r *lookupChain) unknownOutcome(id primitives.Hash, o *chainOutcome) {
 	_, err := r.back.LightClientProof(&view.OutcomeRef{ID: id, Account: o.Outcome.ExecutorID, Head: r.chain.Engine.Final().Hash})
 	var why *view.LookupError
 	if !errors.As(err, &why) || why.Kind != view.ErrUnknownOutcome {

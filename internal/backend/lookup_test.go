@@ -27,8 +27,8 @@ type recordedBlock struct {
 	shards []*apply.Result
 }
 
-// lookupRig is a chain with everything that its blocks contain.
-type lookupRig struct {
+// lookupChain is a chain with everything that its blocks contain.
+type lookupChain struct {
 	*testing.T
 	chain  *workload.Chain
 	script *workload.Script
@@ -79,8 +79,8 @@ func congestedChain(seed uint64, blocks int, v *vm.VM) (workload.ChainOptions, w
 	return o, course
 }
 
-func newLookupRig(t *testing.T, c *workload.Chain, course workload.Course, counts map[string]int) *lookupRig {
-	return &lookupRig{T: t, chain: c, script: workload.NewScript(c, course), counts: counts,
+func newLookupChain(t *testing.T, c *workload.Chain, course workload.Course, counts map[string]int) *lookupChain {
+	return &lookupChain{T: t, chain: c, script: workload.NewScript(c, course), counts: counts,
 		blocks: map[primitives.Hash]*recordedBlock{}, made: map[primitives.Hash]*workload.Made{}}
 }
 
@@ -90,7 +90,7 @@ func runLookups(t *testing.T, o workload.ChainOptions, course workload.Course, c
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	r := newLookupRig(t, c, course, counts)
+	r := newLookupChain(t, c, course, counts)
 	shards := len(c.Engine.Head().Shards)
 	half := course.Blocks / 2
 	r.run(half)
@@ -110,7 +110,7 @@ func runLookups(t *testing.T, o workload.ChainOptions, course workload.Course, c
 	counts["splits"] += len(c.Engine.Head().Shards) - shards
 }
 
-func (r *lookupRig) collectGarbage() {
+func (r *lookupChain) collectGarbage() {
 	r.Helper()
 	for more := true; more; {
 		done, err := r.chain.Store.CollectGarbage(storage.GCOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 7})
@@ -122,7 +122,7 @@ func (r *lookupRig) collectGarbage() {
 }
 
 // run produces n blocks.
-func (r *lookupRig) run(n int) {
+func (r *lookupChain) run(n int) {
 	r.Helper()
 	for range n {
 		r.step()
@@ -130,7 +130,7 @@ func (r *lookupRig) run(n int) {
 }
 
 // step produces a block and returns it; nil if it existed already.
-func (r *lookupRig) step() *workload.Made {
+func (r *lookupChain) step() *workload.Made {
 	r.Helper()
 	m, err := r.script.Step()
 	if err != nil {
@@ -147,23 +147,23 @@ func (r *lookupRig) step() *workload.Made {
 	return m
 }
 
-// said is the content of the blocks on the head's chain.
-type said struct {
+// chainContents is the content of the blocks on the head's chain.
+type chainContents struct {
 	canonical []*recordedBlock
-	outcomes  map[primitives.Hash]*saidOutcome
+	outcomes  map[primitives.Hash]*chainOutcome
 	txs       map[primitives.Hash]*recordedBlock
-	receipts  map[primitives.Hash]*saidReceipt
+	receipts  map[primitives.Hash]*chainReceipt
 }
 
-type saidOutcome struct {
+type chainOutcome struct {
 	*primitives.OutcomeWithID
 	block *recordedBlock
 	shard primitives.ShardID
 }
 
-// saidReceipt is a receipt with where it was made, sent, brought by a chunk, taken from the queue,
+// chainReceipt is a receipt with where it was made, sent, brought by a chunk, taken from the queue,
 // and executed.
-type saidReceipt struct {
+type chainReceipt struct {
 	*primitives.Receipt
 	made, sent, brought, queued, executed *recordedBlock
 	parent                                primitives.Hash
@@ -173,7 +173,7 @@ type saidReceipt struct {
 // that brought it. This node keeps it also as long as the block that executed it, if it was sent at
 // most storage.ReceiptsReach heights below the tail. Of a receipt that a chunk brought before the
 // sync point a node knows nothing, unless it takes it from the queue.
-func (r *lookupRig) isStored(x *saidReceipt) bool {
+func (r *lookupChain) isStored(x *chainReceipt) bool {
 	if r.kept(x.sent) || r.kept(x.queued) {
 		return true
 	}
@@ -188,28 +188,28 @@ func (r *lookupRig) isStored(x *saidReceipt) bool {
 }
 
 // kept returns whether the node has executed a block and not collected it.
-func (r *lookupRig) kept(b *recordedBlock) bool {
+func (r *lookupChain) kept(b *recordedBlock) bool {
 	return b != nil && b.entry.Height() >= r.chain.Store.Tip().Tail && b.entry.Height() > r.since
 }
 
-func (s *said) receipt(id primitives.Hash) *saidReceipt {
+func (s *chainContents) receipt(id primitives.Hash) *chainReceipt {
 	x := s.receipts[id]
 	if x == nil {
-		x = new(saidReceipt)
+		x = new(chainReceipt)
 		s.receipts[id] = x
 	}
 	return x
 }
 
 // made records what made a receipt, and where.
-func (s *said) made(id, parent primitives.Hash, by *recordedBlock) {
+func (s *chainContents) made(id, parent primitives.Hash, by *recordedBlock) {
 	x := s.receipt(id)
 	x.parent, x.made = parent, by
 }
 
 // gather reads the head's chain, the oldest block first.
-func (r *lookupRig) gather() *said {
-	s := &said{outcomes: map[primitives.Hash]*saidOutcome{}, txs: map[primitives.Hash]*recordedBlock{}, receipts: map[primitives.Hash]*saidReceipt{}}
+func (r *lookupChain) gather() *chainContents {
+	s := &chainContents{outcomes: map[primitives.Hash]*chainOutcome{}, txs: map[primitives.Hash]*recordedBlock{}, receipts: map[primitives.Hash]*chainReceipt{}}
 	for hash := r.chain.Engine.Head().Hash; r.blocks[hash] != nil; hash = r.blocks[hash].entry.Header().PrevHash {
 		s.canonical = append(s.canonical, r.blocks[hash])
 	}
@@ -225,7 +225,7 @@ func (r *lookupRig) gather() *said {
 				}
 			}
 			for k := range res.Outcomes {
-				s.outcomes[res.Outcomes[k].ID] = &saidOutcome{&res.Outcomes[k], b, b.entry.Shards[i].ID}
+				s.outcomes[res.Outcomes[k].ID] = &chainOutcome{&res.Outcomes[k], b, b.entry.Shards[i].ID}
 			}
 			for _, x := range res.Outgoing {
 				y := s.receipt(x.ID)
@@ -252,7 +252,7 @@ func (r *lookupRig) gather() *said {
 
 // parents finds the parent of each receipt from the ids alone: an id derives from the parent's id,
 // the height and a number.
-func (s *said) parents() {
+func (s *chainContents) parents() {
 	const most = 64
 	for id, o := range s.outcomes {
 		h := o.block.entry.Height()
@@ -296,7 +296,7 @@ func (s *said) parents() {
 }
 
 // check looks up every id.
-func (r *lookupRig) check() {
+func (r *lookupChain) check() {
 	r.Helper()
 	r.back = New(Options{Engine: r.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now})
 	s := r.gather()
@@ -331,7 +331,7 @@ func (r *lookupRig) check() {
 }
 
 // block looks up a block by hash and height, with its chunks and state changes.
-func (r *lookupRig) block(b *recordedBlock, kept bool) {
+func (r *lookupChain) block(b *recordedBlock, kept bool) {
 	e := b.entry
 	for _, ref := range []view.BlockRef{{Kind: view.RefHash, Hash: e.Hash}, {Kind: view.RefHeight, Height: e.Height()}} {
 		_, got, err := r.back.Block(ref)
@@ -394,7 +394,7 @@ func (r *lookupRig) block(b *recordedBlock, kept bool) {
 
 // message requests a block's indexer message. The node may lack receipts that have waited for data
 // since long before the tail.
-func (r *lookupRig) message(s *said, b *recordedBlock) {
+func (r *lookupChain) message(s *chainContents, b *recordedBlock) {
 	e := b.entry
 	for _, res := range b.shards {
 		for i := range res.Outcomes {
@@ -441,7 +441,7 @@ func sameReceipts(a, b []*primitives.Receipt) bool {
 }
 
 // status requests a transaction by tx and EXPERIMENTAL_tx_status.
-func (r *lookupRig) status(s *said, hash primitives.Hash) {
+func (r *lookupChain) status(s *chainContents, hash primitives.Hash) {
 	o := s.outcomes[hash]
 	if o == nil { // the second copy of one in its chunk
 		return
@@ -490,7 +490,7 @@ func sameOutcome(a, b *primitives.OutcomeWithID) bool {
 }
 
 // proof requests a light client proof of an outcome and verifies it against the headers.
-func (r *lookupRig) proof(s *said, id primitives.Hash, o *saidOutcome) {
+func (r *lookupChain) proof(s *chainContents, id primitives.Hash, o *chainOutcome) {
 	got, _, err := r.chain.Engine.Outcome(id)
 	if err != nil || got.BlockHash != o.block.entry.Hash || !sameOutcome(&got.OutcomeWithID, o.OutcomeWithID) {
 		r.Errorf("outcome %v of block %d: %v", id, o.block.entry.Height(), err)
@@ -524,7 +524,7 @@ func (r *lookupRig) proof(s *said, id primitives.Hash, o *saidOutcome) {
 
 // confirmed returns whether a final block has the root of an outcome's chunk: the next block with a
 // new chunk of its shard, or of a child of that shard.
-func (s *said) confirmed(o *saidOutcome, final primitives.Height) bool {
+func (s *chainContents) confirmed(o *chainOutcome, final primitives.Height) bool {
 	return slices.ContainsFunc(s.canonical, func(b *recordedBlock) bool {
 		e := b.entry
 		return e.Height() > o.block.entry.Height() && e.Height() <= final && slices.ContainsFunc(e.Shards, func(sh engine.ShardState) bool {
@@ -535,7 +535,7 @@ func (s *said) confirmed(o *saidOutcome, final primitives.Height) bool {
 }
 
 // receipt asks for a receipt.
-func (r *lookupRig) receipt(id primitives.Hash, x *saidReceipt) {
+func (r *lookupChain) receipt(id primitives.Hash, x *chainReceipt) {
 	got, err := r.back.Receipt(id)
 	switch {
 	case x.Receipt == nil: // it waits, in a queue or a buffer
@@ -588,7 +588,7 @@ func heightOf(b *recordedBlock) any {
 
 // origin returns the transaction that a receipt comes from, and whether all blocks between are
 // kept.
-func (s *said) origin(id primitives.Hash, kept func(*recordedBlock) bool) (tx primitives.Hash, whole bool) {
+func (s *chainContents) origin(id primitives.Hash, kept func(*recordedBlock) bool) (tx primitives.Hash, whole bool) {
 	for tx, whole = id, true; s.txs[tx] == nil; {
 		x := s.receipts[tx]
 		if x == nil || x.made == nil {
@@ -601,10 +601,10 @@ func (s *said) origin(id primitives.Hash, kept func(*recordedBlock) bool) (tx pr
 
 // origin requests the transaction of a receipt. The node must know it while the blocks from the
 // transaction to the receipt are stored.
-func (r *lookupRig) origin(s *said, id primitives.Hash) {
+func (r *lookupChain) origin(s *chainContents, id primitives.Hash) {
 	tx, whole := s.origin(id, r.kept)
 	if s.txs[tx] == nil {
-		r.Errorf("receipt %v: what made %v is not known to this test", id, tx)
+		r.Errorf("receipt %v: this test does not know the origin of %v", id, tx)
 		return
 	}
 	got, err := r.back.ReceiptToTx(r.Context(), &view.OriginQuery{Receipt: id})
@@ -619,7 +619,7 @@ func (r *lookupRig) origin(s *said, id primitives.Hash) {
 }
 
 // lost looks up ids that exist only on lost branches.
-func (r *lookupRig) lost(s *said) {
+func (r *lookupChain) lost(s *chainContents) {
 	for _, b := range r.blocks {
 		if slices.Contains(s.canonical, b) {
 			continue

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// seen is the state after a block, as its tries had it when it was the head.
-type seen struct {
+// stateSeen is the state after a block, as its tries had it when it was the head.
+type stateSeen struct {
 	ref      view.BlockRef
 	layout   primitives.ShardLayout
 	chunks   []primitives.Hash
@@ -26,8 +26,8 @@ type seen struct {
 	keys     map[primitives.AccountID]int
 }
 
-func look(t *testing.T, e *engine.BlockNode, ids []primitives.AccountID) seen {
-	s := seen{ref: view.BlockRef{Kind: view.RefHeight, Height: e.Height()}, layout: e.Layout,
+func look(t *testing.T, e *engine.BlockNode, ids []primitives.AccountID) stateSeen {
+	s := stateSeen{ref: view.BlockRef{Kind: view.RefHeight, Height: e.Height()}, layout: e.Layout,
 		accounts: map[primitives.AccountID]primitives.Account{}, keys: map[primitives.AccountID]int{}}
 	for i := range e.Shards {
 		s.chunks = append(s.chunks, e.Block.Body.Chunks[i].ChunkHash())
@@ -74,7 +74,7 @@ func TestViewsOverSplitsReturnStateOfTheTime(t *testing.T) {
 		ids = append(ids, workload.Account(i))
 	}
 	script := workload.NewScript(c, course)
-	var all []seen
+	var all []stateSeen
 	splits := 0
 	for range course.Blocks {
 		m, err := script.Step()
@@ -136,7 +136,7 @@ func TestViewsOverSplitsReturnStateOfTheTime(t *testing.T) {
 			}
 		}
 		if _, _, err := b.Chunk(view.ChunkRef{Block: s.ref, ShardID: 99}); !errors.Is(err, view.ErrInvalidShard) {
-			t.Errorf("chunk of a shard that there is not: %v", err)
+			t.Errorf("chunk of an unknown shard: %v", err)
 		}
 		for _, id := range s.outcomes {
 			p, err := b.LightClientProof(&view.OutcomeRef{ID: id, Head: c.Engine.Final().Hash})

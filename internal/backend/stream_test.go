@@ -55,7 +55,7 @@ func TestStreamerMessagesEqualNearcores(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// as it is told before the block is on disk
+			// as it is served before the block is persisted
 			if k, err := back.byHeight(height); err == nil && k.entry != nil {
 				if d := back.upcoming(k.ref.Hash); d != nil {
 					early++

@@ -27,6 +27,6 @@ func TestTaggedTransactionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := b.Tag("more", hashes[:2]); err != nil || got.Transactions != 2 {
-		t.Errorf("where there is room again: %+v, %v", got, err)
+		t.Errorf("after a tag was dropped: %+v, %v", got, err)
 	}
 }

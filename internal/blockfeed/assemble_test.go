@@ -88,14 +88,14 @@ func TestForgedDocumentCostsAShortSearch(t *testing.T) {
 	tried.Store(0)
 	r.o.Admit = func(*primitives.Block) error { return ErrPassed }
 	if err := r.give(t.Context(), lie, d, at); err != nil || tried.Load() > 0 {
-		t.Errorf("a block that is there: %v, %d blocks were tried", err, tried.Load())
+		t.Errorf("an existing block: %v, %d blocks were tried", err, tried.Load())
 	}
 	r.o.Admit = func(*primitives.Block) error {
 		return &blockdoc.MismatchError{Where: "block.header", Err: errors.New("signed by nobody")}
 	}
 	before := len(r.books.ring)
 	if err := r.give(t.Context(), lie, d, at); err == nil || tried.Load() > 0 || len(r.books.ring) > before {
-		t.Errorf("a header of nobody: %v, %d blocks were tried, %d noted", err, tried.Load(), len(r.books.ring)-before)
+		t.Errorf("a header of another chain: %v, %d blocks were tried, %d noted", err, tried.Load(), len(r.books.ring)-before)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestForgingFeedGetsATenthOfACore(t *testing.T) {
 		r.Run(ctx)
 		// Each document takes 0.2 s for each version of a transaction, and nine times that of rest.
 		if n := asked.Load(); n < 1 || n > 2 {
-			t.Errorf("it was asked %d times in 3 s, want once or twice", n)
+			t.Errorf("the feed got %d requests in 3 s, want one or two", n)
 		}
 	})
 }

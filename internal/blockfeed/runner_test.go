@@ -199,11 +199,11 @@ func TestFailingFeedDoesNotDelayOthers(t *testing.T) {
 		t.Logf("%s: asked %d times, gave %d, %d refused, %d failed, %v", s.Name, asked[s.Name], s.Given, s.Refused, s.Failed, s.Last)
 	}
 	if w.Tip() != last {
-		t.Fatalf("the chain came to %d, want %d", w.Tip(), last)
+		t.Fatalf("the chain reached %d, want %d", w.Tip(), last)
 	}
 	for name, most := range map[string]int{"fails": 40, "other heights": 40, "words": 40, "another chain": 60, "still": 1} {
 		if asked[name] > most {
-			t.Errorf("%s was asked %d times", name, asked[name])
+			t.Errorf("%s got %d requests", name, asked[name])
 		}
 	}
 	for i, s := range w.r.Status() {
@@ -306,7 +306,7 @@ func TestRepliesOfEachFeedKindAreRead(t *testing.T) {
 			t.Errorf("%s: a skipped height: %v", kind, err)
 		}
 		if _, err := f.Block(t.Context(), last+1, true); !errors.Is(err, ErrNotYet) {
-			t.Errorf("%s: a height to come: %v", kind, err)
+			t.Errorf("%s: a future height: %v", kind, err)
 		}
 		var e *statusError
 		if _, err := f.Block(t.Context(), 1, true); !errors.As(err, &e) {
@@ -317,7 +317,7 @@ func TestRepliesOfEachFeedKindAreRead(t *testing.T) {
 				t.Errorf("redirected: %v", err)
 			}
 			if _, err := f.Block(t.Context(), 3, true); err == nil {
-				t.Error("redirected for ever, and there is a block")
+				t.Error("endless redirects returned a block")
 			}
 		}
 	}
@@ -332,7 +332,7 @@ func TestFollowValuesAreParsed(t *testing.T) {
 		s, err := Parse(text)
 		if want == "" {
 			if err == nil {
-				t.Errorf("%q is taken for %s", text, s.Name())
+				t.Errorf("%q was parsed as %s", text, s.Name())
 			}
 		} else if err != nil || s.Name() != want {
 			t.Errorf("%q: %v, %v", text, s, err)

@@ -102,13 +102,13 @@ func TestMessageWordsMatchGoldenFile(t *testing.T) {
 		switch {
 		case strings.HasPrefix(name, "kind "), k == wire.KindNonceResponse, k == wire.KindRoutedV3, k == wire.KindRouted: // read as others
 		case !seen[name+" "] && !seen[name+" (made) "]:
-			t.Errorf("nothing is said of %s", name)
+			t.Errorf("no text for %s", name)
 		}
 	}
 	for k := wire.BodyKind(0); k < 50; k++ {
 		name := k.String()
 		if !strings.HasPrefix(name, "body ") && !seen["routed "+name] && !seen["routed (made) "+name] {
-			t.Errorf("nothing is said of the body %s", name)
+			t.Errorf("no text for the body %s", name)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestProxyForwardsBytesUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := io.ReadAll(w.to); err != nil || !bytes.Equal(got, w.what) {
-			t.Errorf("%x came, %v, want %x", got, err, w.what)
+			t.Errorf("received %x, %v, want %x", got, err, w.what)
 		}
 	}
 	dead, err := net.Dial("tcp", l.Addr().String()) // one that is still open when all ends
@@ -212,7 +212,7 @@ func TestRecordingEndsAtItsSizeLimit(t *testing.T) {
 	}
 	r := NewRecorder(broken{}, 1000, time.Now)
 	if r.Open("a", "b"); func() error { _, err := r.State(); return err }() == nil {
-		t.Error("a recording that can't be written is said to be fine")
+		t.Error("no error for a recording that cannot be written")
 	}
 }
 
@@ -291,7 +291,7 @@ func TestRecordingDoesNotWaitForDisk(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		t.Fatal("who records waits for the disk")
+		t.Fatal("recording waits for the disk")
 	}
 	close(out.open)
 	if err := done(); err != nil {
@@ -315,7 +315,7 @@ func TestRecordingDoesNotWaitForDisk(t *testing.T) {
 	done = r.Later()
 	r.Open("a", "b")
 	if done() == nil {
-		t.Error("a recording that can't be written is said to be fine")
+		t.Error("no error for a recording that cannot be written")
 	}
 }
 

@@ -258,7 +258,7 @@ func TestFileOfNeard213KeepsItsKeys(t *testing.T) {
 	}
 	for key, want := range map[string]bool{"consensus.block_request_timeout": false, "consensus.state_sync_external_timeout": true, "consensus.sync_step_period": true} {
 		if _, ok := c.Document.Get(key); ok != want {
-			t.Errorf("%s is there: %v, want %v", key, ok, want)
+			t.Errorf("%s exists: %v, want %v", key, ok, want)
 		}
 	}
 	timeout := func(text string) string {

@@ -67,7 +67,7 @@ func TestEachKeyIsUsedOrInert(t *testing.T) {
 			t.Errorf("%s: no value to try it with", path)
 		}
 		if effect == said {
-			t.Errorf("%s: changes something: %v, is said to have no effect: %v", path, effect, said)
+			t.Errorf("%s: changes Config: %v, is listed as inert: %v", path, effect, said)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestLightClientRefusesChangedReplies(t *testing.T) {
 			}
 			before := c.Head.Inner.Height
 			if err := c.Advance(next); err != nil {
-				t.Fatalf("behind %d: %v", before, err)
+				t.Fatalf("after height %d: %v", before, err)
 			}
 			epochs[c.Head.Inner.EpochID] = true
 			steps++

@@ -42,6 +42,6 @@ func TestSceneTransactionsAreSignedAgain(t *testing.T) {
 	// Lines 15 and 16 ask for the transaction of line 14.
 	asked := scene.Request(&lines["wire2"][15]).Body
 	if strings.Contains(asked, "B5AXQDsGKxmDremeEvKv6zJpLbVo9C9RNyYHN521WmXW") {
-		t.Errorf("the old hash is still asked for: %s", asked)
+		t.Errorf("the old hash is still requested: %s", asked)
 	}
 }

@@ -177,7 +177,7 @@ func TestDealtBalanceIsThatOfTheToken(t *testing.T) {
 		t.Errorf("no token: %s", f)
 	}
 	if f := rpcOf(t, h, "sandbox_deal", `["nobody.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the token balance cannot be set: the token's account nobody.near does not exist") {
-		t.Errorf("nobody: %s", f)
+		t.Errorf("unknown account: %s", f)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(contracts.C("ft"))))
 	for _, amount := range []string{"123456789012345678901234567890", "7", "0"} {
@@ -192,13 +192,13 @@ func TestDealtBalanceIsThatOfTheToken(t *testing.T) {
 			got.Result = append(got.Result, byte(c))
 		}
 		if string(got.Result) != `"`+amount+`"` {
-			t.Errorf("the token says %s, want %s", got.Result, amount)
+			t.Errorf("ft_balance_of returned %s, want %s", got.Result, amount)
 		}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := (sandboxControl{&h.Instance}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
-		t.Errorf("whoever asked has gone: %v", err)
+		t.Errorf("after the client has disconnected: %v", err)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(readsMany())))
 	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the token balance cannot be set: ft_balance_of of token.near reads more than 64 storage values") {

@@ -114,7 +114,7 @@ func TestAbortingCompilerStopsOnlyBlocks(t *testing.T) {
 		t.Helper()
 		for range 3 {
 			if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": me,
-				"method_name": "fib", "args_base64": ""}, new(called)); cause != "INTERNAL_ERROR" {
+				"method_name": "fib", "args_base64": ""}, new(callResult)); cause != "INTERNAL_ERROR" {
 				t.Errorf("a view of it: %q", cause)
 			}
 		}

@@ -57,7 +57,7 @@ func TestNodeHasAllMetricsOfDashboards(t *testing.T) {
 	}
 	signed, _ := encode(draft(h, hm.ValidatorKey, 1, "near", &primitives.Transfer{Deposit: primitives.Yocto(1)}), hm.ValidatorKey)
 	if f := rpcOf(t, h, "send_tx", `{"signed_tx_base64":"`+signed+`","wait_until":"FINAL"}`, &none); !strings.HasPrefix(f, "TIMEOUT_ERROR") {
-		t.Errorf("a wait for blocks that nobody makes: %q", f)
+		t.Errorf("a wait without block production: %q", f)
 	}
 	must(t, h, "sandbox_mine", `[4]`)
 	status, text := get(t, h, "/metrics")

@@ -102,7 +102,7 @@ func TestDumpRunsAsGenesis(t *testing.T) {
 	}
 	stop(t, h)
 	if _, err := os.Stat(filepath.Join(dir, "data", controlName)); err == nil {
-		t.Error("the socket is left behind")
+		t.Error("the socket file was not removed")
 	}
 	stopped, _ := dumped(t, dir, &dump.Request{Height: &at})
 	if got := records(t, stopped); strings.Join(got, "\n") != strings.Join(all, "\n") {
@@ -230,7 +230,7 @@ func TestControlSocketIsForItsUserOnly(t *testing.T) {
 	h = mustStart(t, long)
 	defer stop(t, h)
 	if err := Dump(loaded(t, long), &dump.Request{}, func(*dump.Received) error { return nil }); err != nil {
-		t.Errorf("behind a crash: %v", err)
+		t.Errorf("after a crash: %v", err)
 	}
 }
 
@@ -307,21 +307,21 @@ func dumpIsLate(t *testing.T, sent int) {
 	select {
 	case err := <-began:
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, dump.ErrBroken) {
-			t.Errorf("behind %d bytes: %v", sent, err)
+			t.Errorf("after %d bytes: %v", sent, err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Errorf("behind %d bytes it waits for ever", sent)
+		t.Errorf("after %d bytes it does not end", sent)
 	}
 	_ = here.Close()
 }
 
-// failing is a listener of which an accept fails before it is closed.
-type failing struct {
+// failingListener is a listener of which an accept fails before it is closed.
+type failingListener struct {
 	net.Listener
 	calls int
 }
 
-func (f *failing) Accept() (net.Conn, error) {
+func (f *failingListener) Accept() (net.Conn, error) {
 	if f.calls++; f.calls == 1 {
 		return nil, syscall.EMFILE
 	}
@@ -330,7 +330,7 @@ func (f *failing) Accept() (net.Conn, error) {
 
 // TestControlSocketSurvivesFailedAccept: closing the socket ends it.
 func TestControlSocketSurvivesFailedAccept(t *testing.T) {
-	f := new(failing)
+	f := new(failingListener)
 	(&control{l: f}).accept()
 	if f.calls != 2 {
 		t.Errorf("%d accepts, want 2", f.calls)

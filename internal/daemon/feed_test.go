@@ -134,8 +134,8 @@ func sameRoots(t *testing.T, a, b *Daemon, from primitives.Height) (blocks, epoc
 	return blocks, len(seen)
 }
 
-// liar returns the URL of a feed that serves another feed's replies after do has changed them.
-func liar(t *testing.T, of *Daemon, do func(w http.ResponseWriter, r *http.Request, body []byte)) string {
+// lyingFeed returns the URL of a feed that serves another feed's replies after do has changed them.
+func lyingFeed(t *testing.T, of *Daemon, do func(w http.ResponseWriter, r *http.Request, body []byte)) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in, _ := io.ReadAll(r.Body)
@@ -169,8 +169,8 @@ func liar(t *testing.T, of *Daemon, do func(w http.ResponseWriter, r *http.Reque
 
 var digits = regexp.MustCompile(`[1-9A-HJ-NP-Za-km-z]{20,}|"\d+"|:\d+`)
 
-// spoil changes one letter of a number, hash, key or signature.
-func spoil(body []byte) []byte {
+// corruptReply changes one letter of a number, hash, key or signature.
+func corruptReply(body []byte) []byte {
 	places := digits.FindAllIndex(body, -1)
 	if len(places) == 0 { // an error, or null
 		return body
@@ -326,23 +326,23 @@ func TestFollowerOfFeedComputesSameRoots(t *testing.T) {
 	other := mustStart(t, made(t))
 	defer stop(t, other)
 	mineBy(t, other, `{"blocks":60}`)
-	var told, answered, hung atomic.Int64 // changed documents; changed replies; requests without an answer
+	var changedBlocks, changedReplies, hung atomic.Int64 // changed documents; changed replies; requests without an answer
 	honest := "http://" + a.Addr.String()
 	feeds := []string{
-		liar(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
-			told.Add(1)
-			_, _ = w.Write(spoil(body))
+		lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			changedBlocks.Add(1)
+			_, _ = w.Write(corruptReply(body))
 		}),
-		"rpc:" + liar(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
-			answered.Add(1)
-			_, _ = w.Write(spoil(body))
+		"rpc:" + lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			changedReplies.Add(1)
+			_, _ = w.Write(corruptReply(body))
 		}),
-		liar(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(forge(body)) }),
-		liar(t, a, func(_ http.ResponseWriter, r *http.Request, _ []byte) {
+		lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(forge(body)) }),
+		lyingFeed(t, a, func(_ http.ResponseWriter, r *http.Request, _ []byte) {
 			hung.Add(1)
 			<-r.Context().Done()
 		}),
-		liar(t, a, func(w http.ResponseWriter, _ *http.Request, _ []byte) { _, _ = w.Write([]byte("<html>")) }),
+		lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, _ []byte) { _, _ = w.Write([]byte("<html>")) }),
 		"http://" + other.Addr.String(),
 		"http://127.0.0.1:1",
 		"rpc:" + honest,
@@ -352,15 +352,15 @@ func TestFollowerOfFeedComputesSameRoots(t *testing.T) {
 	defer func() { stop(t, b) }()
 	// Which feed is asked for a block is random, and a feed that sent invalid data is paused. So this
 	// continues until each feed was asked.
-	for round := 0; round < 5 || round < 40 && (told.Load() == 0 || answered.Load() == 0 || hung.Load() == 0); round++ {
+	for round := 0; round < 5 || round < 40 && (changedBlocks.Load() == 0 || changedReplies.Load() == 0 || hung.Load() == 0); round++ {
 		busy(t, a, key, &nonce, 4)
 		mineBy(t, a, `{"blocks":6}`)
 	}
-	inStep := func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash }
-	eventually(t, "in step", inStep)
+	caughtUp := func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash }
+	eventually(t, "in step", caughtUp)
 	blocks, epochs := sameRoots(t, a, b, first+1)
-	tried := fmt.Sprintf("%d blocks of %d epochs, %d and %d lies, %d hung", blocks, epochs, told.Load(), answered.Load(), hung.Load())
-	if t.Log(tried); epochs < 5 || told.Load() == 0 || answered.Load() == 0 || hung.Load() == 0 {
+	tried := fmt.Sprintf("%d blocks of %d epochs, %d and %d lies, %d hung", blocks, epochs, changedBlocks.Load(), changedReplies.Load(), hung.Load())
+	if t.Log(tried); epochs < 5 || changedBlocks.Load() == 0 || changedReplies.Load() == 0 || hung.Load() == 0 {
 		t.Errorf("%s: too little was tried", tried)
 	}
 	refused := uint64(0)
@@ -405,7 +405,7 @@ func TestFollowerOfFeedComputesSameRoots(t *testing.T) {
 	stop(t, b)
 	busy(t, a, key, &nonce, 4)
 	b = fed(t, dirB, honest)
-	eventually(t, "in step after a restart", inStep)
+	eventually(t, "in step after a restart", caughtUp)
 	sameRoots(t, a, b, first)
 	if cause := ask(t, b, "tx", map[string]any{"tx_hash": hash, "sender_account_id": key.AccountID, "wait_until": "NONE"}, &status); cause != "" {
 		t.Errorf("it again after a restart: %s", cause)
@@ -551,7 +551,7 @@ func TestFollowerLagsLessThanTwoSeconds(t *testing.T) {
 		slices.Sort(lags)
 		t.Logf("%s: %d blocks, lag p50 %v, p90 %v, p99 %v, most %v", kind, len(lags), lags[len(lags)/2], lags[len(lags)*9/10], lags[len(lags)*99/100], lags[len(lags)-1])
 		if lags[len(lags)/2] > 2*time.Second {
-			t.Errorf("%s: half of the blocks came more than 2 s late", kind)
+			t.Errorf("%s: half of the blocks arrived more than 2 s late", kind)
 		}
 		stop(t, b)
 	}

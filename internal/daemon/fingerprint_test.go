@@ -43,16 +43,16 @@ func TestChecksumIsStaleAfterModification(t *testing.T) {
 		write()
 		first, known := sum()
 		if known {
-			t.Errorf("%s: known before it was read", name)
+			t.Errorf("%s: has a cached checksum before the first read", name)
 		}
 		if again, known := sum(); again != first || known != (size >= minRemembered) {
-			t.Errorf("%s: again %x, known %v; first %x", name, again, known, first)
+			t.Errorf("%s: second checksum %x, cached %v; first %x", name, again, known, first)
 		}
 		content[size/2] = 'b'
 		write()
 		other, known := sum()
 		if other == first || known {
-			t.Errorf("%s: changed in the middle: %x as before, known %v", name, other, known)
+			t.Errorf("%s: changed in the middle: checksum %x is unchanged, cached %v", name, other, known)
 		}
 	}
 }

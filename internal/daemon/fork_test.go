@@ -79,14 +79,14 @@ func TestOnlyNamedShardsMissChunks(t *testing.T) {
 	miss(`[3]`)
 	done(t, h, "sandbox_patch_state", patchData("AQ=="))
 	if head := h.Engine.Head().Height(); head != before+4 || dataOf(t, h) != "AQ==" {
-		t.Errorf("the patch is in block %d, the chunks of three behind %d are missing", head, before)
+		t.Errorf("the patch is in block %d, want it after the three blocks without chunks above %d", head, before)
 	}
 	miss(`[1000]`)
 	if miss(`[0]`); len(left.Blocks) != 0 {
 		t.Errorf("%v are to be missed", left.Blocks)
 	}
 	if must(t, h, "sandbox_mine", `null`); missed() != ".." {
-		t.Errorf("a block has %s behind the end", missed())
+		t.Errorf("a block after the end misses chunks: %s", missed())
 	}
 	var none struct{}
 	if f := rpcOf(t, h, "sandbox_miss_chunks", `[1,[77]]`, &none); f != "SANDBOX_REFUSED: chunks cannot be omitted: there is no shard 77" {
@@ -149,7 +149,7 @@ func TestReorgReplacesBlocksThatAreNotFinal(t *testing.T) {
 	}
 	head := h.Engine.Head()
 	if head.Height() != old.Height()+1 || head.Header().PrevHash != lost.Header().PrevHash || got.Hash != head.Hash.String() || got.Height != uint64(head.Height()) {
-		t.Errorf("the head is block %d on %v, told %+v", head.Height(), head.Header().PrevHash, got.at)
+		t.Errorf("the head is block %d on %v, reported %+v", head.Height(), head.Header().PrevHash, got.at)
 	}
 	if len(got.Reverted) != 2 || got.Reverted[0].Hash != old.Hash.String() || got.Reverted[1].Hash != lost.Hash.String() {
 		t.Errorf("reverted %+v, want %v and %v", got.Reverted, old.Hash, lost.Hash)
@@ -162,13 +162,13 @@ func TestReorgReplacesBlocksThatAreNotFinal(t *testing.T) {
 		t.Errorf("a height that was passed over: %q", f)
 	}
 	if f := rpcOf(t, h, "sandbox_revert", fmt.Sprintf(`[%q]`, snapshot.ID), &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: there is no snapshot") {
-		t.Errorf("a snapshot of a block that is gone: %s", f)
+		t.Errorf("a snapshot of a removed block: %s", f)
 	}
-	for told := false; !told; {
-		m := f.hear()
-		told = m.Params.Block == nil && strings.Contains(string(m.raw), `"reverted"`)
-		if told && (!strings.Contains(string(m.raw), old.Hash.String()) || !strings.Contains(string(m.raw), lost.Hash.String())) {
-			t.Errorf("told %s", m.raw)
+	for reverted := false; !reverted; {
+		m := f.receive()
+		reverted = m.Params.Block == nil && strings.Contains(string(m.raw), `"reverted"`)
+		if reverted && (!strings.Contains(string(m.raw), old.Hash.String()) || !strings.Contains(string(m.raw), lost.Hash.String())) {
+			t.Errorf("received %s", m.raw)
 		}
 	}
 	must(t, h, "sandbox_mine", fmt.Sprintf(`{"until":%q}`, third))

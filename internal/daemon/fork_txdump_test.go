@@ -16,7 +16,7 @@ import (
 // removal of an account with unread keys and data.
 func TestForkDumpReplaysOnPlainSandbox(t *testing.T) {
 	u := newUpstream(t)
-	h := startFork(t, madeFork(t, fmt.Sprintf("%s@tx:%v", u.url(), u.hash), fork.Options{}), nil)
+	h := startFork(t, newFork(t, fmt.Sprintf("%s@tx:%v", u.url(), u.hash), fork.Options{}), nil)
 	defer stop(t, h)
 	fresh := mustStart(t, made(t))
 	defer stop(t, fresh)
@@ -78,11 +78,11 @@ func TestForkDumpReplaysOnPlainSandbox(t *testing.T) {
 // also state not read before. Later changes to the fork's accounts in the parent never show in it.
 func TestWorldOfForkKeepsItsRemoteView(t *testing.T) {
 	u := newUpstream(t)
-	h := startFork(t, madeFork(t, u.url(), fork.Options{}), nil)
+	h := startFork(t, newFork(t, u.url(), fork.Options{}), nil)
 	defer stop(t, h)
 	top := siteOf(t, h)
 	in := top.in(top.world(`{}`))
-	balanceIn := func(s origin) string {
+	balanceIn := func(s chainClient) string {
 		t.Helper()
 		args := base64.StdEncoding.EncodeToString([]byte(`{"account_id":"` + defi + `"}`))
 		var out struct{ Result []int }
@@ -124,7 +124,7 @@ func TestWorldOfForkKeepsItsRemoteView(t *testing.T) {
 		Live   []string
 	}
 	if f := in.call("sandbox_fork", `null`, &s); f != "" || s.Height != forkStatusOf(t, h, nil).Height || len(s.Live) != 0 {
-		t.Errorf("the fork as a world tells it: %+v, %s", s, f)
+		t.Errorf("the fork as a world reports it: %+v, %s", s, f)
 	}
 	later := top.in(top.world(`{}`))
 	forkStatusOf(t, h, map[string]any{"cut": []string{token}})

@@ -74,8 +74,8 @@ func (u *upstream) send(t testing.TB, to primitives.AccountID, actions ...primit
 
 func (u *upstream) url() string { return "http://" + u.Addr.String() }
 
-// madeFork returns the home folder of a fork with manual block production.
-func madeFork(t testing.TB, spec string, o fork.Options) string {
+// newFork returns the home folder of a fork with manual block production.
+func newFork(t testing.TB, spec string, o fork.Options) string {
 	t.Helper()
 	s, err := fork.ParseSpec(spec)
 	if err != nil {
@@ -132,8 +132,8 @@ func inProcess(t testing.TB, h *Daemon) http.RoundTripper {
 	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }}
 }
 
-// whole is the part of a transaction's status that is compared.
-type whole struct {
+// comparedStatus is the part of a transaction's status that is compared.
+type comparedStatus struct {
 	Status   json.RawMessage
 	Tx       fullOutcome   `json:"transaction_outcome"`
 	Receipts []fullOutcome `json:"receipts_outcome"`
@@ -152,7 +152,7 @@ type fullOutcome struct {
 	}
 }
 
-func (w *whole) String() string {
+func (w *comparedStatus) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", w.Status)
 	for _, o := range append([]fullOutcome{w.Tx}, w.Receipts...) {
@@ -164,7 +164,7 @@ func (w *whole) String() string {
 
 func statusOf(t testing.TB, h *Daemon, hash primitives.Hash) string {
 	t.Helper()
-	var w whole
+	var w comparedStatus
 	if cause := ask(t, h, "EXPERIMENTAL_tx_status", map[string]any{"tx_hash": hash.String(), "sender_account_id": "test.near", "wait_until": "EXECUTED_OPTIMISTIC"}, &w); cause != "" {
 		t.Fatal(cause)
 	}
@@ -207,7 +207,7 @@ func TestTransactionDoesTheSameOnFork(t *testing.T) {
 			if way != "HTTP" {
 				other, url = inProcess(t, u.Daemon), "http://upstream"
 			}
-			dir := madeFork(t, fmt.Sprintf("%s@tx:%v", url, u.hash), fork.Options{Transport: other})
+			dir := newFork(t, fmt.Sprintf("%s@tx:%v", url, u.hash), fork.Options{Transport: other})
 			h := startFork(t, dir, other)
 			defer stop(t, h)
 			if got := chainID(t, h); got != "sandbox" {
@@ -252,7 +252,7 @@ func balance(t testing.TB, h *Daemon, of string) string {
 // the other node it still has what it has read.
 func TestForkShowsStateOfOtherChain(t *testing.T) {
 	u := newUpstream(t)
-	dir := madeFork(t, u.url(), fork.Options{})
+	dir := newFork(t, u.url(), fork.Options{})
 	h := startFork(t, dir, nil)
 	if got := balance(t, h, defi); got != "100" {
 		t.Fatalf("%s has %s", defi, got)
@@ -348,7 +348,7 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 	stop(t, h)
 
 	// Without the other node.
-	h = startFork(t, dir, refuse{})
+	h = startFork(t, dir, deadNetwork{})
 	defer stop(t, h)
 	if got := balance(t, h, defi); got != "100" {
 		t.Errorf("without the other node: %s", got)
@@ -357,7 +357,7 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 	begun := time.Now()
 	f := rpcOf(t, h, "query", `{"request_type":"view_account","finality":"optimistic","account_id":"unseen.near"}`, &out)
 	if !strings.Contains(f, "INTERNAL_ERROR") || !strings.Contains(f, "view_account of unseen.near") || time.Since(begun) > 20*time.Second {
-		t.Errorf("what nobody has asked for: %q, after %v", f, time.Since(begun))
+		t.Errorf("an unrequested block: %q, after %v", f, time.Since(begun))
 	}
 	tx = draft(h, u.key, u.nonce+50, "unseen.near", &primitives.Transfer{Deposit: primitives.Yocto(1)})
 	signed, _ := encode(tx, u.key)
@@ -366,10 +366,10 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 	}
 }
 
-// refuse is a network that is down.
-type refuse struct{}
+// deadNetwork is a network that is down.
+type deadNetwork struct{}
 
-func (refuse) RoundTrip(*http.Request) (*http.Response, error) {
+func (deadNetwork) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("the network is down")
 }
 
@@ -384,7 +384,7 @@ func TestForkIsReadyWithin300ms(t *testing.T) {
 		}
 		trips := time.Since(begun) // duration of eight round trips
 		begun = time.Now()
-		dir := madeFork(t, u.url(), fork.Options{})
+		dir := newFork(t, u.url(), fork.Options{})
 		h := startFork(t, dir, nil)
 		if got := balance(t, h, defi); got != "100" {
 			t.Fatalf("%s", got)
@@ -401,15 +401,15 @@ func TestForkIsReadyWithin300ms(t *testing.T) {
 	})
 }
 
-// fickle is a network that can be down.
-type fickle struct {
+// flakyNetwork is a network that can be down.
+type flakyNetwork struct {
 	http.RoundTripper
 	down atomic.Bool
 }
 
-func (f *fickle) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *flakyNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	if f.down.Load() {
-		return refuse{}.RoundTrip(r)
+		return deadNetwork{}.RoundTrip(r)
 	}
 	return f.RoundTripper.RoundTrip(r)
 }
@@ -418,9 +418,9 @@ func (f *fickle) RoundTrip(r *http.Request) (*http.Response, error) {
 // waits for it. Meanwhile reads are served, and no data is invented. A stop does not wait for it.
 func TestForkBlockWaitsForMissingData(t *testing.T) {
 	u := newUpstream(t)
-	dir := madeFork(t, u.url(), fork.Options{})
+	dir := newFork(t, u.url(), fork.Options{})
 	set(t, dir, `"fork":{"timeout":{"secs":1,"nanos":0},"tries":1}`)
-	net := &fickle{RoundTripper: http.DefaultTransport}
+	net := &flakyNetwork{RoundTripper: http.DefaultTransport}
 	h := startFork(t, dir, net)
 	if got := balance(t, h, defi); got != "100" {
 		t.Fatalf("%s", got)

@@ -51,7 +51,7 @@ func TestFastForwardEndsInTheRightEpoch(t *testing.T) {
 			if c.mode == "manual" {
 				var at struct{ Height uint64 }
 				if f := rpcOf(t, h, "sandbox_mine", `[4]`, &at); f != "" || at.Height != from+4 {
-					t.Errorf("4 blocks behind %d: %d %s", from, at.Height, f)
+					t.Errorf("4 blocks after %d: %d %s", from, at.Height, f)
 				}
 			} else if f := rpcOf(t, h, "sandbox_patch_state", `[[{"Data":{"account_id":"near","data_key":"","value":""}}]]`, &none); f != "" {
 				t.Error(f)

@@ -133,7 +133,7 @@ func TestValidatorStartsWithAssignedShards(t *testing.T) {
 		away++
 	}
 	if away == 0 {
-		t.Error("no account of another shard was asked about")
+		t.Error("no account of another shard was tried")
 	}
 	eventually(t, "told of shards that come in", func() bool {
 		return strings.Contains(string(h.appendMetrics(nil)), "\ntroupe_shards_incoming 0\n")

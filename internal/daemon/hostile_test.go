@@ -16,15 +16,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stranger is a peer that sends arbitrary messages.
-type stranger struct {
+// hostilePeer is a peer that sends arbitrary messages.
+type hostilePeer struct {
 	*tcp.Server
 	got chan near.Deliver
 }
 
-func strangerOf(t *testing.T, h *Daemon, name string) *stranger {
+func newHostilePeer(t *testing.T, h *Daemon, name string) *hostilePeer {
 	t.Helper()
-	s := &stranger{got: make(chan near.Deliver, 1024)}
+	s := &hostilePeer{got: make(chan near.Deliver, 1024)}
 	c := near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, name), Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0"),
 		Genesis: wire.GenesisID{ChainID: h.home.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
 		Boot:    []wire.PeerInfo{{ID: h.home.NodeKey.PublicKey(), Addr: netip.MustParseAddrPort(h.NetworkAddr().String())}}}
@@ -52,7 +52,7 @@ func strangerOf(t *testing.T, h *Daemon, name string) *stranger {
 }
 
 // answerOf waits for a message of a type.
-func answerOf[T wire.Message](t *testing.T, s *stranger) T {
+func answerOf[T wire.Message](t *testing.T, s *hostilePeer) T {
 	t.Helper()
 	limit := time.After(time.Minute)
 	for {
@@ -97,7 +97,7 @@ func TestHostileMessagesChangeNothing(t *testing.T) {
 	}
 	defer stop(t, a)
 	mineBy(t, a, `{"blocks":20}`)
-	honest, forger, flooder := strangerOf(t, a, "honest"), strangerOf(t, a, "forger"), strangerOf(t, a, "flooder")
+	honest, forger, flooder := newHostilePeer(t, a, "honest"), newHostilePeer(t, a, "forger"), newHostilePeer(t, a, "flooder")
 	eventually(t, "met", func() bool { return a.front.Peers() == 3 })
 	id := a.home.NodeKey.PublicKey()
 
@@ -156,6 +156,6 @@ func TestHostileMessagesChangeNothing(t *testing.T) {
 		t.Errorf("%d panics", n)
 	}
 	if n := count(t, a, "troupe_network_bans_total"); n != 1 {
-		t.Errorf("%d bans: a block whose parent is not known shows nothing of who sent it", n)
+		t.Errorf("%d bans, want 0: an orphan block is no proof of a hostile peer", n)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // block once and in order, also over a restart of the node.
 func TestJetStreamHasEachFinalBlockOnce(t *testing.T) {
 	dir := made(t)
-	writer := liveReplica(t, dir, func(hm *home.Home) {
+	writer := startRestartingReplica(t, dir, func(hm *home.Home) {
 		hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen, hm.Config.JetStream.Blocks = true, "127.0.0.1:0", true
 	})
 	defer func() { writer.stop(t) }()
@@ -52,7 +52,7 @@ func TestJetStreamHasEachFinalBlockOnce(t *testing.T) {
 		}
 		next++
 		var want struct{ Result json.RawMessage }
-		reply, err := asks(writer, "troupe_streamer_message", fmt.Sprintf(`{"block_id":%q}`, m.Hash))
+		reply, err := requireReply(writer, "troupe_streamer_message", fmt.Sprintf(`{"block_id":%q}`, m.Hash))
 		if err == nil {
 			err = json.Unmarshal(reply, &want)
 		}

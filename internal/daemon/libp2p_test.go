@@ -59,10 +59,10 @@ func TestBridgeRelaysBetweenTransports(t *testing.T) {
 		eventually(t, "in step", same)
 	}
 	if text := string(c.appendMetrics(nil)); !strings.Contains(text, "\ntroupe_libp2p_peers 1\n") {
-		t.Error("no peer of libp2p is told")
+		t.Error("network_info has no libp2p peer")
 	}
 	if text := string(a.appendMetrics(nil)); strings.Contains(text, "troupe_libp2p_") {
-		t.Error("a node without libp2p tells of it")
+		t.Error("a node without libp2p reports a libp2p address")
 	}
 	key := a.home.ValidatorKey
 	eventually(t, "known", func() bool { return len(c.front.Info().KnownProducers) == 1 })

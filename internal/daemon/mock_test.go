@@ -71,7 +71,7 @@ func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 			t.Fatal(cause)
 		}
 		if string(foretold.Status) != string(got.Status) {
-			t.Errorf("foretold %s, happened %s", foretold.Status, got.Status)
+			t.Errorf("simulated %s, executed %s", foretold.Status, got.Status)
 		}
 		return hash, valueOf(got.Status)
 	}
@@ -82,7 +82,7 @@ func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 			t.Errorf("applied again, what it did is not the same: %s", cause)
 		}
 	}
-	told := func() []string {
+	shownMocks := func() []string {
 		t.Helper()
 		var s struct {
 			Mocked []string `json:"mocked_verification"`
@@ -110,14 +110,14 @@ func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 			t.Fatal(f)
 		}
 		if got := results(view(p.Bytes())); !slices.Equal(got, c.want) {
-			t.Errorf("%s: a read is told %v, want %v", c.params, got, c.want)
+			t.Errorf("%s: a read got %v, want %v", c.params, got, c.want)
 		}
 		hash, value := send()
 		if got := results(value); !slices.Equal(got, c.want) {
-			t.Errorf("%s: a transaction is told %v, want %v", c.params, got, c.want)
+			t.Errorf("%s: a transaction got %v, want %v", c.params, got, c.want)
 		}
-		if got := told(); !slices.Equal(got, c.told) {
-			t.Errorf("%s: status tells of %v, want %v", c.params, got, c.told)
+		if got := shownMocks(); !slices.Equal(got, c.told) {
+			t.Errorf("%s: status shows %v, want %v", c.params, got, c.told)
 		}
 		if len(c.told) == 3 {
 			mocked = hash
@@ -145,11 +145,11 @@ func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 	dir := filepath.Dir(h.home.Paths.Genesis)
 	stop(t, h)
 	h = mustStart(t, dir)
-	if got := told(); got != nil {
-		t.Errorf("after a restart status tells of %v", got)
+	if got := shownMocks(); got != nil {
+		t.Errorf("after a restart status shows %v", got)
 	}
 	if got := results(view(p.Bytes())); !slices.Equal(got, []uint64{0, 0, 0}) {
-		t.Errorf("after a restart a read is told %v", got)
+		t.Errorf("after a restart a read got %v", got)
 	}
 	traced(mocked)
 }

@@ -82,7 +82,7 @@ func TestFollowedSandboxRefusesStateChanges(t *testing.T) {
 	b := joined(t, dirB, boot)
 	var none struct{}
 	if f := rpcOf(t, b, "health", `[]`, &none); !b.front.Met() && !strings.HasPrefix(f, "NODE_IS_SYNCING") {
-		t.Errorf("health of a node that has met nobody: %q", f)
+		t.Errorf("health of a node without peers: %q", f)
 	}
 	eventually(t, "in step", func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash && a.front.Met() })
 	if got := send(1); !strings.Contains(got, "INVALID_TRANSACTION") {
@@ -130,7 +130,7 @@ func TestUnreadablePeersFileCountsAsEmpty(t *testing.T) {
 		t.Errorf("of a key that is none: %v", got)
 	}
 	if _, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@no such host:1"); err == nil {
-		t.Error("a host that there is not")
+		t.Error("an unknown host was accepted")
 	}
 	black := blacklist([]string{"10.0.0.1", "10.0.0.2:7"})
 	for addr, want := range map[string]bool{"10.0.0.1:1": true, "10.0.0.2:7": true, "10.0.0.2:8": false, "10.0.0.3:7": false} {

@@ -29,7 +29,7 @@ func TestPasserRefusesTransactionIfQueueIsFull(t *testing.T) {
 	}
 	p.pass(messages.TransactionPooled{Tx: tx(0)})
 	if len(refused) != 0 {
-		t.Fatalf("%d are refused while there is room", len(refused))
+		t.Fatalf("%d transactions are refused below the limit", len(refused))
 	}
 	last := tx(maxPassing)
 	p.pass(messages.TransactionPooled{Tx: last})
@@ -49,12 +49,12 @@ func TestPasserRefusesTransactionIfQueueIsFull(t *testing.T) {
 // writer refuses gets the reason at once.
 func TestReplicaReportsRefusalOfWriter(t *testing.T) {
 	dir := made(t)
-	writer := liveReplica(t, dir, func(hm *home.Home) {
+	writer := startRestartingReplica(t, dir, func(hm *home.Home) {
 		hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen, hm.Config.TransactionPoolSize = true, "127.0.0.1:0", 10
 	})
 	url := writer.host().publishing.Load().server.URL()
 	key := writer.host().home.NodeKey.PublicKey().String()
-	replica := liveReplica(t, followerHome(t, dir), func(hm *home.Home) {
+	replica := startRestartingReplica(t, followerHome(t, dir), func(hm *home.Home) {
 		hm.Config.Replica.Of, hm.Config.Replica.Key, hm.Config.RPC.PollingTimeout = url, key, time.Minute
 	})
 	head := writer.host().Engine.Head()

@@ -10,19 +10,19 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// said is a log that can be read while it is written.
-type said struct {
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *logBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.Write(p)
 }
 
-func (s *said) has(text string) bool {
+func (s *logBuffer) contains(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Contains(s.b.String(), text)
@@ -38,9 +38,9 @@ func TestFollowerNamesPatchedBlockAsCause(t *testing.T) {
 	patched := h.Engine.Head().Height()
 	done(t, h, "sandbox_mine", `{"blocks":5}`)
 	stop(t, h)
-	open := func(dir, boot string) (*Daemon, *said) {
+	open := func(dir, boot string) (*Daemon, *logBuffer) {
 		t.Helper()
-		hm, on, s := loaded(t, dir), true, new(said)
+		hm, on, s := loaded(t, dir), true, new(logBuffer)
 		hm.Config.Network.Enabled, hm.Config.Network.Addr, hm.Config.Network.BootNodes = &on, "127.0.0.1:0", boot
 		log := logrus.New()
 		log.SetOutput(s)
@@ -52,15 +52,15 @@ func TestFollowerNamesPatchedBlockAsCause(t *testing.T) {
 	}
 	a, log := open(dir, "")
 	defer func() { stop(t, a) }()
-	if want := fmt.Sprintf("the state of this chain was patched, last with block %d", patched); !log.has(want) {
-		t.Errorf("the log does not say %q:\n%s", want, log.b.String())
+	if want := fmt.Sprintf("the state of this chain was patched, last with block %d", patched); !log.contains(want) {
+		t.Errorf("the log lacks %q:\n%s", want, log.b.String())
 	}
 	b, log := open(followerHome(t, dir), fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr()))
 	defer func() { stop(t, b) }()
 	eventually(t, "halted", func() bool { _, is := b.Node.Halted(); return is })
 	want := fmt.Sprintf("block %d is most likely one that carries a patch of the state", patched)
-	eventually(t, "said why", func() bool { return log.has("the node has halted") })
-	if !log.has(want) || log.has("mended") {
-		t.Errorf("the log does not say %q:\n%s", want, log.b.String())
+	eventually(t, "said why", func() bool { return log.contains("the node has halted") })
+	if !log.contains(want) || log.contains("mended") {
+		t.Errorf("the log lacks %q:\n%s", want, log.b.String())
 	}
 }

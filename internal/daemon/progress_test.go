@@ -8,21 +8,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// behind is a network that is ahead of this node or not.
-type behind struct {
+// laggingNetwork is a network that is ahead of this node or not.
+type laggingNetwork struct {
 	is    bool
 	parts uint64
 }
 
-func (b *behind) Info() *view.NetworkInfo            { return new(view.NetworkInfo) }
-func (b *behind) Syncing() (bool, primitives.Height) { return b.is, 90 }
-func (b *behind) Progress(p *view.Progress)          { p.Parts, p.PartsHere = 7, b.parts }
+func (b *laggingNetwork) Info() *view.NetworkInfo            { return new(view.NetworkInfo) }
+func (b *laggingNetwork) Syncing() (bool, primitives.Height) { return b.is, 90 }
+func (b *laggingNetwork) Progress(p *view.Progress)          { p.Parts, p.PartsHere = 7, b.parts }
 
 func TestProgressIsReportedWhileBehind(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
 	mine(t, h, 2)
-	net := &behind{is: true, parts: 3}
+	net := &laggingNetwork{is: true, parts: 3}
 	b := h.back.Child(func(o *backend.Options) { o.Network = net })
 	s, err := b.Status()
 	if err != nil || s.Progress == nil || *s.Progress != (view.Progress{Highest: 90, Headers: h.Engine.Head().Height(), Parts: 7, PartsHere: 3}) {

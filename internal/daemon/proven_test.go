@@ -49,7 +49,7 @@ func TestContradictingAccountProofsAreRefused(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	want := *got
-	if got, err = of("rpc:" + liar(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+	if got, err = of("rpc:" + lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 		at := bytes.Index(body, []byte(`,"proof":[`))
 		_, _ = w.Write(append(append([]byte(nil), body[:at]...), body[bytes.IndexByte(body[at:], ']')+at+1:]...))
 	})); err != nil || got.Proven || got.Amount != want.Amount {
@@ -74,28 +74,28 @@ func TestContradictingAccountProofsAreRefused(t *testing.T) {
 			return append(append([]byte(nil), body[:at]...), body[end+1:]...)
 		},
 	} {
-		if got, err := of("rpc:" + liar(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(spoiled(body)) })); !errors.As(err, &lie) {
+		if got, err := of("rpc:" + lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(spoiled(body)) })); !errors.As(err, &lie) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 
-	var told struct {
+	var reply struct {
 		Nonce uint64
 		Proof [][]byte
 	}
-	if fault := rpcOf(t, a, "query", fmt.Sprintf(`{"request_type":"view_access_key","block_id":%q,"account_id":%q,"public_key":%q,"include_proof":true}`, prev, key.AccountID, key.PublicKey()), &told); fault != "" {
+	if fault := rpcOf(t, a, "query", fmt.Sprintf(`{"request_type":"view_access_key","block_id":%q,"account_id":%q,"public_key":%q,"include_proof":true}`, prev, key.AccountID, key.PublicKey()), &reply); fault != "" {
 		t.Fatal(fault)
 	}
-	value, err := blockfeed.Proven(root, primitives.AppendAccessKeyKey(nil, key.AccountID, key.PublicKey().Handle()), told.Proof)
+	value, err := blockfeed.Proven(root, primitives.AppendAccessKeyKey(nil, key.AccountID, key.PublicKey().Handle()), reply.Proof)
 	if err != nil || value == nil {
 		t.Fatalf("the key: %x, %v", value, err)
 	}
 	var k primitives.AccessKey
-	if err := borsh.Unmarshal(value, &k); err != nil || uint64(k.Nonce) != told.Nonce {
-		t.Errorf("the key: %+v, %v; the answer has nonce %d", k, err, told.Nonce)
+	if err := borsh.Unmarshal(value, &k); err != nil || uint64(k.Nonce) != reply.Nonce {
+		t.Errorf("the key: %+v, %v; the answer has nonce %d", k, err, reply.Nonce)
 	}
 	var plain json.RawMessage
 	if fault := rpcOf(t, a, "query", fmt.Sprintf(`{"request_type":"view_account","block_id":%q,"account_id":%q}`, prev, key.AccountID), &plain); fault != "" || bytes.Contains(plain, []byte("proof")) {
-		t.Errorf("nobody asked for a proof: %s %s", plain, fault)
+		t.Errorf("a reply has a proof that was not requested: %s %s", plain, fault)
 	}
 }

@@ -67,17 +67,17 @@ func runChild(raw string) {
 	}
 }
 
-// killed is a node in a process of its own.
-type killed struct {
+// killedNode is a node in a process of its own.
+type killedNode struct {
 	node childNode
-	lived
+	restartingNode
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	out   bytes.Buffer
 	outMu sync.Mutex
 }
 
-type lockedWriter struct{ k *killed }
+type lockedWriter struct{ k *killedNode }
 
 func (w lockedWriter) Write(b []byte) (int, error) {
 	w.k.outMu.Lock()
@@ -85,7 +85,7 @@ func (w lockedWriter) Write(b []byte) (int, error) {
 	return w.k.out.Write(b)
 }
 
-func (k *killed) run(t *testing.T) {
+func (k *killedNode) start(t *testing.T) {
 	t.Helper()
 	raw, err := json.Marshal(k.node)
 	if err != nil {
@@ -102,7 +102,7 @@ func (k *killed) run(t *testing.T) {
 	k.mu.Unlock()
 }
 
-func (k *killed) kill() {
+func (k *killedNode) kill() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_ = k.cmd.Process.Signal(syscall.SIGKILL)
@@ -110,8 +110,8 @@ func (k *killed) kill() {
 }
 
 // height is a node's head, 0 if it does not answer.
-func (k *killed) height() primitives.Height {
-	raw, err := asks(&k.lived, "block", `{"finality":"optimistic"}`)
+func (k *killedNode) height() primitives.Height {
+	raw, err := requireReply(&k.restartingNode, "block", `{"finality":"optimistic"}`)
 	if err != nil {
 		return 0
 	}
@@ -148,16 +148,16 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 	}
 	key := hm.ValidatorKey
 	server := testutil.Addr(t)
-	nodes := []*killed{{node: childNode{Dir: dir, Listen: testutil.Addr(t), JetStream: server}}}
+	nodes := []*killedNode{{node: childNode{Dir: dir, Listen: testutil.Addr(t), JetStream: server}}}
 	for range 2 {
-		nodes = append(nodes, &killed{node: childNode{Dir: followerHome(t, dir), Listen: testutil.Addr(t), Of: "nats://" + server, Key: hm.NodeKey.PublicKey().String()}})
+		nodes = append(nodes, &killedNode{node: childNode{Dir: followerHome(t, dir), Listen: testutil.Addr(t), Of: "nats://" + server, Key: hm.NodeKey.PublicKey().String()}})
 	}
 	for _, k := range nodes {
 		k.addr = k.node.Listen
-		k.run(t)
+		k.start(t)
 		defer k.kill()
 	}
-	up := func(k *killed) {
+	up := func(k *killedNode) {
 		t.Helper()
 		for deadline := time.Now().Add(60 * time.Second); k.height() == 0; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
@@ -186,7 +186,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 		nonce := primitives.Nonce(0)
 		for !stopped.Load() {
 			k := nodes[rng.IntN(len(nodes))]
-			base, err := asks(&nodes[rng.IntN(len(nodes))].lived, "block", `{"finality":"final"}`)
+			base, err := requireReply(&nodes[rng.IntN(len(nodes))].restartingNode, "block", `{"finality":"final"}`)
 			var b struct {
 				Result struct {
 					Header struct{ Hash primitives.Hash }
@@ -202,7 +202,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 				BlockHash: b.Result.Header.Hash, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Balance{Lo: uint64(nonce)}}},
 			}, key)
 			sent.Add(1)
-			reply, err := asks(&k.lived, "send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":"FINAL"}`, signed))
+			reply, err := requireReply(&k.restartingNode, "send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":"FINAL"}`, signed))
 			if err != nil || !bytes.Contains(reply, []byte(`"SuccessValue"`)) {
 				continue
 			}
@@ -218,7 +218,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 				t.Errorf("%s", reply)
 				return
 			}
-			block, err := asks(&k.lived, "block", fmt.Sprintf(`{"block_id":"%v"}`, out.Result.Outcome.Hash))
+			block, err := requireReply(&k.restartingNode, "block", fmt.Sprintf(`{"block_id":"%v"}`, out.Result.Outcome.Hash))
 			var at struct {
 				Result struct {
 					Header struct{ Height primitives.Height }
@@ -251,7 +251,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 				list := mixed(x.at, x.hash, key.AccountID, x.tx, false)
 				list = slices.DeleteFunc(list, func(q [2]string) bool { return q[0] == "EXPERIMENTAL_light_client_proof" })
 				q := list[rng.IntN(len(list))]
-				got, err := asks(&k.lived, q[0], q[1])
+				got, err := requireReply(&k.restartingNode, q[0], q[1])
 				if err != nil {
 					continue
 				}
@@ -268,7 +268,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 				if there {
 					compared.Add(1)
 					if !bytes.Equal(got, want) {
-						t.Errorf("%s %s at %s:\n%s\nanother one has said:\n%s", q[0], q[1], k.addr, got, want)
+						t.Errorf("%s %s at %s:\ngot %s\nanother node replied:\n%s", q[0], q[1], k.addr, got, want)
 						return
 					}
 				}
@@ -284,7 +284,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 		k.kill()
 		kills.Add(1)
 		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
-		k.run(t)
+		k.start(t)
 		if rng.IntN(3) > 0 {
 			up(k)
 		}
@@ -299,7 +299,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 		for deadline := time.Now().Add(60 * time.Second); k.height() < top; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				k.outMu.Lock()
-				t.Fatalf("replica %d is at %d, and does not come to %d:\n%s", i, k.height(), top, k.out.String())
+				t.Fatalf("replica %d is at %d, want %d:\n%s", i, k.height(), top, k.out.String())
 			}
 		}
 	}

@@ -61,20 +61,20 @@ func TestReplicaStoresRecordsSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := testutil.Addr(t)
-	nodes := []*killed{{node: childNode{Dir: dir, Listen: testutil.Addr(t), JetStream: server}}}
+	nodes := []*killedNode{{node: childNode{Dir: dir, Listen: testutil.Addr(t), JetStream: server}}}
 	for range 2 {
-		nodes = append(nodes, &killed{node: childNode{Dir: followerHome(t, dir), Listen: testutil.Addr(t), Of: "nats://" + server}})
+		nodes = append(nodes, &killedNode{node: childNode{Dir: followerHome(t, dir), Listen: testutil.Addr(t), Of: "nats://" + server}})
 	}
 	for _, k := range nodes {
 		k.addr = k.node.Listen
-		k.run(t)
+		k.start(t)
 		defer k.kill()
 	}
 	for _, k := range nodes {
 		eventually(t, "up", func() bool { return k.height() > 0 })
 	}
 	key := hm.ValidatorKey
-	raw, err := asks(&nodes[0].lived, "block", `{"finality":"final"}`)
+	raw, err := requireReply(&nodes[0].restartingNode, "block", `{"finality":"final"}`)
 	var b struct {
 		Result struct {
 			Header struct{ Hash primitives.Hash }

@@ -28,18 +28,18 @@ func TestReplicaRefusesRecordOfAnotherLog(t *testing.T) {
 	}
 	tries := 0
 	if syncing, _ := r.Syncing(); syncing {
-		t.Fatal("it is behind already")
+		t.Fatal("it reports that it is behind too early")
 	}
 	if r.handleEnd(t.Context(), jetstream.ErrGap, &tries) {
 		t.Fatal("it gives up")
 	}
 	time.Sleep(10 * time.Millisecond)
 	if syncing, _ := r.Syncing(); !syncing {
-		t.Error("without what comes next it says that it is well")
+		t.Error("healthy without the next record")
 	}
 	r.onConnection(nil) // the next attempt reaches the server, which has a gap after its first record
 	if syncing, _ := r.Syncing(); !syncing {
-		t.Error("with the server there, and without what comes next, it says that it is well")
+		t.Error("healthy with a server but without the next record")
 	}
 	r.mu.Lock()
 	r.inFlight = []*inFlightRecord{{r: jetstream.Record{Log: "one", Next: "0.9", Published: time.Now().UnixNano()}}}
@@ -49,6 +49,6 @@ func TestReplicaRefusesRecordOfAnotherLog(t *testing.T) {
 	room <- struct{}{}
 	r.onImported(x, nil, room)
 	if syncing, _ := r.Syncing(); syncing {
-		t.Error("with what came next it is not well")
+		t.Error("not healthy with the next record")
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// lived is a node that is restarted when it asks for that, as `troupe run` does.
-type lived struct {
+// restartingNode is a node that is restarted when it asks for that, as `troupe run` does.
+type restartingNode struct {
 	dir    string
 	set    func(*home.Home)
 	log    bytes.Buffer
@@ -37,19 +37,19 @@ type lived struct {
 }
 
 // Write is the log's.
-func (l *lived) Write(b []byte) (int, error) {
+func (l *restartingNode) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.log.Write(b)
 }
 
-func (l *lived) said(what string) bool {
+func (l *restartingNode) said(what string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Contains(l.log.String(), what)
 }
 
-func (l *lived) begin() error {
+func (l *restartingNode) begin() error {
 	hm, err := home.Load(l.dir)
 	if err != nil {
 		return err
@@ -68,15 +68,15 @@ func (l *lived) begin() error {
 	return nil
 }
 
-// liveReplica starts a node.
-func liveReplica(t testing.TB, dir string, set func(*home.Home)) *lived {
+// startRestartingReplica starts a node.
+func startRestartingReplica(t testing.TB, dir string, set func(*home.Home)) *restartingNode {
 	t.Helper()
-	l := &lived{dir: dir, set: set, addr: testutil.Addr(t)}
+	l := &restartingNode{dir: dir, set: set, addr: testutil.Addr(t)}
 	l.start(t)
 	return l
 }
 
-func (l *lived) start(t testing.TB) {
+func (l *restartingNode) start(t testing.TB) {
 	t.Helper()
 	if err := l.begin(); err != nil {
 		t.Fatal(err)
@@ -111,28 +111,28 @@ func (l *lived) start(t testing.TB) {
 	}()
 }
 
-func (l *lived) host() *Daemon {
+func (l *restartingNode) host() *Daemon {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.h
 }
 
 // begun returns how often the node has been started.
-func (l *lived) begun() int {
+func (l *restartingNode) begun() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.starts
 }
 
-func (l *lived) stop(t testing.TB) {
+func (l *restartingNode) stop(t testing.TB) {
 	t.Helper()
 	close(l.gone)
 	<-l.done
 	stop(t, l.host())
 }
 
-// asks posts a request. An error is one of the connection.
-func asks(l *lived, method, params string) ([]byte, error) {
+// requireReply posts a request. An error is one of the connection.
+func requireReply(l *restartingNode, method, params string) ([]byte, error) {
 	l.mu.Lock()
 	addr := l.addr
 	l.mu.Unlock()
@@ -170,11 +170,11 @@ func mixed(height primitives.Height, hash primitives.Hash, account primitives.Ac
 }
 
 // agree requires that all nodes give the same bytes.
-func agree(t *testing.T, of *lived, others []*lived, requests [][2]string) (n int) {
+func agree(t *testing.T, of *restartingNode, others []*restartingNode, requests [][2]string) (n int) {
 	t.Helper()
 	for _, q := range requests {
 		for i, o := range others {
-			if got, want := bothSay(t, of, o, q); !bytes.Equal(got, want) {
+			if got, want := requireSameReplies(t, of, o, q); !bytes.Equal(got, want) {
 				t.Fatalf("replica %d: %s %s:\n%s\nwriter:\n%s", i, q[0], q[1], got, want)
 			}
 			n++
@@ -183,22 +183,22 @@ func agree(t *testing.T, of *lived, others []*lived, requests [][2]string) (n in
 	return n
 }
 
-// bothSay sends the same request to two nodes. Some replies depend on the final block, and a block
+// requireSameReplies sends the same request to two nodes. Some replies depend on the final block, and a block
 // may be produced in between. If the replies differ and there was a new block, or the replica has
 // not received all blocks, it repeats the requests.
-func bothSay(t *testing.T, of, o *lived, q [2]string) (got, want []byte) {
+func requireSameReplies(t *testing.T, of, o *restartingNode, q [2]string) (got, want []byte) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		before := of.host().Engine.Head().Hash
 		level := o.host().Engine.Head().Hash == before
 		var err error
-		if want, err = asks(of, q[0], q[1]); err != nil {
+		if want, err = requireReply(of, q[0], q[1]); err != nil {
 			t.Fatal(err)
 		}
 		if !json.Valid(want) {
 			t.Fatalf("%s %s: %s", q[0], q[1], want)
 		}
-		if got, err = asks(o, q[0], q[1]); err != nil {
+		if got, err = requireReply(o, q[0], q[1]); err != nil {
 			t.Fatal(err)
 		}
 		still := of.host().Engine.Head().Hash == before && o.host().Engine.Head().Hash == before
@@ -209,7 +209,7 @@ func bothSay(t *testing.T, of, o *lived, q [2]string) (got, want []byte) {
 }
 
 // reaches waits until a node's chain contains a block.
-func (l *lived) reaches(t *testing.T, height primitives.Height, hash primitives.Hash) {
+func (l *restartingNode) reaches(t *testing.T, height primitives.Height, hash primitives.Hash) {
 	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
 		h := l.host()
@@ -219,15 +219,15 @@ func (l *lived) reaches(t *testing.T, height primitives.Height, hash primitives.
 		if time.Now().After(deadline) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			t.Fatalf("the replica is at block %d, and does not come to %v; its log:\n%s", l.h.Engine.Head().Height(), hash, l.log.String())
+			t.Fatalf("the replica is at block %d, want %v; its log:\n%s", l.h.Engine.Head().Height(), hash, l.log.String())
 		}
 	}
 }
 
 // send submits a transfer to a node and waits for it.
-func send(l *lived, key *primitives.KeyFile, nonce primitives.Nonce, wait string) (hash primitives.Hash, reply []byte, err error) {
+func send(l *restartingNode, key *primitives.KeyFile, nonce primitives.Nonce, wait string) (hash primitives.Hash, reply []byte, err error) {
 	signed, hash := encode(draft(l.host(), key, nonce, "near", &primitives.Transfer{Deposit: primitives.Balance{Lo: uint64(nonce)}}), key)
-	reply, err = asks(l, "send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":%q}`, signed, wait))
+	reply, err = requireReply(l, "send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":%q}`, signed, wait))
 	return hash, reply, err
 }
 
@@ -237,7 +237,7 @@ func send(l *lived, key *primitives.KeyFile, nonce primitives.Nonce, wait string
 func TestReplicaStartsFromSnapshot(t *testing.T) {
 	dir := made(t)
 	publishes := false
-	writer := liveReplica(t, dir, func(hm *home.Home) {
+	writer := startRestartingReplica(t, dir, func(hm *home.Home) {
 		hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen, hm.Config.JetStream.MaxBytes = publishes, "127.0.0.1:0", 30_000
 		// only the test's transactions create blocks, however slow the machine is
 		hm.Config.Consensus.ProduceEmptyBlocks = false
@@ -267,7 +267,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 	writer.start(t)
 	url := writer.host().publishing.Load().server.URL()
 	// A replica that is configured for another writer accepts nothing from this one.
-	stranger := liveReplica(t, followerHome(t, dir), func(hm *home.Home) {
+	stranger := startRestartingReplica(t, followerHome(t, dir), func(hm *home.Home) {
 		hm.Config.Replica.Of, hm.Config.Replica.Key = url, primitives.SecretKeyFromSeed(primitives.ED25519, "another").PublicKey().String()
 	})
 	eventually(t, "refused", func() bool { return stranger.said("not signed by") })
@@ -275,7 +275,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 		t.Errorf("it began %d times", stranger.starts)
 	}
 	stranger.stop(t)
-	replica := liveReplica(t, followerHome(t, dir), func(hm *home.Home) {
+	replica := startRestartingReplica(t, followerHome(t, dir), func(hm *home.Home) {
 		hm.Config.Replica.Of, hm.Config.Replica.Key = url, writer.host().home.NodeKey.PublicKey().String()
 	})
 	check := func() {
@@ -287,7 +287,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			agree(t, writer, []*lived{replica}, mixed(h, hash, key.AccountID, txs[i%len(txs)], false))
+			agree(t, writer, []*restartingNode{replica}, mixed(h, hash, key.AccountID, txs[i%len(txs)], false))
 		}
 	}
 	check()
@@ -295,10 +295,10 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 		t.Errorf("it began %d times, without a snapshot", n)
 	}
 	eventually(t, "its lag is told", func() bool {
-		reply, err := asks(replica, "status", "[]")
+		reply, err := requireReply(replica, "status", "[]")
 		return err == nil && bytes.Contains(reply, []byte(`"replica":{"behind":0,"connected":true,"lag_ms":`))
 	})
-	if reply, err := asks(writer, "status", "[]"); err != nil || bytes.Contains(reply, []byte(`"replica"`)) {
+	if reply, err := requireReply(writer, "status", "[]"); err != nil || bytes.Contains(reply, []byte(`"replica"`)) {
 		t.Errorf("the writer: %s, %v", reply, err)
 	}
 	replica.stop(t)
@@ -332,7 +332,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 // correct.
 func TestReplicaRefusesChangedRecord(t *testing.T) {
 	dir := made(t)
-	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
+	writer := startRestartingReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
 	key := writer.host().home.ValidatorKey
 	for n := range primitives.Nonce(10) {
 		if _, reply, err := send(writer, key, n+1, "FINAL"); err != nil || !bytes.Contains(reply, []byte(`"SuccessValue"`)) {
@@ -363,14 +363,14 @@ func TestReplicaRefusesChangedRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Close()
-			liar := &spoiled{Source: logSource{h.store, 1 << 30}, at: 12, spoil: spoil}
+			liar := &corruptLog{Source: logSource{h.store, 1 << 30}, at: 12, spoil: spoil}
 			publish := func(s jetstream.Source) *jetstream.Publisher {
 				return jetstream.NewPublisher(jetstream.PublisherOptions{Link: jetstream.Link{Server: server}, Names: jetstream.NamesOf(h.home.Genesis.ChainID, h.Engine.Genesis().Hash),
 					Source: s, MaxBytes: 1 << 28})
 			}
 			p := publish(liar)
 			url := server.URL()
-			replica := liveReplica(t, followerHome(t, dir), func(hm *home.Home) { hm.Config.Replica.Of = url })
+			replica := startRestartingReplica(t, followerHome(t, dir), func(hm *home.Home) { hm.Config.Replica.Of = url })
 			eventually(t, "refused", func() bool {
 				_, halted := replica.host().Node.Halted()
 				return halted
@@ -385,8 +385,8 @@ func TestReplicaRefusesChangedRecord(t *testing.T) {
 			if err != nil || replica.host().Engine.Head().Hash != hash {
 				t.Errorf("it stands at another block than the writer's: %v", err)
 			}
-			agree(t, writer, []*lived{replica}, mixed(at, hash, key.AccountID, primitives.Hash{}, false)[:5])
-			if reply, err := asks(replica, "health", "{}"); err != nil || bytes.Contains(reply, []byte(`"result"`)) {
+			agree(t, writer, []*restartingNode{replica}, mixed(at, hash, key.AccountID, primitives.Hash{}, false)[:5])
+			if reply, err := requireReply(replica, "health", "{}"); err != nil || bytes.Contains(reply, []byte(`"result"`)) {
 				t.Errorf("health: %s, %v", reply, err)
 			}
 			eventually(t, "said so", func() bool { return replica.said("rejected") }) // it halts first
@@ -415,14 +415,14 @@ func TestReplicaRefusesChangedRecord(t *testing.T) {
 	writer.stop(t)
 }
 
-// spoiled is a log of which the record of one block is another than it was, whenever it is read.
-type spoiled struct {
+// corruptLog is a log of which the record of one block is another than it was, whenever it is read.
+type corruptLog struct {
 	jetstream.Source
 	at    primitives.Height
 	spoil func(*jetstream.Record)
 }
 
-func (s *spoiled) Records(from string, f func(jetstream.Record) bool) (string, error) {
+func (s *corruptLog) Records(from string, f func(jetstream.Record) bool) (string, error) {
 	return s.Source.Records(from, func(r jetstream.Record) bool {
 		if r.Height == s.at {
 			r.Payload = bytes.Clone(r.Payload)
@@ -437,13 +437,13 @@ func (s *spoiled) Records(from string, f func(jetstream.Record) bool) (string, e
 // three.
 func TestReplicasHaveTheWritersBytes(t *testing.T) {
 	dir := made(t)
-	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
+	writer := startRestartingReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
 	url := writer.host().publishing.Load().server.URL()
 	key := writer.host().home.ValidatorKey
 	keyOf := writer.host().home.NodeKey.PublicKey().String()
-	var replicas []*lived
+	var replicas []*restartingNode
 	for range 2 {
-		replicas = append(replicas, liveReplica(t, followerHome(t, dir), func(hm *home.Home) { hm.Config.Replica.Of, hm.Config.Replica.Key = url, keyOf }))
+		replicas = append(replicas, startRestartingReplica(t, followerHome(t, dir), func(hm *home.Home) { hm.Config.Replica.Of, hm.Config.Replica.Key = url, keyOf }))
 	}
 	nonce := primitives.Nonce(0)
 	asked := 0
@@ -451,7 +451,7 @@ func TestReplicasHaveTheWritersBytes(t *testing.T) {
 		t.Helper()
 		for i := range n {
 			nonce++
-			to := []*lived{writer, replicas[0], replicas[1]}[i%3]
+			to := []*restartingNode{writer, replicas[0], replicas[1]}[i%3]
 			tx, reply, err := send(to, key, nonce, "FINAL")
 			if err != nil || !bytes.Contains(reply, []byte(`"SuccessValue"`)) {
 				t.Fatalf("transaction %d by node %d: %s, %v\n%s", nonce, i%3, reply, err, to.log.String())
@@ -468,12 +468,12 @@ func TestReplicasHaveTheWritersBytes(t *testing.T) {
 		t.Error("no transaction was passed on")
 	}
 	// The chain is reverted and continues differently.
-	if reply, err := asks(writer, "sandbox_snapshot", `{"name":"x"}`); err != nil || !bytes.Contains(reply, []byte(`"result"`)) {
+	if reply, err := requireReply(writer, "sandbox_snapshot", `{"name":"x"}`); err != nil || !bytes.Contains(reply, []byte(`"result"`)) {
 		t.Fatalf("%s, %v", reply, err)
 	}
 	before, at := nonce, writer.host().Engine.Head()
 	round(4)
-	if reply, err := asks(writer, "sandbox_revert", `{"id":"x"}`); err != nil || !bytes.Contains(reply, []byte(`"result"`)) {
+	if reply, err := requireReply(writer, "sandbox_revert", `{"id":"x"}`); err != nil || !bytes.Contains(reply, []byte(`"result"`)) {
 		t.Fatalf("%s, %v", reply, err)
 	}
 	for _, r := range replicas {
@@ -502,10 +502,10 @@ func TestReplicasHaveTheWritersBytes(t *testing.T) {
 		return lag < time.Second && behind == 0
 	})
 	for _, r := range replicas {
-		if reply, err := asks(r, "sandbox_mine", `{"blocks":1}`); err != nil || !bytes.Contains(reply, []byte("METHOD_NOT_FOUND")) {
+		if reply, err := requireReply(r, "sandbox_mine", `{"blocks":1}`); err != nil || !bytes.Contains(reply, []byte("METHOD_NOT_FOUND")) {
 			t.Errorf("a replica mines: %s, %v", reply, err)
 		}
-		if reply, err := asks(r, "health", `{}`); err != nil || !bytes.Contains(reply, []byte(`"result":null`)) {
+		if reply, err := requireReply(r, "health", `{}`); err != nil || !bytes.Contains(reply, []byte(`"result":null`)) {
 			t.Errorf("health: %s, %v", reply, err)
 		}
 		r.stop(t)

@@ -214,7 +214,7 @@ func TestBlocksHaveTheConfiguredTime(t *testing.T) {
 		t.Errorf("the next block has %d, want %d", got, when)
 	}
 	if got := stamp(); got <= when || got > when+hour {
-		t.Errorf("from there it goes on by %d", got-when)
+		t.Errorf("the next block is %d ns later", got-when)
 	}
 	when += 10 * hour
 	if f := set(fmt.Sprintf(`{"timestamp_nanosec":%d,"frozen":true}`, when)); f != "" {

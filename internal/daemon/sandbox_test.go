@@ -83,7 +83,7 @@ func TestPatchIsVisibleWhenReplyArrives(t *testing.T) {
 		`{"AccessKey":{"account_id":"nobody.near","public_key":"ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr","access_key":{"nonce":0,"permission":"FullAccess"}}}`,
 	} {
 		if f := rpcOf(t, h, "sandbox_patch_state", "[["+record+"]]", &none); !strings.HasPrefix(f, "CANNOT_PATCH: the records cannot be written into the state: record 0 of account nobody.near: there is no such account") {
-			t.Errorf("%s of nobody: %s", record, f)
+			t.Errorf("%s of an unknown account: %s", record, f)
 		}
 	}
 	stop(t, h)

@@ -120,6 +120,6 @@ func TestSimulationEqualsExecution(t *testing.T) {
 		return out
 	}
 	if got, want := show(&foretold), show(&happened); got != want {
-		t.Errorf("foretold\n%s\nhappened\n%s", got, want)
+		t.Errorf("simulated\n%s\nexecuted\n%s", got, want)
 	}
 }

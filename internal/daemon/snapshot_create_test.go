@@ -485,7 +485,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 		}
 	}
 	if _, err := RestoreSnapshot(t.Context(), o); err == nil || !strings.Contains(err.Error(), "neither can be read") || !storage.Exists(data) {
-		t.Errorf("what can't be read is taken for nothing: %v", err)
+		t.Errorf("an unreadable folder counts as empty: %v", err)
 	}
 	for _, gone := range append(between, data) {
 		if err := os.RemoveAll(gone); err != nil {

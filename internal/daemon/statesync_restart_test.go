@@ -90,11 +90,11 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 				t.Fatal(err)
 			}
 		case <-time.After(60 * time.Second):
-			t.Fatal("no state has come")
+			t.Fatal("no state was downloaded")
 		}
 		stop(t, h)
 	}
-	inStep := func(h *Daemon) {
+	caughtUp := func(h *Daemon) {
 		t.Helper()
 		eventually(t, "in step", func() bool { return h.Engine.Head().Hash == a.Engine.Head().Hash })
 		for i := range h.Engine.Head().Shards {
@@ -123,9 +123,9 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	b = again(t, dirB, boot)
 	arrives(b)
 	b = again(t, dirB, boot)
-	inStep(b)
+	caughtUp(b)
 	if _, err := storage.Misc.Get(b.store.Reader(), knownPeers); err != nil {
-		t.Errorf("its known peers are lost: %v", err)
+		t.Errorf("the known peers were lost: %v", err)
 	}
 	if got, err := os.ReadFile(signed); err != nil || string(got) != "this too" {
 		t.Errorf("what it has signed is lost: %q, %v", got, err)
@@ -139,7 +139,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 		t.Errorf("it has blocks from %d on", first)
 	}
 	run(200)
-	inStep(b)
+	caughtUp(b)
 	var none struct{}
 	if f := ask(t, b, "query", map[string]any{"request_type": "view_account", "finality": "final", "account_id": "near"}, &none); f != "" {
 		t.Error(f)
@@ -159,7 +159,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	arrives(b)
 	b = again(t, dirB, boot)
 	defer func() { stop(t, b) }()
-	inStep(b)
+	caughtUp(b)
 	if first := b.Engine.Store().Tip().Tail; first < 310 {
 		t.Errorf("it has blocks from %d on", first)
 	}
@@ -169,7 +169,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	arrives(c)
 	c = again(t, dirC, fmt.Sprintf("%v@%s", b.home.NodeKey.PublicKey(), b.NetworkAddr()))
 	defer func() { stop(t, c) }()
-	inStep(c)
+	caughtUp(c)
 }
 
 // copyTree copies a folder.
@@ -246,10 +246,10 @@ func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"chain.coming chain chain.coming", filepath.Base(disk) + " chain chain.before-arrival"}; !slices.Equal(synced, want) {
-		t.Errorf("names came to the disk as %q, want %q", synced, want)
+		t.Errorf("synced names %q, want %q", synced, want)
 	}
 	if !storage.Exists(real+".before-arrival") || !storage.Exists(real) {
-		t.Fatal("the chain that was there is gone before the other is open")
+		t.Fatal("the old chain was removed before the new one is open")
 	}
 	if err := withReplaced(h.home, errors.New("it does not open")); !strings.Contains(err.Error(), real+".before-arrival") {
 		t.Errorf("%v", err)
@@ -259,7 +259,7 @@ func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 	}
 	h = joined(t, dir, "") // as after a kill between the two renames: the link has no target
 	if h.Engine.Head().Height() != 7 {
-		t.Errorf("at %d, not where the state has come", h.Engine.Head().Height())
+		t.Errorf("height %d, want the height of the downloaded state", h.Engine.Head().Height())
 	}
 	stop(t, h)
 	for _, left := range []string{real + ".before-arrival", real + ".coming", data + ".before-arrival", data + ".coming", filepath.Join(real, completeFile)} {

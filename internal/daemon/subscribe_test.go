@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// told is a message of a subscription.
-type told struct {
+// notification is a message of a subscription.
+type notification struct {
 	ID     int
 	Result json.RawMessage
 	Error  json.RawMessage
@@ -48,30 +48,30 @@ type told struct {
 	raw []byte
 }
 
-// follower is a client with a WebSocket.
-type follower struct {
+// subscriber is a client with a WebSocket.
+type subscriber struct {
 	t *testing.T
 	c *websocket.Conn
 }
 
-func follow(t *testing.T, h *Daemon) *follower {
+func follow(t *testing.T, h *Daemon) *subscriber {
 	t.Helper()
 	c, _, err := websocket.DefaultDialer.Dial("ws://"+h.Addr.String()+"/ws", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return &follower{t, c}
+	return &subscriber{t, c}
 }
 
-func (f *follower) say(method, params string) {
+func (f *subscriber) send(method, params string) {
 	f.t.Helper()
 	if err := f.c.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`)); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-func (f *follower) hear() (m told) {
+func (f *subscriber) receive() (m notification) {
 	f.t.Helper()
 	_ = f.c.SetReadDeadline(time.Now().Add(time.Minute))
 	_, b, err := f.c.ReadMessage()
@@ -86,11 +86,11 @@ func (f *follower) hear() (m told) {
 }
 
 // subscribe begins one and returns its name.
-func (f *follower) subscribe(params string) string {
+func (f *subscriber) subscribe(params string) string {
 	f.t.Helper()
-	f.say("subscribe", params)
+	f.send("subscribe", params)
 	var r struct{ Subscription string }
-	if err := json.Unmarshal(f.hear().Result, &r); err != nil {
+	if err := json.Unmarshal(f.receive().Result, &r); err != nil {
 		f.t.Fatal(err)
 	}
 	return r.Subscription
@@ -128,11 +128,11 @@ func TestSubscriptionResumesFromCursor(t *testing.T) {
 	var first, last json.RawMessage // cursors
 	closed := ""
 	for events == 0 || closed == "" || len(levels["1"]) < 5 || len(outcomes) < 2 {
-		m := f.hear()
+		m := f.receive()
 		switch p := &m.Params; {
 		case p.Transaction != nil:
 			if p.Transaction.Hash != hash.String() {
-				t.Errorf("told of %s", p.Transaction.Hash)
+				t.Errorf("received %s", p.Transaction.Hash)
 			}
 			levels[p.Subscription] = append(levels[p.Subscription], p.Transaction.Level)
 			if p.Subscription == "1" && first == nil {
@@ -163,16 +163,16 @@ func TestSubscriptionResumesFromCursor(t *testing.T) {
 	again := follow(t, h)
 	again.subscribe(`{"topic":"transactions",` + account + `,"after":` + string(first) + `}`)
 	for _, want := range levels["1"][1:] {
-		if m := again.hear(); m.Params.Transaction == nil || m.Params.Transaction.Level != want {
+		if m := again.receive(); m.Params.Transaction == nil || m.Params.Transaction.Level != want {
 			t.Errorf("again: %+v, want %s", m.Params, want)
 		}
 	}
 	// And by heights, from the beginning, over a restart: all blocks, each once, in order, and the
 	// event.
 	stop(t, h)
-	m := f.hear()
+	m := f.receive()
 	for m.Params.Outcome != nil { // outcomes of receipts that no subscriber awaits
-		m = f.hear()
+		m = f.receive()
 	}
 	if m.Params.Closed == nil || m.Params.Closed.Reason != "NODE_STOPPING" {
 		t.Errorf("at the end: %+v", m.Params)
@@ -180,22 +180,22 @@ func TestSubscriptionResumesFromCursor(t *testing.T) {
 	h = mustStart(t, dir)
 	f = follow(t, h)
 	f.subscribe(`{"topic":"events",` + account + `,"from_height":0}`)
-	if m := f.hear(); m.Params.Event == nil || string(m.Params.Cursor) != string(last) {
+	if m := f.receive(); m.Params.Event == nil || string(m.Params.Cursor) != string(last) {
 		t.Errorf("after a restart: %+v, want the event at %s", m.Params, last)
 	}
 	f.subscribe(`{"topic":"blocks","finality":"final","from_height":1}`)
 	final := uint64(h.Engine.Final().Height)
 	for height := uint64(0); height < final; {
-		m := f.hear()
+		m := f.receive()
 		if m.Params.Block == nil || m.Params.Block.Header.Height <= height {
-			t.Fatalf("behind block %d: %+v", height, m.Params)
+			t.Fatalf("after block %d: %+v", height, m.Params)
 		}
 		height = m.Params.Block.Header.Height
 	}
-	f.say("unsubscribe", `["2"]`)
-	for m := f.hear(); m.ID != 1; m = f.hear() {
+	f.send("unsubscribe", `["2"]`)
+	for m := f.receive(); m.ID != 1; m = f.receive() {
 		if m.Params.Block == nil {
-			t.Errorf("told of %+v", m.Params)
+			t.Errorf("received %+v", m.Params)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestSubscribersGetEachRevertedBlock(t *testing.T) {
 	for range 10 {
 		must(t, h, "sandbox_mine", `[30]`)
 		for range 30 {
-			m := f.hear()
+			m := f.receive()
 			var at struct {
 				Hash string `json:"block_hash"`
 			}
@@ -250,20 +250,20 @@ func TestSubscribersGetEachRevertedBlock(t *testing.T) {
 	late := follow(t, h)
 	late.subscribe(`{"topic":"blocks","finality":"optimistic"}`)
 	must(t, h, "sandbox_revert", `{"id":"base"}`)
-	for who, x := range map[string]*follower{"who was told of all": f, "who was told of none": late} {
-		m := x.hear()
+	for who, x := range map[string]*subscriber{"who was told of all": f, "who was told of none": late} {
+		m := x.receive()
 		if len(m.Params.Reverted) != len(hashes) || !strings.Contains(string(m.Params.Cursor), base.Hash) {
-			t.Fatalf("%s: %d blocks are no more, and the cursor is %s; want %d, %s", who, len(m.Params.Reverted), m.Params.Cursor, len(hashes), base.Hash)
+			t.Fatalf("%s: %d blocks removed, cursor %s; want %d, %s", who, len(m.Params.Reverted), m.Params.Cursor, len(hashes), base.Hash)
 		}
 		for i, lost := range m.Params.Reverted {
 			if lost.Hash != hashes[i] {
-				t.Fatalf("%s: block %d that is no more is %s, want %s", who, i, lost.Hash, hashes[i])
+				t.Fatalf("%s: removed block %d is %s, want %s", who, i, lost.Hash, hashes[i])
 			}
 		}
 	}
 	must(t, h, "sandbox_mine", `[1]`)
-	for _, x := range []*follower{f, late} {
-		if m := x.hear(); m.Params.Block == nil || m.Params.Block.Header.Height != base.Height+1 {
+	for _, x := range []*subscriber{f, late} {
+		if m := x.receive(); m.Params.Block == nil || m.Params.Block.Header.Height != base.Height+1 {
 			t.Errorf("then: %+v", m.Params)
 		}
 	}

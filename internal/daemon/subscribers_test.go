@@ -41,7 +41,7 @@ func TestSlowSubscribersDelayNobodyElse(t *testing.T) {
 	body := []byte(`{"id":1,"method":"subscribe","params":{"topic":"blocks","finality":"optimistic"}}`)
 	frame := append([]byte{0x81, 0x80 | 126, 0, byte(len(body)), 0, 0, 0, 0}, body...)
 	var all sync.WaitGroup
-	told := make([]int, sockets)
+	received := make([]int, sockets)
 	last := fmt.Appendf(nil, `"height":%d,`, int(h.Engine.Head().Height())+blocks)
 	for i := range sockets {
 		c, err := net.Dial("tcp", h.Addr.String())
@@ -73,8 +73,8 @@ func TestSlowSubscribersDelayNobodyElse(t *testing.T) {
 				if err != nil && err != bufio.ErrBufferFull {
 					return
 				}
-				told[i] += bytes.Count(text, mark)
-				if told[i] == blocks && bytes.Contains(text, last) {
+				received[i] += bytes.Count(text, mark)
+				if received[i] == blocks && bytes.Contains(text, last) {
 					return
 				}
 			}
@@ -98,8 +98,8 @@ func TestSlowSubscribersDelayNobodyElse(t *testing.T) {
 	took := time.Since(begin)
 	all.Wait()
 	for i := 0; i < sockets; i += 2 {
-		if told[i] != blocks {
-			t.Fatalf("reader %d was told %d of %d blocks", i, told[i], blocks)
+		if received[i] != blocks {
+			t.Fatalf("reader %d received %d of %d blocks", i, received[i], blocks)
 		}
 	}
 	more := (float64(inUse()) - float64(before)) / (1 << 20)

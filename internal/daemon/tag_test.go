@@ -56,7 +56,7 @@ func TestTagSumEqualsBurntGas(t *testing.T) {
 		host += x.Gas
 		calls[x.Name] = x.Calls
 		if i > 0 && x.Gas > sum.Host[i-1].Gas {
-			t.Errorf("%s comes behind what burnt less", x.Name)
+			t.Errorf("%s is listed after an entry that burnt less", x.Name)
 		}
 	}
 	for _, x := range sum.Functions {

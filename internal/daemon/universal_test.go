@@ -18,13 +18,13 @@ func universalOf(t *testing.T, seed string, data ...primitives.StateEntry) (prim
 	return s.Encode(), &primitives.KeyFile{AccountID: s.DerivedAccount(), SecretKey: key}
 }
 
-// bare is the reply of view_account for an uninitialized account.
-type bare struct {
+// uninitializedAccount is the reply of view_account for an uninitialized account.
+type uninitializedAccount struct {
 	Amount, State string
 	Nonce         *primitives.Nonce `json:"bootstrap_nonce"`
 }
 
-func viewBare(t *testing.T, h *Daemon, id primitives.AccountID) (b bare) {
+func viewUninitialized(t *testing.T, h *Daemon, id primitives.AccountID) (b uninitializedAccount) {
 	t.Helper()
 	if f := rpcOf(t, h, "query", fmt.Sprintf(`{"request_type":"view_account","finality":"optimistic","account_id":%q}`, id), &b); f != "" {
 		t.Fatal(f)
@@ -42,7 +42,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 	raw, key := universalOf(t, "u")
 	id := key.AccountID
 	a.send("alice.near", id, &primitives.Transfer{Deposit: primitives.NEAR(5)})
-	b := viewBare(t, h, id)
+	b := viewUninitialized(t, h, id)
 	if b.State != "uninitialized" || b.Nonce == nil {
 		t.Fatalf("%+v", b)
 	}
@@ -74,7 +74,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 		}
 	}
 	done(t, h, "sandbox_set_balance", fmt.Sprintf(`[%q,"6000000000000000000000000"]`, id))
-	if got := viewBare(t, h, id); got.State != "uninitialized" || got.Amount != "6000000000000000000000000" || *got.Nonce != *b.Nonce {
+	if got := viewUninitialized(t, h, id); got.State != "uninitialized" || got.Amount != "6000000000000000000000000" || *got.Nonce != *b.Nonce {
 		t.Errorf("after sandbox_set_balance: %+v, before %+v", got, b)
 	}
 	must(t, h, "sandbox_snapshot", `{"name":"bare"}`)
@@ -107,7 +107,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 		}
 	}
 	send("first")
-	if got := viewBare(t, h, id); got.State != "" || got.Nonce != nil {
+	if got := viewUninitialized(t, h, id); got.State != "" || got.Nonce != nil {
 		t.Errorf("initialized: %+v", got)
 	}
 	nonceKey(primitives.AppendAccessKeyKey(nil, id, key.SecretKey.PublicKey().Handle()))
@@ -142,7 +142,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 		}
 	}
 	must(t, h, "sandbox_revert", `{"id":"bare"}`)
-	if got := viewBare(t, h, id); got.State != "uninitialized" {
+	if got := viewUninitialized(t, h, id); got.State != "uninitialized" {
 		t.Errorf("after a revert: %+v", got)
 	}
 	send("after a revert")
@@ -150,7 +150,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 	h = mustStart(t, dir)
 	send("after a restart")
 	dump()
-	if got := viewBare(t, h, id); got.State != "" {
+	if got := viewUninitialized(t, h, id); got.State != "" {
 		t.Errorf("after a restart: %+v", got)
 	}
 }

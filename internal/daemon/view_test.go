@@ -56,8 +56,8 @@ func withProbe(t testing.TB, set map[string]any) (*Daemon, *primitives.KeyFile) 
 	return h, key
 }
 
-// called is the reply of query call_function.
-type called struct {
+// callResult is the reply of query call_function.
+type callResult struct {
 	Height uint64 `json:"block_height"`
 	Hash   string `json:"block_hash"`
 	Result []byteNumber
@@ -67,20 +67,20 @@ type called struct {
 
 type byteNumber uint16
 
-func (c *called) bytes() (out []byte) {
+func (c *callResult) bytes() (out []byte) {
 	for _, b := range c.Result {
 		out = append(out, byte(b))
 	}
 	return out
 }
 
-func look(t testing.TB, h *Daemon, account primitives.AccountID, method string, program *contracts.Program) called {
+func look(t testing.TB, h *Daemon, account primitives.AccountID, method string, program *contracts.Program) callResult {
 	t.Helper()
 	var args []byte
 	if program != nil {
 		args = program.Bytes()
 	}
-	var c called
+	var c callResult
 	if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": account,
 		"method_name": method, "args_base64": base64.StdEncoding.EncodeToString(args)}, &c); cause != "" {
 		t.Errorf("%s: %s", method, cause)
@@ -158,7 +158,7 @@ func TestViewSeesBlockOfItsState(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
 	defer stop(t, h)
-	block := func(c called) *engine.State {
+	block := func(c callResult) *engine.State {
 		hash, err := primitives.ParseHash(c.Hash)
 		if err != nil {
 			t.Fatal(err)
@@ -360,7 +360,7 @@ func TestOldStateIsServedUnchanged(t *testing.T) {
 		if h.Engine.BlockNode(hash) == nil {
 			old++
 		}
-		var c called
+		var c callResult
 		if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "block_id": block, "account_id": me,
 			"method_name": "run", "args_base64": args}, &c); cause != "" || string(c.bytes()) != value || c.Hash != block {
 			t.Errorf("after block %s: %s %+v, want %q", block, cause, c, value)

@@ -72,7 +72,7 @@ func TestWorldPoolsCountAsMemory(t *testing.T) {
 	}
 	for limit := time.Now().Add(time.Minute); one.bytes() < before+3*long; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("%d bytes, and %d before 12 transactions of %d came, of which %d were refused", one.bytes(), before, long, refused)
+			t.Fatalf("%d bytes, %d before 12 transactions of %d bytes, of which %d were refused", one.bytes(), before, long, refused)
 		}
 	}
 	time.Sleep(100 * time.Millisecond)
@@ -86,7 +86,7 @@ func TestWorldPoolsCountAsMemory(t *testing.T) {
 func TestWorldInheritsItsParentsMocks(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)
-	told := func(s origin) string {
+	mocksOf := func(s chainClient) string {
 		var status struct {
 			Mocked []string `json:"mocked_verification"`
 		}
@@ -100,14 +100,14 @@ func TestWorldInheritsItsParentsMocks(t *testing.T) {
 		t.Fatal(f)
 	}
 	w := s.in(s.world(`null`))
-	if want := told(s); want == "[]" || told(w) != want {
-		t.Errorf("the world is told %s, its parent %s", told(w), want)
+	if want := mocksOf(s); want == "[]" || mocksOf(w) != want {
+		t.Errorf("mocks of the world %s, of its parent %s", mocksOf(w), want)
 	}
 	if f := w.call("sandbox_mock_verification", `null`, &none); f != "" {
 		t.Fatal(f)
 	}
-	if told(w) != "[]" || told(s) == "[]" {
-		t.Errorf("the world is told %s then, its parent %s", told(w), told(s))
+	if mocksOf(w) != "[]" || mocksOf(s) == "[]" {
+		t.Errorf("after the change: mocks of the world %s, of its parent %s", mocksOf(w), mocksOf(s))
 	}
 }
 
@@ -122,12 +122,12 @@ func TestWaitInDroppedWorldFails(t *testing.T) {
 	}
 	tx, _ := encode(primitives.Transaction{SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1},
 		ReceiverID: key.AccountID, BlockHash: parsed(t, w.Hash), Actions: []primitives.Action{&primitives.Transfer{}}}, key)
-	told := make(chan string, 1)
+	result := make(chan string, 1)
 	one := h.worlds.find(w.ID)
 	before := one.bytes()
 	go func() {
 		var out struct{}
-		told <- in.call("send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":"FINAL"}`, tx), &out)
+		result <- in.call("send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":"FINAL"}`, tx), &out)
 	}()
 	for limit := time.Now().Add(time.Minute); one.bytes() == before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
@@ -137,7 +137,7 @@ func TestWaitInDroppedWorldFails(t *testing.T) {
 	if f := s.drop(w.ID); f != "" {
 		t.Fatal(f)
 	}
-	if f := <-told; f == "" {
-		t.Error("it is told nothing, want an error")
+	if f := <-result; f == "" {
+		t.Error("the wait ended without an error")
 	}
 }

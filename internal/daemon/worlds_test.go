@@ -17,19 +17,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// origin is a chain at a URL.
-type origin struct {
+// chainClient is a chain at a URL.
+type chainClient struct {
 	t   testing.TB
 	url string
 }
 
-func siteOf(t testing.TB, h *Daemon) origin { return origin{t, "http://" + h.Addr.String()} }
+func siteOf(t testing.TB, h *Daemon) chainClient { return chainClient{t, "http://" + h.Addr.String()} }
 
 // in is the same node's world.
-func (s origin) in(w *madeWorld) origin { return origin{s.t, s.url + w.Path} }
+func (s chainClient) in(w *newWorldReply) chainClient { return chainClient{s.t, s.url + w.Path} }
 
 // call posts a request and decodes the result.
-func (s origin) call(method, params string, result any) (fault string) {
+func (s chainClient) call(method, params string, result any) (fault string) {
 	s.t.Helper()
 	r, err := http.Post(s.url, "application/json", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
 	if err != nil {
@@ -60,7 +60,7 @@ func (s origin) call(method, params string, result any) (fault string) {
 }
 
 // must is call for requests that must succeed.
-func (s origin) must(method, params string) (got at) {
+func (s chainClient) must(method, params string) (got at) {
 	s.t.Helper()
 	if f := s.call(method, params, &got); f != "" {
 		s.t.Fatalf("%s %s: %s", method, params, f)
@@ -69,7 +69,7 @@ func (s origin) must(method, params string) (got at) {
 }
 
 // data returns the value that patchData wrote.
-func (s origin) data() string {
+func (s chainClient) data() string {
 	s.t.Helper()
 	var got struct{ Values []struct{ Value string } }
 	if f := s.call("query", `{"request_type":"view_state","finality":"optimistic","account_id":"near","prefix_base64":"","include_proof":true}`, &got); f != "" {
@@ -81,7 +81,7 @@ func (s origin) data() string {
 	return got.Values[0].Value
 }
 
-func (s origin) patch(value string) {
+func (s chainClient) patch(value string) {
 	s.t.Helper()
 	var none struct{}
 	if f := s.call("sandbox_patch_state", patchData(value), &none); f != "" {
@@ -99,30 +99,30 @@ func parsed(t testing.TB, text string) primitives.Hash {
 	return h
 }
 
-// madeWorld is the reply of sandbox_new_world.
-type madeWorld struct {
+// newWorldReply is the reply of sandbox_new_world.
+type newWorldReply struct {
 	ID, Path, Hash string
 	Addr, Parent   *string
 	Height, Bytes  uint64
 	Begin          at
 }
 
-func (s origin) world(params string) *madeWorld {
+func (s chainClient) world(params string) *newWorldReply {
 	s.t.Helper()
-	w := new(madeWorld)
+	w := new(newWorldReply)
 	if f := s.call("sandbox_new_world", params, w); f != "" {
 		s.t.Fatalf("sandbox_new_world %s: %s", params, f)
 	}
 	return w
 }
 
-func (s origin) drop(id string) string {
+func (s chainClient) drop(id string) string {
 	s.t.Helper()
 	var none struct{}
 	return s.call("sandbox_drop_world", fmt.Sprintf(`{"id":%q}`, id), &none)
 }
 
-func (s origin) get(path string) (int, string) {
+func (s chainClient) get(path string) (int, string) {
 	s.t.Helper()
 	r, err := http.Get(s.url + path)
 	if err != nil {
@@ -169,7 +169,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 		t.Fatalf("%+v, %+v, the head is %+v", a, b, early)
 	}
 	wa, wb := root.in(a), root.in(b)
-	for i, s := range []origin{root, wa, wb} {
+	for i, s := range []chainClient{root, wa, wb} {
 		if got := s.data(); got != "AQ==" {
 			t.Errorf("chain %d begins with %q", i, got)
 		}
@@ -177,7 +177,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	wa.patch("Ag==")
 	wb.patch("Aw==")
 	root.patch("BA==")
-	for i, s := range []origin{root, wa, wb} {
+	for i, s := range []chainClient{root, wa, wb} {
 		if got, want := s.data(), [...]string{"BA==", "Ag==", "Aw=="}[i]; got != want {
 			t.Errorf("chain %d has %q, want %q", i, got, want)
 		}
@@ -186,12 +186,12 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	// Blocks of one chain are unknown to the others, earlier blocks are known to all.
 	mined := wa.must("sandbox_mine", `{"blocks":3}`)
 	var block struct{ Header struct{ Height uint64 } }
-	for i, s := range []origin{root, wb} {
+	for i, s := range []chainClient{root, wb} {
 		if f := s.call("block", fmt.Sprintf(`{"block_id":%q}`, mined.Hash), &block); !strings.HasPrefix(f, "UNKNOWN_BLOCK") {
 			t.Errorf("chain %d and a block of another: %q", i, f)
 		}
 	}
-	for i, s := range []origin{root, wa, wb} {
+	for i, s := range []chainClient{root, wa, wb} {
 		for _, id := range []string{fmt.Sprintf("%q", early.Hash), fmt.Sprint(early.Height - 7)} {
 			if f := s.call("block", `{"block_id":`+id+`}`, &block); f != "" {
 				t.Errorf("chain %d and block %s: %s", i, id, f)
@@ -207,7 +207,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	key := loaded(t, h.home.Paths.Dir).ValidatorKey
 	tx, _ := encode(primitives.Transaction{SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1},
 		ReceiverID: "near", BlockHash: parsed(t, early.Hash), Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}, key)
-	for i, s := range []origin{wa, wb} {
+	for i, s := range []chainClient{wa, wb} {
 		var status txStatus
 		if f := s.call("send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":"FINAL"}`, tx), &status); f != "" || !strings.HasPrefix(string(status.Status), `{"SuccessValue"`) {
 			t.Errorf("world %d: %s, %s", i, f, status.Status)
@@ -225,7 +225,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	if f := wa.call("sandbox_set_clock", `{"timestamp_nanosec":"4000000000000000000","frozen":true}`, &clock); f != "" {
 		t.Fatal(f)
 	}
-	for i, s := range []origin{root, wb} {
+	for i, s := range []chainClient{root, wb} {
 		if f := s.call("sandbox_set_clock", `null`, &clock); f != "" || clock.Frozen || clock.Time >= "4000000000000000000" {
 			t.Errorf("clock of chain %d: %+v, %s", i, clock, f)
 		}
@@ -236,7 +236,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	}
 	unsigned, _ := encode(primitives.Transaction{SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 2},
 		ReceiverID: "near", BlockHash: parsed(t, early.Hash), Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}, nil)
-	for i, s := range []origin{wa, wb, root} {
+	for i, s := range []chainClient{wa, wb, root} {
 		var status txStatus
 		f := s.call("send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":"EXECUTED_OPTIMISTIC"}`, unsigned), &status)
 		if (f == "") != (i == 0) {
@@ -269,7 +269,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	if got := wb.data(); got != "Aw==" {
 		t.Errorf("back in a world there is %q", got)
 	}
-	var list []madeWorld
+	var list []newWorldReply
 	if f := wi.call("sandbox_worlds", `[]`, &list); f != "" || len(list) != 4 || list[3].ID != "4" || *list[3].Parent != "1" {
 		t.Errorf("%s: %+v", f, list)
 	}
@@ -282,7 +282,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 		t.Errorf("/metrics of a world: %d %s", code, text[:min(len(text), 300)])
 	}
 	if _, text := root.get("/metrics"); !strings.Contains(text, "troupe_worlds 4\n") || !strings.Contains(text, "troupe_worlds_made_total 4\n") {
-		t.Error("/metrics does not tell of the worlds")
+		t.Error("/metrics does not count the worlds")
 	}
 	for _, path := range []string{"/world/99", "/world/99/status", "/world/", "/world"} {
 		if code, _ := root.get(path); code != 404 {
@@ -294,7 +294,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	if f := root.drop("1"); f != "" {
 		t.Error(f)
 	}
-	for _, w := range []origin{wa, wi} {
+	for _, w := range []chainClient{wa, wi} {
 		if f := w.call("sandbox_worlds", `null`, &list); !strings.HasPrefix(f, "UNKNOWN_WORLD: there is no such world") {
 			t.Errorf("%s: %s", w.url, f)
 		}
@@ -304,7 +304,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	}
 	root.must("sandbox_revert", `{"id":"one"}`)
 	if f := wb.call("sandbox_worlds", `null`, &list); !strings.HasPrefix(f, "UNKNOWN_WORLD") {
-		t.Errorf("a world behind a revert: %s", f)
+		t.Errorf("a world after a revert: %s", f)
 	}
 	if got := root.in(old).data(); got != "AQ==" {
 		t.Errorf("a world from where a revert leads: %q", got)
@@ -317,7 +317,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	}
 	root.patch("Bw==")
 	if _, text := root.get("/metrics"); !strings.Contains(text, "troupe_worlds 0\n") || !strings.Contains(text, `troupe_worlds_ended_total{why="behind"} 1`) {
-		t.Error("/metrics does not tell that the worlds have ended")
+		t.Error("/metrics does not count the ended worlds")
 	}
 }
 
@@ -329,7 +329,7 @@ func TestWorldsBeyondLimitsEnd(t *testing.T) {
 		s := siteOf(t, h)
 		first := s.world(`null`)
 		s.world(`null`)
-		var none madeWorld
+		var none newWorldReply
 		if f := s.call("sandbox_new_world", `null`, &none); f != "SANDBOX_REFUSED: there are 2 worlds already (troupe.worlds.max); end one with sandbox_drop_world" {
 			t.Error(f)
 		}
@@ -338,7 +338,7 @@ func TestWorldsBeyondLimitsEnd(t *testing.T) {
 		}
 		s.world(`null`)
 		if _, text := s.get("/metrics"); !strings.Contains(text, "troupe_worlds_refused_total 1\n") || !strings.Contains(text, "troupe_worlds_limit 2\n") {
-			t.Error("/metrics does not tell of the refusal")
+			t.Error("/metrics does not count the refusal")
 		}
 	})
 	t.Run("idle", func(t *testing.T) {
@@ -356,11 +356,11 @@ func TestWorldsBeyondLimitsEnd(t *testing.T) {
 			s.in(asked).data()
 			s.in(inner).data()
 			if time.Now().After(deadline) {
-				t.Fatal("a world that nobody asks for stays")
+				t.Fatal("an idle world did not end")
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		for _, w := range []*madeWorld{asked, open, parent, inner} {
+		for _, w := range []*newWorldReply{asked, open, parent, inner} {
 			if h.worlds.find(w.ID) == nil {
 				t.Errorf("world %s has ended", w.ID)
 			}
@@ -383,7 +383,7 @@ func TestWorldsBeyondLimitsEnd(t *testing.T) {
 		}
 		s.world(`null`)
 		s.world(`null`)
-		var none madeWorld
+		var none newWorldReply
 		for range 3 {
 			if f := s.call("sandbox_new_world", `null`, &none); f != "" && !strings.HasPrefix(f, "SANDBOX_REFUSED: the worlds use") {
 				t.Error(f)
@@ -406,12 +406,12 @@ func TestWorldSocketReceivesOnlyItsBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	f := &follower{t, c}
+	f := &subscriber{t, c}
 	f.subscribe(`{"topic":"blocks","finality":"optimistic"}`)
 	s.must("sandbox_mine", `{"blocks":5}`)
 	mined := s.in(w).must("sandbox_mine", `{"blocks":2}`)
 	for height := mined.Height - 1; height <= mined.Height; height++ {
-		m := f.hear()
+		m := f.receive()
 		if m.Params.Block == nil || m.Params.Block.Header.Height != height {
 			t.Fatalf("%+v, want block %d", m.Params, height)
 		}
@@ -419,7 +419,7 @@ func TestWorldSocketReceivesOnlyItsBlocks(t *testing.T) {
 	if w.Addr == nil {
 		t.Fatal("no address")
 	}
-	own := origin{t, "http://" + *w.Addr}
+	own := chainClient{t, "http://" + *w.Addr}
 	own.patch("CQ==")
 	if own.data() != "CQ==" || s.in(w).data() != "CQ==" || s.data() != "" {
 		t.Errorf("%q, %q, %q", own.data(), s.in(w).data(), s.data())
@@ -453,7 +453,7 @@ func TestWorldSocketReceivesOnlyItsBlocks(t *testing.T) {
 func TestWorldPathRequiresAPIKey(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.RPC.APIKeys, c.RPC.RequireAPIKey = []string{"secret"}, true })
 	s := siteOf(t, h)
-	keyed := origin{t, s.url + "/secret"}
+	keyed := chainClient{t, s.url + "/secret"}
 	w := keyed.world(`null`)
 	keyed.in(w).patch("AQ==")
 	r, err := http.Post(s.url+w.Path, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"status"}`))
@@ -485,7 +485,7 @@ func TestConcurrentWorldsLeaveNothing(t *testing.T) {
 					return
 				default:
 				}
-				w := new(madeWorld)
+				w := new(newWorldReply)
 				if f := root.call("sandbox_new_world", `{"snapshot":"base"}`, w); f != "" {
 					continue // too many worlds, or the snapshot was being reverted to
 				}
@@ -516,7 +516,7 @@ func TestConcurrentWorldsLeaveNothing(t *testing.T) {
 	if got := root.data(); got != "AQ==" {
 		t.Errorf("at last %q", got)
 	}
-	var list []madeWorld
+	var list []newWorldReply
 	if f := root.call("sandbox_worlds", `null`, &list); f != "" || len(list) != 0 {
 		t.Errorf("%s: left are %+v", f, list)
 	}

@@ -393,7 +393,7 @@ func TestFullDiskStopsOnlyWrites(t *testing.T) {
 		}
 		p.get("status", []any{}, &node)
 		if node.Halted == nil {
-			t.Fatal("status does not say that nothing is written")
+			t.Fatal("status does not report that nothing is written")
 		}
 		requireWords(t, node.Halted.Reason, "the disk is full")
 	}

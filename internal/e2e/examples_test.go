@@ -382,7 +382,7 @@ func TestExampleComposeReplicasAgree(t *testing.T) {
 		_ = nats.SetDeadline(time.Now().Add(10 * time.Second))
 		_, _ = nats.Write([]byte("CONNECT {\"verbose\":false,\"auth_token\":\"wrong\"}\r\nPING\r\n"))
 		if said, _ := io.ReadAll(nats); !bytes.Contains(said, []byte("Authorization Violation")) {
-			t.Errorf("NATS with a wrong token says %q", said)
+			t.Errorf("NATS with a wrong token replied %q", said)
 		}
 		_ = nats.Close()
 	}

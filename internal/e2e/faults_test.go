@@ -166,7 +166,7 @@ func (c *cluster) kept(all []promise) {
 			}
 		}
 		if lost > 0 {
-			c.t.Errorf("node %d: %d of %d transactions differ from what clients were told", i, lost, len(all))
+			c.t.Errorf("node %d: %d of %d transactions differ from the replies that clients got", i, lost, len(all))
 		}
 	}
 }

@@ -99,7 +99,7 @@ func indexed(t *testing.T, maker *process, of, boot string, blocks int) {
 		before := len(stored())
 		for until := time.Now().Add(90 * time.Second); len(stored()) < before+2+r.IntN(8); time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond) {
 			if time.Now().After(until) {
-				t.Fatalf("after %d kills nothing comes any more behind %d blocks", i, before)
+				t.Fatalf("after %d kills no block arrives after the first %d", i, before)
 			}
 		}
 		if i%2 == 0 {

@@ -76,7 +76,7 @@ func (b *mixedCluster) lightClient(from string, txs []sent) (steps, epochs int) 
 			}
 		}
 		if err := c.Advance(reply); err != nil {
-			t.Fatalf("behind %d, of %s %d: %v", was.Height, b.kind(asked%len(b.p)), asked%len(b.p), err)
+			t.Fatalf("after height %d, from %s %d: %v", was.Height, b.kind(asked%len(b.p)), asked%len(b.p), err)
 		}
 		steps++
 		if c.Head.Inner.EpochID != was.EpochID {

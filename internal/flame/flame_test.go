@@ -111,7 +111,7 @@ func TestCallsBeyondLimitAreCounted(t *testing.T) {
 		p.End(uint64(3 * Max))
 	}
 	if p.Dropped != 0 {
-		t.Errorf("%d calls dropped while there was room", p.Dropped)
+		t.Errorf("%d calls dropped below the limit", p.Dropped)
 	}
 	for range 20 {
 		p.Begin("g", 0)

@@ -342,7 +342,7 @@ func TestFailingUpstreamGivesNoInvalidValue(t *testing.T) {
 			f.mu.Unlock()
 			b.o.MaxReply = DefaultMaxReply
 			if v, err := b.Get(b.Pinned(), key); err != nil || string(v) != "value 2" {
-				t.Errorf("when it has come to its senses: %q, %v", v, err)
+				t.Errorf("after the remote node has recovered: %q, %v", v, err)
 			}
 		})
 	}

@@ -254,7 +254,7 @@ func TestCutExcludesNodeOrHalf(t *testing.T) {
 	b.Step(CutFailed{2, "no such method"})
 	said := strings.Join(b.News(), "\n")
 	if strings.Count(said, "the cut is not complete: node0 and node2 stay connected") != 1 {
-		t.Errorf("two that cannot: %s", said)
+		t.Errorf("two nodes that cannot: %s", said)
 	}
 	one := NewBoard(specs()[:1], false)
 	if one.Step(Key{'c'}); one.cut != 0 {
@@ -368,12 +368,12 @@ func TestHelpExplainsColumnsAndKeys(t *testing.T) {
 	page := strings.Join(b.Lines("", 120, 60), "\n")
 	for _, column := range heading[1:] {
 		if !strings.Contains(page, "\n  "+column+" ") {
-			t.Errorf("it says nothing of %s", column)
+			t.Errorf("the help does not mention %s", column)
 		}
 	}
 	for _, key := range []string{"s", "k", "p", "l", "c", "t", "?"} {
 		if !strings.Contains(page, "\n  "+key+" ") || !strings.Contains(help, "  "+key+" ") {
-			t.Errorf("it says nothing of the key %s", key)
+			t.Errorf("the help does not mention the key %s", key)
 		}
 	}
 	if b.Step(Key{'?'}); b.view != viewNodes {

@@ -61,7 +61,7 @@ func fakeNodeOf(t *testing.T, height *atomic.Uint64, sent chan<- string) string 
 				{"chunk_hash":"no","height_included":%[2]d,"tx_root":"x"}]}`, h, prev, h-h/10, h*10_000_000, noRoot)
 		case "chunk":
 			if !strings.Contains(string(q.Params), `"c`) {
-				t.Errorf("asked for the chunk %s", q.Params)
+				t.Errorf("requested the chunk %s", q.Params)
 			}
 			answer(`{"transactions":[{},{},{}]}`)
 		case "query":
@@ -76,7 +76,7 @@ func fakeNodeOf(t *testing.T, height *atomic.Uint64, sent chan<- string) string 
 			}
 			answer(`"11111111111111111111111111111111"`)
 		default:
-			t.Errorf("asked for %s", q.Method)
+			t.Errorf("requested %s", q.Method)
 		}
 	}))
 	t.Cleanup(s.Close)
@@ -119,7 +119,7 @@ func TestLookReadsBlocksSinceLast(t *testing.T) {
 		t.Error("a look reads more than it may")
 	}
 	if len(look(t.Context(), []string{"http://127.0.0.1:1"}, 0)) != 0 {
-		t.Error("something is seen where nobody is")
+		t.Error("an unreachable node returned data")
 	}
 	if got := ask(t.Context(), "http://127.0.0.1:1"); got.Err != "no answer" {
 		t.Errorf("ask = %+v", got)
@@ -313,7 +313,7 @@ func TestFirstSignalStopsSecondKills(t *testing.T) {
 				t.Errorf("Run = %v", err)
 			}
 			if said, _ := os.ReadFile(log); !strings.Contains(string(said), "told") {
-				t.Errorf("it was not told: %q", said)
+				t.Errorf("the user was not told: %q", said)
 			}
 		})
 	}

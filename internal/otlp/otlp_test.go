@@ -48,7 +48,7 @@ func TestTracesArriveInBatches(t *testing.T) {
 	}
 	e.Close(t.Context())
 	if sent, dropped := e.Counts(); sent != n || dropped != 0 || len(spans) != 2*n {
-		t.Fatalf("%d sent, %d dropped, %d spans came", sent, dropped, len(spans))
+		t.Fatalf("%d sent, %d dropped, %d spans received", sent, dropped, len(spans))
 	}
 	all, part := spans[2], spans[3]
 	if all.TraceID != "01000000000000000000000000000000" || part.TraceID != all.TraceID || len(all.SpanID) != 16 || part.Parent != all.SpanID || all.Parent != "" || all.Kind != 2 || part.Kind != 1 ||
@@ -83,7 +83,7 @@ func TestBadCollectorLosesOnlyTraces(t *testing.T) {
 			t.Errorf("%s: closing takes %v", endpoint, took)
 		}
 		if sent, dropped := e.Counts(); sent != 0 || dropped < 100 || said.Load() > 1 {
-			t.Errorf("%s: %d sent, %d dropped, said %d times", endpoint, sent, dropped, said.Load())
+			t.Errorf("%s: %d sent, %d dropped, reported %d times", endpoint, sent, dropped, said.Load())
 		}
 	}
 	for _, bad := range []string{"", "localhost:4318", "ftp://x", "http://", "://"} {

@@ -266,7 +266,7 @@ func TestHeadersAfterProofAreAccepted(t *testing.T) {
 			t.Fatalf("%d of %d headers were taken before a bad one: %v", taken, n, err)
 		}
 		if taken, err := e.AddHeaders(list[:n]); taken != 1 || err != nil {
-			t.Fatalf("%d headers were taken behind those that are known: %v", taken, err)
+			t.Fatalf("%d headers accepted after the known ones: %v", taken, err)
 		}
 		if at, err := e.HeaderHead(); err != nil || at.Hash != list[n-1].Hash() {
 			t.Fatalf("the head is %v, %v", at, err)

@@ -28,7 +28,7 @@ import (
 type traffic struct {
 	blocks    map[primitives.Hash]*primitives.Block
 	chunks    map[primitives.Hash]*primitives.Chunk
-	parts     map[chunkKey]*coded
+	parts     map[chunkKey]*witnessParts
 	accesses  map[chunkKey][]primitives.Hash
 	witnesses map[primitives.Hash][]*witness // by the block on which the chunk is
 	zstd      *zstd.Decoder
@@ -38,8 +38,8 @@ type chunkKey struct {
 	shard, height uint64
 }
 
-// coded is a witness in parts.
-type coded struct {
+// witnessParts is a witness in parts.
+type witnessParts struct {
 	length uint64
 	parts  map[uint64][]byte
 }
@@ -73,7 +73,7 @@ func unzipped(t *testing.T, path string) io.Reader {
 
 func readTraffic(t *testing.T, path string) *traffic {
 	t.Helper()
-	x := &traffic{blocks: map[primitives.Hash]*primitives.Block{}, chunks: map[primitives.Hash]*primitives.Chunk{}, parts: map[chunkKey]*coded{},
+	x := &traffic{blocks: map[primitives.Hash]*primitives.Block{}, chunks: map[primitives.Hash]*primitives.Chunk{}, parts: map[chunkKey]*witnessParts{},
 		accesses: map[chunkKey][]primitives.Hash{}, witnesses: map[primitives.Hash][]*witness{}}
 	var err error
 	if x.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)); err != nil {
@@ -131,7 +131,7 @@ func (x *traffic) routed(t *testing.T, raw []byte) {
 		ord, part, length := r.Uint64(), r.BytesCopy(), r.Uint64()
 		c := x.parts[key]
 		if c == nil {
-			c = &coded{length, map[uint64][]byte{}}
+			c = &witnessParts{length, map[uint64][]byte{}}
 			x.parts[key] = c
 		}
 		c.parts[ord] = part
@@ -165,7 +165,7 @@ func (x *traffic) chunk(t *testing.T, r *borsh.Reader) {
 }
 
 // decode joins the parts of a witness, of which the first ones are the data, and reads it.
-func (x *traffic) decode(t *testing.T, key chunkKey, c *coded) {
+func (x *traffic) decode(t *testing.T, key chunkKey, c *witnessParts) {
 	t.Helper()
 	var raw []byte
 	for ord := uint64(0); uint64(len(raw)) < c.length; ord++ {
@@ -301,7 +301,7 @@ func TestStateProofsEqualNeardsWitnesses(t *testing.T) {
 			slices.SortFunc(called, primitives.Hash.Compare)
 			slices.SortFunc(told, primitives.Hash.Compare)
 			if _, sent := x.accesses[w.key]; sent && !slices.Equal(called, told) {
-				t.Errorf("block %d, shard %d: contracts %v, neard tells of %v", b.Header.Height, w.key.shard, called, told)
+				t.Errorf("block %d, shard %d: got contracts %v, neard sent %v", b.Header.Height, w.key.shard, called, told)
 			}
 			witnesses, codes = witnesses+1, codes+len(told)
 		}

@@ -205,7 +205,7 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	forged := *h
 	forged.Signature = primitives.ZeroED25519Signature
 	if _, err := c.Add(&forged, true, 0); !errors.Is(err, chain.InvalidSignature) {
-		return fmt.Errorf("a header of height %d that nobody signed: %v", h.Height, err)
+		return fmt.Errorf("unsigned header of height %d: %v", h.Height, err)
 	}
 	c.store.refuses = errors.New("full")
 	_, err = c.Add(h, true, 0)

@@ -24,18 +24,18 @@ type joiner struct {
 	layouts map[primitives.Hash]primitives.ShardLayout
 	begun   map[primitives.EpochID]bool
 
-	coming *coming
-	last   primitives.Height // of the recording
-	joined int
-	blocks int // that were caught up with
-	starts int // in the middle of it
-	forks  int
-	stored int // receipts in blocks that were applied during catchup
-	parted int // parts
+	catchup *catchup
+	last    primitives.Height // of the recording
+	joined  int
+	blocks  int // that were caught up with
+	starts  int // in the middle of it
+	forks   int
+	stored  int // receipts in blocks that were applied during catchup
+	parted  int // parts
 }
 
-// coming is a shard that is catching up.
-type coming struct {
+// catchup is a shard that is catching up.
+type catchup struct {
 	j      *engine.ShardCatchup
 	id     primitives.ShardID
 	index  primitives.ShardIndex
@@ -60,7 +60,7 @@ func (n *joiner) reopen(r *runner) error {
 	if err := n.open(r); err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
-	if n.coming == nil {
+	if n.catchup == nil {
 		return nil
 	}
 	n.starts++
@@ -68,7 +68,7 @@ func (n *joiner) reopen(r *runner) error {
 }
 
 func (n *joiner) join() error {
-	c := n.coming
+	c := n.catchup
 	point, err := n.e.Block(c.point)
 	if err == nil {
 		c.j, err = n.e.CatchUpShard(point, c.index, c.next, c.before)
@@ -78,7 +78,7 @@ func (n *joiner) join() error {
 
 // give returns the parts of a block's chunks that a node with a shard receives.
 func (n *joiner) give(block primitives.Hash) []*primitives.Chunk {
-	some, _ := cutChunks(n.chunks[block], n.layouts[block], engine.TrackShards(n.coming.id))
+	some, _ := cutChunks(n.chunks[block], n.layouts[block], engine.TrackShards(n.catchup.id))
 	return some
 }
 
@@ -93,7 +93,7 @@ func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 		return err
 	}
 	n.begun[epoch] = true
-	c := &coming{point: point.Hash}
+	c := &catchup{point: point.Hash}
 	for i, id := range at.Layout.ShardIDs() {
 		if !slices.Contains(n.held, id) {
 			c.id, c.index = id, primitives.ShardIndex(i)
@@ -111,7 +111,7 @@ func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 		return err
 	}
 	c.before = map[primitives.Hash][]*primitives.Chunk{}
-	n.coming = c
+	n.catchup = c
 	for x, since := before, before.Block.Body.Chunks[c.index].HeightIncluded; x.Height() > since; {
 		c.before[x.Hash] = n.give(x.Hash)
 		if x, err = r.e.Block(x.Header().PrevHash); err != nil {
@@ -122,7 +122,7 @@ func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 	for k := range total {
 		part, err := r.e.Part(c.at, c.index, trie.PartID{Index: k, Total: total})
 		if errors.Is(err, storage.ErrGone) {
-			n.coming = nil
+			n.catchup = nil
 			return nil
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 
 // step makes the next step of a shard's catchup.
 func (n *joiner) step(r *runner) error {
-	c := n.coming
+	c := n.catchup
 	total := uint64(len(c.parts))
 	if c.done < len(c.parts) {
 		if err := c.j.Enter(total); !errors.Is(err, engine.ErrNotYet) {
@@ -186,13 +186,13 @@ func (n *joiner) step(r *runner) error {
 
 // spoiled makes steps with invalid data: they fail and change nothing.
 func (n *joiner) spoiled(given []*primitives.Chunk) error {
-	at, bad := n.coming.j.At(), slices.Clone(given)
-	index := n.coming.index
+	at, bad := n.catchup.j.At(), slices.Clone(given)
+	index := n.catchup.index
 	for k := range bad {
 		bad[k] = nil
 	}
 	if slices.ContainsFunc(given, func(c *primitives.Chunk) bool { return c != nil }) && given[index] != nil {
-		if err := n.coming.j.CatchUp(bad); !errors.Is(err, engine.ErrMissing) {
+		if err := n.catchup.j.CatchUp(bad); !errors.Is(err, engine.ErrMissing) {
 			return fmt.Errorf("caught up with nothing: %w", err)
 		}
 		other := *given[index]
@@ -205,12 +205,12 @@ func (n *joiner) spoiled(given []*primitives.Chunk) error {
 					err = engine.ErrChunk // an empty transaction has no encoding
 				}
 			}()
-			return n.coming.j.CatchUp(bad)
+			return n.catchup.j.CatchUp(bad)
 		}(); !errors.Is(err, engine.ErrChunk) {
 			return fmt.Errorf("caught up with another body: %w", err)
 		}
 	}
-	if n.coming.j.At() != at {
+	if n.catchup.j.At() != at {
 		return errors.New("what was refused has changed the shard")
 	}
 	return nil
@@ -222,14 +222,14 @@ func (n *joiner) compare(r *runner, block primitives.Hash) error {
 	for i, s := range []*storage.Store{n.store, r.store} {
 		rec, err := s.BlockByHash(block)
 		if err == nil {
-			raw[i], err = rec.Extra(n.coming.id)
+			raw[i], err = rec.Extra(n.catchup.id)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if !bytes.Equal(raw[0], raw[1]) {
-		r.differs(fmt.Sprintf("shard %d of block %v, which was caught up with", n.coming.id, block), "another extra", "the same")
+		r.differs(fmt.Sprintf("shard %d of block %v, which was caught up with", n.catchup.id, block), "another extra", "the same")
 	}
 	if n.e.BlockNode(block) != nil { // not yet compared in this shard
 		return nil
@@ -242,19 +242,19 @@ func (n *joiner) compare(r *runner, block primitives.Hash) error {
 	if err != nil {
 		return err
 	}
-	s, want := &got.Shards[n.coming.index], &all.Shards[n.coming.index]
+	s, want := &got.Shards[n.catchup.index], &all.Shards[n.catchup.index]
 	if !bytes.Equal(primitives.AppendReceipts(nil, s.Incoming), primitives.AppendReceipts(nil, want.Incoming)) {
-		r.differs(fmt.Sprintf("shard %d of block %v as it is stored", n.coming.id, block), "other incoming receipts", "the same")
+		r.differs(fmt.Sprintf("shard %d of block %v as it is stored", n.catchup.id, block), "other incoming receipts", "the same")
 	}
 	if (s.Chunk != nil && s.Chunk.Proofs == nil) != (want.Chunk != nil) {
-		r.differs(fmt.Sprintf("shard %d of block %v as it is stored", n.coming.id, block), s.Chunk, want.Chunk)
+		r.differs(fmt.Sprintf("shard %d of block %v as it is stored", n.catchup.id, block), s.Chunk, want.Chunk)
 	}
 	n.stored += len(s.Incoming)
 	return nil
 }
 
 func (n *joiner) finish(r *runner) error {
-	c := n.coming
+	c := n.catchup
 	if err := c.j.Finish(func(block primitives.Hash) []*primitives.Chunk { return n.give(block) }); err != nil {
 		return fmt.Errorf("finish: %w", err)
 	}
@@ -271,7 +271,7 @@ func (n *joiner) finish(r *runner) error {
 			break
 		}
 	}
-	n.coming = nil
+	n.catchup = nil
 	return nil
 }
 
@@ -307,7 +307,7 @@ func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chu
 			return err
 		}
 	}
-	if n.coming == nil {
+	if n.catchup == nil {
 		if err := n.begin(r, at); err != nil {
 			return err
 		}
@@ -317,7 +317,7 @@ func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chu
 			return err
 		}
 	}
-	if n.coming != nil && n.random.IntN(3) > 0 {
+	if n.catchup != nil && n.random.IntN(3) > 0 {
 		return n.step(r)
 	}
 	return nil

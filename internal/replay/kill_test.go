@@ -101,7 +101,7 @@ func TestKilledReplayHasTheSameRoots(t *testing.T) {
 			t.Fatal(err)
 		}
 		if checkPins(t, rec, name, s) == 0 {
-			t.Errorf("%s: no snapshot is there", name)
+			t.Errorf("%s: no snapshot was left", name)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

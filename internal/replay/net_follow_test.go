@@ -21,8 +21,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// player is a peer that answers with the messages of a recorded network.
-type player struct {
+// recordedPeer is a peer that answers with the messages of a recorded network.
+type recordedPeer struct {
 	host   *tcp.Server
 	n      *network
 	blocks map[primitives.Hash]*primitives.Block
@@ -32,9 +32,9 @@ type player struct {
 }
 
 // play starts it.
-func play(t *testing.T, n *network, e *engine.Engine) (*player, wire.PeerInfo) {
+func play(t *testing.T, n *network, e *engine.Engine) (*recordedPeer, wire.PeerInfo) {
 	t.Helper()
-	p := &player{n: n, blocks: map[primitives.Hash]*primitives.Block{}, index: map[primitives.Hash]int{}, todo: make(chan near.Deliver, 10_000)}
+	p := &recordedPeer{n: n, blocks: map[primitives.Hash]*primitives.Block{}, index: map[primitives.Hash]int{}, todo: make(chan near.Deliver, 10_000)}
 	for i, b := range n.blocks {
 		p.blocks[b.Hash()] = b
 		p.index[b.Hash()] = i
@@ -73,7 +73,7 @@ func play(t *testing.T, n *network, e *engine.Engine) (*player, wire.PeerInfo) {
 	return p, wire.PeerInfo{ID: key.PublicKey(), Addr: p.host.Addr()}
 }
 
-func (p *player) answer(d *near.Deliver) {
+func (p *recordedPeer) answer(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.BlockRequest:
 		if b := p.blocks[m.Hash]; b != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// judged is an accepted witness with the code that it calls.
-type judged struct {
+// validWitness is an accepted witness with the code that it calls.
+type validWitness struct {
 	w    *primitives.ChunkStateWitness
 	code [][]byte
 }
@@ -25,7 +25,7 @@ type judged struct {
 func TestWitnessMessagesEqualNeards(t *testing.T) {
 	n := readNetwork(t, netPath())
 	whole, stateless := n.open(t, engine.Options{Par: par, ProofBytes: keptProofs}), n.open(t, engine.Options{Tracks: none, MainResults: -1})
-	var all []judged
+	var all []validWitness
 	implicit, contracts, asked, parts, endorsements, deploys := 0, 0, 0, 0, 0, 0
 	for _, b := range n.blocks {
 		if b.Header.PrevHash.IsZero() {
@@ -63,7 +63,7 @@ func TestWitnessMessagesEqualNeards(t *testing.T) {
 			}
 			if a := n.accesses[key]; a != nil {
 				if a.Transition != made.Transition || !sameHashes(a.Contracts, made.Accesses) {
-					t.Errorf("%+v: contracts %v of %+v, neard tells %v of %+v", key, made.Accesses, made.Transition, a.Contracts, a.Transition)
+					t.Errorf("%+v: got contracts %v of %+v, neard sent %v of %+v", key, made.Accesses, made.Transition, a.Contracts, a.Transition)
 				}
 				contracts += len(a.Contracts)
 			}
@@ -93,7 +93,7 @@ func TestWitnessMessagesEqualNeards(t *testing.T) {
 			}
 			deploys += n.sameDeploys(t, key, made)
 			n.tracked(t, stateless, key, w, len(all))
-			all, implicit = append(all, judged{w, code}), implicit+len(w.Implicit)
+			all, implicit = append(all, validWitness{w, code}), implicit+len(w.Implicit)
 		}
 		if _, err := whole.Process(b, bodies, false); err != nil {
 			t.Fatalf("block %d: %v", b.Header.Height, err)
@@ -200,7 +200,7 @@ func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKe
 		}
 	}
 	if sigs, enough, err := votes.Of(key, w.Header.ChunkHash()); err != nil || len(said) == len(list) && (!enough || slices.Contains(sigs, "")) {
-		t.Errorf("%+v: %d endorsements are not enough: %v", key, len(said), err)
+		t.Errorf("%+v: %d endorsements do not suffice: %v", key, len(said), err)
 	}
 	for _, far := range []primitives.Height{e.TipFinal().Height, e.Tip().Height() + partialwitness.MaxAhead + 1} {
 		if other := (primitives.ChunkKey{ShardID: key.ShardID, EpochID: key.EpochID, HeightCreated: far}); v.Relevant(other) {
@@ -237,7 +237,7 @@ func (n *network) sameDeploys(t testing.TB, key primitives.ChunkKey, made *engin
 		t.Fatal(err)
 	}
 	if !sameHashes(hashesOf(codes), hashesOf(made.Deploys)) {
-		t.Errorf("%+v: deployed %v, neard tells of %v", key, hashesOf(made.Deploys), hashesOf(codes))
+		t.Errorf("%+v: got deployed %v, neard sent %v", key, hashesOf(made.Deploys), hashesOf(codes))
 	}
 	return len(codes)
 }
@@ -267,9 +267,9 @@ func sameRead(a, b *primitives.ChunkStateWitness) bool {
 // testBits changes bits of accepted witnesses: all bits of the smallest one, some of every field of
 // others. Each changed witness is refused with the producer at fault, unless it now belongs to
 // another block, which may still arrive, or the changed bits are never read.
-func testBits(t *testing.T, e *engine.Engine, list []judged) {
+func testBits(t *testing.T, e *engine.Engine, list []validWitness) {
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b judged) int { return len(a.w.AppendBorsh(nil)) - len(b.w.AppendBorsh(nil)) })
+	slices.SortFunc(list, func(a, b validWitness) int { return len(a.w.AppendBorsh(nil)) - len(b.w.AppendBorsh(nil)) })
 	flipped, undecoded, waiting, unread := 0, 0, 0, 0
 	for i, j := range list {
 		raw := j.w.AppendBorsh(nil)
@@ -292,7 +292,7 @@ func testBits(t *testing.T, e *engine.Engine, list []judged) {
 			switch verdict := engine.VerdictOf(err); {
 			case sameRead(w, j.w):
 				if unread++; err != nil {
-					t.Errorf("witness %d: bit %d of byte %d of %d changed, which nobody reads, and it is refused: %v", i, bit%8, bit/8, len(raw), err)
+					t.Errorf("witness %d: change of unread bit %d of byte %d of %d is refused: %v", i, bit%8, bit/8, len(raw), err)
 				}
 			case err == nil:
 				t.Errorf("witness %d: bit %d of byte %d of %d changed, and it is accepted", i, bit%8, bit/8, len(raw))

@@ -21,8 +21,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// tape is a recorded chain with forks, as blocks that a peer has.
-type tape struct {
+// recordedChain is a recorded chain with forks, as blocks that a peer has.
+type recordedChain struct {
 	blocks map[primitives.Hash]*primitives.Block
 	bodies map[primitives.Hash]*primitives.Chunk
 	order  []*primitives.Block // in order of production
@@ -34,9 +34,9 @@ type tape struct {
 
 // record replays a recording and makes forks of up to five blocks, with gaps in the heights so that
 // none becomes final. There is at most one fork block at any height.
-func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape {
+func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *recordedChain {
 	t.Helper()
-	p := &tape{blocks: map[primitives.Hash]*primitives.Block{}, bodies: map[primitives.Hash]*primitives.Chunk{}, main: map[primitives.Hash]bool{},
+	p := &recordedChain{blocks: map[primitives.Hash]*primitives.Block{}, bodies: map[primitives.Hash]*primitives.Chunk{}, main: map[primitives.Hash]bool{},
 		shards: map[primitives.Hash][]engine.ShardState{}, of: map[primitives.Hash]primitives.ShardLayout{}, last: rec.Blocks[len(rec.Blocks)-1].Given.Header.Height}
 	forked := primitives.Height(0)
 	note := func(entry *engine.BlockNode, chunks []*primitives.Chunk) {
@@ -135,9 +135,9 @@ func (r *runner) fork(parent *engine.BlockNode, height primitives.Height, random
 	return b, p.Chunks, err
 }
 
-// peer sends a tape to a node.
+// peer sends a recordedChain to a node.
 type peer struct {
-	*tape
+	*recordedChain
 	track  engine.Track // shards that the node tracks; nil: all
 	n      *node.Node
 	random *rand.Rand
@@ -180,7 +180,7 @@ func (p *peer) net() node.Net {
 		Wanted: func(m messages.BlockWanted) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if b := p.tape.blocks[m.Hash]; b != nil {
+			if b := p.recordedChain.blocks[m.Hash]; b != nil {
 				p.blocks++
 				p.asked = append(p.asked, messages.BlockReceived{Block: b, From: "asked"})
 				p.wake()
@@ -300,7 +300,7 @@ func TestBlockOrderChangesNoTrackedState(t *testing.T) {
 
 // follow makes a node follow a chain and returns whether it received forks and had to request
 // blocks and bodies.
-func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.Rand, track engine.Track) (reached bool) {
+func follow(t *testing.T, rec *Recording, name string, tape *recordedChain, random *rand.Rand, track engine.Track) (reached bool) {
 	r := &runner{rec: rec, report: &Report{}, o: Options{Par: par, MaxFindings: 20, tracks: track}}
 	var err error
 	if r.chain, err = Genesis(rec, epochConfigs(t, name)); err != nil {
@@ -322,7 +322,7 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 			t.Error(err)
 		}
 	}()
-	p := &peer{tape: tape, track: track, random: random, woken: make(chan struct{}, 1)}
+	p := &peer{recordedChain: tape, track: track, random: random, woken: make(chan struct{}, 1)}
 	var mu sync.Mutex // guards the fields below, and the report
 	accepted := map[primitives.Hash]bool{r.e.Genesis().Hash: true}
 	forks, steps := 0, 0
@@ -373,7 +373,7 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 			case <-p.woken:
 			case <-limit:
 				h, halted := p.n.Halted()
-				t.Fatalf("block %d does not come; the tip is %d; halted %v %v", b.Header.Height, r.e.Tip().Height(), halted, h)
+				t.Fatalf("block %d is not imported; the tip is %d; halted %v %v", b.Header.Height, r.e.Tip().Height(), halted, h)
 			}
 		}
 	}

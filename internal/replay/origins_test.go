@@ -136,11 +136,11 @@ func (o *origins) check(t *testing.T, r *runner, kinds map[string]int) {
 			t.Errorf("%s receipt %v: %+v, want %v of %s", kind, id, got, want, o.signers[want])
 		}
 		if want.IsZero() && kind != "resume" { // the resumer may be of any transaction
-			t.Errorf("%s receipt %v: this test does not know where it comes from", kind, id)
+			t.Errorf("%s receipt %v: unknown origin", kind, id)
 		}
 	}
 	if _, err := b.ReceiptToTx(t.Context(), &view.OriginQuery{Receipt: primitives.HashBytes([]byte("none"))}); !errors.Is(err, view.OriginUnknown) {
-		t.Errorf("a receipt that there is not: %v", err)
+		t.Errorf("an unknown receipt: %v", err)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// arrivals is a replay beside which, at every epoch's sync block, a new node starts from blocks and
+// stateTransfers is a replay beside which, at every epoch's sync block, a new node starts from blocks and
 // state parts alone.
-type arrivals struct {
+type stateTransfers struct {
 	blocks  []*primitives.Block
 	chunks  map[primitives.Hash][]*primitives.Chunk
 	nodes   []*partial
@@ -27,7 +27,7 @@ type arrivals struct {
 }
 
 // behind passes a block to the existing nodes, and starts another node if it is a sync block.
-func (a *arrivals) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
+func (a *stateTransfers) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
 	if len(a.blocks) == 0 {
 		a.blocks = append(a.blocks, r.e.Genesis().Block)
 	}
@@ -51,7 +51,7 @@ func (a *arrivals) behind(r *runner, b *primitives.Block, chunks []*primitives.C
 	return a.begin(r, point)
 }
 
-func (a *arrivals) feed(r *runner, n *partial, b *primitives.Block) error {
+func (a *stateTransfers) feed(r *runner, n *partial, b *primitives.Block) error {
 	whole := r.e.Imported(b.Hash())
 	got, err := n.e.Process(b, a.chunks[b.Hash()], false)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *arrivals) feed(r *runner, n *partial, b *primitives.Block) error {
 func everyShard(primitives.ShardLayout, primitives.ShardID) bool { return true }
 
 // begin starts a node from the state before the chunks of a block.
-func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
+func (a *stateTransfers) begin(r *runner, point *engine.BlockNode) error {
 	for _, c := range point.Block.Body.Chunks {
 		if c.HeightIncluded != point.Height() {
 			a.skipped++
@@ -160,7 +160,7 @@ func TestTransferredStateContinues(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			rec := openWay(t, name)
-			a := &arrivals{chunks: map[primitives.Hash][]*primitives.Chunk{}, begun: map[primitives.EpochID]bool{}, every: every}
+			a := &stateTransfers{chunks: map[primitives.Hash][]*primitives.Chunk{}, begun: map[primitives.EpochID]bool{}, every: every}
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), behind: a.behind, Tries: trie.Options{Frontier: 2048}}
 			report, err := Run(rec, o)
 			if err != nil {

@@ -255,7 +255,7 @@ func (n *scheduled) behind(r *runner, b *primitives.Block, chunks []*primitives.
 	}
 	for range 1 + n.random.IntN(3) {
 		if err := n.schedule.Step(); err != nil {
-			return fmt.Errorf("step behind block %d: %w", b.Header.Height, err)
+			return fmt.Errorf("step after block %d: %w", b.Header.Height, err)
 		}
 	}
 	n.see()

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// snapped is a node beside a replay that keeps state snapshots, over restarts, advances of the flat
+// snapshotKeeper is a node beside a replay that keeps state snapshots, over restarts, advances of the flat
 // head and garbage collection.
-type snapped struct {
+type snapshotKeeper struct {
 	*partial
 	random *rand.Rand
 	want   []*snapshotParts // oldest first
@@ -42,7 +42,7 @@ type snapshotState struct {
 }
 
 // note builds the parts of an epoch's sync block when it is imported.
-func (n *snapped) note(r *runner, at *engine.BlockNode) error {
+func (n *snapshotKeeper) note(r *runner, at *engine.BlockNode) error {
 	if n.begun[at.Header().EpochID] {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (n *snapped) note(r *runner, at *engine.BlockNode) error {
 }
 
 // compare requests all parts of a snapshot from the node.
-func (n *snapped) compare(x *snapshotParts) error {
+func (n *snapshotKeeper) compare(x *snapshotParts) error {
 	for _, s := range x.states {
 		for k, want := range s.parts {
 			got, err := n.e.Part(s.at, s.index, trie.PartID{Index: uint64(k), Total: uint64(len(s.parts))})
@@ -95,7 +95,7 @@ func (n *snapped) compare(x *snapshotParts) error {
 
 // check requests all snapshots that must exist. If the flat head advances meanwhile, it starts
 // again.
-func (n *snapped) check() error {
+func (n *snapshotKeeper) check() error {
 	for {
 		folded := n.store.Tip().FlatHead.Height
 		if err := n.checkAt(folded); err == nil || n.store.Tip().FlatHead.Height == folded {
@@ -106,7 +106,7 @@ func (n *snapped) check() error {
 
 // checkAt requires the newest two snapshots of the last three epochs, and the states that are still
 // in memory.
-func (n *snapped) checkAt(folded primitives.Height) error {
+func (n *snapshotKeeper) checkAt(folded primitives.Height) error {
 	if n.wiped == folded {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (n *snapped) checkAt(folded primitives.Height) error {
 	return nil
 }
 
-func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
+func (n *snapshotKeeper) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
 	if n.e == nil {
 		if err := n.open(r); err != nil {
 			return err
@@ -219,7 +219,7 @@ func TestSnapshotPartsStayServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := openWay(t, name)
 			reaching(t, seed, func(seed uint64) bool {
-				n := &snapped{partial: &partial{name: "snapshots", disk: storage.NewMemDisk(), snapshots: true}, random: rand.New(rand.NewPCG(seed, 6)),
+				n := &snapshotKeeper{partial: &partial{name: "snapshots", disk: storage.NewMemDisk(), snapshots: true}, random: rand.New(rand.NewPCG(seed, 6)),
 					begun: map[primitives.EpochID]bool{}}
 				n.wipes = name != "reshard" // the snapshot of a shard that was split since cannot be made again
 				report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), behind: n.behind, Tries: trie.Options{Frontier: 16, Poison: true}})

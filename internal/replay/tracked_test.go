@@ -160,7 +160,7 @@ func trackAlone(t *testing.T, rec *Recording, name string) {
 					return err
 				}
 				if err := p.open(r); err != nil {
-					return fmt.Errorf("%s: restart behind block %d: %w", p.name, b.Header.Height, err)
+					return fmt.Errorf("%s: restart after block %d: %w", p.name, b.Header.Height, err)
 				}
 			}
 		}

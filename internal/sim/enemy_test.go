@@ -53,7 +53,7 @@ func TestFarBlockWithoutApprovalsIsRefused(t *testing.T) {
 	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
 	w.net.sendFarBlocks(w.nodes[0], w.nodes[0].engine.Head().Block)
 	if w.result.FalseMessages != 2 {
-		t.Fatalf("%d blocks said", w.result.FalseMessages)
+		t.Fatalf("%d false blocks sent, want 2", w.result.FalseMessages)
 	}
 	w.reach(t, 20)
 	if w.check.gaps+w.check.missed > 0 {

@@ -54,6 +54,6 @@ func TestValidatorWithoutPartsKeepsUp(t *testing.T) {
 	leftOut, leftOutMost := lag(true)
 	t.Logf("behind the first of the others by %d ms, %d at the most; left out %d and %d", mean, most, leftOut, leftOutMost)
 	if leftOut > mean+25 || leftOutMost > most+60 {
-		t.Errorf("who is left out by one maker is behind by %d ms, %d at the most; else %d and %d", leftOut, leftOutMost, mean, most)
+		t.Errorf("validator without parts: %d ms behind on average, at most %d; others %d and %d", leftOut, leftOutMost, mean, most)
 	}
 }

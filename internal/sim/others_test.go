@@ -54,7 +54,7 @@ func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 				continue
 			}
 			if _, err := n.engine.AnswerTxStatus(hash, signer); !errors.Is(err, engine.ErrUntracked) {
-				t.Errorf("%s tells of a shard that it does not hold: %v", n.name, err)
+				t.Errorf("%s answered about a shard that it does not track: %v", n.name, err)
 			}
 			judge := func(change func(*view.FinalOutcome)) (*view.FinalOutcome, error) {
 				o, err := view.ReadFinalOutcome(raw)
@@ -69,7 +69,7 @@ func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 				t.Fatalf("%s: %v", n.name, err)
 			}
 			if got, want := view.AppendFinalOutcome(nil, o, false), view.AppendFinalOutcome(nil, &want, false); string(got) != string(want) {
-				t.Errorf("%s says\n%s, who holds the shard\n%s", n.name, got, want)
+				t.Errorf("%s replied\n%s\nthe node with the shard replied\n%s", n.name, got, want)
 			}
 			judged++
 			for what, change := range map[string]func(*view.FinalOutcome){
@@ -104,7 +104,7 @@ func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 			if o, err := judge(func(o *view.FinalOutcome) {
 				o.Outcomes[0].BlockHash, o.Outcomes[0].Status = n.engine.Head().Hash, primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue, Value: []byte("paid")}
 			}); err != nil || o.Level >= view.LevelExecuted || len(o.Outcomes) > 0 || o.Status.Kind != view.FinalStarted {
-				t.Errorf("a receipt that is said to be in the newest block: %v, %v, %d outcomes, %+v", err, o.Level, len(o.Outcomes), o.Status)
+				t.Errorf("a receipt that is reported in the newest block: %v, %v, %d outcomes, %+v", err, o.Level, len(o.Outcomes), o.Status)
 			}
 			if o, err := judge(func(o *view.FinalOutcome) { o.Outcomes = nil }); err != nil || o.Level >= view.LevelExecuted {
 				t.Errorf("what is left out: %v, %v", o.Level, err)
@@ -148,7 +148,7 @@ func TestLightClientFollowsMovedShards(t *testing.T) {
 		for {
 			b, err := n.engine.NextLightClientBlock(last)
 			if err != nil {
-				t.Fatalf("%s, behind %d: %v", n.name, head.Lite.Height, err)
+				t.Fatalf("%s, after height %d: %v", n.name, head.Lite.Height, err)
 			}
 			if b == nil {
 				break

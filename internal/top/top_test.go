@@ -149,7 +149,7 @@ func TestHostileTextCannotControlTerminal(t *testing.T) {
 		}
 		s.Close()
 		if _, err := Ask(t.Context(), s.URL); err == nil || !strings.Contains(err.Error(), "--url") {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("unknown account: %v", err)
 		}
 	}
 	if got := Fit("a\x1bb", 2); got != "a…" {
@@ -188,7 +188,7 @@ func TestHelpExplainsEveryColumn(t *testing.T) {
 	page := strings.Join(v.Lines("x", nil, now, 0, 0), "\n")
 	for _, c := range append(columns, "pool tx", "not looked at", "wait for code") {
 		if !strings.Contains(page, c) {
-			t.Errorf("it says nothing of %s", c)
+			t.Errorf("the help does not mention %s", c)
 		}
 	}
 	if lines := v.Lines("x", nil, now, 10, 3); len(lines) != 3 || len([]rune(lines[1])) > 10 {

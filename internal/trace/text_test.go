@@ -42,7 +42,7 @@ signed  TX  alice -> alice  FunctionCall  0.4300 Tgas  {"SuccessReceiptId":"R"}
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if err := r.WriteText(broken{}, 0); err == nil {
-		t.Error("a writer's error is not told")
+		t.Error("the writer's error was not returned")
 	}
 }
 

@@ -123,7 +123,7 @@ func TestTracesOfTransactionAgree(t *testing.T) {
 			return nil
 		}})
 		if !errors.Is(err, enough) || asked > 40*most+2 {
-			t.Errorf("a simulation that is told to end: %v, asked %d times", err, asked)
+			t.Errorf("an interrupted simulation: %v after %d checks", err, asked)
 		}
 	}
 	foretold, err := Simulation(t.Context(), c.Engine, v, at, tx, engine.SimulateOptions{Signature: verify.CheckSignature}, Options{})
@@ -178,7 +178,7 @@ func TestTracesOfTransactionAgree(t *testing.T) {
 		}
 		check(fmt.Sprintf("happened, old %v", old), r)
 		if r.Gas != foretold.Gas || r.Tokens != foretold.Tokens || r.Simulated || !foretold.Simulated {
-			t.Errorf("gas %d, tokens %s; foretold %d, %s", r.Gas, r.Tokens, foretold.Gas, foretold.Tokens)
+			t.Errorf("gas %d, tokens %s; simulated %d, %s", r.Gas, r.Tokens, foretold.Gas, foretold.Tokens)
 		}
 		profiles, err := flame.ReadSpeedscope(strings.NewReader(string(r.Profile)))
 		if err != nil {

@@ -143,7 +143,7 @@ func TestLongCallOfGoneClientIsNotRun(t *testing.T) {
 			return nil
 		}, func() bool { return gone })
 		if ran == gone || (err == ErrGone) != gone {
-			t.Errorf("gone %v: Run = %v, ran %v", gone, err, ran)
+			t.Errorf("client gone %v: Run = %v, ran %v", gone, err, ran)
 		}
 	}
 	if s := p.Stats(); s.Gone != 1 || s.Done != 3 {
@@ -163,7 +163,7 @@ func TestPanicFailsOnlyItsCall(t *testing.T) {
 		t.Errorf("Run after a panic: %v", err)
 	}
 	if told != why || len(told.Stack) == 0 {
-		t.Errorf("the alarm was told %v, want %v with its stack", told, why)
+		t.Errorf("the alarm got %v, want %v with its stack", told, why)
 	}
 	if s := p.Stats(); s.Panicked != 1 || s.Done != 2 {
 		t.Errorf("Stats = %+v", s)

@@ -70,10 +70,10 @@ func TestRevertedChainImportsTheSame(t *testing.T) {
 				}
 				a, err := c.Accept(made[next].Block, made[next].Chunks, false)
 				if err != nil {
-					t.Fatalf("block %d, behind %d ways back: %v", next, back, err)
+					t.Fatalf("block %d, after %d reverts: %v", next, back, err)
 				}
 				if Fingerprint(a.Entry) != prints[next] {
-					t.Fatalf("block %d, behind %d ways back: other results", next, back)
+					t.Fatalf("block %d, after %d reverts: other results", next, back)
 				}
 				next++
 				switch {

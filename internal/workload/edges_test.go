@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// path drives a chain by hand.
-type path struct {
+// manualChain drives a chain by hand.
+type manualChain struct {
 	t *testing.T
 	*Chain
 	gen  *Generator
@@ -19,7 +19,7 @@ type path struct {
 	last *Made
 }
 
-func newPath(t *testing.T, o ChainOptions) *path {
+func newManualChain(t *testing.T, o ChainOptions) *manualChain {
 	t.Helper()
 	if o.Accounts == 0 {
 		o.Accounts = 20
@@ -28,16 +28,16 @@ func newPath(t *testing.T, o ChainOptions) *path {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &path{t: t, Chain: c, gen: NewGenerator(c.o.Options), all: map[primitives.Hash]*engine.BlockNode{}}
+	p := &manualChain{t: t, Chain: c, gen: NewGenerator(c.o.Options), all: map[primitives.Hash]*engine.BlockNode{}}
 	p.all[c.Engine.Genesis().Hash] = c.Engine.Genesis()
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
-func (p *path) find(h primitives.Hash) *engine.BlockNode { return p.all[h] }
+func (p *manualChain) find(h primitives.Hash) *engine.BlockNode { return p.all[h] }
 
 // txs returns n transfers, and n transactions of any kind, for a block.
-func (p *path) txs(n int, at Base) (out []*primitives.SignedTransaction) {
+func (p *manualChain) txs(n int, at Base) (out []*primitives.SignedTransaction) {
 	for range n {
 		out = append(out, p.gen.Transfer(at), p.gen.Transaction(at))
 	}
@@ -45,14 +45,14 @@ func (p *path) txs(n int, at Base) (out []*primitives.SignedTransaction) {
 }
 
 // on produces and imports a block of a height on parent; missing may be nil.
-func (p *path) on(parent primitives.Hash, height primitives.Height, n int, missing func(primitives.ShardIndex) bool) *engine.Accepted {
+func (p *manualChain) on(parent primitives.Hash, height primitives.Height, n int, missing func(primitives.ShardIndex) bool) *engine.Accepted {
 	p.t.Helper()
 	plan := &Plan{Parent: parent, Height: height, Missing: missing}
 	plan.Transactions = p.txs(n, Base{Height: height, Hash: parent})
 	return p.plan(plan)
 }
 
-func (p *path) plan(plan *Plan) *engine.Accepted {
+func (p *manualChain) plan(plan *Plan) *engine.Accepted {
 	p.t.Helper()
 	b, chunks, err := p.Make(plan)
 	if err != nil {
@@ -67,13 +67,13 @@ func (p *path) plan(plan *Plan) *engine.Accepted {
 	return a
 }
 
-func (p *path) next(n int) *engine.Accepted {
+func (p *manualChain) next(n int) *engine.Accepted {
 	p.t.Helper()
 	head := p.Engine.Head()
 	return p.on(head.Hash, head.Height()+1, n, nil)
 }
 
-func (p *path) restart() {
+func (p *manualChain) restart() {
 	p.t.Helper()
 	if err := p.Restart(); err != nil {
 		p.t.Fatalf("restart at %d: %v", p.Engine.Head().Height(), err)
@@ -93,7 +93,7 @@ func TestReceiptsSurviveLongMissingChunks(t *testing.T) {
 		if every == 1 {
 			o.Store.FlatHeadBlocks = 5
 		}
-		p := newPath(t, o)
+		p := newManualChain(t, o)
 		var got []primitives.Hash
 		for i := range 190 {
 			head := p.Engine.Head()
@@ -137,7 +137,7 @@ func firstDifference(a, b []primitives.Hash) int {
 func TestFlatHeadWaitsForFinality(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 4, Shards: 4}}
 	o.EpochLength, o.Validity = 30, 60
-	p := newPath(t, o)
+	p := newManualChain(t, o)
 	p.next(2)
 	for i := range 150 {
 		head := p.Engine.Head()
@@ -189,7 +189,7 @@ func chunkTxs(entries ...*engine.BlockNode) (out []*primitives.SignedTransaction
 // pool. The stored chain is the new branch, also after a restart.
 func TestLongerBranchBecomesCanonical(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
+		p := newManualChain(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
 		again := func() {
 			if restart {
 				p.restart()
@@ -264,7 +264,7 @@ func bytesOf(h primitives.Hash) []byte { return h[:] }
 // TestForkBelowFinalBlockIsRefused: a block that does not descend from the last final block is
 // refused, whether its parent is still in memory or not.
 func TestForkBelowFinalBlockIsRefused(t *testing.T) {
-	p := newPath(t, ChainOptions{Options: Options{Seed: 6, Shards: 1}})
+	p := newManualChain(t, ChainOptions{Options: Options{Seed: 6, Shards: 1}})
 	var plans []*Plan
 	for range 8 {
 		head := p.Engine.Head()
@@ -296,7 +296,7 @@ func TestForkBelowFinalBlockIsRefused(t *testing.T) {
 
 // TestChunksMayBeInTwoBlocks: the same chunks may be in two blocks, at other heights.
 func TestChunksMayBeInTwoBlocks(t *testing.T) {
-	p := newPath(t, ChainOptions{Options: Options{Seed: 7, Shards: 2}})
+	p := newManualChain(t, ChainOptions{Options: Options{Seed: 7, Shards: 2}})
 	for range 3 {
 		p.next(2)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// given appends a record of another chain's log to a chain.
-func given(c *Chain, payload []byte) error {
+// importRecord appends a record of another chain's log to a chain.
+func importRecord(c *Chain, payload []byte) error {
 	b, err := storage.Unpack(payload)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func TestReplicaRecordsEqualTheWriters(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, payload := range want {
-						if err := given(replica, payload); err != nil {
+						if err := importRecord(replica, payload); err != nil {
 							t.Fatalf("record %d: %v", i, err)
 						}
 					}
@@ -236,7 +236,7 @@ func TestReplicaRefusesOtherResults(t *testing.T) {
 						}
 					}
 					if err == nil {
-						t.Fatalf("%s of shard %d in block %v changed and nobody noticed", name, b.Shards[i].ID, x.Ref)
+						t.Fatalf("%s of shard %d in block %v: the change was not refused", name, b.Shards[i].ID, x.Ref)
 					}
 					if !errors.Is(err, engine.ErrExecutedBlock) && engine.VerdictOf(err) != engine.VerdictInvalid {
 						t.Fatalf("%s: %v", name, err)
@@ -245,7 +245,7 @@ func TestReplicaRefusesOtherResults(t *testing.T) {
 					break
 				}
 			}
-			if err := given(replica, x.Payload); err != nil {
+			if err := importRecord(replica, x.Payload); err != nil {
 				t.Fatal(err)
 			}
 			return true

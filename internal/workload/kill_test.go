@@ -98,15 +98,15 @@ func beKilled() error {
 	}
 }
 
-// told is the output of a killed process: its last block, and the transactions in its blocks.
-type told struct {
+// killedOutput is the output of a killed process: its last block, and the transactions in its blocks.
+type killedOutput struct {
 	opened bool
 	height primitives.Height
 	hash   primitives.Hash
 	txs    []primitives.Hash
 }
 
-func readTold(t *testing.T, r io.Reader) (out told) {
+func readKilledOutput(t *testing.T, r io.Reader) (out killedOutput) {
 	t.Helper()
 	in := bufio.NewReader(r)
 	for {
@@ -169,16 +169,16 @@ func TestKilledProducerLosesNoBlock(t *testing.T) {
 		first = false
 		head := c.Engine.Head()
 		if head.Height() < got.height {
-			t.Fatalf("round %d: head %d, block %d was told", round, head.Height(), got.height)
+			t.Fatalf("round %d: head %d, but block %d was printed", round, head.Height(), got.height)
 		}
 		if got.height > 0 {
 			if rec, err := c.Store.BlockAt(got.height); err != nil || rec.Ref().Hash != got.hash {
-				t.Fatalf("round %d: block %d is not the one that was told: %v", round, got.height, err)
+				t.Fatalf("round %d: block %d is not the printed one: %v", round, got.height, err)
 			}
 		}
 		for _, tx := range got.txs {
 			if _, _, err := c.Engine.Transaction(tx); err != nil {
-				t.Fatalf("round %d: a transaction that was told to be included: %v", round, err)
+				t.Fatalf("round %d: a transaction that was printed as included: %v", round, err)
 			}
 		}
 		if round == rounds-1 || round%max(1, rounds/10) == 0 || accounts < 100_000 {
@@ -216,7 +216,7 @@ func underLoad() bool {
 
 // killOne starts a process, kills it a while after its start or after it has opened its chain, and
 // returns its output.
-func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, afterOpen bool) told {
+func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, afterOpen bool) killedOutput {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), killChild+"="+dir, fmt.Sprintf("%s=%d", killAccounts, accounts), fmt.Sprintf("%s=%d", killSeed, round+1))
@@ -230,13 +230,13 @@ func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, 
 		t.Fatal(err)
 	}
 	opened := make(chan struct{}, 1)
-	done := make(chan told, 1)
+	done := make(chan killedOutput, 1)
 	go func() {
 		in := bufio.NewReader(out)
 		if b, err := in.Peek(5); err == nil && string(b) == "open\n" {
 			opened <- struct{}{}
 		}
-		done <- readTold(t, in)
+		done <- readKilledOutput(t, in)
 	}()
 	if afterOpen {
 		select {

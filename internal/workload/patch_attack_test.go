@@ -85,7 +85,7 @@ func TestPatchesDoNotHalt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := ChainOptions{Options: Options{Seed: 5, Shards: 2}}
 			o.EpochLength, o.Validity, o.Store.FlatHeadBlocks = 5, 10, 3
-			p := newPath(t, o)
+			p := newManualChain(t, o)
 			p.next(0)
 			patched := map[primitives.Hash]bool{}
 			block := func(records []genesis.Record, txs txs) {

@@ -19,7 +19,7 @@ import (
 func TestPatchedRecordsAreInTheState(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 5, Shards: 4}}
 	o.EpochLength, o.Validity, o.Store.FlatHeadBlocks = 40, 80, 3
-	p := newPath(t, o)
+	p := newManualChain(t, o)
 	key := func(i int) []byte { return fmt.Append(nil, "key ", i) }
 	var hashes []primitives.Hash
 	var results [][]primitives.KeyChanges
@@ -91,7 +91,7 @@ func TestPatchedRecordsAreInTheState(t *testing.T) {
 
 // TestInconsistentPatchIsRefused: a patch that would leave an inconsistent state is refused.
 func TestInconsistentPatchIsRefused(t *testing.T) {
-	p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
+	p := newManualChain(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
 	p.next(3)
 	waiting := func(yield bool, inputs ...primitives.Hash) *primitives.Receipt {
 		return &primitives.Receipt{PredecessorID: Account(0), ReceiverID: Account(1), ID: primitives.Hash{1},

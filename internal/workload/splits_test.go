@@ -94,7 +94,7 @@ func TestUnloadedShardsAreSplit(t *testing.T) {
 					check.Stop()
 				}
 				if err := c.Restart(); err != nil {
-					t.Fatalf("restart behind block %d: %v", i, err)
+					t.Fatalf("restart after block %d: %v", i, err)
 				}
 				check = c.Engine.Verify()
 			}
