@@ -130,9 +130,11 @@ func TestInvalidBenchOptionsAreRefused(t *testing.T) {
 		{"no connection", func() error { _, err := RunRPC(t.Context(), RPCOptions{}); return err }, "connections is 0,"},
 		{"never", func() error { _, err := RunStart(t.Context(), StartOptions{}); return err }, "0 starts"},
 	} {
-		if err := c.run(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.run(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
 	}
 }
 

@@ -73,11 +73,13 @@ func TestInvalidShardOptionsAreRefused(t *testing.T) {
 		"shards":   func(o *ShardOptions) { o.Shards = 27 },
 		"few":      func(o *ShardOptions) { o.Accounts, o.Shards = 20, 26 },
 	} {
-		o := good
-		spoil(&o)
-		if _, err := runShort(t, o); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			o := good
+			spoil(&o)
+			if _, err := runShort(t, o); err == nil {
+				t.Error("no error")
+			}
+		})
 	}
 }
 

@@ -185,12 +185,14 @@ func TestLargeRepliesAreCompressed(t *testing.T) {
 		}
 	}
 	for what, body := range map[string]string{"small": healthBody, "noise": large} {
-		if what == "noise" {
-			n.state.code = code
-		}
-		if reply, b := get(body, "gzip"); reply.Header.Get("Content-Encoding") != "" || b[0] != '{' {
-			t.Errorf("%s is packed", what)
-		}
+		t.Run(what, func(t *testing.T) {
+			if what == "noise" {
+				n.state.code = code
+			}
+			if reply, b := get(body, "gzip"); reply.Header.Get("Content-Encoding") != "" || b[0] != '{' {
+				t.Errorf("%s is packed", what)
+			}
+		})
 	}
 	n.state.code = []byte(strings.Repeat("wasm", 6_000)) // small enough to be written without a turn
 	_, plain = get(large, "identity")
@@ -319,26 +321,28 @@ func TestClosingSlowTLSClientDoesNotBlock(t *testing.T) {
 		"stop":      func(*conn) { s.limiter.closeAll() },
 		"WebSocket": func(c *conn) { (&socket{conn: c}).abort() },
 	} {
-		here, there := net.Pipe()
-		in := s.limiter.admit(tls.Server(here, config))
-		shaken := make(chan error, 1)
-		go func() { shaken <- tls.Client(there, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
-		if err := in.Conn.(*tls.Conn).Handshake(); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-shaken; err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		end(in)
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("%s: %v", name, took)
-		}
-		if _, err := here.Write([]byte{0}); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("%s: it is open: %v", name, err)
-		}
-		_ = in.Close()
-		_ = there.Close()
+		t.Run(name, func(t *testing.T) {
+			here, there := net.Pipe()
+			in := s.limiter.admit(tls.Server(here, config))
+			shaken := make(chan error, 1)
+			go func() { shaken <- tls.Client(there, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
+			if err := in.Conn.(*tls.Conn).Handshake(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-shaken; err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			end(in)
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("%v", took)
+			}
+			if _, err := here.Write([]byte{0}); !errors.Is(err, io.ErrClosedPipe) {
+				t.Errorf("it is open: %v", err)
+			}
+			_ = in.Close()
+			_ = there.Close()
+		})
 	}
 }
 

@@ -84,38 +84,40 @@ func TestManyAccessKeysAreServedInPages(t *testing.T) {
 		{"both", 4, `,"limit":1,"after_key":"` + key(1) + `"`, 2, 1, key(2)},
 		{"after the last key", 4, `,"after_key":"` + key(4) + `"`, 5, 0, ""},
 	} {
-		s := newServer(t, n, Options{ViewKeysLimit: c.most})
-		for _, method := range []string{"EXPERIMENTAL_view_access_key_list", "query"} {
-			status, got := callMethod(s, method, `{"request_type":"view_access_key_list","finality":"final","account_id":"a.near"`+c.more+`}`)
-			if c.count < 0 {
-				want := fmt.Sprintf(`{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{"block_hash":%q,"block_height":100,"limit":%d,`+
-					`"requested_account_id":"a.near"},"name":"TOO_MANY_ACCESS_KEYS"},"code":-32000,"message":"Server error","data":"Account a.near has more `+
-					`than %d access keys; use a paginated view_access_key_list request"},"id":1}`, testHash, c.most, c.most)
-				if status != 200 || got != want {
-					t.Errorf("%s, %s: %d %s\nwant %s", c.name, method, status, got, want)
-				}
-				continue
-			}
-			var r struct {
-				Result struct {
-					Keys []struct {
-						Key string `json:"public_key"`
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t, n, Options{ViewKeysLimit: c.most})
+			for _, method := range []string{"EXPERIMENTAL_view_access_key_list", "query"} {
+				status, got := callMethod(s, method, `{"request_type":"view_access_key_list","finality":"final","account_id":"a.near"`+c.more+`}`)
+				if c.count < 0 {
+					want := fmt.Sprintf(`{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{"block_hash":%q,"block_height":100,"limit":%d,`+
+						`"requested_account_id":"a.near"},"name":"TOO_MANY_ACCESS_KEYS"},"code":-32000,"message":"Server error","data":"Account a.near has more `+
+						`than %d access keys; use a paginated view_access_key_list request"},"id":1}`, testHash, c.most, c.most)
+					if status != 200 || got != want {
+						t.Errorf("%s, %s: %d %s\nwant %s", c.name, method, status, got, want)
 					}
-					Last string `json:"last_key"`
+					continue
+				}
+				var r struct {
+					Result struct {
+						Keys []struct {
+							Key string `json:"public_key"`
+						}
+						Last string `json:"last_key"`
+					}
+				}
+				if err := json.Unmarshal([]byte(got), &r); err != nil || status != 200 {
+					t.Fatalf("%s, %s: %d %s, %v", c.name, method, status, got, err)
+				}
+				if len(r.Result.Keys) != c.count || r.Result.Last != c.last || strings.Contains(got, "last_key") != (c.last != "") {
+					t.Errorf("%s, %s: %s, want %d keys and last_key %q", c.name, method, got, c.count, c.last)
+				}
+				for i, k := range r.Result.Keys {
+					if k.Key != key(c.first+i) {
+						t.Errorf("%s, %s: key %d is %s, want %s", c.name, method, i, k.Key, key(c.first+i))
+					}
 				}
 			}
-			if err := json.Unmarshal([]byte(got), &r); err != nil || status != 200 {
-				t.Fatalf("%s, %s: %d %s, %v", c.name, method, status, got, err)
-			}
-			if len(r.Result.Keys) != c.count || r.Result.Last != c.last || strings.Contains(got, "last_key") != (c.last != "") {
-				t.Errorf("%s, %s: %s, want %d keys and last_key %q", c.name, method, got, c.count, c.last)
-			}
-			for i, k := range r.Result.Keys {
-				if k.Key != key(c.first+i) {
-					t.Errorf("%s, %s: key %d is %s, want %s", c.name, method, i, k.Key, key(c.first+i))
-				}
-			}
-		}
+		})
 	}
 }
 

@@ -261,20 +261,22 @@ func TestTimeoutErrorHasTransactionStatus(t *testing.T) {
 		{"too large", view.LookupError{Level: view.LevelExecutedOptimistic, Status: &large},
 			`{"cause":"PENDING","status":{"final_execution_status":"EXECUTED_OPTIMISTIC"}}`, "Timeout"},
 	} {
-		c.e.Kind = view.ErrTimeout
-		s := newServer(t, &fakeNode{err: &c.e}, Options{Limits: limited(func(l *limits.Limits) { l.Reply = 1 << 20 })})
-		for _, method := range []string{"tx", "send_tx", "broadcast_tx_commit"} {
-			params := goodParams["tx"]
-			if method != "tx" {
-				params = `["` + signedText() + `"]`
+		t.Run(c.name, func(t *testing.T) {
+			c.e.Kind = view.ErrTimeout
+			s := newServer(t, &fakeNode{err: &c.e}, Options{Limits: limited(func(l *limits.Limits) { l.Reply = 1 << 20 })})
+			for _, method := range []string{"tx", "send_tx", "broadcast_tx_commit"} {
+				params := goodParams["tx"]
+				if method != "tx" {
+					params = `["` + signedText() + `"]`
+				}
+				status, got := callMethod(s, method, params)
+				want := `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":` + c.info + `,"name":"TIMEOUT_ERROR"},"code":-32000,` +
+					`"message":"Server error","data":"` + c.data + `"},"id":1}`
+				if status != 408 || got != want {
+					t.Errorf("%s, %s: %d %.600s\nwant %.600s", c.name, method, status, got, want)
+				}
 			}
-			status, got := callMethod(s, method, params)
-			want := `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":` + c.info + `,"name":"TIMEOUT_ERROR"},"code":-32000,` +
-				`"message":"Server error","data":"` + c.data + `"},"id":1}`
-			if status != 408 || got != want {
-				t.Errorf("%s, %s: %d %.600s\nwant %.600s", c.name, method, status, got, want)
-			}
-		}
+		})
 	}
 }
 

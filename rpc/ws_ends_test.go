@@ -174,24 +174,26 @@ func TestEndedQueueNotifiesNobody(t *testing.T) {
 	for name, end := range map[string]func(*outbox){
 		"cut": (*outbox).end, "closed": func(o *outbox) { o.must(frame{kind: closeFrame}) },
 	} {
-		goOn := make(chan struct{})
-		var queued atomic.Int64
-		o := newOutbox(func(*frame, bool) error {
-			<-goOn
-			return nil
-		}, func() {}, &queued)
-		o.maxMessages, o.maxBytes, o.maxQueued, o.refused = 10, 100, 1<<40, func(limits.ID) {}
-		o.offer(frame{body: make([]byte, 80)})
-		var notified atomic.Int64
-		notify := func() { notified.Add(1) }
-		o.whenRoom(notify)
-		end(o)
-		o.whenRoom(notify)
-		close(goOn)
-		o.settle()
-		if o.whenRoom(notify); notified.Load() != 0 || o.offer(frame{}) {
-			t.Errorf("%s: notified of room %d times, want 0", name, notified.Load())
-		}
+		t.Run(name, func(t *testing.T) {
+			goOn := make(chan struct{})
+			var queued atomic.Int64
+			o := newOutbox(func(*frame, bool) error {
+				<-goOn
+				return nil
+			}, func() {}, &queued)
+			o.maxMessages, o.maxBytes, o.maxQueued, o.refused = 10, 100, 1<<40, func(limits.ID) {}
+			o.offer(frame{body: make([]byte, 80)})
+			var notified atomic.Int64
+			notify := func() { notified.Add(1) }
+			o.whenRoom(notify)
+			end(o)
+			o.whenRoom(notify)
+			close(goOn)
+			o.settle()
+			if o.whenRoom(notify); notified.Load() != 0 || o.offer(frame{}) {
+				t.Errorf("notified of room %d times, want 0", notified.Load())
+			}
+		})
 	}
 }
 

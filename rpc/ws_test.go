@@ -169,9 +169,11 @@ func TestSocketUpgradeIsRefusedToSomeClients(t *testing.T) {
 		{"no key", with("Sec-WebSocket-Key", ""), http.StatusBadRequest},
 		{"another origin", with("Origin", "https://bad.example"), http.StatusForbidden},
 	} {
-		if got := get(x.header); got != x.want {
-			t.Errorf("%s: %d, want %d", x.what, got, x.want)
-		}
+		t.Run(x.what, func(t *testing.T) {
+			if got := get(x.header); got != x.want {
+				t.Errorf("%d, want %d", got, x.want)
+			}
+		})
 	}
 	dial(t, url, http.Header{"Origin": {"https://good.example"}})
 	dial(t, url, nil)
@@ -216,11 +218,13 @@ func TestInvalidSocketMessageClosesIt(t *testing.T) {
 			_ = c.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
 		}, websocket.CloseNormalClosure},
 	} {
-		c := dial(t, url, nil)
-		x.do(c)
-		if got := closeCodeOf(t, c); got != x.want {
-			t.Errorf("%s: code %d, want %d", x.what, got, x.want)
-		}
+		t.Run(x.what, func(t *testing.T) {
+			c := dial(t, url, nil)
+			x.do(c)
+			if got := closeCodeOf(t, c); got != x.want {
+				t.Errorf("code %d, want %d", got, x.want)
+			}
+		})
 	}
 	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 && s.sockets.queued.Load() == 0 })
 	if s.limiter.refused[limits.ReadTime].Load() != 1 {

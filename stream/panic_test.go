@@ -30,27 +30,29 @@ func TestPanicInTextIsAnError(t *testing.T) {
 		"block":   func(m *Block, _ []Details) { m.Block.Body.Chunks = []*primitives.ChunkHeader{nil} },
 		"details": nil,
 	} {
-		m := o.digest().Block
-		d := NewDigest(m, func() ([]Details, error) {
-			details := make([]Details, len(m.Shards))
-			for i := range m.Shards {
-				m.Shards[i].Chunk, m.Shards[i].Outcomes = nil, nil
+		t.Run(name, func(t *testing.T) {
+			m := o.digest().Block
+			d := NewDigest(m, func() ([]Details, error) {
+				details := make([]Details, len(m.Shards))
+				for i := range m.Shards {
+					m.Shards[i].Chunk, m.Shards[i].Outcomes = nil, nil
+				}
+				if change == nil {
+					panic("no details")
+				}
+				change(m, details)
+				return details, nil
+			})
+			d.MakeAhead()
+			for range 2 {
+				if _, err := d.MessageJSON(nil); err == nil || !strings.Contains(err.Error(), ".go:") {
+					t.Errorf("error %v does not name the place", err)
+				}
+				if _, err := d.Message(&view.Subscription{Topic: view.TopicMessages}); err == nil {
+					t.Error("there is a message")
+				}
 			}
-			if change == nil {
-				panic("no details")
-			}
-			change(m, details)
-			return details, nil
 		})
-		d.MakeAhead()
-		for range 2 {
-			if _, err := d.MessageJSON(nil); err == nil || !strings.Contains(err.Error(), ".go:") {
-				t.Errorf("%s: error %v does not name the place", name, err)
-			}
-			if _, err := d.Message(&view.Subscription{Topic: view.TopicMessages}); err == nil {
-				t.Errorf("%s: there is a message", name)
-			}
-		}
 	}
 }
 

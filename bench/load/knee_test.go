@@ -98,16 +98,18 @@ func TestDisturbedTrialIsRepeated(t *testing.T) {
 		}},
 		"all": {func(int) bool { return true }, func(k *Knee) bool { return k.Disturbed != 60 || k.Rate != 0 || k.Trials() < 2 || k.Trials() > 60 }},
 	} {
-		k, err := FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) { return trial(rate, n, c.disturbed), nil })
-		n := 0
-		for i := range k.Phases {
-			if k.Phases[i].Disturbed {
-				n++
+		t.Run(name, func(t *testing.T) {
+			k, err := FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) { return trial(rate, n, c.disturbed), nil })
+			n := 0
+			for i := range k.Phases {
+				if k.Phases[i].Disturbed {
+					n++
+				}
 			}
-		}
-		if err != nil || n != k.Disturbed || c.not(k) {
-			t.Errorf("%s: %v in %d trials, %d more disturbed, %d reported; %v", name, k.Rate, k.Trials(), k.Disturbed, n, err)
-		}
+			if err != nil || n != k.Disturbed || c.not(k) {
+				t.Errorf("%v in %d trials, %d more disturbed, %d reported; %v", k.Rate, k.Trials(), k.Disturbed, n, err)
+			}
+		})
 	}
 	s.Quiet = 0
 	k, err := FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) {

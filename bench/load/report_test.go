@@ -137,21 +137,25 @@ func TestUnlikeReportsAreNotCompared(t *testing.T) {
 		"workload": func(r *Report) { r.Workload = "ft" }, "until": func(r *Report) { r.Until = "FINAL" }, "rate": func(r *Report) { r.Phases[0].Rate = 7 },
 		"nothing": func(r *Report) { r.Phases = nil },
 	} {
-		b := made(t, 0.01, 10, 2)
-		change(b)
-		if c, err := Compare(a, b); !errors.Is(err, ErrUnlike) {
-			t.Errorf("%s: %+v, %v", what, c, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			b := made(t, 0.01, 10, 2)
+			change(b)
+			if c, err := Compare(a, b); !errors.Is(err, ErrUnlike) {
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
 	}
 	dir := t.TempDir()
 	for what, text := range map[string]string{"no JSON": "{", "another report": `{"command":"bench shard"}`, "no histogram": `{"command":"bench load","format":1,"phases":[{"series":[{"latency":{"hdr":"nonsense"}}]}]}`} {
-		path := filepath.Join(dir, "r.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadReport(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(dir, "r.json")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ReadReport(path); err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("got error %v", err)
+			}
+		})
 	}
 }
 

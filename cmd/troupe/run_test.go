@@ -319,9 +319,11 @@ func TestInvalidForksAreRefused(t *testing.T) {
 		"a home":      {newHome(t, ""), "http://127.0.0.1:9", "choose another --home"},
 		"nobody here": {filepath.Join(t.TempDir(), "f"), "http://127.0.0.1:9@5", "get the block to fork: block failed (tries: 4)"},
 	} {
-		got := runLine([]string{"--home", c.home, "run", "--fork", c.spec})
-		if !strings.Contains(got, c.want) || !strings.Contains(got, "exit ") {
-			t.Errorf("%s: %s; want %q", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := runLine([]string{"--home", c.home, "run", "--fork", c.spec})
+			if !strings.Contains(got, c.want) || !strings.Contains(got, "exit ") {
+				t.Errorf("%s; want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -315,9 +315,11 @@ func TestPermanentErrorIsNotRetried(t *testing.T) {
 		"bucket nowhere does not exist": {Endpoint: s.URL, Bucket: "nowhere"}, "is not an endpoint URL": {Endpoint: "blocks.example", Bucket: "blocks"},
 		"is not an endpoint URL, with a path": {Endpoint: s.URL + "/blocks", Bucket: "blocks"},
 	} {
-		if err := open(o); !errors.Is(err, ErrBucket) || !strings.Contains(err.Error(), strings.Split(what, ",")[0]) {
-			t.Errorf("%s: %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if err := open(o); !errors.Is(err, ErrBucket) || !strings.Contains(err.Error(), strings.Split(what, ",")[0]) {
+				t.Errorf("got error %v", err)
+			}
+		})
 	}
 	w := s.open(t, func(err error) { t.Errorf("it is tried again: %v", err) })
 	m := block(1)

@@ -287,39 +287,41 @@ func TestRepliesOfEachFeedKindAreRead(t *testing.T) {
 		},
 	}
 	for kind, handle := range servers {
-		s := httptest.NewServer(handle)
-		defer s.Close()
-		f, err := Parse(kind + ":" + s.URL + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := h; n < h+10; n++ {
-			d, err := f.Block(t.Context(), n, true)
-			if err != nil || d.Block.Header.Height != n {
-				t.Fatalf("%s: %v, %v", kind, d, err)
+		t.Run(kind, func(t *testing.T) {
+			s := httptest.NewServer(handle)
+			defer s.Close()
+			f, err := Parse(kind + ":" + s.URL + "/")
+			if err != nil {
+				t.Fatal(err)
 			}
-			if chunks, err := d.Chunks(func(primitives.Hash) []byte { return nil }, func(func(primitives.Hash) bool) {}, new(blockdoc.Wanted)); err != nil && !errors.Is(err, blockdoc.ErrLacks) {
-				t.Errorf("%s: %v, %v", kind, chunks, err)
+			for n := h; n < h+10; n++ {
+				d, err := f.Block(t.Context(), n, true)
+				if err != nil || d.Block.Header.Height != n {
+					t.Fatalf("%v, %v", d, err)
+				}
+				if chunks, err := d.Chunks(func(primitives.Hash) []byte { return nil }, func(func(primitives.Hash) bool) {}, new(blockdoc.Wanted)); err != nil && !errors.Is(err, blockdoc.ErrLacks) {
+					t.Errorf("%v, %v", chunks, err)
+				}
 			}
-		}
-		if _, err := f.Block(t.Context(), skipped, true); !errors.Is(err, ErrSkipped) {
-			t.Errorf("%s: a skipped height: %v", kind, err)
-		}
-		if _, err := f.Block(t.Context(), last+1, true); !errors.Is(err, ErrNotYet) {
-			t.Errorf("%s: a future height: %v", kind, err)
-		}
-		var e *statusError
-		if _, err := f.Block(t.Context(), 1, true); !errors.As(err, &e) {
-			t.Errorf("%s: HTTP 418: %v", kind, err)
-		}
-		if kind == "neardata" {
-			if d, err := f.Block(t.Context(), 2, true); err != nil || d.Block.Header.Height != h {
-				t.Errorf("redirected: %v", err)
+			if _, err := f.Block(t.Context(), skipped, true); !errors.Is(err, ErrSkipped) {
+				t.Errorf("a skipped height: %v", err)
 			}
-			if _, err := f.Block(t.Context(), 3, true); err == nil {
-				t.Error("endless redirects returned a block")
+			if _, err := f.Block(t.Context(), last+1, true); !errors.Is(err, ErrNotYet) {
+				t.Errorf("a future height: %v", err)
 			}
-		}
+			var e *statusError
+			if _, err := f.Block(t.Context(), 1, true); !errors.As(err, &e) {
+				t.Errorf("HTTP 418: %v", err)
+			}
+			if kind == "neardata" {
+				if d, err := f.Block(t.Context(), 2, true); err != nil || d.Block.Header.Height != h {
+					t.Errorf("redirected: %v", err)
+				}
+				if _, err := f.Block(t.Context(), 3, true); err == nil {
+					t.Error("endless redirects returned a block")
+				}
+			}
+		})
 	}
 }
 

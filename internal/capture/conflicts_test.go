@@ -118,26 +118,28 @@ func TestSkipOverEndorsedHeightIsAConflict(t *testing.T) {
 		"of the same height":    {[]vote{{4, 6}, {5, 6}}, "node0 signed two votes at height 5: for X and to skip from 4 to 6"},
 		"two of many are found": {[]vote{{1, 2}, {2, 3}, {3, 4}, {1, 4}, {8, 9}, {1, 7}}, "node0 signed two votes at height 2: for X and to skip from 1 to 4\nnode0 signed two votes at height 2: for X and to skip from 1 to 7\nnode0 signed two votes at height 3: for X and to skip from 1 to 4\nnode0 signed two votes at height 3: for X and to skip from 1 to 7"},
 	} {
-		s := NewSearch(map[primitives.AccountID]primitives.PublicKey{"node0": secret.PublicKey()})
-		for _, v := range tt.votes { // a recording each
-			block := primitives.HashBytes([]byte{byte(v.from)})
-			inner := primitives.NewApprovalInner(block, v.from, v.to)
-			a := primitives.Approval{Inner: inner, Target: v.to, AccountID: "node0", Signature: secret.Sign(inner.SignedBytes(v.to))}
-			m := wire.NewRouted(secret, wire.ToPeer(secret.PublicKey()), &wire.BlockApproval{Approval: a}, 1)
-			text, err := json.Marshal(&Line{Kind: m.Kind().String(), Frame: wire.Append(nil, m)})
-			if err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			s := NewSearch(map[primitives.AccountID]primitives.PublicKey{"node0": secret.PublicKey()})
+			for _, v := range tt.votes { // a recording each
+				block := primitives.HashBytes([]byte{byte(v.from)})
+				inner := primitives.NewApprovalInner(block, v.from, v.to)
+				a := primitives.Approval{Inner: inner, Target: v.to, AccountID: "node0", Signature: secret.Sign(inner.SignedBytes(v.to))}
+				m := wire.NewRouted(secret, wire.ToPeer(secret.PublicKey()), &wire.BlockApproval{Approval: a}, 1)
+				text, err := json.Marshal(&Line{Kind: m.Kind().String(), Frame: wire.Append(nil, m)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Read(bytes.NewReader(append(text, '\n'))); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := s.Read(bytes.NewReader(append(text, '\n'))); err != nil {
-				t.Fatal(err)
+			var got []string
+			for _, c := range s.Conflicts {
+				got = append(got, strings.Replace(c.String(), c.A, "for X", 1))
 			}
-		}
-		var got []string
-		for _, c := range s.Conflicts {
-			got = append(got, strings.Replace(c.String(), c.A, "for X", 1))
-		}
-		if s.Votes != len(tt.votes) || strings.Join(got, "\n") != tt.want {
-			t.Errorf("%s: %d votes of %d; %s", name, s.Votes, len(tt.votes), strings.Join(got, "\n"))
-		}
+			if s.Votes != len(tt.votes) || strings.Join(got, "\n") != tt.want {
+				t.Errorf("%d votes of %d; %s", s.Votes, len(tt.votes), strings.Join(got, "\n"))
+			}
+		})
 	}
 }

@@ -338,12 +338,14 @@ func TestPeerTextCannotDrawOnTerminal(t *testing.T) {
 		in.Write(append(b, '\n'))
 	}
 	for name, show := range map[string]func(io.Writer, io.Reader, Filter, Names) error{"words": Write, "summary": Summarize} {
-		var out bytes.Buffer
-		if err := show(&out, bytes.NewReader(in.Bytes()), Filter{Conn: -1}, Names{}); err != nil {
-			t.Fatal(err)
-		}
-		if s := out.String(); strings.ContainsAny(s, "\x1b\a\u202e") || strings.Contains(s, "\n   9.9999") || !strings.Contains(s, "forged") {
-			t.Errorf("%s: %q", name, s)
-		}
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := show(&out, bytes.NewReader(in.Bytes()), Filter{Conn: -1}, Names{}); err != nil {
+				t.Fatal(err)
+			}
+			if s := out.String(); strings.ContainsAny(s, "\x1b\a\u202e") || strings.Contains(s, "\n   9.9999") || !strings.Contains(s, "forged") {
+				t.Errorf("%q", s)
+			}
+		})
 	}
 }

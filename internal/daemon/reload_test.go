@@ -91,12 +91,14 @@ func TestReloadAppliesOnlyRuntimeKeys(t *testing.T) {
 	}
 	check("its own again", nil, []string{"troupe.block_production"})
 	for what, text := range map[string]string{"no JSON": "{", "no such value": `{"troupe":{"rpc":{"max_requests_per_address":"many"}}}`, "no such key": `{"troupe":{"rpc":{"api_keys":["status"]}}}`} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if r, err := h.Reload(); err == nil {
-			t.Errorf("%s: %+v", what, r)
-		}
+		t.Run(what, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := h.Reload(); err == nil {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 	with(`"troupe":{"rpc":{"api_keys":["second"]}}`)
 	check("back", []string{"troupe.gc_min_age", "troupe.rpc.max_requests_per_address"}, nil)

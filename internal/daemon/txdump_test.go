@@ -186,15 +186,17 @@ func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 		}
 	}
 	for name, hash := range map[string]primitives.Hash{"made an account": made1, "global code": global, "failed": failed} {
-		file, c := dump(hash)
-		if name == "made an account" && !slices.Equal(c.Absent, []string{"sub.alice.near"}) {
-			t.Errorf("%v were not there", c.Absent)
-		}
-		for range 2 {
-			if r := replay(fresh, file); !r.Same {
-				t.Errorf("%s: %s", name, r.Differs)
+		t.Run(name, func(t *testing.T) {
+			file, c := dump(hash)
+			if name == "made an account" && !slices.Equal(c.Absent, []string{"sub.alice.near"}) {
+				t.Errorf("%v were not there", c.Absent)
 			}
-		}
+			for range 2 {
+				if r := replay(fresh, file); !r.Same {
+					t.Errorf("%s", r.Differs)
+				}
+			}
+		})
 	}
 	// Alice has 993 tokens then and keeps 893; with 50 the call fails.
 	poor := strings.Replace(text, base64.StdEncoding.EncodeToString(primitives.Yocto(993).AppendBorsh(nil)), base64.StdEncoding.EncodeToString(primitives.Yocto(50).AppendBorsh(nil)), 1)

@@ -53,17 +53,19 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 		{"call_function", "CodeDoesNotExist", "CONTRACT_EXECUTION_ERROR"}, {"view_access_key", "does not exist", "UNKNOWN_ACCESS_KEY"},
 		{"view_gas_key_nonces", "UNKNOWN_GAS_KEY", "UNKNOWN_GAS_KEY"},
 	} {
-		for _, at := range []string{`"finality":"optimistic"`, fmt.Sprintf(`"block_id":%d`, h.Engine.Head().Height())} {
-			rest := fmt.Sprintf(`%s,"account_id":%q,"prefix_base64":"","method_name":"x","args_base64":"","public_key":%q}`, at, id, key.SecretKey.PublicKey())
-			fault := rpcOf(t, h, "query", fmt.Sprintf(`{"request_type":%q,"include_proof":true,`, q.kind)+rest, &reply)
-			if got := fault + string(reply); !strings.Contains(got, q.want) {
-				t.Errorf("%s, %s: %s", q.kind, at, got)
+		t.Run(q.kind, func(t *testing.T) {
+			for _, at := range []string{`"finality":"optimistic"`, fmt.Sprintf(`"block_id":%d`, h.Engine.Head().Height())} {
+				rest := fmt.Sprintf(`%s,"account_id":%q,"prefix_base64":"","method_name":"x","args_base64":"","public_key":%q}`, at, id, key.SecretKey.PublicKey())
+				fault := rpcOf(t, h, "query", fmt.Sprintf(`{"request_type":%q,"include_proof":true,`, q.kind)+rest, &reply)
+				if got := fault + string(reply); !strings.Contains(got, q.want) {
+					t.Errorf("%s, %s: %s", q.kind, at, got)
+				}
+				fault = rpcOf(t, h, "EXPERIMENTAL_"+q.kind, "{"+rest, &reply)
+				if got := fault + string(reply); !strings.Contains(got, q.alone) {
+					t.Errorf("EXPERIMENTAL_%s, %s: %s", q.kind, at, got)
+				}
 			}
-			fault = rpcOf(t, h, "EXPERIMENTAL_"+q.kind, "{"+rest, &reply)
-			if got := fault + string(reply); !strings.Contains(got, q.alone) {
-				t.Errorf("EXPERIMENTAL_%s, %s: %s", q.kind, at, got)
-			}
-		}
+		})
 	}
 	for method, params := range map[string]string{
 		"sandbox_set_key": fmt.Sprintf(`[%q,%q]`, id, a.key.SecretKey.PublicKey()), "sandbox_set_code": fmt.Sprintf(`[%q,"AA=="]`, id),

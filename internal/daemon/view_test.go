@@ -202,15 +202,17 @@ func TestViewSeesBlockOfItsState(t *testing.T) {
 			return string(seed[:])
 		},
 	} {
-		var p contracts.Program
-		p.Call(name, 0)
-		p.Call("value_return", ^uint64(0), 0)
-		c := look(t, h, me, "run", &p)
-		at := block(c)
-		if got, want := string(c.bytes()), want(at); got != want {
-			t.Errorf("%s = %q, want %q (%s)", name, got, want, c.Error)
-		}
-		at.Release()
+		t.Run(name, func(t *testing.T) {
+			var p contracts.Program
+			p.Call(name, 0)
+			p.Call("value_return", ^uint64(0), 0)
+			c := look(t, h, me, "run", &p)
+			at := block(c)
+			if got, want := string(c.bytes()), want(at); got != want {
+				t.Errorf("%s = %q, want %q (%s)", name, got, want, c.Error)
+			}
+			at.Release()
+		})
 	}
 }
 

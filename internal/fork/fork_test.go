@@ -379,27 +379,29 @@ func TestPinnedBlockMustMatchItsChain(t *testing.T) {
 	c := NewClient(good.options())
 	defer c.Close()
 	for name, s := range map[string]Spec{"height": {Height: 11}, "hash": {Block: hash}} {
-		p, err := c.Resolve(s)
-		if err != nil || p.Hash != hash || p.Height != 11 || p.ChainID != "other" || p.Confirmed == nil || p.Confirmed.Roots[0] != good.root.Hash() {
-			t.Fatalf("%s: %+v, %v", name, p, err)
-		}
-		if err := c.Check(p); err != nil {
-			t.Error(err)
-		}
-		good.chain = "another"
-		if err := c.Check(p); !errors.Is(err, ErrChain) {
-			t.Errorf("another chain: %v", err)
-		}
-		good.chain = "other"
-		q := *p
-		q.Hash = primitives.Hash{1}
-		if err := c.Check(&q); !errors.Is(err, ErrBlockGone) {
-			t.Errorf("another block at its height: %v", err)
-		}
-		q.Height = 99
-		if err := c.Check(&q); !errors.Is(err, ErrBlockGone) {
-			t.Errorf("no block at its height: %v", err)
-		}
+		t.Run(name, func(t *testing.T) {
+			p, err := c.Resolve(s)
+			if err != nil || p.Hash != hash || p.Height != 11 || p.ChainID != "other" || p.Confirmed == nil || p.Confirmed.Roots[0] != good.root.Hash() {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			if err := c.Check(p); err != nil {
+				t.Error(err)
+			}
+			good.chain = "another"
+			if err := c.Check(p); !errors.Is(err, ErrChain) {
+				t.Errorf("another chain: %v", err)
+			}
+			good.chain = "other"
+			q := *p
+			q.Hash = primitives.Hash{1}
+			if err := c.Check(&q); !errors.Is(err, ErrBlockGone) {
+				t.Errorf("another block at its height: %v", err)
+			}
+			q.Height = 99
+			if err := c.Check(&q); !errors.Is(err, ErrBlockGone) {
+				t.Errorf("no block at its height: %v", err)
+			}
+		})
 	}
 	for name, x := range map[string]struct {
 		old, by string
@@ -411,15 +413,17 @@ func TestPinnedBlockMustMatchItsChain(t *testing.T) {
 		"chunks":      {`"chunks":[`, `"chunks":[{},`, errHash},
 		"endorsement": {`"chunk_endorsements":[[1]]`, `"chunk_endorsements":[[2]]`, errHash},
 	} {
-		good.spoil = func(m string, body []byte, _ int) (int, []byte, http.Header) {
-			if m != "block" {
-				return 0, nil, nil
+		t.Run(name, func(t *testing.T) {
+			good.spoil = func(m string, body []byte, _ int) (int, []byte, http.Header) {
+				if m != "block" {
+					return 0, nil, nil
+				}
+				return 200, bytes.Replace(body, []byte(x.old), []byte(x.by), 1), nil
 			}
-			return 200, bytes.Replace(body, []byte(x.old), []byte(x.by), 1), nil
-		}
-		if p, err := c.Resolve(Spec{Block: hash}); err == nil || x.want != nil && !errors.Is(err, x.want) {
-			t.Errorf("%s: %+v, %v; want %v", name, p, err, x.want)
-		}
+			if p, err := c.Resolve(Spec{Block: hash}); err == nil || x.want != nil && !errors.Is(err, x.want) {
+				t.Errorf("%+v, %v; want %v", p, err, x.want)
+			}
+		})
 	}
 	good.spoil = nil
 	if _, err := c.Resolve(Spec{Block: primitives.Hash{9}}); !isCause(err, "UNKNOWN_BLOCK") {

@@ -326,29 +326,31 @@ func TestUnmovableFullLogIsOverwritten(t *testing.T) {
 		"a folder has its place": func(path string) error { return os.MkdirAll(filepath.Join(path+".1", "x"), 0o755) },
 		"its folder is gone":     func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
 	} {
-		path := filepath.Join(t.TempDir(), "logs", "log")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		l, err := openLog(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := spoil(path); err != nil {
-			t.Fatal(err)
-		}
-		l.size = maxLog
-		for range 2 {
-			if n, err := l.Write([]byte("new\n")); n != 4 || err != nil {
-				t.Errorf("%s: %d, %v", name, n, err)
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "logs", "log")
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
 			}
-		}
-		if info, err := l.file.Stat(); err != nil || info.Size() != 8 || l.size != 8 {
-			t.Errorf("%s: %+v, %v, counted as %d", name, info, err, l.size)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+			l, err := openLog(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			l.size = maxLog
+			for range 2 {
+				if n, err := l.Write([]byte("new\n")); n != 4 || err != nil {
+					t.Errorf("%d, %v", n, err)
+				}
+			}
+			if info, err := l.file.Stat(); err != nil || info.Size() != 8 || l.size != 8 {
+				t.Errorf("%+v, %v, counted as %d", info, err, l.size)
+			}
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

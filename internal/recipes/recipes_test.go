@@ -35,9 +35,11 @@ func TestBlocksRefuseMissingDirectives(t *testing.T) {
 		"an unknown directive":              "<!-- terminal 1; slowly -->\n```sh\nls\n```\n",
 		"a typed block of another language": "<!-- terminal 1 -->\n```json\n{}\n```\n",
 	} {
-		if _, err := Blocks("page.md", page); err == nil {
-			t.Errorf("%s is taken", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := Blocks("page.md", page); err == nil {
+				t.Errorf("%s is taken", name)
+			}
+		})
 	}
 }
 

@@ -119,15 +119,17 @@ func TestChecksNoticeDisagreementOnBlocks(t *testing.T) {
 		"of another height, refused":     {[]func(*verdicts, *node){misnumbered(head), piece}, true},
 		"of another height, and too old": {[]func(*verdicts, *node){misnumbered(0), piece, take}, false},
 	} {
-		w.check.violation = nil
-		v := &w.check.verdicts
-		v.init(&w.check)
-		for i, do := range c.does {
-			do(v, w.nodes[1+i%2])
-		}
-		if got := w.check.violation; (got != nil) != c.bad {
-			t.Errorf("%s: %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			w.check.violation = nil
+			v := &w.check.verdicts
+			v.init(&w.check)
+			for i, do := range c.does {
+				do(v, w.nodes[1+i%2])
+			}
+			if got := w.check.violation; (got != nil) != c.bad {
+				t.Errorf("%v", got)
+			}
+		})
 	}
 }
 

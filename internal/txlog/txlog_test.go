@@ -302,13 +302,15 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 		"receipt": blockOf("1", "0", 1, nil, []primitives.OutcomeWithID{ran(id("x"), "a.near", "r")}, &primitives.Receipt{ID: id("r"),
 			Body: &primitives.ActionReceipt{Actions: []primitives.Action{&primitives.FunctionCall{Args: args}}}}),
 	} {
-		l := &Log{o: Options{Queue: 10 * size}, wake: make(chan struct{}, 1)}
-		for range 100 {
-			l.Observe(b)
-		}
-		if n := len(l.queue); n != 10 { // nine, and the number of the others
-			t.Errorf("%s: %d entries are queued", what, n)
-		}
+		t.Run(what, func(t *testing.T) {
+			l := &Log{o: Options{Queue: 10 * size}, wake: make(chan struct{}, 1)}
+			for range 100 {
+				l.Observe(b)
+			}
+			if n := len(l.queue); n != 10 { // nine, and the number of the others
+				t.Errorf("%d entries are queued", n)
+			}
+		})
 	}
 }
 

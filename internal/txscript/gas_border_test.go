@@ -43,35 +43,37 @@ func TestStateInitsFailWithOneGasLess(t *testing.T) {
 		"of another": {"alice", small, primitives.NEAR(1), "InvalidUniversalStateInitReceiver"},
 		"no bytes":   {primitives.RawStateInit(nil).DerivedAccount(), nil, primitives.Balance{}, "MalformedUniversalStateInit"},
 	} {
-		run := func(gas primitives.Gas) *happened {
-			o, _ := l.do(program(gas, func(p *contracts.Program) {
-				b := p.Call("promise_batch_create", string(c.to))
-				p.Call("promise_batch_action_universal_state_init", b, []byte(c.raw), contracts.Amount(c.deposit))
-				p.Call("promise_batch_action_universal_state_init", b, []byte(c.raw), contracts.Amount(c.deposit))
-			}))
-			return o
-		}
-		enough := func(o *happened) bool { return !strings.Contains(string(o.Status.Failure), "Exceeded the prepaid gas") }
-		low, high := primitives.Gas(1), primitives.Gas(300*tera)
-		for low < high {
-			if mid := low + (high-low)/2; enough(run(mid)) {
-				high = mid
-			} else {
-				low = mid + 1
+		t.Run(name, func(t *testing.T) {
+			run := func(gas primitives.Gas) *happened {
+				o, _ := l.do(program(gas, func(p *contracts.Program) {
+					b := p.Call("promise_batch_create", string(c.to))
+					p.Call("promise_batch_action_universal_state_init", b, []byte(c.raw), contracts.Amount(c.deposit))
+					p.Call("promise_batch_action_universal_state_init", b, []byte(c.raw), contracts.Amount(c.deposit))
+				}))
+				return o
 			}
-		}
-		o := run(low)
-		if got := string(o.Status.Failure); c.fails == "" && o.Status.Kind == primitives.StatusFailure || !strings.Contains(got, c.fails) {
-			t.Errorf("%s, with %d gas: %s, want %q", name, low, got, c.fails)
-		}
-		for _, r := range o.ReceiptIDs {
-			if got := l.outcomes[r]; got.Status.Kind == primitives.StatusFailure {
-				t.Errorf("%s: what it promised: %s", name, got.Status.Failure)
+			enough := func(o *happened) bool { return !strings.Contains(string(o.Status.Failure), "Exceeded the prepaid gas") }
+			low, high := primitives.Gas(1), primitives.Gas(300*tera)
+			for low < high {
+				if mid := low + (high-low)/2; enough(run(mid)) {
+					high = mid
+				} else {
+					low = mid + 1
+				}
 			}
-		}
-		base := run(1).GasBurnt
-		if o := run(low - 1); enough(o) || o.GasBurnt > base+low-1 {
-			t.Errorf("%s, with %d gas: %d burnt, of which %d before the call; %s", name, low-1, o.GasBurnt, base, o.Status.Failure)
-		}
+			o := run(low)
+			if got := string(o.Status.Failure); c.fails == "" && o.Status.Kind == primitives.StatusFailure || !strings.Contains(got, c.fails) {
+				t.Errorf("%s, with %d gas: %s, want %q", name, low, got, c.fails)
+			}
+			for _, r := range o.ReceiptIDs {
+				if got := l.outcomes[r]; got.Status.Kind == primitives.StatusFailure {
+					t.Errorf("what it promised: %s", got.Status.Failure)
+				}
+			}
+			base := run(1).GasBurnt
+			if o := run(low - 1); enough(o) || o.GasBurnt > base+low-1 {
+				t.Errorf("%s, with %d gas: %d burnt, of which %d before the call; %s", name, low-1, o.GasBurnt, base, o.Status.Failure)
+			}
+		})
 	}
 }

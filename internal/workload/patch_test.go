@@ -119,9 +119,11 @@ func TestInconsistentPatchIsRefused(t *testing.T) {
 		"postponed data":           {&genesis.PostponedReceiptRecord{Receipt: &primitives.Receipt{PredecessorID: Account(0), ReceiverID: Account(1), Body: &primitives.DataReceipt{}}}},
 		"delayed, no valid sender": {&genesis.DelayedReceiptRecord{Receipt: &primitives.Receipt{PredecessorID: "!", ReceiverID: Account(1), Body: &primitives.DataReceipt{}}}},
 	} {
-		if err := p.Engine.CheckPatch(records, nil); !errors.Is(err, engine.ErrPatch) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := p.Engine.CheckPatch(records, nil); !errors.Is(err, engine.ErrPatch) {
+				t.Errorf("got error %v", err)
+			}
+		})
 	}
 	for name, records := range map[string][]genesis.Record{
 		"code before its hash":  {&genesis.ContractRecord{AccountID: Account(1), Code: []byte{1}}},
@@ -135,9 +137,11 @@ func TestInconsistentPatchIsRefused(t *testing.T) {
 		"waits":                        {&genesis.PostponedReceiptRecord{Receipt: waiting(false, primitives.Hash{2})}},
 		"nothing":                      nil,
 	} {
-		if err := p.Engine.CheckPatch(records, nil); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := p.Engine.CheckPatch(records, nil); err != nil {
+				t.Errorf("got error %v", err)
+			}
+		})
 	}
 	coming := func(id primitives.AccountID) bool { return id == "coming.near" }
 	for id, fits := range map[primitives.AccountID]bool{"coming.near": true, "nobody.near": false} {

@@ -72,15 +72,17 @@ func TestTextOfAnError(t *testing.T) {
 		"text":    "\x1b[2J\u202e" + long,
 		"failure": `{"result":{"error":"\u001b[2J` + "\u202e" + long + `"}}`,
 	} {
-		w := nodeOf(t, func(string) string { return reply })
-		err := w.View(t.Context(), "a.near", "x", nil, nil)
-		if err == nil {
-			t.Fatal(name)
-		}
-		text := err.Error()
-		if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 || len(text) > 10_000 {
-			t.Errorf("%s: %d bytes, at %d %q", name, len(text), i, text[max(i, 0):max(i, 0)+9])
-		}
+		t.Run(name, func(t *testing.T) {
+			w := nodeOf(t, func(string) string { return reply })
+			err := w.View(t.Context(), "a.near", "x", nil, nil)
+			if err == nil {
+				t.Fatal(name)
+			}
+			text := err.Error()
+			if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 || len(text) > 10_000 {
+				t.Errorf("%d bytes, at %d %q", len(text), i, text[max(i, 0):max(i, 0)+9])
+			}
+		})
 	}
 }
 
