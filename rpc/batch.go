@@ -58,7 +58,7 @@ func (x *exchange) batch(b []byte, list val) []byte {
 // batched is one request of a batch.
 type batched struct {
 	request
-	why   string // why it is not a valid request; empty: it is one
+	why   string // error text for an invalid request; empty: the request is valid
 	route *route // nil: the method does not exist
 }
 
@@ -109,7 +109,7 @@ func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 // order of the requests. Requests of one lane run one after the other. Lanes run concurrently, at
 // most maxConcurrent at a time.
 func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
-	if x.conn != nil { // open the session once for all requests
+	if x.conn != nil {
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {
 			x.log.WithError(err).Debug("no session could be opened for a batch")
 		}
@@ -127,11 +127,12 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		}
 		lanes[lane] = append(lanes[lane], i)
 	}
-	x.leaveTurn() // concurrent requests cannot share a turn
+	// The goroutines below copy x, so end the turn first. Otherwise several of them would end it.
+	x.leaveTurn()
 	places := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup
 	var taken atomic.Int64
-	var failed atomic.Pointer[string] // text of a panic outside of the methods
+	var failed atomic.Pointer[string] // text of a panic in a goroutine below
 	var once sync.Once
 	kept := false
 	keep := func() {
@@ -169,7 +170,7 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		x.peer.releaseReplies()
 	}
 	if text := failed.Load(); text != nil {
-		panic(*text) // the caller recovers from it
+		panic(*text) // exchange's caller recovers from the panic
 	}
 	x.taken += int(taken.Load())
 	for i := range replies {

@@ -17,10 +17,12 @@ import (
 // client is the state of one client address: its connections, and the work and memory that are
 // charged to it. All IPv6 addresses of one /64 network count as one address.
 type client struct {
-	addr        netip.Addr
-	loopback    bool
-	conns       int // number of connections; guarded by connLimiter.mu, as is refs
-	refs        int // connections and requests that refer to it; at 0 it may leave connLimiter.clients
+	addr     netip.Addr
+	loopback bool
+	conns    int // number of open connections; guarded by connLimiter.mu
+	// refs is the number of connections and requests that refer to the client. At 0 the client may
+	// be removed from connLimiter.clients. Guarded by connLimiter.mu.
+	refs        int
 	parked      atomic.Int64
 	simulations atomic.Int64
 	sockets     atomic.Int64
@@ -164,8 +166,8 @@ func (d *connLimiter) forget(c *client) {
 }
 
 const (
-	maxAddresses = 100_000         // with so many addresses, debts are no longer kept
-	debtKept     = 5 * time.Second // time after the last connection
+	maxAddresses = 100_000         // with more known addresses, closed clients keep no debt
+	debtKept     = 5 * time.Second // maximum time for which a debt is kept after the last connection closed
 )
 
 // errBusy is the error of a request that exceeds a limit now. It may succeed later.

@@ -19,17 +19,17 @@ import (
 // exchange is one body and its reply, with the connection and the client that are charged for them.
 type exchange struct {
 	*Server
-	conn   net.Conn  // nil: there is none
-	peer   *conn     // conn, if connLimiter has admitted it; else nil
-	client *client   // the client that is charged
+	conn   net.Conn  // connection of the body; nil: none
+	peer   *conn     // the same connection as conn; nil: connLimiter did not admit conn
+	client *client   // client whose limits the request counts toward
 	max    int       // maximum number of bytes of the whole reply
-	taken  int       // bytes of the reply that are counted as in flight
+	taken  int       // bytes of the reply that are counted as memory in use
 	until  time.Time // deadline of a batch; zero: not a batch
 	large  int       // number of requests of a batch whose replies were too large
 	key    *apiKey   // API key of the request; nil: none
 	socket *socket   // WebSocket of the request; nil: none
-	after  []func()  // called when the reply is being sent
-	leave  func()    // gives back the turn for a large body; nil: no turn is held
+	after  []func()  // functions that are called when the reply is being sent
+	leave  func()    // ends the turn of heavyLimiter that is held for a large body; nil: none
 }
 
 // newExchange returns the exchange of a request.
@@ -117,10 +117,12 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 	}
 	size := cap(b)
 	if len(b)+n > size {
-		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // grow in steps, because more may follow
+		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // grow to twice the size, because more data may follow
 		full := limits.Count
 		if n := int64(size - cap(b)); shown != nil {
-			c.giveBack() // the data of the reply is in memory, and counts once for all replies
+			// The data from which the reply is made counts in shown now, once for all replies that
+			// show it.
+			c.giveBack()
 			full = c.awaitMemory(n, shown)
 		} else {
 			full = c.x.peer.take(c.x.client, n)
@@ -152,13 +154,14 @@ func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	}
 	ctx, cancel := context.WithTimeout(c.x.ctx, c.opts.PollingTimeout)
 	defer cancel()
-	if !c.x.until.IsZero() { // at most until the batch's deadline
+	if !c.x.until.IsZero() {
 		limited, cancel := context.WithDeadline(ctx, c.x.until)
 		defer cancel()
 		ctx = limited
 	}
 	stop := context.AfterFunc(c.ctx, func() {
-		if errors.Is(context.Cause(c.ctx), errGone) { // the deadline of c.ctx was for the chain and does not end this wait
+		// A client that hangs up ends the wait for memory. The deadline of c.ctx does not.
+		if errors.Is(context.Cause(c.ctx), errGone) {
 			cancel()
 		}
 	})
@@ -248,7 +251,7 @@ func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(),
 		if len(b) == cap(b) {
 			n := max(1024, 4*cap(b))
 			if length >= 0 {
-				n = max(1024, min(n, length+1)) // one more byte, to reach the end of the stream
+				n = max(1024, min(n, length+1)) // one byte more than length lets the read reach the end of the stream
 				if cap(b) >= smallReply {
 					// The client has already sent smallReply bytes, so the length in its header is
 					// credible.

@@ -12,7 +12,7 @@ import (
 // this name.
 type Fault struct {
 	Name   string
-	Fields bool // whether the cause has "info", which may be {}
+	Fields bool // true: the cause in the error object has a member "info", which may be {}
 	Status int  // HTTP status of the reply; 0: 200
 }
 
@@ -66,10 +66,10 @@ var (
 // message.
 type failure struct {
 	fault *Fault
-	info  []byte              // JSON object without braces; empty: {}
+	info  []byte              // members of the JSON object "info", without the braces; empty: {}
 	more  func([]byte) []byte // appends the rest of info; nil: nothing to append
-	data  []byte              // JSON of the data member
-	text  string              // text for logs; of an INTERNAL_ERROR also for the client
+	data  []byte              // JSON of the error's member "data"
+	text  string              // text for logs; of an INTERNAL_ERROR, the client gets the text too
 	cause error               // cause of an INTERNAL_ERROR; nil: unknown
 	// refusal is the HTTP status if a limit rejected the request; 0: another failure.
 	refusal int

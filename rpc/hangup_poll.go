@@ -34,14 +34,14 @@ type polledConn struct {
 	// Another connection may have this number by now, so run checks a positive poll through conn.
 	fd       int
 	onHangup func()
-	index    int // index in hangupPoller.list; -1: removed
+	index    int // index in hangupPoller.list; -1: not in the list
 }
 
 // add starts polling a connection. It calls gone once: when the client hangs up, or at once if the
 // connection is already closed.
 func (l *hangupPoller) add(conn net.Conn, gone func()) *polledConn {
 	x := &polledConn{conn: conn, fd: fdOf(conn), onHangup: gone, index: -1}
-	if x.fd < 0 { // no file descriptor, or closed by this server
+	if x.fd < 0 { // conn has no file descriptor, or this server has closed conn
 		if hungUp(conn) {
 			gone()
 		}

@@ -46,7 +46,9 @@ func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(),
 	case <-t.turn:
 		return g.leaver(who), nil
 	case <-ctx.Done():
-		go func() { // a ticket cannot be removed from the queue, so the goroutine takes its turn and passes it on
+		// The ticket cannot be removed from the queue. The goroutine waits for the turn and ends it
+		// at once.
+		go func() {
 			<-t.turn
 			g.leave()
 		}()

@@ -26,11 +26,11 @@ const (
 // node is a JSON value. The members of an object are key nodes, linked by next. The child of a key
 // node is the member's value.
 type node struct {
-	start, end  uint32 // position of its text; without the quotes of a string
-	child, next uint32 // indices of nodes; 0: none, because the root is never a child
-	count       uint32 // number of items or members
+	start, end  uint32 // offsets of the value's text in document.text; of a string: without the quotes
+	child, next uint32 // indices of nodes; 0: none
+	count       uint32 // number of items of an array or members of an object
 	kind        kind
-	escaped     bool // the string has escapes
+	escaped     bool // the text of the string contains backslash escapes
 }
 
 // document is a parsed JSON text. All values alias the text. The next parse reuses the document and
@@ -40,7 +40,7 @@ type document struct {
 	nodes []node
 	limit bounds
 
-	asks  bool     // record the names with which get is called on the root
+	asks  bool     // true: get on the root value records the requested names in asked
 	asked []string // the recorded names, for unknownMember
 	root  uint32
 }
@@ -224,7 +224,7 @@ func escape(text []byte) (r rune, width int) {
 		return '\t', 2
 	case 'u':
 		r := rune(hex4(text[2:]))
-		if utf16.IsSurrogate(r) { // the scanner has checked that the other half follows
+		if utf16.IsSurrogate(r) { // the scanner has checked that the low surrogate follows
 			return utf16.DecodeRune(r, rune(hex4(text[8:]))), 12
 		}
 		return r, 6
@@ -265,7 +265,7 @@ func (v val) appendCompact(b []byte) []byte {
 		}
 		return append(b, v.raw()...)
 	case kString:
-		if !v.node().escaped { // such a string needs no escapes in the output either
+		if !v.node().escaped { // a string without escapes in the input needs none in the output
 			return append(appendPieces(append(b, '"'), v.raw()), '"')
 		}
 		return appendJSONString(b, v.str())

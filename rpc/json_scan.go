@@ -14,9 +14,9 @@ const maxDepth = 127
 // serde_json and serde_path_to_error, which neard shows to clients.
 type syntaxError struct {
 	text string
-	at   int    // offset from which the position is computed
-	path []byte // path segments, the outermost first
-	over int    // exceeded bound: overNodes or overItems; 0: invalid syntax
+	at   int    // offset in the text from which line and column are computed
+	path []byte // path to the invalid value, outermost segment first
+	over int    // the exceeded bound, overNodes or overItems; 0: the syntax is invalid
 }
 
 // maxPath is the maximum length of the path in the error text, in bytes. Inner segments beyond it
@@ -35,7 +35,7 @@ func (e *syntaxError) in(segment string) {
 func (e *syntaxError) message(text []byte) string {
 	at := min(e.at, len(text))
 	line, column := 1, at
-	for from := 0; from < at; from += yieldBytes { // in pieces, so that the scheduler can preempt between them
+	for from := 0; from < at; from += yieldBytes { // the scheduler can preempt the goroutine only between two pieces
 		piece := text[from:min(at, from+yieldBytes)]
 		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 {
 			line, column = line+bytes.Count(piece, []byte("\n")), at-from-i-1
@@ -226,7 +226,7 @@ func (s *scanner) number() *syntaxError {
 			return s.fail("invalid number")
 		}
 	}
-	if plain && s.pos-start < 300 { // too short to overflow a float
+	if plain && s.pos-start < 300 { // too short to overflow a float64
 		return nil
 	}
 	if _, err := parseFloat(s.text[start:s.pos]); err != nil {
@@ -241,7 +241,7 @@ func (s *scanner) string() (uint32, *syntaxError) {
 	text := s.text[:min(len(s.text), start+yieldBytes)]
 	for {
 		i := s.pos
-		for i < len(text) { // the hot loop: most bytes are not special
+		for i < len(text) { // most bytes are neither quotes nor escapes
 			c := text[i]
 			if c < 0x20 || c == '"' || c == '\\' {
 				break

@@ -73,18 +73,18 @@ type connLimiter struct {
 	conns   map[*conn]struct{}
 	clients map[netip.Addr]*client
 	nextID  uint64
-	most    int // largest number of connections since their memory was last released
+	most    int // largest number of connections since the last release of their memory
 
-	inFlight atomic.Int64 // bytes of bodies and replies
+	inFlight atomic.Int64 // bytes of request bodies and replies in memory
 	opened   atomic.Uint64
 	evicted  atomic.Uint64
 	refused  [limits.Count]atomic.Uint64
 	refusing atomic.Int64
-	failed   atomic.Uint64 // accepts that failed in the system
+	failed   atomic.Uint64 // number of failed accept system calls
 	loggedAt time.Time     // when a failed accept was last logged
 	log      logrus.FieldLogger
 	stopping atomic.Bool
-	large    atomic.Int64 // bytes of large bodies and replies since memory was last released
+	large    atomic.Int64 // total bytes of large bodies and replies since the last release of memory
 	tidying  atomic.Bool
 	sizes    replySizes
 	parking  parking
@@ -126,24 +126,24 @@ type conn struct {
 	limiter *connLimiter
 	id      uint64
 	client  *client // client with the connection's address
-	proxy   bool    // the address is that of a trusted proxy
+	proxy   bool    // the connection comes from a trusted proxy
 	// via is the client for which the proxy sent the current request. nil: none is known, and the
 	// request counts as one of the field client.
 	via           *client
 	state         atomic.Int32
 	since         atomic.Int64 // value of clock() when the connection became idle
 	received      bool         // bytes have arrived since the last request
-	reused        bool         // at least one request was served
+	reused        bool         // at least one request of the connection was served
 	deadlineSetAt time.Time    // when the write deadline was last set
-	gone          bool         // removed from connLimiter.conns; guarded by limiter.mu
-	closed        func()       // called once by Close; nil: nothing to call; guarded by limiter.mu
+	gone          bool         // true: removed from connLimiter.conns; guarded by limiter.mu
+	closed        func()       // Close calls this function once; nil: none; guarded by limiter.mu
 	pace          pace
 	cork          cork
 	*transfer
 
 	mu     sync.Mutex // guards the fields below, which concurrent requests of a batch share
-	held   int64      // bytes in flight of this connection
-	holder *client    // client that is charged for held
+	held   int64      // bytes of bodies and replies of this connection in memory
+	holder *client    // client whose limit the held bytes count toward
 }
 
 // started is when the process began. Durations since then are monotonic: a change of the wall clock
@@ -191,7 +191,7 @@ const maxPause = 100 * time.Millisecond
 func (d *connLimiter) onAcceptError(err error) {
 	d.failed.Add(1)
 	d.mu.Lock()
-	d.evict(time.Second) // connections that became idle later may be about to send a request
+	d.evict(time.Second) // a connection that became idle more recently may be about to send a request
 	say := time.Since(d.loggedAt) > time.Minute
 	if say {
 		d.loggedAt = time.Now()
@@ -282,7 +282,9 @@ func (d *connLimiter) remove(c *conn) {
 
 // Close closes the connection and releases what it holds.
 func (c *conn) Close() error {
-	if !c.limiter.stopping.Load() { // fasthttp then closes connections that other goroutines serve
+	// While the server stops, fasthttp closes connections that other goroutines still serve. pace
+	// belongs to those goroutines.
+	if !c.limiter.stopping.Load() {
 		c.pace.end(c)
 	}
 	c.drop()
@@ -494,10 +496,10 @@ func (c *conn) give() {
 // garbage collector alone would keep it until the heap has grown again, which takes minutes on a
 // quiet node.
 const (
-	idleBytes    = 1 << 20         // at most so many bytes in flight count as none
-	releaseDelay = 5 * time.Second // time without bytes in flight until the release
-	largeBytes   = 64 << 20        // bytes of large bodies and replies for which a release is worthwhile
-	manyConns    = 1000            // so many closed connections are worth it too: each had buffers and a stack
+	idleBytes    = 1 << 20         // the server counts as idle if at most this number of bytes is in memory
+	releaseDelay = 5 * time.Second // time for which the server must be idle before the release
+	largeBytes   = 64 << 20        // minimum total of large bodies and replies for a release, in bytes
+	manyConns    = 1000            // number of connections from which closing most of them causes a release
 )
 
 // releaseMemory schedules a release to the system, if one is worthwhile.

@@ -50,13 +50,13 @@ type Method[P any] struct {
 // call is the context of one run of a handler.
 type call struct {
 	*Server
-	ctx   context.Context // ends with the wait or with the server
+	ctx   context.Context // ends when the request may wait no longer or the server stops
 	conn  net.Conn        // connection of the request; nil: none
 	x     *exchange
-	leave func() // gives back the turn of the heavy limit; nil: no turn is held
+	leave func() // ends the turn of heavyLimiter that this call holds; nil: none
 
 	key      any   // key of the request in replySizes; nil: the reply is small
-	borrowed int64 // bytes counted for the data that the reply is made from
+	borrowed int64 // bytes that count as in memory for the data from which the reply is made
 }
 
 // route is a Method without its type parameter.
@@ -71,7 +71,7 @@ type route struct {
 	submits    bool
 	sandbox    bool
 	patience   time.Duration
-	labels     []string // names in metrics; empty: the name under which the method was called
+	labels     []string // labels in metrics besides name and aliases; empty: none
 	own        bool
 	parse      func(params val) error
 	// run appends the result. label is the result of Label; empty if the parameters could not be
@@ -117,7 +117,7 @@ func (m *Method[P]) read(params val) (p P, err error) {
 	params.doc = &d
 	p, err = m.Parse(params)
 	var missing missingField
-	if err == nil || errors.As(err, &missing) { // if a member is missing, a misspelt one may be present
+	if err == nil || errors.As(err, &missing) { // a missing member may be present under a misspelt name
 		if unknown := unknownMember(params, slices.Concat(d.asked, m.Ignores)); unknown != nil {
 			return p, unknown
 		}

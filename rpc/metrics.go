@@ -34,11 +34,11 @@ type series struct {
 	calls   atomic.Uint64
 	errors  [len(errorCodes)]atomic.Uint64
 	buckets [timeBuckets + 1]atomic.Uint64 // calls by duration; the last one counts those above all bounds
-	nanos   atomic.Uint64                  // total duration of calls
+	nanos   atomic.Uint64                  // total duration of calls in ns
 }
 
 type metrics struct {
-	methods  map[string]*series // by label; must not change once made
+	methods  map[string]*series // counters by the label of the method; the map is not changed after its creation
 	unknown  series             // calls of methods that do not exist
 	timeouts atomic.Uint64
 	waits    [len(waitNames)][len(view.LevelNames)]atomic.Uint64

@@ -142,7 +142,8 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 		return
 	}
 	call, ok := documentCall(path[len(documents0):])
-	if !ok || call.height > highest || s.beforeGenesis(call.height) { // no method is called, but the rates count the request
+	// serveGet checks the rate limit, because no method runs.
+	if !ok || call.height > highest || s.beforeGenesis(call.height) {
 		s.serveGet(ctx, key, false, func() { s.noDocument(ctx, path, ok, call.height) })
 		return
 	}

@@ -35,17 +35,17 @@ import (
 // its reads block.
 type pacer struct {
 	cores    int64
-	stopping *atomic.Bool // set at shutdown: nothing waits any more
+	stopping *atomic.Bool // true: the server shuts down, and no connection waits any more
 	delays   atomic.Uint64
 
 	mu       sync.Mutex
-	due      int64 // by clock: when all admitted work is done, if cores do it
+	due      int64 // value of clock() at which cores have done all admitted work
 	queue    fair.Queue[*paced]
 	runs     bool          // the goroutine of run is running
 	first    []*lease      // leases of new connections, ordered by until
-	wake     chan struct{} // signals that due or a lease has changed
+	wake     chan struct{} // signals a change of due or of a lease to the goroutine of run
 	accepted int           // number of new connections that have not begun their first read
-	fresh    int           // number of new connections that wait for their turn
+	fresh    int           // number of new connections that wait in the queue
 	room     chan struct{} // closed when another connection may be accepted; nil: Accept does not wait
 }
 
@@ -53,14 +53,14 @@ type pacer struct {
 type paced struct {
 	cost  int64
 	turn  chan struct{}
-	lease *lease // begins with the turn; nil: the connection is not new
+	lease *lease // lease that begins when the wait ends; nil: the connection is not new
 }
 
 // lease is the right of a new connection to serve its first request. It ends when that request has
 // been served or waits. It also expires, in case the request waits for something that the pacer
 // does not know of.
 type lease struct {
-	until int64 // by clock: when the lease expires
+	until int64 // value of clock() at which the lease expires
 	over  bool
 }
 
@@ -162,7 +162,7 @@ func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 		return false
 	}
 	t.turn = make(chan struct{})
-	if !p.queue.Push(who, t) { // the queue is full, so the connection does not wait
+	if !p.queue.Push(who, t) { // if the queue is full, the connection does not wait
 		p.mu.Unlock()
 		return false
 	}
@@ -284,18 +284,20 @@ func (p *pacer) waiting() int {
 // the client does not wait for replies. The first request usually arrives together with the
 // connection, and its reply may take long, for example because a contract is compiled.
 type pace struct {
-	from   int64  // by clock: when the last read returned, or when work was last counted
-	flows  bool   // as far as the last read shows, the client does not wait for its replies
+	from   int64  // value of clock() at the end of the last read, or when work was last counted
+	flows  bool   // the last read suggests that the client sends requests without waiting for replies
 	served int    // number of requests served since the last read
-	work   int64  // ns of work that is not paid for
-	bytes  int64  // bytes that were read with that work
-	fresh  bool   // the connection is new and has read nothing
-	unread bool   // the connection has not begun to read
-	lease  *lease // of the first request; nil: ended
+	work   int64  // unpaid work in ns
+	bytes  int64  // number of bytes that were read since work was last paid
+	fresh  bool   // nothing was read from the connection yet
+	unread bool   // the first read of the connection has not begun
+	lease  *lease // lease of the first request; nil: the lease has ended
 	ended  bool
-	ahead  int64        // ns that were paid before the first read and not used yet
+	ahead  int64        // paid but unused work in ns; the connection paid it before its first read
 	sent   atomic.Int64 // ns of unpaid work of the goroutine that sends the replies
-	unsent func() bool  // returns whether a reply is queued; nil: the reader sends the replies itself
+	// unsent returns whether a reply is queued. nil: the reading goroutine sends the replies
+	// itself.
+	unsent func() bool
 }
 
 // enter must be called after the first read of a new connection. It returns false if the peer has
@@ -358,7 +360,9 @@ func (p *pace) before(c *conn) (now int64) {
 // after must be called after n bytes have been read; start is the result of before. It pays for the
 // work before the read. It returns false if the peer has reset the connection meanwhile.
 func (p *pace) after(c *conn, start int64, n int) (ok bool) {
-	early := p.unsent != nil && (p.served > 1 || p.unsent()) // on a WebSocket: the client has not waited for its replies
+	// A WebSocket's client does not wait for replies if it sent several requests or has unsent
+	// replies.
+	early := p.unsent != nil && (p.served > 1 || p.unsent())
 	p.from, p.served = clock(), 0
 	took := p.from - start
 	if p.fresh && n > 0 {

@@ -94,7 +94,7 @@ func readAccountID(v val) (primitives.AccountID, error) {
 	if v.kind() != kString {
 		return "", typeError(v, "a string")
 	}
-	text := v.start(maxEcho) // longer than any valid account id
+	text := v.start(maxEcho) // maxEcho exceeds the length of a valid account id
 	id, err := primitives.ParseAccountID(string(text))
 	if err != nil {
 		return "", fmt.Errorf(`invalid value: "%s", %w`, clipText(text), err)
@@ -276,7 +276,7 @@ func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 func readFields(v val, fields []field) error {
 	for done := ""; ; {
 		next := -1
-		for i := range fields { // the smallest name after done
+		for i := range fields { // find the smallest name greater than done
 			if f := &fields[i]; f.name > done && (next < 0 || f.name < fields[next].name) {
 				next = i
 			}

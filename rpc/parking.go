@@ -13,14 +13,14 @@ import (
 // request of a client with fewer waits replaces the latest wait of the client with most waits.
 type parking struct {
 	mu sync.Mutex
-	of map[*client]*list.List // waits (*parked) of each client, the oldest first
+	of map[*client]*list.List // the waiting requests (*parked) of each client, oldest first
 }
 
 // parked is one waiting request.
 type parked struct {
 	x      *exchange
-	at     *list.Element // element in parking.of; nil: the wait has ended
-	gave   bool          // another client's request replaced the wait
+	at     *list.Element // element of the list in parking.of; nil: the request does not wait any more
+	gave   bool          // a request of another client has ended this request's wait
 	cancel context.CancelCauseFunc
 }
 

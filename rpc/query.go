@@ -315,11 +315,11 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	if q.limit > 0 {
 		items = min(items, int(q.limit))
 	}
-	most := c.left(b) // bytes that the reply may still have
+	most := c.left(b) // maximum number of bytes that can still be appended to the reply
 	prefixLen := len(primitives.AppendContractDataKey(nil, q.account, nil))
 	err = s.Data(q.account, q.prefix, q.after, func(key, value []byte) bool {
 		if q.paged() && (len(page.Items) >= items || used >= maxPageBytes) {
-			page.LastKey = page.Items[len(page.Items)-1].Key // there are more items
+			page.LastKey = page.Items[len(page.Items)-1].Key // only an incomplete page has a last key
 			return false
 		}
 		used += prefixLen + len(key) + len(value)
@@ -354,7 +354,7 @@ func answerAccessKeys(c *call, b []byte, s State, q *queryParams, at *view.At) (
 	if q.limit > 0 {
 		most = min(most, q.limit)
 	}
-	if most > fewKeys { // reading many keys needs a turn
+	if most > fewKeys { // reading many keys counts as heavy work
 		var account primitives.Account
 		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply {
 			if err := c.turn(); err != nil {

@@ -32,7 +32,7 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 		return b, err
 	case out.Err != nil:
 		info := member(atInfo(nil, at), "vm_error", out.Err.AppendJSON(nil))
-		if len(out.Missing) > 0 { // an addition of our own: nearcore's error does not name the imports
+		if len(out.Missing) > 0 { // missing_imports is an extension; nearcore does not return it
 			info = member(info, "missing_imports", view.AppendMissingImports(nil, out.Missing))
 		}
 		return b, &callFault{result: out, failure: ContractExecution.because("Function call returned an error: "+callDebug(out, true),

@@ -37,10 +37,10 @@ type queryParams struct {
 	account  primitives.AccountID
 	key      primitives.PublicKey       // of qAccessKey, qGasKeyNonces
 	prefix   []byte                     // of qState
-	after    []byte                     // of qState; nil: from the first key
-	afterKey primitives.PublicKeyHandle // of qAccessKeyList; empty: from the first key
-	limit    uint32                     // of qState and qAccessKeyList; 0: no limit
-	proof    bool                       // of qState, qAccount, qAccessKey
+	after    []byte                     // of qState: the page begins after this key; nil: at the first key
+	afterKey primitives.PublicKeyHandle // of qAccessKeyList: the page begins after this key; empty: at the first key
+	limit    uint32                     // of qState and qAccessKeyList: maximum number of items; 0: no limit
+	proof    bool                       // of qState, qAccount, qAccessKey: whether the reply contains a proof
 	method   string                     // of qCall
 	args     []byte                     // of qCall
 	codeHash primitives.Hash            // of qGlobalCode
@@ -95,7 +95,7 @@ func (q *queryParams) read(v val) error {
 	}
 	fields := q.fields()
 	if q.kind == qState {
-		if _, ok := v.get("include_proof"); !ok { // it has a default, but null is an error
+		if _, ok := v.get("include_proof"); !ok { // nearcore accepts a missing include_proof but not null
 			fields = fields[:len(fields)-1]
 		}
 	}
@@ -172,7 +172,7 @@ func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 		}
 		err = q.read(v)
 		var plain *plainError
-		if err != nil && !errors.As(err, &plain) { // an error about the block has lower precedence
+		if err != nil && !errors.As(err, &plain) { // errors about the block reference come after all others
 			return q, err
 		}
 		if ref, refErr := readFlatRef(v); refErr == nil {

@@ -29,10 +29,10 @@ import (
 // transaction that they wait for has been executed.
 type replyQueue struct {
 	mu    sync.Mutex
-	list  list.List             // elements are *queuedReply, the oldest first
-	texts map[*view.Shown]*text // the texts that queued replies show
-	bytes int64                 // bytes of texts, with the data that they are made from
-	freed chan struct{}         // signals that a large reply has been sent
+	list  list.List             // queued replies (*queuedReply), oldest first
+	texts map[*view.Shown]*text // data from which queued replies are made
+	bytes int64                 // total size of texts in bytes
+	freed chan struct{}         // signals that memory may be available
 	runs  bool                  // the goroutine of admitReplies is running
 }
 
@@ -70,7 +70,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		return full
 	}
 	if most, holds := of.most(d.live.Load().AddressInFlight); holds && n > most || n > int64(min(d.limits.InFlight, 1<<62)) || !r.hold(shown, 2*n) {
-		r.mu.Unlock() // the reply can never fit, or too much is queued
+		r.mu.Unlock() // the reply exceeds a limit by itself, or the queue is full
 		return c.take(of, n)
 	}
 	g := &queuedReply{c, of, n, make(chan struct{})}
@@ -80,7 +80,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		go d.admitReplies()
 	}
 	r.mu.Unlock()
-	r.notify() // there may be memory even if earlier replies wait for their address's limit
+	r.notify() // this reply may fit although earlier replies wait for their address's limit
 	select {
 	case <-g.ready:
 	case <-ctx.Done():
@@ -95,7 +95,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 	}
 	r.list.Remove(at)
 	if full = d.lacks(of, n); full == limits.Count {
-		full = limits.MaxInFlight // memory was freed too late for this reply
+		full = limits.MaxInFlight // the memory became available after the wait had ended
 	}
 	d.refused[full].Add(1)
 	return full
@@ -138,7 +138,7 @@ func (r *replyQueue) release(shown *view.Shown) {
 func (r *replyQueue) notify() {
 	select {
 	case r.freed <- struct{}{}:
-	default: // it is notified already, or is not running
+	default: // a notification is pending already
 	}
 }
 
@@ -172,7 +172,7 @@ func (d *connLimiter) admitReplies() {
 				g.conn.book(g.of, g.n)
 				close(g.ready)
 			case limits.MaxInFlight:
-				passed = true // later replies may be admitted first
+				passed = true // this reply stays queued while later replies may be admitted
 			}
 			at = next
 		}

@@ -80,7 +80,7 @@ that have an Account record. Afterwards these accounts are as sandbox_dump_state
 // setAccount are the parameters of the methods that write one part of an account.
 type setAccount struct {
 	account primitives.AccountID
-	record  genesis.Record // unused by sandbox_set_balance
+	record  genesis.Record // record to write; unused by sandbox_set_balance
 	amount  primitives.Balance
 }
 

@@ -12,8 +12,8 @@ import (
 
 // tagTransactions are the parameters of sandbox_tag.
 type tagTransactions struct {
-	name   string            // empty: null was given
-	hashes []primitives.Hash // nil: transactions that are submitted from now on
+	name   string            // name of the tag; empty: the parameter is null
+	hashes []primitives.Hash // transactions to tag; nil: transactions that are submitted from now on
 }
 
 // maxTagged is the maximum number of transactions in one request.

@@ -113,8 +113,8 @@ type Server struct {
 	worlds   worlds
 	listed   actorList
 	history  consoleHistory
-	root     *Server                       // the server that a world belongs to; nil: this is not a world
-	asked    func() (done func(), ok bool) // WorldOptions.Asked of a world
+	root     *Server                       // main server; nil: this server does not serve a sandbox copy
+	asked    func() (done func(), ok bool) // WorldOptions.Asked of a sandbox copy; nil on the main server
 }
 
 // New returns a server that does not listen yet.
@@ -151,7 +151,7 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 		Concurrency:           math.MaxInt32, // connLimiter limits connections
 		IdleTimeout:           s.opts.Limits.IdleTimeout,
 		ReadTimeout:           s.opts.Limits.ReadTimeout,
-		ReadBufferSize:        8 << 10, // the headers must fit into it
+		ReadBufferSize:        8 << 10, // fasthttp rejects requests whose headers exceed the buffer
 		// exchange.body reads bodies, within the limits of memory. Forms are not parsed.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
@@ -237,7 +237,7 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 // drain reads at most limit bytes that a client still sends, for at most a second.
 func drain(c net.Conn, limit int64) {
 	if c.SetReadDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = io.CopyN(io.Discard, c, limit) // the reply is sent even if reading fails
+		_, _ = io.CopyN(io.Discard, c, limit) // an error of the read does not prevent the reply
 	}
 }
 

@@ -17,13 +17,13 @@ var errGone = errors.New("the client has disconnected")
 // session is the node's session of one connection. The connection's first request that submits or
 // waits opens it.
 type session struct {
-	ctx  context.Context // context of submissions and waits; ends with the server
+	ctx  context.Context // context of submissions and waits; ends when the server stops
 	done func()
 }
 
 // sessions holds the open sessions by connection.
 type sessions struct {
-	of sync.Map // net.Conn -> session; requests of one WebSocket look it up concurrently
+	of sync.Map // sessions (session) by connection (net.Conn)
 }
 
 // open returns the context for a connection's submissions and waits.
@@ -38,13 +38,14 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	if err != nil {
 		return nil, err
 	}
-	if first, ok := s.of.LoadOrStore(conn, session{ctx, done}); ok { // a concurrent request of the WebSocket has opened one
+	// A concurrent request of the connection may have opened a session.
+	if first, ok := s.of.LoadOrStore(conn, session{ctx, done}); ok {
 		done()
 		return first.(session).ctx, nil
 	}
 	if server.root != nil {
 		server.root.worlds.addSession(conn, server)
-		if server.ctx.Err() != nil { // the world is ending, and may have closed its sessions already
+		if server.ctx.Err() != nil { // the sandbox copy is being deleted, and may have ended its sessions already
 			s.end(conn)
 			server.root.worlds.forget(server)
 		}

@@ -26,9 +26,9 @@ import (
 // Rejected: a minimum rate for all transfers. It would cut off clients on slow links that harm no
 // other client.
 type transfer struct {
-	began atomic.Int64 // by clock: start of the transfer, or of the oldest of several; 0: no transfer
-	last  atomic.Int64 // by clock: when bytes last moved
-	moved atomic.Int64 // bytes moved since began
+	began atomic.Int64 // value of clock() at the start of the oldest transfer under way; 0: none
+	last  atomic.Int64 // value of clock() when bytes were last transferred
+	moved atomic.Int64 // number of bytes transferred since began
 
 	mu   sync.Mutex
 	open int // number of transfers under way
@@ -62,7 +62,7 @@ func (t *transfer) end() {
 	if t.open--; t.open == 0 {
 		t.began.Store(0)
 	} else {
-		t.restart() // the client has read one of the replies
+		t.restart() // the end of one reply shows that the client reads
 	}
 }
 
@@ -110,7 +110,7 @@ func (d *connLimiter) closeSlowest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out *conn
-	var worst int64 // rate of the slowest transfer, in bytes a second
+	var worst int64 // bytes per second of the slowest transfer
 	now, after := clock(), int64(d.limits.SlowAfter)
 	for c := range d.conns {
 		began := c.transfer.began.Load()

@@ -95,7 +95,8 @@ var unsubscribe = Method[string]{
 		k.mu.Lock()
 		sub := k.subs[*id]
 		k.mu.Unlock()
-		if sub == nil { // sub.of needs no check: it is set before the id becomes visible
+		// sub.of is never nil here, because it is set before the client learns the id.
+		if sub == nil {
 			return b, UnknownSubscription.because("this WebSocket has no subscription "+clipTo(*id, maxEcho), nil)
 		}
 		k.forget(sub)

@@ -5,8 +5,8 @@ import "sync"
 // cork combines consecutive small writes of a connection, so that many small messages need few
 // system calls. It belongs to the goroutine that writes.
 type cork struct {
-	more  bool    // another write follows at once
-	waits *[]byte // buffered bytes; nil: none
+	more  bool    // the writing goroutine announced another write
+	waits *[]byte // bytes that were not written yet; nil: none
 }
 
 // corkBytes is the maximum number of bytes that are combined.

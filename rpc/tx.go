@@ -118,7 +118,7 @@ func (c *call) reserveOutcome(b []byte, o *view.FinalOutcome, receipts bool, lea
 	if n > smallReply {
 		leave()
 		if shown == nil {
-			shown = new(view.Shown) // no other reply shows this text
+			shown = new(view.Shown) // no other reply shares this outcome's data
 		}
 	}
 	return c.reserveShared(b, n, shown)
@@ -142,7 +142,7 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 // chain/jsonrpc-primitives/src/types/transactions.rs).
 func (s *Server) txFault(err error) error {
 	var full *failure
-	if errors.As(err, &full) { // no memory or no turn
+	if errors.As(err, &full) { // a limit rejected the request
 		return full
 	}
 	var invalid *primitives.InvalidTxError
@@ -155,7 +155,7 @@ func (s *Server) txFault(err error) error {
 		case view.ErrUnknownTx:
 			h := e.Hash.String()
 			text := "Transaction " + h + " doesn't exist"
-			if e.Reason != "" { // a reason that neard does not return
+			if e.Reason != "" { // an extension: neard returns no reason
 				text += ": the node has dropped it: " + e.Reason
 			}
 			return UnknownTransaction.because(text, member(nil, "requested_transaction_hash", quoted(h)))
@@ -273,7 +273,7 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 	level := field{"wait_until", false, into(&p.WaitUntil, readLevel)}
 	fields := []field{{"signed_tx_base64", false, into(&p.Tx, readObjectTx)}, level}
 	if _, given := v.get("wait_until"); v.kind() == kObject && !given {
-		fields = fields[:1] // wait_until has a default, but null is an error
+		fields = fields[:1] // nearcore accepts a missing wait_until but not null
 	}
 	return p, readStruct(v, "RpcSendTransactionRequest", fields...)
 }

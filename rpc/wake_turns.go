@@ -31,7 +31,7 @@ func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) 
 func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 	c.key = key
 	taken := false
-	waits := int64(0) // by clock: when the call began to wait for the chain
+	waits := int64(0) // value of clock() at the last call of Leave; 0: none
 	leave = func() {
 		if taken {
 			taken = false

@@ -48,8 +48,8 @@ type worlds struct {
 
 type world struct {
 	*Server
-	port net.Listener     // the world's own listener; nil: none
-	http *fasthttp.Server // server of port
+	port net.Listener     // listener on a port for this copy alone; nil: none
+	http *fasthttp.Server // HTTP server that serves port
 }
 
 // AddWorld serves a node below /world/ID until RemoveWorld.
@@ -100,7 +100,8 @@ func (s *Server) RemoveWorld(id string) {
 		for _, x := range k.subscriptions() {
 			x.of.Stop()
 		}
-		if !k.droppingWorld.Load() { // otherwise the WebSocket ends after the reply that reports the drop
+		// A WebSocket that requested the deletion is closed after the reply.
+		if !k.droppingWorld.Load() {
 			k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 		}
 	})
@@ -109,11 +110,11 @@ func (s *Server) RemoveWorld(id string) {
 	if w.port == nil {
 		return
 	}
-	_ = w.port.Close() // no new connections
+	_ = w.port.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	go func() {
 		defer cancel()
-		_ = w.http.ShutdownWithContext(ctx) // connLimiter owns idle connections; their timeout ends them
+		_ = w.http.ShutdownWithContext(ctx) // connLimiter closes the idle connections after their timeout
 	}()
 }
 

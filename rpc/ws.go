@@ -22,13 +22,13 @@ const socketPath = "/ws"
 // sockets are the open WebSockets of a server.
 type sockets struct {
 	upgrader websocket.FastHTTPUpgrader
-	queued   atomic.Int64 // bytes of messages that clients have not read
+	queued   atomic.Int64 // total size of the messages in all send queues, in bytes
 	subs     atomic.Int64
 
 	mu      sync.Mutex
 	open    map[*socket]struct{}
 	stopped bool
-	pinging chan struct{} // closing it ends the pings; nil: no pings are sent
+	pinging chan struct{} // closed to stop the goroutine that sends pings; nil: no pings are sent
 }
 
 func (s *Server) newSockets() *sockets {
@@ -54,14 +54,14 @@ func (s *Server) newSockets() *sockets {
 type socket struct {
 	*Server
 	ws            *websocket.Conn
-	conn          *conn   // nil: connLimiter did not admit it, as in tests
-	client        *client // the client that is charged
+	conn          *conn   // nil: the connection did not pass connLimiter, as in tests
+	client        *client // client whose limits the WebSocket counts toward
 	key           *apiKey // API key of the connection; nil: none
 	out           *outbox
-	lastReceived  atomic.Int64 // by clock: when the client last sent something
-	droppingWorld atomic.Bool  // one of its requests is dropping a world, perhaps its own
+	lastReceived  atomic.Int64 // value of clock() when the last bytes of the client arrived
+	droppingWorld atomic.Bool  // a request of this WebSocket is deleting a sandbox copy, perhaps its own
 	waits         chan struct{}
-	all           sync.WaitGroup // requests that wait
+	all           sync.WaitGroup // requests that wait for the chain
 
 	mu      sync.Mutex
 	subs    map[string]*subscription
@@ -95,7 +95,7 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 		ctx.SetBody(appendRefused(nil, f))
 		return
 	}
-	if peer != nil { // if writing the reply fails, no other callback runs
+	if peer != nil {
 		s.limiter.mu.Lock()
 		peer.closed = func() { s.dropSocket(k) }
 		s.limiter.mu.Unlock()
@@ -178,8 +178,8 @@ func (s *Server) pings(done chan struct{}) {
 		s.sockets.each(func(k *socket) {
 			out := k.ready()
 			switch {
-			case out == nil: // the WebSocket is being set up
-			case !out.idle(): // replies are being sent; write_timeout bounds that
+			case out == nil: // the send queue does not exist yet
+			case !out.idle(): // while replies are being sent, only write_timeout applies
 				k.lastReceived.Store(clock())
 			case clock()-k.lastReceived.Load() > 2*int64(every):
 				s.limiter.refused[limits.SocketPing].Add(1)
@@ -223,7 +223,7 @@ func (k *socket) run() {
 	k.mu.Lock()
 	k.out = out
 	k.mu.Unlock()
-	if k.gone() { // the world was dropped when k had no queue yet
+	if k.gone() { // the sandbox copy was deleted before the queue existed, so nothing closed k
 		k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 	} else if k.keyGone() {
 		k.endKeyGone()
@@ -235,11 +235,11 @@ func (k *socket) run() {
 		}
 		k.unsubscribeAll()
 		out.end()
-		k.abort() // before endWaits, so that waits that begin later see a closed connection
+		k.abort() // close the connection first, so that no new wait begins after endWaits
 		k.endWaits()
 		k.all.Wait()
 		out.settle()
-		k.endWaits() // ends a session that a request has opened meanwhile
+		k.endWaits() // a request may have opened another session meanwhile
 		k.dropSocket(k)
 	}()
 	alive := func(string) error {
@@ -253,7 +253,7 @@ func (k *socket) run() {
 			k.spend(manyPings * perPing)
 		}
 		k.lastReceived.Store(clock())
-		if out.idle() { // a client that does not read gets no close message
+		if out.idle() { // while messages are queued, pings are not answered
 			out.must(frame{kind: pongFrame, head: []byte(text)})
 		}
 		return nil
@@ -400,7 +400,7 @@ func (k *socket) message() bool {
 	select {
 	case k.waits <- struct{}{}:
 	default:
-		x.leaveTurn() // acquiring a place may take long, and holders of places may need the turn
+		x.leaveTurn() // others need the turn while this request waits for a place in k.waits
 		k.limiter.refused[limits.MaxSocketWaits].Add(1)
 		k.waits <- struct{}{}
 	}
@@ -458,7 +458,7 @@ func (k *socket) reply(x *exchange, b []byte) {
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
-	smallPiece = 64 // bytes of a small fragment
+	smallPiece = 64 // maximum size in bytes of a fragment that counts as small
 	perPing    = 5 * time.Microsecond
 	manyPings  = 64
 	manyBytes  = 256 << 10
@@ -468,7 +468,7 @@ const (
 func (k *socket) spend(took time.Duration) {
 	x := exchange{Server: k.Server, client: k.client}
 	x.worked(took)
-	_ = x.mayWork(k.Server.ctx) // the error is that the server ends
+	_ = x.mayWork(k.Server.ctx) // mayWork fails only when the server stops
 }
 
 // metered is the stream of a message. It charges the client for reading the message, even if the
@@ -553,7 +553,7 @@ func (k *socket) closeBad(err error) {
 		k.limiter.refused[limits.ReadTime].Add(1)
 		k.closeWith(websocket.ClosePolicyViolation, "the message did not arrive in time")
 	case errors.Is(err, websocket.ErrReadLimit):
-		k.log.Debug("a message of a WebSocket was too large") // the library has sent the close message
+		k.log.Debug("a message of a WebSocket was too large")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 type frame struct {
 	head, body, tail []byte
 	kind             frameKind
-	sent             func() // called when the frame has been sent or dropped; nil: nothing to call
+	sent             func() // called when the frame has been sent or discarded; nil: no function
 }
 
 type frameKind byte
@@ -20,8 +20,8 @@ type frameKind byte
 const (
 	textFrame frameKind = iota
 	pingFrame
-	pongFrame  // head is the payload
-	closeFrame // the last frame; head is the payload
+	pongFrame  // head is the payload of the pong
+	closeFrame // closeFrame is the last frame; head is its payload
 )
 
 func (f *frame) size() int { return len(f.head) + len(f.body) + len(f.tail) }
@@ -29,24 +29,24 @@ func (f *frame) size() int { return len(f.head) + len(f.body) + len(f.tail) }
 // outbox is the send queue of one WebSocket. One goroutine sends while the queue is not empty. Safe
 // for concurrent use.
 type outbox struct {
-	send        func(f *frame, more bool) error // more: another frame follows at once
-	broken      func()                          // called once, when a write has failed
+	send        func(f *frame, more bool) error // writes a frame; more: another frame follows at once
+	broken      func()                          // called once, after the first failed write
 	refused     func(limits.ID)
-	pay         func(work int64) // charges for ns of work of many messages in a row; nil: not charged
-	spent       func(work int64) // counts ns of work that was not paid; nil: not counted
-	queued      *atomic.Int64    // bytes in the queues of all WebSockets
+	pay         func(work int64) // charges the client for ns of work and may block; nil: no charge
+	spent       func(work int64) // adds ns of work that pay did not charge; nil: the work is not counted
+	queued      *atomic.Int64    // number of bytes in the queues of all WebSockets
 	maxMessages int
 	maxBytes    int
 	maxQueued   int64
 
 	mu      sync.Mutex
 	frames  []frame
-	bytes   int // bytes of queued frames, including the one being sent
-	count   int // number of queued frames, including the one being sent
+	bytes   int // bytes of all queued frames, including the frame being sent
+	count   int // number of queued frames, including the frame being sent
 	writing bool
-	ended   bool // no more messages are accepted
+	ended   bool // true: the queue accepts no more messages
 	waiting []func()
-	room    sync.Cond // replies wait for it in put
+	room    sync.Cond // signalled when put may append a reply again
 }
 
 // payFrames is the number of consecutive messages that are charged together.
@@ -180,7 +180,8 @@ func (o *outbox) idle() bool {
 func (o *outbox) write() {
 	began := clock()
 	for n := 1; ; n++ {
-		if n%payFrames == 0 && o.pay != nil { // while the socket's buffer has space, one writer would run for long
+		// pay may block, so that one WebSocket with many messages does not keep a core for long.
+		if n%payFrames == 0 && o.pay != nil {
 			o.pay(clock() - began)
 			began = clock()
 		}

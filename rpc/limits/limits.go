@@ -19,50 +19,54 @@ import (
 // Limits are the limits of one server. A limit by address applies to loopback addresses only if
 // config.json names it (see ByAddress).
 type Limits struct {
-	Connections  uint64
-	Parked       uint64        // requests that wait for a transaction, of all clients
-	Outcomes     uint64        // outcomes that the node remembers for all waits together
-	WaitDelay    time.Duration // time until a wait is first checked; if it would be longer, new waits are rejected
+	Connections uint64
+	Parked      uint64 // maximum number of requests of all clients that wait for a transaction
+	Outcomes    uint64 // maximum number of outcomes that the node remembers for all waiting requests
+	// WaitDelay is the maximum time until the node first checks a waiting request. If the time
+	// would be longer, new waiting requests are rejected.
+	WaitDelay    time.Duration
 	Batch        uint64        // maximum number of requests in one body
 	BatchTimeout time.Duration // time limit for all requests of a body together
 	ReadTimeout  time.Duration // time limit for a request to arrive
 	WriteTimeout time.Duration // time limit for a reply to be sent
-	IdleTimeout  time.Duration // between the requests of a connection
-	JSONNodes    uint64        // values and keys in a body
-	Reply        uint64        // bytes of one reply; of a batch, of all its replies
-	InFlight     uint64        // bytes of bodies and replies in memory, of all connections
-	Simulations  uint64        // simulations and traces that run or wait
+	IdleTimeout  time.Duration // maximum time between two requests of a connection
+	JSONNodes    uint64        // maximum number of JSON values and keys in a body
+	Reply        uint64        // maximum size of a reply, or of all replies of a batch, in bytes
+	InFlight     uint64        // maximum size of all bodies and replies in memory, in bytes
+	Simulations  uint64        // maximum number of simulations and traces that run or wait
 
-	HeavyWaiting uint64        // requests that wait for a turn of the heavy limit
+	HeavyWaiting uint64        // maximum number of expensive requests that wait for others to end
 	Views        uint64        // contract calls that wait for a turn, in each lane
-	SlowAfter    time.Duration // time without progress after which a transfer is slow
-	SlowRate     uint64        // bytes a second below which a transfer is slow
+	SlowAfter    time.Duration // a transfer without progress for this time counts as slow
+	SlowRate     uint64        // a transfer below this rate in bytes a second counts as slow
 
-	Sockets         uint64        // number of WebSockets
-	SocketWaits     uint64        // requests of one WebSocket that wait for a transaction
-	SocketPing      time.Duration // between pings; a WebSocket that sends nothing for two intervals is closed
-	QueueMessages   uint64        // unread messages of one WebSocket
-	QueueBytes      uint64        // unread bytes of one WebSocket
-	QueuedBytes     uint64        // unread bytes of all WebSockets
-	Subscriptions   uint64        // subscriptions of all WebSockets
-	SocketSubs      uint64        // subscriptions of one WebSocket
-	SubscriptionLag uint64        // blocks by which a subscription may be behind
+	Sockets     uint64 // maximum number of WebSockets
+	SocketWaits uint64 // maximum number of requests of one WebSocket that wait for a transaction
+	// SocketPing is the interval between pings to a WebSocket. A WebSocket from which nothing
+	// arrives for two intervals is closed.
+	SocketPing      time.Duration
+	QueueMessages   uint64 // maximum number of queued messages of one WebSocket
+	QueueBytes      uint64 // maximum number of queued bytes of one WebSocket
+	QueuedBytes     uint64 // maximum number of queued bytes of all WebSockets
+	Subscriptions   uint64 // maximum number of subscriptions of all WebSockets
+	SocketSubs      uint64 // maximum number of subscriptions of one WebSocket
+	SubscriptionLag uint64 // maximum number of blocks by which a subscription may lag behind the chain
 	AddressSockets  ByAddress
-	AddressRate     ByAddress // requests a second of one address
-	GzipMin         uint64    // bytes of a reply; 0: none is compressed
-	AddressSubs     ByAddress // subscriptions of one address
+	AddressRate     ByAddress // maximum number of requests per second of one address
+	GzipMin         uint64    // minimum size of a reply that is compressed, in bytes; 0: no reply is compressed
+	AddressSubs     ByAddress // maximum number of subscriptions of one address
 
 	AddressConnections ByAddress
 	AddressParked      ByAddress
 	AddressInFlight    ByAddress
 	AddressSimulations ByAddress
-	AddressWork        ByAddress // ms of heavy work a second of one address
+	AddressWork        ByAddress // maximum ms of expensive work per second of one address
 }
 
 // ByAddress is the limit of one client address.
 type ByAddress struct {
 	Max      uint64
-	Loopback bool // the limit also applies to loopback addresses
+	Loopback bool // true: the limit also applies to loopback addresses
 }
 
 // ID is a limit's index in Table.
@@ -105,7 +109,9 @@ const (
 	MaxSubscriptionLag
 	MaxAddressRate
 	MinGzip
-	Count // number of limits; as a result: no limit is exceeded
+	// Count is the number of limits. As the result of a function, Count means that no limit is
+	// exceeded.
+	Count
 )
 
 // Row describes one limit. Exactly one of Number, Time and Address is set.

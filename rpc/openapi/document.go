@@ -100,7 +100,7 @@ func missing(components object, document []byte) error {
 func (s *shapes) request(name, method string) object {
 	return object{"type": "object", "required": []string{"jsonrpc", "id", "params", "method"}, "properties": object{
 		"jsonrpc": object{"type": "string"}, "id": object{"type": "string"}, "method": object{"type": "string", "enum": []string{name}},
-		"params": s.params[method].schema(), // any value, if shapes.txt does not have the method
+		"params": s.params[method].schema(), // the schema of any value if shapes.txt lacks the method
 	}}
 }
 
@@ -138,7 +138,7 @@ func (s *shapes) info(method string, f Fault) *shape {
 		return info
 	}
 	if f.Fields {
-		return new(shape) // any value
+		return new(shape) // a shape without conditions
 	}
 	return nil
 }

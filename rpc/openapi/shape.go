@@ -34,14 +34,14 @@ type shape struct {
 	items   []shape
 	members []shapeMember
 	closed  bool
-	size    int // length of a list; 0: any
+	size    int // fixed number of items of a list; 0: any number
 }
 
 type shapeMember struct {
 	name     string
 	optional bool
 	shape    shape
-	standing string // default value as JSON, if the member is missing; empty: not stated
+	standing string // JSON of the value that a missing member means; empty: not documented
 }
 
 var scalars = []string{"u8", "u16", "u32", "u64", "uint", "i32", "i64", "double", "bool", "string", "base64", "time"}

@@ -16,7 +16,7 @@ type shapes struct {
 	faults          map[string]*shape
 	types           map[string]shape
 	order           []string          // names of the types, in the order of shapes.txt
-	texts           map[string]string // text of each type, and of each method under "method NAME"
+	texts           map[string]string // documentation by name of a type, or by "method NAME"
 }
 
 var readShapes = sync.OnceValues(func() (*shapes, error) { return parseShapes(shapesText) })
