@@ -33,14 +33,14 @@ func (n *Node) emit(e importer.Effect) {
 	case importer.BadBody:
 		n.note(e.Err, "chunk body %v not kept", short(e.Chunk))
 	case importer.Dropped:
-		if engine.VerdictOf(e.Err) != engine.VerdictStale { // stale copies are normal: every peer relays a block
+		if engine.VerdictOf(e.Err) != engine.VerdictStale { // a stale copy is normal, because every peer relays a block
 			n.note(e.Err, "block %d %v not kept", e.Block.Header.Height, short(e.Block.Hash()))
 		}
 	case importer.Ahead:
 		n.requestHeaders(Peer(e.From))
 	case importer.Imported:
 		n.imported(e.Accepted)
-	case importer.OwnFailed: // not emitted, because own blocks are imported like peers' blocks
+	case importer.OwnFailed: // does not happen here: own blocks are imported like peers' blocks
 	case importer.Failed:
 		if e.Run != nil {
 			e.Run.Import.Drop()
@@ -54,7 +54,7 @@ func (n *Node) emit(e importer.Effect) {
 // alone does not.
 func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	if h.Height <= n.blocks.Tip()+1 || n.highestVoted != nil && h.Height <= n.highestVoted.Height {
-		return // the regular next block, or not higher than highestVoted
+		return // the block follows the tip, or is not higher than highestVoted
 	}
 	switch voted, err := n.e.Voted(h); {
 	case err != nil:

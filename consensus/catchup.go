@@ -10,12 +10,14 @@ import (
 // Bounds and intervals, as in nearcore (chain/client/src/sync/{header,block}.rs,
 // view_client_actor.rs). Times are in ns.
 const (
-	MaxHeaders          = 512 // headers in one response
-	maxRouteAhead       = 16  // blocks above the tip that are requested at a time
-	headersRetry  int64 = 2_000_000_000
-	blockRetry    int64 = 800_000_000 // pause before a block is requested again, from all connected peers
-	maxTries            = 20
-	maxBehind           = 4 // heights; a node that is further behind produces no chunks, because they would be late
+	MaxHeaders          = 512           // maximum number of headers in one response
+	maxRouteAhead       = 16            // maximum number of blocks above the tip that are requested at a time
+	headersRetry  int64 = 2_000_000_000 // ns until headers are requested again
+	blockRetry    int64 = 800_000_000   // ns until a block is requested again, from all connected peers
+	maxTries            = 20            // maximum number of requests for a block
+	// A node that is more than maxBehind heights behind produces no chunks, because they would be
+	// too late.
+	maxBehind = 4
 )
 
 // isBehind returns whether the head is more than maxBehind heights below the highest known block.

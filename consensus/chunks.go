@@ -122,7 +122,7 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 		return
 	}
 	if at := n.e.Imported(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
-		return // no block can include the chunk, so it must not replace a valid chunk
+		return // no block can include this chunk, so it must not replace a valid one
 	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
 		n.noteActivity(h.HeightCreated)

@@ -76,7 +76,7 @@ type Send struct {
 	To      primitives.AccountID
 	Peer    Peer
 	Message Message
-	Again   bool // repeats the broadcast of a block, because the head has not changed since
+	Again   bool // the broadcast of a block is repeated, because the head has not changed since
 	// Ask names further peers that can answer a ChunkRequest. nil: there are none.
 	Ask *chunkparts.Ask
 }
@@ -97,7 +97,7 @@ type Note struct {
 type Refusal struct {
 	Block  primitives.Hash
 	Height primitives.Height
-	From   Peer // the sender; empty: this node
+	From   Peer // peer that sent it; empty: this node
 	Err    error
 }
 
@@ -125,7 +125,7 @@ func (r *ChunkRefusal) Unwrap() error { return r.Err }
 
 // Out contains the effects of a step. The shell carries them out in the order of the fields.
 type Out struct {
-	Save      []byte // encoded Signatures to write to disk before Send; nil: unchanged
+	Save      []byte // encoded Signatures, which must be on disk before Send is sent; nil: unchanged
 	Send      []Send
 	Jobs      []Job
 	Imported  []*engine.Accepted // blocks that were added to the chain; they may not be on disk yet

@@ -15,17 +15,19 @@ import (
 // head is the persisted head on which the node produces and approves blocks, with the validators of
 // its children.
 type head struct {
-	block      *primitives.Block
-	hash       primitives.Hash
-	height     primitives.Height
-	final      primitives.Height
-	epoch      primitives.EpochID // epoch of the head's children
-	layout     primitives.ShardLayout
-	approvers  []chain.Approver  // approvers of the head's children
-	approves   bool              // this validator is one of approvers
-	next       []chain.Approver  // approvers in the epoch after the children's epoch; nil: not computed yet
-	made       primitives.Height // height of the block that this node produced on the head; 0: none
-	endorsedAt int64             // time at which a block with enough endorsements, but not all, was first ready; 0: not yet
+	block     *primitives.Block
+	hash      primitives.Hash
+	height    primitives.Height
+	final     primitives.Height
+	epoch     primitives.EpochID // epoch of the head's children
+	layout    primitives.ShardLayout
+	approvers []chain.Approver  // approvers of the head's children
+	approves  bool              // this validator is one of approvers
+	next      []chain.Approver  // approvers in the epoch after that; nil: not computed yet
+	made      primitives.Height // height of the block that this node produced on the head; 0: none
+	// endorsedAt is the time at which the node could first produce a block with enough endorsements,
+	// although some were still missing. 0: it could not yet.
+	endorsedAt int64
 }
 
 // endorsementWait is how long, in ns, a block with enough endorsements waits for missing

@@ -74,10 +74,10 @@ type Chain interface {
 
 // Bounds of a Node.
 const (
-	MaxParked    = 16          // approvals of one account for unknown blocks
-	MaxMissing   = 256         // blocks that are requested at a time
-	MaxWaiting   = 4096        // transactions in the pool of one shard
-	maxPoolBytes = 100_000_000 // bytes of transactions in the pool of one shard
+	MaxParked    = 16          // maximum number of an account's approvals for unknown blocks
+	MaxMissing   = 256         // maximum number of blocks that are requested at a time
+	MaxWaiting   = 4096        // maximum number of transactions in the pool of a shard
+	maxPoolBytes = 100_000_000 // maximum total size of the transactions in the pool of a shard
 )
 
 // housekeeping is the interval, in ns, at which unanswered requests are repeated (nearcore
@@ -100,7 +100,7 @@ type Options struct {
 	// Vote is the latest_protocol_version in produced blocks. 0: the version of the engine's
 	// upgrade schedule.
 	Vote primitives.ProtocolVersion
-	// Signed is the Out.Save that was persisted last. nil: the account has never signed anything.
+	// Signed is the last Out.Save that was persisted. nil: the account has never signed anything.
 	// With an older Signed, the account may sign contradicting messages.
 	Signed []byte
 	// Verify returns whether a signature of the given data is valid.
@@ -120,14 +120,13 @@ type Options struct {
 	// process. Otherwise the node approves a block after Delays.Endorsement, as neard does.
 	Eager bool
 	// Holds returns whether an account is known to hold the state of a shard, so that the account
-	// needs no witness. nil: no account is known to.
+	// needs no witness. nil: every account needs a witness.
 	Holds func(primitives.AccountID, primitives.ShardID) bool
 	// OnPersisted is called on any goroutine when imported blocks have reached the disk. The shell
-	// must then call Step with Persisted. With a nil OnPersisted, the shell must detect that in
-	// another way.
+	// must then call Step with Persisted. nil: the shell detects the persisted blocks itself.
 	OnPersisted func()
-	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step. That
-	// time does not decrease when the system clock is set back.
+	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
+	// does not decrease when the system clock is set back.
 	Wall func() uint64
 	// Counters count the results of checking messages that contain an anchor. nil: not counted.
 	Counters *Counters
@@ -138,8 +137,8 @@ type Options struct {
 // Counters count the results of checking the anchors in messages about chunks. Safe for concurrent
 // use. The zero value is ready to use.
 type Counters struct {
-	Chunks    anchor.Counters // partial chunks
-	Witnesses anchor.Counters // witness parts, contract accesses, deployed code
+	Chunks    anchor.Counters // counts partial chunks
+	Witnesses anchor.Counters // counts witness parts, contract accesses and deployed code
 }
 
 // Planted is a set of bugs. Tests give them to a node to check that the simulator detects them.
@@ -170,28 +169,28 @@ type Node struct {
 	public      primitives.PublicKey // public key of o.Key; empty: the node signs nothing
 	now         int64
 	out         *Out
-	ownMessages []Send // messages of this validator to itself, not handled yet
+	ownMessages []Send // messages of this validator to itself that were not handled yet
 	signed      *Signatures
 	unsaved     bool // this step has made a signature that is not in Out.Save yet
 	tracker     *doomslug.Tracker
 	head        *head
-	parked      map[primitives.AccountID][]parked // approvals of unknown blocks, by account; ascending by target height
+	parked      map[primitives.AccountID][]parked // approvals of unknown blocks by account, each list by ascending target height
 	again       repeatedVote
 
 	blocks *importer.Importer
 	// highestVoted is the highest block above the tip that is known to contain approvals by two
 	// thirds of the stake, or nil.
 	highestVoted   *primitives.BlockHeader
-	produced       map[primitives.Hash]primitives.Height // heights of own blocks above the final block, by hash
+	produced       map[primitives.Hash]primitives.Height // hash -> height of own blocks above the final block
 	missing        map[primitives.Hash]*missing
 	route          []primitives.Hash // hashes of headers above the imported blocks, ascending by height
 	headersAskedAt int64             // time of the last request for headers; 0: never
 
 	parts    *chunkparts.Pool
 	complete map[primitives.Hash]*primitives.Chunk // complete chunks above the final block, by hash
-	// ready are the chunks that a block may include, by parent and shard.
+	// ready are the chunks that a block may include, by hash of the parent block and by shard.
 	ready         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader
-	waitingChunks map[primitives.Hash][]*primitives.Chunk // complete chunks whose parent is unknown, by parent
+	waitingChunks map[primitives.Hash][]*primitives.Chunk // complete chunks whose parent block is unknown, by hash of that block
 	assigned      *assignments
 	witnesses     *partialwitness.Tracker // nil: this node has no account
 	votes         *partialwitness.Endorsements
@@ -468,7 +467,7 @@ func (n *Node) receive(from Peer, m Message) {
 		case !errors.Is(err, partialwitness.ErrKnown):
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
-	case *primitives.WitnessAck: // ignored, because only metrics would use it
+	case *primitives.WitnessAck: // ignored, because acknowledgements serve only metrics
 	default:
 		n.witnessMessage(m)
 	}

@@ -26,7 +26,7 @@ const maxEndorsed = 64
 type Signatures struct {
 	Target primitives.Height // highest target height of an approval
 	Block  primitives.Height // height of the last produced block
-	Ahead  primitives.Height // chunks up to this height may have been endorsed without being in the record on disk
+	Ahead  primitives.Height // chunks up to this height may have been endorsed without a record on disk
 	// floor is the maximum of the stored Ahead and the height of the tip at the start. Up to this
 	// height, only chunks in the record may be endorsed again.
 	floor    primitives.Height
@@ -74,8 +74,8 @@ func MergeSignatures(a, b []byte) ([]byte, error) {
 	for _, m := range o.chunks {
 		_ = s.chunk(m.shard, m.height) // can only raise the recorded height
 	}
-	// Sort by descending height, so that add keeps each shard's highest endorsements. Chunks below
-	// all of these cannot be endorsed.
+	// Sort by descending height, so that add keeps each shard's highest endorsements. Lower chunks
+	// cannot be endorsed any more.
 	all := slices.Concat(s.endorsed, o.endorsed)
 	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
 	s.endorsed = nil
@@ -119,7 +119,7 @@ func (s *Signatures) AppendBorsh(b []byte) []byte {
 func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	switch tag := r.Byte(); tag {
 	case 0:
-	case 1: // written in eager mode
+	case 1: // the form that is written in eager mode
 		s.Ahead = primitives.Height(r.Uint64())
 	default:
 		r.BadTag("Signatures", tag)

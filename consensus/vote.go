@@ -167,7 +167,7 @@ func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 		list[i] = parked{a, key}
 	case len(list) < MaxParked:
 		list = slices.Insert(list, i, parked{a, key})
-	case i > 0: // drop the lowest one
+	case i > 0: // drop the approval with the lowest target height
 		copy(list, list[1:i])
 		list[i-1] = parked{a, key}
 	}

@@ -305,7 +305,7 @@ func (n *Node) witnessChecked(j partialwitness.PendingWitness, err error) {
 		Lacks:          errors.Is(err, engine.ErrNoCode),
 		Head:           n.e.Head().Height(),
 	}
-	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the parent has arrived during the check
+	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the parent arrived during the check
 		n.checkWitness(j)
 		return
 	}

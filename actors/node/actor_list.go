@@ -53,7 +53,7 @@ func (n *Node) AppendActors(b []byte, most int) []byte {
 		Kinds  []kindView      `json:"kinds"`
 	}{int64(time.Since(n.stats.begun)), all, system.Bounds[:], kinds})
 	if err != nil {
-		panic(err) // cannot fail: only numbers and names
+		panic(err) // cannot happen, because the values are only numbers and names
 	}
 	b = append(append(b, head[:len(head)-1]...), `,"actors":[`...)
 	first := true

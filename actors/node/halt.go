@@ -18,18 +18,18 @@ import (
 // Halted describes why a node accepts no more blocks. The node still serves reads up to its head.
 type Halted struct {
 	Since  time.Time
-	Actor  string // the actor that failed or found the failure; "": none
+	Actor  string // actor that failed or found the failure; empty: no actor
 	Reason string
-	// Height, Block and Shard identify the block that could not be applied. Zero: the failure was
-	// not in a block.
+	// Height, Block and Shard identify the block that could not be applied. Zero: no block caused
+	// the failure.
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
 	// Full means that a full disk is the reason. If Actor is empty, the halt ends by itself once
 	// there is disk space.
 	Full bool
-	// patched means that the chain has one validator, and its outcome differs from this node's.
-	// Most likely that validator has patched the state.
+	// patched means that the chain has one validator, whose outcome differs from this node's. Most
+	// likely the validator has patched the state.
 	patched bool
 	// File is the path of the file with the chunk that could not be applied, for troupe verify. The
 	// node sets it some time after the halt. It is empty if no file was written.
@@ -102,7 +102,7 @@ func (n *Node) diskRoom(f *storage.Full) {
 			close(n.haltedNow)
 		}
 	}
-	if h := n.halted.Load(); f == nil && h != nil && h.Full { // the failed actor's state is lost
+	if h := n.halted.Load(); f == nil && h != nil && h.Full { // reopen the store, because the failed actor's state is lost
 		f = &storage.Full{Since: h.Since, Err: h, Reopen: true}
 	}
 	if n.o.Room != nil {
@@ -200,7 +200,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 		m.Drop()
 		return
 	}
-	n.goBackground("keeping the chunk", func() { // takes as long as applying the chunk
+	n.goBackground("keeping the chunk", func() { // in the background, because this takes as long as applying the chunk
 		defer m.Drop()
 		defer n.logHalted()
 		if f == nil || !f.HasInput() || n.o.Failed == "" {

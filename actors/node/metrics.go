@@ -14,9 +14,9 @@ import (
 // stats are counters since the node started.
 type stats struct {
 	begun                     time.Time
-	blocks, transactions, gas atomic.Uint64 // of canonical blocks
+	blocks, transactions, gas atomic.Uint64 // number of canonical blocks, of their transactions, and their gas
 	outcomes                  atomic.Uint64
-	chunks, converted         atomic.Uint64 // new chunks; their transactions that have an outcome
+	chunks, converted         atomic.Uint64 // number of new chunks, and of their transactions with an outcome
 	delayed                   atomic.Pointer[[]Delayed]
 }
 
@@ -62,15 +62,16 @@ func converted(x *messages.ShardAccepted) (n uint64) {
 // Stats are counters since the node started, and current values.
 type Stats struct {
 	Uptime                      time.Duration
-	Blocks, Transactions        uint64 // of blocks that became the head
+	Blocks, Transactions        uint64 // number of blocks that became the head, and of their transactions
 	Outcomes, Gas               uint64
-	Submitted, Refused, Overrun uint64 // Overrun: evicted from the queue before their check
-	Pooled                      int    // transactions in all pools
+	Submitted, Refused, Overrun uint64 // as in mempool.Tally
+	Pooled                      int    // number of transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
-	Chunks, Converted           uint64    // new chunks; transactions with an outcome
-	Delayed                     []Delayed // of the head block, by shard
-	Subscribed, Streamed        int64     // open subscriptions; subscriptions whose actor is alive, including ended ones
+	Chunks, Converted           uint64    // number of new chunks, and of their transactions with an outcome
+	Delayed                     []Delayed // delayed receipts after the head block, by shard
+	Subscribed                  int64     // number of open subscriptions
+	Streamed                    int64     // number of subscriptions that are open or whose actor still runs
 }
 
 // Stats returns the counts.

@@ -142,7 +142,7 @@ func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransacti
 		t := set.of(tx.SignerID)
 		of[t] = append(of[t], tx)
 	}
-	for t, list := range of { // any order will do: the shards are independent
+	for t, list := range of { // the order does not matter, because the shards are independent
 		r := mempool.NewRequest(c, list)
 		n.tell(t.mempool, r)
 		out = append(out, r)

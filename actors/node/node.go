@@ -44,7 +44,7 @@ type Node struct {
 
 	heightCache    heightCache
 	rollbacks      rollbackState
-	mode           atomic.Int32 // the current mode, a production.Mode
+	mode           atomic.Int32 // current production.Mode
 	tally          mempool.Tally
 	drops          dropRecord
 	sessionHandles sessionHandles
@@ -61,15 +61,15 @@ type Node struct {
 	moves      moves
 	patches    patches
 	shardMoves validatoractor.Moves
-	validator  *validatoractor.Life // nil: this node does not share the chain with other validators
-	statuses   *network.TxStatuses  // nil: peers are not asked
-	// streamed counts subscriptions that are open or whose actor is alive.
+	validator  *validatoractor.Life // nil: this node produces no blocks together with other validators
+	statuses   *network.TxStatuses  // nil: the node does not ask peers for statuses
+	// streamed counts subscriptions that are open or whose actor still runs.
 	streamed      atomic.Int64
 	ids           atomic.Uint64 // last id of a session, waiter or subscription
 	ended         chan struct{} // closed when Stop is called
 	halted        atomic.Pointer[HaltedError]
-	full          atomic.Pointer[HaltedError] // nil: the disk has room
-	wasFull       atomic.Pointer[HaltedError] // the last non-nil value of full
+	full          atomic.Pointer[HaltedError] // why the disk is full; nil: it has space
+	wasFull       atomic.Pointer[HaltedError] // last value of full that was not nil
 	stopping      atomic.Bool                 // EndWaits was called
 	haltedForGood chan struct{}               // closed when the node halts
 	haltMu        sync.Mutex
@@ -143,7 +143,7 @@ func Start(o Options) (*Node, error) {
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
-	if o.Validator != nil { // one actor takes the place of both
+	if o.Validator != nil { // the validator actor replaces the chain actor and the producer
 		n.chain = actor.NewPID(sys.Address(), validatoractor.Name)
 		n.producer = n.chain
 	}
@@ -309,7 +309,7 @@ func (n *Node) blockAccepted(m messages.BlockAccepted) {
 		n.o.Observe(&m)
 	}
 	if n.subscribed.Load() > 0 {
-		runtime.Gosched() // let subscribers run now, not only when the chain's goroutine is idle
+		runtime.Gosched() // let subscribers run now; otherwise they run only when the chain's goroutine is idle
 	}
 }
 

@@ -25,21 +25,22 @@ import (
 
 // Limits bound what clients may use at the same time. Zero fields mean the defaults.
 type Limits struct {
-	Sessions int // clients with an open session; 0: DefaultSessions
-	Parked   int // requests that wait for a transaction; 0: DefaultParked
-	// Outcomes bounds the known outcomes of awaited transactions and their receipts; 0 means
-	// DefaultOutcomes. Above the bound, a wait that would read more than 64 outcomes fails.
+	Sessions int // maximum number of clients with an open session; 0: DefaultSessions
+	Parked   int // maximum number of requests that wait for a transaction; 0: DefaultParked
+	// Outcomes bounds the number of outcomes that waits hold: those of the awaited transactions and
+	// of their receipts. Above the bound, a wait that would read more than 64 outcomes fails. 0:
+	// DefaultOutcomes.
 	Outcomes   int
-	Queue      int // unchecked submissions of one shard; 0: DefaultQueue
-	QueueBytes int // sum of their sizes; 0: DefaultQueueBytes
-	Held       int // transactions of one shard that wait for compilation; 0: DefaultHeld
-	// HeldBytes bounds the sum of the sizes of held transactions; 0 means DefaultHeldBytes. It is
-	// at most a quarter of Options.Mempool.Bytes, but at least the size of the two largest possible
-	// transactions.
+	Queue      int // maximum number of unchecked submissions of a shard; 0: DefaultQueue
+	QueueBytes int // maximum total size of unchecked submissions of a shard, in bytes; 0: DefaultQueueBytes
+	Held       int // maximum number of a shard's transactions that wait for compilation; 0: DefaultHeld
+	// HeldBytes bounds the total size of a shard's transactions that wait for compilation. It is at
+	// most a quarter of Options.Mempool.Bytes, but at least the size of the two largest possible
+	// transactions. 0: DefaultHeldBytes.
 	HeldBytes int
 	Wait      time.Duration // maximum wait for a transaction (rpc.polling_config.polling_timeout); 0: DefaultWait
-	// BeginWait is a time (troupe.rpc.max_wait_delay). While waits take longer than this to begin,
-	// new waits are refused. 0: never.
+	// BeginWait is the maximum time that a wait may take to begin (troupe.rpc.max_wait_delay). If
+	// waits take longer, new ones are refused. 0: none is refused.
 	BeginWait time.Duration
 }
 
@@ -52,7 +53,7 @@ const (
 	DefaultQueueBytes = 64 << 20
 	DefaultHeld       = 4096
 	DefaultHeldBytes  = 24 << 20
-	leastHeldBytes    = 4 << 20 // two of the largest possible transactions
+	leastHeldBytes    = 4 << 20 // size of two of the largest possible transactions
 	DefaultWait       = 10 * time.Second
 )
 
@@ -77,7 +78,7 @@ type Options struct {
 	// validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
 	// Vote is the protocol version that this node's blocks announce (latest_protocol_version). 0:
-	// by the engine's upgrade schedule.
+	// the version of the engine's upgrade schedule.
 	Vote primitives.ProtocolVersion
 	// Mode says when blocks are made. A sandbox may change it. The zero value is
 	// production.Instant.
@@ -88,7 +89,7 @@ type Options struct {
 	// Linger is production.Rules.Linger: the delay of blocks that are only needed for finality,
 	// unless a client waits for finality. 0: DefaultLinger; negative: no delay.
 	Linger time.Duration
-	// Delays are those of doomslug (consensus.* in config.json). They have no default.
+	// Delays are the timers of doomslug (consensus.* in config.json). They have no default.
 	Delays doomslug.Delays
 	// Mempool limits each shard's pool. Zero fields mean no limit.
 	Mempool txpool.Limits
@@ -99,7 +100,7 @@ type Options struct {
 	// Small means that the process runs many such nodes (sandbox worlds). The node then uses a
 	// small actor system.
 	Small bool
-	// Begin is the initial state of the sandbox clock. nil: it follows Clock.
+	// Begin is the initial state of the sandbox clock. nil: the sandbox clock follows Clock.
 	Begin *messages.Clock
 	// Seed determines the order of transaction groups in the pools. Zero: random.
 	Seed primitives.Hash
@@ -121,8 +122,8 @@ type Options struct {
 	// Network configures the network actor. The node sets Engine, Log and Out. nil: the node has no
 	// network.
 	Network *network.Options
-	// Validator makes this node a validator among others, instead of Keys. The node sets most of
-	// its fields. It needs Network. nil: this node is not a validator among others.
+	// Validator makes this node produce blocks together with other validators. It replaces Keys, and
+	// needs Network. The node sets most of its fields. nil: the node does not do so.
 	Validator *validatoractor.Options
 	// Replica: the node executes nothing and makes no blocks. Its blocks come from Give.
 	Replica bool
@@ -138,7 +139,7 @@ type Options struct {
 	Exit func(who string, reason any, stack []byte)
 
 	// Room is called with the details when the disk is full, and with nil when it has space again.
-	// It is called with Reopen set if the store must be reopened first. nil: not called.
+	// If the store must be reopened first, Room is called with Reopen set. nil: not called.
 	Room func(*storage.Full)
 
 	// Standstill is the time after which the watchdog reports a running handler or a waiting
@@ -176,7 +177,7 @@ func (o *Options) complete() error {
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
 	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
 	l.Held, l.HeldBytes = cmp.Or(l.Held, DefaultHeld), cmp.Or(l.HeldBytes, DefaultHeldBytes)
-	if most := o.Mempool.Bytes / 4; most > 0 { // held transactions are part of the pool
+	if most := o.Mempool.Bytes / 4; most > 0 { // held transactions are in the pool too
 		l.HeldBytes = min(l.HeldBytes, max(int(most), leastHeldBytes))
 	}
 	l.Wait, l.Outcomes = cmp.Or(l.Wait, DefaultWait), cmp.Or(l.Outcomes, DefaultOutcomes)

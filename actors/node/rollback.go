@@ -26,8 +26,8 @@ type RevertPoint struct {
 // rollbackState makes snapshots and rollbacks exclusive. It also holds the data that they exchange
 // with the chain's goroutine.
 type rollbackState struct {
-	turn   chan struct{} // held by the running snapshot or rollback
-	count  atomic.Uint64 // rollbacks since the start
+	turn   chan struct{} // semaphore that admits one snapshot or rollback at a time
+	count  atomic.Uint64 // number of rollbacks since the start
 	clock  system.Request[messages.CaptureClock, messages.Clock]
 	pools  map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
 	target *RevertPoint // target of the running rollback

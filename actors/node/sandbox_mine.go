@@ -38,8 +38,8 @@ func (n *Node) awaitChecked(ctx context.Context) {
 	var all []pending
 	n.sessionHandles.m.Range(func(_, v any) bool {
 		h := v.(*sessionHandle)
-		// Read this before the number of permits. The wait may then cover a later submission, but
-		// it covers all earlier ones.
+		// Read returned before the number of permits. The wait then covers all earlier submissions,
+		// and possibly a later one.
 		looked := h.returned.Load()
 		if k := len(h.slots); k > 0 {
 			all = append(all, pending{h, looked + uint64(k)})
@@ -73,7 +73,7 @@ func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primit
 // these accounts.
 type patches struct {
 	mu     sync.Mutex
-	making map[primitives.AccountID]int // number of pending patches that create each account; never 0
+	making map[primitives.AccountID]int // account -> number of pending patches that create it; never 0
 }
 
 // begin adds the accounts that records create. The returned function removes them.

@@ -24,7 +24,7 @@ const (
 // they send a message, and the signal that the session's actor has failed. Safe for concurrent use.
 type sessionHandle struct {
 	id       messages.SessionID
-	slots    chan struct{}                 // one element for each unchecked submission
+	slots    chan struct{}                 // semaphore of permits, one for each unchecked submission
 	returned atomic.Uint64                 // number of permits that were returned
 	failed   atomic.Pointer[chan struct{}] // closed when the current actor has failed
 }
@@ -42,7 +42,7 @@ func (h *sessionHandle) done(n int) {
 		select {
 		case <-h.slots:
 			h.returned.Add(1)
-		default: // fail has returned this permit
+		default: // fail has already returned this permit
 		}
 	}
 }

@@ -25,8 +25,8 @@ type shards struct {
 
 // shardSet is immutable.
 type shardSet struct {
-	layout primitives.ShardLayout // of the next block
-	list   []*trackedShard        // shards of the layout, and older ones whose actors still run
+	layout primitives.ShardLayout // layout of the next block
+	list   []*trackedShard        // tracked shards of the layout, and older shards whose actors still run
 }
 
 type trackedShard struct {
@@ -71,7 +71,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		set.list = slices.Clone(old.list)
 	}
 	for _, id := range layout.ShardIDs() {
-		if t := set.find(id); t != nil { // the shard exists on another branch and has actors
+		if t := set.find(id); t != nil { // the shard has actors already, because it exists on another branch
 			t.gone = 0
 			continue
 		}
@@ -185,7 +185,7 @@ func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 		n.tracer.applying(t.id, m.Block, true)
 		n.tell(n.chain, m)
 	}, producer, pool))); err == nil {
-		<-ready // from now on, submissions go to the mempool directly
+		<-ready // afterwards, submissions go to the mempool directly
 	}
 	return t, err
 }

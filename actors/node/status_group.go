@@ -23,7 +23,7 @@ type statusGroup struct {
 	m      map[statusKey]*statusRead
 	bytes  int64         // total size of the kept statuses
 	reads  atomic.Uint64 // number of reads from the store
-	shared atomic.Uint64 // number of requests answered without such a read
+	shared atomic.Uint64 // number of requests that used another request's read
 }
 
 // maxSharedBytes is the maximum size of all kept statuses. Each counts twice, because its JSON text
@@ -41,9 +41,9 @@ type statusKey struct {
 // statusRead is the read that the requests for one status share.
 type statusRead struct {
 	key   statusKey
-	users int // number of requests, guarded by statusGroup.mu
+	users int // number of requests that use the read; guarded by statusGroup.mu
 
-	large atomic.Bool // larger than smallStatus
+	large atomic.Bool // the status is larger than smallStatus
 
 	mu   sync.Mutex         // locked during the read; guards out, err, head
 	out  *view.FinalOutcome // nil: not read yet, or too large to keep

@@ -36,7 +36,7 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 		} else if r.WaitUntil == view.LevelNone {
 			return &view.FinalOutcome{Level: view.LevelNone}, nil
 		}
-		if !n.statuses.Foreign(sender) { // this node tracks the shard now
+		if !n.statuses.Foreign(sender) { // in the meantime, this node tracks the shard
 			return n.Tx(ctx, r)
 		}
 		select {

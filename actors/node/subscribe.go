@@ -15,7 +15,7 @@ import (
 type subscriber struct {
 	n       *Node
 	r       *subscriptions.Request
-	started atomic.Bool // also set if the subscription ended before Start
+	started atomic.Bool // Start was called, or the subscription ended before
 }
 
 // maxLingering is the maximum number of ended subscriptions whose actors are still alive. At this

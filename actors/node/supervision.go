@@ -57,12 +57,12 @@ const (
 
 // failures maps each kind of actor to its rule.
 var failures = map[string]failure{
-	"chain":          halts,      // the engine may be half changed
-	"producer":       halts,      // an approval may be lost or made twice
-	"validator":      restarts,   // signatures and chain are on disk; halts in calls that change the engine
-	"shard":          halts,      // the chain waits for its reply
+	"chain":          halts,      // the engine may have applied only a part of a change
+	"producer":       halts,      // an approval may be lost, or be made twice
+	"validator":      restarts,   // signatures and chain are on disk; halts if a call that changes the engine failed
+	"shard":          halts,      // the chain actor waits for the shard's reply
 	"chunk-producer": halts,      // the block waits for its chunk
-	"mempool":        restarts,   // the pool is lost; waiters submit again
+	"mempool":        restarts,   // the pool is lost; waiters submit their transactions again
 	"milestones":     restarts,   // waiters watch again, and read missed outcomes from the store
 	"rpc":            restarts,   // all sessions and waits end with an error
 	"streams":        restarts,   // all subscriptions end; clients resume at their cursors
@@ -85,7 +85,7 @@ type supervisor struct {
 	onHalt   func(who string, reason any, stack []byte) // called when an actor halts the node
 	log      *logrus.Logger
 	mu       sync.Mutex
-	halted   map[string]bool        // ids of the actors whose failure halted the node
+	halted   map[string]bool        // ids of actors whose failure halted the node
 	restarts map[string][]time.Time // recent restarts by id; only for kinds with the rule restarts
 }
 
@@ -139,13 +139,13 @@ func (s *supervisor) hasHalted(pid *actor.PID) bool {
 type spawner struct {
 	root                 *actor.RootContext // root context; its guardian is the supervisor
 	meter                *system.Meter
-	dispatcher           actor.Dispatcher // for tests: used for all actors; nil: the normal dispatchers
-	subscriberDispatcher actor.Dispatcher // for subscribers, of which there may be thousands
+	dispatcher           actor.Dispatcher // runs all actors, only for tests; nil: the normal dispatchers are used
+	subscriberDispatcher actor.Dispatcher // runs subscribers, of which there may be thousands
 	// waitDispatcher runs sessions and waiters. A block wakes hundreds of them at once. The actors
 	// that make the next block use another dispatcher, so they need not wait.
 	waitDispatcher actor.Dispatcher
 	supervisor     *supervisor
-	trip           tripHook // for tests; nil: none
+	trip           tripHook // only for tests; nil: none
 }
 
 // kindOf returns the kind of an actor from its id: the last part without its number.

@@ -24,7 +24,7 @@ type Span struct {
 // One in OneIn transactions is traced, as determined by its hash. So each stage decides this alone,
 // without additional data in messages.
 type Trace struct {
-	ID    primitives.Hash // of the transaction
+	ID    primitives.Hash // hash of the transaction
 	Spans []Span
 }
 
@@ -32,13 +32,13 @@ type Trace struct {
 type stage byte
 
 const (
-	submitted  stage = iota // the node got it from its client
-	routed                  // the session or waiter has sent it to a mempool
-	checkBegun              // its check has begun
-	checkEnded              // its check has ended
-	chosen                  // a chunk takes it
-	imported                // its block is in memory
-	persisted               // its block is on disk
+	submitted  stage = iota // a client has submitted the transaction
+	routed                  // the session or waiter has sent the transaction to a mempool
+	checkBegun              // the check of the transaction has begun
+	checkEnded              // the check of the transaction has ended
+	chosen                  // a chunk includes the transaction
+	imported                // the transaction's block is in memory
+	persisted               // the transaction's block is on disk
 	numStages
 )
 
@@ -56,11 +56,10 @@ var parts = []struct {
 const (
 	maxOpen    = 4096
 	maxOpenAge = 5 * time.Minute
-	// maxIdleAge is the maximum age if no client waits and no chunk has the transaction. Most
-	// likely it was
-	// rejected, which the tracer does not see.
+	// maxIdleAge is the maximum age of a trace if no client waits and no chunk has the transaction.
+	// Most likely the transaction was rejected, which the tracer does not see.
 	maxIdleAge  = 10 * time.Second
-	sweepPeriod = time.Second // time between two sweeps, which remove old traces
+	sweepPeriod = time.Second // time between two removals of old traces
 	maxApplied  = 256
 )
 
@@ -86,7 +85,7 @@ type tracer struct {
 
 	mu      sync.Mutex
 	open    map[primitives.Hash]*txTrace
-	swept   time.Time                     // last removal of old traces
+	swept   time.Time                     // time of the last removal of old traces
 	applied map[shardOfBlock][2]time.Time // when applying a shard's chunk began and ended
 }
 
@@ -123,7 +122,7 @@ func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 			}
 		}
 	}
-	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission continues the first trace
+	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // another submission of the same transaction continues its trace
 		p = &txTrace{signer: tx.SignerID, wait: wait}
 		p.at[submitted] = now
 		s.open[tx.Hash()] = p
@@ -155,7 +154,7 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.applied) >= maxApplied {
-		clear(s.applied) // most entries belong to blocks that were dropped
+		clear(s.applied) // most entries are of blocks that were dropped
 	}
 	key := shardOfBlock{block, id}
 	x := s.applied[key]

@@ -31,14 +31,14 @@ type dropRecord struct {
 	count atomic.Int64 // len(why)
 	mu    sync.Mutex
 	why   map[primitives.Hash]reason
-	order []place // entries of why, oldest first; some are stale
+	order []place // entries of why, oldest first; some are outdated
 	next  uint64
 
-	// Counters since the node started, by reason: the transaction was invalid, a limit rejected it,
-	// or the node caused the drop.
+	// Numbers of drops since the node started: of invalid transactions (invalid), because of a limit
+	// (room), and because of the node itself (node).
 	invalid, room, node atomic.Uint64
-	logged              time.Time // time of the last log line; guarded by mu
-	unlogged            uint64    // drops since then; guarded by mu
+	logged              time.Time // time of the last log line about drops; guarded by mu
+	unlogged            uint64    // number of drops since logged; guarded by mu
 }
 
 // reason is the reason for which a transaction was dropped.
@@ -46,8 +46,8 @@ type reason struct {
 	err    error
 	tip    primitives.Height // height of the in-memory head at the drop
 	source string
-	nth    uint64 // the nth of its entry in order
-	again  int    // number of copies submitted since the drop that no mempool has checked yet
+	nth    uint64 // equals nth of the entry in dropRecord.order
+	again  int    // number of copies that were submitted since the drop and are not checked yet
 }
 
 type place struct {
@@ -173,7 +173,7 @@ func (d *dropRecord) reorganised(tip primitives.Height) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var invalid *primitives.InvalidTxError
-	for hash, r := range d.why { // any order will do: the entries are independent
+	for hash, r := range d.why { // the order does not matter, because the entries are independent
 		if errors.As(r.err, &invalid) {
 			r.err = fmt.Errorf("%w: %v", errOtherChain, invalid)
 		}

@@ -56,7 +56,7 @@ func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submit
 		at  []int
 		r   mempool.Request
 	}
-	var parts []*part // one for each shard
+	var parts []*part // submissions by shard
 	set := n.shards.set.Load()
 next:
 	for i, tx := range txs {
@@ -159,7 +159,7 @@ func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Opti
 		Check: func(txs []*primitives.SignedTransaction) []mempool.Verdict {
 			return n.checkAll(txs, poolChain{n}.IsAhead)
 		},
-		Route: n.network != nil, // neard also does this, independently of disable_tx_routing
+		Route: n.network != nil, // as neard does, even with disable_tx_routing
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
 			Dropped:    n.dropped,
@@ -193,7 +193,7 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	isAhead func(*primitives.SignedTransaction) bool) []mempool.Verdict {
 	n.tracer.mark(txs, checkBegun)
 	defer n.tracer.mark(txs, checkEnded)
-	n.signatures.CheckAll(txs) // valid signatures are cached
+	n.signatures.CheckAll(txs) // n.signatures remembers the valid ones
 	out := make([]mempool.Verdict, len(txs))
 	failed := make([]any, (len(txs)+checksPerGoroutine-1)/checksPerGoroutine)
 	var wg sync.WaitGroup
@@ -213,7 +213,7 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	wg.Wait()
 	for _, p := range failed {
 		if p != nil {
-			panic(p) // panic on the caller's goroutine: mempool.check then finds the transaction that causes it
+			panic(p) // panic on the caller's goroutine, so that mempool.check finds the transaction that causes it
 		}
 	}
 	return out
@@ -240,7 +240,7 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	// there are other validators, chunks are not made from this pool. The transaction is forwarded
 	// at once, and another node may include it even if this node held it.
 	case n.Mode() == production.Manual,
-		n.producer == n.chain: // chunks are not made from this pool
+		n.producer == n.chain: // there are other validators
 		u.Warm()
 	default:
 		v.Code = u.Compile
@@ -303,7 +303,7 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 		return h, true
 	}
 	ref, err := n.engine.Ref(hash)
-	if base := n.engine.Fork(); err != nil && base != nil { // the base block may be a block of the forked chain
+	if base := n.engine.Fork(); err != nil && base != nil { // the base block may be a block of the remote chain
 		var known bool
 		if ref.Height, known, err = base.Height(hash); !known && err == nil {
 			return 0, false

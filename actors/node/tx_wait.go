@@ -86,7 +86,7 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // has dropped the transaction, the error is the reason: *primitives.InvalidTxError, or
 // view.ErrUnknownTx with the reason.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	why := n.drops.of(r.Hash) // read first: a copy submitted after this may be in a block by the next read
+	why := n.drops.of(r.Hash) // read first, because a copy that is submitted later may soon be in a block
 	seen := n.see()
 	out, err := n.status(ctx, r.Hash, seen.at, r.Receipts)
 	seen.included = err == nil
@@ -99,7 +99,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 		return nil, err
 	case err != nil && why.err != nil && seen.at.Head >= why.tip:
 		return nil, view.UnknownTx(r.Hash, why.err)
-	case r.WaitUntil != view.LevelNone: // the waiter checks the transaction
+	case r.WaitUntil != view.LevelNone: // the waiter also checks the transaction
 		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil, Dropped: why.err,
 			DroppedAt: why.tip}, seen, r.Receipts)
 	case r.Tx == nil:
@@ -140,8 +140,8 @@ func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Pos
 // to txtracker before readers see them. An answer could then be ahead of a later read.
 type seen struct {
 	at        messages.Position
-	included  bool   // a block included the transaction; false: none did, or this is unknown
-	rollbacks uint64 // rollbackState.count before at was read
+	included  bool   // a block is known to have included the transaction
+	rollbacks uint64 // value of rollbackState.count before at was read
 }
 
 // see returns the position that readers see now.
@@ -163,7 +163,7 @@ func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
 // ended the wait, or that of s if s is later.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
-		messages.LeaveTurn(ctx) // a waiting request holds neither memory nor a turn
+		messages.LeaveTurn(ctx) // a waiting request must not hold memory or its turn in the queue
 		a, err := n.wait(ctx, m)
 		at := n.notBefore(&s, a.At)
 		if err != nil {
@@ -180,7 +180,7 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen,
 		case err != nil && !errors.Is(err, engine.ErrUnknown):
 			return nil, err
 		case err == nil && (txstatus.Meets(out.Level, m.Until) || m.Again == maxForked):
-			if out.Level == view.LevelIncluded { // see above: neard has no outcome yet
+			if out.Level == view.LevelIncluded { // as above, because neard has no outcome yet
 				return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 			}
 			return out, nil
@@ -206,7 +206,7 @@ func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *see
 	known := over.Level != view.LevelNone || s.included
 	if m.Submit {
 		known = known || behind && over.Cause == view.TimeoutNotObserved
-	} else { // Tx has looked for the transaction before the wait
+	} else { // Tx has searched for the transaction before the wait
 		over.Cause = view.TimeoutNotObserved
 	}
 	if !known || errors.Is(ctx.Err(), context.Canceled) {
@@ -214,9 +214,9 @@ func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *see
 	}
 	out, err := n.statusInTurn(ctx, statusKey{m.Hash, n.visiblePosition(), receipts})
 	switch {
-	case errors.Is(err, engine.ErrUnknown): // a reorganisation has removed it
+	case errors.Is(err, engine.ErrUnknown): // a reorganisation has removed the transaction
 		over.Level, over.Cause = view.LevelNone, view.TimeoutNotObserved
-	case err != nil: // there is no memory for the status: return only the level
+	case err != nil: // return only the level, because there is no memory for the status
 	case txstatus.Meets(out.Level, m.Until):
 		return out, nil
 	default:
@@ -243,7 +243,7 @@ const maxForked = 8
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
 	h := n.sessionHandles.of(messages.SessionOf(ctx))
 	if h == nil {
-		if ctx.Err() != nil { // its client has disconnected
+		if ctx.Err() != nil { // the client has disconnected
 			return a, &view.LookupError{Kind: view.ErrTimeout}
 		}
 		return a, session.ErrNoSession
@@ -317,7 +317,7 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 		select {
 		case a = <-r.Answer():
 			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
-				return timeout(r) // the waiter ended with its client; this is no failure
+				return timeout(r) // no failure: the waiter ended because its client disconnected
 			}
 			return a, a.Err
 		case <-ctx.Done():
@@ -325,7 +325,7 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 			return timeout(r)
 		case <-failed:
 			failed = *h.failed.Load() // the session's next actor gets the request, unless it returns the request
-			if r.Ended() {            // several actors may have failed before this goroutine ran
+			if r.Ended() {            // more than one actor failed before this goroutine ran
 				return a, session.ErrFailed
 			}
 		case <-lost.C:

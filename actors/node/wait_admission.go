@@ -15,9 +15,9 @@ const minPending = 64
 // long as the last. On an overloaded node this time grows first. The node then refuses further
 // waits (isSlow). Safe for concurrent use.
 type waitAdmission struct {
-	pending  atomic.Int64 // requests whose waits have not begun
-	last     atomic.Int64 // smoothed time that waits take to begin, ns
-	lastMove atomic.Int64 // ns since admissionStart at which a wait last began, or pending became 1
+	pending  atomic.Int64 // number of requests whose waits have not begun
+	last     atomic.Int64 // smoothed time in ns that waits take to begin
+	lastMove atomic.Int64 // when a wait last began or pending became 1, in ns since admissionStart
 	refused  atomic.Uint64
 }
 

@@ -16,9 +16,9 @@ import (
 // compilation of the called contracts.
 const (
 	DefaultStandstill = 10 * time.Second
-	stackFiles        = 4       // dump files kept in the folder
-	stackBytes        = 4 << 20 // largest dump
-	stackPause        = time.Minute
+	stackFiles        = 4           // maximum number of dump files in the folder
+	stackBytes        = 4 << 20     // maximum size of a dump in bytes
+	stackPause        = time.Minute // minimum time between two dumps
 )
 
 // watch reports stalled actors until the node stops: in the log, with the stacks of all goroutines

@@ -13,21 +13,21 @@ const (
 	HeightHorizon   primitives.Height = 128
 	MaxAhead        primitives.Height = 5
 	MaxForwards                       = 1000
-	MaxForwardBytes                   = 64 << 20 // bytes of parts, proofs included
+	MaxForwardBytes                   = 64 << 20 // bytes of forwarded parts with their proofs
 	// MaxCoded is the maximum length of an encoded body in bytes, as computed from the length of
 	// one part. A valid body is shorter, because its transactions must also fit into a witness of
 	// at most 64 MiB.
 	MaxCoded = 80 << 20
-	Retry    = 100 // ms, minimum time between two requests for a chunk
-	// forwardWait is the time in ms after the block at which missing parts are requested, if no
-	// peer forwards them. The time grows by 1 ms for each forwardWaitBytes of the body, because a
-	// large body's parts may still be in transit.
+	Retry    = 100 // minimum time in ms between two requests for a chunk
+	// If no peer forwards parts, missing parts are requested forwardWait ms after the block has
+	// arrived, plus 1 ms for each forwardWaitBytes of the body. The parts of a large body may still
+	// be in transit.
 	forwardWait      = 10
 	forwardWaitBytes = 64 << 10
-	// ToOthers is the time in ms after which own parts are requested from validators other than the
-	// producer.
+	// ToOthers is the time in ms after which this validator's parts are requested from validators
+	// other than the producer.
 	ToOthers  = 400
-	FullFetch = 3_000 // ms after which all parts are requested
+	FullFetch = 3_000 // time in ms after which all parts are requested
 	// GiveUp is the time in ms after which a chunk is not requested any more.
 	GiveUp           = 1_000_000
 	maxEncodedChunks = 8 // maximum number of re-encoded stored chunks in the cache
@@ -193,5 +193,5 @@ type Out struct {
 	// Ready are chunks of which this validator has all its own parts. A block may include them.
 	Ready    []*primitives.ChunkHeader
 	Complete []Complete
-	Bad      []*primitives.ChunkHeader // headers that the producer signed, but whose parts do not decode
+	Bad      []*primitives.ChunkHeader // headers that the producer signed, although the parts do not decode
 }

@@ -64,8 +64,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 // with the most bytes. A producer can sign any number of chunks for a height. With this rule,
 // forwards of these chunks evict only forwards of the same producer.
 func (p *Pool) forwardToEvict() (hash primitives.Hash) {
-	// each is the number of bytes that every chunk counts in addition to its parts. So many chunks
-	// with few bytes are bounded too.
+	// each is the number of bytes that a chunk counts in addition to its parts. It also bounds the
+	// number of chunks.
 	const each = MaxForwardBytes / MaxForwards
 	taken, most := map[primitives.AccountID]int{}, 0
 	for _, h := range p.forwardOrder {

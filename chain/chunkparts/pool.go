@@ -56,7 +56,7 @@ type Pool struct {
 	// validator requests other parts (Due). neard has no such option.
 	Sparing bool
 
-	me     primitives.AccountID // own account; empty: not a validator
+	me     primitives.AccountID // account of this node's validator; empty: none
 	chain  Chain
 	rs     *primitives.ReedSolomon
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
@@ -66,10 +66,10 @@ type Pool struct {
 	highest      primitives.Height
 	entries      map[primitives.Hash]*entry
 	bySlot       map[slot]primitives.Hash
-	byPrev       map[primitives.Hash][]*entry       // by previous block
-	byHeight     map[primitives.Height][]*entry     // by HeightCreated
-	low          primitives.Height                  // no entry has a lower HeightCreated
-	wants        map[primitives.Hash]*entry         // requested chunks; a complete chunk is removed at the next tick
+	byPrev       map[primitives.Hash][]*entry       // entries by hash of the previous block
+	byHeight     map[primitives.Height][]*entry     // entries by HeightCreated
+	low          primitives.Height                  // lower bound of the entries' HeightCreated
+	wants        map[primitives.Hash]*entry         // requested chunks by hash; a complete chunk is removed at the next tick
 	epochs       map[primitives.EpochID]*epochData  // recently used epochs
 	forwards     map[primitives.Hash][]verifiedPart // forwarded parts of chunks without header
 	forwardOrder []primitives.Hash                  // keys of forwards, oldest first
@@ -95,32 +95,32 @@ type entry struct {
 	hash      primitives.Hash
 	slot      slot
 	header    *primitives.ChunkHeader
-	altHeader *primitives.ChunkHeader // the same header with another signature, or nil
-	parts     []*primitives.ChunkPart // by number; nil: missing
-	leaves    []primitives.Hash       // by part number; zero if the part is missing
+	altHeader *primitives.ChunkHeader // the same header with another signature; nil: none
+	parts     []*primitives.ChunkPart // parts by number; nil: the part is missing
+	leaves    []primitives.Hash       // hashes of the parts by number; zero: the part is missing
 	have      int                     // number of present parts
 	receipts  map[primitives.ShardID]primitives.ReceiptProof
 	signed    bool // the signature of header was checked
 	plain     bool // no message about the chunk had an anchor, and no block includes the chunk
 	ready     bool // Out.Ready was reported
 	complete  bool // Out.Complete was reported
-	// proofsTo is set for a complete chunk without a body: the shards to which it has receipt
-	// proofs. It is nil if the chunk has its body.
+	// proofsTo is set for a complete chunk without a body. It lists the shards to which the chunk
+	// has receipt proofs. nil: the chunk has its body.
 	proofsTo []primitives.ShardID
 	failed   bool // Out.Bad was reported
 	// forwardedFor is the epoch to whose validators own parts were forwarded, or zero.
 	forwardedFor primitives.EpochID
-	want         *want // nil: not requested
+	want         *want // state of the requests; nil: the chunk is not requested
 }
 
 // want is the state of the requests for a chunk.
 type want struct {
 	ancestor    primitives.Hash
-	added, last int64 // time in ms of the first and the last request; before a request: of Wanted
+	added, last int64 // times in ms of the first and the last request; before a request: time of Wanted
 	asked       bool
 	noForwards  bool // no peer forwards the missing parts to this node (Sparing)
-	// blockProducer is the producer of a block that includes the chunk; empty if unknown. It has
-	// its own parts of the chunk.
+	// blockProducer is the producer of a block that includes the chunk. That validator has its own parts of the
+	// chunk. Empty: unknown.
 	blockProducer primitives.AccountID
 	lastAsked     primitives.AccountID // account to which the last request for own parts went
 }
@@ -271,7 +271,7 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 	p.byHeight[h.HeightCreated] = append(p.byHeight[h.HeightCreated], e)
 	p.low = min(p.low, h.HeightCreated)
 	p.bySlot[e.slot] = hash
-	if list, ok := p.forwards[hash]; ok { // the parts were verified against the root, which the hash covers
+	if list, ok := p.forwards[hash]; ok { // these parts are valid: their proofs lead to the root, which the hash covers
 		p.dropForwards(hash)
 		for i := range list {
 			e.put(&list[i].ChunkPart, list[i].leaf)
@@ -389,7 +389,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return nil
 	}
 	if e == nil || e.want == nil {
-		far := p.outsideHorizon(h.HeightCreated) // checked before the block is looked up in the store
+		far := p.outsideHorizon(h.HeightCreated) // checked first, because the lookup of the block may read the store
 		var at slot
 		if !far {
 			at, far = p.slotOf(h, c.Anchor)
@@ -426,7 +426,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return err
 	}
 	own := *h
-	own.HeightIncluded = 0 // HeightIncluded is not covered by the signature
+	own.HeightIncluded = 0 // the signature does not cover HeightIncluded
 	if e == nil {
 		e = p.entryFor(hash, &own, c.Anchor)
 		e.plain = c.Anchor == nil
@@ -507,7 +507,7 @@ func (p *Pool) check(e *entry) error {
 	if !known {
 		return nil
 	}
-	if e.plain && p.isAnchored(id) { // accepted because the epoch seemed to be before EarlyKickout
+	if e.plain && p.isAnchored(id) { // the chunk was accepted as one of an epoch before EarlyKickout
 		p.remove(e.hash, e)
 		return fmt.Errorf("%w: shard %d at %d, without an anchor", anchor.ErrForm, e.header.ShardID, e.header.HeightCreated)
 	}
@@ -536,7 +536,7 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 	if err := p.check(e); err != nil {
 		return err
 	}
-	if e.forwardedFor != id { // own parts are not forwarded to this epoch's validators yet
+	if e.forwardedFor != id { // this node has not forwarded its parts to this epoch's validators yet
 		var all []primitives.ChunkPart
 		for _, x := range e.parts {
 			if x != nil {
@@ -578,7 +578,7 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 			out.Bad = append(out.Bad, e.header)
 			return nil
 		}
-		if !e.ready { // own parts may be among the restored ones; nearcore reports no Ready here
+		if !e.ready { // the restored parts may contain this validator's parts; nearcore reports no Ready here
 			e.ready = true
 			out.Ready = append(out.Ready, e.header)
 		}
@@ -664,7 +664,7 @@ func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (
 type slot struct {
 	height primitives.Height
 	shard  primitives.ShardID
-	// on is the previous block if height is 0. Otherwise it is the anchor, or zero before
+	// on is the previous block if height is 0. Otherwise on is the anchor, or zero before
 	// EarlyKickout.
 	on primitives.Hash
 }
@@ -680,7 +680,7 @@ func (p *Pool) slotOf(h *primitives.ChunkHeader, claimed *primitives.PartialChun
 		return slot{shard: h.ShardID, on: h.PrevBlockHash}, p.outsideHorizon(on + 1)
 	case known:
 		if id, ok := p.chain.Epoch(h.PrevBlockHash); ok && p.isAnchored(id) {
-			at.on, _ = p.chain.Parent(h.PrevBlockHash) // no error: the block is known
+			at.on, _ = p.chain.Parent(h.PrevBlockHash) // cannot fail, because the block is known
 		}
 	case claimed != nil:
 		at.on = claimed.PrevPrevBlock

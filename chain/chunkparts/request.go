@@ -35,7 +35,7 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h 
 	if e.complete || e.failed || p.entries[e.hash] != e || e.want != nil && e.want.asked {
 		return err
 	}
-	if e.want == nil { // otherwise it is wanted already, but no request was sent yet
+	if e.want == nil { // not nil if the chunk is wanted, but no request was sent yet
 		p.want(e, ancestor, now)
 	}
 	waits, werr := p.expectsForwards(id, ancestor, h)

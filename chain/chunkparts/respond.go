@@ -11,9 +11,9 @@ import (
 // each peer requests only a few parts.
 type encodedChunk struct {
 	hash     primitives.Hash
-	parts    []*primitives.ChunkPart // by part number; nil: not computed yet
+	parts    []*primitives.ChunkPart // parts by number; nil: not computed yet
 	receipts map[primitives.ShardID]primitives.ReceiptProof
-	bytes    uint64 // size of parts and receipts
+	bytes    uint64 // size of parts and receipts in bytes
 }
 
 // respond answers a request from the entry. Without an entry it uses the stored partial chunk, or

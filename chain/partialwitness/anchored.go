@@ -61,7 +61,7 @@ func (t *Tracker) checkPlace(key primitives.ChunkKey, at *primitives.ChunkAnchor
 
 // waiting identifies a message in the queue of early messages.
 type waiting struct {
-	kind    byte // 'p': part, 'f': forwarded part, 'a': accesses, 'd': deploys
+	kind    byte // 'p': witness part, 'f': forwarded part, 'a': contract accesses, 'd': contract deploys
 	shard   primitives.ShardID
 	epoch   primitives.EpochID
 	anchor  primitives.Hash
@@ -77,7 +77,7 @@ func (t *Tracker) postpone(ev Event, why error) error {
 	var key primitives.ChunkKey
 	var signed func(func([]byte))
 	var sig primitives.Signature
-	var keep func() Event // returns a copy without shared memory: the frame of the message may be longer
+	var keep func() Event // returns a copy that does not share the memory of the message, whose frame may be long
 	w, size := waiting{}, 0
 	switch m := ev.(type) {
 	case Part:
@@ -103,7 +103,7 @@ func (t *Tracker) postpone(ev Event, why error) error {
 		return why
 	}
 	if _, err := t.chain.Parent(at.PrevBlock); err == nil {
-		return why // the previous block is known, so waiting is pointless
+		return why // waiting would not help, because the previous block is known
 	}
 	p, _ := t.chain.ProducerAt(key, *at) // empty if the anchor is unknown
 	if p.AccountID == "" {

@@ -104,7 +104,7 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	if err := t.checkForm(a.Key, a.Anchor); err != nil {
 		return out, err
 	}
-	if len(a.Contracts) > MaxRequested { // checked before the list is hashed for the signature
+	if len(a.Contracts) > MaxRequested { // checked first, because the signature check hashes the list
 		return out, fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
 	}
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
@@ -120,7 +120,7 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	case t.accessLists.has(id):
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	// The list of this witness has arrived before.
+	// A list for this witness has arrived before.
 	if w, _, err := t.codeWaiter(id); err == nil && w.asked != nil {
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
@@ -264,7 +264,7 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 type requestContent struct {
 	key       primitives.ChunkKey
 	at        primitives.TransitionKey
-	contracts primitives.Hash // hash of the contract hashes in request order
+	contracts primitives.Hash // hash of the list of contract hashes, in the order of the request
 }
 
 func contentOf(q *primitives.ContractCodeRequest) requestContent {
@@ -482,7 +482,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		return err
 	}, then: func(err error) (Out, error) {
 		if err == nil {
-			t.contracts.add(list) // contracts just deployed are likely to be called soon
+			t.contracts.add(list) // cached, because new contracts are likely to be called soon
 		}
 		return Out{Compile: codes}, err
 	}})

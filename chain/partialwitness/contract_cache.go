@@ -9,8 +9,8 @@ import (
 
 // Bounds of the contract cache.
 const (
-	maxCodeBytes = 64 << 20 // total size
-	maxCodes     = 4096
+	maxCodeBytes = 64 << 20 // maximum total size of cached code
+	maxCodes     = 4096     // maximum number of cached codes
 )
 
 // contract is code with its hash.

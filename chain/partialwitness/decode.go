@@ -16,9 +16,9 @@ import (
 // Bounds of nearcore in bytes: state_witness.rs:16, partial_witness.rs:16,
 // contract_distribution.rs:372.
 const (
-	MaxRaw       = 64 << 20 // decompressed witness
-	MaxEncoded   = 48 << 20 // compressed witness with its length prefix
-	MaxContracts = 64 << 20 // decompressed code in one response
+	MaxRaw       = 64 << 20 // maximum size of a decompressed witness
+	MaxEncoded   = 48 << 20 // maximum size of a compressed witness with its length prefix
+	MaxContracts = 64 << 20 // maximum size of the decompressed code in one response
 )
 
 // MaxDeployed is the maximum number of contracts that one chunk deploys. A receipt starts only
@@ -40,7 +40,7 @@ var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	}{{&p.fast, zstd.SpeedFastest}, {&p.better, zstd.SpeedDefault}} {
 		var err error
 		if *x.at, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(x.level), zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1)); err != nil {
-			panic(fmt.Sprintf("witness: zstd: %v", err)) // invalid options: a bug
+			panic(fmt.Sprintf("witness: zstd: %v", err)) // cannot happen: the options are constant
 		}
 	}
 	return p
@@ -127,7 +127,7 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 	}
 	r := borsh.NewReader(raw)
 	var codes [][]byte
-	known := map[string]bool{} // its keys share the memory of raw
+	known := map[string]bool{} // set of codes, which share the memory of raw
 	for n := r.Len(4); n > 0 && r.Err() == nil; n-- {
 		code := r.Bytes()
 		if r.Err() != nil || known[unsafe.String(unsafe.SliceData(code), len(code))] {
@@ -149,8 +149,8 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 // Coder splits a payload into one part for each receiver. Any DataParts parts restore the payload.
 // With one receiver, the only part is the whole payload.
 type Coder struct {
-	rs    *primitives.ReedSolomon // nil if there is one part
-	total int
+	rs    *primitives.ReedSolomon // nil: there is only one part
+	total int                     // number of parts
 	// bare means that a single part has no length prefix. Several parts always have one.
 	bare bool
 }
@@ -221,7 +221,7 @@ func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 // DataParts must be present. length is the length that Cut returned. Errors: ErrCoding.
 func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	var in []byte
-	if c.rs == nil { // like neard, ignore length if there is a single part
+	if c.rs == nil { // as in neard, the length is ignored if there is only one part
 		if len(parts) != 1 || parts[0] == nil {
 			return nil, fmt.Errorf("%w: no part is present", ErrCoding)
 		}

@@ -155,7 +155,7 @@ func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signa
 		}
 		// A block contains only the signature of the chunk hash, so only that one is verified.
 		if !e.good && !s.verify(e.Signature, message, a.PublicKey) {
-			delete(of, a.AccountID) // the validator's true endorsement may still arrive
+			delete(of, a.AccountID) // drop it, because the validator's true endorsement may still arrive
 			continue
 		}
 		of[a.AccountID] = endorsed{e.ChunkEndorsement, true}

@@ -40,10 +40,10 @@ type Chain interface {
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
 	// Parent returns the parent of a known block, zero for the genesis.
 	Parent(primitives.Hash) (primitives.Hash, error)
-	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // of a chunk, by order of assignment
+	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // chunk validators, by order of assignment
 	Producers(primitives.EpochID, primitives.ShardID) ([]primitives.AccountID, error)
 	AllValidators(primitives.EpochID) ([]primitives.AccountID, error)
-	Key(primitives.EpochID, primitives.AccountID) (primitives.PublicKey, error) // of a validator
+	Key(primitives.EpochID, primitives.AccountID) (primitives.PublicKey, error) // a validator's key
 	BlockProducer(primitives.EpochID, primitives.Height) (primitives.AccountID, error)
 }
 
@@ -143,17 +143,19 @@ type Send struct {
 	To      []primitives.AccountID
 	Body    borsh.Appender // a message type of package primitives
 	Forward bool           // Body is a PartialWitness that is forwarded
-	Soon    int            // for an endorsement: number of accounts at the start of To that produce the next two heights
+	// Soon is, for an endorsement, the number of accounts at the start of To that produce the blocks
+	// of the next two heights.
+	Soon int
 }
 
 // PendingWitness is a witness to validate, with the received code that it calls.
 type PendingWitness struct {
 	Key     primitives.ChunkKey
 	Witness *primitives.ChunkStateWitness
-	Size    int // decompressed bytes
-	Memory  int // approximate size in memory in bytes; 0: unknown
-	Codes   [][]byte
-	again   bool                    // the witness was validated before and code was missing
+	Size    int                     // size of the decompressed witness in bytes
+	Memory  int                     // approximate size in memory in bytes; 0: unknown
+	Codes   [][]byte                // contract code that the witness calls
+	again   bool                    // the witness is validated again, because code was missing
 	at      *primitives.ChunkAnchor // anchor in the witness's parts; nil: none
 }
 

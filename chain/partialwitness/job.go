@@ -3,17 +3,17 @@ package partialwitness
 // A payload of at most quickSize bytes is decoded in Quick, unless it decompresses to more than
 // quickRaw bytes.
 const (
-	quickSize = 64 << 10 // compressed bytes
-	quickRaw  = 1 << 20
+	quickSize = 64 << 10 // maximum number of compressed bytes
+	quickRaw  = 1 << 20  // maximum number of decompressed bytes
 )
 
 // Work is the decoding of a payload, which may take long: a witness has up to MaxEncoded bytes. The
 // caller calls Quick. If Quick returns false, the caller calls Run once on any goroutine, and then
 // Step with Worked.
 type Work struct {
-	size int // compressed bytes
-	// run decodes the payload. most bounds the decompressed bytes; 0 means the regular bound. After
-	// run failed with a small bound, it may be called again.
+	size int // number of compressed bytes
+	// run decodes the payload. most bounds the decompressed bytes. 0: the regular bound. If run
+	// fails because of most, it may be called again.
 	run  func(most int) error
 	then func(error) (Out, error)
 	err  error

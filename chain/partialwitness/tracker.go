@@ -14,28 +14,28 @@ import (
 // partial_deploys_tracker.rs:16, partial_witness_actor.rs:63, orphan_witness_pool.rs,
 // chunk_validation_actor.rs:45.
 const (
-	MaxWitnesses    = 5        // incomplete witnesses for each shard
-	maxProcessed    = 50       // completed witnesses for each shard
-	maxDeploys      = 20       // incomplete sets of deploy parts
-	maxForwarded    = 1024     // chunks whose own witness part was forwarded
-	maxAnswered     = 1024     // answered code requests; neard stores 30, and answers evicted ones again
-	maxEarly        = 400      // deferred code requests, each of at most MaxRequested hashes
-	maxEarlyOfOne   = 8        // deferred code requests of one validator
-	maxResponses    = 4        // compressed responses in the cache
-	maxResponseSize = 16 << 20 // compressed bytes of one response
-	maxCodeWaits    = 5        // witnesses that wait for code
-	maxAccessLists  = 100      // lists of called contracts
-	maxOrphans      = 25       // witnesses that wait for their previous block
-	maxOrphan       = 40 << 20 // decompressed bytes of a witness that waits
+	MaxWitnesses    = 5        // maximum number of incomplete witnesses of a shard
+	maxProcessed    = 50       // maximum number of remembered completed witnesses of a shard
+	maxDeploys      = 20       // maximum number of incomplete sets of deploy parts
+	maxForwarded    = 1024     // maximum number of remembered chunks whose witness part was forwarded
+	maxAnswered     = 1024     // maximum number of remembered code requests; neard stores 30, and answers evicted ones again
+	maxEarly        = 400      // maximum number of deferred code requests, each of at most MaxRequested hashes
+	maxEarlyOfOne   = 8        // maximum number of deferred code requests of one validator
+	maxResponses    = 4        // maximum number of compressed responses in the cache
+	maxResponseSize = 16 << 20 // maximum size of a cached compressed response in bytes
+	maxCodeWaits    = 5        // maximum number of witnesses that wait for code
+	maxAccessLists  = 100      // maximum number of lists of called contracts
+	maxOrphans      = 25       // maximum number of witnesses that wait for their previous block
+	maxOrphan       = 40 << 20 // maximum decompressed size of a waiting witness in bytes
 	// maxWaiting bounds the memory in bytes of witnesses that wait for their block or their code.
 	// maxOrphans plus maxCodeWaits witnesses of maximum length take half of it, unless they consist
 	// of lists of one-byte actions.
 	maxWaiting = 2 << 30
-	// A witness whose previous block is unknown is stored if its height is orphanFrom to orphanTo
-	// above the head.
+	// A witness whose previous block is unknown is stored if its height is at least orphanFrom and at
+	// most orphanTo above the head.
 	orphanFrom   = 2
 	orphanTo     = 5
-	MaxRequested = 1282 // contracts in one request
+	MaxRequested = 1282 // maximum number of contracts in one request
 	// maxDeployBytes bounds the parts of incomplete deployed code in bytes. Above it, the set of
 	// parts with the most bytes is dropped first. The bound is needed because a chunk producer may
 	// sign parts for any number of chunks.
@@ -97,18 +97,18 @@ type Tracker struct {
 	chain         Chain
 	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 	shards        map[primitives.ShardID]*shard
-	forwarded     recent[chunkID, struct{}] // chunks whose own part was forwarded
+	forwarded     recent[chunkID, struct{}] // chunks whose part this node owns and has forwarded
 	orphans       recent[chunkID, PendingWitness]
 	deploys       recent[chunkID, *partSet]
-	deploysDone   recent[chunkID, struct{}] // chunks with complete deploys
+	deploysDone   recent[chunkID, struct{}] // chunks whose deployed code is complete
 	answered      recent[requestKey, struct{}]
-	earlyRequests recent[requestKey, *CodeAsked] // requests that wait for a block
-	responses     recent[requestContent, []byte] // compressed responses since the last block
-	accessLists   recent[chunkID, *accessList]   // announced contracts
+	earlyRequests recent[requestKey, *CodeAsked] // code requests that wait for a block
+	responses     recent[requestContent, []byte] // compressed code responses since the last block
+	accessLists   recent[chunkID, *accessList]   // lists of called contracts that arrived
 	codeWaits     recent[chunkID, *codeWait]
 	early         *anchor.Queue[Event] // messages that wait for the previous block of their chunk
 	contracts     contractCache
-	needsCode     bool // this validator has requested code before, so it does not track all shards
+	needsCode     bool // this validator has requested code, so it does not track all shards
 	counters      *anchor.Counters
 }
 
@@ -143,7 +143,7 @@ type pendingWitness struct {
 	asked     []primitives.Hash    // requested contracts, sorted
 	askedFrom primitives.AccountID // the producer from which code was requested
 	codes     [][]byte             // cached or received code that the witness calls
-	waiting   bool                 // waiting for requested code
+	waiting   bool                 // requested code has not arrived yet
 	decoding  bool                 // a code response is being decoded
 }
 
@@ -180,7 +180,7 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 	}
 	out, err := t.step(ev)
 	switch ev.(type) {
-	case BlockRecorded, BlockArrived: // replay has counted the errors already
+	case BlockRecorded, BlockArrived: // replay has already counted the errors
 		return out, err
 	}
 	if errors.Is(err, anchor.ErrEarly) {
@@ -305,7 +305,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
 		return out, fmt.Errorf("%w: part %d of %d with %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
-	if forward { // do not verify the signature of a forwarded part that is not needed
+	if forward { // skip the signature check of a part that is not needed
 		if err := t.checkPartNeeded(id, p.Ord); err != nil {
 			return out, err
 		}
@@ -443,7 +443,7 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 		}
 		return err
 	}, then: func(err error) (Out, error) {
-		if err != nil { // the signer of the parts is at fault
+		if err != nil { // the signer of the parts sent invalid data
 			return Out{}, err
 		}
 		return t.decoded(PendingWitness{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)

@@ -26,11 +26,10 @@ import (
 type Effect interface{ effect() }
 
 type (
-	// Rejected reports that a block is invalid, or that this copy of the block is bad although the
-	// block may be valid.
+	// Rejected reports that a block is invalid, or that only this copy of the block is bad.
 	Rejected struct {
 		Block *primitives.Block
-		From  string // the sender; "": this node
+		From  string // peer that sent the block; empty: this node
 		Err   error
 	}
 	// Dropped reports a block that is not kept although nothing is at fault.
@@ -40,8 +39,8 @@ type (
 		Err   error
 	}
 	// Ahead reports that headers are missing, because a block is far ahead. Either the block's
-	// epoch and so its producer are unknown, or the pool does not keep blocks of its height. The
-	// block may be kept.
+	// epoch and its producer are unknown, or the pool does not keep blocks of its height. The block
+	// may be kept.
 	Ahead struct {
 		Block *primitives.Block
 		From  string
@@ -49,9 +48,9 @@ type (
 	// Missing reports that a block is kept in the pool, and what is missing to import it.
 	Missing struct {
 		Block  *primitives.Block
-		From   string            // the sender
-		Parent primitives.Hash   // the parent, if it is unknown; otherwise zero
-		Chunks []primitives.Hash // chunks whose bodies are missing
+		From   string            // peer that sent the block
+		Parent primitives.Hash   // hash of the unknown parent; zero: the parent is known
+		Chunks []primitives.Hash // hashes of the chunks whose bodies are missing
 	}
 	// BadBody reports a chunk body that contradicts its header.
 	BadBody struct {

@@ -61,8 +61,8 @@ type Run struct {
 	Import *engine.BlockImport
 	Block  *primitives.Block
 	Hash   primitives.Hash
-	From   string // the peer that sent the block; "": this node
-	Own    bool   // the engine produced the block, so BeginImport did not check own chunks in it
+	From   string // peer that sent the block; empty: this node
+	Own    bool   // the engine produced the block, so BeginImport did not check the engine's chunks in it
 	left   int    // number of jobs that have not ended
 }
 
@@ -192,7 +192,7 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	}
 	if errors.Is(err, engine.ErrMissing) {
 		out, ok := i.pool.WaitForChunks(hash, now)
-		if !ok { // all bodies were there, but the node now holds other shards
+		if !ok { // the pool has all bodies, but the node now holds other shards
 			if as, err := i.o.Engine.Precheck(b.Block); err == nil {
 				i.pool.Refresh(hash, as.Needs, now)
 				out, ok = i.pool.WaitForChunks(hash, now)
@@ -307,7 +307,7 @@ func (i *Importer) Refresh(now uint64) {
 	for _, b := range i.pool.Blocks() {
 		as, err := i.o.Engine.Precheck(b.Block)
 		if err != nil {
-			continue // the import reports the error
+			continue // the import will report the error
 		}
 		out := i.pool.Refresh(b.Hash(), as.Needs, now)
 		i.missing(&b, &out)

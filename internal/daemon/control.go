@@ -30,10 +30,10 @@ const controlName = "control.sock"
 // Bounds of the socket.
 const (
 	maxControls  = 4       // maximum number of concurrent requests; others wait
-	maxRequest   = 4 << 20 // bytes
+	maxRequest   = 4 << 20 // maximum size of a request in bytes
 	controlLimit = time.Minute
-	// openLimit is the time until a dump begins. Before that, all accounts are read, millions per
-	// minute.
+	// openLimit is the maximum time until a dump begins. The dump first reads all accounts, some
+	// millions per minute.
 	openLimit   = 10 * time.Minute
 	acceptPause = 100 * time.Millisecond // pause after a failed Accept
 )
@@ -44,7 +44,7 @@ type control struct {
 	l      net.Listener
 	slots  chan struct{}
 	mu     sync.Mutex
-	open   map[net.Conn]bool // nil: closed
+	open   map[net.Conn]bool // open connections; nil: the socket is closed
 	wg     sync.WaitGroup
 	ctx    context.Context // ends when the socket closes; cancels the reads of running requests
 	cancel context.CancelFunc
@@ -63,7 +63,7 @@ func (h *Daemon) listenControl() (*control, error) {
 		if err != nil {
 			return err
 		}
-		ul.SetUnlinkOnClose(false) // at that time the short name is no longer valid
+		ul.SetUnlinkOnClose(false) // when the socket closes, its short name is no longer valid
 		l = ul
 		return os.Chmod(path, 0o600)
 	})
@@ -100,7 +100,7 @@ func (c *control) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // perhaps no file descriptor is free
+		if err != nil { // for example, no file descriptor is free
 			time.Sleep(acceptPause)
 			continue
 		}
@@ -188,7 +188,7 @@ func (p deadlineWriter) Write(b []byte) (int, error) {
 // not close its socket.
 type deadlineReader struct {
 	net.Conn
-	next, later time.Duration // next applies to the next Read, later to all Reads after it
+	next, later time.Duration // timeouts: next for the next Read, later for all Reads after that
 }
 
 func (c *deadlineReader) Read(b []byte) (int, error) {
@@ -246,7 +246,7 @@ func Dump(hm *home.Home, r *dump.Request, f func(*dump.Received) error) error {
 		_ = out.CloseWithError(d.Send(out))
 	}()
 	err = receive(in, f)
-	_ = in.Close() // stops an unfinished sender
+	_ = in.Close() // stops the sender, if it still runs
 	<-sent
 	return err
 }

@@ -48,7 +48,7 @@ import (
 type Options struct {
 	Home      *home.Home
 	Version   view.Version
-	Log       *logrus.Logger // nil: warnings and errors to stderr
+	Log       *logrus.Logger // nil: warnings and errors go to stderr
 	Listen    string         // address of the RPC, which replaces rpc.addr; status still shows rpc.addr
 	Metrics   bool           // rpc.prometheus_addr was set on the command line
 	NoRPC     bool
@@ -56,9 +56,9 @@ type Options struct {
 	// Servable is set if the caller may call Serve. The RPC is then prepared although nothing
 	// listens yet.
 	Servable bool
-	// Memory keeps the chain and compiled contracts in memory. Start reads the files of Home. After
-	// that they may be removed. No other file is read or written, except the cache of a fork if
-	// config.json names its folder.
+	// Memory keeps the chain and compiled contracts in memory. Start reads the files of Home, which
+	// may be removed afterwards. The only other files that are read or written are those of a fork's
+	// cache, if config.json names its folder.
 	Memory bool
 	Trust  bool // skip the validation of the genesis if the store does not exist yet
 	// Compiler starts a child of this binary that calls vm.ServeCompiler. The zero value compiles
@@ -100,19 +100,19 @@ type Daemon struct {
 	network         net.Addr // address that peers connect to; nil: none
 	tap             func(tcp.Tapped)
 	libp2p          libp2p.Metrics
-	libp2pTransport atomic.Pointer[libp2p.Transport] // the current one
+	libp2pTransport atomic.Pointer[libp2p.Transport] // transport of the running network actor; nil: none
 	listened        bool                             // the network actor has used its first listener
 	stop            context.CancelFunc
 	control         *control                    // nil: the system has no Unix sockets
-	bootstrap       *bootstrapFolder            // nil: no state sync
+	bootstrap       *bootstrapFolder            // nil: the node does no state sync
 	upkeep          chan struct{}               // closed when maintenance has ended
-	failed          chan error                  // delivers why the node cannot continue or must be restarted
+	failed          chan error                  // delivers the reason why the node must end or restart
 	restarts        bool                        // see Options.Restarts
 	backing         atomic.Bool                 // a snapshot is being created
 	live            live                        // configuration that Reload may change
-	lastAdvance     func(context.Context) error // advances the flat head at a stop; tests replace it
-	replica         *replica                    // nil: not a replica
-	publishing      atomic.Pointer[publishing]  // nil: not published
+	lastAdvance     func(context.Context) error // advances the flat head when the node stops; tests replace it
+	replica         *replica                    // nil: this node is no replica
+	publishing      atomic.Pointer[publishing]  // nil: the chain is not published
 	version         view.Version
 	began           time.Time
 	cpu             cpu
@@ -138,7 +138,7 @@ func Start(o Options) (_ *Daemon, err error) {
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
 	h := &Daemon{Instance: Instance{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
-	h.cpu.percent(h.began) // excludes CPU time before the start
+	h.cpu.percent(h.began) // the next call measures from here on
 	h.worlds = newWorlds(h)
 	h.restarts = o.Restarts
 	h.live.config.Store(o.Home.Config)
@@ -158,14 +158,14 @@ func Start(o Options) (_ *Daemon, err error) {
 	}
 	if pin, err := fork.ReadPin(o.Home.Paths.Dir); err != nil {
 		return nil, err
-	} else if pin != nil { // no peer has the blocks of a fork
+	} else if pin != nil { // a fork has no network, because no peer has its blocks
 		off := false
 		c.Network.Enabled = &off
 	}
 	if len(o.Follow) > 0 {
 		followsFeeds(&o)
 	}
-	ports, err := bind(&o) // first, because this step fails most often and fastest
+	ports, err := bind(&o) // comes first, because this step fails most often and fastest
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +326,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Validator == nil && hold.scheduled && hm.ValidatorKey == nil {
 			no.Validator = h.shadowOptions()
 		}
-		if no.Validator != nil { // all validators must use the same pace
+		if no.Validator != nil { // all validators must produce blocks in the same mode
 			no.Mode = production.Interval
 		}
 		if no.Network.Sync.Horizon = h.horizon(hm, hold.tracks); o.Restarts && no.Network.Sync.Horizon > 0 {
@@ -511,7 +511,7 @@ func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, e
 	case err != nil:
 		return nil, err
 	}
-	if err := sums.save(dir); err != nil { // not fatal: the next start hashes the files again
+	if err := sums.save(dir); err != nil { // harmless, because the next start hashes the files again
 		log.WithError(err).Debug("the hashes of genesis files were not cached (genesis.sums)")
 	}
 	return s, nil

@@ -33,7 +33,7 @@ type excludeRequest struct {
 // peers, which are given by their node keys. The list replaces that of the previous call. Errors:
 // no node runs there, or the node listens for peers beyond this machine.
 func ExcludePeers(data string, peers []primitives.PublicKey) error {
-	peers = append([]primitives.PublicKey{}, peers...) // null would mean another request
+	peers = append([]primitives.PublicKey{}, peers...) // not nil, because null in JSON would be another request
 	conn, err := dialControl(data, excludeRequest{&peers})
 	if err != nil {
 		return fmt.Errorf("no node answers at %s: %w", filepath.Join(data, controlName), err)
@@ -56,7 +56,7 @@ func ExcludePeers(data string, peers []primitives.PublicKey) error {
 // excludeReply is the reply. Exactly one field is set.
 type excludeReply struct {
 	Error    string `json:"error,omitempty"`
-	Excluded *int   `json:"excluded,omitempty"` // number of peers
+	Excluded *int   `json:"excluded,omitempty"` // number of excluded peers
 }
 
 // serveExclude answers a request to exclude peers.

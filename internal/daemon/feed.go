@@ -68,7 +68,7 @@ func (h *Daemon) precheckFeedBlock(b *primitives.Block) error {
 		return blockfeed.ErrPassed
 	case err != nil && engine.VerdictOf(err) == engine.VerdictInvalid:
 		return &blockdoc.MismatchError{Where: "block.header", Err: err}
-	case err == nil && a.Standing == blockpool.UnknownEpoch: // earlier blocks will define the epoch
+	case err == nil && a.Standing == blockpool.UnknownEpoch: // the block's epoch is known only after earlier blocks
 		return blockfeed.ErrNotYet
 	}
 	return err

@@ -32,7 +32,7 @@ type fingerprints struct {
 // readFingerprints reads the cache of a data folder. A missing or unreadable file gives an empty
 // cache.
 func readFingerprints(dir string) *fingerprints {
-	known, _ := os.ReadFile(filepath.Join(dir, sumsName)) // if unreadable, all files are hashed
+	known, _ := os.ReadFile(filepath.Join(dir, sumsName)) // if the cache cannot be read, all files are hashed
 	return &fingerprints{known: known}
 }
 

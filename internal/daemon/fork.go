@@ -23,8 +23,8 @@ import (
 type forked struct {
 	*fork.Base
 	mu   sync.Mutex
-	live []primitives.AccountID // in the order of their requests
-	at   view.At                // block as of which live accounts are up to date
+	live []primitives.AccountID // accounts that follow the remote chain, in the order of their requests
+	at   view.At                // remote block up to which the accounts in live are up to date
 }
 
 // ForkOptions returns the options of the remote chain's client from config.json. Relative paths are
@@ -164,7 +164,7 @@ func (s sandboxControl) forkStatus() (view.Fork, error) {
 	f, pin, n := s.fork, s.fork.Pin(), s.fork.Stats()
 	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash}, Proven: n.Proven, Unproven: n.Unproven,
 		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused, Bytes: n.Bytes, LastError: n.LastError}
-	if s.id == "" { // accounts of a world never follow the remote chain
+	if s.id == "" { // in other worlds, no account follows the remote chain
 		f.mu.Lock()
 		out.Live = slices.Clone(f.live)
 		if len(f.live) > 0 {

@@ -33,7 +33,7 @@ func beginInMemory(dir string) error {
 	if err := hm.CheckVersion(); err != nil {
 		return err
 	}
-	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // another node provides the state of a fork
+	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // for a fork, another node provides the state
 		return err
 	}
 	chain, err := chainOf(hm, nil)

@@ -28,17 +28,17 @@ type Instance struct {
 	log          *logrus.Logger
 	store        *storage.Store
 	checker      *signature.Checker
-	back         *backend.Backend // nil: neither RPC nor InProcess
+	back         *backend.Backend // nil: the node has no RPC, and Options.InProcess is not set
 	revertPoints revertPoints
-	worlds       *worlds         // shared by the process
+	worlds       *worlds         // all worlds of the process
 	front        *network.Status // nil: no network
-	feeds        *feeds          // nil: follows no feeds
-	withOthers   bool            // it produces blocks together with other validators
+	feeds        *feeds          // nil: the node follows no feeds
+	withOthers   bool            // the node produces blocks together with other validators
 	// key returns the current validator key. It is set only if Reload may change the key, which
 	// requires withOthers.
 	key     func() *primitives.KeyFile
-	fork    *forked       // nil: not a fork; worlds share their parent's
-	replays chan struct{} // semaphore of one, for ReplayTransaction
+	fork    *forked       // shared by a chain and its worlds; nil: the chain is no fork
+	replays chan struct{} // semaphore that admits one ReplayTransaction at a time
 }
 
 // Backend returns the chain's backend for queries in this process. It is nil if there is neither an

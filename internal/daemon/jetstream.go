@@ -18,11 +18,11 @@ import (
 
 // publishing publishes the node's records to replicas and answers their requests.
 type publishing struct {
-	followed      func()            // stops the notification of new blocks
-	server        *jetstream.Server // nil: an external server
+	followed      func()            // ends the notifications of new blocks
+	server        *jetstream.Server // nil: an external server is used
 	publisher     *jetstream.Publisher
 	answers       *jetstream.Responder
-	blocksOptions *jetstream.BlocksOptions  // options of the blocks stream for indexers; nil: none
+	blocksOptions *jetstream.BlocksOptions  // options of the blocks stream for indexers; nil: there is no such stream
 	blocks        *jetstream.BlockPublisher // nil until the backend exists
 }
 
@@ -129,7 +129,7 @@ func (h *Daemon) submitForReplica(ctx context.Context, raw []byte) error {
 			if len(answers) == 0 {
 				continue
 			}
-			err := answers[0].Err // one transaction has one answer
+			err := answers[0].Err // there is one answer, because one transaction was submitted
 			if invalid := (*primitives.InvalidTxError)(nil); errors.As(err, &invalid) {
 				return fmt.Errorf("%w: %w", jetstream.ErrRefused, err)
 			}

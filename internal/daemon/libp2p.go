@@ -29,7 +29,7 @@ func (h *Daemon) libp2pOptions(at net.Addr) (*libp2p.Options, error) {
 		}
 	}
 	ip, six := listen.Addr().Unmap(), false
-	if !ip.IsValid() || ip.IsUnspecified() { // as for sockets, [::] means all addresses
+	if !ip.IsValid() || ip.IsUnspecified() { // an unspecified address means all addresses, as for sockets
 		ip, six = netip.IPv4Unspecified(), !ip.Is4()
 	}
 	o := &libp2p.Options{
@@ -55,7 +55,7 @@ func (h *Daemon) listenLibp2p(o *libp2p.Options) (*libp2p.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Listen = way.Addr() // a restart of the actor uses the same address
+	o.Listen = way.Addr() // so that a restart of the actor uses the same address
 	h.libp2pTransport.Store(way)
 	for _, a := range way.Addrs() {
 		h.log.Infof("libp2p peers can connect to %s", a)

@@ -12,13 +12,13 @@ type limitListener struct {
 	net.Listener
 	most int
 	mu   sync.Mutex
-	open list.List // of *limitedConn, the oldest first
+	open list.List // open connections (*limitedConn), oldest first
 }
 
 type limitedConn struct {
 	net.Conn
 	of *limitListener
-	at *list.Element // nil: removed
+	at *list.Element // element of limitListener.open; nil: it was removed
 }
 
 // Accept returns the next connection. If the limit is reached, it closes the oldest one first.

@@ -81,9 +81,9 @@ func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 		case <-tick.C:
 		}
 		found := false
-		for more := true; more && ctx.Err() == nil; { // blocks on demand may come faster than the ticks
+		for more := true; more && ctx.Err() == nil; { // repeat, because blocks may come faster than ticks
 			done, err := h.collect(c)
-			if err != nil && !errors.Is(err, storage.ErrFull) { // a full disk is logged elsewhere
+			if err != nil && !errors.Is(err, storage.ErrFull) { // other code logs a full disk
 				h.log.WithError(err).Error("garbage collection failed; old blocks stay, and it will be retried")
 			}
 			more, found = err == nil && done.More, found || err != nil || done.Blocks > 0

@@ -35,7 +35,7 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 		return b
 	}
 	v, err := h.back.Validators(view.EpochRef{})
-	if err != nil { // after state sync, before the first block
+	if err != nil { // no block was imported since the state sync
 		return b
 	}
 	own, is, stake := primitives.AccountID(""), 0., 0.

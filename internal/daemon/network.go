@@ -73,7 +73,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 			if c.Transport == config.OverLibp2p {
 				_ = l.Close()
 				on = nil
-			} else if again { // the first listener is closed
+			} else if again { // listen again, because the first listener is closed
 				var err error
 				if on, err = tcp.Bind(addr); err != nil {
 					return nil, err
@@ -134,7 +134,7 @@ func (h *Daemon) validatorOptions() (*validator.Options, error) {
 		}
 		return nil
 	})
-	if err != nil || !others && !hasSigned(h.home) { // only the validator actor can use the journal
+	if err != nil || !others && !hasSigned(h.home) { // only the validator actor uses the signing journal
 		return nil, err
 	}
 	h.withOthers, h.key = true, h.validatorKey

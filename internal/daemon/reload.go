@@ -22,10 +22,10 @@ import (
 
 // live is the part of the configuration that Reload may change. The server contains the RPC's part.
 type live struct {
-	mu     sync.Mutex                 // held by Reload
-	known  map[string]json.RawMessage // effective values by key; nil: values of the start; guarded by mu
+	mu     sync.Mutex                 // held while Reload runs
+	known  map[string]json.RawMessage // effective values by key; nil: the values at the start; guarded by mu
 	config atomic.Pointer[config.Config]
-	key    atomic.Pointer[validatorKey] // nil: the key of the start; written under mu
+	key    atomic.Pointer[validatorKey] // current key; nil: the key at the start; written under mu
 }
 
 // validatorKey is the contents of validator_key.json. Its KeyFile is nil if the file is missing.
@@ -38,7 +38,7 @@ func (l *live) blocksLimit() uint64   { return l.config.Load().GCBlocksLimit }
 var liveKeys = func() map[string]bool {
 	keys := map[string]bool{"gc_blocks_limit": true, "troupe.gc_min_age": true, "troupe.rpc.api_keys": true}
 	for i := range limits.Table {
-		if r := &limits.Table[i]; r.Address != nil { // limits per client address
+		if r := &limits.Table[i]; r.Address != nil { // the limit is per client address
 			keys["troupe.rpc."+r.Key] = true
 		}
 	}
@@ -165,7 +165,7 @@ func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
 			h.log.Warnf("%s was removed: %s signs nothing any more", name, own.AccountID)
 		default:
 			h.log.Warnf("%s has the key of %s: %s signs nothing any more; restart the node to sign with the new key", name, key.AccountID, own.AccountID)
-			key = nil // until the next start
+			key = nil // the node signs nothing until its next start
 		}
 		if h.back != nil {
 			h.back.Rekeyed(key)
@@ -214,7 +214,7 @@ func raw(v any) json.RawMessage {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("daemon: encode a value of config.json: %v", err)) // it was parsed from JSON
+		panic(fmt.Sprintf("daemon: encode a value of config.json: %v", err)) // cannot happen: the value was parsed from JSON
 	}
 	return b
 }

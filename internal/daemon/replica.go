@@ -40,8 +40,8 @@ const cursorRow = "replica_cursor"
 
 // cursor is the position of a replica.
 type cursor struct {
-	Log string `json:"log,omitempty"` // ID of the writer's log; empty: nothing was received yet
-	At  string `json:"at,omitempty"`  // position in the log; all earlier records are stored
+	Log string `json:"log,omitempty"` // ID of the writer's log; empty: no message was received yet
+	At  string `json:"at,omitempty"`  // position in the log before which all records are stored
 	Seq uint64 `json:"seq,omitempty"` // sequence number of the last message; later messages may be stored too
 	// Back is the block to which the next start must rewind the chain. After that, Then becomes the
 	// cursor.
@@ -76,8 +76,8 @@ func (c *cursor) write(s *storage.Store) error {
 
 // Bounds of a replica.
 const (
-	maxInFlight  = 32 // records that were passed to the chain and are not on disk yet
-	changedTries = 3  // receptions of a damaged record before the node halts
+	maxInFlight  = 32 // maximum number of records that were passed to the chain and are not on disk yet
+	changedTries = 3  // number of times that a damaged record is received before the node halts
 	cursorPeriod = time.Second
 	pauseLimit   = 10 * time.Second
 )
@@ -100,13 +100,13 @@ type replica struct {
 	mu       sync.Mutex
 	cursor   cursor
 	written  cursor
-	inFlight []*inFlightRecord // passed to the chain and not on disk, in order
+	inFlight []*inFlightRecord // records that were passed to the chain and are not on disk yet, in order
 	room     chan struct{}
 	failed   error // first error of an in-flight record
 	stop     context.CancelCauseFunc
 	follower *jetstream.Follower
-	cutAt    time.Time // time since which the server is not connected; zero: connected
-	gapAt    time.Time // time since which the next record is missing; zero: none is known to be missing
+	cutAt    time.Time // when the connection to the server was lost; zero: the server is connected
+	gapAt    time.Time // when it was found that the next record is missing; zero: no record is missing
 	caught   bool      // the replica has caught up with the stream at least once
 	seen     primitives.Height
 
@@ -130,7 +130,7 @@ func finishRewind(s *storage.Store) error {
 	}
 	err = s.Rewind(storage.BlockRef{Height: c.Back.Height, Hash: c.Back.Hash})
 	switch {
-	case errors.Is(err, storage.ErrOrder): // the block is below the flat head, or was never stored
+	case errors.Is(err, storage.ErrOrder): // the block is below the flat head, or is not stored
 		return (&cursor{Lost: true}).write(s)
 	case err != nil:
 		return err
@@ -369,13 +369,13 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 		last := r.inFlight[n-1].r
 		at = cursor{Log: last.Log, At: last.Next}
 	}
-	if at.At == "" { // an empty store starts at the genesis
+	if at.At == "" { // nothing was received yet, so the store must be empty
 		if g := r.h.Engine.Genesis().Hash; r.h.Engine.Head().Hash != g || x.Prev != g || x.Back {
 			return false, fmt.Errorf("%w: the stream begins with block %d, but this node has only the genesis", jetstream.ErrGap, x.Height)
 		}
 		return false, nil
 	}
-	if at.Log != "" && at.Log != x.Log { // the stream was restarted with another log
+	if at.Log != "" && at.Log != x.Log { // the stream now has another log
 		return false, fmt.Errorf("%w: its log is %q, the stored records are of log %q", jetstream.ErrLog, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
@@ -413,7 +413,7 @@ func (r *replica) onImported(y *inFlightRecord, err error, room chan struct{}) {
 		return
 	}
 	y.done = true
-	if r.failed != nil { // an earlier record failed
+	if r.failed != nil { // processing of an earlier record has failed
 		return
 	}
 	now := time.Now().UnixNano()

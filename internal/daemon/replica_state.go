@@ -68,7 +68,7 @@ var lagBounds = [...]int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30_00
 // lagCounts is a histogram of the time from a record's publication to its storage on this node.
 type lagCounts struct {
 	counts [len(lagBounds) + 1]atomic.Uint64
-	sum    atomic.Int64 // ns
+	sum    atomic.Int64 // sum of all times in ns
 }
 
 func (l *lagCounts) add(d time.Duration) {
@@ -162,7 +162,7 @@ type passer struct {
 	refuse func(tx *primitives.SignedTransaction, why error)
 
 	mu  sync.Mutex
-	out map[primitives.Hash]bool // transactions that were forwarded and that no block known to this node includes
+	out map[primitives.Hash]bool // hashes of forwarded transactions that no block known to this node includes
 
 	passed, refused, lost atomic.Uint64
 }

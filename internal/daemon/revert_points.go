@@ -19,7 +19,7 @@ const maxRevertPoints = 1024
 type revertPoints struct {
 	mu   sync.Mutex // held while a snapshot is taken or reverted to
 	list []namedPoint
-	last uint64 // last number that was used as a name
+	last uint64 // number of the last point, which is also its name
 }
 
 type namedPoint struct {

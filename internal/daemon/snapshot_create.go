@@ -54,7 +54,7 @@ type BlockName struct {
 
 // SnapshotFile is one file of a snapshot.
 type SnapshotFile struct {
-	Name   string `json:"name"` // path relative to the snapshot's folder, with slashes
+	Name   string `json:"name"` // slash-separated path relative to the snapshot's folder
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
@@ -82,7 +82,7 @@ func (s *Snapshot) Bytes() (n int64) {
 
 // BackupRequest is the request for a snapshot at the control socket.
 type BackupRequest struct {
-	Dir  string `json:"dir"`            // absolute; must not exist
+	Dir  string `json:"dir"`            // absolute path of the snapshot's folder, which must not exist
 	Copy bool   `json:"copy,omitempty"` // copy complete segments instead of hard-linking them
 }
 
@@ -113,7 +113,7 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 		return nil, fmt.Errorf("%s is the home of a fork, which a snapshot cannot contain; stop the node and copy the whole home folder", hm.Paths.Dir)
 	}
 	part := dir + unfinishedEnd
-	if err := os.RemoveAll(part); err != nil { // left by a process that was killed
+	if err := os.RemoveAll(part); err != nil { // remove what a killed process left
 		return nil, err
 	}
 	if err := os.MkdirAll(part, 0o700); err != nil {
@@ -181,7 +181,7 @@ func backUpSigned(hm *home.Home, to string) error {
 			return nil
 		}
 		if seq, err := validator.Signed(filepath.Join(hm.Paths.Data, signedFile)); err == nil && seq == 0 {
-			return nil // nothing was signed yet
+			return nil // the journal is empty
 		}
 	}
 	return fmt.Errorf("%s.*: neither file of the signing journal could be copied completely; retry",

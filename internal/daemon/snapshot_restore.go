@@ -23,23 +23,23 @@ import (
 
 // RestoreOptions are the options of RestoreSnapshot.
 type RestoreOptions struct {
-	Home     string // the home folder; its existing files are not changed
+	Home     string // home folder, whose existing files are not changed
 	Snapshot string
 	Replace  bool                    // move an existing chain to another folder instead of failing
-	Progress func(done, all int64)   // bytes; nil: no progress
-	check    func(step string) error // for tests: called between steps
+	Progress func(done, all int64)   // receives numbers of bytes; nil: not called
+	check    func(step string) error // called between steps; only for tests
 }
 
 // Restored is the result of RestoreSnapshot.
 type Restored struct {
 	Snapshot
 	Data  string   // path of the data folder
-	Aside string   // path of the previous chain; empty: there was none
+	Aside string   // folder to which the previous chain was moved; empty: there was none
 	Made  []string // files created in the home folder
 	// Signed lists the folders whose signing journals were merged. It is empty if no validator
 	// signed together with others.
 	Signed []string
-	NoKey  bool // the home has no node key; snapshots contain no keys
+	NoKey  bool // the home has no node key, because snapshots contain no keys
 }
 
 const (
@@ -116,7 +116,7 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		return nil, err
 	}
 	dir := paths.Data + restoringEnd
-	if err := clearDir(dir); err != nil { // left by a restore that was killed
+	if err := clearDir(dir); err != nil { // remove what a killed restore left
 		return nil, err
 	}
 	drop := func() error {
@@ -235,10 +235,10 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 			}
 		}
 	}
-	// without keys the home does not load yet; a start checks it again
+	// The home does not load without its keys. In that case, the next start checks it.
 	if hm, err := home.Load(o.Home); err == nil {
 		if hm.Config.Numbering == "" {
-			hm.Numbering = r.Numbering // the data folder will have it
+			hm.Numbering = r.Numbering // numbering of the restored data folder
 		}
 		id, err := identity(hm, readFingerprints(paths.Data))
 		if err != nil {

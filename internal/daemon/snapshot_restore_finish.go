@@ -25,7 +25,7 @@ func finishRestore(data string, log *logrus.Logger) error {
 		return nil
 	}
 	places, err := replacedDirs(data)
-	if err != nil || len(places) == 0 { // a restore into an empty home
+	if err != nil || len(places) == 0 { // no chain was replaced, because the home was empty
 		return err
 	}
 	newest := places[len(places)-1]

@@ -61,7 +61,7 @@ func replacedDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" 
 // journal and the known peers are carried over.
 func installIncoming(hm *home.Home, log *logrus.Logger) error {
 	data, dir, old := dataDir(hm), incomingDir(hm), replacedDir(hm)
-	if _, err := os.Stat(filepath.Join(dir, completeFile)); err != nil { // none, or incomplete
+	if _, err := os.Stat(filepath.Join(dir, completeFile)); err != nil { // there is no state sync, or it is incomplete
 		return nil
 	}
 	if storage.Exists(data) {
@@ -163,7 +163,7 @@ func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	if err != nil {
 		return err
 	}
-	if store.Tip().Empty { // an empty store never replaces a chain
+	if store.Tip().Empty { // an empty store must not replace a chain
 		return errors.Join(fmt.Errorf("%s is marked as complete, but is empty; remove it to continue with %s", dir, hm.Paths.Data), store.Close())
 	}
 	if err := errors.Join(store.Write(&batch), store.Close()); err != nil {
@@ -221,7 +221,7 @@ func openIncoming(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store
 type bootstrapFolder struct {
 	h     *Daemon
 	mu    sync.Mutex
-	store *storage.Store // the open incoming store; nil: none
+	store *storage.Store // store of the running state sync; nil: none is open
 	sync  *engine.BootstrapSync
 }
 
@@ -260,7 +260,7 @@ func (a *bootstrapFolder) begin(b *engine.BootstrapInput) (came *engine.Bootstra
 // end closes the incoming folder.
 func (a *bootstrapFolder) end() {
 	if a.store != nil {
-		_ = a.store.Close() // missing parts are downloaded again
+		_ = a.store.Close() // parts that are not on disk are downloaded again
 		a.store = nil
 	}
 }
@@ -269,7 +269,7 @@ func (a *bootstrapFolder) end() {
 func (a *bootstrapFolder) Ready(came *engine.BootstrapSync) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if came != a.sync || a.store == nil || a.store.Tip().Empty { // another sync was started in between
+	if came != a.sync || a.store == nil || a.store.Tip().Empty { // another state sync was started since
 		return errors.New("the state sync that ended is not the current one, or stored no block")
 	}
 	err := a.store.Close()

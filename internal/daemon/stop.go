@@ -105,7 +105,7 @@ func within(ctx context.Context, what string, f func() error) (err error, inTime
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-done: // finished at the same moment
+	case err := <-done: // it finished just before the time limit
 		return err, true
 	default:
 		return fmt.Errorf("stopping: %s did not end in time: %w", what, ctx.Err()), false

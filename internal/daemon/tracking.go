@@ -18,9 +18,9 @@ var errTracked = errors.New("tracked shards")
 
 // holding describes which shards a node tracks.
 type holding struct {
-	tracks    engine.Track           // always tracked; nil: all
+	tracks    engine.Track           // shards that are always tracked; nil: all shards
 	assigned  []primitives.AccountID // validators whose assigned shards the node also tracks in each epoch
-	scheduled bool                   // tracked shards change at run time
+	scheduled bool                   // the tracked shards change while the node runs
 }
 
 // holdings returns which shards a node tracks. As in neard, a validator tracks its assigned shards
@@ -114,7 +114,7 @@ func checkTracked(hm *home.Home, err error) error {
 // block, of a shard whose state the node lacks and cannot get.
 func (h *Daemon) checkDuties() error {
 	key := h.home.ValidatorKey
-	if key == nil || h.Engine.Scheduled() && h.withOthers { // in a network, the missing shards are caught up
+	if key == nil || h.Engine.Scheduled() && h.withOthers { // a node in a network catches up the missing shards
 		return nil
 	}
 	head := h.Engine.Head()

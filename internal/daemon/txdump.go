@@ -42,7 +42,7 @@ func (s sandboxControl) ReplayTransaction(ctx context.Context, c *view.Case) (ou
 	}
 	head := s.Engine.Head()
 	if at := head.Header().Timestamp; c.Timestamp > at+1 {
-		// The clock may have passed this time in between.
+		// ErrClock means that the clock has already passed this time.
 		if _, err := s.Node.Clock(ctx, messages.SetClock{Next: &c.Timestamp}); err != nil && !errors.Is(err, producer.ErrClock) {
 			return out, sandboxError(ctx, err)
 		}
@@ -103,7 +103,7 @@ func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]gene
 			if k.Account.IsInitialized() {
 				break
 			}
-			if s.hasAccount(ctx, k.AccountID) { // an existing account with state does not become uninitialized
+			if s.hasAccount(ctx, k.AccountID) { // remove the account first: an account with state cannot become uninitialized
 				records = append(records, &genesis.Removal{Of: &genesis.AccountRecord{AccountID: k.AccountID}})
 			}
 			if k.AccountID == tx.SignerID {
@@ -111,7 +111,7 @@ func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]gene
 				own.Account.BootstrapNonce = before
 				r = &own
 			}
-		default: // unchanged
+		default: // other records are not changed
 		}
 		records = append(records, r)
 	}
@@ -129,7 +129,7 @@ func (s sandboxControl) checkNoLoss(ctx context.Context, records []genesis.Recor
 	}
 	var losses []string
 	for _, r := range records {
-		if gone, ok := r.(*genesis.Removal); ok { // an account that must not exist
+		if gone, ok := r.(*genesis.Removal); ok { // the record removes an account
 			losses = append(losses, fmt.Sprintf("%s would be removed", gone.Owner()))
 		}
 	}
@@ -147,7 +147,7 @@ func (s sandboxControl) checkNoLoss(ctx context.Context, records []genesis.Recor
 			n[0]++
 		case *genesis.ContractRecord:
 			n[1]++
-		default: // data and gas key nonces
+		default: // records of data and of gas key nonces
 			n[2]++
 		}
 	}

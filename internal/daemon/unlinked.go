@@ -18,7 +18,7 @@ type unlinkedLog struct {
 	limit *rate.Limiter
 
 	mu   sync.Mutex
-	seen map[primitives.Hash]bool // at most maxUnlinkedSeen entries; a full map is emptied
+	seen map[primitives.Hash]bool // hashes of reported code; emptied when it has maxUnlinkedSeen entries
 }
 
 // Bounds of an unlinkedLog.

@@ -46,7 +46,7 @@ func parseUpgradeVotes(text string, oldest, newest primitives.ProtocolVersion) (
 	switch strings.ToLower(text) {
 	case "now":
 		return nil, nil
-	case "sequential": // all dates are in the past, so that each epoch gets the next version
+	case "sequential": // all voting dates are in the past, so that each epoch gets the next version
 		for v := oldest + 1; v <= newest; v++ {
 			votes = append(votes, epoch.UpgradeVote{From: int64(v), Version: v})
 		}

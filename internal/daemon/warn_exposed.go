@@ -37,7 +37,7 @@ func (h *Daemon) exposureWarning(back *backend.Backend) string {
 // sandboxEnabled returns whether the sandbox methods are served. If this is not configured, they
 // are served on forks, and on chains whose keys init derives from known words.
 func (h *Daemon) sandboxEnabled(back *backend.Backend) bool {
-	if h.replica != nil { // only the writer can be controlled
+	if h.replica != nil { // only the writer of a replica can be controlled
 		return false
 	}
 	if on := h.home.Config.RPC.Sandbox; on != nil {
@@ -58,14 +58,14 @@ func (h *Daemon) consoleEnabled(back *backend.Backend) bool {
 
 // guessableAccounts returns the accounts with keys that init derives from known words.
 func (h *Daemon) guessableAccounts(back *backend.Backend) (out []primitives.AccountID) {
-	accounts := []primitives.AccountID{"near"} // init gives it the key of the word "near"
+	accounts := []primitives.AccountID{"near"} // the command init derives this account's key from the word "near"
 	if k := h.home.ValidatorKey; k != nil && !slices.Contains(accounts, k.AccountID) {
 		accounts = append(accounts, k.AccountID)
 	}
 	for _, account := range accounts {
 		s, err := back.State(view.BlockRef{Kind: view.RefOptimistic}, account)
 		if err != nil {
-			continue // not on the chain
+			continue // the account does not exist
 		}
 		for _, word := range []string{string(account), strings.TrimSuffix(string(account), ".near"), "test.near", "test"} {
 			key := primitives.SecretKeyFromSeed(primitives.ED25519, word).PublicKey()

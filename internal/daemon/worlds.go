@@ -28,15 +28,15 @@ type worlds struct {
 	h *Daemon
 
 	mu         sync.Mutex
-	list       []*world // in the order of their creation
-	making     int
-	last       uint64 // last ID used
+	list       []*world // worlds in the order of their creation
+	making     int      // number of worlds that are being created
+	last       uint64   // last ID used
 	closed     bool
-	sum        uint64    // estimated memory of the first `of` worlds of list, in bytes
-	summed     time.Time // time at which sum was computed; zero: a world has ended since
-	of         int       // see sum
+	sum        uint64    // estimated memory in bytes of the first `of` worlds of list
+	summed     time.Time // when sum was computed; zero: a world has ended since
+	of         int       // number of worlds that sum counts
 	maintained sync.Once
-	stop       chan struct{} // closed by close
+	stop       chan struct{} // closed by the method close
 	ends       sync.WaitGroup
 
 	made    atomic.Uint64
@@ -48,11 +48,11 @@ type worlds struct {
 type endReason int
 
 const (
-	endAsked  endReason = iota // on request, or because its parent ended
-	endIdle                    // no request for too long
-	endMemory                  // all worlds together exceeded the memory limit
-	endBehind                  // its parent has too many later blocks, or was rolled back below its start
-	endFailed                  // one of its actors failed
+	endAsked  endReason = iota // a client requested the end, or the parent world ended
+	endIdle                    // the world had no request for too long
+	endMemory                  // all worlds together exceed the memory limit
+	endBehind                  // the parent has too many blocks after the world's start, or was rolled back below it
+	endFailed                  // an actor of the world failed
 	endReasons
 )
 
@@ -64,13 +64,13 @@ type world struct {
 	parent *Instance
 	begin  view.At
 	at     *node.RevertPoint      // the parent's revert point that keeps the start
-	addr   atomic.Pointer[string] // address of its own port; nil: none
+	addr   atomic.Pointer[string] // address of the world's own port; nil: it has none
 	kept   bool                   // the world does not end when idle, because it is used in this process
 	busy   atomic.Int64           // number of running requests
-	asked  atomic.Int64           // end of the last request, on worldClock
-	gone   atomic.Bool
-	ended  chan struct{} // closed when the world has ended completely
-	err    error         // set before ended is closed
+	asked  atomic.Int64           // time on worldClock at which the last request ended
+	gone   atomic.Bool            // the world is ending
+	ended  chan struct{}          // closed when the world has ended completely
+	err    error                  // error of the end; set before ended is closed
 }
 
 // worldBytes estimates the memory in bytes of a world without blocks.
@@ -148,7 +148,7 @@ func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept 
 	switch {
 	case err != nil:
 		return nil, sandboxError(ctx, err)
-	case over: // the parent ended in between
+	case over: // the parent ended during the creation
 		g.drop(w, endAsked)
 		return nil, &view.SandboxError{Reason: errEnded.Error()}
 	}
@@ -169,7 +169,7 @@ func (g *worlds) publish(w *world, port bool) error {
 	if err := g.serve(w, port); err != nil {
 		return err
 	}
-	if !w.gone.Load() { // drop removes the route after it sets gone
+	if !w.gone.Load() { // if gone is set, drop removes the route
 		return nil
 	}
 	if s := g.h.server; s != nil {
@@ -197,7 +197,7 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 		begin: view.At{Height: at.Height, Hash: at.Hash}, ended: make(chan struct{})}
 	w.asked.Store(int64(time.Since(worldClock)))
 	w.Engine, err = of.Engine.Child(at.Engine(), func(o *engine.Options) { o.Signature = w.checker.Check })
-	if err != nil && at.Ended() { // the parent was rolled back just now
+	if err != nil && at.Ended() { // the parent was rolled back below at
 		err = engine.ErrEnded
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 		err = w.Node.MockVerification(ctx, m)
 	}
 	if err != nil {
-		g.drop(w, endAsked) // an actor may have failed, and may already be ending the world
+		g.drop(w, endAsked) // does nothing if a failed actor already ends the world
 		return nil, err
 	}
 	if of.back != nil {
@@ -315,7 +315,7 @@ func (g *worlds) drop(w *world, because endReason) {
 	g.list = slices.DeleteFunc(g.list, func(x *world) bool { return slices.Contains(all, x) })
 	g.summed = time.Time{}
 	g.mu.Unlock()
-	for i, x := range slices.Backward(all) { // children first
+	for i, x := range slices.Backward(all) { // children are newer, and end first
 		if !x.gone.CompareAndSwap(false, true) {
 			<-x.ended
 			continue
@@ -337,7 +337,7 @@ func (g *worlds) end(w *world) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), worldEnd)
 	defer cancel()
-	if w.err = w.Node.Stop(ctx); w.err != nil { // parts that still run keep their resources
+	if w.err = w.Node.Stop(ctx); w.err != nil { // some parts still run and keep their resources
 		w.log.WithField("world", w.id).WithError(w.err).Error("the world did not stop in time; its memory is not freed")
 		return
 	}

@@ -121,7 +121,7 @@ func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.C
 	}
 	head := from.engine.Head()
 	switch at := (primitives.ChunkAnchor{PrevBlock: head.Hash, PrevPrevBlock: head.Header().PrevHash}); w.rng.IntN(6) {
-	case 0: // the form of the other versions: no anchor from version 87 on, an anchor before
+	case 0: // the form of other protocol versions: without an anchor from version 87 on, with one before
 		if right != nil && !right.PrevPrevBlock.IsZero() {
 			return nil
 		}
@@ -259,7 +259,7 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 	}
 	parent, err := n.engine.Validation().Parent(at.PrevBlock)
 	if _, forwarded := m.(*primitives.PartialContractDeploys); forwarded && errors.Is(err, epoch.ErrMissingBlock) {
-		return // a forwarded part of another producer, whose parent block has not arrived
+		return // the node forwards another producer's part, whose parent block has not arrived
 	}
 	if err != nil || parent != at.PrevPrevBlock {
 		c.fail("%s sent %s whose anchor is not %v: %v", n.name, what, parent, err)

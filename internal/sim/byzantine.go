@@ -122,7 +122,7 @@ func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitiv
 				return false
 			case 1: // this validator gets only the second chunk
 				x.carry(from, n, s.Body)
-			default: // both; the crash in between tests that the validator remembers its first endorsement
+			default: // this validator gets both, and crashes in between: it must remember its first endorsement
 				x.carry(from, n, m)
 				t := w.between(10*ms, 50*ms)
 				if w.chance(200) {
@@ -149,7 +149,7 @@ func (x *network) sendFarBlocks(from *node, m *primitives.Block) {
 		}
 	})
 	if err != nil {
-		return // the epoch of m is over
+		return // m's epoch has ended
 	}
 	for _, orphan := range []bool{false, true} {
 		far := *m

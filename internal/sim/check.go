@@ -24,27 +24,27 @@ import (
 type checks struct {
 	w         *World
 	violation error
-	chain     map[primitives.Height]primitives.Hash     // blocks that are final on any node, by height
+	chain     map[primitives.Height]primitives.Hash     // hashes of blocks that are final on any node, by height
 	top       storage.BlockRef                          // highest final block
 	finals    map[primitives.AccountID]storage.BlockRef // last final block, by node
 	roots     map[place]primitives.Hash                 // state roots that the first node computed
 	did       map[place]*deeds
-	applied   map[primitives.Hash]primitives.Height // height of the final block that applied it, by outcome id
-	owed      map[primitives.Hash]primitives.Height // height of the sender, by id of a receipt not applied yet
+	applied   map[primitives.Hash]primitives.Height // id of an outcome -> height of the final block with it
+	owed      map[primitives.Hash]primitives.Height // id of a receipt that was not applied yet -> height of the block that sent it
 	moved     int64                                 // virtual time at which top last advanced
-	settled   primitives.Height                     // height of the last head at which a transaction pool was not empty
+	settled   primitives.Height                     // height of the last head at which some transaction pool was not empty
 	ending    primitives.Height                     // highest head when the load stopped; 0: it has not stopped
 	epochs    map[primitives.EpochID]bool
 	versions  []primitives.ProtocolVersion // protocol versions of final blocks, in order, without repeats
 	missed    int
 	gaps      int
 	lastGap   primitives.Height
-	behind    int // number of final blocks above ending
-	late      int // number of gaps above ending, without the first four blocks, which the last fault may affect
+	behind    int // number of final blocks above height ending
+	late      int // number of missing chunks above height ending, without the first four blocks there
 	supplies  int
 	unread    []unread // final blocks whose effects are not checked yet
-	out       bool     // the leaver was kicked out
-	returned  bool     // the leaver is a validator again, or the joiner has become a validator
+	out       bool     // the validator of Scenario.Leaver was kicked out
+	returned  bool     // that validator is one again, or the node of Scenario.Joiner has become one
 	rekeyed   int      // number of validators that sign with their second key
 	signs     signs
 	verdicts  verdicts
@@ -300,7 +300,7 @@ func (c *checks) deeds(h primitives.Height, d *deeds) {
 // supply checks that all tokens after a block add up to the total supply.
 func (c *checks) supply(n *node, at *engine.BlockNode) {
 	find := func(hash primitives.Hash) *engine.BlockNode {
-		if hash.IsZero() { // the parent of the genesis
+		if hash.IsZero() { // hash is that of the genesis's parent
 			return nil
 		}
 		x, err := n.engine.Block(hash)
@@ -349,7 +349,7 @@ func (c *checks) ended() bool {
 	}
 	if c.ending == 0 {
 		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) {
-			for _, n := range w.nodes { // blocks up to there may lack chunks because of the last fault
+			for _, n := range w.nodes { // blocks up to the highest head may lack chunks because of the last fault
 				c.ending = max(c.ending, n.engine.Head().Height())
 			}
 			w.load.stopped = true

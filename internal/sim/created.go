@@ -17,8 +17,8 @@ import (
 type misnumbered struct {
 	chunk  *primitives.Chunk
 	key    primitives.ChunkKey
-	on     primitives.Height                             // height of the parent
-	signed map[primitives.AccountID]primitives.Signature // endorsements that its producer has
+	on     primitives.Height                             // height of the chunk's parent block
+	signed map[primitives.AccountID]primitives.Signature // endorsements that the chunk's producer has
 }
 
 // chosen are the transactions in the byzantine validator's last chunks, by shard.
@@ -85,7 +85,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w.result.FalseMessages++
 	w.check.verdicts.created(s)
 	w.say(from.name, "makes a chunk of shard %d on %d that says %d: %s", h.ShardID, at.Height(), key.HeightCreated, c.Hash.String()[:8])
-	// Thousandths of the part messages that are sent. Chunk validators need only the witness.
+	// given is how many thousandths of the part messages are sent. Chunk validators need only the
+	// witness.
 	given := []int{1000, 1000, 1000, 600, 0}[w.rng.IntN(5)]
 	for _, s := range out.Send {
 		if n := w.byName[s.To]; n != nil && n != from && w.chance(given) {
@@ -145,7 +146,7 @@ func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives
 	if err != nil || by.AccountID != from.name && !w.chance(200) {
 		return key, false
 	}
-	others := w.chance(100) // also heights of other producers; no node accepts witnesses for those
+	others := w.chance(100) // also use heights of other producers; no node accepts witnesses for them
 	id, err := from.epochBehind(at.Hash)
 	if err != nil {
 		return key, false

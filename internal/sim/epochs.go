@@ -30,7 +30,7 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 			splitting = once
 		}
 		files, err := splitting.EpochConfigs(c)
-		for name, file := range files { // a kicked-out byzantine or dead node would test nothing
+		for name, file := range files { // do not kick out byzantine or dead nodes, because they would then test nothing
 			files[name] = kickouts.ReplaceAll(file, []byte(`kickout_threshold":0`))
 		}
 		return files, err
@@ -46,7 +46,7 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 		makers++
 	}
 	blocks := seats
-	if s.Idle || s.Eager { // with Eager: few seats, so that each part is the whole body and none is forwarded
+	if s.Idle || s.Eager { // with Eager there are few seats, so that each part is the whole body and is not forwarded
 		blocks = makers
 	}
 	kickout := 0 // threshold in percent of the expected blocks or chunks

@@ -42,8 +42,8 @@ type load struct {
 	stopped bool
 	sent    int
 	codes   int                                      // number of deployed contracts
-	signers map[primitives.Hash]primitives.AccountID // by hash of a sent transaction
-	// generator generates transactions of universal accounts. nil: not with Scenario.Universal.
+	signers map[primitives.Hash]primitives.AccountID // hash of a sent transaction -> its signer
+	// generator generates transactions of universal accounts. nil: Scenario.Universal is not set.
 	generator *workload.Generator
 }
 

@@ -14,12 +14,12 @@ import (
 // validator.
 type network struct {
 	w    *World
-	side []bool                                         // by node: the node's side of the partition, while cut is set
-	cut  bool                                           // the network is partitioned
-	drop func(from, to *node, m consensus.Message) bool // for tests: whether to lose a message; nil: lose none
+	side []bool                                         // while cut is set: side of the partition of each node
+	cut  bool                                           // the network is partitioned into two
+	drop func(from, to *node, m consensus.Message) bool // only for tests: returns whether a message is lost; nil: no message is lost
 
 	equivocated primitives.Hash   // the byzantine validator's last chunk for which equivocate ran
-	secondChunk []chunkparts.Send // parts of the byzantine validator's second chunk; empty: there is none
+	secondChunk []chunkparts.Send // parts of the second chunk of the byzantine validator; empty: there is none
 
 	createdFor     primitives.Hash // the byzantine validator's last chunk for which create ran
 	misnumberedAll []*misnumbered

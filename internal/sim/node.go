@@ -58,28 +58,28 @@ type node struct {
 	index   int
 	name    primitives.AccountID
 	account primitives.AccountID // empty: the node is not a validator
-	tracks  engine.Track         // nil: all shards
-	held    []primitives.ShardID // with Scenario.Own: the shards that the node tracks
+	tracks  engine.Track         // tracked shards; nil: all
+	held    []primitives.ShardID // only with Scenario.Own: shards that the node tracks
 	said    []primitives.ShardID // in eager mode: the shards that the node last announced as tracked
 	disk    *storage.MemDisk
 	gate    *gate
 	key     primitives.SecretKey
-	signed  []byte // encoded consensus.Signatures on disk
+	signed  []byte // encoded consensus.Signatures, as on disk
 	life    int    // incremented at each start and stop; events of an earlier life are ignored
 
 	engine        *engine.Engine
 	store         *storage.Store
 	core          *consensus.Node         // nil: the node is down
-	counters      []*consensus.Counters   // one for each start
+	counters      []*consensus.Counters   // counters of the core after each start
 	schedule      *engine.Schedule        // nil: the tracked shards never change
 	offers        *engine.ServedSnapshots // states that the node serves to other nodes
 	questions     []*question             // requests of schedule to other nodes
 	stash         []*engine.Accepted      // persisted blocks that the next Stored returns
-	failed        error                   // error of the last flush, for Stored
-	wake          int64                   // virtual time of the next Tick; if it has passed: none is scheduled
+	failed        error                   // error of the last flush, which Stored returns
+	wake          int64                   // virtual time of the next Tick; a past time means that none is scheduled
 	folded        primitives.Height       // final height at the last advance of the flat head
 	adopts        int                     // number of imported blocks that are not on disk
-	busy, busyRow int64                   // times until which the disk writes blocks and signatures, respectively
+	busy, busyRow int64                   // virtual times until which the disk writes blocks (busy) and signatures (busyRow)
 }
 
 func newNode(w *World, i int, name, account primitives.AccountID) *node {
@@ -176,7 +176,7 @@ func (n *node) start() error {
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit
 	if n.misbehaves() && !w.s.Anchors && w.chance(500) {
-		planted |= consensus.PlantedEndorse // endorses chunks without checking them
+		planted |= consensus.PlantedEndorse // the node endorses chunks without checking them
 	}
 	signed := n.signed
 	if w.o.Bug.Bit&consensus.PlantedForget != 0 {
@@ -210,7 +210,7 @@ func (n *node) stop() {
 	n.life++
 	n.gate.set(false, true)
 	if n.schedule != nil {
-		for _, q := range n.questions { // otherwise Close would wait for requests that other nodes no longer answer
+		for _, q := range n.questions { // end all requests; Close would wait for them, and other nodes no longer answer
 			q.run()
 		}
 		n.schedule.Close()
@@ -226,7 +226,7 @@ func (n *node) stop() {
 func (n *node) crash() {
 	n.w.result.Crashes++
 	n.w.say(n.name, "crashes at %d, final %d, with %d blocks not on disk", n.engine.Head().Height(), n.engine.Final().Height, n.adopts)
-	if n.adopts > 0 && n.w.chance(300) { // the write completed, but the node does not know
+	if n.adopts > 0 && n.w.chance(300) { // the write completed before the crash
 		n.flush()
 	}
 	n.stop()

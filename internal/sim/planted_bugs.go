@@ -17,7 +17,7 @@ type Bug struct {
 	Scenario  string                         // scenario in which the checks detect it
 	spoil     func(n *node, in *apply.Input) // changes the input of a node's chunks; nil: no change
 	refuse    func(n *node, b *primitives.Block) error
-	deaf      func(n *node, m consensus.Message) bool // whether to drop a received message; nil: drop none
+	deaf      func(n *node, m consensus.Message) bool // returns whether a received message is dropped; nil: none is dropped
 	witness   func(n *node, w *primitives.ChunkStateWitness) error
 }
 

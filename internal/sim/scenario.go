@@ -11,17 +11,18 @@ import (
 // drawn from that range. Faults happen only in the first Faults ns.
 type Scenario struct {
 	Name, Doc     string
-	Nodes, Shards int               // numbers of validators and of shards
-	Epoch, Fold   primitives.Height // blocks in an epoch; final blocks between two advances of the flat head
+	Nodes, Shards int               // number of validators, number of shards
+	Epoch         primitives.Height // blocks in an epoch
+	Fold          primitives.Height // final blocks between two advances of the flat head
 	Blocks        primitives.Height // number of final blocks before the load stops
 	Load          int               // transactions per second of virtual time
-	Limit         int64             // the run fails if it takes longer
-	Patience      int64             // after Faults: the run fails if no block becomes final for this long
+	Limit         int64             // maximum duration of the run, which else fails
+	Patience      int64             // after the faults, the run fails if no block becomes final for this long
 
 	Latency  [2]int64 // delay of a message
 	Disk     int64    // maximum time of a disk write that is not slow
-	JobTime  int64    // maximum time of a job
-	Faults   int64    // duration of the faults
+	JobTime  int64    // maximum duration of a job
+	Faults   int64    // faults happen only in this time from the start
 	Drop     int      // thousandths of messages that are lost
 	Double   int      // thousandths of messages that are delivered twice
 	Late     int      // thousandths of messages that take up to three seconds more
@@ -29,20 +30,20 @@ type Scenario struct {
 	Cuts     int      // number of partitions of the network into two
 	Crashes  int      // number of crashes of one node
 	Outages  int      // number of crashes of all nodes at once
-	Mute     [2]int64 // time from the start in which no node answers state requests of catchups; zero: none
+	Mute     [2]int64 // for this time from the start, no node answers state requests of catchups; zero: always answered
 
 	Keep  int  // epochs that garbage collection keeps; 0: no garbage collection
 	Blind int  // the last Blind validators track no shard
-	Idle  bool // the Blind validators produce no blocks either
+	Idle  bool // the validators that Blind counts produce no blocks either
 	Calls bool // half of the transactions call contracts, and some deploy one
 
 	Followers int  // number of nodes that are not validators; they track all shards
 	Each      int  // minimum number of chunk producers of a shard; 0: 1
-	Shuffle   bool // chunk producers are assigned anew in each epoch
+	Shuffle   bool // the shards of chunk producers change in each epoch
 	Own       bool // validators track only the shards for which they produce chunks
 	Splits    bool // shards are split repeatedly, once the validators have voted for the version with resharding
 
-	Saves     int  // thousandths of writes to the signing journal before or after which the node crashes
+	Saves     int  // thousandths of writes to the signing journal just before or after which the node crashes
 	Byzantine bool // the first validator is byzantine during Faults
 	Forms     bool // the byzantine validator's blocks and chunks have forms that nearcore never writes
 	// Anchors: the byzantine validator sends chunk messages in the form of another protocol version,
@@ -54,10 +55,11 @@ type Scenario struct {
 	Leaver  bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
 	Eager   bool     // blocks are produced as fast as possible (troupe.network.pace eager)
 
-	Version    primitives.ProtocolVersion // protocol version of the genesis; 0: the newest, or 85 with Splits
-	Upgrades   bool                       // validators vote for each version up to the newest, at times drawn from the seed
-	Universal  bool                       // half of the transactions create or use universal accounts
-	Dead, Slow int                        // the first Dead validators send no chunk; the next Slow ones send every second chunk
+	Version   primitives.ProtocolVersion // protocol version of the genesis; 0: the newest, or 85 with Splits
+	Upgrades  bool                       // validators vote for each version up to the newest, at times drawn from the seed
+	Universal bool                       // half of the transactions create or use universal accounts
+	Dead      int                        // the first Dead validators send no chunks
+	Slow      int                        // the next Slow validators send only every second chunk
 }
 
 // Scenarios lists the scenarios. By default a seed chooses one (ScenarioOf).

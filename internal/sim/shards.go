@@ -110,7 +110,7 @@ func (n *node) ask(f func()) {
 	var answered func()
 	answered = func() {
 		switch {
-		case n.life != life: // stop has already run the request
+		case n.life != life: // the method stop has already run the request
 		case n.adopts > 0:
 			w.after(ms, answered)
 		default:

@@ -54,7 +54,7 @@ func signature(k primitives.PublicKey, data []byte) (out [65]byte) {
 	h.Sum(out[1:1])
 	second := sha256.Sum256(out[1:33])
 	copy(out[33:], second[:])
-	out[64] &= 0x1f // keeps the ed25519 scalar below 2^253
+	out[64] &= 0x1f // so that the ed25519 scalar is below 2^253
 	return out
 }
 

@@ -26,14 +26,14 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
-	epoch  primitives.EpochID // zero except for endorsements: a misnumbered chunk's height may be of another epoch
+	epoch  primitives.EpochID // epoch of an endorsed chunk, whose height may lie in another epoch; zero: not an endorsement
 }
 
 // voted contains a validator's approvals: endorsements of blocks, and skips as pairs of heights
 // (from, to).
 type voted struct {
-	endorsed map[primitives.Height]primitives.Hash // by target height; the endorsed block has height target-1
-	skips    map[[2]primitives.Height]bool
+	endorsed map[primitives.Height]primitives.Hash // target height -> hash of the endorsed block, whose height is target-1
+	skips    map[[2]primitives.Height]bool         // skip approvals: parent height and target height
 }
 
 func (s *signs) init(c *checks) {
@@ -112,7 +112,7 @@ func (s *signs) vote(a *primitives.Approval) {
 	if a.Inner.Skip {
 		from, to := a.Inner.SkipHeight, a.Target
 		v.skips[[2]primitives.Height{from, to}] = true
-		for target := from + 2; target <= to; target++ { // endorsements of blocks of heights from+1 to to-1
+		for target := from + 2; target <= to; target++ { // targets of endorsements of blocks from from+1 to to-1
 			if _, ok := v.endorsed[target]; ok {
 				s.c.fail("%s skipped from %d to %d after it endorsed a block of height %d", a.AccountID, from, to, target-1)
 			}

@@ -13,7 +13,7 @@ import (
 // and refuse an invalid one, as neard does.
 type form struct {
 	name  string
-	right bool // the form is valid; for V7 only before version 87
+	right bool // blocks of this form are valid; those of V7 only before protocol version 87
 	// change varies a block, whose header and body are copies. It returns false if it does not
 	// apply.
 	change func(w *World, b *primitives.Block) bool
@@ -21,14 +21,14 @@ type form struct {
 
 // Lengths far above those in honest blocks.
 const (
-	longChallenge = 1_200_000 // bytes; exceeds what a node keeps of a block of an unknown epoch
+	longChallenge = 1_200_000 // size in bytes, above the limit for a stored block of an unknown epoch
 	longStats     = 20_000    // number of statistics, which makes a header of 160 KB
 )
 
 // Forms of blocks that include a misnumbered chunk.
 const (
-	created    = "created"    // with enough endorsements: valid
-	unendorsed = "unendorsed" // with too few endorsements: invalid
+	created    = "created"    // form of a block that is valid, because it has enough endorsements
+	unendorsed = "unendorsed" // form of a block that is invalid, because it has too few endorsements
 )
 
 // since87 is the suffix in the names of forms that are invalid because the version is 87 or later.
@@ -68,7 +68,7 @@ var forms = []form{
 		return true
 	}},
 	{"bits", false, func(w *World, b *primitives.Block) bool {
-		// No endorsements of a new chunk, or some of an old chunk.
+		// Remove the endorsements of a new chunk, or add some for an old chunk.
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		if i := w.rng.IntN(len(list)); len(list[i]) > 0 {
 			list[i] = nil
@@ -79,7 +79,7 @@ var forms = []form{
 		return true
 	}},
 	{"other bits", false, func(w *World, b *primitives.Block) bool {
-		// One byte more than the number of chunk validators requires.
+		// Add a byte more than the number of chunk validators requires.
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		i := w.rng.IntN(len(list))
 		if len(list[i]) == 0 {

@@ -21,9 +21,9 @@ const misnumberedChunk = "chunk"
 type verdicts struct {
 	c           *checks
 	said        map[primitives.Hash]*sentVariant
-	copies      map[primitives.Hash]string               // forms of blocks sent with a body that does not match the header
-	bad         map[primitives.Hash]primitives.AccountID // refused blocks and chunks; first node that refused each
-	good        map[primitives.Hash]primitives.AccountID // accepted blocks and chunks; first node that accepted each
+	copies      map[primitives.Hash]string               // hash -> form of a block that was sent with a body that does not match its header
+	bad         map[primitives.Hash]primitives.AccountID // hash of a refused block or chunk -> first node that refused it
+	good        map[primitives.Hash]primitives.AccountID // hash of an accepted block or chunk -> first node that accepted it
 	misnumbered map[primitives.Hash]*misnumbered
 	tally       map[string]Tally
 }

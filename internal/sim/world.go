@@ -33,12 +33,12 @@ type Options struct {
 	Seed     uint64
 	Scenario Scenario
 	Bug      Bug
-	Trace    io.Writer // gets all lines of the trace; nil: only Result.Tail has lines
+	Trace    io.Writer // receives all lines of the trace; nil: the trace is only in Result.Tail
 }
 
 // Result is the result of a run.
 type Result struct {
-	Hash          [32]byte // hash of all events; equal seeds give equal hashes
+	Hash          [32]byte // hash of all events; runs with equal seeds have equal hashes
 	Violation     error    // first violation of an invariant; nil: none
 	Height        primitives.Height
 	Final         primitives.Height
@@ -60,7 +60,7 @@ type Result struct {
 	Lists    int               // number of pairs of a block and a shard with a non-empty blacklist
 	Anchored Anchored
 	Endorsed map[primitives.AccountID]Share
-	Forms    map[string]Tally // by form, see Scenario.Forms
+	Forms    map[string]Tally // counts by form (see Scenario.Forms)
 	Tail     []string         // last lines of the trace
 }
 
@@ -190,7 +190,7 @@ func (w *World) build() error {
 	if s.Eager {
 		g.Config.NumBlockProducerSeats = uint64(s.Nodes)
 	}
-	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // the smallest stakes, so that these are not chunk producers
+	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // with the smallest stakes, these nodes are no chunk producers
 		lessen(g, i)
 	}
 	w.genesis = g
@@ -255,7 +255,8 @@ func (w *World) votes(genesis primitives.ProtocolVersion) (*epoch.UpgradeSchedul
 	slices.Sort(times)
 	list := make([]epoch.UpgradeVote, len(times))
 	for i, t := range times {
-		list[i] = epoch.UpgradeVote{From: t + int64(i), Version: genesis + 1 + primitives.ProtocolVersion(i)} // dates must ascend
+		// Adding i makes the dates distinct, because they must ascend.
+		list[i] = epoch.UpgradeVote{From: t + int64(i), Version: genesis + 1 + primitives.ProtocolVersion(i)}
 	}
 	return epoch.UpgradeScheduleOf(list, newest)
 }
