@@ -40,12 +40,12 @@ func TestEveryWorkloadFinishesOnEachTarget(t *testing.T) {
 			r, err := RunLoad(t.Context(), o)
 			if refused := target == "shard" && (what == "storage-heavy" || what == "mixed" || what == "reads") || target == "node" && what == "reads"; refused {
 				if err == nil || r != nil {
-					t.Errorf("%s %s: %v", target, what, r)
+					t.Errorf("%s %s: got %v", target, what, r)
 				}
 				continue
 			}
 			if err != nil {
-				t.Errorf("%s %s: %v", target, what, err)
+				t.Errorf("%s %s: error %v", target, what, err)
 				continue
 			}
 			p := r.Phases[0]
@@ -66,7 +66,7 @@ func TestEveryWorkloadFinishesOnEachTarget(t *testing.T) {
 			}
 			var b bytes.Buffer
 			if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), target) || strings.Contains(b.String(), "\nlimits ") != o.Limits {
-				t.Errorf("%s %s: %v\n%s", target, what, err, b.String())
+				t.Errorf("%s %s: error %v\ngot:\n%s", target, what, err, b.String())
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func TestStoppedNodeEndsLoadWithResults(t *testing.T) {
 	}()
 	r, err := RunLoad(t.Context(), o)
 	if !errors.Is(err, load.ErrStopped) || r == nil || len(r.Phases) != 1 || r.Phases[0].Done == 0 || !strings.Contains(r.Broken, "the target has stopped answering") {
-		t.Errorf("%v, %+v", err, r)
+		t.Errorf("error %v, got %+v", err, r)
 	}
 }
 
@@ -119,11 +119,11 @@ func TestKneeSearchIsReported(t *testing.T) {
 	}
 	o.CPUProfile, o.Progress = nil, nil
 	if err != nil || r.Knees == nil || len(r.Knees.Runs) != 2 || !r.Knees.Turns || r.Knees.Runs[0].Rate == 0 || len(r.Phases) != 1 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, error %v", r, err)
 	}
 	var b bytes.Buffer
 	if err := r.WriteHTML(&b); err != nil || !strings.Contains(b.String(), "Knee: ") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 	o.Search.P99, o.Search.From = time.Nanosecond, 1
 	if r, err = RunLoad(t.Context(), o); !errors.Is(err, load.ErrNoKnee) || r.Broken == "" {
@@ -145,7 +145,7 @@ func TestContradictingLoadOptionsAreRefused(t *testing.T) {
 		change(&o)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if r, err := RunLoad(ctx, o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", want, r, err)
+			t.Errorf("%s: got %v, error %v", want, r, err)
 		}
 		cancel()
 		if left, _ := os.ReadDir(o.Dir); len(left) > 0 {

@@ -32,7 +32,7 @@ func TestStateLargerThanMemoryIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x := &made.Result; x.StateBytes < 20_000*100 || x.AccountsPerSecond <= 0 || cpuTime() > 0 && (x.ValueMicros <= 0 || x.LookUpMicros <= 0) {
-		t.Errorf("%+v", made.Result)
+		t.Errorf("result %+v", made.Result)
 	}
 	for range 2 {
 		r, err := RunNode(t.Context(), NodeOptions{State: dir, Memory: 1 << 20, Skew: 1, Senders: 2, Batch: 8, Window: 200, Rate: 300, Duration: time.Second, Dir: t.TempDir()})

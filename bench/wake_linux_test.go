@@ -13,7 +13,7 @@ func TestWakeSocketsAreNotInherited(t *testing.T) {
 	sockets := func() int {
 		said, err := exec.Command("ls", "-l", "/proc/self/fd").CombinedOutput()
 		if err != nil {
-			t.Fatalf("%v: %s", err, said)
+			t.Fatalf("%v: output %s", err, said)
 		}
 		return strings.Count(string(said), "socket:")
 	}

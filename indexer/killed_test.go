@@ -163,7 +163,7 @@ func buildExample(t *testing.T) string {
 	build := exec.Command("go", "build", "-o", bin, src)
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("error %v\noutput:\n%s", err, out)
 	}
 	return bin
 }
@@ -288,7 +288,7 @@ func status(t *testing.T, d *forwarder) primitives.Height {
 		Header struct{ Height primitives.Height }
 	}
 	if err := json.Unmarshal(got, &b); err != nil {
-		t.Fatalf("%v, %s", err, fault)
+		t.Fatalf("error %v, %s", err, fault)
 	}
 	return b.Header.Height
 }

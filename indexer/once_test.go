@@ -229,7 +229,7 @@ func TestCursorFileIsWrittenWhole(t *testing.T) {
 	}
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(string(f)), "*"))
 	if err != nil || !slices.Equal(names, []string{string(f)}) {
-		t.Errorf("%v %v", names, err)
+		t.Errorf("names %v, error %v", names, err)
 	}
 	for _, bad := range []string{"17", "17:", "x:" + want.Hash.String(), "17:" + want.Hash.String()[2:]} {
 		if c, err := indexer.ParseCursor(bad); err == nil {
@@ -242,6 +242,6 @@ func TestCursorFileIsWrittenWhole(t *testing.T) {
 		err = json.Unmarshal(text, &back)
 	}
 	if err != nil || back != want {
-		t.Errorf("%s: %v %v", text, back, err)
+		t.Errorf("%s: back %v, error %v", text, back, err)
 	}
 }

@@ -21,10 +21,10 @@ func TestQuickFrameEqualsParsedJSON(t *testing.T) {
 	message := `{"block":{"author":"a","x":",\"message\":"},"shards":[]}`
 	m := quick([]byte(head + string(cursor) + `,"message":` + message + "}}"))
 	if m == nil || m.Cursor != at {
-		t.Fatalf("%+v", m)
+		t.Fatalf("got %+v", m)
 	}
 	if text, err := m.JSON(); err != nil || string(text) != message {
-		t.Errorf("%s %v", text, err)
+		t.Errorf("text %s, error %v", text, err)
 	}
 	for _, frame := range []string{
 		head + string(cursor) + `,"reverted":[{"block_hash":"1","height":3}]}}`, head + string(cursor) + `,"closed":{"reason":"DONE"}}}`,

@@ -108,7 +108,7 @@ func call(t testing.TB, n *node.Node, method, params string) json.RawMessage {
 	t.Helper()
 	got, fault := ask(t, "http://"+n.Host().Addr.String(), method, params)
 	if fault != "" {
-		t.Fatalf("%s: %s", method, fault)
+		t.Fatalf("%s: error %s", method, fault)
 	}
 	return got
 }

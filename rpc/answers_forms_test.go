@@ -39,7 +39,7 @@ func TestFormsAreReadAsNeardReadsThem(t *testing.T) {
 	read := func(method, params string) (any, error) {
 		var d document
 		if err := d.parse([]byte(params)); err != nil {
-			t.Fatalf("%s %s: %s", method, params, err.text)
+			t.Fatalf("%s %s: text %s", method, params, err.text)
 		}
 		v, err := parsers[method](val{&d, 0})
 		if err != nil {

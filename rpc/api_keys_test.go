@@ -263,7 +263,7 @@ func TestNewCertificateIsUsedWithoutRestart(t *testing.T) {
 		}
 		defer r.Body.Close()
 		if b, err := io.ReadAll(r.Body); err != nil || !strings.Contains(string(b), `"result":null`) {
-			t.Errorf("%s, %v", b, err)
+			t.Errorf("got %s, error %v", b, err)
 		}
 		return r.TLS.PeerCertificates[0].SerialNumber.Int64()
 	}
@@ -335,7 +335,7 @@ func TestClosingSlowTLSClientDoesNotBlock(t *testing.T) {
 			began := time.Now()
 			end(in)
 			if took := time.Since(began); took > 4*time.Second {
-				t.Errorf("%v", took)
+				t.Errorf("took %v", took)
 			}
 			if _, err := here.Write([]byte{0}); !errors.Is(err, io.ErrClosedPipe) {
 				t.Errorf("it is open: %v", err)
@@ -358,7 +358,7 @@ func TestRateIsSharedByAllConnections(t *testing.T) {
 		if r.StatusCode == http.StatusTooManyRequests {
 			refused++
 		} else if r.StatusCode != 200 {
-			t.Errorf("%d %s", r.StatusCode, text)
+			t.Errorf("status code %d, text %s", r.StatusCode, text)
 		}
 		eventually(t, "its connection is closed", func() bool {
 			s.limiter.mu.Lock()

@@ -56,7 +56,7 @@ func BenchmarkHTTP(b *testing.B) {
 			request.SetBodyString(viewAccountBody)
 			for p.Next() {
 				if err := client.Do(request, reply); err != nil || reply.StatusCode() != 200 {
-					b.Errorf("%v %d", err, reply.StatusCode())
+					b.Errorf("error %v, status %d", err, reply.StatusCode())
 					return
 				}
 			}

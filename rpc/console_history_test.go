@@ -52,7 +52,7 @@ func TestConsoleHistoryIsServedFromTheStart(t *testing.T) {
 	for len(h.Samples) == 0 { // the first one is taken at once
 		r, err := http.Get("http://" + addr + "/console/api/history")
 		if err != nil || r.StatusCode != 200 {
-			t.Fatalf("%v, %v", r, err)
+			t.Fatalf("got %v, error %v", r, err)
 		}
 		err = json.NewDecoder(r.Body).Decode(&h)
 		_ = r.Body.Close()
@@ -61,7 +61,7 @@ func TestConsoleHistoryIsServedFromTheStart(t *testing.T) {
 		}
 	}
 	if h.Samples[0][1] != 7 {
-		t.Errorf("%v", h)
+		t.Errorf("got %v", h)
 	}
 	_, addr = serve(t, &fakeNode{}, Options{Console: true})
 	r, err := http.Get("http://" + addr + "/console/api/history")

@@ -52,7 +52,7 @@ func TestConsoleExistsOnlyIfEnabled(t *testing.T) {
 	}
 	page := ask("GET", addr, "/console/")
 	if body, _ := io.ReadAll(page.Body); !strings.HasPrefix(string(body), "<!doctype html>") || page.Header.Get("X-Content-Type-Options") != "nosniff" || page.Header.Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Errorf("%v\n%s", page.Header, body)
+		t.Errorf("header %v\nreply:\n%s", page.Header, body)
 	}
 	if r := ask("POST", addr, "/console/"); r.StatusCode != 404 {
 		t.Errorf("POST: %d", r.StatusCode)
@@ -117,12 +117,12 @@ func TestRootLeadsBrowsersToConsole(t *testing.T) {
 	for _, accept := range []string{"", "*/*", "application/json", "application/json, text/plain, */*",
 		"text/html;q=0", "text/html; q=0.0", "text/htmlx", "text/*"} {
 		if r, body := ask("GET", on, "/", accept); r.StatusCode != 405 || r.Header.Get("Allow") != "POST" || body != "" {
-			t.Errorf("%q: %d %v %q", accept, r.StatusCode, r.Header, body)
+			t.Errorf("%q: status code %d, header %v, reply %q", accept, r.StatusCode, r.Header, body)
 		}
 	}
 	for _, accept := range []string{"text/html", "application/json, TEXT/HTML;q=0.5", "text/html;level=1"} {
 		if r, _ := ask("GET", on, "/", accept); r.StatusCode != 307 {
-			t.Errorf("%q: %d", accept, r.StatusCode)
+			t.Errorf("%q: status code %d", accept, r.StatusCode)
 		}
 	}
 	if r, _ := ask("POST", on, "/", browser); r.StatusCode != 400 {
@@ -133,7 +133,7 @@ func TestRootLeadsBrowsersToConsole(t *testing.T) {
 	}
 	for _, path := range []string{"/console", "/console/", "/console/main.js"} {
 		if r, body := ask("GET", off, path, browser); r.StatusCode != 404 || !strings.Contains(body, "troupe.rpc.console") {
-			t.Errorf("%s: %d %s", path, r.StatusCode, body)
+			t.Errorf("%s: status code %d, reply %s", path, r.StatusCode, body)
 		}
 		if r, body := ask("POST", off, path, browser); r.StatusCode != 404 || body != "" {
 			t.Errorf("POST %s: %d %s", path, r.StatusCode, body)

@@ -43,7 +43,7 @@ func TestFileShortageEvictsIdleConnections(t *testing.T) {
 			time.Sleep(1100 * time.Millisecond)
 		}
 		if r, text, err := ask(dialFrom(t, "127.0.0.1", l.Addr().String()), healthy); err != nil || r.StatusCode != 200 {
-			t.Fatalf("%v %s", err, text)
+			t.Fatalf("error %v, text %s", err, text)
 		}
 	}
 	if n := s.limiter.failed.Load(); n < 5 {

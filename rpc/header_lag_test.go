@@ -15,7 +15,7 @@ func TestRequestsAreRefusedIfNodeLags(t *testing.T) {
 		status, reply := callMethod(s, method, params)
 		if status != 503 || !strings.Contains(reply, `"name":"INTERNAL_ERROR"`) || !strings.Contains(reply, "The node reached its limits. Try again later. More details: ") ||
 			!strings.Contains(reply, "troupe.rpc.max_wait_delay") {
-			t.Errorf("%s: %d %s", method, status, reply)
+			t.Errorf("%s: status %d, reply %s", method, status, reply)
 		}
 	}
 	text := string(s.AppendMetrics(nil))

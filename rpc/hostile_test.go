@@ -165,7 +165,7 @@ func TestBodyBeyondBoundIsRefusedEarly(t *testing.T) {
 		var reply string
 		cost := allocated(func() { status, reply = post(s, "/", body) })
 		if status != 400 || !strings.Contains(reply, "the request has more than 10000 values") && !strings.Contains(reply, "a batch may hold at most 100") {
-			t.Errorf("%d %.300s", status, reply)
+			t.Errorf("status %d, reply %.300s", status, reply)
 		}
 		if most := uint64(len(body)) + 4<<20; cost > most { // the test's own copy of the body, and the nodes
 			t.Errorf("%d bytes allocated, want at most %d", cost, most)
@@ -258,7 +258,7 @@ func TestRefusalNamesTheReachedLimit(t *testing.T) {
 	})})
 	r, text, err := ask(dialFrom(t, "127.0.0.2", addr), healthy+strings.Repeat(" ", 4<<20))
 	if err != nil || r.StatusCode != 503 || !strings.Contains(text, "troupe.rpc.max_bytes_in_flight_per_address") {
-		t.Errorf("%v %s", err, text)
+		t.Errorf("error %v, text %s", err, text)
 	}
 	if a, b := s.limiter.refused[limits.MaxAddressInFlight].Load(), s.limiter.refused[limits.MaxInFlight].Load(); a != 1 || b != 0 {
 		t.Errorf("%d refusals by address, %d in all", a, b)
@@ -278,12 +278,12 @@ func TestIdleConnectionsKeepOutNoClient(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.Connections = 20 })})
 	honest := dialFrom(t, "127.0.0.2", addr)
 	if r, text, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
-		t.Fatalf("%v %s", err, text)
+		t.Fatalf("error %v, text %s", err, text)
 	}
 	for range 40 {
 		c := dialFrom(t, "127.0.0.3", addr)
 		if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
-			t.Fatalf("%v %s", err, text)
+			t.Fatalf("error %v, text %s", err, text)
 		}
 	}
 	for _, path := range []string{"/status", "/metrics"} {
@@ -354,7 +354,7 @@ func TestLoopbackIsExemptFromAddressLimits(t *testing.T) {
 	_, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressConnections.Max = 2 })})
 	for range 5 {
 		if r, text, err := ask(dialFrom(t, "127.0.0.2", addr), healthy); err != nil || r.StatusCode != 200 {
-			t.Errorf("%v %s", err, text)
+			t.Errorf("error %v, text %s", err, text)
 		}
 	}
 }
@@ -661,7 +661,7 @@ func TestHeavyClientWaitsForItsShare(t *testing.T) {
 	})})
 	greedy := dialFrom(t, "127.0.0.2", addr)
 	if r, text, err := ask(greedy, viewCodeBody); err != nil || r.StatusCode != 200 {
-		t.Fatalf("%v %.300s", err, text)
+		t.Fatalf("error %v, text %.300s", err, text)
 	}
 	s.limiter.mu.Lock()
 	c := s.limiter.clients[clientAddr(greedy.LocalAddr())]
@@ -670,7 +670,7 @@ func TestHeavyClientWaitsForItsShare(t *testing.T) {
 		t.Helper()
 		start := time.Now()
 		if r, text, err := ask(c, body); err != nil || r.StatusCode != want {
-			t.Errorf("%v %v %.300s", err, r, text)
+			t.Errorf("error %v, got %v, text %.300s", err, r, text)
 		}
 		return time.Since(start)
 	}
@@ -737,12 +737,12 @@ func TestClientWithFewWaitsTakesPlace(t *testing.T) {
 		all.Go(func() {
 			switch r, text, err := ask(c, body); {
 			case err != nil:
-				t.Errorf("%s: %v", from, err)
+				t.Errorf("%s: error %v", from, err)
 			case r.StatusCode == 503 && strings.Contains(text, "troupe.rpc.max_parked_requests") && from == "127.0.0.3":
 				gaveWay.Add(1)
 			case r.StatusCode != 408:
 				other.Add(1)
-				t.Errorf("%s: %d %s", from, r.StatusCode, text)
+				t.Errorf("%s: status code %d, text %s", from, r.StatusCode, text)
 			}
 		})
 		for s.Waiting() == before && before < 6 {
@@ -788,7 +788,7 @@ func TestIdleTimeoutIsCounted(t *testing.T) {
 	}
 	c := dialFrom(t, "127.0.0.2", addr)
 	if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
-		t.Fatalf("%v %s", err, text)
+		t.Fatalf("error %v, text %s", err, text)
 	}
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

@@ -16,7 +16,7 @@ func TestIndexerBlockIsOffByDefault(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	status, got := callMethod(s, "EXPERIMENTAL_indexer_block", fmt.Sprintf(`{"block_hash":%q}`, testHash))
 	if status != 400 || !strings.Contains(got, `"cause":{"name":"METHOD_NOT_FOUND","info":{"method_name":"EXPERIMENTAL_indexer_block"}}`) {
-		t.Errorf("%d %s", status, got)
+		t.Errorf("status %d, got %s", status, got)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestIndexerBlockAcceptsOnlyBlockHash(t *testing.T) {
 		status, got := callMethod(s, "EXPERIMENTAL_indexer_block", c.params)
 		if c.want == "" {
 			if want := `{"jsonrpc":"2.0","result":{"block":` + good + `},"id":1}`; status != 200 || got != want {
-				t.Errorf("%s: %d %s", c.params, status, got)
+				t.Errorf("%s: status %d, got %s", c.params, status, got)
 			}
 			continue
 		}

@@ -107,7 +107,7 @@ func TestIDIsEchoedAsSerdeJSONWritesIt(t *testing.T) {
 	} {
 		var d document
 		if err := d.parse([]byte(in)); err != nil {
-			t.Errorf("%s: %s", in, err.text)
+			t.Errorf("%s: text %s", in, err.text)
 			continue
 		}
 		if got := string((val{&d, 0}).appendCompact(nil)); got != want {

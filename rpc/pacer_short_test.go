@@ -265,7 +265,7 @@ func TestShortConnectionsDelayOthersLittle(t *testing.T) {
 			for range 50 {
 				before := served.Load()
 				if r, _, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
-					t.Fatalf("%v", err)
+					t.Fatalf("error %v", err)
 				}
 				waited = append(waited, served.Load()-before-1)
 			}
@@ -324,7 +324,7 @@ func TestResetConnectionIsNotServed(t *testing.T) {
 	set(0)
 	head := make([]byte, 12)
 	if _, err := io.ReadFull(good, head); err != nil || string(head) != "HTTP/1.1 200" {
-		t.Fatalf("%q, %v", head, err)
+		t.Fatalf("head %q, error %v", head, err)
 	}
 	eventually(t, "the reset connection is gone", func() bool {
 		s.limiter.mu.Lock()

@@ -207,7 +207,7 @@ func TestFloodsDelayOthersLittle(t *testing.T) {
 			for range 50 {
 				before := served.Load()
 				if r, _, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
-					t.Fatalf("%v", err)
+					t.Fatalf("error %v", err)
 				}
 				waited = append(waited, served.Load()-before)
 			}
@@ -248,7 +248,7 @@ func TestSmallMessagesAreWrittenTogether(t *testing.T) {
 		want.Write(b)
 		c.more = more
 		if n, err := c.write(b, write); n != size || err != nil {
-			t.Fatalf("%d, %v", n, err)
+			t.Fatalf("got %d, error %v", n, err)
 		}
 	}
 	for i := range 100 {

@@ -97,7 +97,7 @@ func parsed[P any](t *testing.T, m Method[P], params string) P {
 	}
 	p, err := m.Parse(val{&d, 0})
 	if err != nil {
-		t.Fatalf("%s %s: %v", m.Name, params, err)
+		t.Fatalf("%s %s: error %v", m.Name, params, err)
 	}
 	return p
 }
@@ -181,7 +181,7 @@ func FuzzParams(f *testing.F) {
 				t.Errorf("%s %q panics", methods[i].name, params)
 			}
 			if !jsonReply(reply) {
-				t.Errorf("%s %q: %d %q", methods[i].name, params, status, reply)
+				t.Errorf("%s %q: status %d, reply %q", methods[i].name, params, status, reply)
 			}
 		}
 	})
@@ -203,7 +203,7 @@ func FuzzBody(f *testing.F) {
 		}
 		status, reply := post(s, path, string(body))
 		if !jsonReply(reply) || s.metrics.panics.Load() != 0 {
-			t.Errorf("%s %q: %d %q", path, body, status, reply)
+			t.Errorf("%s %q: status %d, reply %q", path, body, status, reply)
 		}
 	})
 }

@@ -186,7 +186,7 @@ func TestErrorPositionIsCountedAcrossPieces(t *testing.T) {
 	for n := range 8 { // a piece may end at any byte of a character
 		var d document
 		if err := d.parse([]byte(`"` + strings.Repeat("x", n) + strings.Repeat("😀", yieldBytes) + `"`)); err != nil {
-			t.Errorf("%d: %s", n, err.text)
+			t.Errorf("%d: text %s", n, err.text)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestManyAccessKeysAreServedInPages(t *testing.T) {
 					}
 				}
 				if err := json.Unmarshal([]byte(got), &r); err != nil || status != 200 {
-					t.Fatalf("%s, %s: %d %s, %v", c.name, method, status, got, err)
+					t.Fatalf("%s, %s: status %d, got %s, error %v", c.name, method, status, got, err)
 				}
 				if len(r.Result.Keys) != c.count || r.Result.Last != c.last || strings.Contains(got, "last_key") != (c.last != "") {
 					t.Errorf("%s, %s: %s, want %d keys and last_key %q", c.name, method, got, c.count, c.last)
@@ -132,7 +132,7 @@ func TestMissingProofErrorHasFirstHeight(t *testing.T) {
 		status, got := callMethod(s, method, `{"request_type":"view_state","block_id":5,"account_id":"a.near","prefix_base64":"","include_proof":true}`)
 		if status != 200 || !strings.Contains(got, `"name":"PROOF_UNAVAILABLE"`) || !strings.Contains(got, `"earliest_provable_height":77`) ||
 			!strings.Contains(got, `"data":"Proofs are to be had from block #77 on;`) {
-			t.Errorf("%s: %d %s", method, status, got)
+			t.Errorf("%s: status %d, got %s", method, status, got)
 		}
 	}
 }

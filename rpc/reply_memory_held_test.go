@@ -88,7 +88,7 @@ func TestWaitingRequestHoldsNoReplyMemory(t *testing.T) {
 	}}
 	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
 	if _, text, err := ask(dialFrom(t, "127.0.0.1", addr), txText(testHash, "EXECUTED")); err != nil || !strings.Contains(text, `"EXECUTED"`) {
-		t.Fatalf("%v %.300s", err, text)
+		t.Fatalf("error %v, text %.300s", err, text)
 	}
 	var all sync.WaitGroup
 	var served atomic.Int64
@@ -98,7 +98,7 @@ func TestWaitingRequestHoldsNoReplyMemory(t *testing.T) {
 			if _, text, err := ask(c, txText(testHash, "FINAL")); err == nil && strings.Contains(text, `"FINAL"`) {
 				served.Add(1)
 			} else {
-				t.Errorf("%v %.300s", err, text)
+				t.Errorf("error %v, text %.300s", err, text)
 			}
 		})
 	}

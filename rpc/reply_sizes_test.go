@@ -39,7 +39,7 @@ func TestLargeReplyReservesMemoryFirst(t *testing.T) {
 	body := rpcText("send_tx", `["`+signedText()+`"]`)
 	r, text, err := ask(dialFrom(t, "127.0.0.1", addr), body)
 	if err != nil || r.StatusCode != 200 {
-		t.Fatalf("%v %.300s", err, text)
+		t.Fatalf("error %v, text %.300s", err, text)
 	}
 	size := (&view.FinalOutcome{Transaction: tx}).Size(false)
 	if size < len(text)-200 || size > len(text)*5/4 {
@@ -51,7 +51,7 @@ func TestLargeReplyReservesMemoryFirst(t *testing.T) {
 		c := dialFrom(t, "127.0.0.1", addr)
 		all.Go(func() {
 			if _, text, err := ask(c, body); err != nil || !strings.Contains(text, `"FINAL"`) && !strings.Contains(text, "troupe.rpc.max_bytes_in_flight") {
-				t.Errorf("%v %.300s", err, text)
+				t.Errorf("error %v, text %.300s", err, text)
 			}
 		})
 	}

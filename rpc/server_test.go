@@ -121,7 +121,7 @@ func TestMethodsReturnOnlyDeclaredErrors(t *testing.T) {
 		}
 		n.err = errors.New("disk on fire")
 		if status, reply := callMethod(s, r.name, params); !strings.Contains(reply, `"error_message":"disk on fire"`) || status != 500 && !r.specStatus {
-			t.Errorf("%s: %d %s", r.name, status, reply)
+			t.Errorf("%s: status %d, reply %s", r.name, status, reply)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestAliasesAnswerLikeTheirMethods(t *testing.T) {
 		got, _ := callMethod(s, name, goodParams[r.name])
 		want, _ := callMethod(s, r.name, goodParams[r.name])
 		if got != want {
-			t.Errorf("%s: %d, %s: %d", name, got, r.name, want)
+			t.Errorf("%s: got %d, name %s, want %d", name, got, r.name, want)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestPanicIsAnInternalError(t *testing.T) {
 	s := newServer(t, &fakeNode{sendTx: func(context.Context, *view.SendTx) (*view.FinalOutcome, error) { panic("boom") }}, Options{})
 	status, reply := callMethod(s, "broadcast_tx_commit", `["`+signedText()+`"]`)
 	if status != 500 || !strings.Contains(reply, "the request ended in a panic") {
-		t.Errorf("%d %s", status, reply)
+		t.Errorf("status %d, reply %s", status, reply)
 	}
 	if s.Waiting() != 0 {
 		t.Errorf("%d requests wait after a panic", s.Waiting())
@@ -463,7 +463,7 @@ func TestLargeBodyIsRefusedUnread(t *testing.T) {
 	}
 	for range 3 {
 		if status, reply := send(`{"method":"health","id":7}`); status != 200 || reply != `{"jsonrpc":"2.0","result":null,"id":7}` {
-			t.Errorf("%d %s", status, reply)
+			t.Errorf("status %d, reply %s", status, reply)
 		}
 	}
 	if status, reply := send(strings.Repeat(" ", 1001)); status != 413 || reply != "length limit exceeded" {

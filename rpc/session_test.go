@@ -65,7 +65,7 @@ func TestHungUpClientEndsItsWait(t *testing.T) {
 		send(stays)
 		reply, err := http.ReadResponse(replies, nil)
 		if err != nil || reply.StatusCode != http.StatusRequestTimeout {
-			t.Fatalf("%v, %v", reply, err)
+			t.Fatalf("reply %v, error %v", reply, err)
 		}
 		reply.Body.Close()
 		if err := <-ended; err != nil {

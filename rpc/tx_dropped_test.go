@@ -20,7 +20,7 @@ func TestTransactionBeyondLimitIsRefused(t *testing.T) {
 		status, reply := callMethod(s, method, `["`+signedText()+`"]`)
 		const want = `"The node reached its limits. Try again later. More details: there is no room for the transaction: transaction_pool_size_limit"`
 		if status != 503 || !strings.Contains(reply, want) || !strings.Contains(reply, `"INTERNAL_ERROR"`) {
-			t.Errorf("%s: %d %s", method, status, reply)
+			t.Errorf("%s: status %d, reply %s", method, status, reply)
 		}
 	}
 	if status, reply := callMethod(s, "send_tx", `{"signed_tx_base64":"`+signedText()+`","wait_until":"NONE"}`); status != 503 {

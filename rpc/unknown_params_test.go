@@ -34,10 +34,10 @@ func TestUnknownMembersOfOwnMethodsAreRefused(t *testing.T) {
 		}
 		var d document
 		if err := d.parse([]byte(good)); err != nil {
-			t.Fatalf("%s: %s", r.name, err.text)
+			t.Fatalf("%s: text %s", r.name, err.text)
 		}
 		if err := r.parse(val{&d, 0}); err != nil {
-			t.Errorf("%s %s: %v", r.name, good, err)
+			t.Errorf("%s %s: error %v", r.name, good, err)
 		}
 		params := `{"zzzzzzzz":1}`
 		if strings.HasPrefix(good, "{") && good != "{}" {
@@ -45,7 +45,7 @@ func TestUnknownMembersOfOwnMethodsAreRefused(t *testing.T) {
 		}
 		text := parseText(t, s, r.name, params)
 		if text == nil || !strings.HasPrefix(*text, "unknown field `zzzzzzzz`, ") && !strings.HasPrefix(*text, "unknown variant `zzzzzzzz`, ") && !strings.Contains(*text, "map with a single key") {
-			t.Errorf("%s %s: %s", r.name, params, show(text))
+			t.Errorf("%s %s: show %s", r.name, params, show(text))
 		}
 	}
 	if own < 30 {
@@ -107,7 +107,7 @@ func TestReasonsNameNoPackages(t *testing.T) {
 			r := &methods[i]
 			_, reply := callMethod(s, r.name, goodParams[r.name])
 			if strings.Contains(reply, "clock") && (!strings.Contains(reply, want) || strings.Contains(reply, "engine: ") || strings.Contains(reply, "producer: ")) {
-				t.Errorf("%s: %s", r.name, reply)
+				t.Errorf("%s: reply %s", r.name, reply)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func TestWorldPathReachesItsNode(t *testing.T) {
 		defer func() { _ = r.Body.Close() }()
 		var text bytes.Buffer
 		if _, err := text.ReadFrom(r.Body); err != nil || r.StatusCode == http.StatusOK && !strings.Contains(text.String(), `"result":{`) {
-			t.Fatalf("%s: %v: %s", path, err, &text)
+			t.Fatalf("%s: error %v, text %s", path, err, &text)
 		}
 		return r.StatusCode
 	}
@@ -59,7 +59,7 @@ func TestWorldPathReachesItsNode(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/world/a", "/world/a/", "/world/b", "/world/b/sandbox_mine"} {
 		if code := post(path); code != http.StatusOK {
-			t.Errorf("%s: %d", path, code)
+			t.Errorf("%s: code %d", path, code)
 		}
 	}
 	count("one connection in three chains", 1, 1, 1)
@@ -72,7 +72,7 @@ func TestWorldPathReachesItsNode(t *testing.T) {
 	count("the connection is gone", 0, 0, 0)
 	for _, path := range []string{"/world/b", "/world/", "/world/b/status", "/world/a/world/a"} {
 		if code := post(path); code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, code)
+			t.Errorf("%s: code %d", path, code)
 		}
 	}
 	for body, id := range map[string]string{
@@ -87,7 +87,7 @@ func TestWorldPathReachesItsNode(t *testing.T) {
 		_ = r.Body.Close()
 		const head = `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{},"name":"UNKNOWN_WORLD"},"code":-32000,"message":"Server error","data":"there is no such world as /world/b: `
 		if err != nil || r.StatusCode != http.StatusNotFound || r.Header.Get("Content-Type") != jsonType || !strings.HasPrefix(string(got), head) || !strings.HasSuffix(string(got), `,"id":`+id+"}") {
-			t.Errorf("%.60s: %d %s", body, r.StatusCode, got)
+			t.Errorf("%.60s: status code %d, got %s", body, r.StatusCode, got)
 		}
 	}
 	r, err := client.Get("http://" + addr + "/world/a/metrics")

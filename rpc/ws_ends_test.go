@@ -299,7 +299,7 @@ func TestPanicInBatchFailsWholeBatch(t *testing.T) {
 	s := newServer(t, n, Options{Log: log})
 	one := `{"method":"tx","params":["` + zeroHash + `","a.near"],"id":1}`
 	if status, reply := post(s, "/", "["+one+","+one+"]"); status != 500 || !hook.did.Load() {
-		t.Errorf("%d %s", status, reply)
+		t.Errorf("status %d, reply %s", status, reply)
 	}
 	if status, reply := post(s, "/", `{"method":"health","id":1}`); status != 200 {
 		t.Errorf("the next: %d %s", status, reply)

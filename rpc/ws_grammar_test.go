@@ -110,7 +110,7 @@ func (k *socketScript) ask(r grammarRequest) bool {
 	}
 	if !strings.Contains(got, "too many requests: troupe.rpc.") {
 		if err := k.held(r, 200, got); err != nil {
-			k.t.Errorf("%v\n%.600s\n%.600s", err, r.body, got)
+			k.t.Errorf("error %v\nbody:\n%.600s\ngot:\n%.600s", err, r.body, got)
 		}
 	}
 	if r.method == subscribe.Name || r.method == unsubscribe.Name || strings.Contains(r.body, "subscribe") {
@@ -175,7 +175,7 @@ func (k *socketScript) run() {
 					return
 				}
 				if err := k.held(grammarRequest{}, 200, got); err != nil && !strings.Contains(got, "too many requests: troupe.rpc.") {
-					k.t.Errorf("%v\n%.600s", err, got)
+					k.t.Errorf("error %v\ngot:\n%.600s", err, got)
 				}
 			}
 		case 6:

@@ -29,7 +29,7 @@ func dial(t *testing.T, url string, header http.Header) *websocket.Conn {
 	t.Helper()
 	c, reply, err := websocket.DefaultDialer.Dial(url, header)
 	if err != nil {
-		t.Fatalf("%v: %+v", err, reply)
+		t.Fatalf("%v: reply %+v", err, reply)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -327,7 +327,7 @@ func TestInvalidSubscriptionIsRefused(t *testing.T) {
 	} {
 		sendText(t, c, `{"id":1,"method":"subscribe","params":`+params+`}`)
 		if got := receiveText(t, c); !strings.Contains(got, want) {
-			t.Errorf("%s: %s", params, got)
+			t.Errorf("%s: got %s", params, got)
 		}
 	}
 	n.err = &view.CursorError{Earliest: 42}

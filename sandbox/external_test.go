@@ -51,7 +51,7 @@ func TestExternalClientEqualsInProcess(t *testing.T) {
 	}
 	out, err := chain.Call(ctx, alice, "token.near", "storage_deposit", map[string]any{}, external.NEAR(1))
 	if err != nil || out.Gas == 0 || len(out.Value) == 0 || out.JSON(new(any)) != nil {
-		t.Fatalf("%+v, %v", out, err)
+		t.Fatalf("output %+v, error %v", out, err)
 	}
 	left, err := chain.Balance(ctx, "alice.near")
 	if err != nil {

@@ -165,7 +165,7 @@ func TestCreateKeepsContractAndNonce(t *testing.T) {
 func TestKeyFileIsReadByTools(t *testing.T) {
 	k, err := primitives.ParseKeyFile(Named("alice.near").KeyFile())
 	if err != nil || k.AccountID != "alice.near" || k.SecretKey != Named("alice.near").Key {
-		t.Errorf("%v, %v", k, err)
+		t.Errorf("got %v, error %v", k, err)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestPastHeightIsViewed(t *testing.T) {
 	early, err := s.BalanceAt(heights[0], "token.near")
 	late, err2 := s.BalanceAt(heights[2], "token.near")
 	if now, err3 := s.Balance("token.near"); errors.Join(err, err2, err3) != nil || early.Cmp(late) <= 0 || late != now {
-		t.Errorf("%v, %v, %v: %v %v %v", early, late, now, err, err2, err3)
+		t.Errorf("%v, %v, %v: error %v, err2 %v, err3 %v", early, late, now, err, err2, err3)
 	}
 	var gone *view.LookupError
 	if err := s.ViewAt(heights[2]+1000, "token.near", "ft_balance_of", nil, nil); !errors.As(err, &gone) ||
@@ -272,7 +272,7 @@ func TestEventsComeFromSuccessfulReceipts(t *testing.T) {
 		proof(primitives.StatusFailure, valid), proof(primitives.StatusSuccessValue, "EVENT_JSON:{", "EVENT_JSON:[]",
 			"x"+valid, `EVENT_JSON:{"event":"y"}`, " "+valid+"\n")}}
 	if e := (&Outcome{Whole: whole}).Events(); len(e) != 1 || e[0].Contract != "a.near" || e[0].Version != "1" || e[0].Data != nil {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v", e)
 	}
 }
 
@@ -464,7 +464,7 @@ func TestServedWorldIsReachable(t *testing.T) {
 	}{{s.World, false}, {before, true}, {after, true}} {
 		url, err := c.of.Serve("")
 		if err != nil || !strings.HasPrefix(url, root) {
-			t.Fatalf("%s, %v", url, err)
+			t.Fatalf("url %s, error %v", url, err)
 		}
 		if code, body := get(url + "/console/"); code != http.StatusOK || !strings.Contains(body, "<html") {
 			t.Errorf("%s/console/: %d %.80s", url, code, body)
@@ -477,7 +477,7 @@ func TestServedWorldIsReachable(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		_ = r.Body.Close()
 		if strings.Contains(string(body), `"amount":"5000000000000000000000000"`) != c.alice {
-			t.Errorf("%s: %s", url, body)
+			t.Errorf("%s: reply %s", url, body)
 		}
 	}
 	if _, err := s.Serve("256.0.0.1:1"); err != nil {
@@ -628,7 +628,7 @@ func TestNewFailsTheTestWithReason(t *testing.T) {
 		func() {
 			defer func() {
 				if x := recover(); x != any(r) {
-					t.Errorf("%s: %v", want, x)
+					t.Errorf("%s: got %v", want, x)
 				}
 			}()
 			New(r, options...)

@@ -321,7 +321,7 @@ func TestBalancesAreFinalAfterCall(t *testing.T) {
 	} {
 		out, err := w.Call(t.Context(), alice, "token.near", c.method, c.args, primitives.NEAR(1))
 		if failed := new(CallError); err != nil && !(c.fails && errors.As(err, &failed)) || err == nil && c.fails {
-			t.Fatalf("%s: %v", c.method, err)
+			t.Fatalf("%s: error %v", c.method, err)
 		}
 		refunds := 0
 		for _, o := range out.Whole.Outcomes {

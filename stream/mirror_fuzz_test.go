@@ -144,7 +144,7 @@ func FuzzMirror(f *testing.F) {
 func TestInvalidUTF8IsEncodedAsValidJSON(t *testing.T) {
 	for _, s := range []string{"\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("\x80", 70)} {
 		if text := view.AppendString(nil, s); !json.Valid(text) {
-			t.Errorf("%q: %q", s, text)
+			t.Errorf("%q: text %q", s, text)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func TestUnusableChainIsRefused(t *testing.T) {
 	}
 	for _, url := range []string{"", "localhost:3030", "ftp://x", "http://", "%"} {
 		if _, err := OpenChain(t.Context(), chainOptions(t, url, "native")); err == nil || !strings.Contains(err.Error(), "must be http://host:port") {
-			t.Errorf("%q: %v", url, err)
+			t.Errorf("%q: error %v", url, err)
 		}
 	}
 	for want, n := range map[string]*fakeNode{"does not have the key": {keys: map[string]primitives.Nonce{}}, "has 500 yoctoNEAR, and 40 transactions that create 40 accounts need 41000000000000000000000000": {keys: map[string]primitives.Nonce{"funder": 5}, amount: "500"}} {
@@ -251,7 +251,7 @@ func TestMixedWorkloadHasDocumentedShares(t *testing.T) {
 		counts[w.pick(i)]++
 	}
 	if n := counts[transfer]; n < 6700 || n > 7300 || counts[callFT] < 1800 || counts[callFT] > 2200 || counts[callHog] < 800 {
-		t.Errorf("%v", counts)
+		t.Errorf("counts %v", counts)
 	}
 	if _, err := WorkloadOf("everything"); err == nil || !strings.Contains(err.Error(), "storage-heavy") {
 		t.Error(err)

@@ -153,7 +153,7 @@ func TestKneesOfMergingServerAgree(t *testing.T) {
 					return Run(ctx, q, Plan{Rate: rate, Arrival: Poisson, Warm: 2 * time.Second, For: 10 * time.Second, Grace: 5 * time.Second, Seed: 100*seed + uint64(n), Behind: 2 * s.P99})
 				})
 				if err != nil || k.Low >= k.Rate || k.High <= k.Rate || k.Chance < 0.05 {
-					t.Fatalf("%+v, %v", k, err)
+					t.Fatalf("got %+v, error %v", k, err)
 				}
 				t.Log(k.words())
 				runs = append(runs, *k)
@@ -198,7 +198,7 @@ func TestOverloadedTrialMeasuresShortfall(t *testing.T) {
 		"no series":   {Rate: 1, Seconds: 10, Behind: true},
 	} {
 		if x := s.measured(p); x.known {
-			t.Errorf("%s: %+v", name, x)
+			t.Errorf("%s: got %+v", name, x)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestKneeOfUnevenTargetsIsTheMedian(t *testing.T) {
 					t.Fatal(err)
 				}
 				if t.Log(k.words()); !k.Reached || len(k.Phases) > 32 || math.Abs(k.Rate/1083-1) > 0.03 {
-					t.Errorf("%s", k.words())
+					t.Errorf("words %s", k.words())
 				}
 				runs = append(runs, *k)
 			})

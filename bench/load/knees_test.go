@@ -101,7 +101,7 @@ func TestKneeSearchesTakeTurns(t *testing.T) {
 	}
 	k, err := FindKnees(t.Context(), s, 3, true, try)
 	if err != nil || !k.Turns || !slices.Equal(order[:7], []string{"0 0", "1 0", "2 0", "0 1", "1 1", "2 1", "0 2"}) {
-		t.Fatalf("%v, %v", order, err)
+		t.Fatalf("order %v, error %v", order, err)
 	}
 	for i := range knee {
 		alone, err := FindKnee(t.Context(), s, func(ctx context.Context, rate float64, n int) (*Phase, error) { return try(ctx, i, rate, n) })

@@ -135,7 +135,7 @@ func TestPausedTargetCountsFromDueTime(t *testing.T) {
 		}}
 		p, err := Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 10 * time.Second, Grace: time.Minute})
 		if err != nil || p.Offered != 1000 || p.Done != 1000 {
-			t.Fatalf("%+v, %v", p, err)
+			t.Fatalf("got %+v, error %v", p, err)
 		}
 		// 200 of the 1,000 requests are due in the two seconds of the pause and wait, one second
 		// on average. If only requests in the four lanes counted, four would have waited.
@@ -161,7 +161,7 @@ func TestRunMeasuresAfterWarmUp(t *testing.T) {
 		}}
 		p, err := Run(t.Context(), q, Plan{Rate: 200, Arrival: Fixed, Warm: 5 * time.Second, For: 4 * time.Second, Grace: time.Second})
 		if err != nil || p.Offered != 800 || p.Done != 600 || p.Failed != 200 || p.Errors["InvalidNonce"] != 200 || p.Series[1].Failed != 200 || p.Achieved != 150 {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got %+v, error %v", p, err)
 		}
 		q = &queue{service: time.Millisecond, lanes: 8}
 		if p, err = Run(t.Context(), q, Plan{For: 4 * time.Second, Grace: time.Second}); err != nil || math.Abs(p.Achieved-1000) > 10 || math.Abs(p.Latency.P50-0.008) > 0.001 {
@@ -196,7 +196,7 @@ func TestSilentTargetEndsTheRun(t *testing.T) {
 		}
 		q = &queue{service: time.Millisecond, lanes: 8, fail: func(time.Duration) error { return errors.New("no such method") }}
 		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 10 * time.Second, Grace: time.Second}); err != nil || p.Failed != 1000 {
-			t.Errorf("%v, %+v", err, p)
+			t.Errorf("error %v, got %+v", err, p)
 		}
 		q = &queue{service: time.Millisecond, lanes: 8, fail: func(at time.Duration) error { // away for a second
 			if at > time.Second && at < 2*time.Second {
@@ -205,7 +205,7 @@ func TestSilentTargetEndsTheRun(t *testing.T) {
 			return nil
 		}}
 		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 10 * time.Second, Grace: time.Second}); err != nil || p.Failed < 90 || p.Done < 890 {
-			t.Errorf("%v, %+v", err, p)
+			t.Errorf("error %v, got %+v", err, p)
 		}
 	})
 }

@@ -87,7 +87,7 @@ func TestCompareDetectsOnlyRealDifferences(t *testing.T) {
 	}
 	var b bytes.Buffer
 	if err := c.WriteText(&b); err != nil || strings.Count(b.String(), "B is worse") != 5 || !strings.Contains(b.String(), "bootstrap") {
-		t.Errorf("%v\n%s", err, b.String())
+		t.Errorf("error %v\ngot:\n%s", err, b.String())
 	}
 	if c, err = Compare(made(t, 0.01, 3, 1), made(t, 0.02, 3, 2)); err != nil || c.Rows[1].Differs() {
 		t.Errorf("three seconds are too little: %+v, %v", c.Rows[1], err)
@@ -123,7 +123,7 @@ func TestCompareKneesUsesWelchsInterval(t *testing.T) {
 	}
 	// standard error 9.017, 3.87 degrees of freedom, t = 2.81
 	if r := c.Rows[len(c.Rows)-1]; r.Method != "Welch" || !r.Differs() || math.Abs(r.Ratio-1.2) > 0.001 || math.Abs(r.Interval[1]-r.Interval[0]-2*0.0254) > 0.001 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v", r)
 	}
 	if c, err = Compare(knees(1000), knees(1200)); err != nil || c.Rows[len(c.Rows)-1].Differs() {
 		t.Errorf("comparison of single runs: %+v, %v", c.Rows, err)
@@ -141,7 +141,7 @@ func TestUnlikeReportsAreNotCompared(t *testing.T) {
 			b := made(t, 0.01, 10, 2)
 			change(b)
 			if c, err := Compare(a, b); !errors.Is(err, ErrUnlike) {
-				t.Errorf("%+v, %v", c, err)
+				t.Errorf("got %+v, error %v", c, err)
 			}
 		})
 	}
@@ -212,7 +212,7 @@ func TestHTMLReportHasNoExternalReference(t *testing.T) {
 // one line.
 func TestErrorTextIsOneSafeLine(t *testing.T) {
 	if got := words(errors.New(" a\x1b[2Jb\nc\u202ed ")); got != "a?[2Jb?c?d" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	if got := words(errors.New(strings.Repeat("ä", 200))); len(got) > maxWords+3 || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)

@@ -145,7 +145,7 @@ func TestCompletionScriptsParse(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := runLine([]string{"completion", shell})
 		if len(script) < 1000 || !strings.Contains(script, "__complete") || strings.Contains(script, "\nexit ") {
-			t.Errorf("%s: %s", shell, script)
+			t.Errorf("%s: script %s", shell, script)
 		}
 		if shell != "bash" {
 			continue

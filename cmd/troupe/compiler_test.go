@@ -32,6 +32,6 @@ func TestCompilerRunsInChildProcess(t *testing.T) {
 	defer v.Close()
 	<-v.Warm("ft.near", contracts.C("ft"), &parameters.MustGet(parameters.June(86)).Wasm)
 	if s := v.Stats(); s.Builds != 1 || s.Failures != 0 || s.Compiler.Started != 1 || s.Compiler.InProcess != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }

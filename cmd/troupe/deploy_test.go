@@ -105,7 +105,7 @@ func TestContainerfileIsValid(t *testing.T) {
 		if i := strings.Index(rest, "["); i >= 0 && slices.Contains([]string{"CMD", "ENTRYPOINT", "HEALTHCHECK"}, what) {
 			var list []string
 			if err := json.Unmarshal([]byte(rest[i:]), &list); err != nil {
-				t.Errorf("%s: %v", line, err)
+				t.Errorf("%s: error %v", line, err)
 			} else if what == "CMD" {
 				takes(t, strings.Join(list, " "))
 			}

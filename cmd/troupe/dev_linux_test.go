@@ -235,7 +235,7 @@ func TestDevEndsWithItsTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.end(); err != nil {
-		t.Errorf("%v\n%s", err, p.stderr.String())
+		t.Errorf("error %v\nstderr:\n%s", err, p.stderr.String())
 	}
 	if left := p.homes(); len(left) != 0 {
 		t.Errorf("left: %v", left)
@@ -254,7 +254,7 @@ func TestDevEndsIfStdoutIsClosed(t *testing.T) {
 	}
 	runLine([]string{"--home", user, "send", "dev1.near", "1", "--as", "dev0.near", "--url", p.url(), "--wait", "NONE"})
 	if err := p.end(); err != nil {
-		t.Errorf("%v\n%s", err, p.stderr.String())
+		t.Errorf("error %v\nstderr:\n%s", err, p.stderr.String())
 	}
 	if left := p.homes(); len(left) != 0 {
 		t.Errorf("left: %v", left)
@@ -412,7 +412,7 @@ func TestInvalidDevFlagsCreateNothing(t *testing.T) {
 		{"run --log-transactions=some", "must be all or failed"},
 	} {
 		if got := runLine(strings.Fields(c.args)); !strings.Contains(got, c.want) || !strings.HasSuffix(got, "exit 2\n") {
-			t.Errorf("%s: %s", c.args, got)
+			t.Errorf("%s: got %s", c.args, got)
 		}
 	}
 	if list, err := os.ReadDir(temp); err != nil || len(list) != 0 {
@@ -460,7 +460,7 @@ func TestDevForkKeepsKeysAndNonces(t *testing.T) {
 	for _, d := range []*devProcess{q, p} {
 		d.signal(syscall.SIGINT)
 		if err := d.end(); err != nil {
-			t.Errorf("%v\n%s", err, d.stderr.String())
+			t.Errorf("error %v\nstderr:\n%s", err, d.stderr.String())
 		}
 	}
 }

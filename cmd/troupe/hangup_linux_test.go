@@ -151,7 +151,7 @@ func TestFollowerWithoutHomeNeedsGenesis(t *testing.T) {
 		root.SetOut(io.Discard)
 		root.SetErr(io.Discard)
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "init --genesis") {
-			t.Errorf("%v: %v", args, err)
+			t.Errorf("%v: error %v", args, err)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestLogEscapesControlCharacters(t *testing.T) {
 			}
 		}
 		if !strings.Contains(b.String(), "peer says") || strings.Count(b.String(), "\n") != 2 {
-			t.Errorf("%s: %q", color, b.String())
+			t.Errorf("%s: got %q", color, b.String())
 		}
 		if l := logrus.InfoLevel; log.GetLevel() != l {
 			t.Errorf("level %v", log.GetLevel())

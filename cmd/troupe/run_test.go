@@ -55,7 +55,7 @@ func runUntil(t *testing.T, word string, args ...string) (stdout, stderr string)
 	root.SetOut(&out)
 	root.SetErr(w)
 	if err := root.ExecuteContext(ctx); err != nil {
-		t.Errorf("%v: %v", args, err)
+		t.Errorf("%v: error %v", args, err)
 	}
 	return out.String(), w.text.String()
 }
@@ -179,7 +179,7 @@ func TestRunLogsOnlyErrorsIfAskedTo(t *testing.T) {
 	root.SetOut(&out)
 	root.SetErr(&out)
 	if err := root.ExecuteContext(ctx); err != nil || out.Len() > 0 {
-		t.Errorf("%v: %s", err, out.String())
+		t.Errorf("%v: output %s", err, out.String())
 	}
 }
 
@@ -292,7 +292,7 @@ func TestLogFilterIsReadLikeNeards(t *testing.T) {
 	} {
 		f, unknown, err := newFilter(c.env, c.set, c.verbose)
 		if err != nil || unknown != nil {
-			t.Errorf("%q %q: %v %v", c.env, c.verbose, unknown, err)
+			t.Errorf("%q %q: unknown %v, error %v", c.env, c.verbose, unknown, err)
 		}
 		for function, level := range c.want {
 			if !f.passes(function, level) || level < logrus.TraceLevel && f.passes(function, level+1) {

@@ -67,7 +67,7 @@ func TestNodeEndsWithItsStdin(t *testing.T) {
 			select {
 			case err := <-ended:
 				if err != nil {
-					t.Errorf("%v\n%s", err, text())
+					t.Errorf("error %v\ntext:\n%s", err, text())
 				}
 			case <-limit:
 				t.Errorf("still runs after the end of stdin\n%s", text())

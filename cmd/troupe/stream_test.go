@@ -26,7 +26,7 @@ func linesOf(t *testing.T, text string) (out []lineOf) {
 	for line := range strings.Lines(text) {
 		var x lineOf
 		if err := json.Unmarshal([]byte(line), &x); err != nil {
-			t.Fatalf("%v: %.300s", err, line)
+			t.Fatalf("%v: line %.300s", err, line)
 		}
 		out = append(out, x)
 	}

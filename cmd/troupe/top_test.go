@@ -32,7 +32,7 @@ func TestTopPrintsOneScreenWithoutTerminal(t *testing.T) {
 	defer func() { _ = h.Stop(t.Context()) }()
 	code, out, errs := top("--once", "--url", h.Addr.String())
 	if code != exitOK || errs != "" {
-		t.Fatalf("%d: %s", code, errs)
+		t.Fatalf("%d: stderr %s", code, errs)
 	}
 	for _, want := range []string{"sandbox at http://" + h.Addr.String(), "in step", "chunk-producer/1", "mempool/0", "not looked at"} {
 		if !strings.Contains(out, want) {
@@ -41,7 +41,7 @@ func TestTopPrintsOneScreenWithoutTerminal(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--url", "127.0.0.1:1"}, {"--url", "ftp://x"}, {"--every", "1ms"}, {"more"}} {
 		if code, out, errs := top(args...); code == exitOK || out != "" || errs == "" {
-			t.Errorf("%v: %d %s %s", args, code, out, errs)
+			t.Errorf("%v: code %d, output %s, stderr %s", args, code, out, errs)
 		}
 	}
 }

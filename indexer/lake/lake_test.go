@@ -120,7 +120,7 @@ func TestObjectsHaveLakesNamesAndOrder(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := read(t, w, "000000000101/block.json"); !strings.HasPrefix(got, `{"author":"a<&>b","chunks":[],"header":{"hash":"`) {
-		t.Errorf("%s", got)
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestAccountsByPrefixComeInOrder(t *testing.T) {
 	b := New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now})
 	all, more, err := b.Accounts(t.Context(), "", "", 1000)
 	if err != nil || more || len(all) < 20 || !slices.IsSorted(all) || !slices.Contains(all, "zoe.near") {
-		t.Fatalf("%v, %v, %v", all, more, err)
+		t.Fatalf("all %v, more %v, error %v", all, more, err)
 	}
 	for _, prefix := range []string{"", "alice", "alice.", "bob.near", "zz", "a"} {
 		var want, got []primitives.AccountID

@@ -170,7 +170,7 @@ func TestDelayedLocalReceiptIsRecomputed(t *testing.T) {
 			return nil
 		}})
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: error %v", name, err)
 		}
 		if found == 0 {
 			t.Errorf("%s: no account has sent itself anything", name)

@@ -275,7 +275,7 @@ func TestTransactionListDescribesNewestBlocks(t *testing.T) {
 		}
 		if err := json.Unmarshal(view.AppendTransactionList(nil, l), &out); err != nil || len(out.Blocks) != 10 ||
 			len(out.Transactions) != len(l.Transactions) {
-			t.Errorf("%v: %s", err, view.AppendTransactionList(nil, l))
+			t.Errorf("%v: append transaction list %s", err, view.AppendTransactionList(nil, l))
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -297,10 +297,10 @@ func TestRepliesOfEachFeedKindAreRead(t *testing.T) {
 			for n := h; n < h+10; n++ {
 				d, err := f.Block(t.Context(), n, true)
 				if err != nil || d.Block.Header.Height != n {
-					t.Fatalf("%v, %v", d, err)
+					t.Fatalf("difference %v, error %v", d, err)
 				}
 				if chunks, err := d.Chunks(func(primitives.Hash) []byte { return nil }, func(func(primitives.Hash) bool) {}, new(blockdoc.Wanted)); err != nil && !errors.Is(err, blockdoc.ErrLacks) {
-					t.Errorf("%v, %v", chunks, err)
+					t.Errorf("chunks %v, error %v", chunks, err)
 				}
 			}
 			if _, err := f.Block(t.Context(), skipped, true); !errors.Is(err, ErrSkipped) {
@@ -337,7 +337,7 @@ func TestFollowValuesAreParsed(t *testing.T) {
 				t.Errorf("%q was parsed as %s", text, s.Name())
 			}
 		} else if err != nil || s.Name() != want {
-			t.Errorf("%q: %v, %v", text, s, err)
+			t.Errorf("%q: got %v, error %v", text, s, err)
 		}
 	}
 	for name, want := range map[string]bool{"http://127.0.0.1:1": true, "rpc:http://localhost": true, "lake:http://[::1]:9000/x": true, "https://a": false, "rpc:https://10.0.0.1": false, "\x00": false} {

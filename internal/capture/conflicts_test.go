@@ -19,7 +19,7 @@ func TestNeardsRecordingsHaveNoConflicts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(s.Conflicts) > 0 {
-			t.Errorf("%s: %v", path, &s.Conflicts[0])
+			t.Errorf("%s: conflicts %v", path, &s.Conflicts[0])
 		}
 		if s.Blocks == 0 || s.Chunks == 0 || s.Votes == 0 {
 			t.Errorf("%s: %d blocks, %d chunks, %d votes", path, s.Blocks, s.Chunks, s.Votes)
@@ -52,7 +52,7 @@ func TestConflictsAreFoundOnceEach(t *testing.T) {
 	keys := map[primitives.AccountID]primitives.PublicKey{"node0": secret.PublicKey()}
 	s := NewSearch(keys)
 	if err := s.Read(bytes.NewReader(out.Bytes())); err != nil || len(s.Conflicts) > 0 || s.Votes != 2 || s.Unsigned != 1 {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("got %+v, error %v", s, err)
 	}
 	out.Reset()
 	vote(secret, primitives.ApprovalInner{Endorsement: primitives.Hash{4}}, 11)
@@ -91,7 +91,7 @@ func TestConflictsAreFoundOnceEach(t *testing.T) {
 	for _, c := range s.Conflicts {
 		kinds = append(kinds, c.Kind)
 		if c.Account != "node0" || c.A == c.B {
-			t.Errorf("%v", &c)
+			t.Errorf("got %v", &c)
 		}
 	}
 	if got := strings.Join(kinds, " "); len(kinds) != 3 || !strings.Contains(got, "vote") || !strings.Contains(got, "block") || !strings.Contains(got, "chunk") {

@@ -50,7 +50,7 @@ func TestEveryRecordedFrameIsFormatted(t *testing.T) {
 			}
 			words, _ := message(l, n)
 			if words == "" || strings.HasPrefix(words, "refused") || strings.Contains(words, "\n") || strings.Contains(words, "%!") {
-				t.Fatalf("%s: %q", l.Kind, words)
+				t.Fatalf("%s: words %q", l.Kind, words)
 			}
 		}
 		if frames < 500 {

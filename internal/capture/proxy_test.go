@@ -344,7 +344,7 @@ func TestPeerTextCannotDrawOnTerminal(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s := out.String(); strings.ContainsAny(s, "\x1b\a\u202e") || strings.Contains(s, "\n   9.9999") || !strings.Contains(s, "forged") {
-				t.Errorf("%q", s)
+				t.Errorf("got %q", s)
 			}
 		})
 	}

@@ -171,17 +171,17 @@ func TestOptionalKeysMayBeNull(t *testing.T) {
 	} {
 		c, warnings, err := Parse("config.json", []byte(nested(path, "null")))
 		if err != nil || len(warnings) != 0 {
-			t.Errorf("%s: %v, %v", path, warnings, err)
+			t.Errorf("%s: warnings %v, error %v", path, warnings, err)
 			continue
 		}
 		if said := c.Inert(); said != nil {
-			t.Errorf("%s: %q", path, said)
+			t.Errorf("%s: output %q", path, said)
 		}
 	}
 	c, _, err := Parse("config.json", []byte(`{"transaction_pool_size_limit": null, "trie_viewer_state_size_limit": null}`))
 	// which is how those that hold them say none
 	if err != nil || c.TransactionPoolSize != 0 || c.ViewStateSizeLimit != 0 {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("got %+v, error %v", c, err)
 	}
 	for _, path := range []string{"archive", "gc_num_epochs_to_keep", "network.max_num_peers", "network", "troupe.vm.disk_bytes"} {
 		if _, _, err := Parse("config.json", []byte(nested(path, "null"))); err == nil {
@@ -200,7 +200,7 @@ func TestSetLimitsApplyToLoopback(t *testing.T) {
 	l := c.RPC.Limits
 	if l.Batch != 7 || l.BatchTimeout != 3*time.Second || l.AddressParked.Max != 5 || !l.AddressParked.Loopback || l.AddressConnections.Loopback ||
 		l.Connections != 10_000 || c.RPC.Trace || !c.RPC.Simulate || len(c.RPC.TrustedProxies) != 1 {
-		t.Errorf("%+v", c.RPC)
+		t.Errorf("rpc %+v", c.RPC)
 	}
 	for in, want := range map[string]string{
 		`"max_batch":9223372036854775808`:              "troupe.rpc.max_batch is 9223372036854775808, must be an integer from 1 to 10000",
@@ -233,7 +233,7 @@ func TestInvalidReplicaKeysAreRefused(t *testing.T) {
 		_, _, err := Parse("config.json", []byte(text))
 		if key == "" {
 			if err != nil {
-				t.Errorf("%s: %v", text, err)
+				t.Errorf("%s: error %v", text, err)
 			}
 			continue
 		}

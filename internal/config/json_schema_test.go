@@ -61,7 +61,7 @@ func TestSchemaAcceptsWhatNodeAccepts(t *testing.T) {
 			}
 			doc, err := parseDocument([]byte(file))
 			if err != nil {
-				t.Fatalf("%s: %v", file, err)
+				t.Fatalf("%s: error %v", file, err)
 			}
 			v, _ := doc.Get(path)
 			node, said := r.allows(v), accepts([]byte(file))
@@ -89,6 +89,6 @@ func TestSchemaAcceptsWhatNodeAccepts(t *testing.T) {
 func TestSchemaKeyIsIgnoredSilently(t *testing.T) {
 	c, warnings, err := Parse("config.json", []byte(`{"$schema":"./config.schema.json"}`))
 	if err != nil || len(warnings) > 0 || len(c.Inert()) > 0 {
-		t.Errorf("%v, %v, %v", err, warnings, c.Inert())
+		t.Errorf("error %v, warnings %v, inert %v", err, warnings, c.Inert())
 	}
 }

@@ -19,7 +19,7 @@ func TestLibp2pBootNodesAreParsed(t *testing.T) {
 	} {
 		got, err := Peers(" " + text + "," + text)
 		if err != nil || len(got) != 2 {
-			t.Errorf("%s: %v, %v", text, got, err)
+			t.Errorf("%s: got %v, error %v", text, got, err)
 			continue
 		}
 		if want.Key = got[0].Key; got[0] != want || got[1] != want || got[0].Key.String() != key {
@@ -31,7 +31,7 @@ func TestLibp2pBootNodesAreParsed(t *testing.T) {
 		strings.Replace(good, "/1/", "/70000/", 1), strings.Replace(good, "/p2p/", "/ipfs/", 1), strings.TrimSuffix(good, "6"), good + "/x",
 		strings.Replace(good, "ip4/10.0.0.1", "dns/", 1), "/ip4/10.0.0.1/tcp/1", "/ip4/10.0.0.1/tcp/1/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"} {
 		if p, err := Peers(bad); err == nil {
-			t.Errorf("%s: %+v", bad, p)
+			t.Errorf("%s: got %+v", bad, p)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func trueHeight(t *testing.T, l *Line, got Reply) {
 	}
 	got.Body = strings.Replace(got.Body, ours, neards, 1)
 	if diff := Compare(l, got, true); diff != "" {
-		t.Errorf("%v: %s", l, diff)
+		t.Errorf("%v: difference %s", l, diff)
 	}
 }
 

@@ -54,7 +54,7 @@ func plusMember(member string) func(*testing.T, *Line, Reply) {
 		}
 		got.Body = strings.ReplaceAll(got.Body, member, "")
 		if diff := Compare(l, got, false); diff != "" {
-			t.Errorf("%v: %s", l, diff)
+			t.Errorf("%v: difference %s", l, diff)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func saysWhy(status int) func(*testing.T, *Line, Reply) {
 		}
 		got.Status, got.Body = l.Status, strings.Replace(got.Body, timeoutNow, timeoutRecorded, 1)
 		if diff := Compare(l, got, true); diff != "" {
-			t.Errorf("%v: %s", l, diff)
+			t.Errorf("%v: difference %s", l, diff)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func laterConfig(t *testing.T, l *Line, got Reply) {
 		got.Body = strings.Replace(got.Body, r[0], r[1], 1)
 	}
 	if diff := Compare(l, got, true); diff != "" {
-		t.Errorf("%v: %s", l, diff)
+		t.Errorf("%v: difference %s", l, diff)
 	}
 }
 
@@ -102,7 +102,7 @@ func keepsLogs(t *testing.T, l *Line, got Reply) {
 	}
 	got.Body = strings.Replace(got.Body, ours, neards, 1)
 	if diff := Compare(l, got, true); diff != "" {
-		t.Errorf("%v: %s", l, diff)
+		t.Errorf("%v: difference %s", l, diff)
 	}
 }
 
@@ -158,7 +158,7 @@ func sameTextAsParseError(t *testing.T, l *Line, got Reply) {
 func bothNames(t *testing.T, l *Line, got Reply) {
 	v, err := parseJSON(got.Body)
 	if err != nil || v.keys[1] != "result" {
-		t.Fatalf("%v: %s", l, got.Body)
+		t.Fatalf("%v: body %s", l, got.Body)
 	}
 	keys := strings.Join(v.items[1].keys, " ")
 	if keys != "block_effects block_hash changes" {
@@ -174,7 +174,7 @@ func sameBodyStatus200(t *testing.T, l *Line, got Reply) {
 		t.Errorf("%v: status %d, want 200", l, got.Status)
 	}
 	if diff := CompareBodies(got.Body, l.Body, false); diff != "" {
-		t.Errorf("%v: %s", l, diff)
+		t.Errorf("%v: difference %s", l, diff)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestEachWireDifferenceIsChecked(t *testing.T) {
 			}
 			got, err := client(l.Request())
 			if err != nil {
-				t.Errorf("%v: %v", l, err)
+				t.Errorf("%v: error %v", l, err)
 				continue
 			}
 			d.check(t, l, got)
@@ -219,12 +219,12 @@ func TestWireStatusFollowsHTTPStatusOption(t *testing.T) {
 		if n == 402 || n == 419 {
 			got, err := nearcore(l.Request())
 			if err != nil {
-				t.Errorf("%v: %v", l, err)
+				t.Errorf("%v: error %v", l, err)
 				continue
 			}
 			saysWhy(408)(t, l, got)
 		} else if diff := Run(nearcore, l); diff != "" {
-			t.Errorf("%v: %s", l, diff)
+			t.Errorf("%v: difference %s", l, diff)
 		}
 		if got, err := always(l.Request()); err != nil || got.Status != 200 {
 			t.Errorf("%v: always_200 gave %d, %v", l, got.Status, err)

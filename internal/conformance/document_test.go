@@ -265,7 +265,7 @@ func TestCheckerAcceptsNeardsRepliesOnly(t *testing.T) {
 			r := l.Request()
 			got := Reply{Status: l.Status, Headers: l.Headers, Body: strings.Replace(l.Body, timeoutRecorded, timeoutNow, 1)}
 			if why := c.reply(r, got); why != "" {
-				t.Errorf("%v: %s", l, why)
+				t.Errorf("%v: error %s", l, why)
 			}
 			var body struct{ Result map[string]any }
 			if l.Status != 200 || json.Unmarshal([]byte(l.Body), &body) != nil || len(body.Result) < 2 || c.reply(r, Reply{Headers: l.Headers, Body: `{}`}) == "" {

@@ -21,7 +21,7 @@ func TestIndexerBlockEqualsStreamerMessage(t *testing.T) {
 		got, err := w.client(request)
 		w.must(err)
 		if bad := d.reply(request, got); bad != "" {
-			t.Errorf("%s %s: %s", method, params, bad)
+			t.Errorf("%s %s: bad %s", method, params, bad)
 		}
 		var r struct{ Result json.RawMessage }
 		w.must(json.Unmarshal([]byte(got.Body), &r))

@@ -28,7 +28,7 @@ func (w *world) call(method string, params any) json.RawMessage {
 	w.must(err)
 	var reply struct{ Result json.RawMessage }
 	if err := json.Unmarshal([]byte(got.Body), &reply); err != nil || got.Status != 200 || reply.Result == nil {
-		w.t.Fatalf("%s: %d %.400s", method, got.Status, got.Body)
+		w.t.Fatalf("%s: status %d, body %.400s", method, got.Status, got.Body)
 	}
 	return reply.Result
 }
@@ -192,7 +192,7 @@ func (w *world) proveOutcomes(c *lightclient.Client) {
 		reply := w.call("light_client_proof", ask)
 		p, err := lightclient.ProvenOutcome(c.Head.Inner.BlockMerkleRoot, reply, true)
 		if err != nil {
-			w.t.Fatalf("%v: %v", ask, err)
+			w.t.Fatalf("%v: error %v", ask, err)
 		}
 		if id := p.Outcome.ID.String(); id != ask["transaction_hash"] && id != ask["receipt_id"] {
 			w.t.Errorf("%v: the outcome is of %s", ask, id)
@@ -256,7 +256,7 @@ func (w *world) proveState(c *lightclient.Client, account primitives.AccountID, 
 		Proof  []string
 	}](w.t, reply)
 	if len(state.Values) != 2 || !bytes.Equal(state.Values[0].Value, value) {
-		w.t.Fatalf("%s", reply)
+		w.t.Fatalf("reply %s", reply)
 	}
 	at := primitives.AppendContractDataKey(nil, account, key)
 	if got, err := lightclient.ProvenValue(root, state.Proof, at, state.Values[0].Value); err != nil || !bytes.Equal(got, value) {
@@ -351,7 +351,7 @@ func TestLightClientFollowsMainnetSteps(t *testing.T) {
 			}
 			switch err := c.Advance(p.NewBlock); {
 			case (err == nil) != s.Expected.Valid:
-				t.Errorf("%s: %s: %v", filepath.Base(path), s.Description, err)
+				t.Errorf("%s: description %s, error %v", filepath.Base(path), s.Description, err)
 			case err == nil:
 				taken++
 			default:
@@ -372,7 +372,7 @@ func TestLightClientFollowsMainnetSteps(t *testing.T) {
 				continue
 			}
 			if err := c.Advance(f.Body); err != nil {
-				t.Errorf("%s %d: %v", net, i, err)
+				t.Errorf("%s %d: error %v", net, i, err)
 				continue
 			}
 			taken++
@@ -393,7 +393,7 @@ func TestLightClientFollowsMainnetSteps(t *testing.T) {
 		for _, x := range *readJSON[[]execution](t, real+"light-client-vectors/executions/"+name) {
 			_, err := lightclient.ProvenOutcome(x.Params.Root, x.Params.Proof, false)
 			if (err == nil) != x.Expected.Valid {
-				t.Errorf("%s: %v", x.Description, err)
+				t.Errorf("%s: error %v", x.Description, err)
 			}
 			proofs++
 		}

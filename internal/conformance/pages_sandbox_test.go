@@ -46,7 +46,7 @@ func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, o
 		var reply struct{ Result, Error json.RawMessage }
 		must(json.Unmarshal([]byte(got.Body), &reply))
 		if reply.Error != nil {
-			t.Fatalf("%s: %s", method, reply.Error)
+			t.Fatalf("%s: error %s", method, reply.Error)
 		}
 		return reply.Result
 	}

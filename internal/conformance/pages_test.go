@@ -272,7 +272,7 @@ func TestMethodPagesAreCurrent(t *testing.T) {
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, name, params)
 		got, err := client(Request{Method: "POST", Path: "/", Body: request})
 		if err != nil || got.Status != 200 || strings.Contains(got.Body, `"error":{`) {
-			t.Errorf("%s: %d %.300s, %v", name, got.Status, got.Body, err)
+			t.Errorf("%s: status %d, body %.300s, error %v", name, got.Status, got.Body, err)
 			continue
 		}
 		text := page(t, d, name, aliases[name], request, got.Body)

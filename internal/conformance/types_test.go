@@ -138,7 +138,7 @@ func (s *stage) askBy(client Client, method, params string) json.RawMessage {
 	}
 	var r struct{ Result, Error json.RawMessage }
 	if err := json.Unmarshal([]byte(reply.Body), &r); err != nil {
-		s.t.Fatalf("%s %s: %v: %.300s", method, params, err, reply.Body)
+		s.t.Fatalf("%s %s: error %v, body %.300s", method, params, err, reply.Body)
 	}
 	x := typedReply{Method: method, Request: params}
 	if text := string(r.Result); r.Error == nil {

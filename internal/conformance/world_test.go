@@ -385,7 +385,7 @@ func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Ki
 		before(l.N)
 		got, err := w.ask(l)
 		if err != nil {
-			w.t.Errorf("%v: %v", l, err)
+			w.t.Errorf("%v: error %v", l, err)
 			continue
 		}
 		if why := document.reply(w.scene.Request(l), got); why != "" {
@@ -456,7 +456,7 @@ func resultOf(t *testing.T, l *Line, member string, into any) {
 		err = json.NewDecoder(strings.NewReader(string(reply.Result[member]))).Decode(into)
 	}
 	if err != nil {
-		t.Fatalf("%v: %s: %v", l, member, err)
+		t.Fatalf("%v: member %s, error %v", l, member, err)
 	}
 }
 

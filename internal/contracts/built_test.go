@@ -63,7 +63,7 @@ func TestRebuildGivesTheSameBytes(t *testing.T) {
 		c := exec.Command("clang", append(append(append([]string{}, Flags...), s.Defines...), "-o", out, s.File)...)
 		c.Dir = "c"
 		if said, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", s.File, err, said)
+			t.Fatalf("%s: error %v\noutput:\n%s", s.File, err, said)
 		}
 		got, err := os.ReadFile(out)
 		if err != nil {

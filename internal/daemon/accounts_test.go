@@ -43,32 +43,32 @@ func TestSetAccountsTakesEffectBeforeReply(t *testing.T) {
 	}
 	done(t, h, "sandbox_set_balance", `{"account_id":"new.near","amount":"5000000000000000000000000"}`)
 	if got := view(`"request_type":"view_account"`); got.Amount != "5000000000000000000000000" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	const key = "ed25519:5BGSaf6YjVm7565VzWQHNxoyEjwr3jUpRJSGjREvU9dB"
 	done(t, h, "sandbox_set_key", `["new.near","`+key+`",7]`)
 	if got := view(`"request_type":"view_access_key_list"`); len(got.Keys) != 1 || got.Keys[0].PublicKey != key || got.Keys[0].AccessKey.Nonce != 7 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	done(t, h, "sandbox_set_key", `{"account_id":"new.near","public_key":"`+key+`","remove":true}`)
 	if got := view(`"request_type":"view_access_key_list"`); len(got.Keys) != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	done(t, h, "sandbox_set_code", `["new.near","bm8gd2FzbQ=="]`)
 	if got := view(`"request_type":"view_code"`); got.Code != "bm8gd2FzbQ==" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	done(t, h, "sandbox_set_storage", `["new.near","aw==","dg=="]`)
 	if got := view(`"request_type":"view_state","prefix_base64":""`); len(got.Values) != 1 || got.Values[0].Key != "aw==" || got.Values[0].Value != "dg==" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	done(t, h, "sandbox_set_storage", `{"account_id":"new.near","key_base64":"aw==","value_base64":null}`)
 	done(t, h, "sandbox_set_code", `{"account_id":"new.near","code_base64":null}`)
 	if got := view(`"request_type":"view_state","prefix_base64":""`); len(got.Values) != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := view(`"request_type":"view_code"`); !strings.HasPrefix(got.fault, "NO_CONTRACT_CODE") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	done(t, h, "sandbox_set_balance", `{"account_id":"test.near","amount":"1"}`)
 	var none struct{}
@@ -77,7 +77,7 @@ func TestSetAccountsTakesEffectBeforeReply(t *testing.T) {
 		`{"account_id":"new.near"}`:                     "missing field `code_base64`",
 	} {
 		if f := rpcOf(t, h, "sandbox_set_code", params, &none); !strings.Contains(f, want) {
-			t.Errorf("%s: %s", params, f)
+			t.Errorf("%s: error %s", params, f)
 		}
 	}
 }

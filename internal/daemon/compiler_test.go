@@ -190,6 +190,6 @@ func TestAbortingCompilerStopsOnlyBlocks(t *testing.T) {
 		t.Errorf("a view of what is mended: %+v", c)
 	}
 	if s := h.vm.Stats().Compiler; s.Quarantined > 1 { // of the trace, which was not requested again
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }

@@ -27,7 +27,7 @@ func TestConsoleIsServedBySandboxAndWorlds(t *testing.T) {
 			defer stop(t, h)
 			for _, path := range []string{"/console/", "/console/api/actors"} {
 				if status, body := get(t, h, path); status != c.want {
-					t.Errorf("%s: %d %s", path, status, body)
+					t.Errorf("%s: status %d, reply %s", path, status, body)
 				}
 			}
 			if c.want != 200 || c.sandbox != nil {
@@ -39,7 +39,7 @@ func TestConsoleIsServedBySandboxAndWorlds(t *testing.T) {
 			}
 			for _, path := range []string{"/console/api/actors", w.Path + "/console/api/actors"} {
 				if status, body := get(t, h, path); status != 200 || !strings.Contains(body, `["shards/0/mempool",`) {
-					t.Errorf("%s: %d %s", path, status, body)
+					t.Errorf("%s: status %d, reply %s", path, status, body)
 				}
 			}
 		})

@@ -65,12 +65,12 @@ func TestDebugPagesHaveNeardsFormat(t *testing.T) {
 		t.Helper()
 		status, body := get(t, h, path)
 		if err := json.Unmarshal([]byte(body), into); status != 200 || err != nil {
-			t.Errorf("%s: %d %s, %v", path, status, body, err)
+			t.Errorf("%s: status %d, reply %s, error %v", path, status, body, err)
 		}
 	}
 	page("/debug/api/status", &s)
 	if d := &s.Detail; s.Chain != "sandbox" || d.Head.Height != uint64(head.Height()) || d.Head.Hash != head.Hash.String() || d.Network.Max == nil || d.Sync != "NoSync" || d.Delay == 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	var all struct {
 		Status struct {
@@ -127,7 +127,7 @@ func TestDebugPagesHaveNeardsFormat(t *testing.T) {
 	}
 	if len(x.TrackedShards.This) != 1 || !x.TrackedShards.This[0] || x.ValidatorStatus.Name != "test.near" || len(x.ValidatorStatus.Validators) != 1 || x.SyncStatus != "NoSync" ||
 		x.SplitStoreStatus.Head != uint64(head.Height()) || x.ChainProcessingStatus == nil || x.CatchupStatus == nil || x.RequestedStateParts == nil {
-		t.Errorf("%+v", x)
+		t.Errorf("got %+v", x)
 	}
 	page(fmt.Sprintf("/debug/api/block_status/%d", before), &all)
 	if y.Blocks[0].Height != uint64(before) {

@@ -56,7 +56,7 @@ func TestReachableNodeRefusesToExcludePeers(t *testing.T) {
 		}
 		if err := ExcludePeers(hm.Paths.Data, []primitives.PublicKey{hm.NodeKey.PublicKey()}); err == nil ||
 			!strings.Contains(err.Error(), c.why) {
-			t.Errorf("%q: %v", c.addr, err)
+			t.Errorf("%q: error %v", c.addr, err)
 		}
 		stop(t, h)
 	}

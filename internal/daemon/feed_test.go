@@ -381,7 +381,7 @@ func TestFollowerOfFeedComputesSameRoots(t *testing.T) {
 	} {
 		var want, got json.RawMessage
 		if f := rpcOf(t, a, method, params, &want); f != "" {
-			t.Fatalf("%s: %s", method, f)
+			t.Fatalf("%s: error %s", method, f)
 		}
 		if f := rpcOf(t, b, method, params, &got); f != "" || string(got) != string(want) {
 			t.Errorf("%s: %s %s, want %s", method, f, got, want)

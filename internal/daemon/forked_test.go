@@ -226,7 +226,7 @@ func TestTransactionDoesTheSameOnFork(t *testing.T) {
 			}
 			s := forkStatusOf(t, h, nil)
 			if s.Answers.Proven < 2 || s.Failures != 0 || s.Refused != 0 || s.LastError != nil {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 		})
 	}
@@ -308,7 +308,7 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 		t.Errorf("what happens there shows here: %s", got)
 	}
 	if s := forkStatusOf(t, h, map[string]any{"live": []string{token}}); len(s.Live) != 1 || s.Live[0] != token {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	if got := balance(t, h, defi); got != "105" {
 		t.Errorf("live: %s", got)
@@ -325,21 +325,21 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 		t.Errorf("dealt: %s", got)
 	}
 	if s := forkStatusOf(t, h, map[string]any{"reset": []string{token}}); len(s.Live) != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	if got := balance(t, h, defi); got != "100" {
 		t.Errorf("reset: %s", got)
 	}
 	done(t, h, "sandbox_deal", `["`+token+`","`+defi+`","9"]`)
 	if s := forkStatusOf(t, h, map[string]any{"cut": []string{defi, token}}); len(s.Cut) != 2 || s.Cut[0] != defi {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	if got := balance(t, h, defi); got != "UNKNOWN_ACCOUNT" {
 		t.Errorf("cut off, of which nothing was changed: %s", got)
 	}
 	forkStatusOf(t, h, map[string]any{"reset": []string{defi, token}})
 	if got := balance(t, h, "test.near"); got != "999900" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s", got)
 	}
 	var none struct{}
 	if f := rpcOf(t, h, "sandbox_fork", `{"reset":["`+string(fork.Validator)+`"]}`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED") {
@@ -387,7 +387,7 @@ func TestForkIsReadyWithin300ms(t *testing.T) {
 		dir := newFork(t, u.url(), fork.Options{})
 		h := startFork(t, dir, nil)
 		if got := balance(t, h, defi); got != "100" {
-			t.Fatalf("%s", got)
+			t.Fatalf("got %s", got)
 		}
 		took := time.Since(begun)
 		n := h.fork.Counts().Requests + 4 // and the requests that made the home folder
@@ -423,7 +423,7 @@ func TestForkBlockWaitsForMissingData(t *testing.T) {
 	net := &flakyNetwork{RoundTripper: http.DefaultTransport}
 	h := startFork(t, dir, net)
 	if got := balance(t, h, defi); got != "100" {
-		t.Fatalf("%s", got)
+		t.Fatalf("got %s", got)
 	}
 	net.down.Store(true)
 	key := u.key.PublicKey().String()

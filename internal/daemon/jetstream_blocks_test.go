@@ -29,7 +29,7 @@ func TestJetStreamHasEachFinalBlockOnce(t *testing.T) {
 		for range 10 {
 			nonce++
 			if _, reply, err := send(writer, key, nonce, "FINAL"); err != nil || !bytes.Contains(reply, []byte(`"SuccessValue"`)) {
-				t.Fatalf("%s, %v", reply, err)
+				t.Fatalf("reply %s, error %v", reply, err)
 			}
 		}
 	}

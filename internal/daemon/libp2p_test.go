@@ -40,7 +40,7 @@ func TestBridgeRelaysBetweenTransports(t *testing.T) {
 	b := over(t, followerHome(t, dirA), config.Both, fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr()))
 	at, err := b.libp2pOptions(b.network)
 	if err != nil || !strings.HasPrefix(at.Listen.String(), "127.0.0.1:") {
-		t.Fatalf("%v, %v", at, err)
+		t.Fatalf("got %v, error %v", at, err)
 	}
 	var addr net.Addr
 	eventually(t, "listening", func() bool {

@@ -35,7 +35,7 @@ func TestMetricsConnectionsAreLimited(t *testing.T) {
 	r.Body.Close()
 	client.CloseIdleConnections()
 	if err != nil || string(text) != "figures" {
-		t.Fatalf("%s %v", text, err)
+		t.Fatalf("text %s, error %v", text, err)
 	}
 	left := 0
 	for _, c := range open {

@@ -277,7 +277,7 @@ func TestExposedNodeLogsWhatPeersMayDo(t *testing.T) {
 		}
 		stop(t, h)
 		if c.says == nil && strings.Contains(said.String(), "level=warning") {
-			t.Errorf("%s: %s", c.listen, said.String())
+			t.Errorf("%s: output %s", c.listen, said.String())
 		}
 		for _, want := range c.says {
 			if !strings.Contains(said.String(), want) {
@@ -285,7 +285,7 @@ func TestExposedNodeLogsWhatPeersMayDo(t *testing.T) {
 			}
 		}
 		if len(c.cors) == 1 && c.cors[0] != "*" && strings.Contains(said.String(), "any origin") {
-			t.Errorf("%s", said.String())
+			t.Errorf("output %s", said.String())
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 		t.Helper()
 		var s struct{ SuccessValue []byte }
 		if err := json.Unmarshal(status, &s); err != nil {
-			t.Fatalf("%s: %v", status, err)
+			t.Fatalf("%s: error %v", status, err)
 		}
 		return s.SuccessValue
 	}

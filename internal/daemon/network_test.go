@@ -94,7 +94,7 @@ func TestFollowedSandboxRefusesStateChanges(t *testing.T) {
 			"sandbox_impersonate": `{"all":true}`, "sandbox_revert": fmt.Sprintf("[%q]", base.ID), "sandbox_load_state": `{"records":[]}`,
 		} {
 			if f := rpcOf(t, h, method, params, &none); !strings.Contains(f, "not accept it") && (h == a || !strings.HasPrefix(f, "METHOD_NOT_FOUND")) {
-				t.Errorf("%s: %q", method, f)
+				t.Errorf("%s: error %q", method, f)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestUnreadablePeersFileCountsAsEmpty(t *testing.T) {
 	}
 	list, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@127.0.0.1:24567,ed25519:6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e@localhost:1@a.near")
 	if err != nil || len(list) != 2 || list[1].AccountID != "a.near" || !list[1].Addr.Addr().IsLoopback() {
-		t.Fatalf("%v, %v", list, err)
+		t.Fatalf("list %v, error %v", list, err)
 	}
 	h.storePeers(list)
 	if got := h.loadPeers(); len(got) != 2 || got[0] != list[0] || got[1] != list[1] {
@@ -135,7 +135,7 @@ func TestUnreadablePeersFileCountsAsEmpty(t *testing.T) {
 	black := blacklist([]string{"10.0.0.1", "10.0.0.2:7"})
 	for addr, want := range map[string]bool{"10.0.0.1:1": true, "10.0.0.2:7": true, "10.0.0.2:8": false, "10.0.0.3:7": false} {
 		if got := black(netip.MustParseAddrPort(addr)); got != want {
-			t.Errorf("%s: %v", addr, got)
+			t.Errorf("%s: got %v", addr, got)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestReplicaReportsRefusalOfWriter(t *testing.T) {
 	replica.reaches(t, head.Height(), head.Hash)
 	_, reply, err := send(replica, writer.host().home.ValidatorKey, 1, "FINAL")
 	if err != nil || !bytes.Contains(reply, []byte("it did not reach the writer: there is no room for the transaction: transaction_pool_size_limit")) {
-		t.Errorf("%s, %v", reply, err)
+		t.Errorf("reply %s, error %v", reply, err)
 	}
 	if n := replica.host().Node.Waiting(); n != 0 {
 		t.Errorf("%d wait in the replica's pool still", n)

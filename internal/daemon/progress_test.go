@@ -26,7 +26,7 @@ func TestProgressIsReportedWhileBehind(t *testing.T) {
 	b := h.back.Child(func(o *backend.Options) { o.Network = net })
 	s, err := b.Status()
 	if err != nil || s.Progress == nil || *s.Progress != (view.Progress{Highest: 90, Headers: h.Engine.Head().Height(), Parts: 7, PartsHere: 3}) {
-		t.Fatalf("%+v, %v", s.Progress, err)
+		t.Fatalf("progress %+v, error %v", s.Progress, err)
 	}
 	net.is = false
 	if s, err = b.Status(); err != nil || s.Progress != nil || s.Sync.Syncing {

@@ -46,7 +46,7 @@ func TestContradictingAccountProofsAreRefused(t *testing.T) {
 	}
 	got, err := of(honest)
 	if err != nil || !got.Proven || got.Amount.IsZero() {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("got %+v, error %v", got, err)
 	}
 	want := *got
 	if got, err = of("rpc:" + lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
@@ -75,7 +75,7 @@ func TestContradictingAccountProofsAreRefused(t *testing.T) {
 		},
 	} {
 		if got, err := of("rpc:" + lyingFeed(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(spoiled(body)) })); !errors.As(err, &lie) {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: got %+v, error %v", name, got, err)
 		}
 	}
 

@@ -60,7 +60,7 @@ func TestReloadedValidatorKeySigns(t *testing.T) {
 			t.Errorf("%s: status has %v %v, %v", x.what, s.ValidatorAccountID, s.ValidatorPublicKey, err)
 		}
 		if got := h.Obstacle(); !strings.Contains(got, x.obstacle) || (got == "") != (x.obstacle == "") {
-			t.Errorf("%s: %q", x.what, got)
+			t.Errorf("%s: got %q", x.what, got)
 		}
 		o := Options{Home: hm}
 		if h.UpdateOptions(&o); (o.Home.ValidatorKey == nil) != (x.file == nil) || x.file != nil && *o.Home.ValidatorKey != *x.file {

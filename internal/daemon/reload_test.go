@@ -96,7 +96,7 @@ func TestReloadAppliesOnlyRuntimeKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r, err := h.Reload(); err == nil {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v", r)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestReloadedValuesSurviveRestart(t *testing.T) {
 	}
 	write(`"troupe":{"gc_min_age":{"secs":7,"nanos":0},"rpc":{"api_keys":["second"]}}`)
 	if r, err := h.Reload(); err != nil || len(r.Taken) != 2 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, error %v", r, err)
 	}
 	stop(t, h)
 	h.UpdateOptions(&o)

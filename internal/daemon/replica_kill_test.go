@@ -215,7 +215,7 @@ func TestKilledReplicasReplyLikeWriter(t *testing.T) {
 				}
 			}
 			if json.Unmarshal(reply, &out) != nil {
-				t.Errorf("%s", reply)
+				t.Errorf("reply %s", reply)
 				return
 			}
 			block, err := requireReply(&k.restartingNode, "block", fmt.Sprintf(`{"block_id":"%v"}`, out.Result.Outcome.Hash))

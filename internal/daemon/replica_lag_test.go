@@ -81,7 +81,7 @@ func TestReplicaStoresRecordsSoon(t *testing.T) {
 		}
 	}
 	if err != nil || json.Unmarshal(raw, &b) != nil {
-		t.Fatalf("%s, %v", raw, err)
+		t.Fatalf("raw %s, error %v", raw, err)
 	}
 	nonce := primitives.Nonce(0)
 	send := func() {

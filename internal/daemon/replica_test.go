@@ -196,7 +196,7 @@ func requireSameReplies(t *testing.T, of, o *restartingNode, q [2]string) (got, 
 			t.Fatal(err)
 		}
 		if !json.Valid(want) {
-			t.Fatalf("%s %s: %s", q[0], q[1], want)
+			t.Fatalf("%s %s: want %s", q[0], q[1], want)
 		}
 		if got, err = requireReply(o, q[0], q[1]); err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 			nonce++
 			tx, reply, err := send(writer, key, nonce, "FINAL")
 			if err != nil || !bytes.Contains(reply, []byte(`"SuccessValue"`)) {
-				t.Fatalf("%s, %v", reply, err)
+				t.Fatalf("reply %s, error %v", reply, err)
 			}
 			txs = append(txs, tx)
 		}
@@ -336,7 +336,7 @@ func TestReplicaRefusesChangedRecord(t *testing.T) {
 	key := writer.host().home.ValidatorKey
 	for n := range primitives.Nonce(10) {
 		if _, reply, err := send(writer, key, n+1, "FINAL"); err != nil || !bytes.Contains(reply, []byte(`"SuccessValue"`)) {
-			t.Fatalf("%s, %v", reply, err)
+			t.Fatalf("reply %s, error %v", reply, err)
 		}
 	}
 	head := writer.host().Engine.Head()
@@ -469,12 +469,12 @@ func TestReplicasHaveTheWritersBytes(t *testing.T) {
 	}
 	// The chain is reverted and continues differently.
 	if reply, err := requireReply(writer, "sandbox_snapshot", `{"name":"x"}`); err != nil || !bytes.Contains(reply, []byte(`"result"`)) {
-		t.Fatalf("%s, %v", reply, err)
+		t.Fatalf("reply %s, error %v", reply, err)
 	}
 	before, at := nonce, writer.host().Engine.Head()
 	round(4)
 	if reply, err := requireReply(writer, "sandbox_revert", `{"id":"x"}`); err != nil || !bytes.Contains(reply, []byte(`"result"`)) {
-		t.Fatalf("%s, %v", reply, err)
+		t.Fatalf("reply %s, error %v", reply, err)
 	}
 	for _, r := range replicas {
 		r.reaches(t, at.Height(), at.Hash)
@@ -488,7 +488,7 @@ func TestReplicasHaveTheWritersBytes(t *testing.T) {
 	for range 20 {
 		nonce++
 		if _, reply, err := send(writer, key, nonce, "FINAL"); err != nil || !bytes.Contains(reply, []byte(`"SuccessValue"`)) {
-			t.Fatalf("%s, %v", reply, err)
+			t.Fatalf("reply %s, error %v", reply, err)
 		}
 	}
 	alone[0].start(t)

@@ -36,7 +36,7 @@ func manual(t *testing.T, dir string) *Daemon {
 func must(t *testing.T, h *Daemon, method, params string) (got at) {
 	t.Helper()
 	if f := rpcOf(t, h, method, params, &got); f != "" {
-		t.Fatalf("%s %s: %s", method, params, f)
+		t.Fatalf("%s %s: error %s", method, params, f)
 	}
 	return got
 }
@@ -69,7 +69,7 @@ func TestRevertRestoresStateHeadPoolAndClock(t *testing.T) {
 	rpc := func(method, params string) {
 		t.Helper()
 		if f := rpcOf(t, h, method, params, &none); f != "" {
-			t.Fatalf("%s: %s", method, f)
+			t.Fatalf("%s: error %s", method, f)
 		}
 	}
 	rpc("sandbox_patch_state", patchData("AQ=="))
@@ -147,7 +147,7 @@ func TestRevertRestoresStateHeadPoolAndClock(t *testing.T) {
 	must(t, h, "sandbox_drop_snapshot", `{"id":"base"}`)
 	var list []at
 	if f := rpcOf(t, h, "sandbox_snapshots", `[]`, &list); f != "" || len(list) != 0 {
-		t.Errorf("%v, %s", list, f)
+		t.Errorf("list %v, error %s", list, f)
 	}
 	must(t, h, "sandbox_mine", `[300]`) // folds pass where the snapshots were
 	head := h.Engine.Head().Hash
@@ -291,7 +291,7 @@ func TestProductionModeChangesAtRuntime(t *testing.T) {
 		t.Errorf("%+v at first", got)
 	}
 	if set(`{"quiet":true}`); got.Mode != "instant" || !got.Quiet {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	before := still("quiet", 500*time.Millisecond)
 	act(t, h, h.home.ValidatorKey, 1, &primitives.Transfer{Deposit: primitives.NEAR(1)})

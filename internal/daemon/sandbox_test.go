@@ -35,7 +35,7 @@ func rpcOf(t *testing.T, h *Daemon, method, params string, result any) (fault st
 		return fmt.Sprint(out.Error.Cause.Name, ": ", out.Error.Data)
 	}
 	if err := json.Unmarshal(out.Result, result); err != nil {
-		t.Fatalf("%s: %s: %v", method, out.Result, err)
+		t.Fatalf("%s: result %s, error %v", method, out.Result, err)
 	}
 	return ""
 }
@@ -72,7 +72,7 @@ func TestPatchIsVisibleWhenReplyArrives(t *testing.T) {
 		Changes []struct{ Cause struct{ Type string } }
 	}
 	if f := rpcOf(t, h, "changes", fmt.Sprintf(`{"changes_type":"account_changes","account_ids":["new.near"],"block_id":%d}`, h.Engine.Head().Height()), &changes); f != "" || len(changes.Changes) != 1 {
-		t.Fatalf("%s, %+v", f, changes)
+		t.Fatalf("error %s, changes %+v", f, changes)
 	}
 	if got := changes.Changes[0].Cause.Type; got != "migration" {
 		t.Errorf("the cause is %s", got)
@@ -123,7 +123,7 @@ func TestPatchesOfABatchRunInOrder(t *testing.T) {
 		_ = r.Body.Close()
 		const done = `{"jsonrpc":"2.0","result":{},"id":1}`
 		if want := "[" + strings.Join([]string{done, done, done, done}, ",") + "]"; err != nil || string(got) != want {
-			t.Fatalf("%s, %v", got, err)
+			t.Fatalf("got %s, error %v", got, err)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func TestRestoredNodeEqualsSnapshottedNode(t *testing.T) {
 		t.Errorf("over a chain: %v", err)
 	}
 	if r, err = RestoreSnapshot(t.Context(), RestoreOptions{Home: other, Snapshot: to, Replace: true}); err != nil || !storage.Exists(r.Aside) {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, error %v", r, err)
 	}
 	again = mustStart(t, other)
 	defer stop(t, again)
@@ -159,13 +159,13 @@ func TestSnapshotOverExistingFileIsRefused(t *testing.T) {
 	for want, r := range map[string]BackupRequest{"must be an absolute path": {Dir: "x"}, "already exists": {Dir: t.TempDir()}, "no node has run here": {Dir: filepath.Join(t.TempDir(), "x")}} {
 		if want == "no node has run here" {
 			if _, _, err := CreateSnapshot(t.Context(), loaded(t, dir), "", &r, nil); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v: %v", want, err)
+				t.Errorf("%v: error %v", want, err)
 			}
 			continue
 		}
 		h := mustStart(t, dir)
 		if _, running, err := CreateSnapshot(t.Context(), loaded(t, dir), "", &r, nil); err == nil || !running || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
+			t.Errorf("%s: error %v", want, err)
 		}
 		stop(t, h)
 		if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
@@ -355,7 +355,7 @@ func TestSnapshotOfForkIsRefused(t *testing.T) {
 	}
 	snap := filepath.Join(t.TempDir(), "snap")
 	if _, _, err := CreateSnapshot(t.Context(), loaded(t, dir), "test", &BackupRequest{Dir: snap}, nil); err == nil || !strings.Contains(err.Error(), "copy the whole home") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 	if left, _ := filepath.Glob(snap + "*"); len(left) > 0 {
 		t.Errorf("%s is left", left)
@@ -383,7 +383,7 @@ func TestRestoreIgnoresPathsOutsideTheHome(t *testing.T) {
 	}
 	other := t.TempDir()
 	if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: other, Snapshot: snap}); err == nil || !strings.Contains(err.Error(), outside) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 	if left, _ := os.ReadDir(other); len(left) > 0 || storage.Exists(outside) {
 		t.Errorf("it has written %v", left)
@@ -428,7 +428,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 	check := func(what string, want primitives.Height, r *Restored, err error, from ...string) {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: error %v", what, err)
 		}
 		row, err := validator.ReadRow(filepath.Join(data, signedFile))
 		if err != nil {
@@ -463,7 +463,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 	o.check = nil
 	between, err := replacedDirs(data)
 	if err != nil || len(between) != 2 || between[0] != aside {
-		t.Fatalf("%q, %v", between, err)
+		t.Fatalf("between %q, error %v", between, err)
 	}
 	r, err = RestoreSnapshot(t.Context(), o)
 	check("behind a kill", 11, r, err, between[0], between[1], snap)

@@ -158,7 +158,7 @@ func TestRestoreKeepsSymbolicLink(t *testing.T) {
 	}
 	r, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true})
 	if err != nil || filepath.Dir(r.Aside) != filepath.Dir(r.Data) {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, error %v", r, err)
 	}
 	if to, err := os.Readlink(data); err != nil || to != elsewhere {
 		t.Errorf("the link leads to %s, %v", to, err)
@@ -193,6 +193,6 @@ func TestBackUpHomeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := backUpHome(ctx, hm, t.TempDir()); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 }

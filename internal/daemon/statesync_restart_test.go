@@ -252,7 +252,7 @@ func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 		t.Fatal("the old chain was removed before the new one is open")
 	}
 	if err := withReplaced(h.home, errors.New("it does not open")); !strings.Contains(err.Error(), real+".before-arrival") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 	if err := errors.Join(os.RemoveAll(real+".coming"), os.Rename(real, real+".coming"), os.WriteFile(filepath.Join(real+".coming", completeFile), nil, 0o600)); err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestDiscardedDownloadMarksNoFolder(t *testing.T) {
 	came := new(engine.BootstrapSync)
 	a := &bootstrapFolder{h: h, store: h.store, sync: came}
 	if err := a.Ready(new(engine.BootstrapSync)); err == nil || a.store == nil {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(incomingDir(h.home), completeFile)); err == nil {
 		t.Error("the folder is marked")

@@ -80,7 +80,7 @@ func (f *subscriber) receive() (m notification) {
 	}
 	m.raw = b
 	if err != nil || m.Error != nil {
-		f.t.Fatalf("%v: %s", err, b)
+		f.t.Fatalf("%v: got %s", err, b)
 	}
 	return m
 }
@@ -241,7 +241,7 @@ func TestSubscribersGetEachRevertedBlock(t *testing.T) {
 				Hash string `json:"block_hash"`
 			}
 			if err := json.Unmarshal(m.Params.Cursor, &at); err != nil || m.Params.Block == nil {
-				t.Fatalf("%v: %+v", err, m)
+				t.Fatalf("%v: got %+v", err, m)
 			}
 			hashes = append(hashes, at.Hash)
 		}

@@ -91,7 +91,7 @@ func TestSlowSubscribersDelayNobodyElse(t *testing.T) {
 	for range blocks {
 		asked := time.Now()
 		if got := mineBy(t, h, `{}`); got.Error.Cause.Name != "" {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v", got)
 		}
 		slowest = max(slowest, time.Since(asked))
 	}

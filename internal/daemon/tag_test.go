@@ -24,11 +24,11 @@ func TestTagSumEqualsBurntGas(t *testing.T) {
 	call := func(method, params string, result any) {
 		t.Helper()
 		if f := rpcOf(t, h, method, params, result); f != "" {
-			t.Fatalf("%s: %s", method, f)
+			t.Fatalf("%s: error %s", method, f)
 		}
 	}
 	if call("sandbox_tag", `{"name":"transfers"}`, &tag); !tag.Open || tag.Transactions != 0 {
-		t.Errorf("%+v", tag)
+		t.Errorf("tag %+v", tag)
 	}
 	gas := uint64(0)
 	burnt := func(s *txStatus) {
@@ -73,15 +73,15 @@ func TestTagSumEqualsBurntGas(t *testing.T) {
 		t.Errorf("host functions %v, functions %v", calls, total)
 	}
 	if call("sandbox_tag", fmt.Sprintf(`{"name":"one","tx_hashes":[%q,"11111111111111111111111111111111"]}`, other), &tag); tag.Open || tag.Transactions != 2 {
-		t.Errorf("%+v", tag)
+		t.Errorf("tag %+v", tag)
 	}
 	call("sandbox_profile", `{"name":"one"}`, &sum)
 	if sum.Transactions != 1 || sum.Unknown != 1 || sum.Calls != 1 {
-		t.Errorf("%+v", sum)
+		t.Errorf("sum %+v", sum)
 	}
 	var list []struct{ Name string }
 	if call("sandbox_tags", `null`, &list); len(list) != 2 || list[0].Name != "transfers" || list[1].Name != "one" {
-		t.Errorf("%+v", list)
+		t.Errorf("list %+v", list)
 	}
 	call("sandbox_drop_tag", `{"name":"one"}`, new(struct{}))
 	if f := rpcOf(t, h, "sandbox_profile", `["one"]`, &sum); f != "SANDBOX_REFUSED: the chain has no such tag" {

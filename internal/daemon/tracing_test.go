@@ -127,7 +127,7 @@ func TestSelectedTransactionHasOneTrace(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", how, text, wanted)
 		}
 		if len(list) > 0 && (list[0].Status.Message != "") != (how == "refused") {
-			t.Errorf("%s: %q", how, list[0].Status.Message)
+			t.Errorf("%s: message %q", how, list[0].Status.Message)
 		}
 	}
 }

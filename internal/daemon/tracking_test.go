@@ -279,7 +279,7 @@ func TestRepliesAboutTrackedShardAreEqual(t *testing.T) {
 			t.Errorf("%s: %v, want %q", keys, err, want)
 		}
 		if err != nil && !errors.Is(err, errTracked) && !errors.Is(err, engine.ErrUntracked) {
-			t.Errorf("%s: %v", keys, err)
+			t.Errorf("%s: error %v", keys, err)
 		}
 		if err == nil {
 			stop(t, h)

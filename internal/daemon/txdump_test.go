@@ -171,7 +171,7 @@ func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 	for i, h := range []*Daemon{fresh, fresh, byHand} {
 		r := replay(h, file)
 		if !r.Same || slices.Contains(hashes, r.Hash) {
-			t.Errorf("%d: %+v", i, r)
+			t.Errorf("%d: got %+v", i, r)
 		}
 		hashes = append(hashes, r.Hash)
 		if h == byHand {
@@ -193,7 +193,7 @@ func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 			}
 			for range 2 {
 				if r := replay(fresh, file); !r.Same {
-					t.Errorf("%s", r.Differs)
+					t.Errorf("differs %s", r.Differs)
 				}
 			}
 		})

@@ -44,7 +44,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 	a.send("alice.near", id, &primitives.Transfer{Deposit: primitives.NEAR(5)})
 	b := viewUninitialized(t, h, id)
 	if b.State != "uninitialized" || b.Nonce == nil {
-		t.Fatalf("%+v", b)
+		t.Fatalf("got %+v", b)
 	}
 	var reply json.RawMessage
 	for _, q := range []struct{ kind, want, alone string }{
@@ -58,7 +58,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 				rest := fmt.Sprintf(`%s,"account_id":%q,"prefix_base64":"","method_name":"x","args_base64":"","public_key":%q}`, at, id, key.SecretKey.PublicKey())
 				fault := rpcOf(t, h, "query", fmt.Sprintf(`{"request_type":%q,"include_proof":true,`, q.kind)+rest, &reply)
 				if got := fault + string(reply); !strings.Contains(got, q.want) {
-					t.Errorf("%s, %s: %s", q.kind, at, got)
+					t.Errorf("%s, %s: got %s", q.kind, at, got)
 				}
 				fault = rpcOf(t, h, "EXPERIMENTAL_"+q.kind, "{"+rest, &reply)
 				if got := fault + string(reply); !strings.Contains(got, q.alone) {
@@ -105,7 +105,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 	send := func(what string) {
 		t.Helper()
 		if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" || !strings.HasPrefix(string(status.Status), `{"SuccessValue"`) {
-			t.Errorf("%s: %s %s", what, cause, status.Status)
+			t.Errorf("%s: error %s, status %s", what, cause, status.Status)
 		}
 	}
 	send("first")
@@ -132,7 +132,7 @@ func TestUniversalAccountIsServedByRPC(t *testing.T) {
 		{"EXPERIMENTAL_changes", fmt.Sprintf(`{"changes_type":"account_changes","account_ids":[%q],"block_id":%d}`, id, h.Engine.Head().Height())},
 	} {
 		if f := rpcOf(t, h, p[0], p[1], &reply); f != "" {
-			t.Errorf("%s: %s", p[0], f)
+			t.Errorf("%s: error %s", p[0], f)
 		}
 	}
 	fresh := mustStart(t, made(t))

@@ -82,10 +82,10 @@ func TestMissingImportsAreNamed(t *testing.T) {
 	} {
 		var got json.RawMessage
 		if cause := ask(t, h, method, params, &got); cause != "" {
-			t.Fatalf("%s: %s", method, cause)
+			t.Fatalf("%s: error %s", method, cause)
 		}
 		if !bytes.Contains(got, []byte(strings.TrimPrefix(list, "{"))) || !bytes.Contains(got, []byte(`"missing_imports":[`)) {
-			t.Errorf("%s: %s", method, got)
+			t.Errorf("%s: got %s", method, got)
 		}
 	}
 	info := askError(t, h, "EXPERIMENTAL_call_function", map[string]any{

@@ -83,7 +83,7 @@ func look(t testing.TB, h *Daemon, account primitives.AccountID, method string, 
 	var c callResult
 	if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": account,
 		"method_name": method, "args_base64": base64.StdEncoding.EncodeToString(args)}, &c); cause != "" {
-		t.Errorf("%s: %s", method, cause)
+		t.Errorf("%s: error %s", method, cause)
 	}
 	return c
 }
@@ -120,7 +120,7 @@ func TestEndlessViewCallsEnd(t *testing.T) {
 		t.Errorf("a call that does nothing: %+v", c)
 	}
 	if s := h.views.Stats(); s.Long != long+1 || s.Running != 0 || s.Waiting != 0 || s.Panicked != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	var p contracts.Program
 	p.Call("log_utf8", "seen")
@@ -317,7 +317,7 @@ func TestViewsShareNoMemory(t *testing.T) {
 				}
 			case 1:
 				if s.out.Err == nil || !strings.Contains(string(s.out.Err.AppendJSON(nil)), s.want) {
-					t.Fatalf("%s: %+v", s.want, s.out)
+					t.Fatalf("%s: out %+v", s.want, s.out)
 				}
 			default:
 				if len(value) < 8 || binary.LittleEndian.Uint64(value) != ^uint64(0) || bytes.Count(value[8:], []byte{0}) != len(value[8:]) {
@@ -399,7 +399,7 @@ func BenchmarkBalanceOf(b *testing.B) {
 			ctx.Request.SetBodyString(body)
 			h.server.Handle(&ctx)
 			if !bytes.Contains(ctx.Response.Body(), []byte(`"result":[34,49,48,48,48,34]`)) { // "1000"
-				b.Fatalf("%s", ctx.Response.Body())
+				b.Fatalf("body %s", ctx.Response.Body())
 			}
 		}
 	})
@@ -445,7 +445,7 @@ func BenchmarkQuery(b *testing.B) {
 			var ctx fasthttp.RequestCtx
 			for b.Loop() {
 				if !one(&ctx) {
-					b.Fatalf("%s", ctx.Response.Body())
+					b.Fatalf("body %s", ctx.Response.Body())
 				}
 			}
 		})
@@ -457,7 +457,7 @@ func BenchmarkQuery(b *testing.B) {
 				var ctx fasthttp.RequestCtx
 				for pb.Next() {
 					if !one(&ctx) {
-						b.Errorf("%s", ctx.Response.Body())
+						b.Errorf("body %s", ctx.Response.Body())
 						return
 					}
 				}

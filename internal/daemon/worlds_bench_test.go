@@ -53,7 +53,7 @@ func BenchmarkWorlds(b *testing.B) {
 		defer func() { _ = r.Body.Close() }()
 		text, err := io.ReadAll(r.Body)
 		if err != nil || !bytes.Contains(text, []byte(want)) {
-			b.Errorf("%s %s: %v: %s", path, method, err, text)
+			b.Errorf("%s %s: error %v, text %s", path, method, err, text)
 		}
 		return string(text)
 	}

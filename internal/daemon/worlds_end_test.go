@@ -27,7 +27,7 @@ func TestWorldDroppedWhileOpenedLeavesNoPort(t *testing.T) {
 		t.Error("it is there")
 	}
 	if code, text := siteOf(t, h).get("/world/" + w.id + "/status"); code != http.StatusNotFound {
-		t.Errorf("%d: %s", code, text)
+		t.Errorf("%d: text %s", code, text)
 	}
 	if addr := w.addr.Load(); addr != nil {
 		for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {

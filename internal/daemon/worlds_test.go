@@ -63,7 +63,7 @@ func (s chainClient) call(method, params string, result any) (fault string) {
 func (s chainClient) must(method, params string) (got at) {
 	s.t.Helper()
 	if f := s.call(method, params, &got); f != "" {
-		s.t.Fatalf("%s %s: %s", method, params, f)
+		s.t.Fatalf("%s %s: error %s", method, params, f)
 	}
 	return got
 }
@@ -251,7 +251,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	}
 	inner := wa.world(`null`)
 	if inner.Parent == nil || *inner.Parent != "1" || inner.Path != "/world/4" {
-		t.Fatalf("%+v", inner)
+		t.Fatalf("inner %+v", inner)
 	}
 	wi := root.in(inner)
 	if got := wi.data(); got != "Ag==" {
@@ -271,7 +271,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	}
 	var list []newWorldReply
 	if f := wi.call("sandbox_worlds", `[]`, &list); f != "" || len(list) != 4 || list[3].ID != "4" || *list[3].Parent != "1" {
-		t.Errorf("%s: %+v", f, list)
+		t.Errorf("%s: list %+v", f, list)
 	}
 
 	// Endpoints.
@@ -286,7 +286,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	}
 	for _, path := range []string{"/world/99", "/world/99/status", "/world/", "/world"} {
 		if code, _ := root.get(path); code != 404 {
-			t.Errorf("%s: %d", path, code)
+			t.Errorf("%s: code %d", path, code)
 		}
 	}
 
@@ -296,7 +296,7 @@ func TestWorldsShareNoChanges(t *testing.T) {
 	}
 	for _, w := range []chainClient{wa, wi} {
 		if f := w.call("sandbox_worlds", `null`, &list); !strings.HasPrefix(f, "UNKNOWN_WORLD: there is no such world") {
-			t.Errorf("%s: %s", w.url, f)
+			t.Errorf("%s: error %s", w.url, f)
 		}
 	}
 	if f := root.drop("1"); f != `SANDBOX_REFUSED: there is no world "1", or it has ended` {
@@ -422,7 +422,7 @@ func TestWorldSocketReceivesOnlyItsBlocks(t *testing.T) {
 	own := chainClient{t, "http://" + *w.Addr}
 	own.patch("CQ==")
 	if own.data() != "CQ==" || s.in(w).data() != "CQ==" || s.data() != "" {
-		t.Errorf("%q, %q, %q", own.data(), s.in(w).data(), s.data())
+		t.Errorf("data %q, %q, %q", own.data(), s.in(w).data(), s.data())
 	}
 	if code, _ := own.get("/status"); code != 200 {
 		t.Errorf("/status at its own port: %d", code)

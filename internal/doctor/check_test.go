@@ -26,7 +26,7 @@ func TestHealthyNodeHasNoFindings(t *testing.T) {
 	list := Check(healthy())
 	for _, f := range list {
 		if f.Status != OK || f.Advice != "" || f.Message == "" {
-			t.Errorf("%+v", f)
+			t.Errorf("error %+v", f)
 		}
 	}
 	if len(list) < 9 || Worst(list) != OK {

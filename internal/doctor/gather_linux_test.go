@@ -17,7 +17,7 @@ func TestDamagedProcTextsAreParsed(t *testing.T) {
 	}
 	for _, bad := range []string{"", "MemTotal:", "MemTotal: x kB", "MemTotal: 1 MB", "MemTotal: 99999999999999999999 kB"} {
 		if got := meminfo([]byte(bad), "MemTotal:"); got != 0 {
-			t.Errorf("%q: %d", bad, got)
+			t.Errorf("%q: got %d", bad, got)
 		}
 	}
 	for text, want := range map[string]float64{"150000 100000": 1.5, "max 100000": 0, "": 0, "-1 0": 0, "1 0": 0} {
@@ -73,7 +73,7 @@ func TestMeasureDiskLeavesNoFile(t *testing.T) {
 	var c Clock
 	d := gatherDisk(dir, &c)
 	if d.Err != "" || d.SyncErr != "" || d.Total == 0 {
-		t.Errorf("%+v", d)
+		t.Errorf("difference %+v", d)
 	}
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 0 {
 		t.Errorf("it leaves %v, %v", list, err)

@@ -19,7 +19,7 @@ func TestBenchLoadFinishesOnItsCluster(t *testing.T) {
 			out, err := troupe(t, "bench", "load", "--target", "cluster", "--nodes", "2", "--shards", "2", "--workload", what, "--rate", "10", "--accounts", "40", "--warm", "1s",
 				"--duration", "5s", "--timeout", "60s", "--dir", dir, "--json", file)
 			if err != nil {
-				t.Fatalf("%v\n%s", err, tail(out, 4000))
+				t.Fatalf("error %v\noutput:\n%s", err, tail(out, 4000))
 			}
 			var r struct {
 				Target struct{ Kind string }

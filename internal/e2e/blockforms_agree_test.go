@@ -77,7 +77,7 @@ func (c *byzantineCluster) connect(n int) (out [][]*messagePeer) {
 			group.Go(func() {
 				w, err := newMessagePeer(c.t, c.homes[i], c.genesis)
 				if err != nil {
-					c.t.Errorf("%s %d: %v", c.kind(i), i, err)
+					c.t.Errorf("%s %d: error %v", c.kind(i), i, err)
 				}
 				out[k][i] = w
 			})

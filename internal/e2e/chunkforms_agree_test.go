@@ -58,7 +58,7 @@ func (c *byzantineCluster) sendChunkForm(todo []*chunkForm) (o *chunkVerdict) {
 			continue
 		}
 		if err := c.send(b, x); err != nil {
-			t.Errorf("%s: %v", f.name, err)
+			t.Errorf("%s: error %v", f.name, err)
 			return nil
 		}
 		o = &chunkVerdict{form: f, hash: x.ChunkHash(), height: b.key.HeightCreated}

@@ -82,7 +82,7 @@ func script(t *testing.T, dir string, env []string, name string, args ...string)
 	c.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), env...)
 	out, err := c.CombinedOutput()
 	if err != nil {
-		t.Errorf("%s %v: %v\n%s", name, args, err, tail(string(out), 12000))
+		t.Errorf("%s %v: error %v\noutput:\n%s", name, args, err, tail(string(out), 12000))
 		return
 	}
 	t.Logf("%s", out)

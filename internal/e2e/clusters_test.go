@@ -107,7 +107,7 @@ func TestLoadedClusterMissesFewChunks(t *testing.T) {
 				out, err := troupe(t, "bench", "load", "--target", "cluster", "--nodes", "4", "--shards", "4", "--transport", transport, "--pace", x.pace, "--rate", x.rate,
 					"--accounts", x.accounts, "--connections", "8192", "--until", "FINAL", "--warm", "5s", "--duration", span.String(), "--dir", t.TempDir(), "--json", file)
 				if err != nil {
-					t.Fatalf("%v\n%s", err, tail(out, 2000))
+					t.Fatalf("error %v\noutput:\n%s", err, tail(out, 2000))
 				}
 				t.Log(out)
 				var r struct {

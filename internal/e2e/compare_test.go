@@ -44,12 +44,12 @@ func (c *comparison) ask(t *testing.T, method string, params any) json.RawMessag
 	c.asked++
 	x, err := c.a.call(method, params)
 	if err != nil {
-		t.Errorf("%s: %v", method, err)
+		t.Errorf("%s: error %v", method, err)
 		return nil
 	}
 	y, err := c.b.call(method, params)
 	if err != nil {
-		t.Errorf("%s: %v", method, err)
+		t.Errorf("%s: error %v", method, err)
 		return nil
 	}
 	switch {
@@ -235,7 +235,7 @@ func (c *comparison) transaction(t *testing.T, hash, sender, lightHead string) {
 		} `json:"receipts_outcome"`
 	}
 	if err := json.Unmarshal(raw, &view); err != nil {
-		t.Errorf("%s: %v", hash, err)
+		t.Errorf("%s: error %v", hash, err)
 		return
 	}
 	c.proof(t, map[string]any{"type": "transaction", "transaction_hash": hash, "sender_id": sender, "light_client_head": lightHead})

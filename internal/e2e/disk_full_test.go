@@ -235,7 +235,7 @@ func TestSnapshotOnFullDiskLeavesNoFiles(t *testing.T) {
 		}
 	}
 	if out, err := troupe(t, create...); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("error %v\noutput:\n%s", err, out)
 	}
 	for _, path := range files(t, snap) {
 		info, err := os.Stat(path)

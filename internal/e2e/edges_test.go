@@ -222,7 +222,7 @@ func TestForeignOrDamagedDataIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out, err := exec.Command("cp", "-r", filepath.Join(other, "data"), data).CombinedOutput(); err != nil {
-				t.Fatalf("%v %s", err, out)
+				t.Fatalf("error %v, output %s", err, out)
 			}
 		}},
 		{"a file in its place", func(t *testing.T, data string) {
@@ -332,7 +332,7 @@ func TestReadOnlyDataFolderIsReported(t *testing.T) {
 	}
 	mount(t, data, "size=64m")
 	if out, err := exec.Command("cp", "-rT", kept, data).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+		t.Fatalf("error %v, output %s", err, out)
 	}
 	if out, err := exec.Command("mount", "-o", "remount,ro", data).CombinedOutput(); err != nil {
 		t.Skipf("skipped: no remounting here: %s", out)

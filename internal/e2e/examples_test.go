@@ -30,7 +30,7 @@ func TestExampleGoSandboxPasses(t *testing.T) {
 	cmd.Dir = examplesDir + "/go-sandbox-test"
 	out, err := cmd.CombinedOutput()
 	if err != nil || bytes.Count(out, []byte("--- PASS: TestToken/")) != 4 {
-		t.Errorf("%v\n%s", err, tail(string(out), 8000))
+		t.Errorf("error %v\noutput:\n%s", err, tail(string(out), 8000))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestExampleGoIndexerPrintsEventsOnce(t *testing.T) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	build.Dir = examplesDir + "/go-indexer"
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("error %v\noutput:\n%s", err, out)
 	}
 	c := newTokenChain(t)
 	cursor := filepath.Join(t.TempDir(), "cursor.txt")
@@ -135,7 +135,7 @@ func heightIn(cursor string) (height uint64) {
 func heightOf(t *testing.T, line string) uint64 {
 	var e struct{ Height uint64 }
 	if err := json.Unmarshal([]byte(line), &e); err != nil {
-		t.Fatalf("%s: %v", line, err)
+		t.Fatalf("%s: error %v", line, err)
 	}
 	return e.Height
 }
@@ -175,7 +175,7 @@ func TestExampleSQLiteIndexerHasEventsOnce(t *testing.T) {
 	head := c.head("final").Header
 	if out, err := exec.CommandContext(t.Context(), "python3", examplesDir+"/sqlite-indexer/indexer.py", c.url, file,
 		fmt.Sprint(head.Height)).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("error %v\noutput:\n%s", err, out)
 	}
 	if got := query(fmt.Sprintf("SELECT hash FROM blocks WHERE height = %d", head.Height)); got != "('"+head.Hash+"',)" {
 		t.Errorf("the last block is %s, want %s", got, head.Hash)
@@ -198,7 +198,7 @@ func runExample(t *testing.T, dir, name string, args ...string) string {
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TROUPE_BIN="+binary, "CONTRACT="+wasm)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, tail(string(out), 8000))
+		t.Fatalf("%s %v: error %v\noutput:\n%s", name, args, err, tail(string(out), 8000))
 	}
 	return string(out)
 }
@@ -224,13 +224,13 @@ func TestExampleTypeScriptPasses(t *testing.T) {
 	run(dir+"/example", "npm", "install", "--no-audit", "--no-fund")
 	run(dir+"/example", "npm", "run", "check")
 	if out := run(dir+"/example", "npm", "test"); !strings.Contains(out, "4 passed") {
-		t.Errorf("%s", out)
+		t.Errorf("output %s", out)
 	}
 }
 
-// TestExamplePython: examples/python passes with the package of packages/python, and with pytest and
-// py-near of the registry.
-func TestExamplePython(t *testing.T) {
+// TestExamplePythonPasses: examples/python passes with the package of packages/python, and with
+// pytest and py-near of the registry.
+func TestExamplePythonPasses(t *testing.T) {
 	need(t, "python3")
 	dir := t.TempDir()
 	for _, x := range []struct{ from, to string }{{"../../packages/python/src", dir + "/package/src"}, {examplesDir + "/python", dir + "/example"}} {
@@ -247,13 +247,13 @@ func TestExamplePython(t *testing.T) {
 	python := dir + "/venv/bin/python"
 	runExample(t, dir+"/example", python, "-m", "pip", "install", "-q", "../package", "-r", "requirements.txt")
 	if out := runExample(t, dir+"/example", python, "-m", "pytest"); !strings.Contains(out, "5 passed") {
-		t.Errorf("%s", out)
+		t.Errorf("output %s", out)
 	}
 }
 
-// TestExampleRust: examples/rust compiles its contract, and its tests pass with the crate of
+// TestExampleRustPasses: examples/rust compiles its contract, and its tests pass with the crate of
 // packages/rust. What cargo builds stays in rust/target for the next run.
-func TestExampleRust(t *testing.T) {
+func TestExampleRustPasses(t *testing.T) {
 	need(t, "cargo", "rustc")
 	const target = "wasm32-unknown-unknown"
 	libs, err := exec.CommandContext(t.Context(), "rustc", "--print", "target-libdir", "--target", target).Output()
@@ -270,7 +270,7 @@ func TestExampleRust(t *testing.T) {
 	t.Setenv("CARGO_TARGET_DIR", built)
 	t.Setenv("CARGO_TERM_COLOR", "never")
 	if out := runExample(t, examplesDir+"/rust", "cargo", "test"); !strings.Contains(out, "test result: ok. 4 passed") {
-		t.Errorf("%s", tail(out, 8000))
+		t.Errorf("output %s", tail(out, 8000))
 	}
 }
 

@@ -74,7 +74,7 @@ func TestExternalSandboxLeavesNothing(t *testing.T) {
 	for _, name := range []string{temp + "/none", temp} {
 		if _, err := external.Start(ctx, external.Options{Program: name}); !errors.Is(err, external.ErrNoProgram) ||
 			!strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 	silent := filepath.Join(temp, "silent")
@@ -133,7 +133,7 @@ func TestExternalSandboxEndsWithTest(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), asTest+"=1", "TMPDIR="+temp, "TROUPE_BIN="+binary)
 	if out, err := cmd.CombinedOutput(); err == nil || err.Error() != "signal: killed" {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("error %v\noutput:\n%s", err, out)
 	}
 	list := []string{"?"}
 	for limit := time.Now().Add(20 * time.Second); len(list) > 0 && time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {

@@ -140,7 +140,7 @@ func TestReadmeCommandsWorkInCleanClone(t *testing.T) {
 		c.Dir = clone
 		b, err := c.CombinedOutput()
 		if err != nil {
-			t.Errorf("%s: %v\n%s", command, err, b)
+			t.Errorf("%s: error %v\ngot:\n%s", command, err, b)
 		}
 		return string(b)
 	}

@@ -36,7 +36,7 @@ func exampleIndexer(t *testing.T) string {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, src)
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("error %v\noutput:\n%s", err, out)
 	}
 	return bin
 }

@@ -33,7 +33,7 @@ func TestLakeFrameworkReadsEveryBlock(t *testing.T) {
 			"--sync-mode", "FromInterruption=0", "--count", fmt.Sprint(each))
 		c.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s")
 		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("error %v\noutput:\n%s", err, out)
 		}
 	}
 	script(t, "js", []string{"S3_ENDPOINT=" + s3.URL, "S3_BUCKET=blocks", fmt.Sprint("BLOCKS=", each*runs)}, "node", "lake.mjs")

@@ -25,7 +25,7 @@ func (b *mixedCluster) lightClient(from string, txs []sent) (steps, epochs int) 
 				return r.Result
 			}
 			if time.Now().After(limit) {
-				t.Fatalf("%s %v: %v %s", method, params, err, replyText(r))
+				t.Fatalf("%s %v: error %v, reply text %s", method, params, err, replyText(r))
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestLocalnetNodesEndWithCommand(t *testing.T) {
 	}
 	nodes, err := home.FindLocalnet(dir, "node")
 	if err != nil || len(nodes) != 3 {
-		t.Fatalf("%+v, %v", nodes, err)
+		t.Fatalf("nodes %+v, error %v", nodes, err)
 	}
 	run := func() (*exec.Cmd, *output) {
 		cmd, out := exec.Command(binary, "--home", dir, "localnet", "run", "--every", "500ms"), new(output)

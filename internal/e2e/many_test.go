@@ -112,7 +112,7 @@ func TestManySandboxesStartAtOnce(t *testing.T) {
 		select {
 		case <-p.ended:
 			if p.err != nil {
-				t.Errorf("%s: %v", p.home, p.err)
+				t.Errorf("%s: error %v", p.home, p.err)
 			}
 			processor += p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 		case <-time.After(20 * time.Second):

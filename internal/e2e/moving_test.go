@@ -237,7 +237,7 @@ func (c *cluster) endorsed(account string) {
 		}
 		found = true
 		if v.Expected < 20 || v.Expected-v.Produced > max(1, v.Expected/100) || v.Blocks+v.Chunks > 0 {
-			c.t.Errorf("%+v", v)
+			c.t.Errorf("got %+v", v)
 		}
 	}
 	if !found {

@@ -106,7 +106,7 @@ func change(t testing.TB, path string, edit func(object)) {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.UseNumber()
 	if err := d.Decode(&o); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		t.Fatalf("%s: error %v", path, err)
 	}
 	edit(o)
 	raw, err = json.MarshalIndent(o, "", "  ")

@@ -100,7 +100,7 @@ func same(t *testing.T, a, b *process, method string, params any) {
 		t.Fatal(err)
 	}
 	if x.Error != nil || !bytes.Equal(x.Result, y.Result) {
-		t.Errorf("%s %v:\n%s %+v\n%s %+v", method, params, x.Result, x.Error, y.Result, y.Error)
+		t.Errorf("%s %v:\nresult %s, error %+v\n%s, %+v", method, params, x.Result, x.Error, y.Result, y.Error)
 	}
 }
 

@@ -257,10 +257,10 @@ func (p *process) get(method string, params any, result any) {
 	p.t.Helper()
 	r, err := p.call(method, params)
 	if err != nil {
-		p.t.Fatalf("%s: %v", method, err)
+		p.t.Fatalf("%s: error %v", method, err)
 	}
 	if r.Error != nil {
-		p.t.Fatalf("%s %v: %s %s %s", method, params, r.Error.Name, r.Error.Cause.Name, r.Error.Data)
+		p.t.Fatalf("%s %v: name %s, %s, data %s", method, params, r.Error.Name, r.Error.Cause.Name, r.Error.Data)
 	}
 	if err := json.Unmarshal(r.Result, result); err != nil {
 		p.t.Fatalf("%s: %v in %s", method, err, r.Result)

@@ -81,7 +81,7 @@ func TestDeployedReplicasAgreeWithWriter(t *testing.T) {
 	}
 	want, err := post(writer, "block", `{"block_id":1}`)
 	if err != nil || !strings.Contains(want, `"result"`) {
-		t.Fatalf("%s, %v", want, err)
+		t.Fatalf("want %s, error %v", want, err)
 	}
 	soon("the same at the balancer", func() bool {
 		got, err := post(balancer, "block", `{"block_id":1}`)

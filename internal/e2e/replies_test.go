@@ -65,7 +65,7 @@ func TestEveryReplyMatchesClientSchemas(t *testing.T) {
 			defer machine.Close()
 			report, err := replay.Run(rec, replay.Options{VM: machine, End: func(e *engine.Engine) error { return serve(t, rec, e, machine, least) }})
 			if err != nil || len(report.Findings) > 0 {
-				t.Fatalf("%v, %v", err, report.Findings)
+				t.Fatalf("error %v, findings %v", err, report.Findings)
 			}
 		})
 	}

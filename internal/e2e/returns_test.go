@@ -121,7 +121,7 @@ func TestMixedKickedOutTroupeReturns(t *testing.T) {
 			if v.Account == account {
 				t.Logf("of half an epoch it made %d of %d blocks, %d of %d chunks", v.Blocks, v.Expected, v.Chunks, v.ChunksDue)
 				if v.Blocks == 0 || v.Chunks*10 < v.ChunksDue*9 {
-					t.Errorf("%+v", v)
+					t.Errorf("got %+v", v)
 				}
 			}
 		}

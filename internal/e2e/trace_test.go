@@ -43,7 +43,7 @@ func TestTraceCommandShowsCallAndProfiles(t *testing.T) {
 	speedscope, pprof := filepath.Join(dir, "gas.json"), filepath.Join(dir, "gas.pb.gz")
 	said, err := troupe(t, "trace", hash.String(), "--url", "http://"+p.addr, "--flame", speedscope)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("error %v\noutput:\n%s", err, said)
 	}
 	for _, want := range []string{hash.String(), "call new", "storage_write", "EVENT_JSON"} {
 		if !strings.Contains(said, want) {
@@ -52,10 +52,10 @@ func TestTraceCommandShowsCallAndProfiles(t *testing.T) {
 	}
 	var file struct{ Profiles []struct{ Name string } }
 	if b, err := os.ReadFile(speedscope); err != nil || json.Unmarshal(b, &file) != nil || len(file.Profiles) != 1 {
-		t.Errorf("%s: %v, %+v", speedscope, err, file)
+		t.Errorf("%s: error %v, file %+v", speedscope, err, file)
 	}
 	if said, err := troupe(t, "trace", hash.String(), "--url", "http://"+p.addr, "--flame", pprof); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("error %v\noutput:\n%s", err, said)
 	}
 	f, err := os.Open(pprof)
 	if err != nil {
@@ -63,11 +63,11 @@ func TestTraceCommandShowsCallAndProfiles(t *testing.T) {
 	}
 	defer func() { _ = f.Close() }()
 	if prof, err := profile.Parse(f); err != nil || len(prof.Sample) < 10 {
-		t.Errorf("%s: %v", pprof, err)
+		t.Errorf("%s: error %v", pprof, err)
 	}
 	unsigned, _ := encode(false, call)
 	said, err = troupe(t, "trace", "--signed", unsigned, "--skip-signature-check", "--url", "http://"+p.addr)
 	if err != nil || !strings.Contains(said, "would do") || !strings.Contains(said, "Already initialized") {
-		t.Errorf("%v\n%s", err, said)
+		t.Errorf("error %v\noutput:\n%s", err, said)
 	}
 }

@@ -328,7 +328,7 @@ func TestTCPConnectionSurvivesCut(t *testing.T) {
 	for name, x := range map[string]net.Conn{"dialler": c, "listener": peer} {
 		_ = x.SetReadDeadline(repaired.Add(time.Minute))
 		if _, err := io.ReadFull(x, make([]byte, 45)); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: error %v", name, err)
 		}
 		took := time.Since(repaired)
 		t.Logf("%s received all data %v after the cut, want at most two seconds", name, took.Round(time.Millisecond))

@@ -378,7 +378,7 @@ func (c *cluster) consistent() {
 	c.t.Helper()
 	out, err := troupe(c.t, append([]string{"net", "conflicts", "--genesis", filepath.Join(c.homes[0], "genesis.json")}, c.frames...)...)
 	if err != nil {
-		c.t.Errorf("%v:\n%s", err, tail(out, 2000))
+		c.t.Errorf("%v:\noutput %s", err, tail(out, 2000))
 	}
 	c.t.Logf("signed: %s", strings.TrimSpace(out))
 }

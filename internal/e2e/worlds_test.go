@@ -23,7 +23,7 @@ func (p *process) world() []string {
 		Error  json.RawMessage
 	}
 	if err := json.NewDecoder(r.Body).Decode(&out); err != nil || out.Result.Path == "" {
-		p.t.Fatalf("%v: %s", err, out.Error)
+		p.t.Fatalf("%v: error %s", err, out.Error)
 	}
 	return []string{"NEAR_RPC_URL=http://" + p.addr + out.Result.Path, "NEAR_HOME=" + p.home}
 }

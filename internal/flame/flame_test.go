@@ -95,7 +95,7 @@ func TestWrittenSpeedscopeIsReadBack(t *testing.T) {
 	}
 	for _, bad := range []string{"", "[]", `{"profiles":[{"events":[{"type":"O","frame":0}]}]}`} {
 		if p, err := ReadSpeedscope(strings.NewReader(bad)); err == nil {
-			t.Errorf("%q: %v", bad, p)
+			t.Errorf("%q: got %v", bad, p)
 		}
 	}
 }

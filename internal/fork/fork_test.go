@@ -87,7 +87,7 @@ func TestForkReadsRemoteValues(t *testing.T) {
 			}
 		}
 		if s := b.Stats(); s.Proven == 0 || s.Refused != 0 || s.Failures != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 		// The path of each key is as in the whole trie.
 		for _, key := range []string{"key 0", "key 1", "key 121", "key 2", "key 12", "no"} {
@@ -103,7 +103,7 @@ func TestForkReadsRemoteValues(t *testing.T) {
 		}
 		pairs, err := b.Scan(b.Pinned(), dataKey("key 1"))
 		if err != nil || len(pairs) == 0 || !bytes.Equal(pairs[0].Key, dataKey("key 1")) {
-			t.Errorf("%v, %v", pairs, err)
+			t.Errorf("pairs %v, error %v", pairs, err)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestEqualQuestionsShareOneRequest(t *testing.T) {
 						return
 					}
 					if v, err := b.Get(b.Pinned(), dataKey(key)); err != nil || string(v) != f.values[key] {
-						t.Errorf("%q: %q, %v", key, v, err)
+						t.Errorf("%q: got %q, error %v", key, v, err)
 					}
 				})
 			}
@@ -324,10 +324,10 @@ func TestFailingUpstreamGivesNoInvalidValue(t *testing.T) {
 			v, err := b.Get(b.Pinned(), key)
 			if c.want == "" {
 				if err != nil || string(v) != "value 2" {
-					t.Fatalf("%q, %v", v, err)
+					t.Fatalf("got %q, error %v", v, err)
 				}
 				if s := b.Stats(); f.noProofs != (s.Unproven == 1) || s.LastError != "" {
-					t.Errorf("%+v", s)
+					t.Errorf("got %+v", s)
 				}
 				return
 			}
@@ -335,7 +335,7 @@ func TestFailingUpstreamGivesNoInvalidValue(t *testing.T) {
 				t.Fatalf("%q, %v; want an error with %q", v, err, c.want)
 			}
 			if s := b.Stats(); s.LastError != err.Error() {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 			f.mu.Lock()
 			f.spoil, f.noProofs = nil, false
@@ -360,13 +360,13 @@ func TestCodeWithWrongHashIsRefused(t *testing.T) {
 		return 200, bytes.Replace(body, []byte(`"code_base64":"A`), []byte(`"code_base64":"B`), 1), nil
 	}
 	if v, err := b.Get(b.Pinned(), primitives.AppendCodeKey(nil, app)); v != nil || !errors.Is(err, errCode) || !errors.Is(err, state.ErrAway) {
-		t.Errorf("%x, %v", v, err)
+		t.Errorf("got %x, error %v", v, err)
 	}
 	f.mu.Lock()
 	f.spoil = nil
 	f.mu.Unlock()
 	if v, err := b.Get(b.Pinned(), primitives.AppendCodeKey(nil, app)); err != nil || !bytes.Equal(v, f.code) {
-		t.Errorf("%x, %v", v, err)
+		t.Errorf("got %x, error %v", v, err)
 	}
 }
 
@@ -382,7 +382,7 @@ func TestPinnedBlockMustMatchItsChain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := c.Resolve(s)
 			if err != nil || p.Hash != hash || p.Height != 11 || p.ChainID != "other" || p.Confirmed == nil || p.Confirmed.Roots[0] != good.root.Hash() {
-				t.Fatalf("%+v, %v", p, err)
+				t.Fatalf("got %+v, error %v", p, err)
 			}
 			if err := c.Check(p); err != nil {
 				t.Error(err)
@@ -589,7 +589,7 @@ func TestRecordedRepliesAreParsed(t *testing.T) {
 		}
 		_ = json.Unmarshal(in, &is)
 		if (err != nil) != (is.Error != nil) {
-			t.Errorf("%s: %v", clip(string(in)), err)
+			t.Errorf("%s: error %v", clip(string(in)), err)
 		}
 		if err == nil && json.Unmarshal(got, &is) == nil && is.Chunks != nil {
 			blocks++

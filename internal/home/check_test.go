@@ -158,6 +158,6 @@ func TestEmptyNodeNameIsNode(t *testing.T) {
 	text := strings.Replace(mustRead(t, "testdata/init-plain/node_key.json"), `"node"`, `""`, 1)
 	k, err := ParseNodeKey([]byte("// a comment\n" + text))
 	if err != nil || k.AccountID != "node" {
-		t.Errorf("%v, %v", k, err)
+		t.Errorf("got %v, error %v", k, err)
 	}
 }

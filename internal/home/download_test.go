@@ -87,7 +87,7 @@ func TestFetchUnpacksAndBounds(t *testing.T) {
 		var out bytes.Buffer
 		err := NewDownloader().Fetch(t.Context(), url+c.path, &out, 100)
 		if c.err == "" && (err != nil || out.String() != c.want) {
-			t.Errorf("%s: %q, %v", c.path, out.String(), err)
+			t.Errorf("%s: output %q, error %v", c.path, out.String(), err)
 		}
 		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), url+c.path)) {
 			t.Errorf("%s: err = %v, want %q in it", c.path, err, c.err)
@@ -219,7 +219,7 @@ func TestInitDownloadsAllFiles(t *testing.T) {
 	t.Run("genesis alone", func(t *testing.T) {
 		dir, r, err := run(func(o *InitOptions) { o.GenesisURL = url + "/whole" })
 		if err != nil || mustRead(t, dir, "genesis.json") != whole || r.Validator != nil {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, error %v", r, err)
 		}
 	})
 	t.Run("records named by the flag", func(t *testing.T) {

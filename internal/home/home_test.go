@@ -212,7 +212,7 @@ func TestInitFlagsTakeEffect(t *testing.T) {
 	}
 	for _, name := range []string{"validator_key.json", "node_key.json"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", name, info.Mode(), err)
+			t.Errorf("%s: mode %v, error %v", name, info.Mode(), err)
 		}
 	}
 	n := 0

@@ -208,7 +208,7 @@ func TestLocalnetRefusesInvalidOptions(t *testing.T) {
 		o := localnetOptions(t.TempDir())
 		c.change(&o)
 		if _, err := Localnet(o); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), c.why) {
-			t.Errorf("%s: %v", c.why, err)
+			t.Errorf("%s: error %v", c.why, err)
 		}
 		if entries, _ := os.ReadDir(o.Dir); len(entries) > 0 {
 			t.Errorf("%s: left %v", c.why, entries)

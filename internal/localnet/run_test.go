@@ -341,7 +341,7 @@ func TestUnmovableFullLogIsOverwritten(t *testing.T) {
 			l.size = maxLog
 			for range 2 {
 				if n, err := l.Write([]byte("new\n")); n != 4 || err != nil {
-					t.Errorf("%d, %v", n, err)
+					t.Errorf("got %d, error %v", n, err)
 				}
 			}
 			if info, err := l.file.Stat(); err != nil || info.Size() != 8 || l.size != 8 {
@@ -439,7 +439,7 @@ func TestLogIsReadWithoutControlCharacters(t *testing.T) {
 	}
 	for _, path := range []string{fifo, t.TempDir()} {
 		if _, err := readLog(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: error %v", path, err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestTracesArriveInBatches(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		var q request
 		if err := json.Unmarshal(b, &q); err != nil || r.Method != "POST" || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%v %v: %s", err, r.URL, b)
+			t.Errorf("%v %v: got %s", err, r.URL, b)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -53,7 +53,7 @@ func TestTracesArriveInBatches(t *testing.T) {
 	all, part := spans[2], spans[3]
 	if all.TraceID != "01000000000000000000000000000000" || part.TraceID != all.TraceID || len(all.SpanID) != 16 || part.Parent != all.SpanID || all.Parent != "" || all.Kind != 2 || part.Kind != 1 ||
 		all.Begin != "1700000000000000005" || all.End != "1700000001000000005" || all.Status != (status{2, "why"}) || part.Status.Code != 0 || all.Attributes[0].Value.String != "<b>" || whose[0].Key != "service.name" {
-		t.Errorf("%+v\n%+v\n%+v", all, part, whose)
+		t.Errorf("all %+v\npart:\n%+v\nwhose:\n%+v", all, part, whose)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestMetricsTextIsRead(t *testing.T) {
 		t.Errorf("sum %v", s)
 	}
 	if _, ok := m.Sum("none"); ok || m.Has("none") || !m.Has("b") || !m.Has("h") || m.Types["h"] != "histogram" {
-		t.Errorf("%+v", m.Types)
+		t.Errorf("types %+v", m.Types)
 	}
 	if got := m.Samples["a_total"][0].Labels["text"]; got != "a \"b\" \\ \n{}," {
 		t.Errorf("label %q", got)

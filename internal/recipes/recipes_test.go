@@ -14,16 +14,16 @@ func TestBlocksReadDirectives(t *testing.T) {
 		t.Fatalf("%d blocks, %v", len(blocks), err)
 	}
 	if b := blocks[0]; b.Terminal != "1" || b.Until != "it listens" || b.Text != "run me\n" || b.Line != 4 || b.Language != "sh" {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 	if b := blocks[1]; b.File != "a.js" || b.Terminal != "" {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 	if b := blocks[3]; b.NotRun != "it needs the moon" {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 	if b := blocks[4]; b.Terminal != "2" || !b.CtrlC || len(b.Prints) != 1 || b.Prints[0] != "a, b" {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 }
 

@@ -24,10 +24,10 @@ func TestTinyMemoryBudgetChangesNoResult(t *testing.T) {
 			o.EpochConfig = epochConfigs(t, name)
 			report, err := Run(rec, o)
 			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: error %v", name, err)
 			}
 			for _, d := range report.Findings {
-				t.Errorf("%s: %v", name, d)
+				t.Errorf("%s: difference %v", name, d)
 			}
 			return report
 		}

@@ -50,7 +50,7 @@ func cutOne(t *testing.T, name string, last primitives.Height) {
 	drop := map[string]bool{}
 	for _, d := range report.Findings {
 		if !strings.HasPrefix(d.Where, "transaction ") && !strings.HasPrefix(d.Where, "light client block after ") && !strings.HasPrefix(d.Where, "validators of epoch ") {
-			t.Fatalf("%s: %v", name, d)
+			t.Fatalf("%s: difference %v", name, d)
 		}
 		drop[d.Where] = true
 	}

@@ -258,7 +258,7 @@ func TestHeaderChainEqualsEngine(t *testing.T) {
 					return nil
 				}})
 				for _, d := range report.Findings {
-					t.Errorf("%v", d)
+					t.Errorf("difference %v", d)
 				}
 				if err != nil {
 					t.Fatal(err)

@@ -343,7 +343,7 @@ func TestCaughtUpShardsEqualHeldOnes(t *testing.T) {
 					layouts: map[primitives.Hash]primitives.ShardLayout{}}
 				report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), behind: n.behind, Tries: trie.Options{Frontier: 2048, Poison: true}})
 				for _, d := range report.Findings {
-					t.Errorf("%v", d)
+					t.Errorf("difference %v", d)
 				}
 				if err != nil {
 					t.Fatal(err)

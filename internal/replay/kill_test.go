@@ -91,7 +91,7 @@ func TestKilledReplayHasTheSameRoots(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range report.Findings {
-			t.Errorf("%s: %v", name, d)
+			t.Errorf("%s: difference %v", name, d)
 		}
 		if n := min(len(report.Roots), len(through.Roots)); !slices.Equal(report.Roots[len(report.Roots)-n:], through.Roots[len(through.Roots)-n:]) {
 			t.Errorf("%s: killed and resumed gives other roots", name)
@@ -118,7 +118,7 @@ func checkPins(t *testing.T, rec *Recording, name string, s *storage.Store) int 
 	}
 	e, err := engine.Open(engine.Options{Chain: c, Store: s, Snapshots: true})
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%s: error %v", name, err)
 	}
 	list, err := s.StateSnapshots()
 	if err != nil {

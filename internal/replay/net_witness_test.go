@@ -52,11 +52,11 @@ func TestWitnessMessagesEqualNeards(t *testing.T) {
 			}
 			w, _, err := partialwitness.Decode(payload)
 			if err != nil {
-				t.Fatalf("%+v: %v", key, err)
+				t.Fatalf("%+v: error %v", key, err)
 			}
 			made, err := whole.Witness(c)
 			if err != nil {
-				t.Fatalf("%+v: %v", key, err)
+				t.Fatalf("%+v: error %v", key, err)
 			}
 			if got, want := made.AppendBorsh(nil), unpacked(t, payload); !bytes.Equal(got, want) {
 				t.Fatalf("%+v: another witness than neard's:\n%+v\n%+v", key, made.ChunkStateWitness, w)

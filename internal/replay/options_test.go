@@ -55,10 +55,10 @@ func TestExecutionModesHaveTheSameRoots(t *testing.T) {
 			o.EpochConfig = epochConfigs(t, name)
 			report, err := Run(rec, o)
 			if err != nil {
-				t.Fatalf("%s %s: %v", name, mode, err)
+				t.Fatalf("%s %s: error %v", name, mode, err)
 			}
 			for _, d := range report.Findings {
-				t.Errorf("%s %s: %v", name, mode, d)
+				t.Errorf("%s %s: difference %v", name, mode, d)
 			}
 			if first == nil {
 				first = report

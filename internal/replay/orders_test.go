@@ -82,7 +82,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *recor
 		t.Fatal(err)
 	}
 	for _, d := range report.Findings {
-		t.Errorf("%s: %v", name, d)
+		t.Errorf("%s: difference %v", name, d)
 	}
 	return p
 }
@@ -441,7 +441,7 @@ func follow(t *testing.T, rec *Recording, name string, tape *recordedChain, rand
 		}
 	}
 	for _, d := range r.report.Findings {
-		t.Errorf("%v", d)
+		t.Errorf("difference %v", d)
 	}
 	t.Logf("%d blocks and %d of forks, of which %d were executed; %d parents and %d bodies asked for; %d changes, %d epochs, %d light client blocks compared",
 		len(tape.main), len(tape.order)-len(tape.main), forks, p.blocks, p.chunks, r.report.Changes, r.report.Epochs, r.report.Lights)

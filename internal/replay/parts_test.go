@@ -167,7 +167,7 @@ func TestTransferredStateContinues(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, d := range report.Findings {
-				t.Errorf("%v", d)
+				t.Errorf("difference %v", d)
 			}
 			applied := 0
 			for _, n := range a.nodes {

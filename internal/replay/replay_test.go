@@ -72,7 +72,7 @@ func check(t *testing.T, rec *Recording, name string) *Report {
 		t.Logf("%d blocks, %d chunks, %d transactions, %d changes, %d epochs, %d light client blocks",
 			report.Blocks, report.Chunks, report.Transactions, report.Changes, report.Epochs, report.Lights)
 		for _, d := range report.Findings {
-			t.Errorf("%v", d)
+			t.Errorf("difference %v", d)
 		}
 	}
 	if err != nil {

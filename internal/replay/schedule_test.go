@@ -329,7 +329,7 @@ func TestShardScheduleChangesNoResult(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, d := range report.Findings {
-					t.Errorf("%v", d)
+					t.Errorf("difference %v", d)
 				}
 				t.Logf("%d shards came in, %d were let go, %d of %d were there when their epoch began, %d restarts, %d forks, %d splits; %d times no answer, %d wrong ones, %d refused; %d steps compared",
 					n.came, n.left, n.met, n.planned, n.restarts, n.forks, n.splits, n.silent, n.spoiled, n.refused, n.applied)

@@ -227,7 +227,7 @@ func TestSnapshotPartsStayServed(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, d := range report.Findings {
-					t.Errorf("%v", d)
+					t.Errorf("difference %v", d)
 				}
 				t.Logf("%d snapshots, %d parts compared, %d of them of pins, %d found gone, %d restarts, %d times made again, %d blocks collected", len(n.want), n.asked, n.pinned,
 					n.gone, n.restarts, n.remade, n.collected)

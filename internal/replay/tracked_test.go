@@ -168,7 +168,7 @@ func trackAlone(t *testing.T, rec *Recording, name string) {
 		return nil
 	}})
 	for _, d := range report.Findings {
-		t.Errorf("%v", d)
+		t.Errorf("difference %v", d)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestChunksApplyFromTheirOwnProofs(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, d := range report.Findings {
-				t.Errorf("%v", d)
+				t.Errorf("difference %v", d)
 			}
 			if report.Splits == 0 && name == "reshard" {
 				t.Error("no split was proven")

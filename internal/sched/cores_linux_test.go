@@ -21,7 +21,7 @@ func TestThreadsFollowTheCores(t *testing.T) {
 		child := exec.Command(os.Args[0], "-test.run=^TestThreadsFollowTheCores$")
 		child.Env = []string{"TROUPE_TEST_CORES=1"}
 		if said, err := child.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, said)
+			t.Fatalf("%v: output %s", err, said)
 		}
 		return
 	}

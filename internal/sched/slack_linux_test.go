@@ -41,7 +41,7 @@ func TestThreadsHaveTimerSlackOf1ms(t *testing.T) {
 		child.Env = append(os.Environ(), "TROUPE_TEST_SLACK=1")
 		said, err := child.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%v: %s", err, said)
+			t.Fatalf("%v: output %s", err, said)
 		}
 		_, rest, _ := strings.Cut(string(said), "slack ")
 		return strings.Fields(rest)[0]

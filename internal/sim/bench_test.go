@@ -18,10 +18,10 @@ func spent(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano())
 }
 
-// BenchmarkCalm measures how much faster than their virtual clock four validators of four shards
+// BenchmarkFaultlessValidators measures how much faster than their virtual clock four validators of four shards
 // run. It counts processor time instead of wall time, so that other load of the machine matters
 // little.
-func BenchmarkCalm(b *testing.B) {
+func BenchmarkFaultlessValidators(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	s, err := ScenarioOf("calm", 0)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// calm is a world without faults and without load, that has come to a height.
-func calm(t *testing.T, h primitives.Height, change func(*Scenario)) *World {
+// newFaultlessWorld is a world without faults and without load, that has come to a height.
+func newFaultlessWorld(t *testing.T, h primitives.Height, change func(*Scenario)) *World {
 	t.Helper()
 	s, err := ScenarioOf("calm", 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func (w *World) reach(t *testing.T, h primitives.Height) {
 
 // TestFarBlockWithoutApprovalsIsRefused: the block does not keep any node from producing chunks.
 func TestFarBlockWithoutApprovalsIsRefused(t *testing.T) {
-	w := calm(t, 6, nil)
+	w := newFaultlessWorld(t, 6, nil)
 	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
 	w.net.sendFarBlocks(w.nodes[0], w.nodes[0].engine.Head().Block)
 	if w.result.FalseMessages != 2 {
@@ -62,7 +62,7 @@ func TestFarBlockWithoutApprovalsIsRefused(t *testing.T) {
 }
 
 func TestOnlyByzantineMessagesAreRefused(t *testing.T) {
-	w := calm(t, 5, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
+	w := newFaultlessWorld(t, 5, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	n := w.nodes[2]
 	for at := n.engine.Head(); at.Height() > 0; {
 		by, err := n.engine.BlockProducer(at.Header().PrevHash, at.Height())

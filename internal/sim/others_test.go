@@ -13,7 +13,7 @@ import (
 
 // moving is a world whose shards are dealt anew for each epoch, and a node that holds all.
 func moving(t *testing.T, h primitives.Height) *World {
-	return calm(t, h, func(s *Scenario) {
+	return newFaultlessWorld(t, h, func(s *Scenario) {
 		s.Shards, s.Own, s.Shuffle, s.Each, s.Followers, s.Epoch, s.Fold = 4, true, true, 2, 1, 20, 4
 	})
 }
@@ -66,7 +66,7 @@ func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 			}
 			o, err := judge(func(*view.FinalOutcome) {})
 			if err != nil {
-				t.Fatalf("%s: %v", n.name, err)
+				t.Fatalf("%s: error %v", n.name, err)
 			}
 			if got, want := view.AppendFinalOutcome(nil, o, false), view.AppendFinalOutcome(nil, &want, false); string(got) != string(want) {
 				t.Errorf("%s replied\n%s\nthe node with the shard replied\n%s", n.name, got, want)
@@ -97,7 +97,7 @@ func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 				},
 			} {
 				if _, err := judge(change); !errors.Is(err, engine.ErrAnswer) {
-					t.Errorf("%s: %v", what, err)
+					t.Errorf("%s: error %v", what, err)
 				}
 				contradicted++
 			}
@@ -154,7 +154,7 @@ func TestLightClientFollowsMovedShards(t *testing.T) {
 				break
 			}
 			if head, err = head.Advance(b, verify); err != nil {
-				t.Fatalf("%s: %v", n.name, err)
+				t.Fatalf("%s: error %v", n.name, err)
 			}
 			last = b.Hash()
 			epochs[head.Lite.EpochID] = true

@@ -13,7 +13,7 @@ import (
 // that block is its head and is sent to peers. The validator endorses no other chunk of that shard
 // and height.
 func TestCrashedValidatorKeepsItsEndorsement(t *testing.T) {
-	w := calm(t, 10, func(s *Scenario) { s.Shards = 1 })
+	w := newFaultlessWorld(t, 10, func(s *Scenario) { s.Shards = 1 })
 	var g, m *node // makes the next block, and another one its chunk
 	var at primitives.Hash
 	var h primitives.Height

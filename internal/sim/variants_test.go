@@ -54,17 +54,17 @@ func TestValidFormsBecomeFinal(t *testing.T) {
 		case f.right:
 			right = append(right, f.name)
 		case x.Taken > 0 || x.Refused == 0 && x.Said > 0: // a split is seldom told by the byzantine validator
-			t.Errorf("%s: %+v", f.name, x)
+			t.Errorf("%s: got %+v", f.name, x)
 		}
 	}
 	for _, what := range right {
 		if x := sum[what]; x.Taken == 0 || x.Refused > 0 {
-			t.Errorf("%s: %+v", what, x)
+			t.Errorf("%s: got %+v", what, x)
 		}
 	}
 	for _, what := range []string{unendorsed, "V7" + since87, "long V7" + since87} {
 		if x := sum[what]; x.Taken > 0 || x.Refused == 0 {
-			t.Errorf("%s: %+v", what, x)
+			t.Errorf("%s: got %+v", what, x)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestValidFormsBecomeFinal(t *testing.T) {
 // refuses, and a block of the byzantine validator that is accepted although invalid or refused
 // although valid.
 func TestChecksNoticeDisagreementOnBlocks(t *testing.T) {
-	w := calm(t, 8, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
+	w := newFaultlessWorld(t, 8, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	b := w.nodes[2].engine.Head().Block
 	i := slices.IndexFunc(b.Body.Chunks, func(h *primitives.ChunkHeader) bool { return h.HeightIncluded == b.Header.Height })
 	if i < 0 {
@@ -127,7 +127,7 @@ func TestChecksNoticeDisagreementOnBlocks(t *testing.T) {
 				do(v, w.nodes[1+i%2])
 			}
 			if got := w.check.violation; (got != nil) != c.bad {
-				t.Errorf("%v", got)
+				t.Errorf("got %v", got)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestChecksNoticeDisagreementOnBlocks(t *testing.T) {
 // which is valid and which another node has imported. With one byzantine validator of four, nothing
 // else resolves that situation.
 func TestThirdBlockOfHeightIsAccepted(t *testing.T) {
-	w := calm(t, 5, nil)
+	w := newFaultlessWorld(t, 5, nil)
 	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
 	byzantine := w.nodes[0]
 	var third primitives.Hash
@@ -166,6 +166,6 @@ func TestThirdBlockOfHeightIsAccepted(t *testing.T) {
 		t.Errorf("%v is not there: %v", third, err)
 	}
 	if x := w.check.verdicts.tally; x["split"] != (Tally{1, 0, 1}) || x["bits"] != (Tally{1, 0, 1}) {
-		t.Errorf("%+v", x)
+		t.Errorf("got %+v", x)
 	}
 }

@@ -145,7 +145,7 @@ func TestHostileTextCannotControlTerminal(t *testing.T) {
 			_, _ = w.Write([]byte(body))
 		}))
 		if _, err := Ask(t.Context(), s.URL); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("%s: error %v", body, err)
 		}
 		s.Close()
 		if _, err := Ask(t.Context(), s.URL); err == nil || !strings.Contains(err.Error(), "--url") {

@@ -234,7 +234,7 @@ func ends(t *testing.T, name string, do func(context.Context) error) {
 	t.Helper()
 	whole := &asking{Context: t.Context(), left: 1 << 30}
 	if err := do(whole); err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%s: error %v", name, err)
 	}
 	asked := 1<<30 - whole.left
 	for _, left := range []int{0, asked / 3, asked * 2 / 3, asked - 1} {

@@ -61,7 +61,7 @@ func (c *chain) send(tx *primitives.SignedTransaction) {
 	}
 	for _, o := range s.Outcomes {
 		if o.Status.Kind == primitives.StatusFailure {
-			c.t.Fatalf("%s", o.Status.Failure)
+			c.t.Fatalf("failure %s", o.Status.Failure)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestBadModulesBurnAsRecorded(t *testing.T) {
 			for _, view := range []bool{false, true} {
 				got, err := call(badCall(&b, view))
 				if err != nil {
-					t.Errorf("%s: %v", b.Name, err)
+					t.Errorf("%s: error %v", b.Name, err)
 					continue
 				}
 				how := "ok"

@@ -188,7 +188,7 @@ func TestGasKeyPaysForItsTransaction(t *testing.T) {
 	}
 	o := l.receipt(hash)
 	if o.Status.Kind != primitives.StatusSuccessValue {
-		t.Fatalf("%s", status(&o.Status))
+		t.Fatalf("status %s", status(&o.Status))
 	}
 	burnt, _ := l.outcomes[hash].TokensBurnt.Add(o.TokensBurnt)
 	for _, id := range o.ReceiptIDs {
@@ -318,7 +318,7 @@ func TestYieldResumesInALaterBlock(t *testing.T) {
 	}
 	l.block()
 	if o := l.end(ask.Hash()); o == nil || string(o.Status.Value) != "payload" {
-		t.Errorf("%s", l.Tree(ask.Hash()))
+		t.Errorf("tree %s", l.Tree(ask.Hash()))
 	}
 	l.wantNoYield()
 }
@@ -330,10 +330,10 @@ func TestYieldAndResumeInOneBlock(t *testing.T) {
 	l.block(ask, answer)
 	l.block()
 	if o := l.end(ask.Hash()); o == nil || string(o.Status.Value) != "payload" {
-		t.Errorf("%s", l.Tree(ask.Hash()))
+		t.Errorf("tree %s", l.Tree(ask.Hash()))
 	}
 	if o := l.end(answer.Hash()); o == nil || !bytes.Equal(o.Status.Value, answered) {
-		t.Errorf("%s", l.Tree(answer.Hash()))
+		t.Errorf("tree %s", l.Tree(answer.Hash()))
 	}
 	l.wantNoYield()
 }
@@ -344,12 +344,12 @@ func TestYieldAndResumeInOneReceipt(t *testing.T) {
 	l := newLab(t)
 	_, tx := l.do(asks(100*tera), answers(100*tera))
 	if o := l.end(tx); o == nil || !bytes.Equal(o.Status.Value, answered) {
-		t.Errorf("%s", l.Tree(tx))
+		t.Errorf("tree %s", l.Tree(tx))
 	}
 	l.wantNoYield()
 	_, tx = l.do(asks(100*tera), program(50*tera, func(p *contracts.Program) { p.Call("panic") }), answers(100*tera))
 	if o := l.end(tx); o == nil || o.Status.Kind != primitives.StatusFailure {
-		t.Errorf("%s", l.Tree(tx))
+		t.Errorf("tree %s", l.Tree(tx))
 	}
 	l.wantNoYield()
 }

@@ -52,7 +52,7 @@ func guestbook(t *testing.T, sdk string, release primitives.ProtocolVersion) {
 			o = w.outcomes[o.Status.ReceiptID]
 		}
 		if o.Status.Kind != primitives.StatusSuccessValue {
-			t.Fatalf("%s\n%s", status(&o.Status), w.Tree(tx))
+			t.Fatalf("status %s\ntree:\n%s", status(&o.Status), w.Tree(tx))
 		}
 		return o.Status.Value
 	}

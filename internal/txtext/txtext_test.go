@@ -63,7 +63,7 @@ func TestDeepJSONIsNotIndented(t *testing.T) {
 		}
 	}
 	if out, err := JSON([]byte("\"\x9b31m\"")); err != nil || string(out) != "\"\ufffd31m\"\n" {
-		t.Errorf("%q, %v", out, err)
+		t.Errorf("output %q, error %v", out, err)
 	}
 }
 

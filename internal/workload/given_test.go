@@ -239,7 +239,7 @@ func TestReplicaRefusesOtherResults(t *testing.T) {
 						t.Fatalf("%s of shard %d in block %v: the change was not refused", name, b.Shards[i].ID, x.Ref)
 					}
 					if !errors.Is(err, engine.ErrExecutedBlock) && engine.VerdictOf(err) != engine.VerdictInvalid {
-						t.Fatalf("%s: %v", name, err)
+						t.Fatalf("%s: error %v", name, err)
 					}
 					refused[name]++
 					break

@@ -22,7 +22,7 @@ func TestFilesAreTypedAndSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, f.Body) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v", name, err)
 		}
 		if f.Type == "" || len(f.Tag) != 18 {
 			t.Errorf("%s: type %q, tag %q", name, f.Type, f.Tag)
@@ -173,6 +173,6 @@ func runScript(t *testing.T, script string) {
 	c := exec.CommandContext(t.Context(), node, "script.js")
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("error %v\noutput:\n%s", err, out)
 	}
 }

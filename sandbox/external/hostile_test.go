@@ -29,8 +29,8 @@ func nodeOf(t *testing.T, reply func(method string) string) *World {
 	return Connect(s.URL)
 }
 
-// TestWrongReplies: replies of another form than a node's are errors that say so.
-func TestWrongReplies(t *testing.T) {
+// TestReplyOfAnotherFormIsAnError: replies of another form than a node's are errors that say so.
+func TestReplyOfAnotherFormIsAnError(t *testing.T) {
 	ctx, named := t.Context(), Named("a.near")
 	create := func(w *World) error { _, err := w.Create(ctx, "a.near", NEAR(1)); return err }
 	balance := func(w *World) error { _, err := w.Balance(ctx, "a.near"); return err }
@@ -63,9 +63,8 @@ func TestWrongReplies(t *testing.T) {
 	}
 }
 
-// TestTextOfAnError: what a node says stands in errors without control characters, and not at any
-// length.
-func TestTextOfAnError(t *testing.T) {
+// TestErrorTextIsShortAndPrintable: a node's text in an error has no control characters.
+func TestErrorTextIsShortAndPrintable(t *testing.T) {
 	long := strings.Repeat("y", 1<<20)
 	for name, reply := range map[string]string{
 		"refusal": `{"error":{"cause":{"name":"A\u001b[2J` + long + `","info":{"x":"` + "\u202e\x9b" + long + `"}}}}`,
@@ -86,8 +85,9 @@ func TestTextOfAnError(t *testing.T) {
 	}
 }
 
-// TestRedirectIsAnError: a transaction is not sent to another server than the caller named.
-func TestRedirectIsAnError(t *testing.T) {
+// TestRedirectedTransactionIsNotSent: a transaction is not sent to another server than the caller
+// named.
+func TestRedirectedTransactionIsNotSent(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the redirect to %s is followed", r.Host)
 	}))
@@ -101,8 +101,8 @@ func TestRedirectIsAnError(t *testing.T) {
 	}
 }
 
-// TestStatusIsNotMixed: of two replies about a transaction only the last counts.
-func TestStatusIsNotMixed(t *testing.T) {
+// TestLastTransactionReplyCounts: of two replies about a transaction only the last counts.
+func TestLastTransactionReplyCounts(t *testing.T) {
 	w := nodeOf(t, func(method string) string {
 		if method == "sandbox_mine" {
 			return `{"result":{}}`
@@ -120,9 +120,9 @@ func TestStatusIsNotMixed(t *testing.T) {
 	}
 }
 
-// TestForeignPrograms: a program that is called troupe and is another ends the start with an error
-// that has its output, and leaves no process that Close waits for.
-func TestForeignPrograms(t *testing.T) {
+// TestForeignProgramEndsTheStart: a program that is called troupe and is another ends the start
+// with an error that has its output, and leaves no process that Close waits for.
+func TestForeignProgramEndsTheStart(t *testing.T) {
 	old := stopLimit
 	stopLimit = time.Second
 	defer func() { stopLimit = old }()
