@@ -65,7 +65,7 @@ func TestUnstoredMessageIsReceivedAgain(t *testing.T) {
 		}
 		inOrder(t, stored, 0)
 		if died < 45 {
-			t.Errorf("it died only %d times", died-38)
+			t.Errorf("the consumer died only %d times", died-38)
 		}
 	})
 }

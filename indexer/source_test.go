@@ -539,6 +539,6 @@ func TestJoiningNodeStreamsTheSameMessages(t *testing.T) {
 		t.Errorf("got %d blocks", len(got))
 	}
 	if h := n.Host().Engine.Head().Height(); h > a.Engine.Head().Height() {
-		t.Errorf("it is at %d: it has made blocks", h)
+		t.Errorf("height %d: blocks were produced", h)
 	}
 }

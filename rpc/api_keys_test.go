@@ -177,7 +177,7 @@ func TestLargeRepliesAreCompressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(z); err != nil || string(got) != string(plain) {
-		t.Errorf("what was packed is another reply: %v", err)
+		t.Errorf("the decompressed reply differs: %v", err)
 	}
 	for header, want := range map[string]bool{"gzip": true, "": false, "br, GZIP": true, "gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=1": true, "x-gzip": false, "identity, gzip ;q=0.2": true} {
 		if acceptsGzip([]byte(header)) != want {
@@ -190,7 +190,7 @@ func TestLargeRepliesAreCompressed(t *testing.T) {
 				n.state.code = code
 			}
 			if reply, b := get(body, "gzip"); reply.Header.Get("Content-Encoding") != "" || b[0] != '{' {
-				t.Errorf("%s is packed", what)
+				t.Errorf("%s is compressed", what)
 			}
 		})
 	}

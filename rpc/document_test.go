@@ -393,7 +393,7 @@ func TestDocumentDescribesEveryMethod(t *testing.T) {
 		t.Errorf("shapes.txt lacks %v, %v", lacks, err)
 	}
 	if lacks, err := openapi.Lacks([]openapi.Method{{Name: "nope", Faults: []openapi.Fault{{Name: "NOPE", Fields: true}}}}); len(lacks) != 2 {
-		t.Errorf("of a method that it does not know it lacks %v, %v", lacks, err)
+		t.Errorf("an unknown method lacks %v, %v", lacks, err)
 	}
 	s := newServer(t, &fakeNode{}, Options{})
 	var ctx fasthttp.RequestCtx

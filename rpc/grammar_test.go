@@ -221,7 +221,7 @@ func (g *grammar) held(r grammarRequest, status int, reply string) error {
 			}
 		case e.Name == "REQUEST_VALIDATION_ERROR" && (e.Cause.Name == "PARSE_ERROR" || e.Cause.Name == "METHOD_NOT_FOUND"):
 			if !g.spoiled && !slices.ContainsFunc(refusals, func(s string) bool { return strings.Contains(string(e.Data), s) }) {
-				return fmt.Errorf("a request as the document has it is refused: %s", e.Data)
+				return fmt.Errorf("a request that conforms to the document is refused: %s", e.Data)
 			}
 		case e.Name == "HANDLER_ERROR":
 			if m := byName[r.method]; m != nil && !slices.ContainsFunc(m.faults, func(f *Fault) bool { return f.Name == e.Cause.Name }) {

@@ -464,7 +464,7 @@ func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 		}
 	}
 	if got := <-waits; !strings.Contains(got, "the node is stopping") {
-		t.Errorf("what waited got %s", got)
+		t.Errorf("the waiting request got %s", got)
 	}
 	if err := <-served; err != nil {
 		t.Errorf("serve: %v", err)

@@ -42,7 +42,7 @@ func TestPacerServesFewNewConnections(t *testing.T) {
 		}
 		want := conns / time.Duration(most) * 2 * time.Millisecond
 		if took := time.Since(begun); took < want || took > want+want/4 {
-			t.Errorf("it took %v, want about %v", took, want)
+			t.Errorf("elapsed time %v, want about %v", took, want)
 		}
 		begun = time.Now()
 		for i := range 2 * most { // they never end
@@ -50,7 +50,7 @@ func TestPacerServesFewNewConnections(t *testing.T) {
 		}
 		all.Wait()
 		if took := time.Since(begun); took < leaseTime || took > leaseTime+2*time.Millisecond {
-			t.Errorf("requests that wait held others up for %v, want %v", took, leaseTime)
+			t.Errorf("waiting requests delayed others for %v, want %v", took, leaseTime)
 		}
 		if p.waiting() != 0 {
 			t.Errorf("%d wait", p.waiting())
@@ -185,7 +185,7 @@ func TestEndedConnectionPaysForLastRequest(t *testing.T) {
 				got += int64(paceQuantum) // before the first request
 			}
 			if slack := c.want / 4; got < c.want-slack || got > c.want+slack+int64(paceQuantum) {
-				t.Errorf("it paid %v, want %v", time.Duration(got), time.Duration(c.want))
+				t.Errorf("the connection paid %v, want %v", time.Duration(got), time.Duration(c.want))
 			}
 		})
 	}

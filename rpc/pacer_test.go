@@ -44,7 +44,7 @@ func TestPacerSharesHalfOfTheCores(t *testing.T) {
 		all.Wait()
 		want := conns * payments * paceQuantum / time.Duration(p.cores)
 		if took := time.Since(began); took < want-3*paceSlack || took > want+3*paceSlack {
-			t.Errorf("it took %v, want %v", took, want)
+			t.Errorf("elapsed time %v, want %v", took, want)
 		}
 		if p.waiting() != 0 || p.delays.Load() == 0 {
 			t.Errorf("%d wait, %d have waited", p.waiting(), p.delays.Load())
@@ -72,7 +72,7 @@ func TestPacerDelaysNoLoneConnection(t *testing.T) {
 				began := time.Now()
 				p.pass(fair.Client{Conn: 1}, int64(work))
 				if took := time.Since(began); took != 0 {
-					t.Fatalf("it waited %v after %v of work", took, work)
+					t.Fatalf("the connection waited %v after %v of work", took, work)
 				}
 			}
 		}
@@ -94,7 +94,7 @@ func TestShutdownEndsPacerWaits(t *testing.T) {
 		p.pass(fair.Client{}, int64(time.Hour))
 		all.Wait()
 		if took := time.Since(began); took > time.Millisecond {
-			t.Errorf("it took %v", took)
+			t.Errorf("elapsed time %v is out of bounds", took)
 		}
 	})
 }
@@ -130,7 +130,7 @@ func TestConnectionPaysUnlessReadsBlock(t *testing.T) {
 				c.pace.after(c, start, 100)
 			}
 			if paid := s.limiter.pacer.due != -1; paid != tc.pays {
-				t.Errorf("it pays: %v", paid)
+				t.Errorf("the connection pays: %v", paid)
 			}
 		})
 	}
@@ -150,7 +150,7 @@ func TestClientThatSendsEarlyPaysForReplies(t *testing.T) {
 			c.pace.after(c, c.pace.before(c)-int64(time.Second), 100)
 		}
 		if paid := s.limiter.pacer.due != -1; paid != early {
-			t.Errorf("sends early: %v; it pays: %v", early, paid)
+			t.Errorf("sends early: %v; pays: %v", early, paid)
 		}
 	}
 }

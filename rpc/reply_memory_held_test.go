@@ -45,7 +45,7 @@ func TestLargeReplyDoesNotBlockFreeMemory(t *testing.T) {
 			c.drop()
 		}
 		if took := time.Since(begin); took > time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("elapsed time %v is out of bounds", took)
 		}
 		held.drop()
 		if full := <-huge; full != limits.Count {
@@ -140,7 +140,7 @@ func TestHungUpClientLeavesMemoryQueue(t *testing.T) {
 	begin := time.Now()
 	eventually(t, "its place is free", func() bool { return waits() == 0 })
 	if took := time.Since(begin); took > 3*time.Second {
-		t.Errorf("its place was free after %v", took)
+		t.Errorf("its place was freed after %v", took)
 	}
 	s.limiter.inFlight.Add(-1 << 20)
 }

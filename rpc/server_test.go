@@ -481,7 +481,7 @@ func TestLargeBodyIsRefusedUnread(t *testing.T) {
 		t.Errorf("shutdown: %v", err)
 	}
 	if got := <-waited; !strings.HasPrefix(got, "500") || !strings.Contains(got, "the node is stopping") {
-		t.Errorf("what waited got %s", got)
+		t.Errorf("the waiting request got %s", got)
 	}
 	if err := <-served; err != nil {
 		t.Errorf("serve: %v", err)

@@ -43,7 +43,7 @@ func TestSlowTransfersKeepOutNoClient(t *testing.T) {
 				return err == nil && r.StatusCode == 200
 			})
 			if s.limiter.refused[limits.MaxInFlight].Load() == 0 {
-				t.Error("it is not counted")
+				t.Error("the slow transfer is not counted")
 			}
 		})
 	}

@@ -101,6 +101,6 @@ func TestLongListsAreDecodedInBoundedMemory(t *testing.T) {
 	// A count without items is not trusted.
 	liar := borsh.AppendUint32(bytes.Clone(creates(0)[:len(creates(0))-69]), 1<<32-1)
 	if _, err := decodeTx(liar); err == nil || err.Error() != "Unexpected length of input" {
-		t.Errorf("4 billion actions of which there is none: %v", err)
+		t.Errorf("a count of 4 billion actions without items: %v", err)
 	}
 }

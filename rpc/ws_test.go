@@ -246,7 +246,7 @@ func TestSilentSocketIsClosed(t *testing.T) {
 	eventually(t, "the mute one is let go", func() bool { return s.limiter.refused[limits.SocketPing].Load() == 1 })
 	select {
 	case err := <-gone:
-		t.Fatalf("the other one is let go, too: %v", err)
+		t.Fatalf("the client that sends pongs was closed too: %v", err)
 	case <-time.After(2 * time.Second):
 	}
 }
@@ -381,7 +381,7 @@ func TestUnreadNoticesStayInQueueBound(t *testing.T) {
 	other := <-subs
 	other.sink.Offer(notice(0, 1))
 	if got := receiveText(t, busy); !strings.Contains(got, `"index":0`) {
-		t.Errorf("the other one: %s", got)
+		t.Errorf("the other subscriber: %s", got)
 	}
 	at := view.Cursor{At: testAt, Index: sent - 1}
 	sub.sink.End(view.EndSlow, &at)

@@ -393,7 +393,7 @@ func TestReorganisedTransactionIsSentAgain(t *testing.T) {
 		t.Fatalf("%d blocks: %d removed, %v", gone, len(r.Gone), err)
 	}
 	if _, err := w.Transfer(t.Context(), other, "test.near", primitives.Yocto(1)); !errors.Is(err, ErrNoKey) {
-		t.Errorf("the key that a block added which has left the chain: %v", err)
+		t.Errorf("the key added by a removed block: %v", err)
 	}
 	if _, err := w.Send(t.Context(), Near(), "near", add); err != nil {
 		t.Error(err)

@@ -335,7 +335,7 @@ func TestOddMessagesEqualSlowReference(t *testing.T) {
 				held = append(held, made{got, want})
 				details, _ := d.details()
 				if got, err := AppendMessage([]byte("x"), d.Block, details); err != nil || !bytes.Equal(got[1:], want) {
-					t.Errorf("at one go: %v\n got %s\nwant %s", err, got[1:], want)
+					t.Errorf("encoded at once: %v\n got %s\nwant %s", err, got[1:], want)
 				}
 				for _, m := range held {
 					if !bytes.Equal(m.got, m.want) {

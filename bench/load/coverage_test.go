@@ -58,7 +58,7 @@ func TestIntervalsContainTheTrueRatio(t *testing.T) {
 			}
 		}
 		if share := float64(hold) / many; share < 0.935 || share > 0.97 {
-			t.Errorf("knees in the ratio %v: %.1f %% of the intervals hold it", x.ratio, 100*share)
+			t.Errorf("ratio of knees %v: %.1f %% of the intervals contain it", x.ratio, 100*share)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestKneeSearchEndsOnAnyTarget(t *testing.T) {
 		t.Errorf("one that stops: %+v, %v", k, err)
 	}
 	if _, err := FindKnee(t.Context(), Search{}, nil); err == nil {
-		t.Error("a search without anything is none")
+		t.Error("a search without options was accepted")
 	}
 	for want, p := range map[bool]*Phase{true: {Offered: 100, Done: 99, Latency: Latency{P99: 1}}, false: {Offered: 100, Done: 98, Latency: Latency{P99: 0.1}}} {
 		if got := s.Holds(p); got != want {
@@ -187,7 +187,7 @@ func TestOverloadedTrialMeasuresShortfall(t *testing.T) {
 			x := s.measured(p)
 			// Twelve seconds at 1 + 1/12 times the server's rate end with a second of waiting.
 			if got := over * math.Exp(-x.by); !x.known || math.Abs(got-(1+1.0/12)) > 0.03 || x.by > x.least != (over > 1.04) {
-				t.Errorf("%v times: it would have kept up with %.3f, want %.3f", over, got, 1+1.0/12)
+				t.Errorf("%v times: estimated sustainable share %.3f, want %.3f", over, got, 1+1.0/12)
 			}
 		})
 	}

@@ -132,10 +132,10 @@ func TestKneeSearchesTakeTurns(t *testing.T) {
 	}
 	s.Fresh = false
 	if _, err := FindKnees(t.Context(), s, 2, true, try); err == nil {
-		t.Error("in turns on one target for all")
+		t.Error("interleaved searches on one target were accepted")
 	}
 	s.Trials = 0
 	if _, err := FindKnees(t.Context(), s, 2, false, try); err == nil {
-		t.Error("no trials at all")
+		t.Error("a search without trials was accepted")
 	}
 }

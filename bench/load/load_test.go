@@ -119,7 +119,7 @@ func TestRunStartsWithPartOfItsRate(t *testing.T) {
 		})
 	}
 	if _, err := Run(t.Context(), slow(), Plan{Rate: 1, Ease: -1, For: time.Second}); err == nil {
-		t.Error("less than nothing is offered")
+		t.Error("a negative load was accepted")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestRunMeasuresAfterWarmUp(t *testing.T) {
 		}
 		q = &queue{service: time.Second, lanes: 100}
 		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 2 * time.Second, Grace: time.Second}); err != nil || p.Done != 3 && p.Done != 2 || p.Errors[errUnfinished.Error()] < 90 {
-			t.Errorf("what is not done in time: %d of %d done, %v, %v", p.Done, p.Offered, p.Errors, err)
+			t.Errorf("requests not done in time: %d of %d done, %v, %v", p.Done, p.Offered, p.Errors, err)
 		}
 		q = &queue{service: time.Second, lanes: 1}
 		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: time.Minute, Grace: time.Second, Behind: 5 * time.Second}); err != nil || !p.Behind || time.Since(q.begin) > 10*time.Second {

@@ -110,7 +110,7 @@ func TestOverloadedNodeGetsSameTransactionAgain(t *testing.T) {
 		t.Errorf("%d sent again and %d queried, of %d; signed twice with one nonce: %v", p.Again, n.asked, p.Offered, n.twice)
 	}
 	if p.Latency.P50 < 0.5 || !strings.Contains(p.words(), "requests sent again") {
-		t.Errorf("waiting is no part of what was measured: %s", p.words())
+		t.Errorf("the wait is not part of the measurement: %s", p.words())
 	}
 }
 

@@ -184,7 +184,7 @@ func TestHTMLReportHasNoExternalReference(t *testing.T) {
 		t.Errorf("addresses in the page: %q", found)
 	}
 	if n := strings.Count(text, "<polyline"); n < 6 || strings.Count(text, "<circle") != 3 || strings.Count(text, "&lt;script&gt;") != 4 {
-		t.Errorf("%d lines, %d dots, %d times the text of others", n, strings.Count(text, "<circle"), strings.Count(text, "&lt;script&gt;"))
+		t.Errorf("got %d lines, %d dots, %d foreign texts", n, strings.Count(text, "<circle"), strings.Count(text, "&lt;script&gt;"))
 	}
 	for _, points := range regexp.MustCompile(`points="([^"]*)"`).FindAllStringSubmatch(text, -1) {
 		if strings.Contains(points[1], "NaN") || strings.Contains(points[1], "Inf") || strings.TrimSpace(points[1]) == "" {

@@ -189,7 +189,7 @@ func TestOnlyRegularKeyFilesAreOpened(t *testing.T) {
 		case got := <-done:
 			return got
 		case <-time.After(time.Minute):
-			t.Fatalf("%v: it waits", args)
+			t.Fatalf("%v: the command waits", args)
 			return ""
 		}
 	}

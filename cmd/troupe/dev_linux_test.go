@@ -117,7 +117,7 @@ func TestDevAccountsAndSuggestionsWork(t *testing.T) {
 	p.until("Transactions:")
 	if strings.Count(p.text, "\n  dev") != 3 || !strings.Contains(p.text,
 		"dev2.near  "+primitives.TestKey("dev2.near").String()) || !strings.Contains(p.text, p.url()+"/console") {
-		t.Errorf("it prints\n%s", p.text)
+		t.Errorf("output\n%s", p.text)
 	}
 	if len(p.homes()) != 1 {
 		t.Errorf("its homes are %v", p.homes())
@@ -376,7 +376,7 @@ func TestDevUsesNextFreePort(t *testing.T) {
 	p.until("Transactions:")
 	port := strings.TrimPrefix(p.url(), "http://127.0.0.1:")
 	if port == "3030" || !strings.Contains(p.text, "Port 3030 is in use; this chain has port "+port+".\n") || strings.Count(p.text, " --url "+p.url()+"\n") != 4 {
-		t.Errorf("it prints\n%s", p.text)
+		t.Errorf("output\n%s", p.text)
 	}
 	for _, args := range [][]string{{"--port", port}, {"--rpc-addr", devAddr(devPort)}} {
 		q := startDev(t, p.temp, nil, nil, args...)
@@ -445,7 +445,7 @@ func TestDevForkKeepsKeysAndNonces(t *testing.T) {
 	send(p.url(), "13")
 	p.until("reverted: block")
 	if !strings.Contains(p.text, "Transfer 12 NEAR  ok") || !strings.HasSuffix(p.text, " no longer in the chain, with 1 transaction\n") {
-		t.Errorf("it prints\n%s", p.text)
+		t.Errorf("output\n%s", p.text)
 	}
 	p.until("Transfer 13 NEAR  ok")
 

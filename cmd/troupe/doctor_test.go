@@ -40,7 +40,7 @@ func examine(t *testing.T, dir string, more ...string) (code int, text string, f
 	}
 	for _, r := range out.String() + all.String() {
 		if r != '\n' && !unicode.IsPrint(r) {
-			t.Errorf("it prints %U", r)
+			t.Errorf("control character %U printed", r)
 		}
 	}
 	return code, out.String(), reply.Checks
@@ -83,7 +83,7 @@ func TestDoctorChangesNothing(t *testing.T) {
 		}
 	}
 	if after := filesOf(t, dir); !maps.Equal(before, after) {
-		t.Errorf("it changes files:\n%v\n%v", before, after)
+		t.Errorf("files before and after differ:\n%v\n%v", before, after)
 	}
 	_ = code // of the machine on which the test runs
 

@@ -132,7 +132,7 @@ func TestLocalnetScreenHandlesEveryKey(t *testing.T) {
 	press("\x1b[A\x1b[5~")
 	for _, line := range strings.Split(await(`(?s)\x1b\[H.*\x1b\[J`), "\n") {
 		if text := regexp.MustCompile(`\x1b\[[0-9;?]*[a-zA-Z]`).ReplaceAllString(line, ""); len(strings.TrimRight(text, "\r")) > 10 {
-			t.Errorf("in ten columns it draws %q", text)
+			t.Errorf("screen of ten columns: %q", text)
 		}
 	}
 	size(200, 40)
@@ -141,7 +141,7 @@ func TestLocalnetScreenHandlesEveryKey(t *testing.T) {
 	press("q")
 	await(`told to end`)
 	if err := cmd.Wait(); err != nil && !strings.Contains(err.Error(), "exit status 1") { // of a node that one of the keys has killed early
-		t.Errorf("it ends with %v: %q", err, out.take())
+		t.Errorf("the command ended with %v: %q", err, out.take())
 	}
 	for _, n := range nodes {
 		if peersOf(n.RPC.String()) >= 0 {

@@ -56,7 +56,7 @@ func TestLogDoesNotWaitForStalledReader(t *testing.T) {
 	}
 	if !strings.Contains(got, " lines of the log are lost: stderr took nothing\n") ||
 		!strings.HasSuffix(got, "level=warning msg=\"the end\"\n") {
-		t.Errorf("it ends with %q", got[max(0, len(got)-300):])
+		t.Errorf("the output ends with %q", got[max(0, len(got)-300):])
 	}
 }
 

@@ -47,7 +47,7 @@ func TestSIGHUPReloadsConfig(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("it has ended without %q", word)
+		t.Fatalf("the node ended without printing %q", word)
 	}
 	write := func(name, text string) {
 		t.Helper()

@@ -88,7 +88,7 @@ func TestEarlyMessageIsServedOncePersisted(t *testing.T) {
 	for n := range byte(3 * keptSoon) {
 		d := absent(n)
 		if !s.putUpcoming(d) || s.putUpcoming(absent(n)) {
-			t.Fatal("one block has two, or none")
+			t.Fatal("a block has no early message, or two")
 		}
 		var lookup *view.LookupError
 		if got, err := f.Digest(view.At{Height: d.At().Height, Hash: d.Hash}); !errors.As(err, &lookup) {
@@ -111,7 +111,7 @@ func TestEarlyMessageIsServedOncePersisted(t *testing.T) {
 			early = stream.NewDigest(&x, nil)
 		}
 		if !s.putUpcoming(early) {
-			t.Fatal("it is not kept")
+			t.Fatal("the message is not kept")
 		}
 		for range 2 {
 			if got, err := f.Digest(at(a.Entry)); err != nil || (got == early) == lost {
@@ -163,6 +163,6 @@ func TestAheadEncodesAfter10ms(t *testing.T) {
 		}
 	})
 	if restBeforeText != 10*time.Millisecond {
-		t.Errorf("it waits %v", restBeforeText)
+		t.Errorf("wait of %v before the text, want 10 ms", restBeforeText)
 	}
 }

@@ -59,7 +59,7 @@ func (q *queue) waits(r *pastReader, number int) (leave func()) {
 	q.t.Helper()
 	leave, ok := r.take(func() { q.woken = append(q.woken, number) })
 	if ok {
-		q.t.Fatalf("%d: a place was given twice", number)
+		q.t.Fatalf("%d: a place was assigned twice", number)
 	}
 	return leave
 }
@@ -148,7 +148,7 @@ func TestHistoricalReadersAreServedFairly(t *testing.T) {
 		c.fire() // too late to do anything
 	}
 	if q.p.free != 1 || q.p.all != 0 || len(q.p.waits) != 0 || q.p.queue.Len() != 0 {
-		t.Errorf("%d places, %d wait (%v), %d are in the queue", q.p.free, q.p.all, q.p.waits, q.p.queue.Len())
+		t.Errorf("%d free places, %d waiting (%v), %d in the queue", q.p.free, q.p.all, q.p.waits, q.p.queue.Len())
 	}
 }
 

@@ -177,9 +177,9 @@ func provable(t *testing.T, b *Backend, old view.BlockRef, id primitives.Account
 		t.Fatalf("a proof at %d: %v", old.Height, err)
 	}
 	if nodes, err := prove(view.BlockRef{Kind: view.RefHeight, Height: e.Height}); err != nil || len(nodes) == 0 {
-		t.Errorf("a proof at %d, from where on there are: %d nodes, %v", e.Height, len(nodes), err)
+		t.Errorf("a proof at %d, the first provable height: %d nodes, %v", e.Height, len(nodes), err)
 	}
 	if _, err := prove(view.BlockRef{Kind: view.RefHeight, Height: e.Height - 1}); !errors.Is(err, view.ErrNoProof) {
-		t.Errorf("a proof at %d, before which there are none: %v", e.Height-1, err)
+		t.Errorf("a proof at %d, below the first provable height: %v", e.Height-1, err)
 	}
 }

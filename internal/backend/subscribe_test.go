@@ -74,10 +74,10 @@ func TestReadersOfPastEvictNoHeadDigest(t *testing.T) {
 	}
 	huge := c.put(digest(5000, keptWeight), true)
 	if len(c.far.list) != 1 || c.get(huge.Hash) != huge {
-		t.Errorf("beside one that is too large %d are kept", len(c.far.list))
+		t.Errorf("%d digests kept beside one that is too large", len(c.far.list))
 	}
 	if again := c.put(digest(5000, keptWeight), true); again != huge {
-		t.Error("one block has two")
+		t.Error("a block has two digests")
 	}
 	for _, d := range []*stream.Digest{huge, head[3]} {
 		if c.forget(d.Hash); c.get(d.Hash) != nil {

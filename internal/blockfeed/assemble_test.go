@@ -79,7 +79,7 @@ func TestForgedDocumentCostsAShortSearch(t *testing.T) {
 		w.mu.Unlock()
 	}()
 	if err := r.give(t.Context(), lie, d, at); err == nil {
-		t.Fatal("it was taken")
+		t.Fatal("the forged document was accepted")
 	}
 	if n := tried.Load(); n > 4*near {
 		t.Errorf("%d blocks were tried, want no more than %d", n, 4*near)

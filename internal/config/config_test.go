@@ -126,7 +126,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, _, err := Parse("config.json", c.Document.Format())
 		if err != nil || string(again.Document.Format()) != string(c.Document.Format()) {
-			t.Errorf("what Format writes, Parse reads otherwise: %v", err)
+			t.Errorf("Parse does not read back what Format wrote: %v", err)
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestOptionalKeysMayBeNull(t *testing.T) {
 	}
 	for _, path := range []string{"archive", "gc_num_epochs_to_keep", "network.max_num_peers", "network", "troupe.vm.disk_bytes"} {
 		if _, _, err := Parse("config.json", []byte(nested(path, "null"))); err == nil {
-			t.Errorf("%s: null passes, which neard refuses", path)
+			t.Errorf("%s: null is accepted, but neard refuses it", path)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestEachKeyIsUsedOrInert(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := plain.Inert(); got != nil {
-		t.Errorf("of what init writes: %q", got)
+		t.Errorf("inert keys of init's file: %q", got)
 	}
 	bare := func(c *Config) string {
 		d := *c

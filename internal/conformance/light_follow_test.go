@@ -156,7 +156,7 @@ func TestLightClientRefusesChangedReplies(t *testing.T) {
 					liar.Producers[k] = v
 				}
 				if err := liar.Advance(other); err == nil {
-					t.Errorf("taken with another %s", what)
+					t.Errorf("accepted with another %s", what)
 				}
 				refused++
 			}
@@ -203,7 +203,7 @@ func (w *world) proveOutcomes(c *lightclient.Client) {
 		}
 		for what, other := range spoiled {
 			if _, err := lightclient.ProvenOutcome(c.Head.Inner.BlockMerkleRoot, other, true); err == nil {
-				w.t.Errorf("%v: taken with another %s", ask["type"], what)
+				w.t.Errorf("%v: accepted with another %s", ask["type"], what)
 			}
 		}
 	}
@@ -263,7 +263,7 @@ func (w *world) proveState(c *lightclient.Client, account primitives.AccountID, 
 		w.t.Fatalf("%q is not proven: %q, %v", key, got, err)
 	}
 	if got, err := lightclient.ProvenValue(root, state.Proof, primitives.AppendContractDataKey(nil, account, []byte("k3")), nil); err != nil || got != nil {
-		w.t.Errorf("it is not proven that there is no k3: %q, %v", got, err)
+		w.t.Errorf("no proof of absence of k3: %q, %v", got, err)
 	}
 	if _, err := lightclient.ProvenValue(root, state.Proof, at, []byte("a value of the stat\x00")); err == nil {
 		w.t.Error("another value is taken")

@@ -131,7 +131,7 @@ func (s *stage) askBy(client Client, method, params string) json.RawMessage {
 	reply, err := client(request)
 	s.must(err)
 	if bad := s.ours.reply(request, reply); bad != "" {
-		s.t.Errorf("%s %s: not as /openapi.json has it: %s", method, params, bad)
+		s.t.Errorf("%s %s: the reply violates /openapi.json: %s", method, params, bad)
 	}
 	if method == "status" {
 		reply.Body = strings.ReplaceAll(reply.Body, slashed, "")
@@ -165,7 +165,7 @@ func (s *stage) checkResult(method, params string, result []byte) {
 		delete(v.(map[string]any), "state_sync_external_backoff")
 	}
 	if bad := s.theirs.value(method, s.theirs.paths[method], v); bad != "" {
-		s.t.Errorf("%s %s: not as nearcore's type has it: %s", method, params, bad)
+		s.t.Errorf("%s %s: the reply differs from nearcore's type: %s", method, params, bad)
 	}
 }
 
@@ -529,8 +529,8 @@ func (s *stage) nonceOf(id primitives.AccountID, key primitives.PublicKey) primi
 	return k.Nonce
 }
 
-// TestRepliesAreThoseOfNearcoresTypes compares the replies about a chain at protocol 88, which holds
-// every action, with what near-jsonrpc-primitives 0.38.0 writes after it has read them:
+// TestRepliesAreThoseOfNearcoresTypes compares the replies about a chain at protocol 88, which
+// holds every action, with what near-jsonrpc-primitives 0.38.0 writes after it has read them:
 // testdata/replies.jsonl.gz, made by internal/oracle/answers from what -replies writes.
 func TestRepliesAreThoseOfNearcoresTypes(t *testing.T) {
 	s := newStage(t)

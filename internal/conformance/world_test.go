@@ -389,7 +389,7 @@ func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Ki
 			continue
 		}
 		if why := document.reply(w.scene.Request(l), got); why != "" {
-			w.t.Errorf("%v: not as /openapi.json has it: %s", l, why)
+			w.t.Errorf("%v: the reply violates /openapi.json: %s", l, why)
 		}
 		if l.Method == "HEAD" {
 			got.Body = ""

@@ -50,7 +50,7 @@ func TestBadModulesMayBeDeployed(t *testing.T) {
 			t.Errorf("%s: %d bytes, at most %d", b.Name, len(code), most)
 		}
 		if !bytes.Equal(code, b.Make()) {
-			t.Errorf("%s: two of it differ", b.Name)
+			t.Errorf("%s: two builds differ", b.Name)
 		}
 		if seen[b.Name] && b.Name != "cut off" {
 			t.Errorf("two are called %s", b.Name)

@@ -38,7 +38,7 @@ func TestWasmIsBuiltFromCurrentSources(t *testing.T) {
 		delete(listed, name)
 	}
 	for name := range listed {
-		t.Errorf("c/BUILT lists %s, which is not there", name)
+		t.Errorf("c/BUILT lists %s, which does not exist", name)
 	}
 	for _, s := range Sources {
 		if b := C(s.Name); !bytes.HasPrefix(b, []byte("\x00asm\x01\x00\x00\x00")) {

@@ -114,13 +114,13 @@ func TestLoadStateRestoresDumpedAccounts(t *testing.T) {
 	}
 	done(t, h, "sandbox_load_state", `{"records":`+before+`}`)
 	if now, _ := dump(`[["new.near"]]`); now != before {
-		t.Errorf("loaded it is\n%s\nwant\n%s", now, before)
+		t.Errorf("loaded state\n%s\nwant\n%s", now, before)
 	}
 	if then, _ := dump(fmt.Sprintf(`{"account_ids":["new.near"],"height":%d}`, height)); then != before {
 		t.Errorf("at height %d\n%s\nwant\n%s", height, then, before)
 	}
 	if all, _ := dump(`null`); strings.Count(all, `{"Account":`) != 4 {
-		t.Errorf("all of it is\n%s", all)
+		t.Errorf("the whole dump is\n%s", all)
 	}
 	var none struct{}
 	if f := rpcOf(t, h, "sandbox_dump_state", `{"height":123456789}`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: there is no block at height 123456789") {

@@ -115,7 +115,7 @@ func TestAbortingCompilerStopsOnlyBlocks(t *testing.T) {
 		for range 3 {
 			if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": me,
 				"method_name": "fib", "args_base64": ""}, new(callResult)); cause != "INTERNAL_ERROR" {
-				t.Errorf("a view of it: %q", cause)
+				t.Errorf("a view of the contract: %q", cause)
 			}
 		}
 		var account struct{ Amount string }
@@ -125,7 +125,7 @@ func TestAbortingCompilerStopsOnlyBlocks(t *testing.T) {
 		tried, _ := encode(draft(h, key, nonce+1, me, call), nil)
 		for _, method := range []string{"EXPERIMENTAL_simulate_tx", "EXPERIMENTAL_trace_tx"} {
 			if cause := ask(t, h, method, map[string]any{"signed_tx_base64": tried, "skip_signature_check": true}, new(any)); cause != "INTERNAL_ERROR" {
-				t.Errorf("%s of a call of it: %q", method, cause)
+				t.Errorf("%s of a call of the contract: %q", method, cause)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func TestAbortingCompilerStopsOnlyBlocks(t *testing.T) {
 		reads(h)
 	}
 	if again := h.vm.Stats().Compiler.Deaths; again != deaths {
-		t.Errorf("%d compilers died of reads of what is known to kill them", again-deaths)
+		t.Errorf("%d compilers died although the code is known to kill them", again-deaths)
 	}
 
 	warned := make(warnings, 100)
@@ -187,7 +187,7 @@ func TestAbortingCompilerStopsOnlyBlocks(t *testing.T) {
 	next(h, call)
 	halted(h, false)
 	if c := look(t, h, me, "fib", nil); c.Error != "" {
-		t.Errorf("a view of what is mended: %+v", c)
+		t.Errorf("a view with the repaired compiler: %+v", c)
 	}
 	if s := h.vm.Stats().Compiler; s.Quarantined > 1 { // of the trace, which was not requested again
 		t.Errorf("got %+v", s)

@@ -174,7 +174,7 @@ func TestStreamedDumpIsAHomeFolder(t *testing.T) {
 	h = mustStart(t, to)
 	defer stop(t, h)
 	if got := h.Engine.Genesis().Height(); got != at {
-		t.Errorf("it begins at %d, want %d", got, at)
+		t.Errorf("the chain begins at %d, want %d", got, at)
 	}
 }
 

@@ -408,7 +408,7 @@ func TestFollowerOfFeedComputesSameRoots(t *testing.T) {
 	eventually(t, "in step after a restart", caughtUp)
 	sameRoots(t, a, b, first)
 	if cause := ask(t, b, "tx", map[string]any{"tx_hash": hash, "sender_account_id": key.AccountID, "wait_until": "NONE"}, &status); cause != "" {
-		t.Errorf("it again after a restart: %s", cause)
+		t.Errorf("the same transaction after a restart: %s", cause)
 	}
 	nonce++
 	signed, _ = encode(draft(a, key, nonce, "near", &primitives.Transfer{Deposit: primitives.NEAR(3)}), key)

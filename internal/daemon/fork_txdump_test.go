@@ -34,7 +34,7 @@ func TestForkDumpReplaysOnPlainSandbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !c.Same {
-			t.Errorf("alone it is not the same: %s", c.Differs)
+			t.Errorf("on a plain sandbox the replay differs: %s", c.Differs)
 		}
 		for range 2 {
 			var r replayed
@@ -55,7 +55,7 @@ func TestForkDumpReplaysOnPlainSandbox(t *testing.T) {
 	of := func(who string) string { return base64.StdEncoding.EncodeToString([]byte("a" + who)) }
 	for part, want := range map[string]bool{of("test.near"): true, of(defi): true, `"account_id":"near"`: false} {
 		if strings.Contains(string(file), part) != want {
-			t.Errorf("that it has %s is %v", part, !want)
+			t.Errorf("the dump contains %s: %v", part, !want)
 		}
 	}
 	var key struct{ Nonce primitives.Nonce }
@@ -67,7 +67,7 @@ func TestForkDumpReplaysOnPlainSandbox(t *testing.T) {
 	tx.SignerID = token
 	file, c = run(encode(tx, u.key))
 	if n := strings.Count(string(file), `"AccessKey"`); n != 1 {
-		t.Errorf("%d keys of an account that had one", n)
+		t.Errorf("%d keys of an account, want 1", n)
 	}
 	if len(c.Outcomes) != 2 || !strings.Contains(string(file), of(defi)) {
 		t.Errorf("the removal: %d outcomes, %s", len(c.Outcomes), file)
@@ -112,7 +112,7 @@ func TestWorldOfForkKeepsItsRemoteView(t *testing.T) {
 		}
 	}
 	if balanceIn(in) != "9" {
-		t.Error("what was refused has been done")
+		t.Error("a refused request had an effect")
 	}
 	u.send(t, token, call("ft_transfer", `{"receiver_id":"`+defi+`","amount":"5"}`, primitives.Yocto(1)))
 	forkStatusOf(t, h, map[string]any{"live": []string{token}})
@@ -129,7 +129,7 @@ func TestWorldOfForkKeepsItsRemoteView(t *testing.T) {
 	later := top.in(top.world(`{}`))
 	forkStatusOf(t, h, map[string]any{"cut": []string{token}})
 	if got := balance(t, h, defi); got == "105" {
-		t.Errorf("cut off, it has %s", got)
+		t.Errorf("balance after the account was cut off: %s", got)
 	}
 	if got := balanceIn(later); got != "105" {
 		t.Errorf("a world of before has %s", got)

@@ -299,13 +299,13 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 	}
 	done(t, h, "sandbox_revert", `{"id":"clean"}`)
 	if got := balance(t, h, defi); got != "100" {
-		t.Errorf("after going back it has %s", got)
+		t.Errorf("balance after the revert: %s", got)
 	}
 
 	// The other chain continues.
 	u.send(t, token, call("ft_transfer", `{"receiver_id":"`+defi+`","amount":"5"}`, primitives.Yocto(1)))
 	if got := balance(t, h, defi); got != "100" {
-		t.Errorf("what happens there shows here: %s", got)
+		t.Errorf("a change of the parent is visible in the world: %s", got)
 	}
 	if s := forkStatusOf(t, h, map[string]any{"live": []string{token}}); len(s.Live) != 1 || s.Live[0] != token {
 		t.Errorf("got %+v", s)
@@ -335,7 +335,7 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	if got := balance(t, h, defi); got != "UNKNOWN_ACCOUNT" {
-		t.Errorf("cut off, of which nothing was changed: %s", got)
+		t.Errorf("balance of an unchanged account that was cut off: %s", got)
 	}
 	forkStatusOf(t, h, map[string]any{"reset": []string{defi, token}})
 	if got := balance(t, h, "test.near"); got != "999900" {
@@ -362,7 +362,7 @@ func TestForkShowsStateOfOtherChain(t *testing.T) {
 	tx = draft(h, u.key, u.nonce+50, "unseen.near", &primitives.Transfer{Deposit: primitives.Yocto(1)})
 	signed, _ := encode(tx, u.key)
 	if f := rpcOf(t, h, "send_tx", `["`+signed+`"]`, &out); !strings.Contains(f, "unseen.near") {
-		t.Errorf("a transaction that needs it: %q", f)
+		t.Errorf("a transaction that needs the missing data: %q", f)
 	}
 }
 
@@ -438,7 +438,7 @@ func TestForkBlockWaitsForMissingData(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if got := balance(t, h, defi); got != "100" {
-		t.Errorf("meanwhile it has %s", got)
+		t.Errorf("balance while the block waits: %s", got)
 	}
 	select {
 	case f := <-answer:
@@ -446,7 +446,7 @@ func TestForkBlockWaitsForMissingData(t *testing.T) {
 	default:
 	}
 	if h.Engine.Head().Height() != head {
-		t.Error("a block was made without what it needs")
+		t.Error("a block was produced without the data that it needs")
 	}
 	net.down.Store(false)
 	if f := <-answer; f != "" {

@@ -79,7 +79,7 @@ func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 		t.Helper()
 		var report trace.Report
 		if cause := ask(t, h, "EXPERIMENTAL_trace_tx", []any{hash.String(), key.AccountID}, &report); cause != "" {
-			t.Errorf("applied again, what it did is not the same: %s", cause)
+			t.Errorf("applied again, the result differs: %s", cause)
 		}
 	}
 	shownMocks := func() []string {
@@ -125,7 +125,7 @@ func TestMockedSignaturesAreAcceptedOnlyHere(t *testing.T) {
 			q.Call("ecrecover", zeros(32), zeros(64), 0, 0, 7)
 			q.Call("value_return", ^uint64(0), uint64(7))
 			if got := view(q.Bytes()); !bytes.Equal(got, []byte(recovered.Raw())) || echo.ECRecover == nil || *echo.ECRecover != recovered.String() {
-				t.Errorf("it finds the key %x, want %x", got, recovered.Raw())
+				t.Errorf("recovered key %x, want %x", got, recovered.Raw())
 			}
 		}
 	}

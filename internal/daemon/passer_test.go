@@ -41,7 +41,7 @@ func TestPasserRefusesTransactionIfQueueIsFull(t *testing.T) {
 	}
 	p.pass(messages.TransactionPooled{Tx: tx(maxPassing + 1)})
 	if len(refused) != 2 {
-		t.Errorf("%d are refused, want 2: those that the workers have count", len(refused))
+		t.Errorf("%d transactions refused, want 2: those of the workers count", len(refused))
 	}
 }
 

@@ -158,7 +158,7 @@ func TestHeadIsFinalSoonAfterFastForward(t *testing.T) {
 				}
 				if header.EpochID != parent.EpochID {
 					if epochs++; header.Height != parent.Height+1 {
-						t.Errorf("an epoch begins with block %d on %d, which was passed over", header.Height, parent.Height)
+						t.Errorf("an epoch begins with block %d on %d, a skipped height", header.Height, parent.Height)
 					}
 				}
 				header = parent

@@ -64,7 +64,7 @@ func TestReloadedValidatorKeySigns(t *testing.T) {
 		}
 		o := Options{Home: hm}
 		if h.UpdateOptions(&o); (o.Home.ValidatorKey == nil) != (x.file == nil) || x.file != nil && *o.Home.ValidatorKey != *x.file {
-			t.Errorf("%s: begins again with %v", x.what, o.Home.ValidatorKey)
+			t.Errorf("%s: restarted with key %v", x.what, o.Home.ValidatorKey)
 		}
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {

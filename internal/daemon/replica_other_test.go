@@ -31,7 +31,7 @@ func TestReplicaRefusesRecordOfAnotherLog(t *testing.T) {
 		t.Fatal("it reports that it is behind too early")
 	}
 	if r.handleEnd(t.Context(), jetstream.ErrGap, &tries) {
-		t.Fatal("it gives up")
+		t.Fatal("the replica gave up")
 	}
 	time.Sleep(10 * time.Millisecond)
 	if syncing, _ := r.Syncing(); !syncing {

@@ -183,9 +183,9 @@ func agree(t *testing.T, of *restartingNode, others []*restartingNode, requests 
 	return n
 }
 
-// requireSameReplies sends the same request to two nodes. Some replies depend on the final block, and a block
-// may be produced in between. If the replies differ and there was a new block, or the replica has
-// not received all blocks, it repeats the requests.
+// requireSameReplies sends the same request to two nodes. Some replies depend on the final block,
+// and a block may be produced in between. If the replies differ and there was a new block, or the
+// replica has not received all blocks, it repeats the requests.
 func requireSameReplies(t *testing.T, of, o *restartingNode, q [2]string) (got, want []byte) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -272,7 +272,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 	})
 	eventually(t, "refused", func() bool { return stranger.said("not signed by") })
 	if stranger.starts != 1 || stranger.said("received a snapshot of the writer") {
-		t.Errorf("it began %d times", stranger.starts)
+		t.Errorf("the replica started %d times", stranger.starts)
 	}
 	stranger.stop(t)
 	replica := startRestartingReplica(t, followerHome(t, dir), func(hm *home.Home) {
@@ -292,7 +292,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 	}
 	check()
 	if n := replica.begun(); !replica.said("received a snapshot of the writer") || n != 2 {
-		t.Errorf("it began %d times, without a snapshot", n)
+		t.Errorf("the replica started %d times without a snapshot", n)
 	}
 	eventually(t, "its lag is told", func() bool {
 		reply, err := requireReply(replica, "status", "[]")
@@ -307,7 +307,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 	replica.start(t)
 	check()
 	if n := replica.begun(); n != 4 {
-		t.Errorf("it began %d times, and was away for longer than the stream lasts", n)
+		t.Errorf("the replica started %d times after an absence longer than the stream lasts", n)
 	}
 	// The stream advanced while the snapshot was copied: the records at the replica's position have
 	// been removed, those after the snapshot have not.
@@ -321,7 +321,7 @@ func TestReplicaStartsFromSnapshot(t *testing.T) {
 	replica.start(t)
 	check()
 	if n := replica.begun(); n != 5 {
-		t.Errorf("it began %d times, where the stream has all that its snapshot has not", n)
+		t.Errorf("the replica started %d times although the stream has all records after its snapshot", n)
 	}
 	replica.stop(t)
 	writer.stop(t)
@@ -383,7 +383,7 @@ func TestReplicaRefusesChangedRecord(t *testing.T) {
 			}
 			hash, err := h.store.HashAt(at)
 			if err != nil || replica.host().Engine.Head().Hash != hash {
-				t.Errorf("it stands at another block than the writer's: %v", err)
+				t.Errorf("the replica's head is not the writer's: %v", err)
 			}
 			agree(t, writer, []*restartingNode{replica}, mixed(at, hash, key.AccountID, primitives.Hash{}, false)[:5])
 			if reply, err := requireReply(replica, "health", "{}"); err != nil || bytes.Contains(reply, []byte(`"result"`)) {

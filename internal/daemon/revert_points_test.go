@@ -127,7 +127,7 @@ func TestRevertRestoresStateHeadPoolAndClock(t *testing.T) {
 	}
 	for _, params := range []string{fmt.Sprintf(`{"block_id":%q}`, behind.Hash), fmt.Sprintf(`{"block_id":%d}`, behind.Height)} {
 		if f := rpcOf(t, h, "block", params, &none); !strings.HasPrefix(f, "UNKNOWN_BLOCK") {
-			t.Errorf("block %s, which has never been: %q", params, f)
+			t.Errorf("unknown block %s: %q", params, f)
 		}
 	}
 	before := clock.Time
@@ -135,10 +135,10 @@ func TestRevertRestoresStateHeadPoolAndClock(t *testing.T) {
 		t.Errorf("the clock shows %s, then it was %s, %s", clock.Time, before, f)
 	}
 	if n := h.Node.Waiting(); n != 1 {
-		t.Errorf("%d wait, want the one that waited", n)
+		t.Errorf("%d wait, want 1", n)
 	}
 	if got := must(t, h, "sandbox_mine", fmt.Sprintf(`{"until":%q}`, heldHash.String())); got.Height < base.Height+1 || got.Height > base.Height+3 {
-		t.Errorf("it has run at %d, the snapshot is %d", got.Height, base.Height)
+		t.Errorf("executed at height %d, the snapshot is at %d", got.Height, base.Height)
 	}
 	again := must(t, h, "sandbox_mine", fmt.Sprintf("[%d]", behind.Height-uint64(h.Engine.Head().Height())))
 	if again.Height != behind.Height || again.Hash == behind.Hash {
@@ -204,7 +204,7 @@ func TestBlocksHaveTheConfiguredTime(t *testing.T) {
 		t.Fatal(f)
 	}
 	if got := stamp(); got < first+5*hour || got > first+6*hour {
-		t.Errorf("five hours on it is %d ns on", got-first)
+		t.Errorf("after five hours the block time is %d ns later", got-first)
 	}
 	when := first + 10*hour
 	if f := set(fmt.Sprintf(`{"next_timestamp_nanosec":%d}`, when)); f != "" {
@@ -221,7 +221,7 @@ func TestBlocksHaveTheConfiguredTime(t *testing.T) {
 		t.Fatal(f)
 	}
 	if a, b := stamp(), stamp(); a != when || b != when+1 {
-		t.Errorf("it stands at %d, and is %d and %d", when, a, b)
+		t.Errorf("stopped clock at %d, block times %d and %d", when, a, b)
 	}
 	if f := set(`{"interval_nanosec":1000000000,"frozen":false}`); f != "" {
 		t.Fatal(f)

@@ -99,7 +99,7 @@ func TestRestoredNodeEqualsSnapshottedNode(t *testing.T) {
 	mine(t, h, 30) // the node continues, its snapshot does not change
 	for name := range filesOf(t, to) {
 		if strings.Contains(name, "key.json") {
-			t.Errorf("a key is in it: %s", name)
+			t.Errorf("the snapshot contains a key: %s", name)
 		}
 	}
 	other := t.TempDir()
@@ -272,7 +272,7 @@ func TestChangedSnapshotIsNotRestored(t *testing.T) {
 		t.Errorf("into a home of another genesis: %v", err)
 	}
 	if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true}); err != nil {
-		t.Errorf("as it was: %v", err)
+		t.Errorf("the unchanged snapshot: %v", err)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestKilledRestoreLeavesOneWholeChain(t *testing.T) {
 		}()
 		if !killed {
 			if kill < 5 {
-				t.Errorf("it was killed at %d places only", kill)
+				t.Errorf("killed at only %d steps", kill)
 			}
 			break
 		}
@@ -386,7 +386,7 @@ func TestRestoreIgnoresPathsOutsideTheHome(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if left, _ := os.ReadDir(other); len(left) > 0 || storage.Exists(outside) {
-		t.Errorf("it has written %v", left)
+		t.Errorf("files written: %v", left)
 	}
 	if err := os.WriteFile(filepath.Join(other, "config.json"), c, 0o600); err != nil {
 		t.Fatal(err)
@@ -475,7 +475,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 		return nil
 	}
 	if _, err := RestoreSnapshot(t.Context(), o); err == nil || !storage.Exists(data) {
-		t.Errorf("the chain is not back in its place: %v", err)
+		t.Errorf("the old chain was not restored: %v", err)
 	}
 	o.check = nil
 

@@ -109,7 +109,7 @@ func TestSIGKILLDuringRestoreStartsNoNewChain(t *testing.T) {
 				t.Fatalf("try %d, step %d: %v", first, step, err)
 			case err == nil:
 				if !whole {
-					t.Fatalf("try %d, step %d: it begins anew", first, step)
+					t.Fatalf("try %d, step %d: the node starts a new chain", first, step)
 				}
 				stop(t, h)
 			default: // follow the advice in the error
@@ -127,7 +127,7 @@ func TestSIGKILLDuringRestoreStartsNoNewChain(t *testing.T) {
 			}
 			if !killed {
 				if last = step - 1; last < 5 {
-					t.Errorf("it was killed at %d places only", step)
+					t.Errorf("killed at only %d steps", step)
 				}
 				break
 			}

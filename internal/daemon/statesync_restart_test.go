@@ -128,7 +128,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 		t.Errorf("the known peers were lost: %v", err)
 	}
 	if got, err := os.ReadFile(signed); err != nil || string(got) != "this too" {
-		t.Errorf("what it has signed is lost: %q, %v", got, err)
+		t.Errorf("signed messages are lost: %q, %v", got, err)
 	}
 	for _, left := range []string{".coming", ".before-arrival"} {
 		if _, err := os.Stat(b.home.Paths.Data + left); err == nil {
@@ -136,7 +136,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 		}
 	}
 	if first := b.Engine.Store().Tip().Tail; first < 140 {
-		t.Errorf("it has blocks from %d on", first)
+		t.Errorf("the first block is %d", first)
 	}
 	run(200)
 	caughtUp(b)
@@ -150,7 +150,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	}
 	got, err := b.Engine.EpochProof()
 	if err != nil || !bytes.Equal(got.AppendBorsh(nil), want.AppendBorsh(nil)) {
-		t.Errorf("it makes another proof, %v", err)
+		t.Errorf("the proof differs, %v", err)
 	}
 	stop(t, b)
 
@@ -161,7 +161,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	defer func() { stop(t, b) }()
 	caughtUp(b)
 	if first := b.Engine.Store().Tip().Tail; first < 310 {
-		t.Errorf("it has blocks from %d on", first)
+		t.Errorf("the first block is %d", first)
 	}
 	dirC := followerHome(t, dirA) // a third node syncs from the second
 	c := again(t, dirC, fmt.Sprintf("%v@%s", b.home.NodeKey.PublicKey(), b.NetworkAddr()))

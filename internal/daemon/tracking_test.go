@@ -203,7 +203,7 @@ func TestRepliesAboutTrackedShardAreEqual(t *testing.T) {
 		}
 	}
 	if !brought {
-		t.Errorf("no message has what %s sent", away)
+		t.Errorf("no message has the transactions that %s sent", away)
 	}
 	look := func(when string) {
 		t.Helper()

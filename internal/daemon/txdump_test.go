@@ -137,7 +137,7 @@ func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !c.Same {
-			t.Errorf("alone it is not the same: %s", c.Differs)
+			t.Errorf("on a plain sandbox the replay differs: %s", c.Differs)
 		}
 		return file, c
 	}
@@ -149,7 +149,7 @@ func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 		base64.StdEncoding.EncodeToString([]byte("aalice.near")): true,
 	} {
 		if strings.Contains(text, part) != want {
-			t.Errorf("that it has %s is %v", part, !want)
+			t.Errorf("the dump contains %s: %v", part, !want)
 		}
 	}
 	if n := len(c.Records); n < 8 || n > 20 {
@@ -182,7 +182,7 @@ func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 			t.Fatal(cause)
 		}
 		if got, want := shapeOf(&now), shapeOf(&was); !slices.Equal(got, want) {
-			t.Errorf("%d: it does\n%s\nwant\n%s", i, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("step %d: got actions\n%s\nwant\n%s", i, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	for name, hash := range map[string]primitives.Hash{"made an account": made1, "global code": global, "failed": failed} {
@@ -229,7 +229,7 @@ func TestDumpedTransactionReplaysTheSame(t *testing.T) {
 	f := rpcOf(t, fresh, "sandbox_replay_transaction", text, &none)
 	if !strings.HasPrefix(f, "SANDBOX_REFUSED: state that is missing in the dump would be removed: ") || !strings.Contains(f, "alice.near would lose ") ||
 		!strings.Contains(f, "keys") || !strings.Contains(f, "values") || !strings.Contains(f, "sandbox_new_world") {
-		t.Errorf("what would be lost: %s", f)
+		t.Errorf("a request that would lose changes: %s", f)
 	}
 	// The chain produces blocks of its own meanwhile.
 	if now, _, err := fresh.Engine.LastPatched(); err != nil || now != patched || len(keys().Keys) != had {

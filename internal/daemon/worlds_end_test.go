@@ -37,7 +37,7 @@ func TestWorldDroppedWhileOpenedLeavesNoPort(t *testing.T) {
 			}
 			_ = r.Body.Close()
 			if time.Now().After(limit) {
-				t.Fatal("its port answers")
+				t.Fatal("the port of the dropped world answers")
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func TestWorldPoolsCountAsMemory(t *testing.T) {
 	}
 	time.Sleep(100 * time.Millisecond)
 	if most := before + 4<<20 + long; one.bytes() > most {
-		t.Errorf("%d bytes, of at most %d", one.bytes(), most)
+		t.Errorf("%d bytes, want at most %d", one.bytes(), most)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestWaitInDroppedWorldFails(t *testing.T) {
 	}()
 	for limit := time.Now().Add(time.Minute); one.bytes() == before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatal("it does not wait")
+			t.Fatal("the transaction does not wait")
 		}
 	}
 	if f := s.drop(w.ID); f != "" {

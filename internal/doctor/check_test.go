@@ -116,7 +116,7 @@ func TestEachBadFactIsFound(t *testing.T) {
 						t.Errorf("%+v, want %s", x, c.want)
 					}
 				} else if x.Status != OK && name != "full disk" {
-					t.Errorf("it also finds %+v", x)
+					t.Errorf("unexpected finding %+v", x)
 				}
 			}
 			if !found || string(Worst(list)) != status {

@@ -76,7 +76,7 @@ func TestMeasureDiskLeavesNoFile(t *testing.T) {
 		t.Errorf("difference %+v", d)
 	}
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 0 {
-		t.Errorf("it leaves %v, %v", list, err)
+		t.Errorf("files left: %v, %v", list, err)
 	}
 	if d := gatherDisk(dir+"/none", &c); d.Err == "" {
 		t.Errorf("a folder that is not there: %+v", d)

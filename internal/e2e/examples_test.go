@@ -413,7 +413,7 @@ func balance(t *testing.T, s *composeService, at map[string]string, writer *proc
 			v = "balancer:3030"
 		}
 		if at[v] == "" {
-			t.Fatalf("the balancer's %s is %s, which is no service", k, v)
+			t.Fatalf("the balancer's %s is %s, not a service", k, v)
 		}
 		env = append(env, k+"="+at[v])
 	}

@@ -303,7 +303,7 @@ func faults(t *testing.T, transport string) {
 	c.kept(list)
 	t.Logf("%d transactions were reported FINAL, and are so on all four nodes; %d packets passed (%d of UDP), %d lost, %d cut", len(list), s.Passed.Load(), s.UDP.Load(), s.Lost.Load(), s.Cut.Load())
 	if over := s.UDP.Load() > s.Passed.Load()/2; over != quic {
-		t.Errorf("most of it went over QUIC: %v", over)
+		t.Errorf("most traffic over QUIC: %v", over)
 	}
 	for _, p := range c.p {
 		p.stop(syscall.SIGTERM)

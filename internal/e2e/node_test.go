@@ -206,7 +206,7 @@ func (p *process) exits() string {
 		p.t.Errorf("ended with %v, want an exit code above 0\n%s", p.err, p.out.String())
 	}
 	if said := p.out.String(); strings.Contains(said, "goroutine ") || strings.Contains(said, "panic") {
-		p.t.Errorf("it panicked:\n%s", tail(said, 4000))
+		p.t.Errorf("the node panicked:\n%s", tail(said, 4000))
 	}
 	return p.out.String()
 }

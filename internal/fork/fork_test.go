@@ -620,7 +620,7 @@ func FuzzState(f *testing.F) {
 			return
 		}
 		if len(a.pairs) != len(fake.values) {
-			t.Fatalf("%d values are proven, there are %d", len(a.pairs), len(fake.values))
+			t.Fatalf("%d values proven, want %d", len(a.pairs), len(fake.values))
 		}
 		for _, p := range a.pairs {
 			if fake.values[string(p.Key[len(dataKey("")):])] != string(p.Value) {

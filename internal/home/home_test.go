@@ -161,7 +161,7 @@ func TestInitSyncsFilesBeforeRename(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Clean(f.Name()) != dir && !strings.Contains(f.Name(), ".new-") {
-			t.Errorf("%s is synced when it is in its place", f.Name())
+			t.Errorf("%s was synced after its rename", f.Name())
 		}
 		synced = append(synced, info)
 		return f.Sync()
@@ -221,7 +221,7 @@ func TestInitFlagsTakeEffect(t *testing.T) {
 	}
 	text := mustRead(t, dir, "config.json")
 	if !strings.Contains(text, "\"trie_viewer_state_size_limit\": 50000,\n  \"max_gas_burnt_view\": 9223372036854775808,\n") {
-		t.Errorf("max_gas_burnt_view is not where neard has it")
+		t.Errorf("max_gas_burnt_view is not at neard's position")
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".new-*"))
 	if err != nil || len(left) != 0 {
@@ -450,7 +450,7 @@ func FuzzNodeKey(f *testing.F) {
 		}
 		again, err := ParseNodeKey(k.MarshalIndent())
 		if err != nil || *again != *k {
-			t.Errorf("what is written reads otherwise: %v", err)
+			t.Errorf("the written text is not read back: %v", err)
 		}
 	})
 }

@@ -116,7 +116,7 @@ func TestLocalnetHasNodesOfEveryRole(t *testing.T) {
 	for _, key := range []string{"tracked_shards_config", "archive", "save_trie_changes", "log_summary_style", "store", "cold_store", "split_storage", "epoch_sync"} {
 		at := strings.Index(text, "\n  \""+key+"\"")
 		if at <= last {
-			t.Errorf("%s does not stand where neard's writer puts it", key)
+			t.Errorf("%s is not at the position where neard writes it", key)
 		}
 		last = at
 	}

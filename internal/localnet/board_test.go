@@ -113,7 +113,7 @@ func TestRatesCountEachBlockOnce(t *testing.T) {
 	}
 	b.Step(Seen{[]Block{{Height: 150, Ordinal: 130, At: at(65), Transactions: 0}}})
 	if blocks, _ := b.rates(); blocks != 30.0/55 || len(b.blocks) != 2 {
-		t.Errorf("%v blocks a second of %d, want what is younger than a minute", blocks, len(b.blocks))
+		t.Errorf("%v blocks a second, %d blocks kept, want only those of the last minute", blocks, len(b.blocks))
 	}
 }
 
@@ -282,7 +282,7 @@ func TestLoadKeyStepsThroughRates(t *testing.T) {
 	}
 	b.Step(Loaded{Sent: 77, Refused: 2, Err: "\x1b[31mno"})
 	if got := b.Lines("", 200, 20)[1]; !strings.HasSuffix(got, `load: 10/s, 77 sent, 2 refused (\x1b[31mno)`) {
-		t.Errorf("it shows %s", got)
+		t.Errorf("the screen shows %s", got)
 	}
 	if b.Step(Key{'q'}); b.Rate() != 0 {
 		t.Errorf("%d/s while the network ends", b.Rate())
@@ -317,7 +317,7 @@ func TestLogViewFollowsUntilScrolled(t *testing.T) {
 		t.Errorf("reads %v of %d", reads, node)
 	}
 	if !read(1, 30) || !read(2, 3) {
-		t.Error("it does not follow")
+		t.Error("the view does not follow the log")
 	}
 	shows("line 20", "line 29")
 	read(1, 31)
@@ -325,7 +325,7 @@ func TestLogViewFollowsUntilScrolled(t *testing.T) {
 	b.Step(Key{KeyUp})
 	shows("line 20", "line 29")
 	if read(1, 40) {
-		t.Error("it reads while the user looks at earlier lines")
+		t.Error("the log is read while the user looks at earlier lines")
 	}
 	shows("line 20", "line 29")
 	b.Step(Key{KeyPageUp})
@@ -346,7 +346,7 @@ func TestLogViewFollowsUntilScrolled(t *testing.T) {
 	}
 	b.Step(Key{KeyEnd})
 	if !read(1, 5) {
-		t.Error("it does not follow again")
+		t.Error("the view does not follow the log again")
 	}
 	if do := b.Step(Key{'q'}); do != nil || b.view != viewNodes || b.page.lines != nil {
 		t.Errorf("q does %v", do)
@@ -377,6 +377,6 @@ func TestHelpExplainsColumnsAndKeys(t *testing.T) {
 		}
 	}
 	if b.Step(Key{'?'}); b.view != viewNodes {
-		t.Error("it stays")
+		t.Error("the page is still shown")
 	}
 }

@@ -307,7 +307,7 @@ func TestFirstSignalStopsSecondKills(t *testing.T) {
 			begun := time.Now()
 			err := Run(ctx, o)
 			if took := time.Since(begun); took > stopLimit-2*time.Second {
-				t.Errorf("it takes %v", took)
+				t.Errorf("elapsed time %v is too long", took)
 			}
 			if err != nil {
 				t.Errorf("Run = %v", err)

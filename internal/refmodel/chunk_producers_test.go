@@ -463,7 +463,7 @@ func TestListedProducersAgreeWithModel(t *testing.T) {
 		})
 		want := m.ListedBy(seats, turns)
 		if len(got) != len(want) || slices.ContainsFunc(got, func(v uint64) bool { return !want[int(v)] }) {
-			t.Fatalf("seats %v, turns %v: listed %v, by the model %v", seats, turns, got, want)
+			t.Fatalf("seats %v, counters %v: listed %v, model %v", seats, turns, got, want)
 		}
 	}
 }

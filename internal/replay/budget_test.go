@@ -45,7 +45,7 @@ func TestTinyMemoryBudgetChangesNoResult(t *testing.T) {
 			}
 			t.Logf("%s: %d bytes have left under a budget of %d", name, got.Evicted, o.StateBytes)
 			if all.Evicted != 0 || o.StateBytes == 1 && got.Evicted == 0 {
-				t.Errorf("%s: %d bytes have left under a budget of %d, %d without one", name, got.Evicted, o.StateBytes, all.Evicted)
+				t.Errorf("%s: %d bytes evicted under a budget of %d, %d without one", name, got.Evicted, o.StateBytes, all.Evicted)
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func TestEpochSyncProofEqualsNeards(t *testing.T) {
 		}
 		if want := theirs[p.Current.First.Hash()]; want != nil {
 			if same++; !bytes.Equal(p.AppendBorsh(nil), want) {
-				t.Errorf("at block %d: it is not the proof that a neard sent", b.Header.Height)
+				t.Errorf("at block %d: the proof differs from the one that a neard sent", b.Header.Height)
 			}
 		}
 	}

@@ -263,7 +263,7 @@ func TestHeadersAfterProofAreAccepted(t *testing.T) {
 		bad.NextEpochID[0]++
 		bad.Init()
 		if taken, err := e.AddHeaders(append(slices.Clone(list[:n-1]), &bad)); taken != n-1 || engine.VerdictOf(err) != engine.VerdictInvalid {
-			t.Fatalf("%d of %d headers were taken before a bad one: %v", taken, n, err)
+			t.Fatalf("%d of %d headers accepted before an invalid one: %v", taken, n, err)
 		}
 		if taken, err := e.AddHeaders(list[:n]); taken != 1 || err != nil {
 			t.Fatalf("%d headers accepted after the known ones: %v", taken, err)

@@ -214,7 +214,7 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	}
 	c.store.refuses = nil
 	if c.Head() != before.Head() || c.Final() != before.Final() {
-		return fmt.Errorf("what was refused at height %d has changed the chain", h.Height)
+		return fmt.Errorf("the refused message at height %d changed the chain", h.Height)
 	}
 	c.bad += 3
 	return nil

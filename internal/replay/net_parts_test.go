@@ -67,7 +67,7 @@ func TestChunkPartsEqualNeards(t *testing.T) {
 					found = found || bytes.Equal(s.Body.AppendBorsh(nil), want.AppendBorsh(nil))
 				}
 				if !found {
-					t.Errorf("shard %d at %d: neard has sent what is not sent here", h.ShardID, h.HeightCreated)
+					t.Errorf("shard %d at %d: neard sent parts that this node does not send", h.ShardID, h.HeightCreated)
 				}
 				sent++
 			}

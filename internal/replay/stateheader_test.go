@@ -66,7 +66,7 @@ func TestStateSyncHeaderEqualsNeards(t *testing.T) {
 			raw := h.AppendBorsh(nil)
 			if want := theirs[b.Hash()][id]; want != nil {
 				if same++; !bytes.Equal(raw, want) {
-					t.Errorf("shard %d at sync block %d: it is not the header that a neard sent", id, b.Header.Height)
+					t.Errorf("shard %d at sync block %d: the header differs from the one that a neard sent", id, b.Header.Height)
 				}
 			}
 			find := func(hash primitives.Hash) *primitives.Block { return blocks[hash] }

@@ -42,7 +42,7 @@ func TestValidatorWithoutPartsKeepsUp(t *testing.T) {
 				}
 			}
 			if w.now > begin+200*second {
-				t.Fatalf("it is at %d: %s", seen, w.where())
+				t.Fatalf("height %d: %s", seen, w.where())
 			}
 		}
 		if w.check.violation != nil {

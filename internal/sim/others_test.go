@@ -107,7 +107,7 @@ func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 				t.Errorf("a receipt that is reported in the newest block: %v, %v, %d outcomes, %+v", err, o.Level, len(o.Outcomes), o.Status)
 			}
 			if o, err := judge(func(o *view.FinalOutcome) { o.Outcomes = nil }); err != nil || o.Level >= view.LevelExecuted {
-				t.Errorf("what is left out: %v, %v", o.Level, err)
+				t.Errorf("an omitted outcome: %v, %v", o.Level, err)
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func runs(t *testing.T, name string, seeds uint64) {
 			t.Fatalf("seed %d: %v\n%s", seed, r.Violation, strings.Join(r.Tail, "\n"))
 		}
 		if s.Byzantine && r.FalseMessages == 0 || s.Saves > 0 && r.Crashes == 0 || s.Shuffle && r.Moves == 0 || s.Dead > 0 && r.Lists == 0 {
-			t.Errorf("seed %d: what %s is for has not happened: %d false messages, %d crashes, %d moves, %d lists",
+			t.Errorf("seed %d: scenario %s had no effect: %d false messages, %d crashes, %d moves, %d lists",
 				seed, name, r.FalseMessages, r.Crashes, r.Moves, r.Lists)
 		}
 		t.Logf("seed %d: height %d, final %d, %d epochs, %.1f s, %d events, %d messages, %d outcomes, %d crashes, %d heights missed, %d chunks missed, %d shards, %d moves",

@@ -181,7 +181,7 @@ func TestOldStatesCostTheSame(t *testing.T) {
 			}
 			at := map[int]*primitives.SignedTransaction{far: send(far - near - 101), near: send(near)}
 			if all := c.Engine.Store().Stats().Pending; by != "nothing" && all < far {
-				t.Fatalf("%d blocks above the folded one", all)
+				t.Fatalf("%d blocks above the flat head", all)
 			}
 			for _, w := range pastWork {
 				var work [2]storage.Stats

@@ -67,7 +67,7 @@ func TestStateInitsFailWithOneGasLess(t *testing.T) {
 			}
 			for _, r := range o.ReceiptIDs {
 				if got := l.outcomes[r]; got.Status.Kind == primitives.StatusFailure {
-					t.Errorf("what it promised: %s", got.Status.Failure)
+					t.Errorf("the promised receipt: %s", got.Status.Failure)
 				}
 			}
 			base := run(1).GasBurnt

@@ -81,7 +81,7 @@ func TestCallIsInterruptedAtTimeout(t *testing.T) {
 			t.Errorf("Run = %v, want %v", err, view.ErrTimeout)
 		}
 		if took := time.Since(start); took > 1100*time.Millisecond {
-			t.Errorf("it took %v", took)
+			t.Errorf("elapsed time %v is out of bounds", took)
 		}
 		p.Close()
 	})

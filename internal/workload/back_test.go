@@ -110,6 +110,6 @@ func TestRevertedChainImportsTheSame(t *testing.T) {
 		})
 	}
 	if went < n || ended == 0 {
-		t.Errorf("%d times back, %d times to one that had ended", went, ended)
+		t.Errorf("%d reverts, %d of them to ended snapshots", went, ended)
 	}
 }

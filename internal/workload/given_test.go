@@ -90,7 +90,7 @@ func TestReplicaRecordsEqualTheWriters(t *testing.T) {
 					k := 0
 					if theirs, err = replica.Store.LogRecords(theirs, func(x storage.LogRecord) bool {
 						if k >= len(want) {
-							t.Fatalf("block %v is one more than was given", x.Ref)
+							t.Fatalf("block %v was not in the writer's log", x.Ref)
 						}
 						if !bytes.Equal(x.Payload, want[k]) {
 							equalRecords(t, writer, replica, want[k], x.Payload)
