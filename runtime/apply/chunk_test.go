@@ -199,11 +199,13 @@ func TestApplyRefusesInvalidInput(t *testing.T) {
 		"unknown shard": func(in *Input) { in.Block.ShardID = 9 },
 		"no congestion": func(in *Input) { in.Congestion = nil },
 	} {
-		in := n.input(0, nil)
-		change(in)
-		if _, err := Apply(in); !errors.Is(err, ErrInput) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			in := n.input(0, nil)
+			change(in)
+			if _, err := Apply(in); !errors.Is(err, ErrInput) {
+				t.Errorf("got error %v, want %v", err, ErrInput)
+			}
+		})
 	}
 	in := n.input(0, nil)
 	in.Incoming = []*primitives.Receipt{{PredecessorID: alice, ReceiverID: bob, Body: &primitives.ActionReceipt{SignerID: alice, Actions: make([]primitives.Action, 0)}}}

@@ -103,9 +103,11 @@ func TestRequestBitmapMatchesNearcore(t *testing.T) {
 		{"many small", slices.Repeat([]uint64{1000}, 10_000), bits3(all...), true},
 		{"small, then too much", []uint64{values[4], p.MaxReceiptSize, 1}, bits3(4), true},
 	} {
-		if got, ok := p.Request(3, tt.sizes); got.Bitmap != tt.want.Bitmap || ok != tt.ok || ok && got.ToShard != 3 {
-			t.Errorf("%s: %x, %v, want %x, %v", tt.name, got, ok, tt.want, tt.ok)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got, ok := p.Request(3, tt.sizes); got.Bitmap != tt.want.Bitmap || ok != tt.ok || ok && got.ToShard != 3 {
+				t.Errorf("got %x, %v, want %x, %v", got, ok, tt.want, tt.ok)
+			}
+		})
 	}
 }
 

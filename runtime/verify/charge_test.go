@@ -65,10 +65,12 @@ func TestInvalidChargeIsRefused(t *testing.T) {
 		{"method listed", plainTx(6, call("m", primitives.Balance{})), Signer{Account: account(oneN), Key: functionCallKey(nil, "n", "m")}, 10, "ok"},
 		{"any method", plainTx(6, call("m", primitives.Balance{})), Signer{Account: account(oneN), Key: functionCallKey(nil)}, 10, "ok"},
 	} {
-		v := charge(t, c.tx, c.signer, c.height)
-		if got := jsonOf(v.Err); got != c.want || v.Charged != (c.want == "ok") {
-			t.Errorf("%s: got %s, charged %v, want %s", c.name, got, v.Charged, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			v := charge(t, c.tx, c.signer, c.height)
+			if got := jsonOf(v.Err); got != c.want || v.Charged != (c.want == "ok") {
+				t.Errorf("got %s, charged %v, want %s", got, v.Charged, c.want)
+			}
+		})
 	}
 }
 

@@ -105,50 +105,52 @@ func TestModulesWithLargeSectionsAreBounded(t *testing.T) {
 			}
 		}),
 	} {
-		begun := time.Now()
-		rules := &parameters.MustGet(parameters.June(86)).Wasm
-		p, err := prep.Prepare(code, rules)
-		prepared := time.Since(begun)
-		if err != nil || p.CompileFails || p.LoadFails {
-			t.Logf("%s: %d bytes, refused in %v: %v", name, len(code), prepared, err)
-			continue
-		}
-		if len(p.Code) > compiler.MaxRequest*3/4 {
-			t.Errorf("%s: %d bytes became %d", name, len(code), len(p.Code))
-		}
-		begun = time.Now()
-		a, err := v.build(&task{hash: primitives.HashBytes(code), code: code, rules: rules})
-		built := time.Since(begun)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if most := compiler.BoundOf(len(code)).Output; int64(len(a.Code)) > most {
-			t.Errorf("%s: artifact of %d bytes, at most %d", name, len(a.Code), most)
-		}
-		var call1, call2 time.Duration
-		for i, took := range []*time.Duration{nil, &call1, &call2} { // the first compiles
+		t.Run(name, func(t *testing.T) {
+			begun := time.Now()
+			rules := &parameters.MustGet(parameters.June(86)).Wasm
+			p, err := prep.Prepare(code, rules)
+			prepared := time.Since(begun)
+			if err != nil || p.CompileFails || p.LoadFails {
+				t.Logf("%d bytes, refused in %v: %v", len(code), prepared, err)
+				return
+			}
+			if len(p.Code) > compiler.MaxRequest*3/4 {
+				t.Errorf("%d bytes became %d", len(code), len(p.Code))
+			}
 			begun = time.Now()
-			if out, err := v.run(call(code, "main", 300*tera), &world{}); err != nil {
-				t.Errorf("%s: call %d: %s, %v", name, i, ended(&out), err)
+			a, err := v.build(&task{hash: primitives.HashBytes(code), code: code, rules: rules})
+			built := time.Since(begun)
+			if err != nil {
+				t.Errorf("build: %v", err)
+				return
 			}
-			if took != nil {
-				*took = time.Since(begun)
+			if most := compiler.BoundOf(len(code)).Output; int64(len(a.Code)) > most {
+				t.Errorf("artifact of %d bytes, at most %d", len(a.Code), most)
 			}
-		}
-		const calls = 20
-		c, used := call(code, "main", 300*tera), processorTime()
-		for range calls {
-			if _, err := v.run(c, &world{}); err != nil {
-				t.Error(err)
+			var call1, call2 time.Duration
+			for i, took := range []*time.Duration{nil, &call1, &call2} { // the first compiles
+				begun = time.Now()
+				if out, err := v.run(call(code, "main", 300*tera), &world{}); err != nil {
+					t.Errorf("call %d: %s, %v", i, ended(&out), err)
+				}
+				if took != nil {
+					*took = time.Since(begun)
+				}
 			}
-		}
-		used = (processorTime() - used) / calls
-		t.Logf("%s: a call takes %v of processor time", name, used)
-		t.Logf("%s: %d bytes, written %d in %v, artifact %d in %v, calls %v and %v", name, len(code), len(p.Code), prepared, len(a.Code), built, call1, call2)
-		if call2 > time.Second {
-			t.Errorf("%s: a call takes %v", name, call2)
-		}
+			const calls = 20
+			c, used := call(code, "main", 300*tera), processorTime()
+			for range calls {
+				if _, err := v.run(c, &world{}); err != nil {
+					t.Error(err)
+				}
+			}
+			used = (processorTime() - used) / calls
+			t.Logf("a call takes %v of processor time", used)
+			t.Logf("%d bytes, written %d in %v, artifact %d in %v, calls %v and %v", len(code), len(p.Code), prepared, len(a.Code), built, call1, call2)
+			if call2 > time.Second {
+				t.Errorf("a call takes %v", call2)
+			}
+		})
 	}
 }
 

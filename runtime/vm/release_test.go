@@ -68,7 +68,8 @@ func TestMLDSAVerifyMatchesNearcore(t *testing.T) {
 		{"before 87", msg, key, 3309, 1952, parameters.Release(86), 0, linkError},
 		{"june", msg, key, 3309, 1952, parameters.June(86), 0, linkError},
 	} {
-		code := wat(t, fmt.Sprintf(`(module
+		t.Run(test.name, func(t *testing.T) {
+			code := wat(t, fmt.Sprintf(`(module
 			(import "env" "ml_dsa_verify" (func $verify (param i64 i64 i64 i64 i64 i64) (result i64)))
 			(import "env" "value_return" (func $return (param i64 i64)))
 			(memory 1)
@@ -76,17 +77,18 @@ func TestMLDSAVerifyMatchesNearcore(t *testing.T) {
 			(func (export "main")
 				(i64.store (i32.const 12288) (call $verify (i64.const %d) (i64.const 0) (i64.const 32) (i64.const 4096) (i64.const %d) (i64.const 8192)))
 				(call $return (i64.const 8) (i64.const 12288))))`, watData(sig), watData(test.msg), watData(test.key), test.sigLen, test.keyLen))
-		out, err := v.run(callAt(test.version, code, "main"), &world{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if out.Err != nil {
-			got = string(out.Err.AppendJSON(nil))
-		}
-		if got != test.err || test.err == "" && binary.LittleEndian.Uint64(out.Return.Value) != test.want {
-			t.Errorf("%s: %s, returned %x, want %s, %d", test.name, got, out.Return.Value, test.err, test.want)
-		}
+			out, err := v.run(callAt(test.version, code, "main"), &world{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if out.Err != nil {
+				got = string(out.Err.AppendJSON(nil))
+			}
+			if got != test.err || test.err == "" && binary.LittleEndian.Uint64(out.Return.Value) != test.want {
+				t.Errorf("%s, returned %x, want %s, %d", got, out.Return.Value, test.err, test.want)
+			}
+		})
 	}
 }
 
@@ -129,21 +131,23 @@ func TestUniversalStateInitToAccountIDOfContract(t *testing.T) {
 		{"type of a release candidate", code(make([]byte, 10), ""), parameters.Release(88), false, "",
 			"{\"ExecutionError\":\"Link Error: types incompatible: expected type `(func (param i64 i64 i64))`, found type `(func (param i64 i64 i64) (result i64))`\"}"},
 	} {
-		c := callAt(test.version, test.code, "main")
-		if test.lenient {
-			c.Block.Config.Wasm.CanonicalUniversalStateInit = false
-		}
-		out, err := v.run(c, &world{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if out.Err != nil {
-			got = string(out.Err.AppendJSON(nil))
-		}
-		if got != test.err || string(out.Return.Value) != test.want {
-			t.Errorf("%s: %s, returned %q, want %s, %q", test.name, got, out.Return.Value, test.err, test.want)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			c := callAt(test.version, test.code, "main")
+			if test.lenient {
+				c.Block.Config.Wasm.CanonicalUniversalStateInit = false
+			}
+			out, err := v.run(c, &world{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if out.Err != nil {
+				got = string(out.Err.AppendJSON(nil))
+			}
+			if got != test.err || string(out.Return.Value) != test.want {
+				t.Errorf("%s, returned %q, want %s, %q", got, out.Return.Value, test.err, test.want)
+			}
+		})
 	}
 }
 

@@ -169,7 +169,8 @@ func TestP256VerifyMatchesNearcore(t *testing.T) {
 		{"219 32 bytes of key", sig, 0, 64, 32, 0, "invalid public key length"},
 		{"230 no signature", sig, 0, 0, 33, 0, "invalid signature length"},
 	} {
-		code := wat(t, fmt.Sprintf(`(module
+		t.Run(c.name, func(t *testing.T) {
+			code := wat(t, fmt.Sprintf(`(module
 			(import "env" "p256_verify" (func $p256_verify (param i64 i64 i64 i64 i64 i64) (result i64)))
 			(import "env" "value_return" (func $value_return (param i64 i64)))
 			(memory (export "memory") 1)
@@ -177,18 +178,19 @@ func TestP256VerifyMatchesNearcore(t *testing.T) {
 			(func (export "main")
 				(i64.store (i32.const 256) (call $p256_verify (i64.const %d) (i64.const 0) (i64.const 32) (i64.const 128) (i64.const %d) (i64.const 192)))
 				(call $value_return (i64.const 8) (i64.const 256))))`,
-			data(c.sig), data(append([]byte{msg[0] ^ c.flip}, msg[1:]...)), data(public), c.sigLen, c.key))
-		out, err := v.run(call(code, "main", 100*tera), &world{})
-		switch {
-		case err != nil:
-			t.Errorf("%s: %v", c.name, err)
-		case c.err != "":
-			if out.Err == nil || !strings.Contains(out.Err.Message, c.err) {
-				t.Errorf("%s: %s, want %s", c.name, ended(&out), c.err)
+				data(c.sig), data(append([]byte{msg[0] ^ c.flip}, msg[1:]...)), data(public), c.sigLen, c.key))
+			out, err := v.run(call(code, "main", 100*tera), &world{})
+			switch {
+			case err != nil:
+				t.Errorf("run: %v", err)
+			case c.err != "":
+				if out.Err == nil || !strings.Contains(out.Err.Message, c.err) {
+					t.Errorf("%s, want %s", ended(&out), c.err)
+				}
+			case out.Err != nil || len(out.Return.Value) != 8 || binary.LittleEndian.Uint64(out.Return.Value) != c.want:
+				t.Errorf("%s, %x", ended(&out), out.Return.Value)
 			}
-		case out.Err != nil || len(out.Return.Value) != 8 || binary.LittleEndian.Uint64(out.Return.Value) != c.want:
-			t.Errorf("%s: %s, %x", c.name, ended(&out), out.Return.Value)
-		}
+		})
 	}
 }
 

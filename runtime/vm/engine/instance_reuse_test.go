@@ -158,8 +158,8 @@ func TestModuleWithoutExportIsNotReset(t *testing.T) {
 	}
 }
 
-// BenchmarkAgain is BenchmarkRun with reused instances.
-func BenchmarkAgain(b *testing.B) {
+// BenchmarkRunReused is BenchmarkRun with reused instances.
+func BenchmarkRunReused(b *testing.B) {
 	e := againEngine(b)
 	m := load(b, e, againModule(1))
 	h := host(func(int, []uint64, []byte, int64) (uint64, int64, bool) { return 0, 0, true })

@@ -88,28 +88,30 @@ func TestAltBn128MatchesNearcoresCases(t *testing.T) {
 		{"pairing_check:268", "88: 88: 88: 88:", "", "slice of size 4 cannot be precisely split into chunks of size 192"},
 		{"pairing_check:269", "0 0 0 0 0 111", "", "invalid g2"},
 	} {
-		r := newHarness(t)
-		s := r.put(littleEndian(t, test.in))
-		name, _, _ := strings.Cut(test.row, ":")
-		if name == "pairing_check" {
-			got, err := r.do("alt_bn128_pairing_check", s.len, s.ptr)
-			if test.err == "" && (err != nil || fmt.Sprint(got) != test.want) || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
-				t.Errorf("alt_bn128.rs %s: %d, %v, want %s%s", test.row, got, err, test.want, test.err)
+		t.Run(test.row, func(t *testing.T) {
+			r := newHarness(t)
+			s := r.put(littleEndian(t, test.in))
+			name, _, _ := strings.Cut(test.row, ":")
+			if name == "pairing_check" {
+				got, err := r.do("alt_bn128_pairing_check", s.len, s.ptr)
+				if test.err == "" && (err != nil || fmt.Sprint(got) != test.want) || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+					t.Errorf("alt_bn128.rs %s: %d, %v, want %s%s", test.row, got, err, test.want, test.err)
+				}
+				return
 			}
-			continue
-		}
-		_, err := r.do("alt_bn128_"+name, s.len, s.ptr, 0)
-		if test.err != "" {
-			if err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("alt_bn128.rs %s: %v, want %s", test.row, err, test.err)
+			_, err := r.do("alt_bn128_"+name, s.len, s.ptr, 0)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("alt_bn128.rs %s: %v, want %s", test.row, err, test.err)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("alt_bn128.rs %s: %v", test.row, err)
-			continue
-		}
-		r.wantReg(0, littleEndian(t, test.want))
+			if err != nil {
+				t.Errorf("alt_bn128.rs %s: %v", test.row, err)
+				return
+			}
+			r.wantReg(0, littleEndian(t, test.want))
+		})
 	}
 }
 
@@ -207,12 +209,14 @@ func TestP256MatchesWycheproof(t *testing.T) {
 		{"124", key, "313233343030", "d45c5740946b2a147f59262ee6f5bc90bd01ed280528b62b3aed5fc93f06f739b329f479a2bbd0a5c384ee1493b1f5186a87139cac5df4087c134b49156847db", 0},
 		{"136", "05" + key[2:], "313233343030", "2ba3a8be6b94d5ec80a6d9d1190a436effe50d85a1eee859b8cc6af9bd5c2e184cd60b855d442f5b3c7b11eb6c4e0ae7525fe710fab9aa7c77a67f79e6fadd76", 0},
 	} {
-		r := newHarness(t)
-		hash := primitives.HashBytes(unhex(t, test.msg))
-		sig, msg, key := r.put(unhex(t, test.sig)), r.put(hash[:]), r.put(unhex(t, test.key))
-		if got := r.must("p256_verify", sig.len, sig.ptr, msg.len, msg.ptr, key.len, key.ptr); got != test.want {
-			t.Errorf("p256_verify_wycheproof.rs:%s: %d, want %d", test.row, got, test.want)
-		}
+		t.Run(test.row, func(t *testing.T) {
+			r := newHarness(t)
+			hash := primitives.HashBytes(unhex(t, test.msg))
+			sig, msg, key := r.put(unhex(t, test.sig)), r.put(hash[:]), r.put(unhex(t, test.key))
+			if got := r.must("p256_verify", sig.len, sig.ptr, msg.len, msg.ptr, key.len, key.ptr); got != test.want {
+				t.Errorf("p256_verify_wycheproof.rs:%s: %d, want %d", test.row, got, test.want)
+			}
+		})
 	}
 }
 

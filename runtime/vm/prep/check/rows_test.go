@@ -83,14 +83,16 @@ func TestPrepareLimitsMatchNearcoresCases(t *testing.T) {
 		{"479 127 bytes", pushes, stack(127), "OperandStackTooLarge"},
 		{"479 128 bytes", pushes, stack(128), ""},
 	} {
-		w := *june(86)
-		if c.set != nil {
-			c.set(&w)
-		}
-		_, err := Prepare(c.code, &w)
-		if got := kindText(err); got != c.want && (c.want != "any" || got == "") {
-			t.Errorf("prepare.rs:%s: %q, want %q", c.row, got, c.want)
-		}
+		t.Run(c.row, func(t *testing.T) {
+			w := *june(86)
+			if c.set != nil {
+				c.set(&w)
+			}
+			_, err := Prepare(c.code, &w)
+			if got := kindText(err); got != c.want && (c.want != "any" || got == "") {
+				t.Errorf("prepare.rs:%s: %q, want %q", c.row, got, c.want)
+			}
+		})
 	}
 	// 357: the limit of the instrumented size, with bodies of any length.
 	w := *june(86)
