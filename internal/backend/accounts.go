@@ -42,7 +42,7 @@ func (b *Backend) Accounts(ctx context.Context, prefix, after string, limit int)
 			return nil, false, err
 		}
 		local := s.r
-		if f, ok := local.(forkReader); ok { // the forked chain cannot list accounts by name
+		if f, ok := local.(forkReader); ok { // a fork cannot list the accounts of the forked chain by name
 			local = f.reader
 		}
 		n := 0

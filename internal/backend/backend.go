@@ -21,14 +21,14 @@ import (
 // Options configure a backend. Fields without a note are required.
 type Options struct {
 	Engine  *engine.Engine
-	VM      *vm.VM // the engine's VM, for its counters
+	VM      *vm.VM // VM whose counters Status reports
 	Genesis *genesis.Config
 	Submit  Submitter
 	// Halted returns why the node accepts no blocks, or nil if it does. The pointer does not change
 	// until the reason changes.
 	Halted    func() *view.Halted
 	Version   view.Version
-	RPCAddr   string // rpc.addr of config.json
+	RPCAddr   string // value of rpc.addr in config.json
 	Validator *primitives.KeyFile
 	NodeKey   primitives.PublicKey
 	// MaxIdle is the age of the head above which the node counts as unhealthy. Zero allows any age,
@@ -127,8 +127,8 @@ func (b *Backend) Head() view.At {
 // block is a resolved block reference. Its data is in memory (entry), on disk (rec), or both.
 type block struct {
 	ref   storage.BlockRef
-	entry *engine.BlockNode // nil: not in memory
-	rec   *storage.Record   // nil: not loaded yet
+	entry *engine.BlockNode // the block in memory; nil: not in memory
+	rec   *storage.Record   // the stored block; nil: not read yet
 	ahead bool              // the block is not persisted yet, so only entry has its data
 }
 

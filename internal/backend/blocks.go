@@ -84,7 +84,7 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if c := blk.Body.Chunks[i]; c.HeightIncluded != blk.Header.Height {
 		return b.chunkByHash(c.ChunkHash())
 	}
-	if held, err := b.hasChunk(k, i); err != nil || !held { // as in neard, which does not have the body either
+	if held, err := b.hasChunk(k, i); err != nil || !held { // neard does not have the body of such a chunk either
 		return "", nil, cmp.Or[error](err, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: blk.Body.Chunks[i].ChunkHash()})
 	}
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
@@ -146,7 +146,7 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 // epoch and its parent's height determine the producer. From version 87 on, the two previous blocks
 // do so too. These blocks may be collected, but their records are kept somewhat longer.
 func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
-	chunk := *made // a copy, because made is shared
+	chunk := *made // copy, because other goroutines read made
 	chunk.Header.HeightIncluded = in.ref.Height
 	c := &chunk
 	var of primitives.EpochID

@@ -47,7 +47,7 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 type longCalls struct {
 	mu sync.Mutex
 	at map[longKey]time.Time
-	n  atomic.Int64 // len(at), so that an empty map is detected without the lock
+	n  atomic.Int64 // len(at), readable without the lock
 }
 
 type longKey struct {
@@ -78,7 +78,7 @@ func (l *longCalls) has(k *longKey, clock func() time.Time) bool {
 }
 
 func (l *longCalls) add(k longKey, now time.Time) {
-	if len(k.method) > 256 { // too long to record: method names are short
+	if len(k.method) > 256 { // do not record such a long name
 		return
 	}
 	l.mu.Lock()
@@ -93,7 +93,8 @@ func (l *longCalls) add(k longKey, now time.Time) {
 func (b *Backend) callFunction(block primitives.Hash, c *view.Call, short bool, interrupt func() error) (*view.CallResult, error) {
 	at, err := b.Engine.StateUntil(interrupt, block)
 	switch {
-	case errors.Is(err, storage.ErrGone), errors.Is(err, engine.ErrUnknown): // collected after the block was found
+	// Garbage collection has deleted the state meanwhile.
+	case errors.Is(err, storage.ErrGone), errors.Is(err, engine.ErrUnknown):
 		return nil, &view.LookupError{Kind: view.ErrUnknownBlock, Hash: block}
 	case err != nil:
 		return nil, err

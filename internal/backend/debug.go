@@ -127,7 +127,7 @@ func (b *Backend) debugStatus() ([]byte, error) {
 		return nil, err
 	}
 	var c struct {
-		Delay string `json:"min_block_production_delay"` // as a list: seconds, nanoseconds
+		Delay string `json:"min_block_production_delay"` // the text of a JSON list [seconds, nanoseconds]
 	}
 	var delay [2]uint64
 	if err := json.Unmarshal(b.Config, &c); err != nil {
@@ -244,7 +244,7 @@ func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch,
 		}
 		if err != nil {
 			if errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) || n > 0 {
-				return out, nil // the epoch's blocks are collected
+				return out, nil // garbage collection has deleted the epoch's blocks
 			}
 			return nil, err
 		}

@@ -90,7 +90,7 @@ const feedRoom = 16
 // (view.Sink), and the feed from which the reader reads (stream.Feed).
 type feed struct {
 	sub   view.Subscriber
-	woken chan struct{} // capacity 1: a message or the end is available
+	woken chan struct{} // signals that queue has a message or the feed has ended; capacity 1
 
 	mu    sync.Mutex
 	queue []*view.Notice

@@ -49,7 +49,7 @@ func (b *Backend) forerun(ctx context.Context, tx *primitives.SignedTransaction)
 	}
 	at, err := b.Engine.StateAt(b.Engine.Head().Hash)
 	if err != nil {
-		return nil // the head has advanced so far that this state is collected
+		return nil // garbage collection has deleted the state meanwhile
 	}
 	defer at.Release()
 	if _, err := b.Engine.Simulate(ctx, at, tx, engine.SimulateOptions{Signature: verify.Checked}); errors.Is(err, state.ErrAway) {

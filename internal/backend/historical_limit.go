@@ -25,16 +25,16 @@ type past struct {
 	after func(time.Duration, func()) (stop func() bool) // time.AfterFunc, replaced in tests
 
 	mu    sync.Mutex
-	free  int // number of free places; 0 while a reader waits
+	free  int // number of readers that may start now; 0 while a reader waits
 	queue fair.Queue[*turn]
-	waits map[[16]byte]int // number of waiting readers by address
-	all   int              // the sum of waits
-	conns uint64           // number of readers so far; used to number the next one
+	waits map[[16]byte]int // number of waiting readers by client address
+	all   int              // number of waiting readers
+	conns uint64           // number of readers so far, the source of their ids
 }
 
 const (
-	crowd     = 32      // number of waiting readers that exceeds honest use
-	maxTurns  = 1 << 16 // maximum number of turns in the queue
+	crowd     = 32      // number of waiting readers from which the load counts as hostile
+	maxTurns  = 1 << 16 // maximum number of queued entries
 	lookAgain = time.Second
 	// patience is the time for which a place is reserved for the reader that was woken to take it.
 	// The reader may never come: its chain instance may be closed while another instance shares the
@@ -46,7 +46,7 @@ const (
 type turn struct {
 	of     *pastReader
 	wake   func()
-	called func() bool // stops the patience timer of the offered place; nil: the reader still waits
+	called func() bool // stops the timer after which an unused place is withdrawn; nil: no place offered
 	left   bool
 }
 
@@ -55,7 +55,7 @@ type turn struct {
 type pastReader struct {
 	p      *past
 	client fair.Client
-	turn   *turn // nil: not waiting; guarded by p.mu
+	turn   *turn // queue entry of the reader; nil: it does not wait; guarded by p.mu
 }
 
 func newPast(places int) *past {

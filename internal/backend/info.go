@@ -73,7 +73,7 @@ func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Windo
 	if err != nil {
 		return nil, err
 	}
-	idle, err := forecast.Heights() // outside of Epochs, because imports of blocks wait for its lock
+	idle, err := forecast.Heights() // called outside of Epochs, whose lock delays the import of blocks
 	if err != nil {
 		return nil, err
 	}

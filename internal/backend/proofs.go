@@ -116,7 +116,7 @@ func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitive
 
 // LightClientBlockProof proves that a block is an ancestor of head. Both must be final.
 func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
-	k, err := b.byHash(hash) // first, because the error must name this block if both are unknown
+	k, err := b.byHash(hash) // look up hash first, because the error names it if both blocks are unknown
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,8 +27,8 @@ import (
 
 // Origins contains the bounds of ReceiptToTx. The zero value means the defaults of config.json.
 type Origins struct {
-	NoMapping   bool   // save_receipt_to_tx is false: a query needs a hint
-	NoOutcomes  bool   // save_tx_outcomes is false: a hint does not help
+	NoMapping   bool   // save_receipt_to_tx is false, so a query must contain a hint
+	NoOutcomes  bool   // save_tx_outcomes is false, so even a hint does not help
 	MaxWindow   uint64 // receipt_to_tx_max_hint_window, blocks; 0: 20
 	MaxHop      uint64 // receipt_to_tx_max_hop_distance, blocks; 0: 20
 	MaxOutcomes uint64 // receipt_to_tx_max_outcomes_per_request; 0: 20,000
@@ -144,13 +144,13 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 		if body.Resume && body.Data == nil && derived(body.DataID, p.Block.Ref().Height, yieldTimeouts, id) {
 			return o.yield(p, id, body.DataID)
 		}
-	case *primitives.ActionReceipt: // the parent's outcome lists it
+	case *primitives.ActionReceipt: // the outcome of the parent receipt lists this receipt
 	}
 	return o.search(p, id, func(out *primitives.OutcomeWithID, height primitives.Height) bool {
 		if slices.Contains(out.ReceiptIDs, id) {
 			return true
 		}
-		switch receipt.Body.(type) { // receipts that no outcome lists
+		switch receipt.Body.(type) { // no outcome lists these receipts
 		case *primitives.DataReceipt:
 			return out.ExecutorID == receipt.PredecessorID && derived(out.ID, height, len(out.ReceiptIDs)+dataReceipts, id)
 		case *primitives.GlobalContractDistribution:

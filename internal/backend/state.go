@@ -16,7 +16,7 @@ import (
 // reader reads one shard's state after a block. It reads from the trie of a recent block, or from
 // the stored values of an older block.
 type reader interface {
-	get(key []byte) ([]byte, error) // nil: the key is absent
+	get(key []byte) ([]byte, error) // returns the value of a key; nil: the key is absent
 	scan(prefix, after []byte, each func(key, value []byte) bool) error
 	prove(prefix []byte) ([][]byte, error)
 	proveKey(key []byte) ([][]byte, error)
@@ -160,7 +160,7 @@ func (t trieReader) get(key []byte) ([]byte, error) {
 	switch {
 	case err == nil:
 		return v, nil
-	case err == storage.ErrNotFound: // not wrapped: the key is absent
+	case err == storage.ErrNotFound: // an unwrapped ErrNotFound means that the key is absent
 		return nil, nil
 	}
 	// The block is not stored any more: it is on an abandoned branch, or the store belongs to
@@ -292,7 +292,7 @@ func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKe
 			var k view.KeyInfo
 			r := borsh.NewReader(key[len(prefix):])
 			k.Handle.DecodeBorsh(r)
-			if r.Err() == nil && r.Remaining() > 0 { // the record is a nonce of a gas key
+			if r.Err() == nil && r.Remaining() > 0 { // such a record is a nonce of a gas key, not an access key
 				return true
 			}
 			if more = limit > 0 && len(out) == limit; more {

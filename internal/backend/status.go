@@ -23,7 +23,7 @@ type statusAt struct {
 
 // earliest is the oldest block in the store.
 type earliest struct {
-	tail   primitives.Height // the store's tail when this block was looked up
+	tail   primitives.Height // lowest stored height when this block was looked up
 	hash   primitives.Hash
 	height primitives.Height
 	time   uint64 // ns since 1970

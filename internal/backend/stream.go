@@ -36,7 +36,7 @@ func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 // receipt is missing, and view.ErrMessageLarge if the reply would have more than most bytes.
 func (b *Backend) IndexerBlock(hash primitives.Hash, most int) ([]byte, error) {
 	out, err := b.indexerBlock(hash, most)
-	if gone(err) { // collected in between
+	if gone(err) { // garbage collection has deleted the block meanwhile
 		err = view.UnknownBlock(hash)
 	}
 	return out, err
@@ -214,7 +214,8 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 		if d.Changes, err = b.wrote(k, i, s.ID); err != nil {
 			return nil, err
 		}
-		came, err := b.fromQueue(k, i, s.ID) // with entry.Incoming, this covers most receipts without a read
+		// Most receipts are in came or entry.Incoming, which need no read from disk.
+		came, err := b.fromQueue(k, i, s.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -455,7 +456,7 @@ const delayedReach = 1000
 func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	for range delayedReach {
 		if len(lost) == 0 || rec.Prev().IsZero() {
-			return nil // the message then reports the missing receipts
+			return nil // the caller's message reports the receipts that remain in lost
 		}
 		prev, err := b.Engine.Store().Block(rec.Prev())
 		if err != nil {

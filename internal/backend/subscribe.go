@@ -63,7 +63,9 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 			return c, err
 		}
 		return b.before(ref)
-	case q.Hashes != nil: // start at the first block that includes one of them, so that its progress is reported
+	// Start at the first block that includes one of the transactions, to report all of its
+	// progress.
+	case q.Hashes != nil:
 		head := at(b.Engine.Head())
 		first := storage.BlockRef{}
 		for _, hash := range q.Hashes {
@@ -121,7 +123,7 @@ func (b *Backend) cursorLost() error {
 // Each subscription has its own follower.
 type follower struct {
 	b    *Backend
-	past *pastReader // nil: this follower is used only for Tip
+	past *pastReader // limits reads of old blocks; nil: only the method Tip may be called
 }
 
 var _ subscriptions.Chain = follower{}
@@ -146,7 +148,7 @@ func (f follower) has(at view.At) bool {
 func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, err error) {
 	tip, err := f.Tip(kind)
 	var absent *view.LookupError
-	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // before the node has synced, no block follows
+	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // a node that has not synced yet has no next block
 		return s, nil
 	}
 	if err != nil || tip == after {
@@ -177,7 +179,7 @@ func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, 
 		if after.Height < store.Tip().Tail {
 			return s, f.b.cursorLost()
 		}
-		return s, nil // the chain is being reorganised: a notification will come
+		return s, nil // the chain is being reorganised, and a notification follows
 	}
 	s.Next = refAt(next)
 	f.b.parents.put(next.Hash, after)
@@ -212,7 +214,7 @@ func refAt(r storage.BlockRef) view.At { return view.At{Height: r.Height, Hash: 
 type parents struct {
 	mu   sync.Mutex
 	of   map[primitives.Hash]view.At
-	ring []primitives.Hash // keys of of; once the ring is full, the oldest is at next
+	ring []primitives.Hash // keys of the map of; once the ring is full, ring[next] is the oldest key
 	next int
 }
 
@@ -250,7 +252,7 @@ func (p *parents) get(block primitives.Hash) (view.At, bool) {
 // head needs no place, so it never waits for historical readers.
 func (f follower) Past(from primitives.Height, wake func()) (back func(), ok bool) {
 	if from+near >= f.b.Engine.Head().Height() {
-		f.past.leave() // the head may have been rolled back while the reader waited for a place
+		f.past.leave() // a rollback may have brought the head near to a waiting reader
 		return func() {}, true
 	}
 	return f.past.take(wake)
@@ -339,15 +341,15 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	}
 	far := at.Height+near < f.b.Engine.Head().Height()
 	if far {
-		runtime.Gosched() // between two stored blocks, let short work run first
+		runtime.Gosched() // let other goroutines run before the next stored block
 	}
 	d := stream.NewDigest(m, func() (details []stream.Details, err error) {
 		defer func() {
-			if err != nil { // a digest calls this function only once, so a retry needs a new digest
+			if err != nil { // a digest calls this function only once, so remove the failed digest
 				c.forget(at.Hash)
 			}
 		}()
-		k, err := f.b.byHash(at.Hash) // look up again: a digest must not keep the engine's data alive
+		k, err := f.b.byHash(at.Hash) // look up by hash, because a digest must not keep the engine's data in memory
 		if err != nil {
 			return nil, err
 		}
@@ -365,12 +367,12 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 type digests struct {
 	past     *past
 	ahead    atomic.Pointer[view.At]
-	making   atomic.Bool // Ahead is encoding a message
-	upcoming atomic.Bool // Soon is encoding a message
+	making   atomic.Bool // true while Ahead encodes a message
+	upcoming atomic.Bool // true while Soon encodes a message
 	mu       sync.Mutex
-	head     shelf // blocks near the head
+	head     shelf // digests of blocks near the head
 	far      shelf
-	soon     shelf // blocks that were not persisted when added; get does not search here
+	soon     shelf // digests of blocks that were not persisted when added; get does not search soon
 }
 
 // shelf is a list of digests, most recently used first.

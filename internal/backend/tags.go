@@ -18,17 +18,17 @@ import (
 // Bounds of tags.
 const (
 	maxTags   = 256
-	maxTagged = 10_000  // maximum number of transactions of one tag; more are only counted
+	maxTagged = 10_000  // maximum number of transactions of one tag; further ones are only counted
 	maxOfAll  = 200_000 // maximum number of transactions of all tags, about 20 MiB
 )
 
 // tags are named sets of a sandbox's transactions, which can be profiled together. Safe for
 // concurrent use.
 type tags struct {
-	open atomic.Pointer[tag] // collects submitted transactions; nil: no tag is open
-	all  atomic.Int64        // number of transactions in all tags
+	open atomic.Pointer[tag] // tag to which submitted transactions are added; nil: none
+	all  atomic.Int64        // total number of transactions in list
 	mu   sync.Mutex
-	list []*tag // in order of creation
+	list []*tag // all tags in order of creation
 }
 
 type tag struct {

@@ -40,7 +40,7 @@ import (
 // Bounds of one list.
 const (
 	listBlocks   = 2000   // maximum number of blocks read
-	listOutcomes = 20_000 // maximum number of transactions and outcomes read to select and describe some
+	listOutcomes = 20_000 // maximum number of transactions and outcomes read for one list
 	listReceipts = 300    // maximum number of outcomes read to describe one transaction; others count as pending
 )
 
@@ -52,7 +52,7 @@ type listing struct {
 	out    *view.TransactionList
 	blocks int                          // number of blocks that may still be read
 	left   int                          // number of transactions and outcomes that may still be read
-	wanted map[primitives.Hash]struct{} // selected receipts and their ancestors whose parent has not been read yet
+	wanted map[primitives.Hash]struct{} // ids of receipts whose parent receipt or transaction is still to be found
 	tokens map[contractStandard]struct{}
 }
 
@@ -105,7 +105,7 @@ func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, erro
 		return k, err
 	}
 	ref, err := b.Engine.Store().NextBlock(height)
-	if gone(err) { // the blocks above the height are only in memory
+	if gone(err) { // the store has no blocks above the height yet
 		for k = head; err == nil && k != nil && k.ref.Height > height; {
 			k, err = b.parentOf(k)
 		}
@@ -174,7 +174,7 @@ func (l *listing) walk(k *block, below int) (end bool, err error) {
 			if err := l.read(k, below); err != nil {
 				return false, err
 			}
-			if l.out.Next != nil && l.spent() { // perhaps within the block
+			if l.out.Next != nil && l.spent() { // the budget may end within the block
 				return false, nil
 			}
 		}
@@ -238,8 +238,8 @@ func (l *listing) describe(k *block) (bool, error) {
 // shardPart describes the contents of a block in one shard, and where they are stored.
 type shardPart struct {
 	id            primitives.ShardID
-	state         *engine.ShardState // nil: the contents are not in memory
-	rec           *storage.Record    // nil: all contents are in state
+	state         *engine.ShardState // the contents in memory; nil: not in memory
+	rec           *storage.Record    // the stored contents; nil: not needed, because state has all contents
 	txs, outcomes int
 }
 
@@ -327,7 +327,7 @@ func (l *listing) read(k *block, below int) error {
 	if err != nil {
 		return ifStored(err)
 	}
-	first := 0 // place of the shard's first item
+	first := 0 // index in the block of the shard's first transaction or outcome
 	selects := l.selects()
 	for i := range parts {
 		if selects {
@@ -445,7 +445,7 @@ var standards = []string{"nep141", "nep171", "nep245"}
 // events returns whether a token's event names the account. If so, it also adds the token to the
 // list.
 func (l *listing) events(o *primitives.OutcomeWithID, height primitives.Height) (named bool) {
-	if o.Outcome.Status.Kind == primitives.StatusFailure { // its effects were discarded
+	if o.Outcome.Status.Kind == primitives.StatusFailure { // a failed receipt has no effects
 		return false
 	}
 	account := string(l.q.Account)
@@ -544,7 +544,7 @@ func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 		s, ok := results[id]
 		switch {
 		case ok && s.Kind == primitives.StatusSuccessReceiptID:
-			id = s.ReceiptID // created later than the previous one, so the loop ends
+			id = s.ReceiptID // the id belongs to a later receipt, so the loop ends
 			continue
 		case ok && s.Kind == primitives.StatusFailure:
 			x.Status, x.Failure = view.ListedFailed, txtext.Failure(s.Failure)
@@ -600,7 +600,7 @@ func (l *listing) below() error {
 	for hash := range found {
 		tx, place, err := l.Engine.Transaction(hash)
 		if err != nil {
-			continue // the transaction was reverted in between
+			continue // a reorganisation has removed the transaction meanwhile
 		}
 		ref := place.Block.Ref()
 		if ref.Height <= l.q.After {

@@ -15,7 +15,7 @@ import (
 // Account is an account in the state after a block, as a feed reports it.
 type Account struct {
 	primitives.Account
-	Proven bool // verified against the state root; false: only claimed by the feed
+	Proven bool // true: verified against the state root; false: only the feed's claim
 }
 
 // Proven returns the value of a key in the state with this root. strings are the trie nodes on the
@@ -73,7 +73,7 @@ func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id p
 	if err := borsh.Unmarshal(value, &out.Account); err != nil {
 		return nil, lie("its proof: %w", err)
 	}
-	if shown.Version = out.Version; shown != out.Account { // the version is not shown
+	if shown.Version = out.Version; shown != out.Account { // the feed's account has no version, so compare without it
 		return nil, lie("it says otherwise than its proof")
 	}
 	return out, nil

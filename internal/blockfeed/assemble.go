@@ -54,7 +54,7 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 		}
 	}
 	switch {
-	case gone: // another feed has delivered the block
+	case gone:
 		return nil, errOvertaken
 	case err != nil:
 		return nil, err

@@ -22,10 +22,10 @@ const maxHashes = 100_000
 type books struct {
 	mu    sync.Mutex
 	code  map[primitives.Hash][]byte
-	order []primitives.Hash // hashes of the code, in order of arrival
+	order []primitives.Hash // keys of code in order of insertion
 	bytes int
 	ring  []primitives.Hash
-	next  int // the oldest entry, once the ring is full
+	next  int // index of the oldest hash in ring, once ring is full
 	seen  map[primitives.Hash]bool
 }
 
@@ -82,7 +82,7 @@ func (b *books) ancestors(ctx context.Context, older blockdoc.Ancestors) blockdo
 		n, next := len(b.ring), b.next
 		b.mu.Unlock()
 		var some [256]primitives.Hash
-		for i := 0; i < n; i += len(some) { // hashes that arrive meanwhile replace the oldest ones
+		for i := 0; i < n; i += len(some) { // hashes added between two locked sections replace the oldest ones
 			b.mu.Lock()
 			k := min(len(some), n-i)
 			for x := range k {

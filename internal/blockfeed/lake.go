@@ -31,7 +31,8 @@ func (l *lake) file(ctx context.Context, height primitives.Height, name string) 
 		return nil, err
 	case status == http.StatusOK:
 		return body, nil
-	case status == http.StatusNotFound, status == http.StatusForbidden: // S3 answers 403 for a missing object if the client may not list
+	// If the client may not list objects, S3 answers 403 for a missing object.
+	case status == http.StatusNotFound, status == http.StatusForbidden:
 		return nil, ErrNotYet
 	}
 	return nil, &statusError{status, clip(body)}

@@ -17,7 +17,7 @@ import (
 type jsonRPC struct {
 	url  string
 	http *http.Client
-	head atomic.Uint64 // height of the highest block that it reported
+	head atomic.Uint64 // highest block height that the feed has reported
 }
 
 // Name returns the feed's address as configured.

@@ -19,21 +19,21 @@ import (
 // Options configure a Runner. All functions must be safe for concurrent use.
 type Options struct {
 	Sources []Source
-	Tip     func() primitives.Height   // height of the in-memory head
-	Final   func() primitives.Height   // height of the last final block
+	Tip     func() primitives.Height   // returns the height of the newest block in memory
+	Final   func() primitives.Height   // returns the height of the last final block
 	Has     func(primitives.Hash) bool // returns whether a recent block was imported
 	// Moved returns a channel that is closed when the head changes after the call.
 	Moved func() <-chan struct{}
 	// Admit checks whether a header may be the chain's. It returns ErrPassed, ErrNotYet or a
 	// follow.Lie if not.
 	Admit   func(*primitives.Block) error
-	Deliver func(messages.BlockReceived) // passes a block to the chain; never waits
-	Older   blockdoc.Ancestors           // hashes of stored blocks, the newest first
+	Deliver func(messages.BlockReceived) // passes a block to the chain without blocking
+	Older   blockdoc.Ancestors           // yields the hashes of stored blocks, newest first
 	// Wanted returns the shards that the node tracks in an epoch. An error means that the epoch is
 	// not known yet.
 	Wanted  func(primitives.EpochID) (*blockdoc.Wanted, error)
-	Partial bool                               // the node does not track all shards
-	Warn    func(feed, what string, err error) // called once for each kind of failure of a feed
+	Partial bool                               // true: the node does not track all shards
+	Warn    func(feed, what string, err error) // logs a failure; called once for each kind of failure of a feed
 }
 
 const (
@@ -69,11 +69,11 @@ type Status struct {
 	// Height is the height of the feed's highest block that connects to the chain. Zero: there was
 	// none since the feed last sent invalid data.
 	Height  primitives.Height
-	Given   uint64 // blocks delivered to the chain
-	Refused uint64 // blocks rejected by the chain or by their own hashes
-	Failed  uint64 // failed requests
-	Last    error  // error of the last failure
-	LagNS   uint64 // time from the last block's timestamp to its delivery
+	Given   uint64 // number of blocks passed to the chain
+	Refused uint64 // number of blocks that the chain rejected or that do not match their hashes
+	Failed  uint64 // number of failed requests
+	Last    error  // error of the last failed request or invalid block; nil: none
+	LagNS   uint64 // time from the last block's timestamp until it was passed to the chain, in ns
 }
 
 // Runner requests blocks from feeds. Safe for concurrent use.
@@ -88,15 +88,15 @@ type Runner struct {
 // state is the progress and the record of one feed.
 type state struct {
 	Status
-	strikes int             // how often the feed sent invalid data, at most 16
-	again   bool            // restart above the tip
-	last    primitives.Hash // the last block that it delivered
-	linked  bool            // block last connects to the chain
-	strange int             // blocks in a row that did not connect
-	local   bool            // on this machine: polled without a rate limit
-	cost    time.Duration   // processing time of the last document
-	time    uint64          // timestamp of its last block, ns
-	between time.Duration   // time between its last two blocks
+	strikes int             // number of times that the feed has sent invalid data, at most 16
+	again   bool            // true: request the blocks above the newest block in memory again
+	last    primitives.Hash // hash of the feed's last block
+	linked  bool            // true: the block last connects to the chain
+	strange int             // number of consecutive blocks that did not connect to the chain
+	local   bool            // true: the feed is on this machine and is polled without a rate limit
+	cost    time.Duration   // time spent on the feed's last block
+	time    uint64          // timestamp of the feed's last block, in ns since 1970
+	between time.Duration   // time between the timestamps of the feed's last two blocks
 }
 
 // New returns a runner; Run starts it.
@@ -224,7 +224,8 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 			was, since = tip, time.Now()
 		}
 		strikes, back := r.taken(s.Name())
-		if strikes > struck { // this feed pauses longer after each strike; the others are not affected
+		// Pause this feed after invalid data, longer each time. Other feeds continue.
+		if strikes > struck {
 			struck = strikes
 			pause(ctx, nil, backoff(250*time.Millisecond, strikes))
 			next = r.o.Tip() + 1
@@ -256,7 +257,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 			next, errs = next+1, 0
 		case errors.Is(err, ErrNotYet):
 			errs = 0
-			if waits++; next > tip+1 && waits > 20 { // the feed may have reported heights as skipped that are not
+			if waits++; next > tip+1 && waits > 20 { // a feed may wrongly report that a height has no block
 				next, waits = tip+1, 0
 			}
 			pause(ctx, moved, r.pace(s.Name()))
@@ -308,7 +309,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	}
 	r.costs(s.Name(), 0)
 	known := false
-	if r.o.Admit != nil { // before any search, so that a forged header costs little
+	if r.o.Admit != nil { // check the header before the expensive search for code
 		switch err := r.o.Admit(d.Block); {
 		case errors.Is(err, ErrPassed):
 			known = true
@@ -318,7 +319,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	}
 	r.books.learn(d)
 	w, err := r.o.Wanted(h.EpochID)
-	if err != nil { // the epoch is known once earlier blocks are imported
+	if err != nil { // Wanted fails until the blocks before the epoch are imported
 		return ErrNotYet
 	}
 	var chunks []*primitives.Chunk
@@ -330,7 +331,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	now := uint64(time.Now().UnixNano())
 	has := r.o.Has(h.PrevHash)
 	final := r.o.Final()
-	if h.Height <= final { // another feed was faster
+	if h.Height <= final { // another feed has already delivered this height
 		return nil
 	}
 	if !has && h.PrevHeight < final {
@@ -372,7 +373,7 @@ func (r *Runner) search(ctx context.Context, s Source, d *blockdoc.Document, e *
 	var chunks []*primitives.Chunk
 	var err error
 	asks := 0
-	asked := func() bool { // returns whether something other than before is missing
+	asked := func() bool { // requests the missing code; returns whether other code is missing then
 		if asks++; asks > mostAsks {
 			return false
 		}

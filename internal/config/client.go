@@ -22,7 +22,7 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		}
 		return otherwise
 	}
-	short := func(path string, otherwise [2]uint64) any { // a duration as [seconds, nanoseconds]
+	short := func(path string, otherwise [2]uint64) any { // formats a duration as [seconds, nanoseconds]
 		if v, ok := d.Get(path); ok {
 			if t, ok := asDuration(v); ok {
 				return [2]uint64{uint64(t) / 1e9, uint64(t) % 1e9}
@@ -30,7 +30,7 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		}
 		return otherwise
 	}
-	text := func(v any) string { // for values that can change while neard runs: JSON within a string
+	text := func(v any) string { // encodes a value that neard can reload: JSON within a string
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)

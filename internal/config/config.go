@@ -33,33 +33,36 @@ const (
 
 // Config holds the settings of config.json that this node uses.
 type Config struct {
-	GenesisFile, RecordsFile         string
-	ValidatorKeyFile, NodeKeyFile    string
-	RPC                              *RPC // nil: no RPC
-	Consensus                        Consensus
-	TrackedShards                    TrackedShards
-	Archive                          bool
-	GCEpochsToKeep, GCBlocksLimit    uint64
-	GCStepPeriod, GCMinAge           time.Duration
-	StorePath                        string // empty: <home>/data
-	WriteBuffer, BlockCache          uint64 // bytes; 0: the store's own choice
-	StateMemory                      uint64 // bytes of memory for tries; 0: a share of the machine's memory
-	PointEpochs                      uint64 // epochs for which the data of the newest sync point is kept if no newer one follows
-	Proofs                           Proofs
-	ProofBytes                       uint64 // bytes that the proofs may take
-	ContractCachePath                string // empty: <data>/contract.cache
-	ContractMemory, ContractDisk     uint64 // bytes of compiled code to keep
-	Compilations                     uint64 // concurrent compilations; 0: as many as there are cores, at least two
-	CompilerProcesses                bool   // compile in processes of their own
+	GenesisFile, RecordsFile      string
+	ValidatorKeyFile, NodeKeyFile string
+	RPC                           *RPC // settings of the RPC server; nil: no RPC server
+	Consensus                     Consensus
+	TrackedShards                 TrackedShards
+	Archive                       bool
+	GCEpochsToKeep, GCBlocksLimit uint64
+	GCStepPeriod, GCMinAge        time.Duration
+	StorePath                     string // path of the data folder; empty: <home>/data
+	WriteBuffer, BlockCache       uint64 // sizes in bytes; 0: the store's default
+	StateMemory                   uint64 // bytes of memory for tries; 0: a share of the machine's memory
+	// PointEpochs is the number of epochs for which the newest state that peers can download is
+	// kept if no newer one follows.
+	PointEpochs                  uint64
+	Proofs                       Proofs
+	ProofBytes                   uint64 // maximum size of the stored proofs in bytes
+	ContractCachePath            string // folder of compiled contracts; empty: <data>/contract.cache
+	ContractMemory, ContractDisk uint64 // maximum size of cached compiled code in bytes
+	// maximum number of concurrent compilations; 0: number of cores, at least two
+	Compilations                     uint64
+	CompilerProcesses                bool   // contracts are compiled in separate processes
 	TransactionPoolSize              uint64 // bytes
-	MempoolTransactions, MempoolKeys uint64 // largest number of pooled transactions: in total, and of one key
+	MempoolTransactions, MempoolKeys uint64 // maximum number of pooled transactions: of all keys, and of one key
 	// StrictNonceBlocks is for how many blocks a transaction with a strict nonce waits for those before
 	// it. 0: the engine's own choice.
 	StrictNonceBlocks   uint64
-	Queued, QueuedBytes uint64 // for each shard: largest number and bytes of submissions that are not checked yet
-	Held, HeldBytes     uint64 // for each shard: largest number and bytes of submissions that wait until their code is compiled
+	Queued, QueuedBytes uint64 // limits per shard, number and bytes, of submitted transactions that are not checked yet
+	Held, HeldBytes     uint64 // limits per shard, number and bytes, of transactions that wait for compiled code
 	ViewStateSizeLimit  uint64 // bytes
-	ViewAccessKeysLimit uint32 // access keys in one reply
+	ViewAccessKeysLimit uint32 // maximum number of access keys in a reply
 	MaxGasBurntView     primitives.Gas
 	ReceiptOrigins      ReceiptOrigins
 	Network             Network
@@ -68,22 +71,22 @@ type Config struct {
 	Worlds              Worlds
 	Tracing             Tracing
 	Stream              Stream
-	Numbering           primitives.Numbering // empty: that of the data folder, else release
+	Numbering           primitives.Numbering // empty: the numbering of the data folder, or release for a new folder
 	Fork                Fork
 	JetStream           JetStream
 	Replica             Replica
-	Document            *Document // the whole file, with missing keys added
+	Document            *Document // the whole configuration file, with missing keys added
 }
 
 // Network holds network.*, other keys about peers, and troupe.network.*.
 type Network struct {
-	Enabled             *bool  // nil: enabled if there are boot nodes or Public is set
-	Public              bool   // whether the node announces its address to peers
+	Enabled             *bool  // nil: the network is enabled if there are boot nodes or Public is set
+	Public              bool   // true: the node announces its address to peers
 	Transport           string // near, libp2p or both
 	Libp2p              Libp2p
-	Addr                string // listen address for peers; empty: this machine only, any port
-	BootNodes           string // in the form that CheckBootNodes accepts
-	Whitelist           string // in the form of BootNodes
+	Addr                string // address on which to listen for peers; empty: a free port of the loopback interface
+	BootNodes           string // list in the form that CheckBootNodes accepts
+	Whitelist           string // list in the same form as BootNodes
 	Blacklist           []string
 	MaxPeers            uint64
 	MinOutbound         uint64
@@ -92,17 +95,17 @@ type Network struct {
 	InboundT1           bool
 	OutboundT1          bool
 	T1Period            time.Duration
-	SyncThreshold       uint64 // distance in blocks
-	SyncRequests        uint64 // blocks that one peer is asked for at a time
+	SyncThreshold       uint64 // number of blocks behind the peers from which the node syncs (sync_height_threshold)
+	SyncRequests        uint64 // maximum number of blocks requested from one peer at a time
 	HeadersWait         time.Duration
 	// HorizonEpochs is a number of epochs. A node that is farther behind starts with an epoch sync
 	// proof and the state of a later block. Zero disables epoch sync.
 	HorizonEpochs uint64
 	ProofWait     time.Duration
-	StateWait     time.Duration // longest wait for a part of a state
-	StatePause    time.Duration // pause before a peer that did not send a part is asked again
+	StateWait     time.Duration // timeout of a request for a state part
+	StatePause    time.Duration // pause before the next request to a peer that did not send a state part
 	RouteHorizon  uint64        // blocks
-	NoRouting     bool          // transactions are not forwarded to chunk producers
+	NoRouting     bool          // true: transactions are not forwarded to chunk producers
 	Pace          Pace
 }
 
@@ -127,7 +130,9 @@ const (
 
 // Libp2p holds network.libp2p.*.
 type Libp2p struct {
-	Addr             string // listen address if Transport is both; empty: the port after that of network.addr
+	// Addr is the libp2p listen address if Transport is both. Empty means the port after
+	// network.addr's.
+	Addr             string
 	Quic, MDNS, NATs bool
 }
 
@@ -143,7 +148,7 @@ func (n *Network) On() bool {
 // EXPERIMENTAL_receipt_to_tx.
 type ReceiptOrigins struct {
 	Mapping, Outcomes   bool
-	Window, Hop, Budget uint64 // 0: as neard does
+	Window, Hop, Budget uint64 // limits of searches for a receipt's transaction; 0: neard's defaults
 }
 
 // Fork holds troupe.fork.*: how a node of the forked chain is queried.
@@ -151,7 +156,7 @@ type Fork struct {
 	Timeout, Refresh         time.Duration
 	Tries, PerSecond, AtOnce uint64
 	MaxReply, Memory         uint64 // bytes
-	Cache                    string // a folder; empty: fork-cache in the home
+	Cache                    string // path of the cache folder; empty: <home>/fork-cache
 	RequireProofs            bool
 }
 
@@ -162,19 +167,19 @@ type JetStream struct {
 	Listen    string // listen address of the embedded server; empty: it accepts no connections
 	URL       string // URL of an external server; empty: the embedded one
 	Token     string
-	Dir       string // folder of the embedded server; empty: jetstream in the home
+	Dir       string // data folder of the embedded server; empty: <home>/jetstream
 	MaxBytes  uint64
-	MaxAge    time.Duration // 0: unlimited
-	Copies    uint64        // copies of the stream on a NATS cluster
-	Snapshots uint64        // snapshots that replicas may fetch at once
-	Blocks    bool          // also publish the indexer messages of final blocks
+	MaxAge    time.Duration // maximum age of messages in the stream; 0: unlimited
+	Copies    uint64        // number of replicas of the stream in a NATS cluster
+	Snapshots uint64        // number of snapshots that nodes may fetch concurrently
+	Blocks    bool          // true: the messages of final blocks for indexers are published too
 }
 
 // Replica holds troupe.replica.*. A replica executes nothing itself: it follows the records of a
 // writer node.
 type Replica struct {
 	Of     string // URL of the NATS server; empty: the node is no replica
-	Key    string // the writer's node key, by which its records are signed; empty: any
+	Key    string // node key that must have signed the records; empty: any key
 	MaxLag time.Duration
 }
 
@@ -186,14 +191,14 @@ type RPC struct {
 	MaxBody              uint64 // bytes
 	HTTPStatus           string
 	Limits               limits.Limits
-	Named                limits.Named // the limits that the file sets
+	Named                limits.Named // the limits that the configuration file sets
 	TrustedProxies       []string     // proxies whose X-Forwarded-For header is trusted
-	APIKeys              []string     // keys that the path of a request may begin with
+	APIKeys              []string     // keys of which a request's path may begin with one
 	RequireAPIKey        bool
-	TLSCert, TLSKey      string // files; empty: no TLS
+	TLSCert, TLSKey      string // paths of PEM files; empty: no TLS
 	Debug                bool   // whether the data of debug pages is served
 	Indexer              bool   // whether EXPERIMENTAL_indexer_block is enabled
-	IndexerRequests      uint64 // concurrent calls of EXPERIMENTAL_indexer_block
+	IndexerRequests      uint64 // maximum number of concurrent calls of EXPERIMENTAL_indexer_block
 	Simulate, Trace      bool   // whether simulations and traces are enabled
 	// Sandbox enables the sandbox_ methods. nil: they are enabled on a fork, and where any client
 	// can sign for an account that init made.
@@ -211,15 +216,15 @@ type Stream struct {
 
 // Tracing holds troupe.tracing.*.
 type Tracing struct {
-	Endpoint string // address of OTLP over HTTP; empty: nothing is traced
-	OneIn    uint64 // one of this many transactions is traced
+	Endpoint string // URL of the OTLP collector (HTTP); empty: nothing is traced
+	OneIn    uint64 // one of OneIn transactions is traced
 }
 
 // Worlds holds troupe.worlds.*.
 type Worlds struct {
-	Max   uint64        // largest number of worlds at a time
-	Bytes uint64        // memory that they may take together, approximately
-	Idle  time.Duration // a world without requests for this long ends; 0: never
+	Max   uint64        // maximum number of sandbox copies (worlds) at a time
+	Bytes uint64        // approximate maximum memory of all sandbox copies in bytes
+	Idle  time.Duration // time without requests after which a sandbox copy is deleted; 0: never
 }
 
 // Consensus holds consensus.*.

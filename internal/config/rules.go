@@ -156,7 +156,7 @@ type Peer struct {
 	Addr      string // host:port
 	AccountID primitives.AccountID
 	Libp2p    bool // the entry is a multiaddr
-	Quic      bool // the multiaddr is one of QUIC
+	Quic      bool // the multiaddr uses QUIC
 }
 
 // Peers parses a list of boot nodes.

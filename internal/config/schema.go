@@ -40,8 +40,8 @@ type rule struct {
 	kind     kind
 	nullable bool
 	choices  []string
-	min, max uint64 // for durations in ns; max 0: no upper bound
-	doc      string // what the key does, for docs/operate/config.md; empty: the same as in neard
+	min, max uint64 // bounds of the value, durations in ns; max 0: no upper bound
+	doc      string // text for docs/operate/config.md; empty: the key means the same as in neard
 }
 
 // extras are neard's keys that init does not write, or writes as null.
@@ -115,7 +115,7 @@ var optional = []string{
 // Upper bounds of our own integer keys. They are far above what a machine has, but low enough that
 // no sum or conversion of the values overflows.
 const (
-	maxCount  = 1 << 30 // items
+	maxCount  = 1 << 30 // largest number of items
 	maxMemory = 1 << 50 // bytes
 	maxDisk   = 1 << 60 // bytes
 	maxU32    = 1<<32 - 1
@@ -229,7 +229,7 @@ func isDuration(d *Document) bool {
 // Warning reports an unknown key.
 type Warning struct {
 	Path    string
-	Nearest string // a known key that it may be meant for; empty: none is near
+	Nearest string // most similar known key; empty: none is similar
 }
 
 func (w Warning) String() string {
@@ -359,7 +359,7 @@ func showValue(v any) string {
 
 // Limits on warnings about unknown keys: the file may be from an untrusted source.
 const (
-	maxGuess    = 100 // longest unknown key, in characters, for which the nearest known key is searched
+	maxGuess    = 100 // maximum length of an unknown key for which a similar key is searched, in characters
 	maxWarnings = 50
 )
 

@@ -84,7 +84,7 @@ func trackedShards(file string, d *Document) (TrackedShards, error) {
 
 func oldTrackedShards(file string, d *Document) (TrackedShards, error) {
 	all, _ := d.Get("tracked_shards")
-	if list, ok := all.([]any); ok && len(list) > 0 { // neard tracks all shards, whichever are listed
+	if list, ok := all.([]any); ok && len(list) > 0 { // neard tracks all shards if the list is not empty
 		return TrackedShards{All: true}, nil
 	}
 	if v, _ := d.Get("tracked_shard_schedule"); v != nil && len(v.([]any)) > 0 {

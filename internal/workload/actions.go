@@ -86,10 +86,10 @@ func (g *Generator) any(at Base) *draft {
 		return g.draft(at, from, to, g.delegate(at, to))
 	case 8:
 		return g.byImplicit(at)
-	case 9: // a transaction signed by a recently created account
+	case 9: // sign as a recently created account
 		id := g.created()
 		return g.draftBy(at, g.Key(id), id, g.receiver(), g.action(at, id, id))
-	case 10: // a batch that adds keys and funds gas keys
+	case 10: // add keys and fund gas keys in one transaction
 		return g.draft(at, from, from, g.addKey(from), g.addKey(from), g.fillGasKey(from), g.fillGasKey(from))
 	case 11:
 		return g.draft(at, from, from, &primitives.Stake{Stake: g.stake(), PublicKey: StakeKey(from).PublicKey()})
@@ -136,7 +136,8 @@ func (g *Generator) action(at Base, from, to primitives.AccountID) primitives.Ac
 		return &primitives.UseGlobalContract{ID: g.global()}
 	case 12:
 		if g.rng.IntN(4) == 0 {
-			return &primitives.CreateAccount{} // fails if the account exists; a failure reverts the whole receipt
+			// If the account exists, the action fails and the whole receipt is reverted.
+			return &primitives.CreateAccount{}
 		}
 	}
 	return &primitives.Transfer{Deposit: g.amount()}
@@ -187,9 +188,10 @@ func (g *Generator) addKey(id primitives.AccountID) *primitives.AddKey {
 		}
 	}
 	if class == gasKeys || class == gasCalls {
-		a.AccessKey.GasKey = &primitives.GasKeyInfo{NumNonces: uint16(g.rng.IntN(5))} // a gas key with 0 nonces is invalid
+		// 0 nonces make the gas key invalid.
+		a.AccessKey.GasKey = &primitives.GasKeyInfo{NumNonces: uint16(g.rng.IntN(5))}
 		if g.rng.IntN(12) == 0 {
-			a.AccessKey.GasKey.Balance = primitives.Yocto(1) // also invalid: a new gas key must have no balance
+			a.AccessKey.GasKey.Balance = primitives.Yocto(1) // a new gas key with a balance is invalid
 		}
 	}
 	return a
@@ -209,9 +211,9 @@ func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	to := primitives.AccountID(fmt.Sprintf("%c%d.%s", 'a'+g.rng.IntN(26), g.rng.IntN(1000), from))
 	deposit := primitives.NEAR(uint64(1 + g.rng.IntN(9)))
 	switch g.rng.IntN(10) {
-	case 0: // no tokens: valid if the account's state has at most 770 bytes
+	case 0: // without tokens, an account may have at most 770 bytes of state
 		deposit = primitives.Balance{}
-	case 1: // a sub-account of another account
+	case 1: // a sub-account of any account
 		to = primitives.AccountID(fmt.Sprintf("x%d.%s", g.rng.IntN(9), g.account()))
 	case 2: // a top-level account
 		to = primitives.AccountID(fmt.Sprintf("top%d", g.rng.IntN(9)))
@@ -286,7 +288,7 @@ func (g *Generator) stateInit(at Base, from primitives.AccountID) *draft {
 	}
 	to := init.DerivedAccount()
 	if g.rng.IntN(10) == 0 {
-		to = g.account() // another account than the state init determines
+		to = g.account() // the state init does not belong to this account
 	} else if len(g.inits) < 16 {
 		g.inits = append(g.inits, init)
 	}
@@ -314,8 +316,8 @@ func (g *Generator) delegate(at Base, sender primitives.AccountID) primitives.Ac
 		row.Nonce -= primitives.NonceRangeMultiplier
 	case 1:
 		signedBy = g.keys.get(key.Type(), "a key of nobody")
-	case 2: // the receiver of the outer action is not the sender of the delegate action
-		sender = g.account() // the receiver is not the sender of the delegate action
+	case 2:
+		sender = g.account() // invalid: the transaction's receiver must be the sender
 	case 3:
 		until = at.Height - 1
 	}

@@ -23,9 +23,9 @@ import (
 type ChainOptions struct {
 	Options
 	Rules
-	Folder string           // data folder; empty: in memory
-	Disk   *storage.MemDisk // disk of a chain in memory; nil: a new disk
-	Store  storage.Options  // Identity is ignored
+	Folder string           // path of the data folder; empty: the data is in memory
+	Disk   *storage.MemDisk // disk of a chain whose data is in memory; nil: a new disk
+	Store  storage.Options  // options of the store; Options.Identity is ignored
 	// Par runs receipts and shards in parallel. nil: one after another.
 	Par apply.Par
 	// Signature verifies the signatures of transactions. nil: every signature is verified.
@@ -91,14 +91,14 @@ func (c *Chain) open() (err error) {
 	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature, VM: c.o.VM,
 		StateBytes: c.o.StateBytes, Tries: c.o.Tries, ResidentBlocks: c.o.WarmBlocks})
 	if err != nil {
-		_ = c.Store.Close() // only the first error is returned
+		_ = c.Store.Close() // ignored, because an earlier error is returned
 	}
 	return err
 }
 
 // Close closes the chain. OpenChain can open it again.
 func (c *Chain) Close() error {
-	err := c.Engine.Close() // waits for a running update of the flat head
+	err := c.Engine.Close() // Close waits for the running write of the flat state
 	return errors.Join(err, c.Store.Close())
 }
 

@@ -10,10 +10,10 @@ import (
 // Options configure a workload.
 type Options struct {
 	Seed     uint64
-	Accounts int     // at least 2
-	Shards   int     // 1 to 26
-	Skew     float64 // Zipf exponent for drawing senders and receivers; 0: uniform
-	OneKey   bool    // all accounts have the same key, which makes the genesis of a large state fast
+	Accounts int     // number of accounts, at least 2
+	Shards   int     // number of shards, 1 to 26
+	Skew     float64 // exponent of the Zipf distribution of senders and receivers; 0: uniform
+	OneKey   bool    // all accounts share one key, so that a large genesis is generated fast
 	// Contracts makes half of the transactions call contracts. The caller must have deployed these
 	// with Deployments.
 	Contracts bool
@@ -33,16 +33,16 @@ type Generator struct {
 	zipf   *Zipf
 	keys   keyring
 	height primitives.Height
-	count  primitives.Nonce // number of transactions for height so far
+	count  primitives.Nonce // number of transactions generated for the current height
 	last   map[string]primitives.Nonce
-	made   []primitives.AccountID // some of the accounts that recent transactions have tried to create
+	made   []primitives.AccountID // accounts that recent transactions create; the list is not complete
 	inits  []primitives.StateInit
 	firsts []*universal
 }
 
 // Base describes the block that is to include a transaction.
 type Base struct {
-	Height primitives.Height // height of the block
+	Height primitives.Height // height of the block that shall include the transaction
 	Hash   primitives.Hash   // hash of a recent block, the reference block of the transaction
 }
 
@@ -84,7 +84,7 @@ func (g *Generator) extra(id primitives.AccountID, class keyClass) primitives.Se
 	case 0:
 		t = primitives.SECP256K1
 	case 1:
-		if g.rng.IntN(4) == 0 { // rare, because a signature has 3.3 KB
+		if g.rng.IntN(4) == 0 { // rare, because an ML-DSA signature has 3.3 KB
 			t = primitives.MLDSA65
 		}
 	}
@@ -153,7 +153,7 @@ func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 // spoil changes a transaction in one way that usually makes it invalid, and signs it.
 func (g *Generator) spoil(at Base, d *draft) *primitives.SignedTransaction {
 	switch g.rng.IntN(8) {
-	case 0: // the nonce of an earlier height; the transaction stays valid if IntN returns 0
+	case 0: // a nonce for an earlier block; IntN(3) = 0 leaves the transaction valid
 		d.Nonce.Nonce -= primitives.Nonce(g.rng.IntN(3)) * primitives.NonceRangeMultiplier
 	case 1: // a nonce for a later block
 		d.Nonce.Nonce += primitives.NonceRangeMultiplier

@@ -14,7 +14,7 @@ import (
 
 // Rules are genesis values of a chain. For a zero field, neard's localnet value is used.
 type Rules struct {
-	EpochLength uint64         // blocks
+	EpochLength uint64         // length of an epoch in blocks
 	GasLimit    primitives.Gas // gas limit of a chunk
 	Validity    uint64         // validity period of transactions, in blocks
 	Balance     primitives.Balance
@@ -87,7 +87,7 @@ func Records(w io.Writer, o Options, r Rules) error {
 		return err
 	}
 	keys := NewGenerator(Options{Accounts: 1, Shards: 1, OneKey: o.OneKey})
-	out := bufio.NewWriterSize(w, 1<<16) // a write error is returned by Flush
+	out := bufio.NewWriterSize(w, 1<<16) // Flush returns the error of a failed write
 	buf := []byte{'['}
 	for i, rec := range g.Records {
 		if i > 0 {
@@ -122,7 +122,7 @@ func NewChain(o Options, r Rules) (*engine.ChainSpec, error) {
 	}
 	return engine.NewChain(c, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
-		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // fails if the reader is closed early
+		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // an error means that the reader was closed early
 		return in, nil
 	})
 }

@@ -15,8 +15,8 @@ type Course struct {
 	PerStep int     // maximum number of transactions in a block
 	Fork    float64 // probability that a block's parent is not the head
 	Skip    float64 // probability that a block skips heights
-	Miss    float64 // probability, in each block, that a shard stops producing chunks
-	Resume  float64 // probability, in each block, that a stopped shard resumes
+	Miss    float64 // probability per block that a shard stops producing chunks
+	Resume  float64 // probability per block that a stopped shard produces chunks again
 }
 
 // RandomChain draws chain options and a course from a seed.
@@ -29,9 +29,9 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	o.GasLimit = []primitives.Gas{1_000_000_000_000_000, 30_000_000_000_000, 8_000_000_000_000}[rng.IntN(3)]
 	// An epoch config allows a validity of at most two epochs.
 	o.Validity = o.EpochLength + uint64(rng.IntN(int(o.EpochLength)+1))
-	o.Store.FlatHeadBlocks = []int{0, 1, 7}[rng.IntN(3)] // 0: the default
+	o.Store.FlatHeadBlocks = []int{0, 1, 7}[rng.IntN(3)] // 0 means the default
 	c := Course{Blocks: blocks, PerStep: 1 + rng.IntN(24)}
-	if rng.IntN(6) == 0 { // enough transactions for parallel execution
+	if rng.IntN(6) == 0 { // so many transactions are executed in parallel
 		c.PerStep, c.Blocks = 250, (blocks+2)/3
 	}
 	if rng.IntN(2) == 0 {
@@ -50,7 +50,7 @@ type Script struct {
 	course  Course
 	gen     *Generator
 	rng     *rand.Rand
-	recent  []primitives.Hash // the last five imported blocks, candidates for the parent of a fork
+	recent  []primitives.Hash // the last five imported blocks; a fork begins at one of them
 	stopped map[primitives.ShardIndex]bool
 	Entries map[primitives.Hash]*engine.BlockNode // all imported blocks
 }
@@ -101,7 +101,7 @@ func (s *Script) Step() (*Made, error) {
 		height += primitives.Height(1 + s.rng.IntN(3))
 	}
 	base := Base{Height: height, Hash: parent.Hash}
-	for range s.rng.IntN(8) { // up to seven blocks before the parent
+	for range s.rng.IntN(8) { // go back at most seven blocks
 		if prev := s.Entries[base.Hash].Header().PrevHash; !prev.IsZero() {
 			base.Hash = prev
 		}
@@ -137,7 +137,7 @@ func (s *Script) make(plan *Plan) (*Made, error) {
 		return nil, fmt.Errorf("workload: make block %d on %v: %w", plan.Height, plan.Parent, err)
 	}
 	if s.Entries[b.Hash()] != nil {
-		return &Made{Block: b, Chunks: chunks}, nil // the chain already had the block
+		return &Made{Block: b, Chunks: chunks}, nil // the same block was imported before
 	}
 	a, err := s.chain.Accept(b, chunks, true)
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 // splittingSince, and its validators vote for splittingSince. From that version on shards are split
 // dynamically.
 type Splitting struct {
-	Threshold, MinChild uint64 // memory usage in bytes: of a shard to split; of each child at least
+	// Threshold is the memory usage from which a shard is split. MinChild is the minimum memory
+	// usage of each part. Both are in bytes.
+	Threshold, MinChild uint64
 	MaxShards           int
 	MinEpochs           uint64 // minimum number of epochs between two splits
 	// Static is a boundary account. If it is set, the new version has a static layout with one more
@@ -96,7 +98,7 @@ func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primiti
 	c := counter{}
 	for at != e.Genesis() {
 		parent := find(at.Header().PrevHash)
-		if parent == nil { // find has no older blocks
+		if parent == nil { // find knows no older blocks
 			break
 		}
 		for i := range parent.Shards {

@@ -47,7 +47,7 @@ func (c *counter) receipt(r *primitives.Receipt) {
 		c.fail(err)
 	}
 	c.add(deposit)
-	if a.Yield { // ReceiptGas returns 0 for a waiting yield, although its gas is prepaid
+	if a.Yield { // ReceiptGas returns 0 for a waiting yield, but its gas is prepaid
 		plain, receipt := *a, *r
 		plain.Yield, receipt.Body, r = false, &plain, &receipt
 	}
@@ -89,7 +89,7 @@ func (c *counter) value(key, value []byte) {
 			c.receipt(x)
 		}
 	case primitives.ColDelayedReceipt, primitives.ColBufferedReceipt:
-		if len(key) == 1 { // first and next indices of a queue
+		if len(key) == 1 { // the value is the queue's indices, not a receipt
 			break
 		}
 		var x primitives.StoredReceipt

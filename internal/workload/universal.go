@@ -10,9 +10,9 @@ import (
 // universal is a universal account (id 0u...) of a generator. Generated transactions create, use and
 // delete it.
 type universal struct {
-	raw  primitives.RawStateInit // state init from which id is derived
+	raw  primitives.RawStateInit // encoded state init from which id is derived
 	id   primitives.AccountID
-	keys []primitives.SecretKey // secret keys for the access keys in raw
+	keys []primitives.SecretKey // secret keys of the access keys in raw
 	// seed is the nonce with which the account was created, if the first transaction that pays into
 	// the account ran at the expected height. 0: no transaction has paid into it.
 	seed primitives.Nonce
@@ -59,7 +59,7 @@ func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 		if u.last != nil {
 			return u.last
 		}
-		return g.draft(at, from, from, init) // a state init of another account than the receiver
+		return g.draft(at, from, from, init) // invalid: the receiver is not the account of the state init
 	case 8:
 		return g.badInit(at, from)
 	case 9:

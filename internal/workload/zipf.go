@@ -9,8 +9,8 @@ import (
 // Zipf draws numbers from 0 to n-1 with a probability proportional to 1/rank^skew. Each number has
 // a random rank, so that frequent accounts are in different shards and parts of the trie.
 type Zipf struct {
-	sums []float64 // by rank: sum of the weights up to that rank
-	at   []int32   // number by rank
+	sums []float64 // sums[r] is the sum of the weights of the ranks 0 to r
+	at   []int32   // at[r] is the number with rank r
 }
 
 // NewZipf returns a Zipf. A skew of 0 is uniform. The Zipf takes 12 bytes of memory per number.
