@@ -44,8 +44,8 @@ type BlockMessage struct {
 	// Back means that the message is a rollback: Text lists the removed blocks, and the BlockPlace
 	// is the block from which the chain continues.
 	Back bool
-	Text []byte // JSON
-	Seq  uint64 // of a received message: sequence number of its last part in the stream
+	Text []byte // JSON of the block or of the list of removed blocks
+	Seq  uint64 // sequence number in the stream of a received message's last part
 }
 
 // BlockSource provides blocks.
@@ -67,7 +67,7 @@ type BlocksOptions struct {
 	MaxBytes int64
 	MaxAge   time.Duration
 	Replicas int
-	Said     func(err error) // see PublisherOptions.Said
+	Said     func(err error) // called when publishing fails, and with nil when it works again
 	Now      func() time.Time
 }
 
@@ -146,7 +146,7 @@ func (p *BlockPublisher) stream(ctx context.Context, j js.JetStream) (js.Stream,
 
 // blockEnd is the position in the chain at which publishing continues.
 type blockEnd struct {
-	after *BlockPlace // nil: the stream is empty
+	after *BlockPlace // last block that is completely in the stream; nil: none
 	part  int         // number of published parts of the next block
 	of    int         // total number of parts of the next block
 	hash  primitives.Hash

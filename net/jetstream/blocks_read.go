@@ -63,7 +63,7 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 			return fmt.Errorf("%w: %w", ErrChanged, err)
 		}
 		var n, of int
-		_, _ = fmt.Sscanf(h.Get(headPart), "%d/%d", &n, &of) // read has validated it
+		_, _ = fmt.Sscanf(h.Get(headPart), "%d/%d", &n, &of) // cannot fail: read has validated the header
 		if of > maxParts || len(m.Data()) > PartSize {
 			return fmt.Errorf("%w: message %d has %d bytes, which do not fit a block of %d parts", ErrChanged, meta.Sequence.Stream, len(m.Data()), of)
 		}
@@ -74,7 +74,7 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 			seq = meta.Sequence.Stream
 		}
 		if n != parts+1 {
-			if text, parts = nil, 0; n > 1 { // the first parts were dropped from the stream by age or size
+			if text, parts = nil, 0; n > 1 { // the stream's limits have removed the first parts
 				continue
 			}
 		}

@@ -11,10 +11,10 @@ import (
 
 // Link says how to connect to a server.
 type Link struct {
-	Server *Server // a server in this process; nil: use URL
-	URL    string  // nats://[token@]host:port, several separated by commas
-	Token  string  // the server's token; empty: the token in URL
-	Name   string  // name of the connection
+	Server *Server // NATS server in this process; nil: connect to URL
+	URL    string  // nats://[token@]host:port, or several URLs separated by commas
+	Token  string  // token for the server; empty: the token in URL
+	Name   string  // name under which the server lists the connection
 }
 
 // Intervals and timeouts of connections.
@@ -45,11 +45,11 @@ func (l *Link) connect(more ...nats.Option) (*nats.Conn, error) {
 // Names are the stream names and subjects of a chain on a server.
 type Names struct {
 	Stream       string
-	Records      string // subject of Stream
-	Transactions string // subject of requests: a transaction
-	Snapshots    string // subject of requests: a piece of a snapshot
-	Indexer      string // stream of blocks in JSON
-	Blocks       string // subject of Indexer
+	Records      string // NATS subject of the messages in Stream
+	Transactions string // NATS subject to which replicas send transactions
+	Snapshots    string // NATS subject to which replicas send requests for pieces of a snapshot
+	Indexer      string // name of the stream of blocks as JSON
+	Blocks       string // NATS subject of the messages in Indexer
 }
 
 // NamesOf returns the names of a chain. Chains with the same id and different genesis hashes have

@@ -18,7 +18,7 @@ import (
 type FollowerOptions struct {
 	Link
 	Names
-	Log string // only records of this log; empty: any
+	Log string // name of the log whose records are accepted; empty: any log
 	// After is the sequence number of the last message that the caller has; 0: none. If the next
 	// message was dropped from the stream, the Follower begins with the first available one.
 	// Record.From shows whether that record continues the caller's data.
@@ -31,9 +31,9 @@ type FollowerOptions struct {
 
 // Bounds of a Follower.
 const (
-	MaxAhead      = 64       // maximum number of records that wait for Next
-	maxAheadBytes = 16 << 20 // maximum number of bytes requested at a time
-	maxParts      = 2048     // maximum number of parts of a record; the store's log allows no longer one
+	MaxAhead      = 64       // maximum number of received records that Next has not returned yet
+	maxAheadBytes = 16 << 20 // maximum number of bytes per request to the server
+	maxParts      = 2048     // maximum number of parts of a record, enough for the longest record of a log
 )
 
 // Follower receives the records of a stream, each once and in order.
@@ -42,15 +42,15 @@ type Follower struct {
 	conn *nats.Conn
 
 	list   chan Record
-	err    error // error after the last record; set before list is closed
+	err    error // error that ended the Follower; set before list is closed
 	cancel context.CancelFunc
 	done   chan struct{}
 	cut    atomic.Bool
-	last   atomic.Uint64 // sequence number of the stream's last known message
+	last   atomic.Uint64 // highest known sequence number in the stream
 	taken  atomic.Uint64
 
 	mu    sync.Mutex
-	heard bool // Said was called, or would have been called if it were set
+	heard bool // a change of the connection was reported to Said, or there is no Said
 	said  string
 }
 
@@ -180,7 +180,8 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	defer func() {
 		ask, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = s.DeleteConsumer(ask, consumer.CachedInfo().Name) // without this call the consumer expires by itself
+		// An error is ignored, because the server deletes unused consumers anyway.
+		_ = s.DeleteConsumer(ask, consumer.CachedInfo().Name)
 	}()
 	m, err := consumer.Messages(js.PullMaxBytes(maxAheadBytes), js.PullHeartbeat(2*time.Second), js.PullExpiry(10*time.Second), js.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
@@ -234,7 +235,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		switch {
 		case p.n == 1:
 			parts, size = parts[:0], 0
-		case len(parts) == 0 && *after == 0: // the stream starts in the middle of a record
+		case len(parts) == 0 && *after == 0: // the stream has lost the first parts of its first record
 			continue
 		case len(parts) != p.n-1 || parts[0].At != p.At || parts[0].of != p.of:
 			return fmt.Errorf("%w: message %d is part %d of the record at %s, which is not the next part", ErrChanged, seq, p.n, p.At)

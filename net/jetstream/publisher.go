@@ -34,8 +34,8 @@ type PublisherOptions struct {
 	Link
 	Names
 	Source   Source
-	MaxBytes int64         // of the stream
-	MaxAge   time.Duration // of its messages; 0: unlimited
+	MaxBytes int64         // maximum size of the stream in bytes
+	MaxAge   time.Duration // maximum age of the stream's messages; 0: unlimited
 	Replicas int           // number of replicas of the stream in a cluster of servers; 0: one
 	Sign     func([]byte) primitives.Signature
 	// Said is called when publishing fails, and with nil when it works again. It is never called
@@ -46,7 +46,7 @@ type PublisherOptions struct {
 
 // Bounds of a Publisher.
 const (
-	MaxPending  = 64 // messages in flight to the server
+	MaxPending  = 64 // maximum number of messages that the server has not acknowledged yet
 	poll        = 100 * time.Millisecond
 	firstPause  = 100 * time.Millisecond
 	maxPause    = 5 * time.Second
@@ -59,9 +59,9 @@ type Published struct {
 	Records uint64 // number of published records since the start
 	Bytes   uint64
 	Height  primitives.Height // height of the last published record
-	Begun   uint64            // number of resets of the stream
-	Seq     uint64            // sequence number of the last known message of the stream
-	Log     string            // name of the stream's log; empty: not known yet
+	Begun   uint64            // number of times that the stream was deleted and begun anew
+	Seq     uint64            // highest known sequence number in the stream
+	Log     string            // name of the log that the stream contains; empty: not known yet
 	Failing bool
 }
 
@@ -183,8 +183,8 @@ func logName() string {
 type position struct {
 	log  string
 	next string // log position of the next record
-	from string // From of that record, if some of its parts are published
-	part int    // number of published parts of that record
+	from string // field From of the next record, if some of its parts are published
+	part int    // number of published parts of the next record
 	seq  uint64 // sequence number of the stream's last message
 }
 
@@ -199,7 +199,7 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*posi
 	}
 	at := &position{log: info.Config.Metadata[metadataLog], seq: info.State.LastSeq}
 	if info.State.Msgs == 0 {
-		if info.State.LastSeq > 0 { // the messages have expired, so the position is lost
+		if info.State.LastSeq > 0 { // all messages have expired, so the stream's position in the log is unknown
 			return p.reset(ctx, j, s)
 		}
 		at.next, err = p.o.Source.Beginning()
@@ -213,7 +213,7 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*posi
 		return nil, err
 	}
 	last, err := parsePart(m.Header, m.Data)
-	if err != nil { // the last message is not from a Publisher
+	if err != nil { // the last message does not have the form of a record
 		return p.reset(ctx, j, s)
 	}
 	fits := false
@@ -261,12 +261,13 @@ func (p *Publisher) publish(ctx context.Context, j js.JetStream, at *position) e
 	type sent struct {
 		ack  js.PubAckFuture
 		r    *Record
-		last bool // last part of its record
+		last bool // true: the message has the last part of the record
 		seq  uint64
 	}
 	var list []sent
 	var failed error
-	settle := func(most int) bool { // waits until at most most messages are in flight
+	// settle waits until at most `most` messages are unacknowledged.
+	settle := func(most int) bool {
 		for failed == nil && len(list) > most {
 			x := list[0]
 			select {
@@ -308,7 +309,7 @@ func (p *Publisher) publish(ctx context.Context, j js.JetStream, at *position) e
 	switch {
 	case failed != nil:
 		return fmt.Errorf("publish a record: %w", failed)
-	case errors.Is(err, ErrSource): // garbage collection has removed the records
+	case errors.Is(err, ErrSource): // garbage collection has removed the next records from the log
 		return err
 	case err != nil:
 		return err

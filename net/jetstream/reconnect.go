@@ -10,7 +10,7 @@ import (
 // reconnectLoop runs sessions one after another. Each runs until it fails. The pause between two
 // sessions doubles while sessions are short.
 type reconnectLoop struct {
-	said    func(err error) // never called twice in a row with the same text
+	said    func(err error) // reports an error, or nil; not called twice in a row with the same text
 	cancel  context.CancelFunc
 	done    chan struct{}
 	failing atomic.Bool

@@ -28,17 +28,19 @@ type Record struct {
 	// From is the log position after the record that was published before this one, or the position
 	// at which the stream starts. No record in between is omitted.
 	From     string
-	At, Next string // log positions of this record and of the next
+	At, Next string // positions in the log of this record and of the next one
 	Height   primitives.Height
-	Hash     primitives.Hash // hash of the block; of a rollback: hash of the block that becomes the head again
-	Prev     primitives.Hash
-	Back     bool // a rollback
-	Payload  []byte
+	// Hash is the block's hash. If Back is true, it is the hash of the block that becomes the head
+	// again.
+	Hash    primitives.Hash
+	Prev    primitives.Hash
+	Back    bool // true: the record removes the blocks above Hash; false: it adds a block
+	Payload []byte
 	// Of a received record:
-	Log       string // name of its log
-	Seq       uint64 // sequence number of its last message in the stream
-	Published int64  // ns since 1970, by the publisher's clock
-	Pending   uint64 // number of later messages in the stream when it was sent
+	Log       string // name of the log that contains the record
+	Seq       uint64 // sequence number in the stream of the record's last message
+	Published int64  // publication time by the publisher's clock, in ns since 1970
+	Pending   uint64 // number of later messages in the stream when the server sent the record
 }
 
 // PartSize is the maximum size in bytes of a record's part in one message. NATS servers accept 1
@@ -54,11 +56,11 @@ const (
 	headHeight    = "Troupe-Height"
 	headHash      = "Troupe-Hash"
 	headPrev      = "Troupe-Prev"
-	headKind      = "Troupe-Kind" // block or back
-	headPart      = "Troupe-Part" // 1/3
+	headKind      = "Troupe-Kind" // kindBlock or kindBack
+	headPart      = "Troupe-Part" // number of the part and number of parts, such as 1/3
 	headTime      = "Troupe-Time"
 	headDigest    = "Troupe-Digest"    // sha256 of the record and its headers
-	headSignature = "Troupe-Signature" // of the digest, by the publisher's node key
+	headSignature = "Troupe-Signature" // signature of the digest by the publisher's node key
 
 	kindBlock, kindBack = "block", "back"
 )

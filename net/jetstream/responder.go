@@ -18,7 +18,7 @@ import (
 
 // Bounds of a Responder.
 const (
-	MaxTransactions = 1024 // maximum number of transactions that wait for the pools
+	MaxTransactions = 1024 // maximum number of transactions that Submit processes concurrently
 	// maxPieces bounds concurrent snapshot requests. A client repeats a request that gets no
 	// answer.
 	maxPieces      = 64
@@ -50,7 +50,7 @@ type ResponderOptions struct {
 	Submit       func(ctx context.Context, raw []byte) error
 	Snapshot     func() (*Opened, error)
 	MaxSnapshots int
-	Published    func() Published                  // progress of the stream
+	Published    func() Published                  // returns the progress of the stream
 	Sign         func([]byte) primitives.Signature // signs snapshots; nil: they are not signed
 }
 
@@ -59,7 +59,7 @@ type Responder struct {
 	o     ResponderOptions
 	conn  *nats.Conn
 	slots chan struct{}
-	asked chan struct{} // semaphore of snapshot requests
+	asked chan struct{} // semaphore that bounds concurrent snapshot requests
 
 	mu        sync.Mutex
 	transfers map[string]*snapshotTransfer
@@ -113,7 +113,7 @@ type reply struct {
 
 func respond(m *nats.Msg, r reply) {
 	b, _ := json.Marshal(r) // never fails
-	_ = m.Respond(b)        // if this fails, the client repeats the request
+	_ = m.Respond(b)        // an error is ignored, because the client repeats the request
 }
 
 func failure(err error) reply {
@@ -152,9 +152,9 @@ type snapshotTransfer struct {
 	opened *Opened
 	pipe   *io.PipeReader
 	sig    *snapshotSig
-	piece  []byte // the last piece that was read
+	piece  []byte // the last piece that was read from pipe
 	signed string // signature of piece
-	n      uint64 // number of piece; 0: none was read
+	n      uint64 // number of the piece in field piece; 0: none was read
 	ended  bool
 	idle   *time.Timer
 }
@@ -166,8 +166,8 @@ func (g *snapshotTransfer) end() {
 
 // ask is a snapshot request.
 type ask struct {
-	ID string `json:"id"` // empty: open a new snapshot
-	N  uint64 `json:"n"`  // piece number from 1: that of the last piece, or the next
+	ID string `json:"id"` // id of the snapshot; empty: open a new snapshot
+	N  uint64 `json:"n"`  // number of the requested piece, from 1: the last sent piece again, or the next
 	// Nonce is a random value that the client chooses for a new snapshot. It prevents the replay of
 	// signatures for other requests.
 	Nonce string `json:"nonce,omitempty"`
@@ -255,7 +255,8 @@ func (a *Responder) open(nonce string) (reply, error) {
 	a.last++
 	id := fmt.Sprintf("%d-%s", a.last, logName())
 	g := &snapshotTransfer{sig: &snapshotSig{nonce: nonce, id: id, sign: a.o.Sign}}
-	a.transfers[id] = g // reserves the slot while the snapshot is created
+	// Store the transfer before the snapshot is created, so that it counts toward MaxSnapshots.
+	a.transfers[id] = g
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r, w := io.Pipe()
@@ -297,7 +298,7 @@ func (g *snapshotTransfer) next(n uint64) (piece []byte, signed string, err erro
 	if err != nil {
 		return nil, "", err
 	}
-	if g.ended { // let the slot expire soon
+	if g.ended { // the snapshot is complete, so keep it only briefly
 		g.idle.Reset(snapshotLast)
 	}
 	g.piece, g.n = piece[:k], n
@@ -353,7 +354,9 @@ func (r *reply) err() error {
 type Fetched struct {
 	End string // log position at the end of the snapshot
 	Log string // name of the stream's log
-	Seq uint64 // sequence number: all data that the snapshot lacks follows this message
+	// Seq is a sequence number in the stream. All records that are not in the snapshot follow that
+	// message.
+	Seq uint64
 	io.Reader
 }
 

@@ -16,10 +16,10 @@ import (
 
 // ServerOptions configures a server in this process.
 type ServerOptions struct {
-	Dir      string // folder of its streams
+	Dir      string // folder in which the server stores its streams
 	Listen   string // host:port; empty: only this process can connect
 	Token    string // token for other processes; empty: no token, allowed on loopback only
-	MaxBytes int64  // of all streams
+	MaxBytes int64  // maximum size of all streams together in bytes
 
 	secret string // password of connections within the process; empty: random
 }
@@ -90,7 +90,8 @@ func StartServer(o ServerOptions) (*Server, error) {
 		if so.Host = host; so.Port == 0 {
 			so.Port = server.RANDOM_PORT
 		}
-		l, err := net.Listen("tcp", o.Listen) // listen here, because on an error the server would exit the process
+		// Try to listen first, because the NATS server ends the process if it cannot listen.
+		l, err := net.Listen("tcp", o.Listen)
 		if err != nil {
 			return nil, fmt.Errorf("jetstream: %w", err)
 		}

@@ -12,9 +12,10 @@ import (
 // key over this nonce.
 type snapshotSig struct {
 	nonce string
-	id    string                            // id of the snapshot
-	sign  func([]byte) primitives.Signature // set at the writer; nil: no signatures
-	by    *primitives.PublicKey             // set at the reader: the required signer; nil: signatures are not verified
+	id    string // id of the snapshot
+	// Signs messages of the snapshot; nil at the reader, or if they are not signed.
+	sign func([]byte) primitives.Signature
+	by   *primitives.PublicKey // key that must have signed the messages; nil: not verified
 }
 
 // digest returns the data to sign. Strings are quoted, so that their boundaries are unambiguous.

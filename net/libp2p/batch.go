@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxBatch      = 256      // transactions
-	maxBatchBytes = 64 << 10 // bytes above which no transaction is added
+	maxBatch      = 256      // maximum number of transactions in a batch
+	maxBatchBytes = 64 << 10 // no transaction is added to a batch with more bytes
 	// maxTx is a size in bytes. It exceeds max_transaction_size of every protocol version.
 	maxTx = 4 << 20
 	// txRoom is the memory in bytes that the lists of a decoded transaction may take in addition to

@@ -27,11 +27,13 @@ const (
 
 const (
 	// maxGossip is the maximum size of a message in bytes. A longer block is sent over connections.
-	maxGossip       = 8 + maxBatchBytes + 4 + maxTx
-	batchGap        = 10 * time.Millisecond // between two batches
-	maxSpread       = 1024
-	maxDropped      = 64          // maximum number of dropped blocks that wait to be sent over a connection
-	maxDroppedBytes = 256 << 10   // maximum bytes of one such block
+	maxGossip = 8 + maxBatchBytes + 4 + maxTx
+	batchGap  = 10 * time.Millisecond // interval between two batches of transactions
+	maxSpread = 1024
+	// maxDropped is the maximum number of blocks that gossipsub dropped and that wait to be sent
+	// over a connection.
+	maxDropped      = 64
+	maxDroppedBytes = 256 << 10   // maximum size in bytes of a block that is sent again after gossipsub dropped it
 	newFor          = time.Second // time after which both ends consider a handshake complete
 	judgeLimit      = 10 * time.Second
 	// queueValidation is the maximum number of waiting messages of both topics. It is also the
@@ -39,7 +41,7 @@ const (
 	// lost for all peers.
 	queueValidation = 65_536
 	maxChecks       = 64  // maximum number of a peer's batches that wait for validation
-	trustedPX       = 1e6 // an unreachable score: peers proposed by peer exchange are not dialled
+	trustedPX       = 1e6 // no peer reaches this score, so peers from gossipsub's peer exchange are not dialled
 	queuePeer       = 256
 	// renewBeats is the time in seconds between checks for a mesh with low scores. Such a mesh
 	// grafts peers with high scores.
@@ -48,7 +50,7 @@ const (
 	// to deliver a block once in 50 s has a higher score. A higher value would graft needlessly in
 	// a large mesh of honest peers.
 	enoughScore = 12
-	mostFirst   = 20 // maximum number of such blocks that count
+	mostFirst   = 20 // maximum number of first deliveries of blocks that count toward a peer's score
 )
 
 // spread is a message that waits to be published.
@@ -149,7 +151,7 @@ func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThreshol
 		p.Topics[w.name(t)] = &pubsub.TopicScoreParams{SkipAtomicValidation: true, TopicWeight: 1, TimeInMeshQuantum: time.Second,
 			InvalidMessageDeliveriesWeight: -20, InvalidMessageDeliveriesDecay: 0.999}
 	}
-	b := p.Topics[w.name(blocks)] // blocks only: any node can create transactions
+	b := p.Topics[w.name(blocks)] // first deliveries of transactions do not count, because any node can create them
 	b.FirstMessageDeliveriesWeight, b.FirstMessageDeliveriesDecay, b.FirstMessageDeliveriesCap = 1, 0.99, mostFirst
 	return p, &pubsub.PeerScoreThresholds{SkipAtomicValidation: true, GossipThreshold: -20, PublishThreshold: -50, GraylistThreshold: -100,
 		AcceptPXThreshold: trustedPX, OpportunisticGraftThreshold: enoughScore}
@@ -237,7 +239,7 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	case age == fresh:
 		return !isNew
 	default:
-		return t == blocks && !isNew // the peer may have the block, or can request it
+		return t == blocks && !isNew // the peer has probably got the older block already, and can request it otherwise
 	}
 	if m, ok := m.(*wire.Block); ok {
 		x.block = wire.Append(nil, m)
@@ -245,7 +247,7 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 			return false
 		}
 	} else if n := len(x.tx.AppendBorsh(nil)); n > maxTx || !w.outRates.bytes[t].AllowN(now, 2*n) {
-		return false // here, because messages are counted when batches are formed
+		return false // only bytes are checked here; messages are counted when batches are formed
 	}
 	select {
 	case w.spread <- x:

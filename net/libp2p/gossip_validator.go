@@ -41,7 +41,7 @@ func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 		case flooding:
 			if who, err := PeerOf(from); err == nil && !w.isBanned(from) {
 				w.Ban(who)
-				go w.refuse(*station, who) // Ban may wait for the node
+				go w.refuse(*station, who) // refuse may block until the node accepts its message
 			}
 		}
 		w.o.Counters.flooded.Add(1)

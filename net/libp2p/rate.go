@@ -14,11 +14,11 @@ import (
 // together. So a flooded node does not appear to flood. The other half is for messages that peers
 // request by id.
 const (
-	blockRate        = 100      // messages a second
-	transactionRate  = 2000     // batches a second
-	blockBytes       = 32 << 20 // a second
-	transactionBytes = 2 << 20  // bytes a second; their main cost is signature checks
-	burst            = 4        // seconds of each rate that may arrive at once
+	blockRate        = 100      // maximum number of block messages per second
+	transactionRate  = 2000     // maximum number of transaction batches per second
+	blockBytes       = 32 << 20 // maximum number of bytes of block messages per second
+	transactionBytes = 2 << 20  // maximum number of bytes of transaction batches per second
+	burst            = 4        // number of seconds whose allowance may be used at once
 	// maxExcess is the number of messages above the rate after which a peer is banned. The count is
 	// reset after a minute within the rate.
 	maxExcess = 5000
@@ -34,8 +34,8 @@ type allowance byte
 
 const (
 	allowed  allowance = iota
-	flooded            // above the rate: dropped
-	flooding           // above the rate for too long: the sender is banned
+	flooded            // the message exceeds the rate and is dropped
+	flooding           // the sender exceeds the rate for too long and is banned
 )
 
 // rates is the remaining allowance of a peer.
@@ -43,7 +43,7 @@ type rates struct {
 	messages, bytes [numTopics]*rate.Limiter
 	excess          int
 	last            time.Time
-	exceeded        time.Time // last time above the rate
+	exceeded        time.Time // time of the last message above the rate
 }
 
 func newRates() *rates {
@@ -105,7 +105,7 @@ type age byte
 
 const (
 	never age = iota
-	fresh     // the message is still in transit
+	fresh     // published so recently that the message may still be in transit
 	stale
 )
 

@@ -24,8 +24,8 @@ const (
 	// minEntrySize is the minimum number of bytes of an RPC for each message, subscription or
 	// control entry. A decoded entry takes three times as much memory.
 	minEntrySize = 64
-	minNameSize  = 16      // the same for each name in a control entry
-	spareEntries = 64      // entries that are allowed in any case
+	minNameSize  = 16      // minimum number of bytes of an RPC for each name in a control entry
+	spareEntries = 64      // number of entries that an RPC of any length may have
 	rpcFirst     = 4 << 10 // initial buffer of an RPC, in bytes
 )
 
@@ -61,7 +61,7 @@ type rpcStream struct {
 	transport *Transport
 	from      peer.ID
 	in        *bufio.Reader
-	out       []byte // unread rest of an RPC, including its length prefix
+	out       []byte // rest of the current RPC that was not returned by Read yet
 }
 
 // Read implements network.Stream.
@@ -155,7 +155,7 @@ func eachField(b []byte, do func(id uint64, inner []byte)) {
 			inner = b[:min(l, uint64(len(b)))]
 		case 5:
 			size = 4
-		default: // groups, which are not used: only their tags are skipped
+		default: // protobuf groups do not occur in RPCs, so skip only the tag
 		}
 		do(tag>>3, inner)
 		if size > uint64(len(b)) {

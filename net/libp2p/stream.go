@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	paceBytes = 16 << 10 // minimum speed in bytes a second of a frame that has begun
+	paceBytes = 16 << 10 // minimum speed at which a begun frame must be transferred, in bytes per second
 	// maxUnmet is the maximum number of a peer's streams that wait for a handshake. One for each
 	// tier is enough.
 	maxUnmet = 4
@@ -41,8 +41,8 @@ type stream struct {
 	once      sync.Once
 
 	mu    sync.Mutex
-	end   time.Time // no reads or writes succeed after this time; zero: no limit
-	taken time.Time // deadline of the piece being written; zero: not set
+	end   time.Time // deadline of all reads and writes; zero: none
+	taken time.Time // deadline of the piece that is being written; zero: none
 }
 
 var _ tcp.Conn = (*stream)(nil)

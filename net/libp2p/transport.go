@@ -50,18 +50,18 @@ const (
 
 // Options configures a Transport. Zero limits mean the defaults.
 type Options struct {
-	Key      primitives.SecretKey // of the node; must be Ed25519
+	Key      primitives.SecretKey // node key, an Ed25519 key
 	Genesis  wire.GenesisID
-	Listen   netip.AddrPort // TCP, and QUIC at the UDP port of the same number
-	Six      bool           // listen on all IPv6 addresses too, if there are any; in that case Listen is 0.0.0.0
+	Listen   netip.AddrPort // address for TCP; QUIC uses the UDP port of the same number
+	Six      bool           // true: listen on all IPv6 addresses too; Listen must then be 0.0.0.0
 	NoQuic   bool
-	Here     map[wire.PeerID]bool // peers known to use this transport
+	Here     map[wire.PeerID]bool // peers that are known to use libp2p
 	Quic     map[wire.PeerID]bool // peers to dial over QUIC
 	MDNS     bool                 // discover peers of this chain on the local network
 	NAT      bool                 // ask the router for a port mapping
-	MaxPeers int                  // default 40
-	Grace    time.Duration        // time for a handshake; default 30 s
-	Stall    time.Duration        // time for a piece of a frame; default 20 s
+	MaxPeers int                  // maximum number of peers; 0: 40
+	Grace    time.Duration        // timeout of a handshake; 0: 30 s
+	Stall    time.Duration        // timeout of the transfer of a piece of a frame; 0: 20 s
 	Counters *Metrics
 
 	// Blacklisted returns whether an address is neither dialled nor accepted. nil: no address is.
@@ -81,26 +81,28 @@ type Transport struct {
 
 	dropped chan dropped
 
-	station atomic.Pointer[tcp.Station] // set by Serve
+	station atomic.Pointer[tcp.Station] // node that handles the connections; nil before Serve
 
-	mu         sync.Mutex
-	streams    map[peer.ID]int       // number of streams of frames
-	met        map[peer.ID]int       // number of complete T2 handshakes; above 0, the peer's gossip is accepted
-	metAt      map[peer.ID]time.Time // time since which met is above 0
-	handshakes map[peer.ID]int       // number of complete handshakes of any tier
+	mu      sync.Mutex
+	streams map[peer.ID]int // number of open streams to each peer that carry frames
+	// met is the number of connections to a peer with a complete T2 handshake. If it is above 0,
+	// gossip of the peer is accepted.
+	met        map[peer.ID]int
+	metAt      map[peer.ID]time.Time // time at which met of the peer last became positive
+	handshakes map[peer.ID]int       // number of connections to a peer with a complete handshake of any tier
 	// lastHandshakeEnd is the end of the peer's last such handshake, while the peer is connected.
 	lastHandshakeEnd map[peer.ID]time.Time
 	banned           map[peer.ID]time.Time
-	excluded         map[peer.ID]bool // see Exclude
+	excluded         map[peer.ID]bool // peers that Exclude has excluded
 	rates            map[peer.ID]*rates
-	outbound         map[peer.ID]time.Time // time since which gossipsub has a stream to the peer
+	outbound         map[peer.ID]time.Time // time at which gossipsub opened its current stream to the peer
 	joined           [numTopics]map[peer.ID]time.Time
-	recent           recent // messages published or relayed
-	notGossiped      recent // blocks that this node's gossip does not relay
-	verified         recent // transactions with a valid signature, by the hash of their encoding
-	outRates         *rates // remaining rate of messages to peers
+	recent           recent // hashes of messages that this node has published or relayed
+	notGossiped      recent // hashes of blocks that this node does not relay over gossip
+	verified         recent // hashes of encoded transactions whose signatures were verified
+	outRates         *rates // remaining allowance for messages that this node publishes
 	checks           map[peer.ID]int
-	checking         chan struct{} // semaphore of batches in validation
+	checking         chan struct{} // semaphore that bounds concurrently validated batches
 }
 
 var _ tcp.Transport = (*Transport)(nil)
@@ -240,7 +242,7 @@ func (w *Transport) bind(sw *swarm.Swarm, quic bool) error {
 		if err == nil {
 			err = sw.Listen(m)
 		}
-		if err == nil { // otherwise the machine has no IPv6
+		if err == nil { // an error means that the machine has no IPv6
 			at = append(at, six)
 		}
 	}
@@ -260,7 +262,7 @@ func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	for tries := 0; ; tries++ { // retry: an earlier transport may not have released the socket yet
+	for tries := 0; ; tries++ { // retry, because an earlier transport may not have closed its socket yet
 		switch err := sw.Listen(m); {
 		case err == nil:
 			return nil

@@ -17,7 +17,7 @@ const MaxAccountData = 10_000
 // encoding its contents again may result in other bytes.
 type SignedPayload struct {
 	Payload   []byte
-	Signature primitives.Signature // signs Payload itself, not a hash of it
+	Signature primitives.Signature // signature over Payload itself, not over its hash
 }
 
 // PeerAddr is an address where a peer can be dialled.
@@ -31,8 +31,8 @@ type PeerAddr struct {
 type AccountData struct {
 	SignedPayload
 	PeerID     PeerID
-	AccountKey primitives.PublicKey // signs the payload
-	Proxies    []PeerAddr           // empty: the node is reachable over T2 only
+	AccountKey primitives.PublicKey // public key of the validator key that signed Payload
+	Proxies    []PeerAddr           // nodes over which the validator is reachable; empty: reachable over T2 only
 	Version    uint64
 	Timestamp  Timestamp
 	// Holds are the shards that the node always tracks, published in networks with Config.Sparing.
@@ -131,7 +131,7 @@ func (m *AccountsData) appendFields(b []byte) []byte {
 func (c *conversion) payload(in []byte) (p SignedPayload, of item) {
 	for it := range accountKeySignedPayload.items(in) {
 		if it.num == 1 {
-			p.Payload = bytes.Clone(it.b) // a copy: the payload is stored, but its frame may be long
+			p.Payload = bytes.Clone(it.b) // copy, so that the stored payload does not keep a long frame in memory
 		}
 	}
 	if err := accountKeyPayload.check(p.Payload); err != nil {

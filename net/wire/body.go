@@ -42,14 +42,14 @@ const (
 // Body is the body of a routed message.
 type Body interface {
 	BodyKind() BodyKind
-	AppendBorsh(b []byte) []byte // without the tag
+	AppendBorsh(b []byte) []byte // appends the body without its tag
 }
 
 // bodySpec describes a body.
 type bodySpec struct {
 	name  string
-	t1    bool // the body is in T1MessageBody, otherwise in T2MessageBody
-	inner byte // the body's tag in that enum, for routed_v3
+	t1    bool // true: the body is a variant of T1MessageBody; false: of T2MessageBody
+	inner byte // tag of the variant in T1MessageBody or T2MessageBody, for RoutedV3
 	read  func(*borsh.Reader) Body
 }
 

@@ -8,16 +8,16 @@ import (
 // PartialEdge is one side's half of an edge.
 type PartialEdge struct {
 	Nonce     uint64
-	Signature primitives.Signature // by the sender's node key, over EdgeHash
+	Signature primitives.Signature // signature over EdgeHash by the sender's node key
 }
 
 // Edge states that two nodes are connected (odd nonce) or no longer connected (even nonce). Of the
 // edges of a pair, the one with the highest nonce is valid.
 type Edge struct {
-	Low, High       PeerID // Low < High
+	Low, High       PeerID // the two nodes in ascending order
 	Nonce           uint64 // by convention, an odd nonce is at least the time in seconds of UTC
 	LowSig, HighSig primitives.Signature
-	RemovalSig      primitives.Signature // empty: none; must be empty if the edge is active
+	RemovalSig      primitives.Signature // signature of the disconnection; empty if the edge is active or none
 	RemovedByLow    bool
 
 	proven verdict
@@ -145,7 +145,7 @@ type Announcement struct {
 	AccountID primitives.AccountID
 	PeerID    PeerID
 	EpochID   primitives.EpochID
-	Signature primitives.Signature // by the account's validator key of that epoch, over Hash
+	Signature primitives.Signature // signature over Hash by the validator key of the account in that epoch
 }
 
 // NewAnnouncement returns a signed announcement.

@@ -16,7 +16,7 @@ type GenesisID struct {
 type ChainInfo struct {
 	Genesis       GenesisID
 	Height        primitives.Height
-	TrackedShards []primitives.ShardID // empty: the node serves no chunks
+	TrackedShards []primitives.ShardID // shards whose chunks the node serves; empty: none
 	Archival      bool
 }
 
@@ -25,10 +25,10 @@ type Handshake struct {
 	Tier            Tier
 	Version, Oldest uint32 // protocol version to use, and oldest supported protocol version
 	Sender, Target  PeerID
-	ListenPort      uint16 // 0: no port, which neard refuses
+	ListenPort      uint16 // TCP port on which the sender listens; 0: none, which neard refuses
 	Chain           ChainInfo
 	PartialEdge     PartialEdge
-	OwnedAccount    *OwnedAccount // nil: no validator key
+	OwnedAccount    *OwnedAccount // signed validator account of the sender; nil: none
 }
 
 // FailureReason is why a handshake was refused.
@@ -57,7 +57,7 @@ func (r FailureReason) String() string {
 // HandshakeFailure refuses a handshake. The dialling node may send another one on the same
 // connection.
 type HandshakeFailure struct {
-	Peer            PeerInfo // the sender
+	Peer            PeerInfo // node that refuses the handshake
 	Reason          FailureReason
 	Version, Oldest uint32    // set if Reason is VersionMismatch
 	Genesis         GenesisID // set if Reason is GenesisMismatch

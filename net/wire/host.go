@@ -16,7 +16,7 @@ type SnapshotHost struct {
 	SyncHash    primitives.Hash
 	EpochHeight uint64
 	Shards      []primitives.ShardID
-	Signature   primitives.Signature // by the node key, over Hash
+	Signature   primitives.Signature // signature over Hash by the node key
 
 	proven verdict
 }
@@ -52,7 +52,7 @@ func (s *SnapshotHost) verify() bool {
 }
 
 func appendShards(b []byte, num uint32, shards []primitives.ShardID) []byte {
-	for _, s := range shards { // not packed; 0 is written too
+	for _, s := range shards { // neard does not use the packed encoding, and writes the value 0 too
 		b = appendVarint(appendTag(b, num, varintType), uint64(s))
 	}
 	return b
@@ -78,7 +78,7 @@ func readSnapshotHosts(in []byte) (Message, error) {
 			case 3:
 				s.EpochHeight = f.v
 			case 4:
-				if len(s.Shards) > MaxHostShards { // one more than allowed suffices to ban the sender
+				if len(s.Shards) > MaxHostShards { // MaxHostShards + 1 shards are enough to ban the sender
 					continue
 				}
 				s.Shards = append(s.Shards, primitives.ShardID(f.v))

@@ -15,7 +15,7 @@ const MaxFrame = 512 << 20
 // Message is a PeerMessage.
 type Message interface {
 	Kind() Kind
-	appendFields(b []byte) []byte // appends the fields of the message in field Kind
+	appendFields(b []byte) []byte // appends the protobuf fields of the message
 }
 
 // The plain messages. Only the frame length bounds their lists here.
@@ -120,7 +120,7 @@ func (m *NonceRequest) appendFields(b []byte) []byte { return appendBorsh(b, 1, 
 
 func (m *PeersRequest) appendFields(b []byte) []byte {
 	for i, v := range [...]*uint32{m.MaxPeers, m.MaxDirectPeers} {
-		if v != nil { // 0 is written too, because the fields are optional
+		if v != nil { // write 0 too, because the field is optional
 			b = appendTag(b, uint32(i+1), varintType)
 			b = appendVarint(b, uint64(*v))
 		}

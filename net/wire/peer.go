@@ -14,8 +14,8 @@ type PeerID = primitives.PublicKey
 // PeerInfo describes a peer.
 type PeerInfo struct {
 	ID        PeerID
-	Addr      netip.AddrPort       // zero: unknown
-	AccountID primitives.AccountID // empty: unknown
+	Addr      netip.AddrPort       // address on which the node listens; zero: unknown
+	AccountID primitives.AccountID // validator account of the node; empty: unknown
 }
 
 // String returns key@ip:port@account, without unknown parts.
@@ -86,8 +86,8 @@ func (c *conversion) protoAddr(in []byte) netip.AddrPort {
 
 // Timestamp is a time in UTC.
 type Timestamp struct {
-	Seconds int64 // since 1970
-	Nanos   int32 // 0 to 999,999,999
+	Seconds int64 // seconds since 1970 UTC
+	Nanos   int32 // nanoseconds, 0 to 999,999,999
 }
 
 // The range of Rust's time crate in seconds: the years -9999 to 9999.

@@ -21,13 +21,13 @@ type kind byte
 
 const (
 	bytesKind   kind = iota + 1
-	stringKind       // must be UTF-8
-	uint32Kind       // at most five bytes
-	uint64Kind       // also int64
-	int32Kind        // also enums: an int64 that must fit into 32 bits
+	stringKind       // a string, valid UTF-8
+	uint32Kind       // a varint of at most five bytes
+	uint64Kind       // a varint, for uint64 and int64
+	int32Kind        // an int64 varint that must fit into 32 bits; also for enums
 	boolKind         // every varint except 0 is true
-	messageKind      // of the schema `of`
-	uint64sKind      // repeated, packed or not
+	messageKind      // a message whose schema is in field of
+	uint64sKind      // repeated varints, packed or not
 )
 
 // The wire types of protobuf.
@@ -276,7 +276,7 @@ func appendBytes[T string | []byte](b []byte, num uint32, v T) []byte {
 // appendMessage appends a message field with the fields that body appends, even if body appends
 // none.
 func appendMessage(b []byte, num uint32, body func([]byte) []byte) []byte {
-	b = append(appendTag(b, num, lenType), 0) // reserves one byte for the length
+	b = append(appendTag(b, num, lenType), 0) // reserve one byte for the length
 	start := len(b)
 	b = body(b)
 	n := len(b) - start

@@ -52,15 +52,15 @@ func (t *Target) DecodeBorsh(r *borsh.Reader) {
 type Routed struct {
 	Target    Target
 	Author    PeerID
-	Signature primitives.Signature // signs Hash; empty: no signature, which never verifies
+	Signature primitives.Signature // signature over Hash; empty: none, so verification fails
 	TTL       byte
 	Body      Body
-	CreatedAt *int64 // time in seconds of UTC; nil: absent
+	CreatedAt *int64 // creation time in seconds since 1970; nil: absent
 	Hops      uint32
 
-	tagged []byte // the body with its tag, as hashed and sent
+	tagged []byte // encoded body with its tag
 	proven verdict
-	direct bool             // set by Direct
+	direct bool             // true: Direct was called
 	hash   *primitives.Hash // cached hash; nil: not computed yet
 	// key signs an own message on first use. It is nil if the message is already signed or comes
 	// from another node.
@@ -234,7 +234,7 @@ func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
 		return
 	}
 	switch n := len(in) - r.Remaining(); {
-	case r.Loose(): // the encoding is not canonical, but neard hashes the canonical one
+	case r.Loose(): // neard hashes the canonical encoding, not the received bytes
 		m.tagged = m.Body.AppendBorsh([]byte{byte(kind)})
 	case tagged != nil:
 		m.tagged = tagged[:1+n]

@@ -41,7 +41,7 @@ var (
 	traceContext    = &schema{"TraceContext", []field{{1, bytesKind, nil}, {2, bytesKind, nil}, {3, int32Kind, nil}}}
 
 	peerMessage = &schema{"PeerMessage", []field{
-		{uint32(KindRouted), messageKind, routed}, // first, because most frames are of this kind
+		{uint32(KindRouted), messageKind, routed}, // listed first, because most frames contain this kind
 		{uint32(KindTier1Handshake), messageKind, handshake}, {uint32(KindTier2Handshake), messageKind, handshake},
 		{uint32(KindTier3Handshake), messageKind, handshake}, {uint32(KindHandshakeFailure), messageKind, handshakeFailure},
 		{uint32(KindLastEdge), messageKind, oneMessage}, {uint32(KindRoutingTable), messageKind, twoMessages},

@@ -27,8 +27,8 @@ func (v *verdict) set(ok bool) {
 
 // Bounds of lists. Handlers ignore a longer list, or its elements beyond the bound.
 const (
-	MaxEdges = 50_000 // in a message
-	MaxHosts = 1000   // in a message, and stored
+	MaxEdges = 50_000 // maximum number of edges in a message
+	MaxHosts = 1000   // maximum number of snapshot hosts in a message and in memory
 )
 
 // Prove verifies the signatures of a message that was just decoded, and stores the results for
