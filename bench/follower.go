@@ -18,9 +18,9 @@ type follower struct {
 	blocks    chan observed
 	included  atomic.Int64
 	final     atomic.Int64
-	made      atomic.Int64 // number of blocks
-	busy      atomic.Int64 // number of chunks with transfers
-	failed    atomic.Int64 // number of failed outcomes
+	made      atomic.Int64 // number of produced blocks
+	busy      atomic.Int64 // number of chunks that contain transfers
+	failed    atomic.Int64 // number of outcomes with a failure
 	following atomic.Bool
 	start     time.Time
 	sent      []int64 // submission time of each transfer in ns after start; written before the submission
@@ -29,8 +29,8 @@ type follower struct {
 	cond *sync.Cond
 
 	data      sync.Mutex                // protects all fields below
-	open      []int32                   // number of each transfer's receipts that are not executed yet
-	receipts  map[primitives.Hash]int32 // transfer index by receipt id
+	open      []int32                   // by transfer index: number of receipts that are not executed yet
+	receipts  map[primitives.Hash]int32 // index of the transfer by receipt id
 	executed  map[primitives.Height][]int32
 	measuring bool
 	latencies []float64 // ns from submission to FINAL

@@ -8,7 +8,7 @@ import (
 // use is the processor time that was used up to a moment.
 type use struct {
 	at       time.Time
-	all, own time.Duration // all: all processes and the kernel; own: this process; 0: unknown
+	all, own time.Duration // processor time of all processes and the kernel, and of this process; 0: unknown
 }
 
 // busy returns the processor time used so far.

@@ -22,7 +22,7 @@ func machineTime() (sum time.Duration) {
 	if len(f) < 9 || string(f[0]) != "cpu" {
 		return 0
 	}
-	for i, at := range f[1:9] { // user, nice, system, idle, iowait, irq, softirq, steal
+	for i, at := range f[1:9] { // columns: user, nice, system, idle, iowait, irq, softirq, steal
 		n, err := strconv.ParseInt(string(at), 10, 64)
 		if err != nil {
 			return 0

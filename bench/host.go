@@ -28,7 +28,7 @@ import (
 type fullNode struct {
 	*daemon.Daemon
 	accounts int
-	base     primitives.Hash        // genesis hash, which transactions name
+	base     primitives.Hash        // genesis hash, used as block hash in the transactions
 	keys     []primitives.SecretKey // account i has the key with index i modulo their number
 	first    primitives.Nonce       // the highest nonce that an earlier run may have used
 }
@@ -109,7 +109,7 @@ func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	out := bufio.NewWriterSize(f, 1<<20) // no error check here: Flush returns the first error
+	out := bufio.NewWriterSize(f, 1<<20) // Flush returns the first write error
 	sep := byte('[')
 	put := func(r genesis.Record) {
 		_, _ = out.Write(genesis.AppendRecord([]byte{sep}, r))
@@ -166,7 +166,7 @@ type plan struct {
 	// transfer indexes by signer; nil if there are more than manySigners signers, and some is used
 	of    [][]int32
 	some  map[int32][]int32
-	first primitives.Nonce // added to all nonces
+	first primitives.Nonce // number that is added to all nonces
 }
 
 // newPlan draws n transfers between accounts. The first `signers` accounts are the signers. The

@@ -73,7 +73,7 @@ func perCall(run func(n int)) float64 {
 		cpu, start := cpuTime(), time.Now()
 		run(n)
 		took := cpuTime() - cpu
-		if took == 0 { // unknown on this system
+		if took == 0 { // 0 means that the time cannot be measured on this system
 			took = time.Since(start)
 		}
 		best = min(best, took)
@@ -91,7 +91,9 @@ func memoryRead() float64 {
 	}
 	lines := make([]line, size)
 	at := uint32(0)
-	for i := range uint32(size) { // multiplier 1 mod 4 and odd increment give a full period (Hull and Dobell)
+	// The generator has a full period (Hull and Dobell): the multiplier is 1 mod 4 and the
+	// increment odd.
+	for i := range uint32(size) {
 		lines[i].next = (i*1664525 + 1013904223) % size
 	}
 	took := perCall(func(n int) {

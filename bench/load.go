@@ -32,16 +32,16 @@ type LoadOptions struct {
 	Program     string // for cluster: the nodes' program; empty: this program
 	Transport   string // for cluster: one of Transports; empty: near
 	Pace        string // for cluster: troupe.network.pace; empty: the default
-	Dir         string // folder for the homes of started nodes
+	Dir         string // parent folder for the data of started nodes
 
 	Rate    float64 // operations per second; 0 without a search: as many as possible
 	Arrival load.Arrival
 	Warm    time.Duration
 	For     time.Duration
 	Seed    uint64
-	Search  *load.Search // nil: no search, runs at Rate
+	Search  *load.Search // search for the sustainable rate; nil: no search, only runs at Rate
 	Runs    int          // number of searches; without a search, number of runs at Rate
-	Limits  bool         // true: first measure the limits of the machine
+	Limits  bool         // true: first measure the speed of the machine (load.Limits)
 
 	Commit     string
 	Progress   func(part float64, what string)
@@ -213,7 +213,8 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 			o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
 		}
 		trial.Progress(0, "begins")
-		if !soon { // for other targets, the load of other processes may come from the target itself
+		// The target may run in other processes, whose load must not count as foreign load.
+		if !soon {
 			return load.Run(ctx, t, trial)
 		}
 		before := busy()

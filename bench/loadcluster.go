@@ -82,7 +82,7 @@ var Transports = []string{config.Near, config.OverLibp2p, Bridge}
 
 // adjust returns the function that changes the config.json of the cluster's nodes.
 func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.LocalnetNode, int, *config.Document) {
-	var second string // libp2p address of the bridge
+	var second string // libp2p address of the node that relays between the two transports
 	return func(nodes []home.LocalnetNode, i int, doc *config.Document) {
 		if o.Pace != "" {
 			doc.Set("troupe.network.pace", o.Pace)
@@ -106,7 +106,7 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 				doc.Set("network.transport", config.Both)
 				doc.Set("network.libp2p.addr", second)
 				doc.Set("network.boot_nodes", "")
-				doc.Set("tracked_shards_config", "NoShards") // this node only relays
+				doc.Set("tracked_shards_config", "NoShards") // this node executes nothing and only relays messages
 			case i < (len(nodes)-1)/2:
 				doc.Set("network.boot_nodes", key(last)+"@"+last.Network.String())
 			default:

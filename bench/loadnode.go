@@ -20,10 +20,10 @@ type nodeTarget struct {
 	lanes  int
 	mix    load.Workload
 	until  view.ExecutionLevel
-	nonces []atomic.Uint64 // by account; only the lane that took the account uses its nonce
+	nonces []atomic.Uint64 // last nonce by account; only the worker that took the account from free uses it
 	free   chan int
 	shard  []int
-	far    [][]int // by shard: accounts of other shards
+	far    [][]int // by shard index: indices of the accounts in other shards
 	limit  func(context.Context) (context.Context, context.CancelFunc)
 }
 
@@ -115,7 +115,7 @@ func (t *nodeTarget) Lanes() int { return t.lanes }
 func (t *nodeTarget) base() primitives.Hash { return t.n.Engine.Final().Hash }
 
 func (t *nodeTarget) Do(ctx context.Context, _ int, number uint64) error {
-	i := <-t.free // never blocks, because there are as many accounts as lanes
+	i := <-t.free // never blocks, because there are as many accounts as workers
 	defer func() { t.free <- i }()
 	n := t.n
 	tx := primitives.Transaction{SignerID: n.name(i), PublicKey: n.keys[i].PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(t.nonces[i].Add(1))}, BlockHash: t.base()}

@@ -11,7 +11,7 @@ import (
 // Machine describes the machine on which a benchmark ran.
 type Machine struct {
 	CPU   string `json:"cpu"`
-	Cores int    `json:"cores"` // cores that the process may use
+	Cores int    `json:"cores"` // number of cores that the process may use
 	SHANI bool   `json:"sha_ni"`
 	OS    string `json:"os"`
 	// Load is the load average at the start of the run, including other processes. Empty: unknown

@@ -22,20 +22,22 @@ import (
 type NodeOptions struct {
 	Accounts int     `json:"accounts"`
 	Signers  int     `json:"signers"` // number of sending accounts; 0: all
-	Skew     float64 `json:"skew"`    // Zipf exponent of senders and receivers
+	Skew     float64 `json:"skew"`    // exponent of the Zipf distribution of senders and receivers; 0: uniform
 	Shards   int     `json:"shards"`
 	Senders  int     `json:"senders"` // number of goroutines that submit
-	Batch    int     `json:"batch"`   // transfers in one submission
-	Window   int     `json:"window"`  // maximum number of transfers that are submitted and not included yet
+	Batch    int     `json:"batch"`   // number of transfers in one submission
+	Window   int     `json:"window"`  // maximum number of submitted transfers that no block includes yet
 	// Rate is the number of transfers submitted per second. 0: as many as Window allows.
 	Rate     float64       `json:"rate"`
-	Warm     time.Duration `json:"warm_ns"`                // duration of the warm-up
-	Duration time.Duration `json:"duration_ns"`            // duration of the measurement
-	Signed   float64       `json:"signed"`                 // number of transfers signed in advance, per second of the run
-	State    string        `json:"state,omitempty"`        // a folder made by RunState, whose chain is used; empty: a new chain
-	Memory   uint64        `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
-	Commit   string        `json:"-"`
-	Dir      string        `json:"-"` // folder for the new chain; empty: the system's temporary folder
+	Warm     time.Duration `json:"warm_ns"`     // duration of the warm-up
+	Duration time.Duration `json:"duration_ns"` // duration of the measurement
+	// number of transfers signed before the run, per second of its duration
+	Signed float64 `json:"signed"`
+	// folder that RunState has created, with the chain to use; empty: a new chain
+	State  string `json:"state,omitempty"`
+	Memory uint64 `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
+	Commit string `json:"-"`
+	Dir    string `json:"-"` // folder for the new chain; empty: the system's temporary folder
 	// CPUProfile receives a CPU profile of the measured time. nil: no profile.
 	CPUProfile io.Writer                       `json:"-"`
 	Progress   func(part float64, what string) `json:"-"`
@@ -252,7 +254,7 @@ func (l *nodeLoad) send(s int) {
 			})
 		}
 		due := time.Since(l.begun)
-		if o.Rate > 0 { // the latency counts from the due time, so that it shows if the node is too slow
+		if o.Rate > 0 { // the latency begins at the due time, so that a slow node increases it
 			at := time.Duration(float64(i) / o.Rate * float64(time.Second))
 			if at > due {
 				l.submit(&batch)

@@ -18,8 +18,8 @@ import (
 type ActorResult struct {
 	Name       string  `json:"name"`
 	Messages   int64   `json:"messages"`
-	MailboxMax int64   `json:"mailbox_max"` // maximum length in samples taken every 10 ms
-	BusyShare  float64 `json:"busy_share"`  // share of the time spent in Receive
+	MailboxMax int64   `json:"mailbox_max"` // maximum mailbox length in samples taken every 10 ms
+	BusyShare  float64 `json:"busy_share"`  // share of the measured time that the actor spent in Receive
 	// WaitedSeconds is the 99th percentile of the time in the mailbox since the node's start.
 	WaitedSeconds float64 `json:"waited_p99_seconds"`
 	// 99th percentile of the handling time since the node's start

@@ -39,18 +39,19 @@ type NodeResult struct {
 	FinalPerSecond    float64 `json:"final_per_second"`
 	PerCPUSecond      float64 `json:"final_per_cpu_second"`
 	BlocksPerSecond   float64 `json:"blocks_per_second"`
-	PerChunk          float64 `json:"transfers_per_chunk"` // average over chunks with transfers
+	PerChunk          float64 `json:"transfers_per_chunk"` // average number of transfers in chunks that have any
 
-	IncludedP50 float64 `json:"included_p50_seconds"` // median time from submission to the block
+	IncludedP50 float64 `json:"included_p50_seconds"` // median time from submission to inclusion in a block
 	IncludedP99 float64 `json:"included_p99_seconds"`
 	FinalP50    float64 `json:"final_p50_seconds"`
 	FinalP99    float64 `json:"final_p99_seconds"`
 
-	LogBytes      uint64  `json:"log_bytes"`
-	IndexBytes    uint64  `json:"index_bytes"` // bytes written to the index, including compactions
-	DiskBytes     uint64  `json:"disk_bytes"`  // bytes written to disks, as the system counts them; 0: unknown
+	LogBytes   uint64 `json:"log_bytes"`
+	IndexBytes uint64 `json:"index_bytes"` // bytes written to the index of the store, including compactions
+	// bytes that the process wrote to disks, as counted by the system; 0: unknown
+	DiskBytes     uint64  `json:"disk_bytes"`
 	BytesPer      float64 `json:"bytes_written_per_transfer"`
-	ResidentBytes uint64  `json:"resident_bytes"` // maximum value
+	ResidentBytes uint64  `json:"resident_bytes"` // maximum resident memory during the run
 	LoadBytes     uint64  `json:"load_bytes"`     // part of ResidentBytes that the load generator uses
 	Collections   int     `json:"gc_collections"`
 	GCPauseTotal  float64 `json:"gc_pause_total_seconds"`
@@ -67,19 +68,22 @@ type NodeResult struct {
 // Targets of a complete node, on the machine to which scale refers.
 const (
 	targetNode  = 15_000 // signed transfers per second on two cores
-	targetBytes = 1500   // bytes written per transfer
+	targetBytes = 1500   // maximum number of bytes written per transfer
 )
 
 // NodeShares relates the figures to the limits of the machine.
 type NodeShares struct {
 	// processor time of a transfer, in verifications
 	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
-	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // processor time of a transfer, in hashes
-	OfVerifies          float64 `json:"of_ed25519_verify_rate"`        // relative to the verification rate of all cores
-	OfFsync             float64 `json:"of_fsync_rate"`                 // blocks per second divided by syncs per second
-	OfHTTP              float64 `json:"of_empty_http_rate"`
-	Target              float64 `json:"target_per_second"` // 15,000, scaled to this machine
-	OfTarget            float64 `json:"of_target"`         // measured by wall-clock time
+	// processor time of a transfer, divided by that of a hash of 64 bytes
+	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"`
+	// rate of transfers divided by the verification rate of all cores
+	OfVerifies float64 `json:"of_ed25519_verify_rate"`
+	// rate of blocks divided by the rate of file syncs
+	OfFsync  float64 `json:"of_fsync_rate"`
+	OfHTTP   float64 `json:"of_empty_http_rate"`
+	Target   float64 `json:"target_per_second"` // 15,000, scaled to this machine
+	OfTarget float64 `json:"of_target"`         // FinalPerSecond divided by Target
 	// computed from processor time, as if the run had used all cores alone
 	OfTargetCPU float64 `json:"of_target_cpu"`
 	// written bytes divided by the target; at most 1 if the target is met

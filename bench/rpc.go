@@ -24,9 +24,9 @@ import (
 // RPCOptions configure RunRPC.
 type RPCOptions struct {
 	URL         string   `json:"url,omitempty"` // URL of a running node; empty: a node is started in this process
-	Scenarios   []string `json:"scenarios"`     // names from RPCScenarios; empty: all possible ones
+	Scenarios   []string `json:"scenarios"`     // names from RPCScenarios; empty: all scenarios that the node allows
 	Connections int      `json:"connections"`   // number of keep-alive connections; each has one request at a time
-	Accounts    int      `json:"accounts"`      // number of accounts of a started node
+	Accounts    int      `json:"accounts"`      // number of accounts of a node that is started
 	// State is a folder created by RunState. The node runs on it, and only reads are measured.
 	State  string `json:"state,omitempty"`
 	Memory uint64 `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
@@ -34,7 +34,8 @@ type RPCOptions struct {
 	// scenarios. Without them, blocks would be empty.
 	Background float64       `json:"background"`
 	Duration   time.Duration `json:"duration_ns"` // duration of each scenario
-	Signed     float64       `json:"signed"`      // transfers signed beforehand, per second of the submit scenarios
+	// transfers signed in advance, per second of each scenario that submits
+	Signed float64 `json:"signed"`
 	// Rate is the total number of requests per second in submit scenarios. 0: as many as the
 	// connections allow.
 	Rate float64 `json:"rate"`
@@ -54,7 +55,7 @@ type scenario struct {
 	p50    float64 // target of the median latency in seconds; 0: none
 	p99    float64
 	writes bool // the scenario needs signed transfers
-	token  bool // the scenario needs a token
+	token  bool // the scenario needs a NEP-141 token contract
 	run    func(l *rpcLoad, ctx context.Context, r *RPCResult) error
 }
 
@@ -119,10 +120,11 @@ type rpcLoad struct {
 	// signed returns signed transfer i of a lane. The transfers of a lane must be submitted in
 	// order.
 	lanes  int
-	next   []int // by lane: number of the next transfer
+	next   []int // by worker: number of its next transfer
 	signed func(lane, i int) *primitives.SignedTransaction
 	view   func(i uint64) primitives.AccountID // returns an account to query
-	token  primitives.AccountID                // account of a token that these accounts hold; empty: none
+	// account of the token contract in which the accounts have balances; empty: none
+	token primitives.AccountID
 }
 
 // RunRPC measures a node's JSON-RPC over HTTP, one scenario after another.

@@ -39,7 +39,7 @@ type RPCResult struct {
 	IncludedSeconds   float64 `json:"included_seconds,omitempty"`
 	IncludedPerSecond float64 `json:"included_per_second,omitempty"`
 
-	Target float64 `json:"target_per_second,omitempty"` // target on the machine to which scale refers
+	Target float64 `json:"target_per_second,omitempty"` // target rate on the machine to which scale refers
 	// not scaled to this machine, because HTTP costs depend little on hashing
 	OfTarget  float64 `json:"of_target,omitempty"`
 	TargetP50 float64 `json:"target_p50_seconds,omitempty"`

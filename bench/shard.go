@@ -18,17 +18,19 @@ import (
 
 // ShardOptions configure RunShard.
 type ShardOptions struct {
-	Accounts  int           `json:"accounts"`
-	Skew      float64       `json:"skew"` // Zipf exponent of senders and receivers
-	Shards    int           `json:"shards"`
-	Cross     float64       `json:"cross_shard"` // share of transfers to another shard
-	Batch     int           `json:"batch"`       // transfers per chunk; 0: the maximum at which no receipts are delayed
-	Blocks    int           `json:"blocks"`      // blocks to measure; 0: until Duration is over
-	Duration  time.Duration `json:"duration_ns"` // of the measured work
-	Cores     int           `json:"cores"`       // 1: sequential; more: receipts and shards are applied in parallel
-	Tokens    bool          `json:"ft_transfer"` // call ft_transfer instead of native transfers
-	Contracts int           `json:"tokens"`      // number of token contracts per shard; 0: 1
-	Seed      uint64        `json:"seed"`
+	Accounts int           `json:"accounts"`
+	Skew     float64       `json:"skew"` // exponent of the Zipf distribution of senders and receivers; 0: uniform
+	Shards   int           `json:"shards"`
+	Cross    float64       `json:"cross_shard"` // share of transfers to another shard
+	Batch    int           `json:"batch"`       // transfers per chunk; 0: the maximum that delays no receipts
+	Blocks   int           `json:"blocks"`      // number of measured blocks; 0: as many as fit into Duration
+	Duration time.Duration `json:"duration_ns"` // time for which blocks are measured
+	// number of cores; 1: sequential; more: shards and receipts run in parallel
+	Cores int `json:"cores"`
+	// true: call ft_transfer of token contracts instead of native transfers
+	Tokens    bool   `json:"ft_transfer"`
+	Contracts int    `json:"tokens"` // number of token contracts per shard; 0: 1
+	Seed      uint64 `json:"seed"`
 	// folder created by RunState, whose accounts are used, all in one shard
 	State string `json:"state,omitempty"`
 	// Memory is the memory in bytes for the tries with State. 0: the node's default.
@@ -70,7 +72,7 @@ func (o *ShardOptions) check() error {
 }
 
 const (
-	mostTransfers = 1490 // transfers, with their receipts and refunds, that fit into a chunk of 1 PGas
+	mostTransfers = 1490 // maximum number of transfers per chunk of 1 PGas, with receipts and refunds
 	warmBlocks    = 12   // number of blocks without delayed receipts before the measurement
 	mostWarm      = 400
 )
@@ -105,7 +107,7 @@ func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
 		return nil, err
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Cores)) // so that garbage collection runs on the same cores
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Cores)) // garbage collection is limited to the same number of cores
 	if err := run.warm(ctx); err != nil {
 		return nil, err
 	}
@@ -128,7 +130,7 @@ type shardRun struct {
 	rng  *rand.Rand
 	net  *shardNet
 	par  apply.Par
-	size int // transfers per chunk
+	size int // number of transfers per chunk
 	r    *ShardResult
 
 	took, cpu         time.Duration
@@ -143,7 +145,7 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 		txs[i] = s.net.chunk(s.rng, i, s.size, s.o.Cross)
 	}
 	var before, after runtime.MemStats
-	sample := s.r.Blocks%64 == 0 // reading the memory statistics stops the world
+	sample := s.r.Blocks%64 == 0 // memory is sampled rarely, because each sample stops all goroutines
 	if sample {
 		runtime.ReadMemStats(&before)
 	}

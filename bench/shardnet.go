@@ -32,9 +32,9 @@ type shardNet struct {
 	price  primitives.Balance
 	limit  primitives.Gas
 	keys   []primitives.PublicKey   // account i has the key with index i modulo their number
-	shards []shard                  // by shard index
-	vm     *vm.VM                   // nil: there are only native transfers
-	tokens [][]primitives.AccountID // by shard index
+	shards []shard                  // shards by shard index
+	vm     *vm.VM                   // VM for contract calls; nil: there are only native transfers
+	tokens [][]primitives.AccountID // ids of the token contracts by shard index
 	node   *fullNode                // node of a stored state; nil: the state is created in memory
 }
 
@@ -44,7 +44,7 @@ type shard struct {
 	zipf     *workload.Zipf
 	info     primitives.CongestionInfo
 	requests []primitives.BandwidthRequest
-	incoming [][]*primitives.Receipt // by index of the sending shard
+	incoming [][]*primitives.Receipt // receipts by index of the sending shard
 }
 
 // chunkGasLimit is the gas limit of a chunk on mainnet and in chains that init creates.
@@ -149,7 +149,7 @@ func (n *shardNet) close() {
 		n.vm.Close()
 	}
 	if n.node != nil {
-		_ = n.node.stop() // it has no unsaved data
+		_ = n.node.stop() // an error is ignored, because the node has no unsaved data
 	}
 }
 

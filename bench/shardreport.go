@@ -33,13 +33,14 @@ type ShardResult struct {
 	CPUSeconds   float64 `json:"cpu_seconds"`
 	// LoadCPUSeconds is the processor time for loading the entries of each block before it is
 	// applied. It is set only for a stored state. The other figures do not include it.
-	LoadCPUSeconds   float64 `json:"load_cpu_seconds,omitempty"`
-	BlocksPerSecond  float64 `json:"blocks_per_second"`
-	PerSecond        float64 `json:"transfers_per_second"`
-	PerCPUSecond     float64 `json:"transfers_per_cpu_second"`
-	PerChunk         float64 `json:"transfers_per_chunk"`
-	GasPerChunk      float64 `json:"gas_per_chunk"`
-	RecordedPerChunk float64 `json:"recorded_bytes_per_chunk"` // size of the state proof; receipts are delayed above 4 MB
+	LoadCPUSeconds  float64 `json:"load_cpu_seconds,omitempty"`
+	BlocksPerSecond float64 `json:"blocks_per_second"`
+	PerSecond       float64 `json:"transfers_per_second"`
+	PerCPUSecond    float64 `json:"transfers_per_cpu_second"`
+	PerChunk        float64 `json:"transfers_per_chunk"`
+	GasPerChunk     float64 `json:"gas_per_chunk"`
+	// size of the state proof in bytes; above 4 MB, receipts are delayed
+	RecordedPerChunk float64 `json:"recorded_bytes_per_chunk"`
 	Outcomes         int     `json:"outcomes"`
 	Failed           int     `json:"failed"`
 	WaitingBlocks    int     `json:"blocks_with_waiting_receipts"`
@@ -57,7 +58,8 @@ type ShardResult struct {
 
 // ShardShares relates the figures to the limits of the machine.
 type ShardShares struct {
-	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"` // processor time of a transfer, in hashes
+	// processor time of a transfer, divided by that of a hash of 64 bytes
+	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"`
 	// processor time of a transfer, in verifications
 	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
 	// processor time of a transfer, in dependent random reads
@@ -65,11 +67,11 @@ type ShardShares struct {
 	// OfVerifies is the number of transfers divided by the number of verifications in the same
 	// processor time.
 	OfVerifies float64 `json:"of_ed25519_verify_rate"`
-	OfFsync    float64 `json:"of_fsync_rate"`      // blocks per second divided by syncs per second
-	OfHTTP     float64 `json:"of_empty_http_rate"` // transfers per second divided by empty HTTP requests per second
+	OfFsync    float64 `json:"of_fsync_rate"`      // rate of blocks divided by the rate of file syncs
+	OfHTTP     float64 `json:"of_empty_http_rate"` // rate of transfers divided by the rate of empty HTTP requests
 	// Target is 40,000, or 10,000 with ft_transfer, scaled to this machine by scale.
 	Target   float64 `json:"target_transfers_per_second"`
-	OfTarget float64 `json:"of_target"` // in processor time
+	OfTarget float64 `json:"of_target"` // transfers per second of processor time, divided by Target
 }
 
 // Figures of the machine for which targets are stated: 2 cores without SHA-NI.

@@ -22,7 +22,7 @@ import (
 type StartOptions struct {
 	Binary string        `json:"binary"` // path of the troupe binary
 	Times  int           `json:"times"`
-	Idle   time.Duration `json:"idle_ns"` // time without requests before the memory is measured
+	Idle   time.Duration `json:"idle_ns"` // idle time after the start before the memory is measured
 	Commit string        `json:"-"`
 	Dir    string        `json:"-"`
 	// Progress is called with the completed share of the run.
@@ -42,14 +42,14 @@ type StartReport struct {
 
 // StartResult contains medians. WorstSeconds is the maximum instead.
 type StartResult struct {
-	ProcessSeconds float64 `json:"process_seconds"` // time of `troupe version`: a process that does no work
+	ProcessSeconds float64 `json:"process_seconds"` // time to run `troupe version`, which starts nothing
 	InitSeconds    float64 `json:"init_seconds"`
 	RunSeconds     float64 `json:"run_seconds"`   // time from the start of run to the first reply 200 of /status
-	TotalSeconds   float64 `json:"total_seconds"` // init and run
+	TotalSeconds   float64 `json:"total_seconds"` // time of init and run together
 	WorstSeconds   float64 `json:"worst_seconds"` // maximum of init plus run
-	AgainSeconds   float64 `json:"again_seconds"` // time of a second run on the same folder to the first reply 200
+	AgainSeconds   float64 `json:"again_seconds"` // RunSeconds of a second start on the same folder
 	CPUSeconds     float64 `json:"cpu_seconds"`   // processor time of init and run, until IdleBytes was measured
-	IdleBytes      uint64  `json:"idle_bytes"`    // resident memory when idle
+	IdleBytes      uint64  `json:"idle_bytes"`    // resident memory after the idle time, in bytes
 	StopSeconds    float64 `json:"stop_seconds"`  // time from SIGTERM to the end of the process
 }
 

@@ -24,7 +24,7 @@ import (
 
 // StateOptions configure RunState.
 type StateOptions struct {
-	Dir      string `json:"dir"` // the folder to create; it must not exist
+	Dir      string `json:"dir"` // folder to create; it must not exist yet
 	Accounts int    `json:"accounts"`
 	Memory   uint64 `json:"memory_bytes"` // memory for the tries; 0: the node's default
 	Commit   string `json:"-"`
@@ -47,9 +47,9 @@ type StateResult struct {
 	Seconds           float64 `json:"seconds"`
 	AccountsPerSecond float64 `json:"accounts_per_second"`
 	CPUSeconds        float64 `json:"cpu_seconds"`
-	StateBytes        uint64  `json:"state_bytes"` // memory usage as nearcore counts it
+	StateBytes        uint64  `json:"state_bytes"` // memory usage of the state as nearcore counts it
 	DiskBytes         uint64  `json:"disk_bytes"`
-	ResidentBytes     uint64  `json:"resident_bytes"` // at the end
+	ResidentBytes     uint64  `json:"resident_bytes"` // resident memory at the end
 	// ValueMicros is the processor time to read the value of a random account from the store.
 	// LookUpMicros is the part of it for the lookup in the index.
 	ValueMicros  float64 `json:"value_us"`
@@ -63,7 +63,7 @@ const stateFile = "bench.json"
 type storedState struct {
 	Accounts int
 	Time     time.Time
-	Runs     int // number of runs that sent transfers
+	Runs     int // number of earlier runs that sent transfers on this chain
 	Genesis  primitives.Hash
 }
 

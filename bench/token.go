@@ -49,7 +49,7 @@ type token struct {
 	id      primitives.AccountID
 	account primitives.Account
 	code    []byte
-	data    []pair // the contract's own entries, in ascending order of keys
+	data    []pair // entries of the contract's state, in ascending order of keys
 }
 
 func newToken(id primitives.AccountID, holders int, amount primitives.Balance) *token {

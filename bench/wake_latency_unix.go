@@ -86,7 +86,7 @@ func roundTrips(fd int) ([]time.Duration, error) {
 			if n == 1 {
 				break
 			}
-			if err == nil { // the answering process has ended, so this was no round trip
+			if err == nil { // the other process has ended, so the read did not end a round trip
 				return nil, io.ErrUnexpectedEOF
 			}
 			if err != unix.EINTR {

@@ -21,7 +21,7 @@ import (
 // ChainOptions configure load on a chain through the JSON-RPC of one node.
 type ChainOptions struct {
 	URL         string
-	Funder      *primitives.KeyFile // funds the accounts; nil: reads only
+	Funder      *primitives.KeyFile // key of the account that funds the senders; nil: only read requests are sent
 	Workload    Workload
 	Accounts    int                // number of sending accounts; each has at most one operation in progress
 	Fund        primitives.Balance // initial balance of each new account
@@ -39,7 +39,7 @@ type Chain struct {
 	Status *Status
 	crowd  *crowd
 	sends  sends
-	free   chan int // indexes of accounts without an operation in progress
+	free   chan int // indices of the accounts without an operation in progress
 	block  atomic.Pointer[primitives.Hash]
 	reads  [][]byte
 	again  atomic.Int64
@@ -148,7 +148,7 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 		return t.c.ask(ctx, t.reads[int(scatter(number)%uint64(len(t.reads)))], func([]byte) error { return nil })
 	}
 	var i int
-	select { // never blocks, because there are as many accounts as lanes
+	select { // never blocks, because at most Accounts operations run concurrently
 	case i = <-t.free:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -167,7 +167,7 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	m.nonce++
 	tx := sign(m.id, m.key, to, m.nonce, *t.block.Load(), actions)
 	err := t.submit(ctx, tx)
-	m.known = err == nil // after an error it is unknown whether the nonce was used
+	m.known = err == nil // after an error, the nonce may or may not have been used
 	return err
 }
 
@@ -245,7 +245,7 @@ func (t *Chain) questions(ctx context.Context) error {
 func question(method string, params any) []byte {
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "bench", "method": method, "params": params})
 	if err != nil {
-		panic(err) // the parameters are strings
+		panic(err) // cannot fail: the parameters are strings
 	}
 	return b
 }

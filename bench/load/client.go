@@ -188,7 +188,7 @@ func (c *Client) accessKey(ctx context.Context, id primitives.AccountID, key pri
 	var k struct {
 		Nonce      primitives.Nonce
 		Permission json.RawMessage
-		Error      string // set by older nodes if the key does not exist
+		Error      string // error text of older nodes if the key does not exist
 	}
 	err = c.Call(ctx, "query", map[string]string{"request_type": "view_access_key", "finality": "optimistic", "account_id": string(id), "public_key": key.String()}, &k)
 	var e *RPCError

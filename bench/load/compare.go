@@ -25,9 +25,9 @@ type Comparison struct {
 type Row struct {
 	Name     string
 	A, B     float64
-	Ratio    float64    // B divided by A
+	Ratio    float64    // result of report B divided by that of report A
 	Interval [2]float64 // 95 % confidence interval of the ratio; {0, 0}: not enough data
-	Method   string     // bootstrap or Welch
+	Method   string     // name of the statistical method: bootstrap or Welch
 	Lower    bool       // true: a lower value is better
 }
 
@@ -38,7 +38,7 @@ func (r *Row) Differs() bool {
 
 const (
 	resamples  = 1000
-	leastParts = 5 // minimum number of seconds or runs for an interval
+	leastParts = 5 // minimum number of seconds or runs for a confidence interval
 )
 
 // ErrUnlike means that two reports cannot be compared.
@@ -85,7 +85,7 @@ func Compare(a, b *Report) (*Comparison, error) {
 type figure struct {
 	name     string
 	lower    bool
-	quantile float64 // 0: operations per second; negative: mean latency; otherwise: this quantile of the latency
+	quantile float64 // quantile of the latency; negative: mean latency; 0: operations per second
 }
 
 var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9}, {"p99", true, 0.99}, {"p99.9", true, 0.999}}
@@ -133,7 +133,7 @@ func phaseRows(name string, a, b *Phase) ([]Row, error) {
 type samples struct {
 	values  []float64 // latencies in seconds, ascending
 	seconds [][]count
-	sum     []int64 // count of each value in the current draw
+	sum     []int64 // count of each value in the current bootstrap sample
 }
 
 // count is the number of occurrences of one value in a second. at is the value's index in values.

@@ -22,7 +22,7 @@ type member struct {
 	id    primitives.AccountID
 	key   primitives.SecretKey
 	nonce primitives.Nonce
-	known bool // whether nonce is known
+	known bool // true: nonce is the last nonce of the account's key
 	shard int
 }
 
@@ -35,10 +35,10 @@ type crowd struct {
 	tag    string
 	all    []member
 	fund   primitives.Balance // initial balance of each account
-	nonce  primitives.Nonce   // of the funding account's key
+	nonce  primitives.Nonce   // nonce of the funding account's key
 	say    func(part float64, what string)
 
-	ft, hog primitives.AccountID // accounts of the contracts; empty: not needed
+	ft, hog primitives.AccountID // accounts of the token contract and the storage-heavy contract; empty: not needed
 }
 
 // registering is the deposit for the storage of one token balance, plus a small margin.
@@ -46,9 +46,9 @@ var registering, _ = primitives.ParseBalance("1300000000000000000000")
 
 const (
 	firstLetters = "abcdefghijklmnopqrstuvwxyz" // first letters of account names, which spread over all shards
-	askers       = 32                           // number of concurrent queries of accounts
+	askers       = 32                           // number of concurrent account queries
 	makeLimit    = 3 * time.Minute              // time limit for creating all accounts
-	makeAgain    = 5 * time.Second              // time without progress after which missing accounts are created again
+	makeAgain    = 5 * time.Second              // after this time without progress, missing accounts are created again
 	callGas      = primitives.Gas(10_000_000_000_000)
 	heavyGas     = primitives.Gas(30_000_000_000_000)
 	minted       = 1_000_000_000
@@ -113,7 +113,7 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 		return false, err
 	}
 	var txs []func() (primitives.AccountID, []primitives.Action)
-	need := primitives.NEAR(1) // plus 1 NEAR for gas
+	need := primitives.NEAR(1) // additional 1 NEAR for gas
 	add := func(amount primitives.Balance, to primitives.AccountID, actions ...primitives.Action) {
 		need, _ = need.Add(amount)
 		txs = append(txs, func() (primitives.AccountID, []primitives.Action) { return to, actions })

@@ -15,7 +15,7 @@ type verdict struct {
 type shortfall struct {
 	known bool
 	by    float64 // log(rate / sustainable rate); negative: the rate was too low
-	least float64 // minimum meaningful value of by: below it, the latency is not caused by queueing
+	least float64 // lower bound of by: smaller values do not result from queueing
 }
 
 // measured returns the shortfall of a phase.
@@ -26,7 +26,7 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	}
 	at := math.Log1p(bound / all)
 	x = shortfall{true, math.Log1p(p.Latency.P99/all) - at, math.Log1p(bound/2/all) - at}
-	if p.Behind { // stopped early: use the latest second with completed operations
+	if p.Behind { // the run was stopped early, so use its last second with completed operations
 		n := len(p.Series) - 1
 		for n > 0 && p.Series[n].Done == 0 {
 			n--
@@ -70,11 +70,11 @@ const (
 
 // curve is the posterior distribution of the knee and the width.
 type curve struct {
-	from, to float64                        // the range of rates that the grid was created for
-	at       [knees]float64                 // log of the rate of each candidate knee
+	from, to float64                        // range of rates that the grid covers
+	at       [knees]float64                 // logarithm of the rate of each candidate for the knee
 	log      [knees][widths][slopes]float64 // log likelihood of all results
 	weight   [knees][widths]float64         // posterior probabilities, summed over the slopes
-	known    int                            // number of results that the curve contains
+	known    int                            // number of trial results that the curve contains
 }
 
 // widthsOf lists the widths of the grid.
@@ -214,7 +214,7 @@ func (c *curve) next() float64 {
 	best, least := 0.0, math.Inf(1)
 	for k := range probes {
 		at := low + (high-low)*float64(k)/(probes-1)
-		var n, sum, squares [2]float64 // index 0: if the trial succeeds, 1: if it fails
+		var n, sum, squares [2]float64 // index 0: the trial succeeds; 1: the trial fails
 		for i := range c.weight {
 			x := c.at[i] - c.at[0]
 			held, all := 0.0, 0.0

@@ -13,8 +13,8 @@ type Heights struct {
 	From   primitives.Height `json:"from"`
 	To     primitives.Height `json:"to"`
 	Empty  int               `json:"without_block"`
-	Chunks int               `json:"chunks"`        // expected chunks in the blocks
-	Missed int               `json:"chunks_missed"` // missing chunks
+	Chunks int               `json:"chunks"`        // number of chunks that the blocks could contain
+	Missed int               `json:"chunks_missed"` // number of chunks that the blocks lack
 	// Behind is the largest distance from a block to its last final block, in heights.
 	Behind primitives.Height `json:"final_behind"`
 }

@@ -151,7 +151,7 @@ func phasePlots(p *Phase) ([]plotted, error) {
 		return nil, err
 	}
 	whole := plot{X: "percentile", Y: "latency", LogY: true, SayY: ms, SayX: func(v float64) string {
-		if v != math.Trunc(v) { // only 90, 99, 99.9 ... fit at the axis
+		if v != math.Trunc(v) { // the axis has labels for 90, 99, 99.9, ... only
 			return ""
 		}
 		return fmt.Sprintf("%.6g", 100-100/math.Pow(10, v))
@@ -306,5 +306,5 @@ func (p *plot) svg() template.HTML {
 		b.WriteString(`"/>`)
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // all texts in it are escaped above
+	return template.HTML(b.String()) // b contains only escaped texts
 }

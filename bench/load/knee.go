@@ -14,8 +14,8 @@ import (
 type Search struct {
 	P99  time.Duration
 	Kept float64 // share of the operations that must succeed
-	From float64 // first rate that is tried
-	Most float64 // highest rate that is tried
+	From float64 // rate of the first trial, in operations per second
+	Most float64 // highest rate of a trial, in operations per second
 	// Within is the required precision. The search ends when the 95 % interval extends from the
 	// knee by at most this share of the knee to each side.
 	Within float64
@@ -55,17 +55,17 @@ const TrialEase = 0.5
 
 // Knee is the result of a search.
 type Knee struct {
-	Rate float64 `json:"rate"` // 0: not even the lowest rate was sustained
+	Rate float64 `json:"rate"` // estimated knee; 0: even the lowest rate was not sustained
 	Low  float64 `json:"low"`  // lower end of the 95 % interval
-	High float64 `json:"high"` // upper end
+	High float64 `json:"high"` // upper end of the 95 % interval
 	// Chance is the distance between the rates that nine tenths and one tenth of the trials
 	// sustain, relative to the knee. Longer trials make it smaller.
 	Chance  float64 `json:"chance"`
 	P99     float64 `json:"p99_bound_seconds"`
 	Kept    float64 `json:"kept_bound"`
-	Phases  []Phase `json:"phases"` // in the order of the trials
+	Phases  []Phase `json:"phases"` // one phase for each trial, in order
 	AtMost  bool    `json:"at_most,omitempty"`
-	Reached bool    `json:"reached"` // the required precision was reached within Trials
+	Reached bool    `json:"reached"` // true: the search reached the required precision within Trials
 	// Disturbed is the number of phases that do not count because of other load on the machine.
 	Disturbed int `json:"disturbed,omitempty"`
 }
@@ -137,7 +137,7 @@ func (x *search) trial(ctx context.Context, rate float64) (holds, counts bool, e
 	if p != nil {
 		by = x.measured(p)
 		p.Disturbed = err == nil && x.Quiet > 0 && p.Others > x.Quiet && x.k.Disturbed < x.Trials
-		p.Series = nil // a series for each of many trials would be large; the phase has a histogram
+		p.Series = nil // drop the series, because many of them would make the report large
 		x.k.Phases = append(x.k.Phases, *p)
 	}
 	if err != nil {
@@ -170,7 +170,7 @@ func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 		}
 		if holds {
 			low = rate
-			x.k.Rate = rate // preliminary
+			x.k.Rate = rate // this rate is preliminary
 		} else {
 			high = rate
 		}
@@ -180,7 +180,8 @@ func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 		case low >= x.Most:
 			x.k.AtMost, x.k.Reached = true, true
 			return low, 0, nil
-		case len(x.all) >= x.Trials, high > 0 && high/descent < x.From/65536: // no rate is sustained
+		// The second condition means that no rate is sustained.
+		case len(x.all) >= x.Trials, high > 0 && high/descent < x.From/65536:
 			return low, high, nil
 		case low > 0:
 			rate = min(rate*growth, x.Most)

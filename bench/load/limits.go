@@ -5,14 +5,15 @@ import "fmt"
 // Limits are the speeds of the machine, measured in the same run. Other figures are compared with
 // them.
 type Limits struct {
-	SHA256Seconds  float64 `json:"sha256_64B_seconds"`     // one hash of 64 bytes
-	ED25519Seconds float64 `json:"ed25519_verify_seconds"` // one verification with a cached key
-	FsyncSeconds   float64 `json:"fsync_64KiB_seconds"`    // median of appending 64 KiB and syncing them
+	SHA256Seconds  float64 `json:"sha256_64B_seconds"`     // time of a hash of 64 bytes
+	ED25519Seconds float64 `json:"ed25519_verify_seconds"` // time of a signature verification with a cached key
+	FsyncSeconds   float64 `json:"fsync_64KiB_seconds"`    // median time to append 64 KiB to a file and sync the file
 	// HTTPRequests is the number of requests per second to an empty fasthttp handler over loopback,
 	// with keep-alive.
-	HTTPRequests      float64 `json:"http_empty_per_second"`
-	HTTPConnections   int     `json:"http_connections"`      // concurrent connections of that measurement
-	MemoryReadSeconds float64 `json:"memory_random_seconds"` // one dependent read at random in 256 MiB
+	HTTPRequests    float64 `json:"http_empty_per_second"`
+	HTTPConnections int     `json:"http_connections"` // number of connections in the measurement of HTTPRequests
+	// time of a random read in 256 MiB whose address depends on the previous read
+	MemoryReadSeconds float64 `json:"memory_random_seconds"`
 	// WakeSeconds is the median time to wake a thread that waits for a byte on a socket. 0: unknown
 	// on this system.
 	WakeSeconds float64 `json:"wake_seconds,omitempty"`

@@ -14,8 +14,10 @@ import (
 // again. This is safe: if a block already includes the transaction, its nonce is used, so it is not
 // executed twice. The latency is measured from the due time.
 const (
-	maxAgain   = 10
-	firstPause = 500 * time.Millisecond // grows by half each time; a random part of up to one half is subtracted
+	maxAgain = 10
+	// firstPause is the pause before the first repetition. The pause grows by half each time. A
+	// random part of up to one half is subtracted.
+	firstPause = 500 * time.Millisecond
 	longPause  = 10 * time.Second
 )
 

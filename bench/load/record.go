@@ -108,7 +108,7 @@ func latencyOf(h *hdrhistogram.Histogram) (l Latency) {
 // histogram decodes HDR.
 func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the library panics on invalid input
+		if p := recover(); p != nil { // the histogram library panics on invalid input
 			err = fmt.Errorf("load: decode a histogram: %v", p)
 		}
 	}()
@@ -128,16 +128,17 @@ func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 
 // Phase is the result of one run.
 type Phase struct {
-	Name     string         `json:"name,omitempty"`
-	Rate     float64        `json:"rate"` // offered operations per second; 0: no fixed rate
-	Arrival  string         `json:"arrival,omitempty"`
-	Lanes    int            `json:"lanes"` // maximum number of concurrent operations
-	Seconds  float64        `json:"seconds"`
-	Warm     float64        `json:"warm_seconds,omitempty"` // duration of the warm-up
-	Offered  int            `json:"offered"`
-	Done     int            `json:"done"`
-	Failed   int            `json:"failed"`
-	Behind   bool           `json:"behind,omitempty"` // the run was stopped because due operations waited too long
+	Name    string  `json:"name,omitempty"`
+	Rate    float64 `json:"rate"` // offered operations per second; 0: no fixed rate
+	Arrival string  `json:"arrival,omitempty"`
+	Lanes   int     `json:"lanes"` // maximum number of concurrent operations
+	Seconds float64 `json:"seconds"`
+	Warm    float64 `json:"warm_seconds,omitempty"` // duration of the warm-up
+	Offered int     `json:"offered"`
+	Done    int     `json:"done"`
+	Failed  int     `json:"failed"`
+	// true: the run was stopped early because due operations waited too long
+	Behind   bool           `json:"behind,omitempty"`
 	Achieved float64        `json:"achieved_per_second"`
 	Latency  Latency        `json:"latency"`
 	Errors   map[string]int `json:"errors,omitempty"`
@@ -151,10 +152,10 @@ type Phase struct {
 	Disturbed bool     `json:"disturbed,omitempty"`
 	Series    []Second `json:"series"`
 
-	Included int     `json:"included,omitempty"` // transactions in blocks, as the target counts them
+	Included int     `json:"included,omitempty"` // number of transactions in blocks, as counted by the target
 	Blocks   float64 `json:"blocks_per_second,omitempty"`
 
-	Heights *Heights `json:"heights,omitempty"` // clusters only
+	Heights *Heights `json:"heights,omitempty"` // heights of a cluster; nil: other target
 }
 
 // Second holds the operations that were due in one second of a phase.

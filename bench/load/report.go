@@ -16,18 +16,19 @@ import (
 
 // Report is the result of a load command.
 type Report struct {
-	Command  string   `json:"command"` // "bench load"
-	Format   int      `json:"format"`
-	Time     string   `json:"time"`
-	Commit   string   `json:"commit"`
-	Machine  Machine  `json:"machine"`
-	Limits   *Limits  `json:"limits,omitempty"` // of the machine, measured before the target was started
+	Command string  `json:"command"` // "bench load"
+	Format  int     `json:"format"`
+	Time    string  `json:"time"`
+	Commit  string  `json:"commit"`
+	Machine Machine `json:"machine"`
+	// speed of the machine before the start of the target; nil: not measured
+	Limits   *Limits  `json:"limits,omitempty"`
 	Target   Subject  `json:"target"`
 	Workload string   `json:"workload"`
 	Until    string   `json:"until,omitempty"`
 	Arrival  string   `json:"arrival"`
 	Seed     uint64   `json:"seed"`
-	Phases   []Phase  `json:"phases"` // the requested runs; for a search: runs at nine tenths of the knee
+	Phases   []Phase  `json:"phases"` // the requested runs; after a search: runs at 90 % of the knee
 	Knees    *Knees   `json:"knees,omitempty"`
 	Broken   string   `json:"broken,omitempty"` // the error that ended the measurement early
 	Notes    []string `json:"notes,omitempty"`
@@ -46,8 +47,8 @@ type Machine struct {
 
 // Subject describes the target.
 type Subject struct {
-	Kind     string `json:"kind"` // one of rpc, node, shard, cluster
-	Name     string `json:"name"` // a URL, or a description of what was started
+	Kind     string `json:"kind"` // kind of target: rpc, node, shard or cluster
+	Name     string `json:"name"` // URL of the target, or description of the started nodes
 	ChainID  string `json:"chain_id,omitempty"`
 	Version  string `json:"version,omitempty"`
 	Protocol uint64 `json:"protocol_version,omitempty"`

@@ -27,19 +27,21 @@ type Repeater interface {
 
 // Plan configures one run.
 type Plan struct {
-	Rate    float64       // operations per second; 0: each lane starts an operation when its previous one is complete
-	Arrival Arrival       // used if Rate is not 0
+	// Rate is in operations per second. 0 means that each worker starts an operation when its
+	// previous operation is complete.
+	Rate    float64
+	Arrival Arrival       // distribution of the start times; unused if Rate is 0
 	Warm    time.Duration // duration of the warm-up before the measurement
 	// share of Rate during the warm-up, so that the queue is empty when the measurement starts; 0:
 	// all
 	Ease  float64
 	For   time.Duration // duration of the measurement
-	Grace time.Duration // time that operations in progress at the end have to complete
+	Grace time.Duration // time limit for operations that are in progress at the end
 	Seed  uint64
 	// Behind ends the run as soon as an operation is overdue by this time without being started. 0:
 	// no limit.
 	Behind   time.Duration
-	Progress func(part float64, what string) // nil: no progress
+	Progress func(part float64, what string) // receives the progress; nil: the progress is not reported
 }
 
 // A target counts as stopped if deadCount operations in a row did not reach it and it has not
@@ -62,12 +64,12 @@ func (e *Unreachable) Unwrap() error { return e.Err }
 type run struct {
 	Plan
 	target Target
-	due    []time.Duration // due times of the operations; nil: there is no rate
+	due    []time.Duration // due times of the operations since start; nil: Rate is 0
 	start  time.Time
 	next   atomic.Int64
 	behind atomic.Bool
 	dead   health
-	again  int // number of requests that the target had repeated before the run
+	again  int // number of repeated requests before the run
 	stop   context.CancelCauseFunc
 }
 

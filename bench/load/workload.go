@@ -89,9 +89,9 @@ func (w *Workload) Far() bool { return w.uses(transferFar) }
 
 // Actors are the accounts from which a transaction is built.
 type Actors struct {
-	Sender     int // index of the sending account
+	Sender     int // index of the sender in the list of sending accounts
 	Token, Hog primitives.AccountID
-	Near, Far  func() primitives.AccountID // return another sending account, and one in another shard
+	Near, Far  func() primitives.AccountID // Near returns another sending account, Far one in another shard
 }
 
 // Act returns the receiver and the actions of the transaction with the given number.
@@ -113,7 +113,7 @@ func (w *Workload) Act(number uint64, a Actors) (to primitives.AccountID, action
 type sends struct {
 	ft, hog  primitives.AccountID
 	all      []member
-	elsewise [][]int // by shard: indexes of members in other shards
+	elsewise [][]int // by shard index: indices in all of the accounts in other shards
 }
 
 // make returns the receiver and actions of a transaction of member i.
@@ -135,7 +135,7 @@ func (s *sends) settle(boundaries []string) error {
 		m := &s.all[i]
 		m.shard, _ = slices.BinarySearch(boundaries, string(m.id))
 		if m.shard < len(boundaries) && boundaries[m.shard] == string(m.id) {
-			m.shard++ // a boundary account belongs to the upper shard
+			m.shard++ // a boundary account belongs to the shard above the boundary
 		}
 		counts[m.shard]++
 	}
