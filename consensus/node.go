@@ -174,8 +174,9 @@ type Node struct {
 	unsaved     bool // this step has made a signature that is not in Out.Save yet
 	tracker     *doomslug.Tracker
 	head        *head
-	parked      map[primitives.AccountID][]parked // approvals of unknown blocks by account, each list by ascending target height
-	again       repeatedVote
+	// parked has the approvals of unknown blocks by account, each list by ascending target height.
+	parked map[primitives.AccountID][]parked
+	again  repeatedVote
 
 	blocks *importer.Importer
 	// highestVoted is the highest block above the tip that is known to contain approvals by two
@@ -189,8 +190,9 @@ type Node struct {
 	parts    *chunkparts.Pool
 	complete map[primitives.Hash]*primitives.Chunk // complete chunks above the final block, by hash
 	// ready are the chunks that a block may include, by hash of the parent block and by shard.
-	ready         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader
-	waitingChunks map[primitives.Hash][]*primitives.Chunk // complete chunks whose parent block is unknown, by hash of that block
+	ready map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader
+	// waitingChunks has complete chunks whose parent block is unknown, by hash of that block.
+	waitingChunks map[primitives.Hash][]*primitives.Chunk
 	assigned      *assignments
 	witnesses     *partialwitness.Tracker // nil: this node has no account
 	votes         *partialwitness.Endorsements

@@ -23,9 +23,9 @@ type ApplyFailure struct {
 	Block  primitives.Hash
 	Shard  primitives.ShardID
 	Err    error // *Panic if the code panicked
-	bad    bool  // wraps ErrChunk
+	bad    bool  // Err wraps ErrChunk
 	job    *Job
-	held   *BlockNode // the node whose states Input reads, until Release; nil: the BlockImport holds them
+	held   *BlockNode // node whose states Input reads, held until Release; nil: the BlockImport holds it
 }
 
 // Error names the chunk and the reason.
@@ -93,7 +93,7 @@ func Catch(f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case *Panic: // propagatePanics raised it again: it has the stack of the first goroutine
+		case *Panic: // propagatePanics has raised a panic of another goroutine again; keep its stack
 			err = r
 		default:
 			err = &Panic{r, debug.Stack()}

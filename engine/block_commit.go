@@ -72,7 +72,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		if err := e.trim(entry); err != nil {
 			return nil, err
 		}
-		e.precompileNext(entry) // after trim, which replaces the roots in entry
+		e.precompileNext(entry) // must come after trim, which replaces the roots in entry
 	}
 	u := &inFlightBlock{imp: p, onPersisted: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
@@ -129,7 +129,7 @@ func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	s.Result, s.root = r, rootOf(r.Trie)
 	j.releaseRecording()
 	if !j.input.NewChunk {
-		extra := *prev.Extra // without a new chunk only the state root changes
+		extra := *prev.Extra // the chunk is missing, so only the state root changes
 		extra.StateRoot = s.root.Hash()
 		s.Extra, s.Outgoing, s.OutgoingAt, s.OutgoingOf = &extra, prev.Outgoing, prev.OutgoingAt, prev.OutgoingOf
 		return

@@ -43,7 +43,7 @@ type commitPipeline struct {
 	mu   sync.Mutex
 	list []*inFlightBlock // imported blocks that Stored has not returned yet; parents first
 	done int              // number of blocks at the start of list that are on disk
-	err  error            // error of the last write; nil: no error
+	err  error            // error of the last write; nil: it succeeded
 	// writing is true while runPipeline runs.
 	writing bool
 	idle    *sync.Cond // signalled when writing becomes false
@@ -83,7 +83,7 @@ func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) 
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.writing && q.err == nil { // after an earlier write error nothing is written; Stored returns that error
+	if !q.writing && q.err == nil { // after a write error nothing more is written; Stored returns the error
 		q.writing = true
 		go e.runPipeline()
 	}

@@ -201,7 +201,7 @@ func (e *Engine) validationContext(
 	if e.o.MaxHeightJump > 0 {
 		j.MaxHeight = e.Tip().Height() + e.o.MaxHeightJump
 	}
-	if e.o.Now != nil && !produced { // the timestamp of an own block is not checked, because a sandbox may set it
+	if e.o.Now != nil && !produced { // own blocks are not checked, because a sandbox may set their time
 		j.Now = e.o.Now()
 	}
 	if j.Approvers, err = ApproversOf(m, parent.Hash); err != nil {

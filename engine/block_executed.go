@@ -23,14 +23,14 @@ var ErrExecutedBlock = errors.New("engine: the writer's record of an executed bl
 type ExecutedBlock struct {
 	Block  *primitives.Block
 	Ref    storage.BlockRef
-	chunks []*primitives.Chunk // by shard index; nil: no new chunk
+	chunks []*primitives.Chunk // new chunks by shard index; nil: the shard has none
 	shards []executedShard
 	patch  []genesis.Record
 	mocks  *primitives.Mocks
 }
 
 type executedShard struct {
-	result  apply.Result // Trie is nil
+	result  apply.Result // result of applying the chunk; its field Trie is nil
 	extra   chain.ChunkExtra
 	changes []trie.Change
 }
@@ -208,7 +208,7 @@ func (j *Job) applyExecuted() error {
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result
-	r.Olds = make([]state.OldValue, len(r.Changes)) // not known: encodeResult reads old values from the parent state
+	r.Olds = make([]state.OldValue, len(r.Changes)) // zero: encodeResult reads the old values from the parent state
 	after, err := before.Forest().Update(before, g.changes, nil)
 	if err != nil {
 		return err

@@ -66,15 +66,15 @@ import (
 type BlockImport struct {
 	entry  *BlockNode
 	parent *BlockNode
-	prev   []ShardState // the states after the parent, by shard index of this block
+	prev   []ShardState // states after the parent, by shard index of this block
 	jobs   []Job
 	first  bool // the block is the first of its epoch
 	patch  []genesis.Record
-	mocks  *primitives.Mocks // overrides contracts' signature checks; nil: not overridden
+	mocks  *primitives.Mocks // signature checks of contracts that the sandbox mocks; nil: none
 	began  time.Time
 
 	produced bool // this engine produced the block
-	complete bool // the shard states of entry have their final content
+	complete bool // all shard states of entry are set
 	imported bool // the block is in the block tree, which then owns its states
 	dropped  bool
 }
@@ -92,7 +92,7 @@ type Job struct {
 	took     time.Duration  // duration of Run
 
 	prove      bool        // record a state proof for the chunk's witness
-	transition *Transition // made by Run if prove is set; Block and Height are set at the import
+	transition *Transition // made by Run if prove is set; the import sets its Block and Height
 }
 
 // Run applies the chunk. It must be called once, on any goroutine. FinishImport returns the error
@@ -281,7 +281,7 @@ func (e *Engine) beginImport(
 	entry.refs.Store(1)
 	for i, h := range b.Body.Chunks {
 		s := &entry.Shards[i]
-		s.ID = inherited[i].ID // after a split, a repeated header still has the parent shard's id
+		s.ID = inherited[i].ID // a header that is repeated after a split has the id of the parent shard
 		if h.HeightIncluded != b.Header.Height {
 			continue
 		}
@@ -447,7 +447,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 			out = append(out[:len(out):len(out)], more...)
 		}
 		prev := e.Imported(at.Header().PrevHash)
-		if prev == nil { // below the flat head, because the shard's last chunk is that old
+		if prev == nil { // the shard's last chunk is so old that its parent is below the flat head
 			rec, err := e.store.BlockByHash(at.Header().PrevHash)
 			if err != nil {
 				return nil, fmt.Errorf("engine: collect the receipts for shard index %d since height %d: %w", shard, since, err)

@@ -12,10 +12,10 @@ import (
 // endorsed the chunk. Either these validators or this node computed a wrong result. The peer that
 // sent the block is not at fault, and this node cannot continue.
 type OutcomeMismatch struct {
-	Block  primitives.Hash // the block that contains the chunk
+	Block  primitives.Hash // block that contains the chunk
 	Height primitives.Height
 	Chunk  primitives.Hash
-	Err    error // how the results differ
+	Err    error // describes how the results differ
 	shard  primitives.ShardIndex
 	parent *BlockNode
 }

@@ -32,24 +32,24 @@ var (
 type BlockNode struct {
 	Block  *primitives.Block
 	Hash   primitives.Hash
-	Layout primitives.ShardLayout    // of the block's epoch
-	Config *parameters.RuntimeConfig // of the epoch's version
+	Layout primitives.ShardLayout    // layout of the block's epoch
+	Config *parameters.RuntimeConfig // runtime config of the epoch's protocol version
 	// Tree contains the hashes of all blocks before this one. Tree.Size()+1 is the block's ordinal.
 	Tree   *primitives.PartialMerkleTree
-	Shards []ShardState // by index
+	Shards []ShardState // states by shard index
 
 	finalHeight  primitives.Height // height of Header.LastFinalBlock; the genesis height if that hash is zero
-	refs         atomic.Int64      // number of holders of the state roots; 0: the roots are released
+	refs         atomic.Int64      // number of holders of the state roots; 0: the roots were released
 	persisted    atomic.Bool       // the block is on disk and visible to readers
-	descendsFrom primitives.Hash   // an ancestor that was final, or zero; only the engine's goroutine uses it
+	descendsFrom primitives.Hash   // an ancestor that was final; zero: none; only the engine's goroutine uses it
 	// replaces is the node that this node replaced in the tree when a shard was added, or nil. The
 	// last Release of this node releases replaces. replaces owns the states of the other shards.
 	replaces *BlockNode
-	evicted  bool // states, chunks and receipts are only in the store; see block_evict.go
+	evicted  bool // states, chunks and receipts are in the store, but not in memory (block_evict.go)
 
 	rules      atomic.Pointer[nextRules] // rules of the block's children; nil: not computed yet
 	childrenMu sync.Mutex
-	children   *reshardChildren // nil: the children have the same layout, or the layout is not computed yet
+	children   *reshardChildren // nil: the children have the same layout, or their layout is not computed yet
 }
 
 // ShardState is the state of one shard after a block.

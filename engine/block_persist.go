@@ -283,7 +283,7 @@ func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	for _, u := range list[:n] {
 		for i := range u.imp.entry.Shards {
 			if r := u.imp.entry.Shards[i].Result; r != nil {
-				r.Olds = nil // only needed for encoding
+				r.Olds = nil // no longer needed after encoding
 			}
 		}
 	}
@@ -388,7 +388,7 @@ func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) 
 		if err != nil {
 			return nil, err
 		}
-		if raw == nil { // on a fork, the yield receipt may exist only in the remote state
+		if raw == nil { // in a fork, the yield receipt may exist only in the remote state
 			continue
 		}
 		yield := new(primitives.Receipt)

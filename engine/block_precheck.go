@@ -13,8 +13,8 @@ import (
 // Prechecked is the result of Precheck.
 type Prechecked struct {
 	Standing blockpool.Status
-	Producer primitives.AccountID // "" for a block of an unknown epoch
-	Needs    []blockpool.Need     // what is needed of the block's new chunks, by shard index
+	Producer primitives.AccountID // empty: the block's epoch is unknown
+	Needs    []blockpool.Need     // what this node needs of the block's new chunks, by shard index
 }
 
 // Precheck runs the checks of a received block that do not need its parent: form, height, and the

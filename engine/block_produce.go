@@ -66,15 +66,16 @@ func (e *Engine) NewCodedChunk(
 type Proposal struct {
 	Parent       primitives.Hash
 	Height       primitives.Height
-	Timestamp    uint64                     // ns since 1970; at least the parent's timestamp plus 1 is used
-	Chunks       []*primitives.Chunk        // by shard index; nil: missed
-	Endorsements [][]primitives.Signature   // by shard index, one for each chunk validator; "": no endorsement
-	Approvals    []primitives.Signature     // one for each approver; "": no approval
-	Vote         primitives.ProtocolVersion // latest_protocol_version of the header; 0: by the upgrade schedule
+	Timestamp    uint64                   // ns since 1970; raised to the parent's timestamp plus 1 if it is lower
+	Chunks       []*primitives.Chunk      // new chunks by shard index; nil: the chunk is missing
+	Endorsements [][]primitives.Signature // by shard index, one for each chunk validator; empty: no endorsement
+	Approvals    []primitives.Signature   // one for each approver; empty: no approval
+	// Vote is the latest_protocol_version of the header. 0: the version of the upgrade schedule.
+	Vote primitives.ProtocolVersion
 	// Patch has records that the block writes into the state. Only a sandbox uses it. It requires
 	// that each shard has a new chunk in the block.
 	Patch []genesis.Record
-	Mocks *primitives.Mocks // sandbox only: overrides contracts' signature checks in the block
+	Mocks *primitives.Mocks // signature checks of contracts that a sandbox mocks in the block; nil: none
 }
 
 // NewBlock builds and signs a block. It does not import the block.

@@ -24,9 +24,13 @@ type Verdict byte
 const (
 	VerdictLocalFault Verdict = iota // this node is at fault and cannot continue
 	VerdictInvalid                   // the block is invalid, on every node and at any time
-	VerdictEarly                     // too far ahead of the clock or tip, or a bad copy; the block may be valid later
-	VerdictWaiting                   // the parent, chunk bodies or contract code are missing
-	VerdictStale                     // already known, or not a descendant of the final block: nothing is at fault
+	// VerdictEarly: the block is too far ahead of the clock or tip, or a bad copy. It may be valid
+	// later.
+	VerdictEarly
+	VerdictWaiting // the parent, chunk bodies or contract code are missing
+	// VerdictStale: the block is already known, or no descendant of the final block. Nothing is at
+	// fault.
+	VerdictStale
 )
 
 // VerdictOf classifies an error of BeginImport, FinishImport, CheckWitness, AddHeaders or

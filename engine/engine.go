@@ -41,14 +41,14 @@ type Options struct {
 	// VRF verifies the random value of blocks. nil: primitives.VerifyVRF, with a cache of decoded
 	// public keys.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// MaxHeightJump bounds how far a block's height may be above the tip, in blocks. 0: no bound,
-	// for a sandbox, which may be fast-forwarded. Other nodes pass the length of 20 epochs.
+	// MaxHeightJump is the maximum number of heights by which a block may be above the tip. Nodes
+	// pass the length of 20 epochs. 0: no bound, for a sandbox, which may be fast-forwarded.
 	MaxHeightJump primitives.Height
 	// Tracks returns whether this node tracks a shard. nil: it tracks all. A shard that is already
 	// in the store is kept until it is split.
 	Tracks Track
-	// Scheduled says that shards may be caught up and removed while the engine runs (Schedule). If
-	// it is false, Open fails if the store lacks a tracked shard.
+	// Scheduled means that shards may be caught up and removed while the engine runs (Schedule). If
+	// Scheduled is false, Open fails if the store lacks a tracked shard.
 	Scheduled bool
 	// Assigned are validators. If Scheduled is set, the engine also holds the shards for which
 	// these validators produce chunks. These shards may change in each epoch.
@@ -57,26 +57,26 @@ type Options struct {
 	// peers can fetch them (Part). If it is false, Open removes stored snapshots, unless Inspect is
 	// set.
 	Snapshots bool
-	// SyncPointEpochs is how many epochs the data of the last sync block is kept if there is no
-	// newer sync block. 0: DefaultSyncPointEpochs.
+	// SyncPointEpochs is the number of epochs for which the data of the last sync block is kept if
+	// there is no newer sync block. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
-	// Warn gets ErrUpgradeNeeded and the errors that the engine ignores (ErrFarBehind, ErrNoPoint).
-	// The engine calls it on any goroutine. nil: they are dropped.
+	// Warn receives ErrUpgradeNeeded and the errors that the engine ignores (ErrFarBehind,
+	// ErrNoPoint). The engine calls it on any goroutine. nil: the errors are dropped.
 	Warn func(error)
-	// MainResults is how many results of main transitions in witnesses are cached for each shard.
-	// 0: DefaultMainResults. Negative: none, for tests.
+	// MainResults is the maximum number of cached results of main transitions in witnesses, for each
+	// shard. 0: DefaultMainResults. Negative, for tests: no cache.
 	MainResults int
 	// Inspect is for tools that only read. If it is set, Open does not remove stored data that
 	// these options do not require.
 	Inspect bool
-	// ProofBytes bounds the memory of the state proofs that are kept for witnesses. 0: proofs are
-	// not kept but made on demand.
+	// ProofBytes bounds the memory in bytes of the state proofs that are kept for witnesses. 0: no
+	// proofs are kept; they are made on demand.
 	ProofBytes int64
 	// ProofsFor is the validator that produces the witnesses. Proofs are kept for the shards for
-	// which it produces chunks in this epoch or, if the next epoch has other validators, in the
-	// next. If ProofsFor is empty, proofs of all chunks are kept.
+	// which it produces chunks in this epoch. If the next epoch has other validators, the shards of
+	// that epoch count too. If ProofsFor is empty, proofs of all chunks are kept.
 	ProofsFor primitives.AccountID
-	// StateBytes bounds, approximately, the memory of all trie nodes. 0: not bounded.
+	// StateBytes is the approximate maximum memory of all trie nodes in bytes. 0: no maximum.
 	StateBytes uint64
 	// Tries are the options of the forests. Their sources are ignored. The zero value has
 	// production sizes; tests use small ones.
@@ -85,13 +85,13 @@ type Options struct {
 	// lower nonces. It waits for at most this many blocks after its reference block. 0:
 	// DefaultGapBlocks.
 	GapBlocks primitives.Height
-	// ResidentBlocks is how many of the newest blocks stay complete in memory while finality stalls
-	// (block_evict.go). 0: maxAboveFlatHead.
+	// ResidentBlocks is the number of newest blocks that stay complete in memory while finality
+	// stalls (block_evict.go). 0: maxAboveFlatHead.
 	ResidentBlocks int
 	// CorruptInput changes the input of new chunks. The simulator uses it to test that the checks
 	// detect wrong results. nil: no change.
 	CorruptInput func(*apply.Input)
-	// Base is the remote chain that this chain is a fork of. nil: this chain is not a fork.
+	// Base reads the remote chain from which this chain was forked. nil: this chain is no fork.
 	Base RemoteState
 	// PartialBodies makes the engine accept blocks of a block feed, whose bodies have only the
 	// chunk headers (chain.ValidateView). If it is false, bodies must be complete.
@@ -108,7 +108,7 @@ const DefaultGapBlocks primitives.Height = 64
 type Engine struct {
 	o       Options
 	parent  *Engine     // the engine of which this is a child (sandbox_child.go), or nil
-	gone    atomic.Bool // this is a child engine that was discarded: its states are released
+	gone    atomic.Bool // this is a child engine that was discarded, so that its states are released
 	chain   *ChainSpec
 	store   *storage.Store
 	coding  *primitives.ReedSolomon
@@ -128,19 +128,22 @@ type Engine struct {
 	flatHead *BlockNode
 	// flatHeadUpdate is the running update, or nil.
 	flatHeadUpdate *flatHeadUpdate
-	flatHeadPause  atomic.Pointer[func() time.Duration] // returns how long an update waits before it starts; nil: 0
-	resident       []*BlockNode                         // blocks that are not evicted, oldest first; some may be out of the tree
-	trimmedAt      primitives.Height                    // height of the last block at which tries were evicted
-	evictedBytes   atomic.Uint64                        // trie bytes evicted so far
-	precompiler    precompiler                          // contract code that is being compiled
-	vrf            *vrfCache                            // shared with the parent engine, if there is one
-	patch          pendingPatch                         // state patch of the block that was produced last
-	mocks          atomic.Pointer[primitives.Mocks]     // signature check overrides outside of blocks; nil: none
-	ownChunks      recentHashes                         // chunks that this engine produced
-	// validChunks are chunks whose body was checked against the header and against the receipts
-	// that this engine has computed.
+	// flatHeadPause returns the pause before an update starts. nil: there is no pause.
+	flatHeadPause atomic.Pointer[func() time.Duration]
+	// resident has the blocks that are not evicted, oldest first. Some may have left the block tree.
+	resident     []*BlockNode
+	trimmedAt    primitives.Height // height of the last block at which tries were evicted
+	evictedBytes atomic.Uint64     // bytes of trie nodes evicted so far
+	precompiler  precompiler       // compiles contract code ahead of its use
+	vrf          *vrfCache         // shared with the parent engine of a child engine
+	patch        pendingPatch      // state patch of the block that was produced last
+	// mocks are the signature checks that a sandbox mocks outside of blocks. nil: none.
+	mocks     atomic.Pointer[primitives.Mocks]
+	ownChunks recentHashes // hashes of chunks that this engine produced
+	// validChunks has the hashes of chunks whose body was checked against the header and against the
+	// receipts that this engine has computed.
 	validChunks     recentHashes
-	validBlocks     recentHashes // blocks that passed chain.ValidateBlock
+	validBlocks     recentHashes // hashes of blocks that passed chain.ValidateBlock
 	pipeline        commitPipeline
 	headerChain     headerChain // verified headers above the imported blocks
 	proofs          witnessCache
@@ -150,8 +153,8 @@ type Engine struct {
 	revertPoints    []*RevertPoint              // revert points that have not ended
 	removalsDone    sync.WaitGroup              // waits for removals of untracked shards
 	removalsRunning atomic.Int32                // number of running removals
-	view            atomic.Pointer[head]        // the persisted head
-	tip             atomic.Pointer[head]        // the in-memory head: the persisted head or a descendant of it
+	view            atomic.Pointer[head]        // head of the persisted blocks
+	tip             atomic.Pointer[head]        // head of the imported blocks: the persisted head or a descendant
 	viewed          atomic.Pointer[viewedEpoch] // the epoch for which CallView ran last
 }
 

@@ -16,7 +16,7 @@ import (
 type RemoteState interface {
 	// Pinned returns the hash of the remote block that the fork starts from.
 	Pinned() primitives.Hash
-	// Get returns the value of a key after the block at; nil: the key does not exist there.
+	// Get returns the value of a key in the state after the block at. nil: the key does not exist.
 	// primitives.Inherited(key) must be true.
 	Get(at primitives.Hash, key []byte) ([]byte, error)
 	// Scan returns the keys with a prefix and their values after the block at, ascending by key.
@@ -26,8 +26,8 @@ type RemoteState interface {
 	// as far as the state proofs received so far show. The bool is false if no proof covers the
 	// path.
 	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
-	// Height returns the height of the pinned block or of one of its ancestors. The bool is false
-	// if hash is neither.
+	// Height returns the height of the block with the given hash. The bool is false if the block is
+	// neither the pinned block nor an ancestor of it.
 	Height(hash primitives.Hash) (primitives.Height, bool, error)
 	// Again waits before a request that failed with err may be repeated, and returns true. It
 	// returns false if the node is stopping, so that the request must not be repeated.
@@ -38,7 +38,7 @@ type RemoteState interface {
 // chain.
 type ForkOverlay struct {
 	Base RemoteState
-	Get  func(key []byte) ([]byte, error) // reads the fork's own value; nil: it has none
+	Get  func(key []byte) ([]byte, error) // reads the value that the fork wrote; nil: the fork did not write the key
 	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
 }
 
@@ -60,7 +60,7 @@ func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err er
 func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
 	account, owned, err := primitives.TrieKeyAccount(key)
 	if err != nil {
-		return at, false, nil // not an account's key, so the remote chain does not have it
+		return at, false, nil // the key belongs to no account, so the remote chain does not have it
 	}
 	at = o.Base.Pinned()
 	if owned {

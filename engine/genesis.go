@@ -56,7 +56,7 @@ func ownParameters(chainID string) bool {
 // GenesisState is the state of all shards in the genesis block.
 type GenesisState struct {
 	shards []*genesisstate.Shard
-	more   []iter.Seq2[[]byte, []byte] // entries from Add, by shard index
+	more   []iter.Seq2[[]byte, []byte] // state entries that Add added, by shard index
 }
 
 // Add adds key-value pairs to a shard. It is for states that do not fit into memory. The keys must
@@ -181,7 +181,7 @@ type ChainSpec struct {
 	MaxGasPrice    primitives.Balance
 	Adjustment     epoch.Ratio // gas_price_adjustment_rate
 	TotalSupply    primitives.Balance
-	ValidityPeriod primitives.Height // transaction_validity_period, in blocks
+	ValidityPeriod primitives.Height // transaction_validity_period, a number of blocks
 	Treasury       primitives.AccountID
 	Params         *epoch.GenesisParams
 	Configs        *epoch.Configs

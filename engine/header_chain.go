@@ -16,20 +16,20 @@ import (
 // headers above the flat head have rows of their own; for blocks at or below the flat head, the
 // engine's block records are used.
 type headerChain struct {
-	adding    sync.Mutex // held while one AddHeaders or JumpHeaders runs; taken before mu
-	mu        sync.Mutex // taken after epochMu; never held for more than one header
+	adding    sync.Mutex // held while AddHeaders or JumpHeaders runs; locked before mu
+	mu        sync.Mutex // locked after epochMu, for the time of one header at most
 	chain     *headerchain.Chain
 	rows      *headerRows
-	busy      bool // AddHeaders is running and has not written all its rows
-	offBranch bool // the highest header on disk is on a branch that does not extend the chain
+	busy      bool // AddHeaders has rows that it has not written yet
+	offBranch bool // the highest header on disk is on a branch that does not extend the imported blocks
 }
 
 // Names of the header chain's cells in the store.
 const (
 	headersHead  = "head"  // hash of the highest header
 	headersFloor = "floor" // hash of the first header after an epoch sync proof
-	headersFirst = "first" // from the proof: BlockInfo of the first block of the epoch before that header
-	headersProof = "proof" // the proof
+	headersFirst = "first" // BlockInfo, from that proof, of the first block of the epoch before that header
+	headersProof = "proof" // the epoch sync proof
 )
 
 // pruneHeaders bounds the number of headers at or below the flat head that one AddHeaders removes.
@@ -65,19 +65,19 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 			break
 		}
 		taken++
-		l.mu.Unlock() // so a Precheck waits for one header, not for the whole list
+		l.mu.Unlock() // between two headers, a waiting Precheck can lock mu
 		l.mu.Lock()
 	}
 	if taken == 0 {
 		return 0, err
 	}
 	err = errors.Join(err, l.rows.prune(e.store.Tip().FlatHead.Height))
-	l.mu.Unlock() // the mutex adding excludes other writers of the batch
+	l.mu.Unlock() // safe, because no other goroutine writes the batch while adding is locked
 	ferr := e.store.PutHeaders(&l.rows.batch)
 	l.mu.Lock()
 	l.rows.reset()
 	if ferr != nil {
-		l.chain = nil // the chain is ahead of the rows on disk, so the next call opens it again
+		l.chain = nil // rows on disk are missing, so the next call opens the header chain again
 		return 0, ferr
 	}
 	return taken, err
@@ -99,12 +99,12 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	}
 	verify, err := l.chain.Proving(p)
 	if err == nil {
-		l.mu.Unlock() // a Precheck does not wait for the signatures of a peer's proof
+		l.mu.Unlock() // a Precheck need not wait until the signatures of the proof are verified
 		err = verify()
 		l.mu.Lock()
 	}
 	if err == nil {
-		err = e.ensureHeaderChain() // again, because blocks may have arrived
+		err = e.ensureHeaderChain() // called again, because blocks may have been imported meanwhile
 	}
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
@@ -147,8 +147,8 @@ func (e *Engine) HeadersApart() (bool, error) {
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()
-	// On a block producer, the head is always above the headers. Do not reopen the header chain
-	// then.
+	// If the head is above all headers, as always on a block producer, do not reopen the header
+	// chain.
 	if tip := e.Head(); e.headerChain.overtaken(tip) {
 		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
 	}
@@ -185,7 +185,7 @@ func (e *Engine) ensureHeaderChain() error {
 	}
 	var err error
 	l.offBranch = false
-	// The highest header may be on an abandoned branch. Then continue from the tip.
+	// If the highest header is on an abandoned branch, continue from the tip.
 	if l.chain, err = e.openHeaderChain(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash {
 		l.offBranch = true
 		l.chain, err = e.openHeaderChain(tip.Hash)
@@ -212,7 +212,7 @@ func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, erro
 		if err != nil {
 			return nil, err
 		}
-		if height > 0 { // 0: the header's row was removed, because the imported blocks have passed it
+		if height > 0 { // 0: the row was removed, because the imported blocks are above this header
 			o.Floor = headerchain.Ref{Hash: primitives.Hash(raw), Height: height}
 		}
 	}
@@ -227,7 +227,7 @@ func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 		return nil, absent(err)
 	}
 	ref, err := e.headerAt(primitives.Hash(id))
-	if err != nil || ref <= e.store.Tip().FlatHead.Height { // the epoch may be over; BeginImport decides
+	if err != nil || ref <= e.store.Tip().FlatHead.Height { // if the epoch is over, BeginImport checks the block
 		return nil, err
 	}
 	if err := e.ensureHeaderChain(); err != nil {
@@ -390,7 +390,7 @@ func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	if err != nil || info == nil {
 		return nil, err
 	}
-	if at := s.e.BlockNode(hash); at != nil { // not Imported: a crash may lose a block that is not on disk
+	if at := s.e.BlockNode(hash); at != nil { // only persisted blocks: a crash may lose other ones
 		return &headerchain.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)

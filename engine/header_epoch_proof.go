@@ -110,7 +110,7 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 	if err != nil {
 		return nil, err
 	}
-	p := &headerchain.ProvenEpoch{Versioned: true} // the format for all protocol versions that this node supports
+	p := &headerchain.ProvenEpoch{Versioned: true} // format of all protocol versions that this node supports
 	if p.Final, err = e.Header(second.PrevHash); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 type vrfCache struct {
 	mu   sync.Mutex
 	of   map[vrfInput]*vrfOutput
-	last [maxVRFOutputs]vrfInput // ring of the map's keys, in insertion order
+	last [maxVRFOutputs]vrfInput // ring buffer of the keys of of, in insertion order
 	next int
 }
 

@@ -10,9 +10,9 @@ import (
 
 // Histogram counts values in buckets. Safe for concurrent use.
 type Histogram struct {
-	bounds []float64 // ascending
+	bounds []float64 // upper bounds, ascending
 	counts []atomic.Uint64
-	sum    atomic.Uint64 // in millionths
+	sum    atomic.Uint64 // sum of all values, in millionths
 }
 
 func newHistogram(bounds []float64) *Histogram {
@@ -55,11 +55,12 @@ var (
 // Times contains histograms of blocks and chunks since the engine started, for metrics only. Safe
 // for concurrent use.
 type Times struct {
-	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: no block yet
-	// Seconds to apply a chunk. Index i is for chunks that burnt more than 100(i-1) and at most
-	// 100i Tgas. The last index is for all chunks that burnt more than that.
+	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: no block was imported
+	// Chunks are the seconds to apply a chunk. Index i is for chunks that burnt more than 100(i-1)
+	// and at most 100i Tgas. The last index is for all chunks that burnt more than that.
 	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]
-	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas burnt by new chunks; a new shard replaces the map
+	// Gas is the Tgas burnt by new chunks, by shard. A new shard replaces the map.
+	Gas atomic.Pointer[map[primitives.ShardID]*Histogram]
 }
 
 // maxTgasCeiling is the last index of Times.Chunks.

@@ -41,18 +41,18 @@ import (
 // blocks with delayed receipts could fill the queue. Code that does not fit is compiled when it is
 // called.
 const (
-	precompileWorkers = 4        // compilations that run at the same time
-	precompileBytes   = 32 << 20 // bytes of code that is queued or being compiled
+	precompileWorkers = 4        // maximum number of compilations at the same time
+	precompileBytes   = 32 << 20 // maximum bytes of code that is queued or being compiled
 )
 
 // precompiler is the queue of code to compile before its first call. Its methods are safe for
 // concurrent use.
 type precompiler struct {
-	looks sync.WaitGroup // running startPrecompile goroutines
+	looks sync.WaitGroup // counts running goroutines of startPrecompile
 
 	mu      sync.Mutex
 	codes   map[codeKey]bool // codes that are queued or being compiled
-	bytes   int              // total size of codes
+	bytes   int              // total size of the code in codes
 	queue   []queuedCode
 	workers int
 }
@@ -92,7 +92,7 @@ func (h *precompiler) push(vm action.Precompiler, c codeKey, code []byte) {
 	h.queue = append(h.queue, queuedCode{c, bytes.Clone(code)})
 	if h.workers < precompileWorkers {
 		h.workers++
-		go h.work(vm) // nothing waits for it; closing the VM ends it
+		go h.work(vm) // closing the VM ends this goroutine; no code waits for its end
 	}
 }
 
@@ -115,7 +115,7 @@ func (h *precompiler) work(vm action.Precompiler) {
 // precompileScan collects the code that a block will run.
 type precompileScan struct {
 	vm    action.Precompiler
-	entry *BlockNode // the block whose states are read
+	entry *BlockNode // block whose states are read
 	seen  map[contractKey]bool
 	list  []scanItem
 }
@@ -130,7 +130,7 @@ type contractKey struct {
 type scanItem struct {
 	codeRef
 	trie state.Trie
-	paid func() bool // returns whether the signer can pay; nil: the actions are paid for
+	paid func() bool // returns whether the signer can pay for the actions; nil: they are paid for already
 }
 
 // newPrecompileScan returns an empty scan of the states of entry, which the caller holds. It
@@ -164,7 +164,7 @@ func (h *precompileScan) add(
 			if !sure {
 				return
 			}
-			sure = false // a later deployment may fail
+			sure = false // an action before a later deployment may fail
 		}
 		if x.code == nil && paid == nil {
 			key := contractKey{x.account, x.global}
@@ -260,7 +260,7 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	rules := &entry.Config.Wasm
 	e.precompiler.looks.Go(func() {
 		defer h.entry.Release()
-		left := precompileBytes // budget of code bytes to read
+		left := precompileBytes // number of code bytes that may still be read
 		for i := range h.list {
 			x := &h.list[i]
 			take := func(hash primitives.Hash, code func() []byte) {

@@ -26,7 +26,7 @@ const maxCodeChanges = 4
 type PendingCompilation struct {
 	e    *Engine
 	vm   compilingVM
-	of   primitives.AccountID // the signer
+	of   primitives.AccountID // signer of the transaction
 	list []codeRef
 
 	names []byte // hashes of the codes, concatenated
@@ -48,10 +48,10 @@ type compilingVM interface {
 // code is that of a contract in the head's state.
 type codeRef struct {
 	code    []byte
-	hash    primitives.Hash      // hash of code; zero if it is not computed
-	account primitives.AccountID // the account that is called, if code is nil
-	// If code is nil: the global contract that the account will use. Zero: the contract that the
-	// account has now.
+	hash    primitives.Hash      // hash of code; zero: not computed yet
+	account primitives.AccountID // account that is called, if code is nil
+	// global is the global contract that the account will use, if code is nil. Zero: the account
+	// keeps its contract.
 	global primitives.GlobalContractID
 }
 
@@ -125,7 +125,7 @@ func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(cod
 			for _, x := range callable {
 				tell(x)
 			}
-			callable = nil // further calls run the same code
+			callable = nil // later calls run the same code
 		default: // the action neither deploys, selects nor calls code
 		}
 	}

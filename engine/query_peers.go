@@ -69,7 +69,7 @@ func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primit
 			if err != nil {
 				return nil, err
 			}
-			if len(out) > 0 && h.PrevHash != ref.Hash { // the chain has changed meanwhile
+			if len(out) > 0 && h.PrevHash != ref.Hash { // the chain has changed during this loop
 				return out, nil
 			}
 			out, ref = append(out, h), next

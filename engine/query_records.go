@@ -99,8 +99,8 @@ func (e *Engine) valuesOf(ask func() error, at *BlockNode, i primitives.ShardInd
 type recordScan struct {
 	values   historicalValues
 	columns  []primitives.TrieColumn
-	queue    bool                   // include the delayed receipts
-	accounts []primitives.AccountID // sorted; nil: all
+	queue    bool                   // the delayed receipts are included
+	accounts []primitives.AccountID // accounts whose records are included, sorted; nil: all
 	yield    func(genesis.Record) error
 }
 

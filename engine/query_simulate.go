@@ -75,7 +75,7 @@ func (e *Engine) Simulate(
 			return nil, fmt.Errorf("engine: simulated block %d: %w", s.block.Height, err)
 		}
 		n++
-		// The chunk has refused the transaction. Later chunks would refuse it, too.
+		// The chunk has refused the transaction, and later chunks would do the same.
 		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone {
 			break
 		}
@@ -91,12 +91,12 @@ type simulation struct {
 	at     *State
 	tx     *primitives.SignedTransaction
 	shards []simulatedShard
-	block  action.Block // values of the last block
+	block  action.Block // the last simulated block
 	hash   primitives.Hash
 	base   apply.Input
 
-	calls    *linkRecorder                // nil without a VM
-	waiting  map[primitives.Hash]struct{} // ids without an outcome yet: the transaction's, then its receipts'
+	calls    *linkRecorder                // nil: the engine has no VM
+	waiting  map[primitives.Hash]struct{} // ids of the transaction and its receipts that have no outcome yet
 	outcomes map[primitives.Hash]view.OutcomeProof
 	receipts map[primitives.Hash]*primitives.Receipt
 }
@@ -105,10 +105,10 @@ type simulation struct {
 type simulatedShard struct {
 	id         primitives.ShardID
 	state      state.Trie
-	owned      bool // this simulation must release state
+	owned      bool // the simulation must release the field state
 	gasLimit   primitives.Gas
 	congestion primitives.CongestionInfo
-	missed     uint64 // blocks since the last chunk
+	missed     uint64 // number of blocks since the shard's last chunk
 	requests   []primitives.BandwidthRequest
 	outgoing   []*primitives.Receipt
 }
@@ -130,7 +130,8 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	if err != nil {
 		return nil, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
-	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // checkAt verified the signature
+	// No signature check, because checkAt has verified it.
+	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked}
 	s.block = e.actionBlock(at.BlockNode, info)
 	s.block.Height, s.block.Timestamp, s.block.RandomValue = h.Height, h.Timestamp, h.RandomValue
 	s.block.GasPrice, s.block.MinimumStake, s.block.Beside = h.NextGasPrice, minimum, true

@@ -104,8 +104,8 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 type remoteSource struct {
 	e     *Engine
 	final primitives.Height
-	left  map[primitives.Hash]*view.OutcomeProof
-	roots map[remotePlace]*primitives.Hash // outcome roots found so far; nil: outcomes need no proof
+	left  map[primitives.Hash]*view.OutcomeProof // outcomes that were not returned yet, by id
+	roots map[remotePlace]*primitives.Hash       // outcome roots found so far; nil: the outcomes need no proof
 	err   error
 }
 

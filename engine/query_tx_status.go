@@ -41,7 +41,7 @@ func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	at := e.Head()
 	for at != nil && at.Height() > ref.Height {
 		next := e.BlockNode(at.Header().PrevHash)
-		if next == nil { // below the blocks in memory the store contains only the canonical chain
+		if next == nil { // next is below the blocks in memory, where the store has only the canonical chain
 			ok, err := e.store.IsCanonical(ref)
 			return err == nil && ok
 		}
@@ -136,10 +136,11 @@ func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primiti
 type source struct {
 	e           *Engine
 	head, final primitives.Height
-	since       map[primitives.Hash]primitives.Height // by id: no block below this height contains its outcome
-	made        map[primitives.Hash]storage.Place     // by receipt id: place of the outcome that lists it
+	since       map[primitives.Hash]primitives.Height // id -> height below which no block contains its outcome
+	made        map[primitives.Hash]storage.Place     // id of a receipt -> place of the outcome that lists it
 	err         error
-	most, size  int // limit (0: none) and sum of the reply's size in bytes
+	most        int // maximum size of the reply in bytes; 0: no limit
+	size        int // size of the reply so far in bytes
 }
 
 // ErrLarge means that a transaction status is larger than the caller's limit.

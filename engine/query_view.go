@@ -42,7 +42,7 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	out, found, err = v.Run(b, &w.update, &w.parts)
 	w.block, w.parts = action.Block{}, action.ViewParts{}
 	w.update.Reset(nil)
-	viewings.Put(w) // not put back if the call panics
+	viewings.Put(w) // w is not reused if the call panics
 	return out, found, err
 }
 

@@ -122,8 +122,8 @@ func (e *Engine) Size() uint64 {
 
 // Factors in the estimate of Size.
 const (
-	entryBytes = 8 << 10 // bytes for each block in memory, without its record
-	trieFactor = 8       // bytes of trie nodes, values and history for each byte of state changes
+	entryBytes = 8 << 10 // estimated bytes of a block in memory, without its record
+	trieFactor = 8       // estimated bytes of trie nodes, values and history for each byte of state changes
 )
 
 // ancestorEngine returns the parent engine if the block at is below the first block of this child.

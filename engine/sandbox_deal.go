@@ -123,7 +123,7 @@ func failure(out *action.CallOutcome) error {
 type readKeys struct {
 	state.Trie
 	of   []byte   // prefix of the account's data keys
-	keys [][]byte // in the order of their first read
+	keys [][]byte // keys that were read, in the order of their first read
 }
 
 func (r *readKeys) note(key []byte) {

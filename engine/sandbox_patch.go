@@ -95,7 +95,8 @@ func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks, error) {
 	rec, err := e.store.BlockByHash(block)
 	if err != nil {
-		return nil, nil, absent(err) // the block may not be on disk yet; no caller needs its patch then
+		// Not an error if the block is not on disk yet, because no caller needs its patch then.
+		return nil, nil, absent(err)
 	}
 	raw, err := rec.Patch()
 	if err != nil || len(raw) == 0 {
@@ -175,11 +176,11 @@ func (r refusal) Is(e error) bool { return e == errRefused }
 // applied. In an account's encoding the greatest possible balance marks the version, so it must
 // never be allowed.
 var (
-	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, 83 billion NEAR
+	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, which are 83 billion NEAR
 	maxPatchPrice   = primitives.Balance{Hi: 1}       // 2^64 yoctoNEAR for a unit of gas
 )
 
-const maxPatchUsage = 1 << 48 // bytes
+const maxPatchUsage = 1 << 48 // maximum storage usage of an account in bytes
 
 type dataOf struct {
 	account primitives.AccountID
@@ -194,11 +195,14 @@ type patchCheck struct {
 	base       RemoteState
 	treasury   primitives.AccountID
 	validators func(primitives.AccountID) bool              // returns whether an account is a genesis validator
-	accounts   map[primitives.AccountID]*primitives.Account // changed by the records so far; nil: removed
-	made       map[primitives.AccountID]made                // effect of all records, by account
-	coming     func(primitives.AccountID) bool              // an earlier patch creates the account; nil: there is none
-	data       map[dataOf]bool                              // received data in the records so far
-	waiting    map[dataOf]bool                              // ids of postponed receipts so far, and of their inputs
+	accounts   map[primitives.AccountID]*primitives.Account // accounts that the records so far changed; nil: removed
+	made       map[primitives.AccountID]made                // effect of all records of the patch, by account
+	// coming returns whether an earlier patch creates the account. nil: there is no earlier patch.
+	coming func(primitives.AccountID) bool
+	data   map[dataOf]bool // received data in the records so far
+	// waiting has the ids of postponed receipts in the records so far, and of the data that they wait
+	// for.
+	waiting map[dataOf]bool
 }
 
 func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
@@ -229,7 +233,7 @@ func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, erro
 // made is the effect of a whole patch on an account.
 type made struct {
 	account bool // the account exists after the patch, or comes from the remote chain
-	waits   bool // the patch has a postponed receipt to the account
+	waits   bool // the patch has a postponed receipt for the account
 }
 
 func madeBy(records []genesis.Record) map[primitives.AccountID]made {
@@ -267,7 +271,7 @@ func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	}
 	a, err := c.account(id)
 	switch {
-	case err != nil && c.base != nil: // the remote node does not answer; the patched block will wait for it
+	case err != nil && c.base != nil: // the remote node does not answer; the patched block will wait for the answer
 		return nil
 	case err == nil && a == nil && c.coming != nil && c.coming(id):
 		return nil
@@ -324,7 +328,7 @@ func (c *patchCheck) record(r genesis.Record) error {
 		}
 	case *genesis.ReceivedDataRecord:
 		c.data[dataOf{r.AccountID, r.DataID}] = true
-		if !c.made[r.AccountID].waits { // otherwise a receipt in the patch waits for the data, and no account is needed
+		if !c.made[r.AccountID].waits { // no account is needed if a receipt in the patch waits for the data
 			return c.belongs(r, "data that came")
 		}
 	case *genesis.PostponedReceiptRecord:
@@ -410,7 +414,7 @@ func (c *patchCheck) delayed(r *primitives.Receipt) error {
 		}
 	case *primitives.GlobalContractDistribution:
 		return refused("code is distributed by the runtime alone")
-	case *primitives.DataReceipt: // the data waits for its receipt
+	case *primitives.DataReceipt: // allowed: the data waits for its receipt
 	}
 	return c.receipt(r)
 }
@@ -431,7 +435,8 @@ func (c *patchCheck) postponed(r *primitives.Receipt) error {
 	if err != nil {
 		return err
 	}
-	if there, err := apply.Waits(u, r); there || err != nil { // the state has it already: the record changes nothing
+	// The record changes nothing, because the state has the receipt already.
+	if there, err := apply.Waits(u, r); there || err != nil {
 		return err
 	}
 	may, err := apply.MayWait(u, r)

@@ -30,8 +30,8 @@ var (
 // revert point ends. Methods of the engine that take a RevertPoint run on the engine's goroutine,
 // unless their comment says otherwise.
 type RevertPoint struct {
-	entry  *BlockNode // the block, held; nil: the revert point has ended
-	at     *BlockNode // the same block, not held; never nil
+	entry  *BlockNode // block of the revert point, which holds its states; nil: the revert point has ended
+	at     *BlockNode // block of the revert point; its states are only held while entry is set
 	ended  atomic.Bool
 	ref    storage.BlockRef
 	final  storage.BlockRef

@@ -56,9 +56,9 @@ type ShardCatchup struct {
 	point  storage.BlockRef        // the sync point
 	at     storage.BlockRef        // block of the fetched state
 	next   *primitives.Chunk       // the shard's first chunk that is applied on the fetched state
-	before [][]*primitives.Receipt // receipts that arrived after the shard's previous chunk, by block up to at
+	before [][]*primitives.Receipt // receipts that arrived after the shard's previous chunk, for each block up to at
 
-	block *BlockNode // the shard's state is that after this block; nil before Enter
+	block *BlockNode // block after which shard is the state; nil before Enter
 	shard ShardState
 }
 
@@ -455,7 +455,7 @@ func (j *ShardCatchup) incoming(
 		s := &full.Shards[j.index]
 		if own := made[at.Hash]; own != nil && at.Hash != j.e.flatHead.Hash {
 			s = own
-		} else if !s.Held() { // the node was loaded before Enter
+		} else if !s.Held() { // Enter was called after the node was loaded
 			rec, err := j.e.store.Block(ref(at))
 			if err == nil {
 				full, err = j.e.load(rec)
@@ -489,7 +489,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		return err
 	}
 	states := map[primitives.Hash]*ShardState{e.flatHead.Hash: &j.shard}
-	if s := &e.flatHead.Shards[j.index]; s.Held() { // it was restored when the store was opened
+	if s := &e.flatHead.Shards[j.index]; s.Held() { // the state was restored when the store was opened
 		states[e.flatHead.Hash] = s
 	}
 	for _, x := range order {
@@ -503,7 +503,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		}
 		states[x.Hash] = s
 	}
-	for _, x := range order { // commit only now, so that the flat head never passes only some of the results
+	for _, x := range order { // commit all results now, so that the flat head never passes only some of them
 		if s := states[x.Hash]; !x.Shards[j.index].Held() {
 			if err := j.commit(x, s, states[x.Header().PrevHash], nil); err != nil {
 				j.release(states)

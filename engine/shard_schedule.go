@@ -48,9 +48,9 @@ type PartSource interface {
 
 // Limits of one Step.
 const (
-	catchUpBlocks  = 16 // blocks whose chunks are fetched together and applied in one step
-	finishBlocks   = 64 // blocks above the flat head whose chunks are fetched together
-	maxSpareShards = 2  // unneeded shards that are kept while there is no recent sync point
+	catchUpBlocks  = 16 // number of blocks whose chunks are fetched together and applied in one step
+	finishBlocks   = 64 // number of blocks above the flat head whose chunks are fetched together
+	maxSpareShards = 2  // maximum number of unneeded shards that are kept while there is no recent sync point
 )
 
 // Schedule changes the set of shards that an engine holds, according to a plan.
@@ -80,7 +80,7 @@ const (
 // Rejected. Fetching on the engine's goroutine: imports would stop. Holding every shard for some
 // more epochs: this multiplies the disk space.
 type Schedule struct {
-	// Go runs a function that may block. nil: on a new goroutine.
+	// Go runs a function that may block. nil: it runs on a new goroutine.
 	Go func(func())
 	// Parallel is the number of parts of a shard that are fetched at the same time. 0: one.
 	Parallel int
@@ -94,11 +94,12 @@ type Schedule struct {
 	plan     Plan
 	source   PartSource
 	catchups map[primitives.ShardID]*catchup
-	failed   map[primitives.ShardID]primitives.Hash // by shard: the tip when a catchup last failed to start
-	scans    map[storage.EpochBegin]*pointScan      // searches for the sync points of the newest epochs
-	asking   sync.WaitGroup                         // running requests
-	begun    bool                                   // catchups of an earlier run have been checked
-	more     bool                                   // the last step made progress, so another step may do more at once
+	failed   map[primitives.ShardID]primitives.Hash // hash of the tip when a catchup of the shard last failed to start
+	scans    map[storage.EpochBegin]*pointScan      // searches for the sync points of the newest epochs, by epoch
+	asking   sync.WaitGroup                         // counts running requests
+	begun    bool                                   // the catchups that an earlier process began were checked
+	// more means that the last step made progress, so the next one may do more immediately.
+	more bool
 }
 
 // catchup is one shard that is being caught up.
@@ -137,7 +138,7 @@ func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 		e.epochMu.Lock()
 		defer e.epochMu.Unlock()
 		now, err := e.epochs.CaresAboutShard(at.Header().EpochID, account, shard)
-		now = now || err != nil // on an error, keep the shard
+		now = now || err != nil // keep the shard on an error
 		next, err = e.epochs.CaresAboutShardNextEpoch(at.Header().PrevHash, account, shard)
 		return now, next || err != nil
 	}
@@ -194,7 +195,7 @@ func (s *Schedule) Step() error {
 		switch {
 		case held && !wanted:
 			if at := s.e.flatHead; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
-				continue // a branch may still need the shard, or no other node may have it yet
+				continue // a branch may still need the shard, or no other node has its state yet
 			}
 			if late && spare < maxSpareShards {
 				spare++
@@ -309,7 +310,7 @@ func (s *Schedule) Close() {
 func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 	c := s.catchups[id]
 	if c == nil {
-		if s.failed[id] == tip.Hash { // do not ask peers again at once
+		if s.failed[id] == tip.Hash { // try again only after the tip has changed
 			return nil
 		}
 		var err error
@@ -361,7 +362,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 		if c.point.Height < newest.Height {
 			err = s.repoint(c, newest)
 		}
-		if err != nil || c.point.IsZero() { // abandoned: starts again after its data is removed
+		if err != nil || c.point.IsZero() { // the catchup is abandoned; it starts again after its data is removed
 			return nil, err
 		}
 		return c, nil
@@ -371,7 +372,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 	}
 	x, err := s.e.Block(c.point.Hash)
 	if err != nil || !x.Layout.Equal(tip.Layout) {
-		return nil, err // the point is of an earlier epoch with another layout
+		return nil, err // the sync point is of an earlier epoch with another layout
 	}
 	// A catchup may start at the sync point of an earlier epoch if this epoch already needs the
 	// shard: without this node the shard may get no chunks, and then no newer sync point would ever
@@ -409,7 +410,7 @@ func (s *Schedule) savePoint(c *catchup) error {
 // pointScan is the search for the sync point of one epoch.
 type pointScan struct {
 	scan  syncScan
-	point storage.BlockRef // zero: not found yet
+	point storage.BlockRef // the sync point; zero: not found yet
 }
 
 // maxScannedHeights is the number of heights that one step searches. The sync point is usually
@@ -443,7 +444,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 			}
 			if p != nil {
 				x.point = p.at
-			} else if upTo < end { // the next step continues the search
+			} else if upTo < end { // the next step continues the search here
 				x.scan.next = max(x.scan.next, upTo)
 				s.more = true
 				return storage.BlockRef{}, nil
@@ -582,7 +583,7 @@ func (s *Schedule) finish(c *catchup) error {
 		for _, x := range lack[:min(len(lack), finishBlocks)] {
 			list = append(list, x.Hash)
 		}
-		if len(list) == 0 { // all chunks are fetched, so they must be incomplete
+		if len(list) == 0 { // all chunks were fetched, so a fetched chunk must be incomplete
 			s.refuse(c, err)
 			return nil
 		}

@@ -82,7 +82,7 @@ func (s *Schedule) fetchParts(c *catchup) error {
 			c.received.Add(1)
 			return true
 		})
-		return doNothing // stored parts stay; the next step requests the missing parts
+		return doNothing // stored parts are kept; the next step requests the missing parts
 	})
 	return nil
 }

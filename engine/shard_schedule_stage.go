@@ -19,7 +19,7 @@ type CatchupProgress struct {
 	Shard       primitives.ShardID
 	Stage       Stage
 	Point       primitives.Height // height of the sync point
-	Here, Total uint64            // numbers of stored parts and of all parts
+	Here, Total uint64            // number of stored parts, number of all parts
 	At          primitives.Height // height of the block that the state has reached; 0: the state is incomplete
 }
 

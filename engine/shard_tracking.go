@@ -44,7 +44,7 @@ func TrackUIDs(uids ...primitives.ShardUID) Track {
 		if all, known := layout.Ancestors(id); known {
 			return slices.ContainsFunc(all, func(a primitives.ShardID) bool { return slices.Contains(uids, layout.UID(a)) })
 		}
-		parent, err := layout.Parent(id) // the version of the parent's layout is unknown, so compare only ids
+		parent, err := layout.Parent(id) // compare only ids, because the version of the parent's layout is unknown
 		return err == nil && parent != id &&
 			slices.ContainsFunc(uids, func(u primitives.ShardUID) bool { return primitives.ShardID(u.ID) == parent })
 	}
@@ -165,7 +165,7 @@ func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader
 	}
 	s.Chunk = &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
 	raw, err := rec.Incoming(s.ID)
-	if errors.Is(err, storage.ErrNotFound) { // the genesis has no receipts
+	if errors.Is(err, storage.ErrNotFound) { // only the genesis has no record of incoming receipts
 		return nil
 	}
 	if err != nil {

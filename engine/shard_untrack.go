@@ -48,7 +48,7 @@ func (e *Engine) removeShard(id primitives.ShardID, r storage.AccountRange) erro
 		defer e.removalsRunning.Add(-1)
 		_ = e.store.FinishUntrack() // the next write to the store returns the error
 		if e.o.Snapshots {
-			_ = e.readSnapshots() // forgets the snapshots of the removed shard
+			_ = e.readSnapshots() // drops the snapshots of the removed shard
 		}
 	})
 	return nil

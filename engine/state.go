@@ -12,10 +12,10 @@ import (
 // State is a block with the states of its shards. The states of recent blocks are tries. The states
 // of older blocks are historicalTries, which read only values from the store. They return the same
 // values and node counts as tries, but their roots are unknown.
-type State struct { // by shard index; nil: use the roots of the node, which is held
+type State struct {
 	*BlockNode
-	historical []state.Trie // by shard index; nil: use the node's roots, which the State holds
-	ask        func() error // argument of StateUntil
+	historical []state.Trie // states by shard index; nil: the State holds the node and uses its roots
+	ask        func() error // called before each read, see StateUntil; nil: not called
 }
 
 // StateAt returns the states after a block. The caller must call Release. Errors: ErrUnknown if the

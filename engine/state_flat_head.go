@@ -38,8 +38,8 @@ import (
 // twice at once, and blocks on an abandoned branch would have to be undone on disk. Updating on the
 // engine's goroutine: imports would stop meanwhile.
 type flatHeadUpdate struct {
-	from, to  *BlockNode   // the old and the new flat head; their states are held
-	inherited []ShardState // states after from, by shard index of to
+	from, to  *BlockNode   // the old and the new flat head, whose states the update holds
+	inherited []ShardState // states after from, by shard index in the layout of to
 	done      chan error   // receives the result of the update once
 	endPause  func()       // ends the pause before the update (PauseFlatHead) early
 }
@@ -147,7 +147,7 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 		err := e.writeFlatHeadUpdate(f)
 		from.Release()
 		to.Release()
-		f.done <- err // only after the releases: the receiver relies on them
+		f.done <- err // sent last, because the receiver relies on the releases
 	}()
 	return nil
 }
@@ -171,13 +171,13 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
-		if s.root == nil { // not held, or untracked between from and to
+		if s.root == nil { // the shard is not held after to, but may have been held after an earlier block
 			if s = e.lastHeldState(f, i); s == nil {
 				continue
 			}
 		}
 		if !f.from.Layout.Has(s.ID) {
-			old = nil // the shard is new: write its whole frontier
+			old = nil // the shard is new, so write all its frontier rows
 		}
 		var err error
 		if changes, err = appendFrontier(changes, s.ID, old, s.root); err != nil {
@@ -187,7 +187,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	if err := e.saveProofs(f.to); err != nil {
 		return err
 	}
-	if err := e.makeSnapshots(f.from); err != nil { // complete the snapshots that a crash has interrupted
+	if err := e.makeSnapshots(f.from); err != nil { // make the snapshots that a crash prevented
 		return err
 	}
 	e.stateSnapshots.updating.Store(true)
@@ -286,7 +286,7 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 		return ok
 	}
 	for hash, x := range e.entries {
-		if x.persisted.Load() && !descends(x) { // a block that is not on disk yet is dropped later
+		if x.persisted.Load() && !descends(x) { // a block that is not on disk yet must stay; a later update drops it
 			delete(e.entries, hash)
 			if !x.evicted {
 				x.Release()

@@ -12,7 +12,7 @@ import (
 // historicalValues are the key-value pairs of a shard's state after a block that has no trie in
 // memory.
 type historicalValues interface {
-	get(key []byte) ([]byte, error) // nil: the key does not exist
+	get(key []byte) ([]byte, error) // value of a key; nil: the key does not exist
 	// scan yields the pairs with from <= key < to, ascending, until yield returns false. A nil to
 	// means no upper bound.
 	scan(from, to []byte, yield func(key, value []byte) bool) error
@@ -23,7 +23,7 @@ type historicalValues interface {
 // lengths of these nodes are placeholders, and the root is unknown.
 type historicalTrie struct {
 	base historicalValues
-	over []state.Change // changes by Update, ascending by key
+	over []state.Change // changes that Update made, by ascending key
 }
 
 func (t *historicalTrie) overlay(key []byte) (*state.Change, bool) {
@@ -54,7 +54,8 @@ func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) boo
 	)
 	over := t.over[i:]
 	more := true
-	upTo := func(key []byte) { // yields the changes with keys below key; nil: all
+	// upTo yields the changes with keys below key. nil: all changes.
+	upTo := func(key []byte) {
 		for more && len(over) > 0 && (key == nil || bytes.Compare(over[0].Key, key) < 0) {
 			if c := over[0]; c.Value != nil && (to == nil || bytes.Compare(c.Key, to) < 0) {
 				more = yield(c.Key, c.Value)
@@ -129,7 +130,7 @@ func sharedNibbles(a, b []byte) int {
 // key does not exist, there may be no branch node at the last depth: part is true if all keys that
 // differ from key at that depth continue with the same nibble.
 func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
-	for n := 0; ; { // keys that sort before key
+	for n := 0; ; { // search the keys that sort before key
 		from, to := nibbleRange(key, n)
 		f, err := t.first(from, to)
 		if err != nil {
@@ -142,7 +143,7 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 		depths = append(depths, d)
 		n = d + 1
 	}
-	for from := append(bytes.Clone(key), 0); from != nil; { // keys that sort after key
+	for from := append(bytes.Clone(key), 0); from != nil; { // search the keys that sort after key
 		f, err := t.first(from, nil)
 		if err != nil {
 			return nil, false, err
@@ -162,13 +163,13 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	// All keys that share the prefix up to the last depth differ from key there. Check whether
 	// their next nibbles differ.
 	from, to := nibbleRange(key, depths[len(depths)-1])
-	one, err := t.first(from, to)
+	first, err := t.first(from, to)
 	if err != nil {
 		return nil, false, err
 	}
-	next := append(bytes.Clone(one), 0) // if one ends at that depth, any other key is another branch
-	if d := depths[len(depths)-1]; 2*len(one) > d {
-		_, next = nibbleRange(one, d+1)
+	next := append(bytes.Clone(first), 0) // if first ends at that depth, any other key is on another branch
+	if d := depths[len(depths)-1]; 2*len(first) > d {
+		_, next = nibbleRange(first, d+1)
 	}
 	var other []byte
 	if next != nil {

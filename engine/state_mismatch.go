@@ -136,8 +136,8 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 
 // Bounds of what a diagnosis prints of a key or value, in bytes. A value may have megabytes.
 const (
-	maxExcerpt    = 256 // from its start
-	maxDifference = 32  // from the first byte that differs
+	maxExcerpt    = 256 // maximum number of bytes from the start of a value
+	maxDifference = 32  // maximum number of bytes from the first byte that differs
 )
 
 // excerpt returns the first bytes of a key or value in hex. If it cuts off the rest, it adds the

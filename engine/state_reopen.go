@@ -51,7 +51,8 @@ func (e *Engine) resume() error {
 			return err
 		}
 		back = append(back, w)
-		if len(back) >= e.residentBlocks() { // a start must not need more memory than a running node
+		// Restore in steps, so that a start needs no more memory than a running node.
+		if len(back) >= e.residentBlocks() {
 			if err := e.restore(back); err != nil {
 				return err
 			}
@@ -274,7 +275,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 			}
 		}
 	}
-	if !slices.Contains(holds, true) { // an old block without states: keep the receipts for all shards
+	if !slices.Contains(holds, true) { // the block is old and has no states: keep the receipts for all shards
 		for i := range holds {
 			holds[i] = true
 		}

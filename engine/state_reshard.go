@@ -24,7 +24,7 @@ type reshardChildren struct {
 // the block is released, the sharedParent is cleared. Otherwise nodes that were never read would
 // keep the old forest in memory.
 type sharedParent struct {
-	of    atomic.Pointer[BlockNode] // last block before the split, held while whole is in use; nil: released
+	of    atomic.Pointer[BlockNode] // last block before the split, held while whole is used; nil: it was released
 	whole atomic.Pointer[trie.Root]
 }
 

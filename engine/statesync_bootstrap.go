@@ -33,10 +33,10 @@ type BootstrapSync struct {
 type BootstrapInput struct {
 	// Blocks are the blocks from the genesis to the block whose state is fetched, in order, with
 	// validated headers. With Proof they are the genesis, the three blocks at the end of the proof,
-	// and all later blocks. A block may be without its body if it is older than the last chunk of
-	// each shard and older than all blocks in Proofs.
+	// and all later blocks. A block may lack its body if it is older than the last chunk of each
+	// shard and older than all blocks in Proofs.
 	Blocks []*primitives.Block
-	// Proof is the validated epoch sync proof with which the headers start. Nil: the headers start
+	// Proof is the validated epoch sync proof with which the headers start. nil: the headers start
 	// at the genesis.
 	Proof *headerchain.EpochProof
 	// Next are the chunks of all shards in the block after the last of Blocks, by shard index, with

@@ -49,7 +49,7 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 			return nil, err
 		}
 	}
-	if at, err = e.Block(x.Hash); err != nil { // an evicted node has no chunks: read the block from the store
+	if at, err = e.Block(x.Hash); err != nil { // an evicted node has no chunks, so read the block from the store
 		return nil, err
 	}
 	out := &StateHeader{Chunk: at.Shards[shard].Chunk, Before: map[primitives.Hash][]*primitives.Chunk{}}
@@ -107,7 +107,7 @@ func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*pri
 			out[i].Proofs = append(out[i].Proofs, *p)
 		case at.Shards[i].ID == id:
 			whole := *c
-			whole.PrevOutgoingReceipts = nil // the receiver computes them from its state
+			whole.PrevOutgoingReceipts = nil // the receiver computes these receipts itself
 			out[i] = &whole
 		default:
 			out[i] = chain.CutChunk(c, at.Layout, []primitives.ShardID{id})

@@ -85,7 +85,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	}
 	_, paths := primitives.Merklize(roots)
 	in, proofs := primitives.BlockReceipts{Block: x.Hash}, []primitives.RootProof{}
-	full, err := e.Block(x.Hash) // an evicted node has no chunks: read the block from the store
+	full, err := e.Block(x.Hash) // an evicted node has no chunks, so read the block from the store
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ type SyncBlock struct {
 	Sync, Point, Before storage.BlockRef
 	Epoch               primitives.EpochID
 	Length              primitives.Height // epoch length in blocks
-	Complete            bool              // Point has new chunks of all shards; only then do all nodes agree on it
+	Complete            bool              // Point has new chunks of all shards, so that all nodes choose the same one
 	Layout              primitives.ShardLayout
 	// Path are the headers after the end of the epoch sync proof, up to Before.
 	Path []*primitives.BlockHeader
@@ -216,11 +216,11 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 // headerScan is a snapshot of the headers.
 type headerScan struct {
 	disk   *headerRows        // reads rows on disk
-	rows   []*headerchain.Row // the newest rows, newest first; they may not be on disk yet
+	rows   []*headerchain.Row // the newest rows, newest first; some may not be on disk yet
 	next   primitives.Hash    // hash of the parent of the oldest of rows
 	final  headerchain.Ref
 	layout primitives.ShardLayout
-	err    error // error of reading layout
+	err    error // first error of reading layout
 }
 
 // scanHeaders takes a snapshot of the headers. It copies only the rows that may not be on disk yet.
@@ -261,7 +261,7 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	}
 	var had []int
 	found := -1
-	for i := len(rows) - 2; i > 0; i-- { // from the epoch's second block on
+	for i := len(rows) - 2; i > 0; i-- { // begin with the epoch's second block
 		h := rows[i].Header
 		if h.EpochID != head.Header.EpochID || rows[i+1].Header.EpochID != h.EpochID {
 			continue

@@ -36,9 +36,9 @@ var ErrNoPoint = errors.New("engine: no sync point")
 // lastPoint is the newest sync point at or below the flat head.
 type lastPoint struct {
 	begin storage.EpochBegin // start of the epoch of at
-	at    storage.BlockRef
-	age   int  // number of epochs that began after that epoch
-	keep  bool // the point's data is kept for catchups
+	at    storage.BlockRef   // the sync point
+	age   int                // number of epochs that began after the epoch of at
+	keep  bool               // the point's data is kept for catchups
 }
 
 // pointRow is the name of the row that stores the newest sync point. A start reads the row instead
@@ -194,7 +194,7 @@ func (e *Engine) KeepFrom() (primitives.Height, error) {
 	if p := e.lastKept(); p != nil {
 		from = min(from, p.begin.Height-min(p.begin.Height, e.chain.ValidityPeriod))
 	}
-	return max(from, e.genesis.Height()+1), nil // the genesis block is never collected
+	return max(from, e.genesis.Height()+1), nil // garbage collection never removes the genesis block
 }
 
 // LastPoint describes the newest sync point, for status queries.
@@ -220,7 +220,7 @@ func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 // two new chunks in the epoch, without chunks in the epoch's first block (nearcore
 // chain/chain/src/state_sync/utils.rs). SyncPoint returns nil if the epoch has not reached it yet.
 func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
-	var list []*BlockNode // newest first, without the first block of the epoch
+	var list []*BlockNode // blocks of the epoch without its first one, newest first
 	for x := at; ; {
 		prev, err := e.Block(x.Header().PrevHash)
 		if err != nil {

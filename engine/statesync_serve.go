@@ -13,7 +13,7 @@ import (
 // ServedSnapshot is a sync block. This node serves its states in the listed shards.
 type ServedSnapshot struct {
 	Sync        primitives.Hash
-	Announced   primitives.Hash // hash in the announcements of snapshot hosts: of the grandparent of Sync
+	Announced   primitives.Hash // hash that snapshot hosts announce: that of the grandparent of Sync
 	Epoch       primitives.EpochID
 	EpochHeight uint64
 	Shards      []primitives.ShardID
@@ -22,8 +22,9 @@ type ServedSnapshot struct {
 // ServedSnapshots finds the final sync blocks of the newest epochs whose states this node serves.
 // Not safe for concurrent use.
 type ServedSnapshots struct {
-	e     *Engine
-	scans map[storage.EpochBegin]*servedScan // by epoch: the newest epochs, and the epoch of an older kept sync point
+	e *Engine
+	// scans are those of the newest epochs, and of the epoch of an older sync point that is kept.
+	scans map[storage.EpochBegin]*servedScan
 }
 
 // servedScan is the search for the served states of one epoch.
@@ -61,7 +62,7 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 		}
 	}
 	end := e.store.Tip().FlatHead.Height + 1
-	if e.stateSnapshots.updating.Load() { // some states have no snapshot until the update ends
+	if e.stateSnapshots.updating.Load() { // until the update ends, some states have no snapshot
 		end = 0
 	}
 	for i, begin := range epochs {
@@ -146,7 +147,7 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 		}
 	}
 	s.changes, s.snapshot = changes, nil
-	if len(x.Shards) > 0 { // otherwise this node has no state, for example because it caught up all shards later
+	if len(x.Shards) > 0 { // empty if this node has no state, for example because it caught up all shards later
 		s.snapshot = x
 	}
 	return nil

@@ -70,10 +70,11 @@ var ErrFarBehind = errors.New("engine: too much has changed since the block of t
 
 // stateSnapshots is the engine's data about state snapshots and sync points.
 type stateSnapshots struct {
-	mu        sync.Mutex
-	byBlock   map[primitives.Hash][]storage.StateSnapshot // snapshots in the store, by block of the state
-	undoLimit int                                         // limit of undone bytes for a snapshot; 0: maxUndoBytes
-	givenUp   atomic.Uint64                               // number of snapshots that were not made because of undoLimit
+	mu      sync.Mutex
+	byBlock map[primitives.Hash][]storage.StateSnapshot // snapshots in the store, by block of the state
+	// undoLimit is the maximum number of bytes of changes that a snapshot undoes. 0: maxUndoBytes.
+	undoLimit int
+	givenUp   atomic.Uint64 // number of snapshots that were not made because of undoLimit
 	// updating means that the flat head is being updated. Until the update ends, the state of a
 	// block that the flat head passes may be neither in memory nor in a snapshot.
 	updating atomic.Bool
@@ -89,7 +90,7 @@ type stateSnapshots struct {
 type syncScan struct {
 	epoch storage.EpochBegin
 	next  primitives.Height // next height to examine
-	had   []int             // number of new chunks so far, by shard index
+	had   []int             // number of new chunks in the examined blocks, by shard index
 	found bool
 }
 
@@ -122,7 +123,7 @@ func (e *Engine) loadSnapshots() error {
 }
 
 func (e *Engine) readSnapshots() error {
-	e.stateSnapshots.mu.Lock() // locked before reading, so that concurrent calls store their lists in order
+	e.stateSnapshots.mu.Lock() // locked before the store is read, so that the newest list is stored last
 	defer e.stateSnapshots.mu.Unlock()
 	list, err := e.store.StateSnapshots()
 	if err != nil {
@@ -278,7 +279,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 			continue
 		}
 		chunks, err := chunksIn(rec)
-		if err != nil || len(chunks) == 0 { // this node has neither body nor state of the block
+		if err != nil || len(chunks) == 0 { // this node has neither the body nor the state of the block
 			return nil, err
 		}
 		return &syncPoint{at, s.epoch, chunks}, nil
@@ -304,7 +305,7 @@ func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	for i, h := range p.chunks {
 		rec, err := e.store.BlockByHash(h.PrevBlockHash)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
-			continue // before the first block of this data folder
+			continue // the block is older than the first block of this data folder
 		}
 		if err != nil {
 			return err
@@ -396,7 +397,7 @@ func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.
 		}
 		return nil, nil
 	}
-	if e.store.LacksState(pin.At, pin.Shard) { // cheaper than reading all changes first
+	if e.store.LacksState(pin.At, pin.Shard) { // checked first, because reading all changes is expensive
 		return nil, nil
 	}
 	return e.undoTo(pin.At, pin.Shard, base, cmp.Or(e.stateSnapshots.undoLimit, maxUndoBytes))
@@ -409,7 +410,7 @@ func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.
 func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {
-		return nil, nil // not held, or split before base
+		return nil, nil // the shard is not held, or was split before base
 	}
 	then, size := map[string][]byte{}, 0
 	for at := ref(base); at != to; {
@@ -433,7 +434,7 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			if size += len(c.Old) - len(newer); !there {
 				size += len(c.Key) + undoBytesPerKey
 			}
-			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, because the slice would keep the whole record in memory
+			then[string(c.Key)] = bytes.Clone(c.Old) // cloned, because the slice keeps the whole record in memory
 		}
 		if size > most {
 			return nil, fmt.Errorf(
@@ -466,7 +467,7 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	if err != nil {
 		return err
 	}
-	var points []storage.BlockRef // newest last
+	var points []storage.BlockRef // oldest first
 	for i := range list {
 		if !slices.Contains(points, list[i].Of) {
 			points = append(points, list[i].Of)
@@ -479,7 +480,7 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 		below = min(below, p.begin.Height)
 	}
 	for i := range list {
-		if p := &list[i]; !slices.Contains(oldest, p.Of) { // states of later epochs are at greater heights
+		if p := &list[i]; !slices.Contains(oldest, p.Of) { // states of later epochs have greater heights
 			below = max(below, p.At.Height+1)
 		}
 	}
@@ -498,7 +499,7 @@ func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) err
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
-	o.Frontier <<= 4 * snapshotLevel // makes the snapshot's lowest level the forest's lowest
+	o.Frontier <<= 4 * snapshotLevel // the forest's lowest level is then that of the snapshot
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}

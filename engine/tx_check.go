@@ -109,7 +109,7 @@ func (e *Engine) acquireTip() (*BlockNode, error) { return e.acquire(e.Tip) }
 
 func (e *Engine) acquire(which func() *BlockNode) (*BlockNode, error) {
 	for {
-		if x := which(); x.Acquire() { // otherwise a newer block has replaced it
+		if x := which(); x.Acquire() { // fails if a newer block has replaced x
 			return x, nil
 		}
 		if e.gone.Load() {
@@ -141,7 +141,7 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 		return nil
 	}
 	c := head.Block.Body.Chunks[i]
-	if c.ShardID != id { // the repeated header of the split shard
+	if c.ShardID != id { // the header is that of the parent shard, which was split
 		return nil
 	}
 	control := congestion.Control{
@@ -158,7 +158,7 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 	}
 	level := strconv.FormatFloat(r.Level, 'f', -1, 64)
 	if !strings.Contains(level, ".") {
-		level += ".0" // as serde prints floats
+		level += ".0" // serde prints floats with a fraction
 	}
 	return &primitives.InvalidTxError{
 		Tag:             primitives.TxShardCongested,
@@ -247,7 +247,7 @@ func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
 }
 
 func (e *Engine) unused(acquire func() (*BlockNode, error), tx *primitives.SignedTransaction) bool {
-	if tx.PublicKey.IsZero() { // not parsed yet
+	if tx.PublicKey.IsZero() { // the transaction is not parsed yet
 		return false
 	}
 	nonce, ok, err := e.keyNonce(acquire, tx)

@@ -10,8 +10,8 @@ import (
 // be an ancestor that is at most a validity period old. Safe for concurrent use.
 type ancestry struct {
 	e *Engine
-	// recent caches the heights of canonical blocks that were looked up in the store or in the
-	// remote chain, by hash.
+	// recent caches, by hash, the heights of canonical blocks that were looked up in the store or in
+	// the remote chain.
 	mu     sync.Mutex // guards recent and order
 	recent map[primitives.Hash]primitives.Height
 	order  []primitives.Hash // keys of recent, oldest first
@@ -47,7 +47,7 @@ func (a *ancestry) valid(parent *BlockNode, base primitives.Hash) bool {
 // height returns the height of base. The bool is false if base is neither parent nor an ancestor of
 // parent.
 func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.Height, bool) {
-	if at := a.e.Imported(base); at != nil { // above the flat head, on any branch
+	if at := a.e.Imported(base); at != nil { // the base block is above the flat head, on any branch
 		x := parent
 		for ; x != nil && x.Height() >= at.Height(); x = a.e.Imported(x.Header().PrevHash) {
 			if x.Hash == at.Hash { // compare hashes, because the node may have been replaced
@@ -55,7 +55,7 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 			}
 		}
 		if x != nil {
-			return 0, false // not an ancestor
+			return 0, false // the base block is no ancestor
 		}
 		// The flat head has passed the blocks in between during the loop. It has also passed base,
 		// or base was dropped with its branch. In both cases the store has the answer.

@@ -16,7 +16,7 @@ type Witness struct {
 	*primitives.ChunkStateWitness
 	Transition primitives.TransitionKey // identifies the main transition
 	Accesses   []primitives.Hash        // hashes of the called contracts, in no particular order
-	Deploys    [][]byte                 // code that the main transition deployed; nil if no longer in memory
+	Deploys    [][]byte                 // code that the main transition deployed; nil: it is no longer in memory
 }
 
 // Witness builds the state witness of the chunk c, whose parent must be known (nearcore
@@ -101,11 +101,11 @@ type span struct {
 	layout primitives.ShardLayout // the chunk's layout
 	prev   *BlockNode             // the chunk's parent
 	steps  []spanStep             // implicit transitions, oldest first
-	last   *BlockNode             // the block with the shard's newest chunk
-	shard  primitives.ShardID     // the shard's id in last
+	last   *BlockNode             // block with the shard's newest chunk
+	shard  primitives.ShardID     // id of the shard in the layout of last
 	index  primitives.ShardIndex
 	// sources are the blocks whose new chunks sent the receipts that the newest chunk executed,
-	// newest first. The first is last.
+	// newest first. The first source is the block last.
 	sources []receiptSource
 }
 

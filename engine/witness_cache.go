@@ -12,13 +12,13 @@ import (
 // cache are computed again. The size of the cache is bounded. It evicts the oldest transitions
 // first. Safe for concurrent use.
 type witnessCache struct {
-	limit  int64 // bytes; 0: keeps nothing
+	limit  int64 // maximum of size; 0: the cache keeps nothing
 	mu     sync.Mutex
 	kept   map[proofKey]*Transition
-	order  []proofKey // oldest first
-	size   int64
+	order  []proofKey  // keys of kept, oldest first
+	size   int64       // bytes of the kept transitions
 	saved  atomic.Bool // the store has a transitions row (witness_store.go)
-	wanted atomic.Bool // the last imported block has a transition to be kept
+	wanted atomic.Bool // the last imported block has a transition that must be kept
 }
 
 type proofKey struct {
@@ -92,7 +92,7 @@ func (p *witnessCache) prune(final *BlockNode) {
 	}
 	p.order = slices.DeleteFunc(p.order, func(key proofKey) bool {
 		from, known := needed[key.shard]
-		if !known { // a shard of another layout
+		if !known { // the shard belongs to another layout
 			from = least
 		}
 		old := p.kept[key].Height < from

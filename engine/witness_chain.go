@@ -26,7 +26,8 @@ func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 	if k.HeightCreated <= final.Height || k.HeightCreated > tip.Height()+partialwitness.MaxAhead {
 		return false
 	}
-	_ = v.e.Epochs(func(m *epoch.Manager) error { // an unknown epoch counts as irrelevant
+	// An error means that the epoch is unknown, so the chunk is irrelevant.
+	_ = v.e.Epochs(func(m *epoch.Manager) error {
 		layout, err := m.ShardLayout(k.EpochID)
 		if err != nil || !layout.Has(k.ShardID) {
 			return err
@@ -51,7 +52,7 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	}
 	header := tip.Header()
 	switch end := first + primitives.Height(length); {
-	case h >= end: // the epoch may last longer than planned
+	case h >= end: // h may be in either epoch, because the first may last longer than planned
 		return []primitives.EpochID{header.EpochID, header.NextEpochID}, nil
 	case h >= first:
 		return []primitives.EpochID{header.EpochID}, nil
@@ -165,7 +166,7 @@ func (e *Engine) CodeOf(
 	if prev.Height()+1 < k.HeightCreated {
 		return nil, fmt.Errorf("%w: the parent block of height %d", partialwitness.ErrEarly, k.HeightCreated-1)
 	}
-	for prev.Height()+1 > k.HeightCreated { // the parent is above the final block, so this loop is short
+	for prev.Height()+1 > k.HeightCreated { // a short loop, because the parent is above the final block
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Ch
 		return true, err
 	}
 	c := chunkOf(w)
-	if whole != nil && whole.Hash == c.Hash { // the chunk's parts were checked against its header
+	if whole != nil && whole.Hash == c.Hash { // use the body of the chunk, which was checked against its header
 		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
 	}
 	return e.checkByState(s.prev, s.layout, c)
@@ -375,7 +375,7 @@ func (e *Engine) replaySplit(
 	outgoing []*primitives.Receipt,
 ) ([]*primitives.Receipt, error) {
 	layout := s.layout
-	if !last { // some steps are blocks of the new layout
+	if !last { // later steps are blocks of the new layout
 		var err error
 		if layout, err = e.layoutAfter(step.at); err != nil {
 			return nil, err
@@ -404,7 +404,7 @@ func (e *Engine) replaySplit(
 		return nil, witnessFault(unproven(err))
 	}
 	extra.StateRoot = p.Root()
-	if step.shard != min(family[0], family[1]) { // the other child inherits the outgoing receipts
+	if step.shard != min(family[0], family[1]) { // the child with the lower id inherits the outgoing receipts
 		outgoing = nil
 	}
 	return outgoing, nil
@@ -427,7 +427,7 @@ func (e *Engine) inputOf(
 	fresh bool,
 	proposals []primitives.ValidatorStake,
 ) (*BlockNode, *apply.Input, error) {
-	parent := e.Imported(entry.Header().PrevHash) // ancestry needs the node in memory, if it exists
+	parent := e.Imported(entry.Header().PrevHash) // prefer the node in memory, because ancestry needs it
 	if parent == nil {
 		var err error
 		if parent, err = e.Block(entry.Header().PrevHash); err != nil {

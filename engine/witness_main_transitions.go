@@ -29,7 +29,7 @@ type mainKey struct {
 // checked. Everything else that nearcore checks is still checked (replay, checkForm). Safe for
 // concurrent use.
 type mainResults struct {
-	most   int // results per shard; negative: cache nothing
+	most   int // maximum number of results per shard; negative: no result is cached
 	mu     sync.Mutex
 	shards map[primitives.ShardUID]*shardMains
 }
@@ -37,7 +37,7 @@ type mainResults struct {
 // shardMains are the results of one shard, the least recently used first.
 type shardMains struct {
 	list []mainResult
-	used primitives.Height // height of the final block at the last put
+	used primitives.Height // height of the final block when the last result was put
 }
 
 type mainResult struct {

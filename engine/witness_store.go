@@ -91,7 +91,7 @@ func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 			continue
 		}
 		for _, t := range append([]*Transition{main}, implicit...) {
-			if seen[t] || t.Proof == nil || size+t.size() > limit { // the genesis has no proof
+			if seen[t] || t.Proof == nil || size+t.size() > limit { // the transition of the genesis has no proof
 				continue
 			}
 			seen[t] = true

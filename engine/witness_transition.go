@@ -17,9 +17,9 @@ type TransitionKind byte
 
 // The kinds of transitions.
 const (
-	TransitionChunk   TransitionKind = iota // a new chunk of the shard
-	TransitionMissing                       // a block in which the shard has no new chunk
-	TransitionSplit                         // the start of a child shard after a split
+	TransitionChunk   TransitionKind = iota // application of a new chunk of the shard
+	TransitionMissing                       // effects of a block in which the shard has no new chunk
+	TransitionSplit                         // creation of a child shard's state by a split
 )
 
 // Transition is one step of a shard's state, with the proof of the state that the step reads
@@ -27,14 +27,14 @@ const (
 // chunk, and one for each later step. A Transition is read-only.
 type Transition struct {
 	Kind   TransitionKind
-	Block  primitives.Hash // for a split: the last block of the old layout
+	Block  primitives.Hash // block of the transition; for a split, the last block of the old layout
 	Height primitives.Height
-	Shard  primitives.ShardID // for a split: the child
+	Shard  primitives.ShardID // shard of the transition; for a split, the child
 
-	Pre, Post primitives.Hash    // state roots before and after
-	Proof     [][]byte           // nodes and values that were read, distinct and ascending; no contract code
-	Codes     []state.CodeAccess // called contracts without those that this transition has deployed
-	Receipts  primitives.Hash    // for a new chunk: hash of the borsh list of executed receipts
+	Pre, Post primitives.Hash    // state roots before and after the transition
+	Proof     [][]byte           // trie nodes and values that were read, distinct and ascending; without contract code
+	Codes     []state.CodeAccess // called contract code, without code that this transition deployed
+	Receipts  primitives.Hash    // hash of the borsh list of executed receipts; only for a new chunk
 }
 
 // size returns an estimate of the memory of t, in bytes.
@@ -253,7 +253,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	if err != nil {
 		return nil, err
 	}
-	if entry.Shards[index].root == nil { // entry was loaded from the store
+	if entry.Shards[index].root == nil { // entry was loaded from the store, without tries
 		return nil, fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
 	}
 	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)

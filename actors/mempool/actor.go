@@ -38,7 +38,8 @@ type Out struct {
 	Dropped    messages.Sender[messages.TransactionsDropped] // sent to the transaction tracker
 	Submitted  func(messages.Address, messages.Submitted)    // sent to the waiter that submitted the transaction
 	Done       messages.Sender[messages.SubmissionsDone]     // sent to a session
-	Forward    func(primitives.ShardID, any) bool            // sends a message to another shard's mempool; false: the shard has none
+	// Forward sends a message to another shard's mempool. It returns false if the shard has none.
+	Forward func(primitives.ShardID, any) bool
 	// Settled is called with the result of a submission. It is also called for each transaction
 	// that returns to the pool after a reorganisation or rollback. pooled is true if this copy is in
 	// the pool. nil: not called.
@@ -89,16 +90,19 @@ type Options struct {
 
 // Actor owns a shard's pool. Only its own goroutine may use it.
 type Actor struct {
-	o             Options
-	pool          *txpool.Pool
-	incoming      []item // submissions of the message being handled that are not in queue yet
-	queue         *txpool.Queue[item]
-	checking      []*batch                   // batches of submissions being checked, in the order in which they enter the pool
-	checksRunning int                        // number of batches in checking whose check has not ended
-	heads         uint64                     // number of blocks that became the head
-	reorgs        uint64                     // number of reorganisations and rollbacks
-	finished      map[messages.SessionID]int // per session: number of checked submissions to report with SubmissionsDone
-	side          map[primitives.Hash]sideBlock
+	o        Options
+	pool     *txpool.Pool
+	incoming []item // submissions of the message being handled that are not in queue yet
+	queue    *txpool.Queue[item]
+	// checking are the batches of submissions being checked, in the order in which they enter the
+	// pool.
+	checking      []*batch
+	checksRunning int    // number of batches in checking whose check has not ended
+	heads         uint64 // number of blocks that became the head
+	reorgs        uint64 // number of reorganisations and rollbacks
+	// finished is, by session, the number of checked submissions to report with SubmissionsDone.
+	finished map[messages.SessionID]int
+	side     map[primitives.Hash]sideBlock
 
 	holds        map[primitives.Hash]hold
 	codes        map[primitives.Hash]*codeWaiters // transactions that wait for code, by hash of the code

@@ -38,7 +38,8 @@ func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 func (a *Actor) startWalk(m messages.ProduceChunk) {
 	a.walk = walk{id: a.o.Status.lastWalk.Add(1)}
 	out := messages.Candidates{For: m, Walk: a.walk.id}
-	a.o.Status.offers.Store(false) // cleared before the walk, so that a transaction that arrives during the walk sets it again
+	// Cleared before the walk, so that a transaction that arrives during the walk sets it again.
+	a.o.Status.offers.Store(false)
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
 		out.Page, out.More = a.page(firstPageSize)

@@ -73,7 +73,8 @@ const (
 
 // hold describes why a pooled transaction is not offered to chunks yet.
 type hold struct {
-	until   time.Time                 // end of the wait for smaller nonces; zero: the transaction does not wait for them
+	// until is the end of the wait for smaller nonces. Zero: the transaction does not wait for them.
+	until   time.Time
 	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: it waits for no code
 	name    primitives.Hash           // hash of the code
 	brings  int                       // number of bytes of the code that the transaction contains
@@ -93,9 +94,11 @@ func (h *hold) counted() int {
 
 // codeWaiters are the transactions that wait for the compilation of the same code.
 type codeWaiters struct {
-	all       map[primitives.Hash]struct{}
-	payer     primitives.Hash // the transaction for which the code's bytes count; zero: no transaction contains the code
-	compiling bool            // the compilation is running
+	all map[primitives.Hash]struct{}
+	// payer is the transaction for which the code's bytes count. Zero: no transaction contains the
+	// code.
+	payer     primitives.Hash
+	compiling bool // the compilation is running
 }
 
 // compileSlot is an entry of the compile queue. It is stale if its pays differs from the hold's
@@ -209,7 +212,8 @@ func (a *Actor) purgeStaleSlots() {
 		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling &&
 			!seen[p.hash] {
 			seen[p.hash] = true
-			a.compileQueue.Put(string(h.signer), h.counted(), p) // evicts nothing, because the queue held these slots before
+			// Evicts nothing, because the queue held these slots before.
+			a.compileQueue.Put(string(h.signer), h.counted(), p)
 		}
 	}
 }
@@ -311,7 +315,8 @@ func (a *Actor) compile() {
 			break
 		}
 		h, ok := a.holds[x.hash]
-		if !ok || h.code == nil || a.codes[h.name].compiling { // the slot is outdated, or the code is already being compiled
+		// The slot is outdated, or the code is already being compiled.
+		if !ok || h.code == nil || a.codes[h.name].compiling {
 			continue
 		}
 		a.codes[h.name].compiling = true

@@ -59,8 +59,10 @@ const (
 
 // syncPoint is a block whose state is fetched, with the requests for it.
 type syncPoint struct {
-	at, sync, announced primitives.Hash // hashes: the block, its child (the sync block), and the hash that snapshot hosts announce
-	epoch               uint64          // height of the block's epoch
+	// at is the hash of the block, sync that of its child (the sync block), and announced the hash
+	// that snapshot hosts announce.
+	at, sync, announced primitives.Hash
+	epoch               uint64 // height of the block's epoch
 	machine             *statesync.Machine
 	waits               map[statesync.Item]chan stateAnswer
 }

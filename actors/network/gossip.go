@@ -147,9 +147,11 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 
 // Limits on relaying gossiped blocks.
 const (
-	relayWindow        = primitives.Height(8) // maximum distance of a relayed block's height from the tip
-	maxCheckedOfHeight = 3                    // maximum number of further blocks of a height that are checked after the first one
-	maxGossipSlots     = 256                  // maximum number of entries in gossipSlots; relayWindow needs only 64
+	relayWindow = primitives.Height(8) // maximum distance of a relayed block's height from the tip
+	// maxCheckedOfHeight is the maximum number of further blocks of a height that are checked after
+	// the first one.
+	maxCheckedOfHeight = 3
+	maxGossipSlots     = 256 // maximum number of entries in gossipSlots; relayWindow needs only 64
 )
 
 // relaysGossip returns whether a gossiped block with a valid origin is relayed. The first block of

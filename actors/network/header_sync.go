@@ -16,7 +16,9 @@ import (
 
 // Limits and times.
 const (
-	maxLocator     = 20                    // maximum number of hashes in a request for headers; neard bans peers that send more
+	// maxLocator is the maximum number of hashes in a request for headers. neard bans peers that send
+	// more.
+	maxLocator     = 20
 	maxAnswer      = blocksync.WholeAnswer // maximum number of headers of a response that are used
 	stuckAfter     = 30_000                // ms after which it is logged that a requested block has not arrived
 	stuckLogPeriod = 60_000                // ms between two such logs
@@ -202,7 +204,8 @@ func (a *Actor) headersDone(m *headersResult) {
 	switch {
 	case m.err == nil:
 	case errors.As(m.err, new(chain.Invalid)):
-		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // unlike neard, do not ban the peer, because this node's clock may be wrong
+		// Unlike neard, do not ban the peer, because this node's clock may be wrong.
+		if !errors.Is(m.err, chain.InvalidBlockFutureTime) {
 			ev.Bad = true
 		}
 	// The peer follows another chain, or has sent unrelated headers.

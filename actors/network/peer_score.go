@@ -11,9 +11,11 @@ import (
 // gossip before it checks them: the first block of each height up to relayWindow above its tip, and
 // one more of a height after a restart. So an honest peer may relay a few invalid blocks.
 const (
-	maxBadOfHeight = 2  // maximum number of a peer's bad blocks of one height
-	maxBadBlocks   = 32 // maximum number of a peer's bad blocks of all heights, plus two for each new height of the chain
-	maxBadPeers    = 256
+	maxBadOfHeight = 2 // maximum number of a peer's bad blocks of one height
+	// maxBadBlocks is the maximum number of a peer's bad blocks of all heights, plus two for each new
+	// height of the chain.
+	maxBadBlocks = 32
+	maxBadPeers  = 256
 )
 
 // badBlocks counts the invalid blocks of each peer. Each is signed by the producer of its height.

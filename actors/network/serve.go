@@ -123,7 +123,8 @@ func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	case *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
 		s.state.serve(d)
 	case *wire.Routed:
-		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // as in neard, there is no answer if the transaction is unknown
+		// As in neard, there is no answer if the transaction is unknown.
+		if q, ok := m.Body.(*wire.TxStatusRequest); ok {
 			if raw, err := s.e.AnswerTxStatus(q.Hash, q.Signer); err == nil && len(raw) <= maxStatus {
 				s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: &wire.TxStatusResponse{Outcome: raw}})
 			}

@@ -156,7 +156,8 @@ func (a *Actor) findSync(x *bootstrap) {
 		}
 		return func() {
 			x.busy = false
-			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun)) // the search is expensive, because it reads all headers
+			// The search is expensive, because it reads all headers.
+			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun))
 			switch {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: look up the sync block")

@@ -38,10 +38,13 @@ type Status struct {
 	sentRate, receivedRate     atomic.Uint64 // bytes a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
-	statesHere, statesAll      atomic.Uint64              // parts of the running state sync: number received, and total number
-	lastSent, lastReceived     uint64                     // former values of sent and received; used only by the actor
-	early                      recentSet[primitives.Hash] // hashes of recent blocks that were relayed before their import
-	earlySlots                 recentSet[heightSlot]      // counts the blocks in early by height
+	// statesHere is the number of received parts of the running state sync. statesAll is the number
+	// of all its parts.
+	statesHere, statesAll  atomic.Uint64
+	lastSent, lastReceived uint64 // former values of sent and received; used only by the actor
+	// early has the hashes of recent blocks that were relayed before their import.
+	early      recentSet[primitives.Hash]
+	earlySlots recentSet[heightSlot] // counts the blocks in early by height
 }
 
 // Holds returns whether a validator has announced that its node tracks a shard.

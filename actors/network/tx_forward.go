@@ -144,7 +144,8 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 // It is sent even if forwarding is off, because the client was informed that the node forwards it.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Receive != nil {
-		a.o.Receive(consensus.Received{Message: tx}, func() {}) // done does nothing, because the transaction has no inbox slot
+		// done does nothing, because the transaction has no inbox slot.
+		a.o.Receive(consensus.Received{Message: tx}, func() {})
 	}
 	x, keep := a.txs.toForward(tx, routed, a.o.Route.Off, a.now())
 	if x != nil && a.send(tx) && keep {

@@ -102,7 +102,8 @@ func (n *Node) diskRoom(f *storage.Full) {
 			close(n.haltedNow)
 		}
 	}
-	if h := n.halted.Load(); f == nil && h != nil && h.Full { // reopen the store, because the failed actor's state is lost
+	// Reopen the store, because the failed actor's state is lost.
+	if h := n.halted.Load(); f == nil && h != nil && h.Full {
 		f = &storage.Full{Since: h.Since, Err: h, Reopen: true}
 	}
 	if n.o.Room != nil {

@@ -122,7 +122,8 @@ func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 			}
 		}
 	}
-	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // another submission of the same transaction continues its trace
+	// Another submission of the same transaction continues its trace.
+	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen {
 		p = &txTrace{signer: tx.SignerID, wait: wait}
 		p.at[submitted] = now
 		s.open[tx.Hash()] = p

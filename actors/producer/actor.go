@@ -63,8 +63,9 @@ type Out struct {
 
 // Options configure the actor.
 type Options struct {
-	Chain  Chain
-	Keys   map[primitives.AccountID]primitives.SecretKey // keys of this node's validators; empty: the node makes no blocks
+	Chain Chain
+	// Keys are the signing keys of this node's validators. Empty: the node makes no blocks.
+	Keys   map[primitives.AccountID]primitives.SecretKey
 	Delays doomslug.Delays
 	Rules  production.Rules
 	Final  func() primitives.Height // height of the last final block

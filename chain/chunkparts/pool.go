@@ -62,14 +62,15 @@ type Pool struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	random func(n int) int
 
-	head         Head
-	highest      primitives.Height
-	entries      map[primitives.Hash]*entry
-	bySlot       map[slot]primitives.Hash
-	byPrev       map[primitives.Hash][]*entry       // entries by hash of the previous block
-	byHeight     map[primitives.Height][]*entry     // entries by HeightCreated
-	low          primitives.Height                  // lower bound of the entries' HeightCreated
-	wants        map[primitives.Hash]*entry         // requested chunks by hash; a complete chunk is removed at the next tick
+	head     Head
+	highest  primitives.Height
+	entries  map[primitives.Hash]*entry
+	bySlot   map[slot]primitives.Hash
+	byPrev   map[primitives.Hash][]*entry   // entries by hash of the previous block
+	byHeight map[primitives.Height][]*entry // entries by HeightCreated
+	low      primitives.Height              // lower bound of the entries' HeightCreated
+	// wants has the requested chunks by hash. A complete chunk is removed at the next tick.
+	wants        map[primitives.Hash]*entry
 	epochs       map[primitives.EpochID]*epochData  // recently used epochs
 	forwards     map[primitives.Hash][]verifiedPart // forwarded parts of chunks without header
 	forwardOrder []primitives.Hash                  // keys of forwards, oldest first

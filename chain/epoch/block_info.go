@@ -24,9 +24,11 @@ type BlockInfo struct {
 	ChunkMask             []bool // by shard index: true if the block has a new chunk of the shard
 	LatestProtocolVersion primitives.ProtocolVersion
 	TotalSupply           primitives.Balance
-	Timestamp             uint64   // nanoseconds since 1970
-	ChunkEndorsements     [][]byte // bitmaps by shard index; bit i (from the lowest) is for validator i of the chunk's assignment
-	ShardSplit            *primitives.ShardSplit
+	Timestamp             uint64 // nanoseconds since 1970
+	// ChunkEndorsements has a bitmap for each shard index. Bit i, from the lowest, is for validator i
+	// of the chunk's assignment.
+	ChunkEndorsements [][]byte
+	ShardSplit        *primitives.ShardSplit
 	// ChunkProducers contains the producers of the chunks whose anchor is this block, by shard
 	// index of the block's epoch: the rows of nearcore's column ChunkProducers (see package
 	// earlykickout). It is nil before protocol version 87, or if the producers are unknown.

@@ -35,12 +35,13 @@ type EpochInfo struct {
 	MintedAmount     primitives.Balance
 	SeatPrice        primitives.Balance
 	ProtocolVersion  primitives.ProtocolVersion
-	ShardLayout      primitives.ShardLayout           // only in V5
-	LastResharding   *uint64                          // only in V5: epoch height of the latest layout change; nil: none
-	RngSeed          primitives.Hash                  // not in V2: random_value of the last block of the second epoch before this one
-	BlockSampler     *primitives.StakeWeightedIndex   // not in V2
-	ChunkSamplers    []*primitives.StakeWeightedIndex // not in V2; by shard index
-	Mandates         ValidatorMandates                // not in V2
+	ShardLayout      primitives.ShardLayout // only in V5
+	LastResharding   *uint64                // only in V5: epoch height of the latest layout change; nil: none
+	// RngSeed is the random_value of the last block of the second epoch before this one. V2 has none.
+	RngSeed       primitives.Hash
+	BlockSampler  *primitives.StakeWeightedIndex   // not in V2
+	ChunkSamplers []*primitives.StakeWeightedIndex // not in V2; by shard index
+	Mandates      ValidatorMandates                // not in V2
 }
 
 // initSamplers sets the version, ValidatorIndex and the samplers according to the other fields.

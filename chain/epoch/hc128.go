@@ -43,7 +43,8 @@ func (h *hc128) next() uint32 {
 	j := h.step % 512
 	first := h.step < 512
 	h.step = (h.step + 1) % 1024
-	at := func(t *[512]uint32, back uint32) uint32 { return t[(j-back)%512] } // j-back may wrap around, because 512 divides 2^32
+	// j-back may wrap around, because 512 divides 2^32.
+	at := func(t *[512]uint32, back uint32) uint32 { return t[(j-back)%512] }
 	if first {
 		h.p[j] += (bits.RotateLeft32(at(&h.p, 3), -10) ^ bits.RotateLeft32(at(&h.p, 511), -23)) +
 			bits.RotateLeft32(at(&h.p, 10), -8)

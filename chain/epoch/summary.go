@@ -61,7 +61,8 @@ func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *Epo
 	for _, id := range info.BlockProducers {
 		if !seen[id] {
 			seen[id] = true
-			total = total.SaturatingAdd(info.Validators[id].Stake) // cannot overflow, because the sum of all stakes did not
+			// Cannot overflow, because the sum of all stakes did not.
+			total = total.SaturatingAdd(info.Validators[id].Stake)
 		}
 	}
 	stakes := map[primitives.ProtocolVersion]primitives.Balance{}

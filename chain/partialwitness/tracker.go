@@ -14,11 +14,13 @@ import (
 // partial_deploys_tracker.rs:16, partial_witness_actor.rs:63, orphan_witness_pool.rs,
 // chunk_validation_actor.rs:45.
 const (
-	MaxWitnesses    = 5        // maximum number of incomplete witnesses of a shard
-	maxProcessed    = 50       // maximum number of remembered completed witnesses of a shard
-	maxDeploys      = 20       // maximum number of incomplete sets of deploy parts
-	maxForwarded    = 1024     // maximum number of remembered chunks whose witness part was forwarded
-	maxAnswered     = 1024     // maximum number of remembered code requests; neard stores 30, and answers evicted ones again
+	MaxWitnesses = 5    // maximum number of incomplete witnesses of a shard
+	maxProcessed = 50   // maximum number of remembered completed witnesses of a shard
+	maxDeploys   = 20   // maximum number of incomplete sets of deploy parts
+	maxForwarded = 1024 // maximum number of remembered chunks whose witness part was forwarded
+	// maxAnswered is the maximum number of remembered code requests. neard stores 30, and answers
+	// evicted ones again.
+	maxAnswered     = 1024
 	maxEarly        = 400      // maximum number of deferred code requests, each of at most MaxRequested hashes
 	maxEarlyOfOne   = 8        // maximum number of deferred code requests of one validator
 	maxResponses    = 4        // maximum number of compressed responses in the cache

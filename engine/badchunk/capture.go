@@ -66,7 +66,7 @@ func (f *File) capture(in *apply.Input) error {
 	root := engine.TrieRoot(in.Trie)
 	level := 0
 	if root.MemoryUsage() >= 1<<20 {
-		level = 1 // larger subtrees, so that the frontier of a large state stays small
+		level = 1 // describe a large state by larger subtrees, so that the file stays small
 	}
 	list, err := root.Frontier(level)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *File) capture(in *apply.Input) error {
 		}
 		return err
 	}})
-	if size > MaxState { // the frontier alone is too large: the file describes the chunk but cannot run it
+	if size > MaxState { // leave out the state, because the hashes of its subtrees alone are too large
 		f.State.Frontier, f.State.Whole, f.Again = nil, false, "not run"
 		return nil
 	}

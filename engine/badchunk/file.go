@@ -19,19 +19,19 @@ type File struct {
 	Format int       `json:"failed_chunk"`
 	Time   time.Time `json:"time"`
 	Chain  string    `json:"chain_id"`
-	Build  string    `json:"build"` // version of the program that failed
+	Build  string    `json:"build"` // version of the program that wrote the file
 	Reason string    `json:"reason"`
 	Stack  string    `json:"stack,omitempty"`
-	Again  string    `json:"again"` // error of the second run, which found State; empty: none
+	Again  string    `json:"again"` // error of the second run, which recorded State; empty: none
 
 	Block    primitives.Hash    `json:"block"`
 	Height   primitives.Height  `json:"height"`
 	Shard    primitives.ShardID `json:"shard"`
 	Context  Context            `json:"context"`
 	Txs      []Transaction      `json:"transactions"`
-	Incoming [][]byte           `json:"incoming"`        // receipts in the order of execution
+	Incoming [][]byte           `json:"incoming"`        // encoded receipts in the order of execution
 	Patch    json.RawMessage    `json:"patch,omitempty"` // records as in sandbox_patch_state
-	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // overrides of contracts' signature checks (sandbox)
+	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // signature checks of contracts that the sandbox mocked
 	State    State              `json:"state"`
 }
 
@@ -47,7 +47,7 @@ type Context struct {
 	GasPrice     primitives.Balance         `json:"gas_price"`
 	RandomValue  primitives.Hash            `json:"random_value"`
 	MinimumStake primitives.Balance         `json:"minimum_stake"`
-	Stakes       []apply.AccountAmount      `json:"stakes"` // of the epoch's validators
+	Stakes       []apply.AccountAmount      `json:"stakes"` // stakes of the epoch's validators
 	Layout       []byte                     `json:"shard_layout"`
 	NewChunk     bool                       `json:"new_chunk"`
 	GasLimit     primitives.Gas             `json:"gas_limit"`
@@ -77,7 +77,7 @@ type State struct {
 	Root     primitives.Hash      `json:"root"`
 	Frontier []trie.FrontierEntry `json:"frontier"`
 	Subtrees []Subtree            `json:"subtrees"`
-	Whole    bool                 `json:"whole"` // Subtrees contains all that the second run loaded
+	Whole    bool                 `json:"whole"` // Subtrees contains all subtrees that the second run loaded
 }
 
 // Subtree contains all entries with From <= key < To. A nil To means no upper bound.

@@ -17,8 +17,8 @@ import (
 // Bounds, in bytes except MaxFiles.
 const (
 	MaxFiles = 8
-	MaxState = 64 << 20
-	MaxFile  = 1 << 30 // uncompressed
+	MaxState = 64 << 20 // maximum bytes of state in a file
+	MaxFile  = 1 << 30  // maximum size of an uncompressed file in bytes
 )
 
 // ErrFormat means that a file was not written by this package, or by another version of it.
@@ -35,7 +35,7 @@ func Write(dir string, f *File) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	halves, _ := filepath.Glob(filepath.Join(dir, half)) // left by a process that was killed while writing
+	halves, _ := filepath.Glob(filepath.Join(dir, half)) // files that a killed process did not complete
 	for _, name := range halves {
 		_ = os.Remove(name)
 	}
@@ -44,7 +44,7 @@ func Write(dir string, f *File) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // no effect after the rename
+	defer func() { _ = os.Remove(tmp.Name()) }() // has no effect after the rename
 	z := gzip.NewWriter(tmp)
 	err = errors.Join(json.NewEncoder(z).Encode(f), z.Close(), tmp.Sync(), tmp.Close())
 	if err == nil {

@@ -24,9 +24,9 @@ import (
 // Bounds of a Checker.
 const (
 	QueueLen = 4096
-	MaxBatch = 64      // transactions that a worker takes at a time
-	Memory   = 1 << 18 // valid transactions that are remembered at most
-	keys     = 8192    // public keys whose tables the verifier caches
+	MaxBatch = 64      // maximum number of transactions that a worker takes at a time
+	Memory   = 1 << 18 // maximum number of valid transactions that are remembered
+	keys     = 8192    // number of public keys whose tables the verifier caches
 )
 
 // Checker verifies signatures of transactions and remembers the valid ones. Safe for concurrent
@@ -39,17 +39,17 @@ type Checker struct {
 	closing sync.Once
 
 	allowed     atomic.Pointer[allowlist]       // accounts that need not sign; nil: none
-	allowedOnce atomic.Pointer[primitives.Hash] // hash from AllowOnce; nil: none
+	allowedOnce atomic.Pointer[primitives.Hash] // hash of the transaction that AllowOnce named; nil: none
 	mu          sync.RWMutex
-	// Valid signatures by transaction hash. The signature is stored because the hash does not cover
-	// it. When young reaches half of Memory, it replaces old.
+	// young and old have the valid signatures by transaction hash. The signature is stored because
+	// the hash does not cover it. When young has Memory/2 entries, it replaces old.
 	young, old map[primitives.Hash]primitives.Signature
 }
 
 type job struct {
 	tx    *primitives.SignedTransaction
 	ok    bool
-	panic any // panic of the verifier, to be raised in the caller
+	panic any // panic of the verifier, which the caller raises again
 	wg    *sync.WaitGroup
 }
 
@@ -207,7 +207,7 @@ func (c *Checker) put(j *job) bool {
 		return false
 	}
 	select {
-	case <-c.stop: // the workers may have ended before they saw j
+	case <-c.stop: // run a job here, because the workers may have ended before they got j
 		select {
 		case other := <-c.queue:
 			c.run([]*job{other})

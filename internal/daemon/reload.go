@@ -214,7 +214,8 @@ func raw(v any) json.RawMessage {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("daemon: encode a value of config.json: %v", err)) // cannot happen: the value was parsed from JSON
+		// Cannot happen: the value was parsed from JSON.
+		panic(fmt.Sprintf("daemon: encode a value of config.json: %v", err))
 	}
 	return b
 }

@@ -103,7 +103,8 @@ func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]gene
 			if k.Account.IsInitialized() {
 				break
 			}
-			if s.hasAccount(ctx, k.AccountID) { // remove the account first: an account with state cannot become uninitialized
+			// Remove the account first: an account with state cannot become uninitialized.
+			if s.hasAccount(ctx, k.AccountID) {
 				records = append(records, &genesis.Removal{Of: &genesis.AccountRecord{AccountID: k.AccountID}})
 			}
 			if k.AccountID == tx.SignerID {

@@ -30,10 +30,12 @@ type checks struct {
 	roots     map[place]primitives.Hash                 // state roots that the first node computed
 	did       map[place]*deeds
 	applied   map[primitives.Hash]primitives.Height // id of an outcome -> height of the final block with it
-	owed      map[primitives.Hash]primitives.Height // id of a receipt that was not applied yet -> height of the block that sent it
-	moved     int64                                 // virtual time at which top last advanced
-	settled   primitives.Height                     // height of the last head at which some transaction pool was not empty
-	ending    primitives.Height                     // highest head when the load stopped; 0: it has not stopped
+	// owed maps the id of a receipt that was not applied yet to the height of the block that sent it.
+	owed  map[primitives.Hash]primitives.Height
+	moved int64 // virtual time at which top last advanced
+	// settled is the height of the last head at which some transaction pool was not empty.
+	settled   primitives.Height
+	ending    primitives.Height // highest head when the load stopped; 0: it has not stopped
 	epochs    map[primitives.EpochID]bool
 	versions  []primitives.ProtocolVersion // protocol versions of final blocks, in order, without repeats
 	missed    int

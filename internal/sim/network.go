@@ -14,9 +14,10 @@ import (
 // validator.
 type network struct {
 	w    *World
-	side []bool                                         // while cut is set: side of the partition of each node
-	cut  bool                                           // the network is partitioned into two
-	drop func(from, to *node, m consensus.Message) bool // only for tests: returns whether a message is lost; nil: no message is lost
+	side []bool // while cut is set: side of the partition of each node
+	cut  bool   // the network is partitioned into two
+	// drop returns whether a message is lost, for tests. nil: no message is lost.
+	drop func(from, to *node, m consensus.Message) bool
 
 	equivocated primitives.Hash   // the byzantine validator's last chunk for which equivocate ran
 	secondChunk []chunkparts.Send // parts of the second chunk of the byzantine validator; empty: there is none

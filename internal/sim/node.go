@@ -67,19 +67,21 @@ type node struct {
 	signed  []byte // encoded consensus.Signatures, as on disk
 	life    int    // incremented at each start and stop; events of an earlier life are ignored
 
-	engine        *engine.Engine
-	store         *storage.Store
-	core          *consensus.Node         // nil: the node is down
-	counters      []*consensus.Counters   // counters of the core after each start
-	schedule      *engine.Schedule        // nil: the tracked shards never change
-	offers        *engine.ServedSnapshots // states that the node serves to other nodes
-	questions     []*question             // requests of schedule to other nodes
-	stash         []*engine.Accepted      // persisted blocks that the next Stored returns
-	failed        error                   // error of the last flush, which Stored returns
-	wake          int64                   // virtual time of the next Tick; a past time means that none is scheduled
-	folded        primitives.Height       // final height at the last advance of the flat head
-	adopts        int                     // number of imported blocks that are not on disk
-	busy, busyRow int64                   // virtual times until which the disk writes blocks (busy) and signatures (busyRow)
+	engine    *engine.Engine
+	store     *storage.Store
+	core      *consensus.Node         // nil: the node is down
+	counters  []*consensus.Counters   // counters of the core after each start
+	schedule  *engine.Schedule        // nil: the tracked shards never change
+	offers    *engine.ServedSnapshots // states that the node serves to other nodes
+	questions []*question             // requests of schedule to other nodes
+	stash     []*engine.Accepted      // persisted blocks that the next Stored returns
+	failed    error                   // error of the last flush, which Stored returns
+	wake      int64                   // virtual time of the next Tick; a past time means that none is scheduled
+	folded    primitives.Height       // final height at the last advance of the flat head
+	adopts    int                     // number of imported blocks that are not on disk
+	// busy is the virtual time until which the disk writes blocks. busyRow is the same for
+	// signatures.
+	busy, busyRow int64
 }
 
 func newNode(w *World, i int, name, account primitives.AccountID) *node {

@@ -17,8 +17,9 @@ type Bug struct {
 	Scenario  string                         // scenario in which the checks detect it
 	spoil     func(n *node, in *apply.Input) // changes the input of a node's chunks; nil: no change
 	refuse    func(n *node, b *primitives.Block) error
-	deaf      func(n *node, m consensus.Message) bool // returns whether a received message is dropped; nil: none is dropped
-	witness   func(n *node, w *primitives.ChunkStateWitness) error
+	// deaf returns whether a received message is dropped. nil: none is dropped.
+	deaf    func(n *node, m consensus.Message) bool
+	witness func(n *node, w *primitives.ChunkStateWitness) error
 }
 
 // Bugs lists all bugs that can be planted.

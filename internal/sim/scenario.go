@@ -55,11 +55,12 @@ type Scenario struct {
 	Leaver  bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
 	Eager   bool     // blocks are produced as fast as possible (troupe.network.pace eager)
 
-	Version   primitives.ProtocolVersion // protocol version of the genesis; 0: the newest, or 85 with Splits
-	Upgrades  bool                       // validators vote for each version up to the newest, at times drawn from the seed
-	Universal bool                       // half of the transactions create or use universal accounts
-	Dead      int                        // the first Dead validators send no chunks
-	Slow      int                        // the next Slow validators send only every second chunk
+	Version primitives.ProtocolVersion // protocol version of the genesis; 0: the newest, or 85 with Splits
+	// Upgrades: validators vote for each version up to the newest, at times drawn from the seed.
+	Upgrades  bool
+	Universal bool // half of the transactions create or use universal accounts
+	Dead      int  // the first Dead validators send no chunks
+	Slow      int  // the next Slow validators send only every second chunk
 }
 
 // Scenarios lists the scenarios. By default a seed chooses one (ScenarioOf).

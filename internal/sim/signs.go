@@ -26,14 +26,17 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
-	epoch  primitives.EpochID // epoch of an endorsed chunk, whose height may lie in another epoch; zero: not an endorsement
+	// epoch is the epoch of an endorsed chunk, whose height may lie in another epoch. Zero: the
+	// signature is no endorsement.
+	epoch primitives.EpochID
 }
 
 // voted contains a validator's approvals: endorsements of blocks, and skips as pairs of heights
 // (from, to).
 type voted struct {
-	endorsed map[primitives.Height]primitives.Hash // target height -> hash of the endorsed block, whose height is target-1
-	skips    map[[2]primitives.Height]bool         // skip approvals: parent height and target height
+	// endorsed maps a target height to the hash of the endorsed block, whose height is target-1.
+	endorsed map[primitives.Height]primitives.Hash
+	skips    map[[2]primitives.Height]bool // skip approvals: parent height and target height
 }
 
 func (s *signs) init(c *checks) {

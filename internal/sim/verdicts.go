@@ -19,11 +19,14 @@ const misnumberedChunk = "chunk"
 // refused. It also checks that nodes accept valid variants of the byzantine validator's blocks and
 // refuse invalid ones.
 type verdicts struct {
-	c           *checks
-	said        map[primitives.Hash]*sentVariant
-	copies      map[primitives.Hash]string               // hash -> form of a block that was sent with a body that does not match its header
-	bad         map[primitives.Hash]primitives.AccountID // hash of a refused block or chunk -> first node that refused it
-	good        map[primitives.Hash]primitives.AccountID // hash of an accepted block or chunk -> first node that accepted it
+	c    *checks
+	said map[primitives.Hash]*sentVariant
+	// copies maps the hash of a block that was sent with a wrong body to its form.
+	copies map[primitives.Hash]string
+	// bad maps the hash of a refused block or chunk to the first node that refused it.
+	bad map[primitives.Hash]primitives.AccountID
+	// good maps the hash of an accepted block or chunk to the first node that accepted it.
+	good        map[primitives.Hash]primitives.AccountID
 	misnumbered map[primitives.Hash]*misnumbered
 	tally       map[string]Tally
 }

@@ -204,9 +204,11 @@ type Verdict byte
 
 // The verdicts.
 const (
-	Hold   Verdict = iota // the message cannot be validated, or is useless: it is not relayed, but the sender is not at fault
-	Pass                  // the message is valid: it is relayed
-	Refuse                // the message is invalid for every node: the sender is at fault
+	// Hold: the message cannot be validated, or is useless. It is not relayed, but the sender is not
+	// at fault.
+	Hold   Verdict = iota
+	Pass           // the message is valid: it is relayed
+	Refuse         // the message is invalid for every node: the sender is at fault
 )
 
 // CloseReason is why a connection ends.

@@ -16,9 +16,11 @@ const (
 	ErrUnknownBlock                       // field Hash: the block is unknown, or was garbage collected
 	ErrNotSynced                          // no full block is known yet
 	ErrGarbageCollected                   // fields Height, Hash: the state of a block below the tail was requested
-	ErrUnavailableShard                   // field ShardID: the shard is not tracked, or its state after the block is not kept
-	ErrUnknownChunk                       // field Hash of the chunk
-	ErrInvalidShard                       // field ShardID: the shard is not in the block's layout
+	// ErrUnavailableShard, field ShardID: the shard is not tracked, or its state after the block is
+	// not kept.
+	ErrUnavailableShard
+	ErrUnknownChunk // field Hash of the chunk
+	ErrInvalidShard // field ShardID: the shard is not in the block's layout
 	ErrUnknownEpoch
 	ErrNoValidatorInfo   // the block is not the last of its epoch
 	ErrEpochOutOfBounds  // field Hash of the epoch

@@ -31,13 +31,15 @@ type OriginKind byte
 
 // The kinds, with the fields of OriginError that apply.
 const (
-	OriginUnknown     OriginKind = iota // field Receipt: the node does not know this receipt
-	OriginDepth                         // fields Receipt, Limit: more than Limit receipts lie between it and the transaction
-	OriginUnsupported                   // field Text: what is not supported
-	OriginNoOutcomes                    // config.json disables outcomes
-	OriginWindow                        // fields Got, Limit: the requested window, and the maximum one
-	OriginHint                          // field Text: the hint is invalid
-	OriginBudget                        // fields Got, Limit: number of outcomes searched, and the maximum one
+	OriginUnknown OriginKind = iota // field Receipt: the node does not know this receipt
+	// OriginDepth, fields Receipt, Limit: more than Limit receipts lie between Receipt and the
+	// transaction.
+	OriginDepth
+	OriginUnsupported // field Text: what is not supported
+	OriginNoOutcomes  // config.json disables outcomes
+	OriginWindow      // fields Got, Limit: the requested window, and the maximum one
+	OriginHint        // field Text: the hint is invalid
+	OriginBudget      // fields Got, Limit: number of outcomes searched, and the maximum one
 )
 
 var originTexts = [...]string{"unknown receipt", "too deep", "unsupported", "outcomes not stored", "window too large", "malformed hint", "budget exceeded"}

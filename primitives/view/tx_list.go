@@ -40,8 +40,10 @@ type TransactionList struct {
 	// reached ListQuery.After or the node's oldest block.
 	Next         *ListPosition
 	Transactions []ListedTransaction
-	Blocks       []ListedBlock   // newest first
-	Tokens       []TokenContract // contracts with events that name ListQuery.Account; the one with the latest event first
+	Blocks       []ListedBlock // newest first
+	// Tokens are contracts with events that name ListQuery.Account. The contract with the latest
+	// event comes first.
+	Tokens []TokenContract
 }
 
 // ListedTransaction is what a list shows of a transaction.

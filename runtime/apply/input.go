@@ -148,11 +148,12 @@ type Result struct {
 	BandwidthRequests []primitives.BandwidthRequest
 	ProposedSplit     *primitives.TrieSplit
 	Changes           []primitives.KeyChanges // changes of the state, sorted by key
-	Olds              []state.OldValue        // previous values of changed keys that the chunk read; with Par some of them are missing
-	RecordedSize      uint64                  // size of the state proof in bytes
-	Recording         state.Recording
-	Accesses          []state.CodeAccess // contract code that was called; recordings do not include it
-	Processed         []Processed
+	// Olds are the previous values of changed keys that the chunk read. With Par, some are missing.
+	Olds         []state.OldValue
+	RecordedSize uint64 // size of the state proof in bytes
+	Recording    state.Recording
+	Accesses     []state.CodeAccess // contract code that was called; recordings do not include it
+	Processed    []Processed
 	// Origins lists the receipts whose parent cannot be found in the chunk's outcomes and
 	// outgoing receipts. Some of them wait in the delayed queue or in a buffer. The others are
 	// global contract distributions that another distribution made, because distributions have no

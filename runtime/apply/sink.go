@@ -255,7 +255,8 @@ func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 	out := make([]Outgoing, len(ids))
 	for i := range s.links {
 		l := &s.links[i]
-		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // fill in the reserved space for the number of receipts
+		// Fill in the reserved space for the number of receipts.
+		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts)))
 		out[i] = Outgoing{Shard: ids[i], Receipts: l.receipts, Hash: primitives.HashBytes(l.bytes)}
 	}
 	return out

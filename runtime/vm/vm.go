@@ -19,10 +19,12 @@ import (
 
 // Options configure a VM.
 type Options struct {
-	Dir      string // folder for compiled code; empty: memory only
-	Memory   int64  // maximum bytes of loaded compiled code; 0: DefaultMemory
-	Disk     int64  // maximum bytes in Dir; 0: DefaultDisk
-	Builders int    // maximum number of compilations at a time; at most half are background ones; 0: one per core, at least 2
+	Dir    string // folder for compiled code; empty: memory only
+	Memory int64  // maximum bytes of loaded compiled code; 0: DefaultMemory
+	Disk   int64  // maximum bytes in Dir; 0: DefaultDisk
+	// Builders is the maximum number of compilations at a time. At most half of them are background
+	// ones. 0: one per core, at least 2.
+	Builders int
 	// Compiler starts a child of this binary that calls ServeCompiler. If it is the zero value,
 	// this process compiles, and a crash of the compiler ends the process.
 	Compiler     compiler.Command
@@ -320,7 +322,8 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 		l.Enter(out.Gas)
 		l.OutOfStack()
 		return nil
-	case out.Trap == engine.StackOverflow: // metering should have trapped before; the outcome would depend on the machine
+	case out.Trap == engine.StackOverflow:
+		// Metering should have trapped before; the outcome would depend on the machine.
 		v.fault("%w", ErrStackOverflow)
 		return ErrStackOverflow
 	}

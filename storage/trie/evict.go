@@ -122,7 +122,8 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 			if err != nil || made == top {
 				return ref, cold, err
 			}
-			e.killed = append(e.killed, deadOf(ref, n)) // frees the hash node together with the loaded subtree's top node
+			// Frees the hash node together with the loaded subtree's top node.
+			e.killed = append(e.killed, deadOf(ref, n))
 			return made, cold, nil
 		}
 	}
@@ -181,7 +182,8 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		cold = cold && gone
 	}
 	if cold && e.replacing {
-		for _, x := range mk.made[made:] { // free the hash nodes and copies that this call made; no reader has seen them
+		// Free the hash nodes and copies that this call made; no reader has seen them.
+		for _, x := range mk.made[made:] {
 			f.freeDead(deadOf(x, mk.mem.at(x)))
 		}
 		mk.made, e.killed = mk.made[:made], e.killed[:killed]

@@ -75,7 +75,8 @@ func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Roo
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // killed gets new memory, because the new root keeps it
+	// killed gets new memory, because the new root keeps it.
+	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}}
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
 		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))

@@ -37,10 +37,14 @@ const (
 	resendMost   = 2 * time.Second // maximum interval between retransmissions of unacknowledged data
 	maxEvents    = 1024
 	maxVerifying = 16
-	maxAuthors   = 256                   // maximum number of cached keys of message authors
-	maxQueued    = 1 << 30               // maximum bytes queued for all connections; neard allows as many for each connection
-	longQueue    = 16 << 20              // if a connection has more queued bytes, the total is checked against maxQueued
-	acceptWait   = 50 * time.Millisecond // pause after an accept error such as too many open files
+	maxAuthors   = 256 // maximum number of cached keys of message authors
+	// maxQueued is the maximum number of bytes queued for all connections. neard allows as many for
+	// each connection.
+	maxQueued = 1 << 30
+	// If more than longQueue bytes are queued for a connection, the total is checked against
+	// maxQueued.
+	longQueue  = 16 << 20
+	acceptWait = 50 * time.Millisecond // pause after an accept error such as too many open files
 )
 
 // Server runs a PeerManager on sockets, and on the connections of a Transport if there is one.

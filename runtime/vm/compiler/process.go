@@ -175,7 +175,8 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			return nil, p.failed(err)
 		}
 	}
-	last, moved := time.Duration(0), time.Now() // the child's processor time when it last changed, and the time of that change
+	// last is the child's processor time when it last changed. moved is the time of that change.
+	last, moved := time.Duration(0), time.Now()
 	for {
 		_ = p.replies.SetReadDeadline(time.Now().Add(hang))
 		reply, err := ReadReply(p.in, r.Limits.Output)

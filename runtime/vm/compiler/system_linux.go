@@ -18,7 +18,8 @@ func attributes() *syscall.SysProcAttr {
 
 // LowPriority lowers the priority of the calling thread.
 func LowPriority() {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // on Linux this sets the priority of the current thread
+	// On Linux this sets the priority of the current thread.
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10)
 }
 
 // lower permanently gives the background priority to all threads of this process and all threads

@@ -22,7 +22,8 @@ import (
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // links wasmtime's C library
 )
 
-const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // fails to compile unless the two constants are equal
+// This line does not compile unless the two constants are equal.
+const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack)
 
 // A raw value is read as two words, so its size must be 16 bytes. TestShimMatchesLibraryHeaders
 // checks the other declarations of library.h.

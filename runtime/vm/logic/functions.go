@@ -24,8 +24,9 @@ type Function struct {
 	Name    string
 	Params  []ValType
 	Results []ValType
-	View    bool                        // views may call it; in a view, begin fails for all other functions
-	Since   func(*parameters.Wasm) bool // returns whether a protocol version has the function; nil: all versions have it
+	View    bool // views may call it; in a view, begin fails for all other functions
+	// Since returns whether a protocol version has the function. nil: all versions have it.
+	Since func(*parameters.Wasm) bool
 	// From is the first version of the numbering release that has the function. 0: all versions have
 	// it.
 	From primitives.ProtocolVersion

@@ -68,7 +68,9 @@ type module struct {
 	funcsLeft, localsLeft  uint64
 	paramsLeft, blocksLeft uint64
 	size                   sizes
-	late                   *Error // first rule of nearcore's instrumentation that the module breaks; returned at the end
+	// late is the first rule of nearcore's instrumentation that the module breaks. It is returned at
+	// the end.
+	late *Error
 }
 
 func newModule(code []byte, limits parameters.Limits) *module {

@@ -15,8 +15,10 @@ const (
 // exhausted gas and stack, and uses wide arithmetic and shortest encodings (crate wasm-encoder). It
 // is never written; see Module.Size.
 type sizes struct {
-	types, imports, funcs, globals, exports, elements, code int // sizes of the contents, without the leading number of items
-	table, dataCount, data                                  int // sizes of whole sections, which nearcore copies unchanged
+	// These are sizes of the sections' contents, without the leading number of items.
+	types, imports, funcs, globals, exports, elements, code int
+	// These are sizes of whole sections, which nearcore copies unchanged.
+	table, dataCount, data int
 }
 
 // lebLen returns the length of the shortest unsigned LEB128 of v; slebLen is the same for signed
@@ -114,7 +116,8 @@ func gasSize(charge uint64, globals int) int {
 // bulkSize returns the size of the code for a charge that depends on a count on the stack. local is
 // the index of the first local that nearcore adds.
 func bulkSize(constant, linear uint64, local, globals int) int {
-	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1 // size of an operation on 128 bits that traps unless the upper 64 bits are 0
+	// checked is the size of an operation on 128 bits that traps unless the upper 64 bits are 0.
+	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1
 	get := 1 + lebLen(uint64(globals))
 	charge, count := 1+lebLen(uint64(local)), 1+lebLen(uint64(local+1))
 	return 2*count + 1 + 1 + slebLen(int64(linear)) + checked + 2 + 1 + slebLen(int64(constant)) + 2 + checked +
