@@ -1,5 +1,5 @@
-// The types of wasmtime's C interface (v44) that the shim uses, declared here because its headers are not on this package's
-// include path. TestLibrary compares them with those headers.
+// The types of wasmtime's C interface (v44) that the shim uses, declared here because its headers
+// are not on this package's include path. TestShimMatchesLibraryHeaders compares them with those headers.
 typedef struct wasm_config_t wasm_config_t;
 typedef struct wasm_engine_t wasm_engine_t;
 typedef struct wasm_trap_t wasm_trap_t;

@@ -1,5 +1,6 @@
 // The part of wasmtime's C interface (v44) that the shim uses, and the shim's own functions.
-// TestLibrary compiles both against the library's own headers, which then replace library.h.
+// TestShimMatchesLibraryHeaders compiles both against the library's own headers, which then replace
+// library.h.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
