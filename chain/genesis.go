@@ -15,7 +15,7 @@ type GenesisInput struct {
 	MinGasPrice    primitives.Balance
 	TotalSupply    primitives.Balance
 	ShardIDs       []primitives.ShardID
-	StateRoots     []primitives.Hash // by shard index
+	StateRoots     []primitives.Hash // state roots by shard index
 	Congestion     []primitives.CongestionInfo
 	BlockProducers []primitives.ValidatorStake // distinct producers of epoch 0, in settlement order
 }

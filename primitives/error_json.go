@@ -26,7 +26,7 @@ type errField struct {
 // of its name.
 type errRow[E any] struct {
 	name   string
-	fields func(*E) []errField // in alphabetical order
+	fields func(*E) []errField // returns the fields in alphabetical order
 	// order is the order of the fields in borsh, as indices in fields; "" means the same order. A
 	// ? precedes the index of an optional field.
 	order string

@@ -206,7 +206,7 @@ func (h *StateHeader) DecodeBorsh(r *borsh.Reader) {
 // StatePart is one part: the borsh form of a PartialState (tag 0, Vec<bytes>), compressed or not.
 type StatePart struct {
 	Number     uint64
-	Compressed bool   // by zstd
+	Compressed bool   // compressed by zstd
 	Body       []byte // aliases the decoded input
 }
 

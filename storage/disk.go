@@ -17,19 +17,19 @@ import (
 // the index. osDisk is a folder of the operating system, MemDisk a folder in memory. Tests wrap
 // either to inject faults.
 type disk interface {
-	openIndex() (lstorage.Storage, error) // takes the lock against a second process
+	openIndex() (lstorage.Storage, error) // opens the index, and locks it against other processes
 	indexSize() int64                     // approximate size of its files in bytes
 	removeCurrent() error                 // removes the CURRENT files, which name goleveldb's manifest
-	createFile(name string) (file, error) // it must not exist; durable after syncNames
-	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist if absent
+	createFile(name string) (file, error) // creates a file that must not exist; durable after syncNames
+	openFile(name string) (file, error)   // opens a file for reading and writing; fs.ErrNotExist if it does not exist
 	removeFile(name string) error
-	listFiles() ([]string, error)    // names of segments, sorted
+	listFiles() ([]string, error)    // returns the sorted names of segments
 	syncNames() error                // makes created files durable in their folder
-	readMark() ([]byte, error)       // the format marker; fs.ErrNotExist if absent
-	writeMark(b []byte) error        // atomic and synced
-	foreignNames() ([]string, error) // names in the folder that are not the store's
+	readMark() ([]byte, error)       // reads the format marker; fs.ErrNotExist if there is none
+	writeMark(b []byte) error        // writes the format marker atomically, and syncs it
+	foreignNames() ([]string, error) // returns names in the folder that do not belong to the store
 	probe(n int64) error             // returns an error if a temporary file of n bytes does not fit
-	path() string                    // for error texts
+	path() string                    // path of the folder, for error texts
 }
 
 // file is one segment of the log.

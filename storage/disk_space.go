@@ -41,7 +41,7 @@ const (
 // Full describes a full disk. While it lasts, the store writes nothing.
 type Full struct {
 	Since time.Time
-	Err   error // wraps ErrFull and names what could not be written
+	Err   error // wraps ErrFull and says which write failed
 	// Reopen is set once there is room again, if the store must be closed and opened before it
 	// takes writes.
 	Reopen bool
@@ -54,12 +54,12 @@ type diskSpace struct {
 
 	mu         sync.Mutex
 	full       *Full         // nil: no write was refused
-	need       int64         // bytes of the largest refused write
-	needReopen bool          // room alone is not enough: the store must be opened again
+	need       int64         // size of the largest refused write in bytes
+	needReopen bool          // free space is not enough: the store must be opened again
 	noWait     bool          // writers do not wait: during an import, or after cancelWaits
 	canceled   bool          // cancelWaits was called
 	syncErr    error         // error of a failed sync of the index, which then takes no more writes
-	room       chan struct{} // closed when full becomes nil or noWait becomes true
+	room       chan struct{} // closed when full becomes nil, or noWait becomes true
 	released   bool          // room has been closed
 	closed     chan struct{}
 	probes     sync.WaitGroup

@@ -29,12 +29,12 @@ type levelIndex struct {
 // new buffer, and it frees an unused one after half a minute. The block cache grows as blocks are
 // read.
 const (
-	DefaultWriteBuffer = 16 << 20 // minimum; larger for a large index: see writeBuffer
+	DefaultWriteBuffer = 16 << 20 // minimum size in bytes; a large index has a larger one (writeBuffer)
 	maxWriteBuffer     = 64 << 20
 	maxLevel0Flushes   = 12
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
-	levelOneSize       = 256 << 20 // or eight write buffers, if that is more
+	levelOneSize       = 256 << 20 // in bytes; eight write buffers if that is more
 	// Factor of tableSize for level 2 and below, which hold nearly all of a large index.
 	largeTable    = 4
 	maxOpenTables = 4096

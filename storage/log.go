@@ -70,8 +70,8 @@ const (
 	// Garbage collection frees whole segments.
 	DefaultSegment = 32 << 20
 	maxRecord      = 1 << 30
-	reserveStep    = 4 << 20 // bytes that are allocated at a time, ahead of the writes
-	maxOpenFiles   = 32      // old segments held open for reading
+	reserveStep    = 4 << 20 // number of bytes that are allocated ahead of the writes at a time
+	maxOpenFiles   = 32      // maximum number of old segments that are open for reading
 )
 
 func segmentName(n uint32) string { return fmt.Sprintf("%010d%s", n, segmentSufix) }
@@ -201,7 +201,7 @@ func (l *blockLog) rotate() error {
 	next := l.end.Segment
 	if l.cur != nil {
 		next++
-		err := l.cur.Truncate(l.end.Offset) // reserved but unused space
+		err := l.cur.Truncate(l.end.Offset) // cuts off reserved space that is not used
 		if err == nil {
 			err = l.cur.Sync()
 		}
@@ -228,7 +228,7 @@ func (l *blockLog) rotate() error {
 		return err
 	}
 	if l.cur != nil {
-		_ = l.cur.Close() // synced; readers have their own files
+		_ = l.cur.Close() // the file is synced, and readers use their own files
 	}
 	l.cur, l.end, l.synced, l.reserved, l.dirty = f, position{next, 0}, 0, 0, false
 	return nil

@@ -14,7 +14,7 @@ const (
 	cellTail     = "tail" // written by garbage collection
 	// The height at which the store begins, written by ImportAt. Blocks below it have no state.
 	cellBegin  = "begin"
-	cellImport = "import" // present while an Import is unfinished
+	cellImport = "import" // exists while an Import is not complete
 )
 
 // flatHeadCell is the flat head of the index: the index holds everything of the canonical blocks up

@@ -96,7 +96,7 @@ func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([]
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		if c.reading[at] == r { // else the cache was cleared meanwhile
+		if c.reading[at] == r { // not equal if the cache was cleared meanwhile
 			delete(c.reading, at)
 			if r.err == nil && keep {
 				c.frames.add(at, r.items, cachedFrames)

@@ -21,7 +21,7 @@ type BackupOptions struct {
 	// copying them, if the file system supports it. The index and the last segment are always
 	// copied.
 	Link     bool
-	Progress func(done, all int64) // bytes done and about the total; nil: no calls
+	Progress func(done, all int64) // receives the bytes copied, and approximately the total; nil: not called
 }
 
 // ErrOccupied means that the target folder of a backup is not empty.
@@ -264,7 +264,7 @@ func InUse(dir string) error {
 		return err
 	}
 	if err != nil {
-		return nil // broken, but not in use
+		return nil // the file is broken, but not used
 	}
 	return wrapIndex("unlock", stor.Close())
 }

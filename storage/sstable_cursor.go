@@ -18,13 +18,13 @@ type tableCursor struct {
 type runCursor struct {
 	tables     []*tableFile
 	set        *tableSet
-	table      int // index into tables
+	table      int // index of the current table in tables
 	block      int // index of the block in the table
 	raw, data  []byte
 	read       *tableFile // table of the block in data; nil: none
 	readAt     int
 	at         blockCursor
-	some       bool // there is a current entry
+	some       bool // the cursor is at an entry
 	blockBytes []byte
 }
 

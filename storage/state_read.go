@@ -280,17 +280,17 @@ func (s *Store) undoValue(r snapshot, k undoKey, v undoValue) ([]byte, error) {
 // accounts are bound. If at is the flat head of the snapshot that is read, it reads only Flat.
 func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
-	with := func() bool { // whether the shard is in sync
+	inSync := func() bool {
 		c, ok := s.view.Load().shards[shard]
 		return !ok || !c.Untracked && c.InSync
 	}
-	was := with()
+	was := inSync()
 	r, err := s.currentSnapshot()
 	if err != nil {
 		return err
 	}
 	defer r.done()
-	if r.at != at || !was || !with() {
+	if r.at != at || !was || !inSync() {
 		return s.Scan(at, shard, accounts, from, to, yield)
 	}
 	for _, rg := range flatRanges(shard, accounts, from, to) {

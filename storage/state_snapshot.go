@@ -31,9 +31,10 @@ import (
 // StateSnapshot is a shard's state after a canonical block at or below the flat head. It is kept
 // across restarts, advances of the flat head and garbage collection.
 type StateSnapshot struct {
-	Shard    primitives.ShardID
-	Index    primitives.ShardIndex // index of the shard in the layout of the block
-	At, Of   BlockRef              // At: the block after which this is the state; Of: the sync block for which it is kept
+	Shard primitives.ShardID
+	Index primitives.ShardIndex // index of the shard in the layout of the block
+	// At is the block after which this is the state. Of is the sync block for which it is kept.
+	At, Of   BlockRef
 	Root     primitives.Hash
 	Accounts AccountRange
 }

@@ -99,7 +99,7 @@ type Store struct {
 	space  *diskSpace
 
 	commitMu   sync.Mutex // guards log, tree, segments, rows
-	indexMu    sync.Mutex // serializes writers of the index; taken before commitMu
+	indexMu    sync.Mutex // serializes writers of the index; locked before commitMu
 	view       atomic.Pointer[view]
 	failed     atomic.Pointer[error]
 	buckets    atomic.Pointer[[]primitives.Height] // ascending; written under indexMu
@@ -111,20 +111,20 @@ type Store struct {
 	stale      staleState
 	recent     recentOutcomes
 
-	flatHead     flatHeadCell // under indexMu
-	steps        uint64       // number of writes to the index; under indexMu
-	historyRows  Batch        // scratch: rows written before an advance; under indexMu
-	flatHeadRows Batch        // scratch: rows of an advance; under indexMu
-	// untrackSeq counts the shards that were untracked or deleted; under indexMu.
+	flatHead     flatHeadCell // guarded by indexMu
+	steps        uint64       // number of writes to the index; guarded by indexMu
+	historyRows  Batch        // scratch: rows written before an advance; guarded by indexMu
+	flatHeadRows Batch        // scratch: rows of an advance; guarded by indexMu
+	// untrackSeq counts the shards that were untracked or deleted; guarded by indexMu.
 	untrackSeq uint64
 	// segmentHolds is the number of running backups. Until it is 0, no segment is removed; under
 	// indexMu.
 	segmentHolds int
 	// segments are the log segments written since the last advance, with their greatest height;
-	// under commitMu.
+	// guarded by commitMu.
 	segments map[uint32]primitives.Height
-	rows     []*Batch       // written by Write since the last advance; under commitMu
-	resident residentBodies // under commitMu
+	rows     []*Batch       // written by Write since the last advance; guarded by commitMu
+	resident residentBodies // guarded by commitMu
 	// Bodies up to the height pinnedUpTo stay in memory while an advance reads them; under
 	// commitMu.
 	pinnedUpTo primitives.Height

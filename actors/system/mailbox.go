@@ -16,7 +16,7 @@ type Answerable interface{ Failed(error) }
 // Crash is an actor's panic with the stack at its origin. The supervisor gets it as the failure's
 // reason.
 type Crash struct {
-	Kind   string // of the actor
+	Kind   string // kind of the actor
 	Reason any
 	Stack  []byte
 }

@@ -120,8 +120,8 @@ type want struct {
 	added, last int64 // times in ms of the first and the last request; before a request: time of Wanted
 	asked       bool
 	noForwards  bool // no peer forwards the missing parts to this node (Sparing)
-	// blockProducer is the producer of a block that includes the chunk. That validator has its own parts of the
-	// chunk. Empty: unknown.
+	// blockProducer is the producer of a block that includes the chunk. That validator has its own
+	// parts of the chunk. Empty: unknown.
 	blockProducer primitives.AccountID
 	lastAsked     primitives.AccountID // account to which the last request for own parts went
 }

@@ -16,7 +16,7 @@ const AnchorHeightOffset = 2
 type Chunk struct {
 	Enabled   bool               // EarlyKickout is in force in the chunk's epoch
 	HasAnchor bool               // P is not the genesis
-	Epoch     primitives.EpochID // of the chunk
+	Epoch     primitives.EpochID // epoch of the chunk
 }
 
 // NeedsAnchor returns whether the anchor's epoch is needed to determine the producer. Otherwise the

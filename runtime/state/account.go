@@ -141,7 +141,7 @@ func asInconsistent(err error) error {
 // RemovedNonces counts the gas key nonces that RemoveAccount removed. Their removal costs compute.
 type RemovedNonces struct {
 	Rows     int // number of nonces
-	KeyBytes int // total length of their trie keys
+	KeyBytes int // total length of the nonces' trie keys
 }
 
 // RemoveAccount removes an account with its code, keys and contract entries (nearcore utils/mod.rs
@@ -216,7 +216,7 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 		brought = u.forkCode
 	}
 	code, ok := brought(hash)
-	if p, proven := u.trie.(Proven); proven { // in the validation of a chunk, accesses are not reported
+	if p, proven := u.trie.(Proven); proven { // the state is a proof, so accesses are not reported
 		if !ok {
 			code = p.CodeOf(hash)
 			ok = code != nil
@@ -236,7 +236,7 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	if ok {
 		return code, nil
 	}
-	if u.fork != nil { // when this span's turn comes, an earlier receipt may have deployed the code
+	if u.fork != nil { // before Adopt, an earlier receipt may deploy the code
 		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})
 	}
 	return nil, nil

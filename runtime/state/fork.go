@@ -16,8 +16,8 @@ type forkState struct {
 	start  int32 // number of the fork's changes when the current span began
 	reads  []forkRead
 	codes  []pendingCode // contract code that committed spans deployed or distributed, in order
-	mine   int32         // length of codes when the current span began
-	apart  bool          // the current span read state that is not in reads, so it cannot be adopted
+	mine   int32         // length of codes when the current span (between Begin and End) began
+	apart  bool          // the current span cannot be adopted, because it read state that is not in reads
 
 	codeReads []codeRead
 	touches   []touch
@@ -217,7 +217,7 @@ func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 		at, found := u.index[string(reads[i].key)]
 		if !found {
 			if reads[i].own != 0 {
-				return false // the earlier span was not adopted
+				return false // the earlier span from which this one read was not adopted
 			}
 			continue
 		}

@@ -23,7 +23,7 @@ const AnyHeight = ^primitives.Height(0)
 type Verdict struct {
 	Err     *primitives.InvalidTxError
 	Charged bool
-	Charges Charges // set if Charged
+	Charges Charges // only set if Charged is true
 }
 
 // Charges are the new values of the signer's account and key, and the gas attached to the receipt

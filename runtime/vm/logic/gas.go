@@ -33,7 +33,7 @@ func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, pr
 	return gasCounter{prices: prices, maxBurnt: maxBurnt, prepaid: prepaid, limit: min(maxBurnt, prepaid), view: view}
 }
 
-func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // cannot overflow, because the sum is at most prepaid
+func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // at most prepaid, so it cannot overflow
 
 // remaining returns the gas that instructions may still burn, which is the value of the module's
 // gas global.
