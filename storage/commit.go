@@ -162,6 +162,20 @@ func (s *Store) flushLog() error {
 	return s.fail(err)
 }
 
+// undoRecord makes sure that a power cut cannot bring back a record whose write or sync failed with
+// err. The log has cut the record off, but the cut is not synced. It is needed for records that take
+// acknowledged blocks away. If the sync fails too, the store accepts no writes until it is opened
+// again, because opening syncs the log. undoRecord returns err, or ErrFailed.
+func (s *Store) undoRecord(err error) error {
+	if errors.Is(err, ErrFailed) {
+		return err
+	}
+	if serr := s.log.syncCut(); serr != nil {
+		return s.fail(fmt.Errorf("%w: %w, then %w", ErrFailed, err, serr))
+	}
+	return err
+}
+
 // Write stores rows of the engine's columns that belong to no block. Once it has returned nil, they
 // are as durable as a committed block.
 func (s *Store) Write(b *Batch) error {

@@ -197,6 +197,17 @@ func (l *blockLog) unsynced(err error) error {
 	return l.broken
 }
 
+// syncCut syncs the current segment after append or flush has cut a record off. If it fails, the
+// log accepts no records any more.
+func (l *blockLog) syncCut() error {
+	if err := l.cur.Sync(); err != nil {
+		err = wrapWrite("log sync", err)
+		l.broken = fmt.Errorf("%w: %w", ErrFailed, err)
+		return err
+	}
+	return nil
+}
+
 func (l *blockLog) rotate() error {
 	next := l.end.Segment
 	if l.cur != nil {

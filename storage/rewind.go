@@ -48,11 +48,11 @@ func (s *Store) Rewind(to BlockRef) error {
 			ErrOrder, to)
 	}
 	at, err := s.appendRecord(appendRef([]byte{recordRewind}, to))
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.flushLog()
 	}
-	if err := s.flushLog(); err != nil {
-		return err
+	if err != nil {
+		return s.undoRecord(err)
 	}
 	s.segments[at.Segment] = max(s.segments[at.Segment], next.head.Height)
 	next.rewind(p)
