@@ -64,9 +64,9 @@ type batched struct {
 
 func (it *batched) waits() bool { return it.why == "" && it.route != nil && it.route.waits }
 
-// lane identifies requests that must run in order, one after the other. It is empty if the order
-// does not matter. Submissions with the same signer and key share a lane. All sandbox calls share a
-// lane, because each may depend on the previous one.
+// lane identifies requests that must run in order, one after the other: those with the same lane.
+// It is empty if the order does not matter. Submissions with the same signer and key have the same
+// lane. So have all sandbox calls, because each may depend on the previous one.
 func (it *batched) lane() string {
 	if it.route.sandbox {
 		return "sandbox"
@@ -106,8 +106,8 @@ func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 }
 
 // runConcurrently runs adjacent requests that wait for the chain. It appends the replies in the
-// order of the requests. Requests of one lane run one after the other. Lanes run concurrently, at
-// most maxConcurrent at a time.
+// order of the requests. Requests with the same lane run one after the other. Others run
+// concurrently, at most maxConcurrent at a time.
 func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 	if x.conn != nil {
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {

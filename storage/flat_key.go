@@ -119,7 +119,8 @@ func appendFrontierKey(b []byte, k frontierKey) []byte {
 	return append(append(binary.BigEndian.AppendUint64(b, uint64(k.shard)), k.level), k.path...)
 }
 
-// FrontierNode is a trie subtree of which the frontier keeps only hash and memory usage.
+// FrontierNode is a trie subtree of which the store keeps only hash and memory usage. All such
+// subtrees of a shard are its frontier, from which a restart rebuilds the trie (package trie).
 type FrontierNode struct {
 	Level       uint8
 	Path        []byte // nibbles, one a byte

@@ -38,13 +38,12 @@ import (
 //
 // Outline. Partial, Forward and Response lead to the method partial: it checks and stores the
 // parts, forwards own parts, then calls tryComplete. tryComplete reports Ready when own parts are
-// present. It reports Complete when all needed receipts and own parts are present, or when
-// present. It reports Complete when all needed receipts and own parts are present. It also does so
-// when DataParts parts are present, because reassemble restores the body from them. Wanted starts
-// requests: at
-// first to the producer, after ToOthers to other validators of the shard, after FullFetch for all
-// parts. BlockArrived completes entries that waited for their previous block, and handles the partial
-// chunks queued for it. Head moves the horizon.
+// present. It reports Complete when all needed receipts and own parts are present, or when present.
+// It reports Complete when all needed receipts and own parts are present. It also does so when
+// DataParts parts are present, because reassemble restores the body from them. Wanted starts
+// requests: at first to the producer, after ToOthers to other validators of the shard, after
+// FullFetch for all parts. BlockArrived completes entries that waited for their previous block, and
+// handles the partial chunks queued for it. Head moves the horizon.
 //
 // Differences from nearcore (shards_manager_actor.rs): the option Sparing, and the two rules for
 // headers on unknown blocks. For such blocks, nearcore accepts unsigned headers, and no forwards.

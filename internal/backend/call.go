@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// CallFunction runs a view method of a contract in the pool Views. It starts in the short lane,
+// CallFunction runs a view method of a contract in the pool Views. It runs as a short call first,
 // unless an earlier call of this method by the same client took long. Without a pool it returns
 // view.ErrContractsUnsupported.
 func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallResult, error) {
@@ -41,8 +41,8 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 	return out, err
 }
 
-// longCalls records, by client address, which contract methods took long. Such a call then starts
-// in the long lane at once, instead of first using up the time of a short call. An entry affects
+// longCalls records, by client address, which contract methods took long. Such a call then runs
+// as a long call at once, instead of first using up the time of a short call. An entry affects
 // only the address whose call took long. Safe for concurrent use.
 type longCalls struct {
 	mu sync.Mutex

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Simulate runs a transaction on a stored state and discards the changes. It runs in the pool's
-// lane for simulations.
+// Simulate runs a transaction on a stored state and discards the changes. It runs in the pool
+// Views as a simulation.
 func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
 	err = b.aside(ctx, r, func(ask func() error) error {
 		at, err := b.stateAt(ask, r.Block)
@@ -46,9 +46,9 @@ func simulable(at *engine.State) error {
 	return nil
 }
 
-// aside runs f in the lane for simulations, where f does not slow down the chain. It returns early
-// if ctx ends before f starts. f must call ask regularly. ask returns an error when the time limit
-// of the pool or the request is exceeded, or the client has disconnected.
+// aside runs f in the pool Views as a simulation, so that f does not slow down the chain. It
+// returns early if ctx ends before f starts. f must call ask regularly. ask returns an error when
+// the time limit of the pool or the request is exceeded, or the client has disconnected.
 func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func() error) error) error {
 	if b.Views == nil {
 		return &view.LookupError{Kind: view.ErrContractsUnsupported}
@@ -104,8 +104,8 @@ func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, err
 	return at, err
 }
 
-// Trace returns the JSON trace of a stored or simulated transaction. It runs in the lane for
-// simulations.
+// Trace returns the JSON trace of a stored or simulated transaction. It runs in the pool
+// Views as a simulation.
 func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) error {
 		report, err := b.trace(ctx, r, ask)

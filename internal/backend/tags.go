@@ -133,7 +133,7 @@ func (b *Backend) DropTag(name string) error {
 }
 
 // ProfileTag returns the JSON profile of the gas that the transactions of a tag burnt. It runs in
-// the lane for simulations.
+// the pool Views as a simulation.
 func (b *Backend) ProfileTag(ctx context.Context, name string, r *view.Simulate) (out []byte, err error) {
 	b.tags.mu.Lock()
 	x := b.tags.find(name)

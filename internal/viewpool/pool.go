@@ -1,7 +1,8 @@
 // Package viewpool runs read-only contract calls without slowing the chain down.
 //
-//	in      functions, from any goroutine, and the client of each; a function gets its lane, and
-//	        an interrupt function that returns an error when its time is over
+//	in      functions, from any goroutine, and the client of each; a function learns
+//	        whether it runs as a short call, and gets an interrupt function that returns an
+//	        error when its time is over
 //	out     nothing once the function has returned; otherwise why it was not run or not finished
 //	state   Pool: three queues, workers, counts
 //	units   time
@@ -11,20 +12,24 @@
 //	        *PanicError, after which the worker continues
 //	source  our own; neard has view_client_threads, and no bound
 //
-// Every call begins in the short lane, in the goroutine of its caller. A call that turns out to be
-// long (ErrLong) starts again in the long lane. This is safe, because a view call changes nothing.
-// The threads of the long lane have a low priority. They leave half of the cores free, because the
-// kernel lets a running thread continue for some milliseconds, whatever its priority. Only the long
-// lane has threads of its own. A goroutine that is locked to a thread costs 10 µs more a call, and
-// most calls take less than 50 µs.
-// than 50 µs.
-// In the short lane, as many calls run at a time as there are cores. With one call at a time on two
-// cores, each call would pass its place from a running caller to a sleeping one. The place would be
-// unused until that caller has woken up. Simulations and traces have a lane of their own and yield
-// (simulate.go of internal/backend).
+// There are three queues: of short calls, of long calls, and of simulations with traces. Each has
+// its own limit of running calls. A call first runs as a short one, in its caller's goroutine. If
+// it takes too long (ErrLong), it starts again as a long call, on a worker. This is safe, because a
+// view call changes nothing.
 //
-// Within a lane, clients take turns. The next call is that of the client that has used the least of
-// the lane's time (package fair). So a new client waits for running calls, but not for queued ones.
+// The workers for long calls are threads with a low priority. They leave half of the cores free,
+// because the kernel lets a running thread continue for some milliseconds, whatever its priority.
+// Short calls have no threads of their own: a goroutine that is locked to a thread costs 10 µs more
+// a call, and most calls take less than 50 µs. Simulations yield instead (simulate.go of
+// internal/backend).
+//
+// As many short calls run at a time as there are cores. With one call at a time on two cores, each
+// call would pass its place from a running caller to a sleeping one. The place would be unused
+// until that caller has woken up.
+//
+// Within a queue, clients take turns. The next call is that of the client that has used the least
+// time in this queue (package fair). So a new client waits for running calls, but not for queued
+// ones.
 package viewpool
 
 import (
@@ -53,16 +58,16 @@ var (
 	ErrClosed = errors.New("viewpool: the node is stopping")
 	// ErrGone rejects a long call whose client has disconnected.
 	ErrGone = errors.New("viewpool: the client disconnected before its call finished")
-	// ErrLong is the result of a function in the short lane that needs the long lane.
+	// ErrLong is the result of a function that takes too long for a short call.
 	ErrLong = errors.New("viewpool: the call does not fit into the queue of short calls")
 )
 
 // Options are the bounds of a Pool. Zero means the default given in the comment.
 type Options struct {
-	Short   int           // maximum number of running calls in the short lane: number of cores
-	Long    int           // number of workers of the long lane: half the number of cores, at least one
-	Aside   int           // number of workers of the lane for simulations: one
-	Queue   int           // maximum number of waiting calls in each lane
+	Short   int           // maximum number of running short calls: number of cores
+	Long    int           // number of workers for long calls: half the number of cores, at least one
+	Aside   int           // number of workers for simulations: one
+	Queue   int           // maximum number of waiting calls in each queue
 	Timeout time.Duration // maximum time from the arrival of a call to its end
 	// Alarm is called by the worker with each *PanicError; nil: not called.
 	Alarm func(*PanicError)
@@ -73,15 +78,15 @@ type Options struct {
 // that error.
 type Func func(short bool, interrupt func() error) error
 
-// Pool runs calls in three lanes. Safe for concurrent use.
+// Pool runs calls from three queues. Safe for concurrent use.
 type Pool struct {
 	o    Options
 	mu   sync.Mutex // guards the fields below
-	free int        // number of calls that may still start in the short lane
-	// waiting contains the queued calls by lane. A client is charged for the time that it used in
-	// the lane.
-	waiting [lanes]fair.Queue[*job]
-	idle    [lanes]*sync.Cond // signalled when a lane has a new job; nil for the short lane
+	free int        // number of short calls that may still start
+	// waiting contains the three queues. A client is charged for the time that its calls from a queue
+	// took.
+	waiting [queues]fair.Queue[*job]
+	idle    [queues]*sync.Cond // signalled when a queue has a new job; nil for short calls
 	closed  bool
 	stop    chan struct{} // closed when closed is set
 	all     sync.WaitGroup
@@ -92,19 +97,19 @@ type Pool struct {
 	nanos                                         atomic.Uint64
 }
 
-// The lanes.
+// The queues, as indices.
 const (
 	short = iota
 	long
 	aside
-	lanes
+	queues
 )
 
 // Stats are counts since the start. Running and Waiting are current numbers instead.
 type Stats struct {
 	Running, Waiting int
-	Done             uint64 // runs in the short lane and in the long lane
-	Long             uint64 // runs in the long lane
+	Done             uint64 // number of runs of short and long calls
+	Long             uint64 // number of runs of long calls
 	Refused          uint64
 	TimedOut         uint64
 	Gone             uint64 // long calls that were not run because the client had disconnected
@@ -128,10 +133,10 @@ type job struct {
 	gone     func() bool
 	deadline time.Time
 	err      error
-	turn     chan struct{} // capacity 1; short lane: may start; other lanes: has ended
+	turn     chan struct{} // capacity 1; signals that a short call may start, or that another call has ended
 	stop     <-chan struct{}
 	asked    uint32 // number of calls of interrupt
-	begun    bool   // a worker of a long lane has taken it; guarded by Pool.mu
+	begun    bool   // a worker has taken the call; guarded by Pool.mu
 	left     bool   // the caller no longer waits for a worker; guarded by Pool.mu
 }
 
@@ -142,31 +147,31 @@ func New(o Options) *Pool {
 	o.Queue, o.Timeout = cmp.Or(o.Queue, DefaultQueue), cmp.Or(o.Timeout, DefaultTimeout)
 	p := &Pool{o: o, free: o.Short, stop: make(chan struct{})}
 	p.jobs.New = func() any { return &job{turn: make(chan struct{}, 1)} }
-	for lane := range lanes {
-		p.waiting[lane].Limit = o.Queue
-		p.idle[lane] = sync.NewCond(&p.mu)
+	for queue := range queues {
+		p.waiting[queue].Limit = o.Queue
+		p.idle[queue] = sync.NewCond(&p.mu)
 	}
-	for lane, n := range map[int]int{long: o.Long, aside: o.Aside} {
+	for queue, n := range map[int]int{long: o.Long, aside: o.Aside} {
 		for range n {
 			p.all.Go(func() {
 				// The goroutine keeps its thread, so the low priority affects no other goroutine.
 				// The thread ends with the goroutine. Simulations have no such threads: a trace
 				// mostly runs Go code, and would hold one of Go's processors while the kernel
 				// delays its low-priority thread. Simulations yield instead.
-				if lane == long {
+				if queue == long {
 					runtime.LockOSThread()
 					compiler.LowPriority()
 				}
-				p.work(lane)
+				p.work(queue)
 			})
 		}
 	}
 	return p
 }
 
-// Run runs f and returns its error. f starts in the short lane. If it returns ErrLong, it runs
-// again in the long lane. gone returns whether the client has disconnected; it is called before f
-// runs in the long lane. A nil gone means that the client never disconnects.
+// Run runs f as a short call and returns its error. If f returns ErrLong, Run runs it again as a
+// long call. gone returns whether the client has disconnected; it is called before the long call. A
+// nil gone means that the client never disconnects.
 func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	err := p.runShort(j)
@@ -178,8 +183,8 @@ func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
-// RunLong does the same as Run for a call that is known to be long: the call starts in the long
-// lane.
+// RunLong runs f as a long call at once, because it is known to be long. The parameters are as in
+// Run.
 func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	p.went.Add(1)
@@ -188,7 +193,7 @@ func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
-// RunAside does the same as Run in the lane for simulations.
+// RunAside runs f as a simulation. The parameters are as in Run.
 func (p *Pool) RunAside(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	err := p.runLong(aside, j)
@@ -212,18 +217,18 @@ func (p *Pool) put(j *job) {
 }
 
 // enter queues a call. The caller holds p.mu.
-func (p *Pool) enter(lane int, j *job) error {
+func (p *Pool) enter(queue int, j *job) error {
 	switch {
 	case p.closed:
 		return ErrClosed
-	case !p.waiting[lane].Push(j.who, j):
+	case !p.waiting[queue].Push(j.who, j):
 		p.refused.Add(1)
 		return &view.LookupError{Kind: view.ErrTooManyRequests}
 	}
 	return nil
 }
 
-// runShort runs a call in the caller's goroutine, once the short lane allows it.
+// runShort runs a call in the caller's goroutine, once a short call may start.
 func (p *Pool) runShort(j *job) error {
 	p.mu.Lock()
 	if p.closed || p.free == 0 {
@@ -256,12 +261,12 @@ func (p *Pool) runShort(j *job) error {
 	return err
 }
 
-// runLong runs a call on a worker of a lane.
-func (p *Pool) runLong(lane int, j *job) error {
+// runLong runs a call from the given queue on a worker.
+func (p *Pool) runLong(queue int, j *job) error {
 	p.mu.Lock()
-	err := p.enter(lane, j)
+	err := p.enter(queue, j)
 	if err == nil {
-		p.idle[lane].Signal()
+		p.idle[queue].Signal()
 	}
 	p.mu.Unlock()
 	if err != nil {
@@ -290,15 +295,15 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	close(p.stop)
-	for lane := range lanes {
+	for queue := range queues {
 		for {
-			j, _, ok := p.waiting[lane].Pop()
+			j, _, ok := p.waiting[queue].Pop()
 			if !ok {
 				break
 			}
 			j.end(ErrClosed)
 		}
-		p.idle[lane].Broadcast()
+		p.idle[queue].Broadcast()
 	}
 	p.mu.Unlock()
 	p.all.Wait()
@@ -308,8 +313,8 @@ func (p *Pool) Close() {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	waiting := 0
-	for lane := range lanes {
-		waiting += p.waiting[lane].Len()
+	for queue := range queues {
+		waiting += p.waiting[queue].Len()
 	}
 	p.mu.Unlock()
 	return Stats{
@@ -319,12 +324,12 @@ func (p *Pool) Stats() Stats {
 }
 
 // work is the loop of a worker.
-func (p *Pool) work(lane int) {
+func (p *Pool) work(queue int) {
 	for {
 		p.mu.Lock()
-		j, who, ok := p.waiting[lane].Pop()
-		for ; !ok && !p.closed; j, who, ok = p.waiting[lane].Pop() {
-			p.idle[lane].Wait()
+		j, who, ok := p.waiting[queue].Pop()
+		for ; !ok && !p.closed; j, who, ok = p.waiting[queue].Pop() {
+			p.idle[queue].Wait()
 		}
 		if ok {
 			j.begun = !j.left
@@ -339,7 +344,7 @@ func (p *Pool) work(lane int) {
 		j.start = time.Now()
 		took, err := p.run(j, false)
 		p.mu.Lock()
-		p.waiting[lane].Charge(who, int64(took))
+		p.waiting[queue].Charge(who, int64(took))
 		p.mu.Unlock()
 		j.end(err)
 	}

@@ -116,7 +116,7 @@ func TestLongCallDelaysNoShortCall(t *testing.T) {
 		long.Go(func() { _ = p.Run(fair.Client{}, first, nil) })
 		synctest.Wait() // it waits in the long lane, which is full then
 		if err := p.Run(fair.Client{}, first, nil); !errors.Is(err, view.ErrTooManyRequests) {
-			t.Errorf("Run with a full long lane: %v, want %v", err, view.ErrTooManyRequests)
+			t.Errorf("Run with a full queue of long calls: %v, want %v", err, view.ErrTooManyRequests)
 		}
 		close(let)
 		long.Wait()
@@ -231,7 +231,7 @@ func TestSimulationsHaveTheirOwnLane(t *testing.T) {
 					ran++
 					<-let
 					if short {
-						t.Error("in the short lane")
+						t.Error("the simulation ran as a short call")
 					}
 					return nil
 				}, nil); err != nil {

@@ -36,7 +36,7 @@ type Limits struct {
 	Simulations  uint64        // maximum number of simulations and traces that run or wait
 
 	HeavyWaiting uint64        // maximum number of expensive requests that wait for others to end
-	Views        uint64        // contract calls that wait for a turn, in each lane
+	Views        uint64        // maximum number of waiting contract calls in each queue of package viewpool
 	SlowAfter    time.Duration // a transfer without progress for this time counts as slow
 	SlowRate     uint64        // a transfer below this rate in bytes a second counts as slow
 

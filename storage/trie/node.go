@@ -16,8 +16,8 @@ import (
 //	12 hash
 //	44 children u32 by nibble (branches)
 //	.. encoding (see RawNode); of a hash node only the memory usage u64
-//	.. id of the root it was made for u64, [value, or slot of a large value u32, or path of a hash
-//	   node, two nibbles a byte]
+//	.. birth u64: id of the root that the node was made for; [value, or slot of a large value u32,
+//	   or path of a hash node, two nibbles a byte]
 //
 // The node contains the encoding that is hashed and used in proofs, including the hashes of its
 // children. So if one child of a branch changes, the branch can be hashed again without reading the
@@ -33,7 +33,7 @@ const (
 
 	offHash  = 12
 	bodyAt   = offHash + 32
-	tailSize = 8 // bytes of the birth at the end of a node
+	tailSize = 8 // bytes of the birth, which follows the encoding
 	rawExt   = 5 // offset of the key in the raw encoding of a leaf or an extension
 	rawUsage = 8 // bytes of the memory usage at the end of a raw encoding
 
