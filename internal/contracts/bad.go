@@ -25,7 +25,7 @@ type Bad struct {
 	Name    string
 	Make    func() []byte
 	Fate    Fate
-	Prepare primitives.PrepareError // the expected error, if Fate is Refused
+	Prepare primitives.PrepareError // expected error if Fate is Refused
 }
 
 // BadModules returns modules that are not wasm, broken wasm, disabled features, values at and above
@@ -123,7 +123,7 @@ func badBytes() []Bad {
 		runs("code that no one reaches", body(wasmasm.Unreachable, wasmasm.I32Add, wasmasm.Drop, wasmasm.I64Eqz, wasmasm.Drop)),
 	}
 	b := whole()
-	for n := len(wasmasm.Magic) + 1; n < len(b); n++ { // every truncation of this module is invalid
+	for n := len(wasmasm.Magic) + 1; n < len(b); n++ { // each shorter prefix of the module is invalid
 		if !slices.Contains(ends(b), n) {
 			list = append(list, invalid("cut off", func() []byte { return b[:n] }))
 		}
@@ -134,7 +134,7 @@ func badBytes() []Bad {
 // ends returns the offsets at which a module's sections end.
 func ends(b []byte) (at []int) {
 	for n := len(wasmasm.Magic); n < len(b); {
-		n += 2 + int(b[n+1]) // all are shorter than 128 bytes
+		n += 2 + int(b[n+1]) // each section is shorter than 128 bytes, so its length is one byte
 		at = append(at, n)
 	}
 	return at

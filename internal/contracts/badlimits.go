@@ -14,15 +14,15 @@ const (
 	mostTableElements = 10_000
 	mostBody          = 196_608
 	mostLocals        = 1_000_000
-	mostLocalsHere    = 50_000 // locals of one function, parameters included
+	mostLocalsHere    = 50_000 // maximum number of locals of one function, including its parameters
 	mostParamsHere    = 64
 	mostParams        = 50_000
-	mostStack         = 8192 // bytes of operands
+	mostStack         = 8192 // maximum size of a function's operand stack in bytes
 	mostBlocksHere    = 5000
 	mostBlocks        = 50_000
 	mostTargets       = 131_072
 	mostName          = 100_000
-	mostGlobals       = 65_505 // globals that can be instantiated besides one exported function
+	mostGlobals       = 65_505 // maximum number of globals of a module with one exported function
 )
 
 // badLimits returns modules at and above the limits of counts.
@@ -168,7 +168,8 @@ func operands(n int) func() []byte {
 func badSizes() []Bad {
 	nops := func(body int) func() []byte {
 		return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
-			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...) // the body also has a count of locals and an end
+			// The encoded body has the number of locals before and an end after these instructions.
+			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...)
 		})
 	}
 	nested := func(functions, blocks int) func() []byte {

@@ -7,7 +7,7 @@ import "slices"
 type probed struct {
 	name   string
 	params int
-	result byte // 0 none, 1 i64, 2 i32
+	result byte // type of the result: 0 none, 1 i64, 2 i32
 }
 
 // functions are the probe's host functions. The index is the byte that calls the function in a

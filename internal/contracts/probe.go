@@ -92,8 +92,8 @@ type probe struct {
 	m         wasmasm.Module
 	list      []probed
 	host      map[string]uint32
-	pc, n     uint32 // globals: the program counter, the number of results
-	arg, push uint32 // functions that read the next argument and store a result
+	pc, n     uint32 // indices of globals: pc is the program counter, n the number of results
+	arg, push uint32 // indices of functions: arg reads the next argument, push stores a result
 	run       uint32 // index of the interpreter function
 }
 
@@ -204,7 +204,7 @@ func (p *probe) writeRun() uint32 {
 	}
 	c.Get(f).BrTable(labels...)
 	for _, host := range p.list {
-		c.End() // target of the function's entry in the branch table
+		c.End() // end of the block to which the branch table jumps for this function
 		for range host.params {
 			arg()
 		}

@@ -29,7 +29,7 @@ func Amount(b primitives.Balance) Pointer {
 
 type instruction struct {
 	op   byte
-	args []any // uint64, Result, Pointer, or skip
+	args []any // arguments of type uint64, Result, Pointer or skip
 }
 
 // skip is an argument that the encoding replaces by the length of the skipped code in bytes.

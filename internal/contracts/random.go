@@ -35,7 +35,7 @@ func (r *Random) Program(depth int) *Program {
 	case 1:
 		w.Trap()
 	case 2:
-		w.Call("promise_return", r.Rand.IntN(3)) // the promise may not exist
+		w.Call("promise_return", r.Rand.IntN(3)) // the argument may be the index of a promise that does not exist
 	case 3, 4, 5, 6:
 		if n := len(w.promises); n > 0 {
 			w.Call("promise_return", w.promises[n-1])
@@ -142,7 +142,7 @@ func (w *writer) answer() {
 // payload returns the input of a promise's call.
 func (w *writer) payload() []byte {
 	if w.Rand.IntN(8) == 0 {
-		return w.bytes(30) // not a program: most end at once or trap
+		return w.bytes(30) // random bytes are no program: most calls end at once or trap
 	}
 	return w.Random.Program(w.depth - 1).Bytes()
 }
@@ -217,7 +217,7 @@ func (w *writer) yield() {
 	switch w.Rand.IntN(5) {
 	case 0:
 		w.add(w.Call("promise_yield_create", "run", w.payload(), w.gas()/2, 0, 7))
-	case 1: // the promise is resumed in the same call
+	case 1: // resume the promise in the call that creates it
 		w.add(w.Call("promise_yield_create", "run", w.payload(), w.gas()/2, 0, 7))
 		w.Call("promise_yield_resume", ^uint64(0), 7, w.bytes(30))
 	case 2:

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	askLimit  = 2 * time.Second // time limit of one query of a node or of the chain
-	maxReply  = 64 << 20        // bytes; a chunk has at most 4 MiB of transactions
-	maxBlocks = 16              // maximum number of blocks read by one look
+	askLimit  = 2 * time.Second // timeout of one request to a node
+	maxReply  = 64 << 20        // maximum size of a reply in bytes; a chunk has at most 4 MiB of transactions
+	maxBlocks = 16              // maximum number of blocks that are read at a time
 	noRoot    = "11111111111111111111111111111111"
 )
 

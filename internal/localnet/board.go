@@ -12,11 +12,11 @@ type Phase string
 
 // The phases.
 const (
-	Down   Phase = "down"   // no process
+	Down   Phase = "down"   // the node has no process
 	Up     Phase = "up"     // the process runs
 	Paused Phase = "paused" // the process is stopped by SIGSTOP
 	Ending Phase = "ending" // a signal to end was sent to the process
-	Failed Phase = "failed" // the process ended without a request
+	Failed Phase = "failed" // the process has ended although nothing requested its end
 	Killed Phase = "killed" // the user killed the process with a key
 )
 
@@ -29,12 +29,12 @@ const (
 // Spec is the part of a node's configuration that the board displays.
 type Spec struct {
 	Name, Role, Tracks, Program string
-	RPC                         string // host:port of its JSON-RPC
+	RPC                         string // host:port of the node's JSON-RPC server
 }
 
 // Answer is a node's status.
 type Answer struct {
-	Err     string // why the node did not answer; empty: it answered
+	Err     string // why the node did not answer; empty: the node answered
 	Height  uint64
 	Syncing bool
 	Peers   int
@@ -64,7 +64,7 @@ func gap(expected, done uint64) uint64 {
 // Block is an observed block of the chain.
 type Block struct {
 	Height, Ordinal      uint64
-	Skipped              uint64 // number of heights without a block just below this one
+	Skipped              uint64 // number of heights without a block between this block and its parent
 	At                   time.Time
 	Chunks, MissedChunks int
 	Transactions         int
@@ -77,7 +77,7 @@ type (
 	// Ended: a process has ended.
 	Ended struct {
 		Node int
-		How  string // the system's description of the end
+		How  string // exit status of the process as text
 	}
 	// Answered: a node's status has arrived, or the query failed.
 	Answered struct {
@@ -136,10 +136,10 @@ const (
 type row struct {
 	Spec
 	phase Phase
-	alive bool // there is a process
+	alive bool // true: the node has a process
 	last  Answer
 	how   string
-	cuts  string // why the node cannot exclude peers; empty: no such error is known
+	cuts  string // error of the last request to exclude peers; empty: none
 }
 
 // view is what the screen shows.
@@ -147,8 +147,8 @@ type view byte
 
 const (
 	viewNodes view = iota
-	viewLog        // log of a node
-	viewHelp       // what columns and keys mean
+	viewLog        // the log of one node
+	viewHelp       // explanation of the columns and keys
 )
 
 // loadRates are the rates in transactions per second through which the key t cycles.
@@ -157,9 +157,9 @@ var loadRates = []int{0, 10, 100, 500}
 // Board is the state of the network as shown on the screen. It is not safe for concurrent use.
 type Board struct {
 	rows       []row
-	unattended bool // there is no keyboard
+	unattended bool // true: no keyboard is connected
 	selected   int
-	blocks     []Block // of the window
+	blocks     []Block // blocks of the last minute (window), from which rates are computed
 	missed     struct{ blocks, chunks uint64 }
 	epoch      uint64
 	duties     map[string]Duty
@@ -174,8 +174,8 @@ type Board struct {
 
 	accounts int // number of accounts that can send transactions
 
-	cut    int // the network is cut between nodes below this index and the others; 0: no cut
-	load   int // index in loadRates
+	cut    int // nodes below this index have no connections to the others; 0: all are connected
+	load   int // index in loadRates of the current load
 	loaded Loaded
 }
 

@@ -16,9 +16,9 @@ import (
 const (
 	maxSenders  = 32                    // maximum number of sending accounts; each has one request in progress
 	loadTick    = 50 * time.Millisecond // interval between portions of transactions
-	hashLife    = 5 * time.Second       // time for which a block hash is used
-	sendPause   = time.Second           // pause of an account after a refusal
-	maxLoadText = 200                   // maximum bytes of a reason
+	hashLife    = 5 * time.Second       // time for which the same block hash is used in transactions
+	sendPause   = time.Second           // pause of a sender after a rejected transaction
+	maxLoadText = 200                   // maximum length in bytes of a displayed reason
 )
 
 // loader sends transfers of 1 yoctoNEAR from account to account. The rate is an upper bound: each
@@ -27,10 +27,10 @@ type loader struct {
 	accounts []*primitives.KeyFile
 	rate     atomic.Int64             // transactions per second
 	urls     atomic.Pointer[[]string] // URLs of nodes that answer
-	tokens   chan struct{}            // each allows one transaction
+	tokens   chan struct{}            // each token permits one transaction
 	sent     atomic.Uint64
 	refused  atomic.Uint64
-	reason   atomic.Pointer[string] // reason of the last refusal
+	reason   atomic.Pointer[string] // reason for which the last transaction was rejected
 }
 
 func newLoader(accounts []*primitives.KeyFile) *loader {
@@ -59,7 +59,7 @@ func (l *loader) run(ctx context.Context) {
 		for ; credit >= 1; credit-- {
 			select {
 			case l.tokens <- struct{}{}:
-			default: // the accounts are not fast enough: skip this portion
+			default: // the senders are slower than the rate, so skip this portion
 			}
 		}
 	}
@@ -107,10 +107,12 @@ type sender struct {
 	from  *primitives.KeyFile
 	to    primitives.AccountID
 	url   string
-	known bool   // the access key's nonce was read from this node
-	nonce uint64 // nonce of the last transaction; never decreases, because earlier transactions may still wait
+	known bool // true: the nonce of the access key was read from the node at url
+	// nonce is that of the last transaction. It never decreases, because earlier transactions may
+	// still be pending.
+	nonce uint64
 	hash  primitives.Hash
-	until time.Time // time until which the hash is used
+	until time.Time // time until which hash may be used
 }
 
 // transfer sends one transaction. It returns when a node has accepted the transaction.

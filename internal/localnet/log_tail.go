@@ -14,8 +14,8 @@ import (
 
 // Bounds of the displayed log.
 const (
-	maxTail    = 512 << 10 // bytes of the end of the log
-	maxLogLine = 4096      // bytes of a line
+	maxTail    = 512 << 10 // number of bytes that are read from the end of the log
+	maxLogLine = 4096      // maximum size of a line in bytes
 )
 
 // colors are the escape sequences that neard writes around words of its log.
@@ -46,7 +46,8 @@ func readLog(path string) ([]string, error) {
 // readTail returns at most limit bytes from the end of a file. It drops an incomplete first line.
 // whole says whether the result is the whole file.
 func readTail(path string, limit int64) (text []byte, whole bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer does not block
+	// O_NONBLOCK, so that opening a pipe without a writer does not block.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, false, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxLog    = 64 << 20 // bytes; the current and the previous file may each have as many
+	maxLog    = 64 << 20 // maximum size of a log file in bytes; the previous file is kept too
 	pipeLimit = 2 * time.Second
 )
 

@@ -20,7 +20,7 @@ const (
 type Node struct {
 	Spec
 	Command []string
-	URL     string // URL of its JSON-RPC
+	URL     string // URL of the node's JSON-RPC server
 	Log     string // path of its log file
 	// Peer is the node's key, by which other nodes know it.
 	Peer primitives.PublicKey
@@ -39,7 +39,7 @@ type Options struct {
 	// screen, and Say gets status lines instead.
 	Draw func(lines []string)
 	Size func() (width, height int)
-	Keys <-chan []byte // input that the user types
+	Keys <-chan []byte // keyboard input
 	// Signals ends all nodes, as the end of the context does. A second signal kills them.
 	Signals <-chan os.Signal
 	Say     func(line string)
@@ -55,10 +55,10 @@ type runner struct {
 	events    chan any
 	asking    map[int]bool
 	looking   bool
-	reading   bool // a log is being read
-	hurried   bool // the time limit of the orderly end has started
+	reading   bool // true: a goroutine reads a log
+	hurried   bool // true: the time limit for the nodes to stop has started
 	keys      keyReader
-	loader    *loader // nil: there are no accounts
+	loader    *loader // sends the load; nil: there are no accounts to send from
 	// excluded contains, for each node, the peers that its process last confirmed to exclude.
 	// excluding says whether a request to a node is in progress.
 	excluded  [][]int
@@ -68,7 +68,7 @@ type runner struct {
 // excludedNow is the result of a request to exclude peers.
 type excludedNow struct {
 	node    int
-	process *process // the process to which the request went
+	process *process // process that received the request
 	list    []int
 	err     error
 }
@@ -108,7 +108,7 @@ func (r *runner) loop(ctx context.Context) {
 	defer every.Stop()
 	var hurry <-chan time.Time
 	told := ctx.Done()
-	signals, over := 0, false // the first signal may end the context too
+	signals, over := 0, false // signals counts interrupts; the first one may also have canceled ctx
 	r.do(r.board.Begin())
 	r.look(asks)
 	for r.show(); !r.board.Done(); r.show() {
@@ -213,7 +213,7 @@ func (r *runner) look(ctx context.Context) {
 		urls = append(urls, r.Nodes[i].URL)
 	}
 	if r.loader != nil {
-		byNumber := slices.Sorted(slices.Values(urls)) // a fixed order, so that an account keeps its node
+		byNumber := slices.Sorted(slices.Values(urls)) // sorted, so that each account keeps its node
 		r.loader.urls.Store(&byNumber)
 		r.board.Step(r.loader.counts())
 	}

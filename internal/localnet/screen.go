@@ -111,7 +111,7 @@ const maxLine = 1 << 16
 
 // nodeLines draws the nodes. On a small screen it leaves out less important lines.
 func (b *Board) nodeLines(title string, height int) []string {
-	free := height - 1 // one line is reserved for a node
+	free := height - 1 // number of free lines; one line is reserved for a node
 	has := func() bool {
 		if free > 0 {
 			free--
@@ -120,7 +120,7 @@ func (b *Board) nodeLines(title string, height int) []string {
 		return false
 	}
 	heads, titled, summed, helped := has(), has(), has(), has()
-	said := min(notes+1, free/2) // includes an empty line below the messages
+	said := min(notes+1, free/2) // number of lines for messages and an empty line below them
 	room := 1 + free - said
 
 	table := [][]string{heading}

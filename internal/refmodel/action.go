@@ -27,7 +27,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		switch x.kind(id) {
 		case primitives.NamedAccount:
 			makes = false
-		case primitives.UniversalAccount: // a transfer creates it, whatever the receipt's other actions are
+		case primitives.UniversalAccount: // a transfer creates a universal account, whatever the other actions are
 		default:
 			makes = makes && len(x.b.Actions) == 1
 		}
@@ -50,7 +50,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		if x.actor != id {
 			return &failure{Tag: primitives.ActionActorNoPermission, AccountID: id, ActorID: x.actor}
 		}
-	default: // any account may run the other actions
+	default: // any account may run the remaining actions
 	}
 	switch a := a.(type) {
 	case *primitives.CreateAccount:
@@ -130,7 +130,7 @@ func (x *receipt) create() *failure {
 func (x *receipt) transfer(amount primitives.Balance) *failure {
 	id := x.r.ReceiverID
 	if x.account != nil {
-		var k *Key // the key that gets a gas refund
+		var k *Key // access key whose allowance gets the gas refund
 		if x.r.PredecessorID == primitives.SystemAccount && x.b.SignerID == id {
 			k = x.account.key(x.b.SignerPublicKey)
 		}
@@ -148,7 +148,8 @@ func (x *receipt) transfer(amount primitives.Balance) *failure {
 	}
 	x.appear()
 	x.account.Amount = amount
-	if x.kind(id) == primitives.UniversalAccount { // not the actor of later actions: it has no state
+	// A universal account without state is not the actor of later actions.
+	if x.kind(id) == primitives.UniversalAccount {
 		x.account.Bare, x.account.Nonce = true, x.firstNonce()
 		return nil
 	}

@@ -8,15 +8,15 @@ import (
 type Chunk struct {
 	*World
 	Height   primitives.Height
-	Programs map[string]*Program // program that a call of method run executes, by the call's arguments
+	Programs map[string]*Program // programs by the arguments of the call of method run that executes them
 
-	Refusals []*primitives.InvalidTxError // by transaction; nil: the transaction became a receipt
-	Outcomes []Outcome                    // by receipt, in the order of execution
-	Leaving  []*primitives.Receipt        // receipts that the chunk sends, in order
-	Fresh    int                          // number of calls that ran code which this chunk deployed
-	Promised map[string]int               // number of state inits in contracts' promises, by kind
+	Refusals []*primitives.InvalidTxError // error of each transaction; nil: the transaction was converted to a receipt
+	Outcomes []Outcome                    // outcomes of the receipts in the order of execution
+	Leaving  []*primitives.Receipt        // receipts to other accounts that the chunk sends, in order
+	Fresh    int                          // number of calls of code that this chunk deployed
+	Promised map[string]int               // number of state init actions in promises of contracts, by kind
 
-	known   map[primitives.Hash]known // code that calls can run, by hash
+	known   map[primitives.Hash]known // versions of code that calls can run, by code hash
 	begun   bool
 	instant []*primitives.Receipt
 }
@@ -31,9 +31,9 @@ type known struct {
 type Outcome struct {
 	ID        primitives.Hash
 	Value     []byte
-	Err       *primitives.ActionError // nil: success, with Value
+	Err       *primitives.ActionError // error of the receipt; nil: success with the result Value
 	Burnt     primitives.Balance
-	Contracts []primitives.AccountContract // the account's contract before each action
+	Contracts []primitives.AccountContract // contract of the account before each action
 	Made      []primitives.Hash            // ids of the action receipts that this receipt created
 }
 
@@ -185,7 +185,7 @@ type receipt struct {
 	*Chunk
 	r       *primitives.Receipt
 	b       *primitives.ActionReceipt
-	account *Account // nil: the account does not exist
+	account *Account // account of the receiver; nil: the account does not exist
 	actor   primitives.AccountID
 	made    []*primitives.Receipt
 	burnt   primitives.Balance
@@ -287,7 +287,7 @@ func deposits(actions []primitives.Action) (sum primitives.Balance) {
 			sum = more(sum, deposits(a.Action.Actions))
 		case *primitives.DelegateV2:
 			sum = more(sum, deposits(a.Action.Actions))
-		default: // the other actions have no deposit
+		default: // the remaining actions have no deposit
 		}
 	}
 	return sum

@@ -24,8 +24,8 @@ type ProducersEpoch struct {
 	Version int
 	Seed    [32]byte
 	Shards  []uint64   // shard ids, by shard index
-	Seats   [][]int    // by shard index: the producers of the shard's chunks; a validator may occur more than once
-	Stakes  []*big.Int // by validator
+	Seats   [][]int    // Seats[s] lists the chunk producers of shard index s, with repetitions
+	Stakes  []*big.Int // stake of each validator
 }
 
 // ProducersBlock is the part of a block that the model uses. A zero Prev means that the block is
@@ -33,7 +33,7 @@ type ProducersEpoch struct {
 type ProducersBlock struct {
 	Hash, Prev, Final, Epoch [32]byte
 	Height                   int64
-	Mask                     []bool // by shard index: whether the block has a new chunk
+	Mask                     []bool // Mask[s]: the block has a new chunk of shard index s
 }
 
 // Turns counts the chunks that a validator has produced (Made) and was assigned to produce (Due).
@@ -42,7 +42,7 @@ type Turns struct{ Made, Due int64 }
 type producersBlock struct {
 	ProducersBlock
 	first  int64     // height of the first block of the block's epoch
-	counts [][]Turns // by shard and validator: turns in the epoch, up to this block
+	counts [][]Turns // counts[s][v]: chunks of shard index s and validator v from first to this block
 }
 
 // Add adds a block. The caller must have added its parent and its epoch before.

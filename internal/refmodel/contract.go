@@ -52,13 +52,13 @@ func versionOf(code []byte) byte {
 // Program is what a contract's method run does; for Newest, also the method run88.
 type Program struct {
 	Steps []Step
-	Trap  bool // the program ends with a trap
+	Trap  bool // true: the program ends with a trap
 }
 
 // Step writes an entry of contract data, or creates a promise.
 type Step struct {
 	Key, Value string
-	To         primitives.AccountID // receiver of the promise; empty: the step writes an entry
+	To         primitives.AccountID // receiver of the promise; empty: the step writes a state entry instead
 	// Derived means that the contract derives To from the state init in the first action. Only
 	// run88 can do so.
 	Derived bool
@@ -234,7 +234,7 @@ func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitiv
 			continue
 		}
 		to := s.To
-		if s.Derived { // if the bytes are not a canonical state init, the register keeps its value
+		if s.Derived { // bytes that are not a canonical state init leave the register unchanged
 			if init := s.Actions[0].(*primitives.UniversalStateInit).Init; isCanonical(init) {
 				register = universalID(init)
 			}
@@ -288,7 +288,7 @@ func (x *receipt) notePromised(s *Step) {
 			default:
 				x.Promised["universal"]++
 			}
-		default: // the other actions create no account
+		default: // the remaining actions create no account
 		}
 	}
 }
@@ -333,7 +333,7 @@ func Actions(actions []primitives.Action) string {
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
 		case *primitives.DelegateV2:
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
-		default: // only the type name
+		default: // an error of another kind is described by its type name
 		}
 		list = append(list, text)
 	}

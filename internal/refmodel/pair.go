@@ -16,8 +16,8 @@ type Kind struct {
 type Place struct {
 	Name, Text string
 	From, To   primitives.AccountID
-	Before     []primitives.Action // actions that succeed, before the pair in the same list
-	Receipt    bool                // only as a receipt, because From cannot send a transaction
+	Before     []primitives.Action // valid actions that precede the pair in the same list of actions
+	Receipt    bool                // true: run the pair as a receipt, because From cannot send transactions
 }
 
 // PairHeight is the height of the chunks in which pairs run.

@@ -17,7 +17,7 @@ type Scenario struct {
 	Height   primitives.Height
 	Txs      []*primitives.SignedTransaction
 	Incoming []*primitives.Receipt
-	Later    [][]*primitives.SignedTransaction // transactions of the later chunks
+	Later    [][]*primitives.SignedTransaction // transactions of the chunks after the first
 	Programs map[string]*Program
 }
 
@@ -75,7 +75,7 @@ func (s *Scenario) String() string {
 var (
 	// people have a large balance, except poor.near. heavy.near has too much storage to be deleted.
 	people  = []primitives.AccountID{"alice.near", "bob.near", "carol.near", "poor.near", "heavy.near", "kid.alice.near"}
-	missing = []primitives.AccountID{"new.alice.near", "new.bob.near", "short"} // a scenario may create them
+	missing = []primitives.AccountID{"new.alice.near", "new.bob.near", "short"} // accounts that a scenario may create
 	// eth and hex are implicit accounts, which a transfer creates.
 	eth = primitives.AccountID("0x00112233445566778899aabbccddeeff00112233")
 	hex = primitives.AccountID(strings.Repeat("5a", 32))
@@ -168,7 +168,7 @@ type generator struct {
 	rules Rules
 	inits []primitives.StateInit
 	first []universal
-	fresh bool // the action being generated will be in a transaction, which is validated
+	fresh bool // true: the generated action is for a transaction, so it is validated
 	all   []primitives.AccountID
 	n     uint64 // counter for unique names and nonces
 }
@@ -189,7 +189,7 @@ func Generate(seed uint64, rules Rules) *Scenario {
 			g.all = append(g.all, u.id)
 		}
 		g.all = append(g.all, g.first[hugeInits+g.IntN(endOfHuge-hugeInits)].id)
-		stray := []byte(g.first[0].id) // a name that is almost the id of a universal account
+		stray := []byte(g.first[0].id) // a universal account's id with one changed character
 		stray[g.IntN(len(stray))] = symbols[g.IntN(len(symbols))]
 		g.all = append(g.all, primitives.AccountID(stray))
 	}
@@ -399,7 +399,7 @@ func (g *generator) transaction() {
 		g.nonce(&tx, sk.PublicKey(), id)
 	}
 	tx.SignerID, tx.ReceiverID, tx.PublicKey = id, to, sk.PublicKey()
-	if tx.Actions = g.actions(to); g.one(3) { // an action that a function call key may allow
+	if tx.Actions = g.actions(to); g.one(3) { // one action that a function call key may allow
 		tx.Actions = []primitives.Action{g.call(to, inDelegate)}
 	}
 	if g.one(20) { // a list of actions that no transaction may contain
@@ -589,7 +589,7 @@ func (g *generator) receipt() {
 		}
 		nonce := g.s.World.Nonces[id] + g.Uint64N(3)
 		g.add(primitives.SystemAccount, people[0], &primitives.GlobalContractDistribution{ID: id, Code: Code(v), V2: true, Nonce: nonce - min(nonce, uint64(g.IntN(2)))})
-		if g.one(2) { // use the distributed code at once
+		if g.one(2) { // use the code in the chunk that distributes it
 			to := pick(g, people)
 			g.add(to, to, &primitives.ActionReceipt{SignerID: to, SignerPublicKey: key(string(to)).PublicKey(), Actions: []primitives.Action{
 				&primitives.UseGlobalContract{ID: id}, g.call(to, 0),

@@ -54,7 +54,7 @@ type initState struct {
 	code   *primitives.GlobalContractID
 	data   []entry
 	keys   []primitives.PublicKeyHandle
-	sorted bool // data and keys are in strictly ascending order, as the canonical encoding requires
+	sorted bool // true: data and keys are strictly ascending, as in the canonical encoding
 }
 
 type entry struct{ key, value string }

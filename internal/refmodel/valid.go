@@ -61,7 +61,7 @@ func (v Rules) invalid(a primitives.Action, to primitives.AccountID) *invalid {
 			return &invalid{Tag: primitives.ActionsRemovedProtocolFeature, Feature: "DelegateV2", Version: primitives.ProtocolVersion(v)}
 		}
 		return v.invalidDelegate(a.Action.Actions, a.Action.ReceiverID)
-	default: // for the other actions the generator makes only valid ones
+	default: // the generator makes no invalid actions of other types
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func commitments(actions []primitives.Action) (keys, entries uint64) {
 			k, e = commitments(a.Action.Actions)
 		case *primitives.DelegateV2:
 			k, e = commitments(a.Action.Actions)
-		default: // the other actions have neither keys nor entries
+		default: // the remaining actions have neither keys nor entries
 		}
 		keys, entries = keys+k, entries+e
 	}

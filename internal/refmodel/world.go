@@ -19,11 +19,11 @@ const (
 	bytesOfRecord    = 40     // storage usage of an entry in addition to its key and value
 	freeBytes        = 770    // storage usage up to which an account needs no balance
 	mostBytesDeleted = 10_000 // maximum storage usage of an account to delete, without its contract
-	shortestTopLevel = 65     // bytes; only the registrar can create shorter top-level accounts
+	shortestTopLevel = 65     // minimum length of a top-level account that is not created by the registrar
 	registrar        = primitives.AccountID("registrar")
 	noncesOfABlock   = 1_000_000
 	longestKey       = 2048 // maximum length in bytes of a data key
-	mostEntries      = 1500 // maximum number of entries in all state inits of an action list; from 87 on
+	mostEntries      = 1500 // maximum number of entries in all state inits of an action list, from version 87
 	mostKeys         = 1024 // maximum number of keys in all universal state inits of an action list
 	// perByte is the balance in yoctoNEAR that a byte of storage requires. A byte of global code
 	// burns perCodeByte times as much.
@@ -38,10 +38,11 @@ type World struct {
 	Rules    Rules
 	Accounts map[primitives.AccountID]*Account
 	Global   map[primitives.GlobalContractID][]byte
-	Nonces   map[primitives.GlobalContractID]uint64 // newest nonce of a distribution of global code, sent or received
+	// highest nonce of a sent or received distribution of each global contract
+	Nonces map[primitives.GlobalContractID]uint64
 
-	received map[slot]*[]byte             // received data; a nil slice: the promise failed
-	waiting  map[slot]*primitives.Receipt // receipts that wait for data, by that data
+	received map[slot]*[]byte             // data that has arrived before its receipt; a nil slice: the promise failed
+	waiting  map[slot]*primitives.Receipt // receipts that wait, by the missing data
 	yields   map[slot]*primitives.Receipt
 }
 
@@ -56,7 +57,7 @@ type Account struct {
 	Amount, Locked primitives.Balance
 	Usage          uint64 // storage usage in bytes
 	Contract       primitives.AccountContract
-	wide           bool   // the account has or had global code, so it is stored in the newer encoding
+	wide           bool   // true: the account has or had global code, so its record has the newer encoding
 	Code           []byte // code of a local contract; nil: none
 	Keys           map[primitives.PublicKeyHandle]*Key
 	Data           map[string]string

@@ -6,12 +6,12 @@ import (
 
 // The protocol's limits within which a shape can be compiled (config 86).
 const (
-	maxBody     = 196_608 // bytes of a function
-	maxBlocks   = 5_000   // blocks of a function
+	maxBody     = 196_608 // maximum size of a function body in bytes
+	maxBlocks   = 5_000   // maximum number of blocks in a function
 	allBlocks   = 50_000
 	maxParams   = 64
 	allParams   = 50_000
-	maxOperands = 8_192 // bytes of operands of a function
+	maxOperands = 8_192 // maximum size of a function's operand stack in bytes
 	allLocals   = 1_000_000
 	oneLocals   = 49_900
 	maxFuncs    = 9_990
@@ -22,28 +22,28 @@ const (
 type Shape struct {
 	Name string
 
-	Funcs  int  // number of functions with the body
-	Bytes  int  // approximate size of a body; it is shorter if it has used up its blocks
-	Params int  // parameters of each function
-	Result bool // functions return an i64
+	Funcs  int  // number of functions, all with the same body
+	Bytes  int  // approximate size of a body in bytes; smaller if maxBlocks is reached before
+	Params int  // number of parameters of each function
+	Result bool // true: each function returns an i64
 	Locals int
-	Mixed  bool // locals have all types in turn; else i64
-	Live   int  // operands that stay on the stack below everything else in the body
-	Live4  bool // the Live operands are i32; else i64
-	Depth  int  // blocks around the body
-	Nest   byte // block, loop or if, as opcode; 0 means block
+	Mixed  bool // true: the locals cycle through all types; false: all locals are i64
+	Live   int  // number of operands that stay on the stack during the whole body
+	Live4  bool // true: the Live operands are i32; false: i64
+	Depth  int  // number of nested blocks around the body
+	Nest   byte // opcode of these blocks: block, loop or if; 0: block
 	Units  []Unit
-	Shift  int // first value of the counter that units use
+	Shift  int // initial value of body.turn, by which repeated units differ
 
-	Types   int // unused function types
+	Types   int // number of unused function types
 	Globals int
 	Exports int // number of exports
 	Long    int // length of the exports' names
-	Elems   int // functions in an element segment at the table's end
-	Datas   int // data segments of one byte, spread over the memory
-	Span    int // bytes between two data segments
-	Bulk    int // bytes of one more data segment
-	Imports int // imported functions
+	Elems   int // number of functions in an element segment at the end of the table
+	Datas   int // number of data segments of one byte, at intervals of Span bytes
+	Span    int // distance between two data segments in bytes
+	Bulk    int // size of an additional data segment in bytes
+	Imports int // number of imported functions
 }
 
 // Unit is a piece of code that leaves the operand stack unchanged, so that it can be repeated.
@@ -54,7 +54,7 @@ type module struct {
 	*wasmasm.Module
 	s       *Shape
 	imports []uint32
-	kind    uint32 // type of the functions
+	kind    uint32 // index of the type of the functions
 	first   uint32 // index of the first function
 }
 

@@ -10,9 +10,9 @@ import (
 type body struct {
 	m              *module
 	f              *wasmasm.Func
-	turn           int // counts units, so that they differ
+	turn           int // counter of units; each unit uses it as a constant, so that units differ
 	params, locals int
-	blocks         int // blocks that may still be opened
+	blocks         int // number of blocks that the function may still open
 	depth          int
 }
 
@@ -138,7 +138,9 @@ func (b *body) write() {
 		before, at := b.blocks, b.len()
 		if u := s.Units[i%len(s.Units)]; u != unit("call_indirect") {
 			b.unit(u, b.turn+i)
-		} else if calls++; calls < 1_000 { // the analysis leaves the index on the stack
+		} else if calls++; calls < 1_000 {
+			// The analysis counts the index of each call_indirect as an operand that stays on the
+			// stack, so their number is limited.
 			b.unit(u, b.turn+i)
 		}
 		if b.len() > limit || b.len() == at && before == b.blocks && i > 4*len(s.Units) {
@@ -149,7 +151,7 @@ func (b *body) write() {
 		f.End()
 	}
 	for range live - 1 {
-		f.Op(b.add()) // the compiler does not compute unused values
+		f.Op(b.add()) // use the operands, because the compiler drops unused values
 	}
 	if live > 0 {
 		if s.Live4 {
@@ -255,7 +257,8 @@ func (b *body) unit(u Unit, n int) {
 		f.Block("", wasmasm.Void).I32(0).Op(0x0e)
 		f.Op(wasmasm.AppendU32(nil, uint32(targets))...)
 		for i := range targets + 1 {
-			if b.depth > 0 && i < targets { // the last target is this block, so that the next instruction is reachable
+			// The last target is the innermost block, so that the code after it is reachable.
+			if b.depth > 0 && i < targets {
 				f.Op(wasmasm.AppendU32(nil, uint32((n+i)%(b.depth+1)))...)
 			} else {
 				f.Op(0)

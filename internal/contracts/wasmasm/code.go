@@ -10,9 +10,9 @@ import (
 // return the Code.
 type Code struct {
 	b      []byte
-	open   []string // labels of open blocks, outermost first; "" for a block without a label
+	open   []string // labels of the open blocks, outermost first; empty: the block has no label
 	blocks uint32   // number of blocks opened so far
-	named  []named  // labels, by the number of their block
+	named  []named  // labels with the numbers of their blocks
 }
 
 type named struct {
