@@ -114,7 +114,7 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	x.Account = primitives.Account{Amount: deposit, StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
 	switch kind := x.receiverKind(); kind {
 	case primitives.NearImplicitAccount:
-		pk, _ := primitives.KeyOfNearImplicit(id) // the kind guarantees a key
+		pk, _ := primitives.KeyOfNearImplicit(id) // id is NEAR-implicit, so its key exists
 		key := primitives.AccessKey{Nonce: primitives.InitialNonce(x.Block.Height)}
 		handle := pk.Handle()
 		x.Account.StorageUsage += keyUsage(f, len(handle), &key)
@@ -123,7 +123,7 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 		hash := EthWalletHash(x.Block.ChainID)
 		x.Account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: hash})
 		x.Account.StorageUsage += uint64(len(hash))
-	case primitives.DeterministicAccount: // no key and no code until a state init
+	case primitives.DeterministicAccount: // the account has neither keys nor code until a state init
 	case primitives.NamedAccount, primitives.UniversalAccount:
 		panic(fmt.Sprintf("action: transfer creates account kind %d", kind))
 	default:

@@ -7,14 +7,14 @@ import (
 
 // Block is the context that all receipts of a chunk share.
 type Block struct {
-	Config      *parameters.RuntimeConfig // config of the epoch's protocol version
+	Config      *parameters.RuntimeConfig // runtime config of the epoch's protocol version
 	ChainID     string
 	ShardID     primitives.ShardID
 	Height      primitives.Height // of the block in which the chunk is applied
 	PrevHash    primitives.Hash
 	EpochID     primitives.EpochID
 	EpochHeight uint64
-	Timestamp   uint64             // ns since 1970
+	Timestamp   uint64             // timestamp of the block in ns since 1970
 	GasPrice    primitives.Balance // next_gas_price of the previous block
 	RandomValue primitives.Hash    // of the block in which the chunk is applied
 	// MinimumStake is the least stake that an action may set: the next epoch's seat price divided
@@ -25,7 +25,7 @@ type Block struct {
 	Stakes Stakes
 	// Verify checks the signatures of delegate actions. nil: package action verifies them itself.
 	Verify func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool
-	VM     VM // nil: contracts do not run
+	VM     VM // VM for function calls; nil: contracts cannot run
 	// Mocks lists the signatures that contracts see as valid even if they are not. Only a sandbox
 	// sets Mocks; nil: none.
 	Mocks *primitives.Mocks
@@ -36,7 +36,7 @@ type Block struct {
 
 // Stakes answers the queries of contracts about the validators of the current epoch.
 type Stakes interface {
-	Stake(primitives.AccountID) primitives.Balance // 0 if the account does not validate
+	Stake(primitives.AccountID) primitives.Balance // stake of an account; 0 if the account is not a validator
 	Total() primitives.Balance
 }
 
@@ -59,7 +59,7 @@ type ReturnKind byte
 const (
 	ReturnNone    ReturnKind = iota // the result is an empty value
 	ReturnValue                     // the result is Return.Value
-	ReturnReceipt                   // the result is that of the new receipt Return.Receipt
+	ReturnReceipt                   // the result of the new receipt Return.Receipt
 )
 
 // Return is the result of a successful action. The result of a receipt is the result of its last
@@ -67,5 +67,5 @@ const (
 type Return struct {
 	Kind    ReturnKind
 	Value   []byte
-	Receipt int // index into the new receipts
+	Receipt int // index in Result.NewReceipts of the receipt whose result is returned
 }

@@ -36,7 +36,7 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	if err := x.add(parameters.Cost{Gas: out.GasBurnt, Compute: out.Compute}, out.GasUsed+given); err != nil {
 		return nil, err
 	}
-	r.GasBurntInVM += out.GasBurnt // cannot overflow: add has checked r.GasBurnt, which is at least as large
+	r.GasBurntInVM += out.GasBurnt // cannot overflow: r.GasBurnt is at least as large, and add has checked it
 	r.Logs = append(r.Logs, out.Logs...)
 	r.Profile = MergeProfiles(r.Profile, out.Profile)
 	if out.Err != nil {

@@ -15,7 +15,7 @@ type delegate struct {
 	nonce            primitives.TransactionNonce
 	maxHeight        primitives.Height
 	key              primitives.PublicKey
-	hash             primitives.Hash // the hash that the sender signed
+	hash             primitives.Hash // hash that the sender has signed
 	signature        primitives.Signature
 }
 
@@ -105,7 +105,7 @@ func (x *Execution) useDelegateKey(d *delegate) (*failure, error) {
 			return nil, state.Inconsistent("nonce row %d of a gas key of %s is missing", d.nonce.Index, d.sender)
 		}
 	}
-	if d.nonce.Nonce <= current { // each nonce must be larger than the last, whatever the nonce mode of transactions
+	if d.nonce.Nonce <= current { // a delegate action's nonce must exceed the key's nonce in every nonce mode
 		return &failure{Tag: primitives.ActionDelegateInvalidNonce, DelegateNonce: d.nonce.Nonce, KeyNonce: current}, nil
 	}
 	if bound := verify.NonceUpperBound(x.Block.Height); d.nonce.Nonce >= bound {

@@ -13,17 +13,17 @@ import (
 // Result is the combined result of a receipt's actions (nearcore ActionReceiptResult).
 type Result struct {
 	GasBurnt     primitives.Gas
-	GasBurntInVM primitives.Gas // part of GasBurnt
+	GasBurntInVM primitives.Gas // the part of GasBurnt that contract code burnt
 	GasUsed      primitives.Gas // GasBurnt plus the gas attached to new receipts
 	Compute      parameters.Compute
 	Return       Return
 	Err          *primitives.ActionError // nil: success
 	Logs         []string
-	NewReceipts  []*primitives.Receipt // their ids are not set
+	NewReceipts  []*primitives.Receipt // receipts that the actions created; their ids are not set yet
 	Proposals    []primitives.ValidatorStake
 	Profile      []primitives.CostEntry
-	Contracts    []primitives.AccountContract // the account's contract before each action that was reached
-	TokensBurnt  primitives.Balance           // burnt by actions
+	Contracts    []primitives.AccountContract // contract of the account before each executed action
+	TokensBurnt  primitives.Balance           // amount that actions burnt
 	Subsidized   primitives.Balance
 }
 
@@ -40,12 +40,12 @@ type Execution struct {
 	Block   *Block
 	State   *state.TrieUpdate
 	Receipt *primitives.Receipt
-	Body    *primitives.ActionReceipt // body of Receipt
+	Body    *primitives.ActionReceipt // action receipt in Receipt.Body
 	Inputs  []PromiseResult
 
-	Account primitives.Account // the receiver's account; not set unless Exists
+	Account primitives.Account // the receiver's account; meaningful only if Exists is true
 	Exists  bool
-	Existed bool // whether the account existed before the first action
+	Existed bool // true: the account existed before the first action
 	// Actor is the account that the actions act for. It is the predecessor, until the receipt
 	// creates an account, which becomes the actor. An account that a state init creates does not
 	// become the actor.
@@ -54,7 +54,7 @@ type Execution struct {
 	Result Result
 	index  int // index of the running action
 
-	recordedBefore uint64 // upper bound of the recorded size before the first action
+	recordedBefore uint64 // upper bound of the recorded state proof size before the first action, in bytes
 }
 
 // failure is the failure of an action. It becomes part of the outcome. An error, in contrast, means
@@ -248,7 +248,7 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 		if x.Exists {
 			return &failure{Tag: primitives.ActionAccountAlreadyExists, AccountID: id}
 		}
-		if x.implicit() { // only a transfer may create it, so that no action can add keys along with it
+		if x.implicit() { // a transfer creates an implicit account, never CreateAccount
 			return &failure{Tag: primitives.ActionOnlyImplicitAccountCreationAllowed, AccountID: id}
 		}
 		return nil

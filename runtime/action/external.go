@@ -19,7 +19,7 @@ type External struct {
 	block      *Block
 	account    primitives.AccountID
 	actionHash primitives.Hash
-	dataCount  uint64 // number of data ids generated
+	dataCount  uint64 // number of data ids generated so far
 	path       []state.Visit
 
 	receiptStart uint64 // value of RecordedBound before the receipt's first action
@@ -122,7 +122,7 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 	if err != nil {
 		return nil, n, err
 	}
-	for i := range x.path { // from now on these nodes count as cached, even if pay fails
+	for i := range x.path { // these nodes count as cached for later accesses, even if pay fails
 		n.add(x.State, x.path[i].Hash, true)
 	}
 	if !found {

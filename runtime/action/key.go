@@ -37,7 +37,7 @@ func (x *Execution) addKey(a *primitives.AddKey) (*failure, error) {
 	if key.GasKey == nil {
 		key.Nonce = primitives.InitialNonce(x.Block.Height)
 	} else {
-		key.Nonce = 0 // the nonces of a gas key have trie keys of their own
+		key.Nonce = 0 // the nonces of a gas key are stored under separate trie keys
 		for i := range key.GasKey.NumNonces {
 			x.State.SetGasKeyNonce(id, handle, i, primitives.InitialNonce(x.Block.Height))
 		}

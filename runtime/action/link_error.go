@@ -12,7 +12,7 @@ const MaxMissingImports = 16
 // LinkError is the Cause of an outcome if the contract imports functions that the protocol version does not
 // have. The error text of the outcome is nearcore's, which does not name the functions.
 type LinkError struct {
-	Missing []primitives.MissingImport // the first MaxMissingImports different imports
+	Missing []primitives.MissingImport // distinct missing imports, at most MaxMissingImports
 	More    int                        // number of missing imports that are not in Missing
 }
 

@@ -11,7 +11,7 @@ import (
 // Promise is a receipt that a call is building (nearcore receipt_manager.rs ActionReceiptMetadata).
 type Promise struct {
 	Receiver  primitives.AccountID
-	RefundTo  primitives.AccountID // empty: RefundReceiver returns the predecessor
+	RefundTo  primitives.AccountID // account that gets refunds; empty: the predecessor
 	Receivers []primitives.DataReceiver
 	Inputs    []primitives.Hash
 	Actions   []primitives.Action
@@ -34,7 +34,7 @@ type weighted struct {
 // calls also gets the remainder of the division. distribute returns the distributed gas: all of
 // unused, or 0 if no call has a weight.
 func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
-	var sum primitives.Balance // 128 bits: the sum of all weights
+	var sum primitives.Balance // sum of all weights; may exceed 64 bits
 	for i := range x.weights {
 		sum, _ = sum.Add(primitives.Yocto(x.weights[i].weight))
 	}
@@ -64,7 +64,7 @@ func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
 func shareOf(gas primitives.Gas, weight uint64, sum primitives.Balance) primitives.Gas {
 	hi, lo := bits.Mul64(uint64(gas), weight)
 	if sum.Hi == 0 {
-		q, _ := bits.Div64(hi, lo, sum.Lo) // hi < sum.Lo, since weight <= sum
+		q, _ := bits.Div64(hi, lo, sum.Lo) // cannot panic: hi < sum.Lo, because weight <= sum
 		return primitives.Gas(q)
 	}
 	q := primitives.Balance{Hi: hi, Lo: lo}.Big()

@@ -14,7 +14,7 @@ type View struct {
 	Method    string
 	Args      []byte
 	Gas       primitives.Gas // maximum gas that the call may burn
-	Interrupt func() error   // see Call.Interrupt
+	Interrupt func() error   // returns an error to stop the call; nil: never
 	// Short limits the run to a short time. The run ends with ErrNotReady if the code is not
 	// compiled yet, and with ErrLong if it burns more than ShortGas.
 	Short bool
@@ -26,8 +26,9 @@ const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.
 var (
-	ErrLong     = errors.New("the view call exceeds the bounds of a short one")   // a retry would fail too
-	ErrNotReady = errors.New("the contract of the view call is not compiled yet") // a retry may succeed
+	// ErrLong means that the call needs more than a short one may use. Another try would fail too.
+	ErrLong     = errors.New("the view call exceeds the bounds of a short one")
+	ErrNotReady = errors.New("the contract of the view call is not compiled yet") // running the call again may succeed
 )
 
 // Preparer is a VM that reports which code is compiled.
@@ -81,7 +82,8 @@ func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOut
 	c.View, c.Brief, c.Interrupt = true, true, v.Interrupt
 	parts.world.begin(b, u, v.Account, primitives.Hash{})
 	out, err = c.run(&parts.world)
-	if err == nil && out.OutOfGas && gas < v.Gas { // the call used up ShortGas, not its own gas
+	// The limit was ShortGas, which is below the gas that the caller allowed.
+	if err == nil && out.OutOfGas && gas < v.Gas {
 		err = ErrLong
 	}
 	return out, true, err

@@ -45,8 +45,8 @@ type Call struct {
 	ActionIndex int
 
 	CodeHash primitives.Hash
-	Code     []byte // wasm as deployed; nil if the account has none
-	Method   string // may be empty
+	Code     []byte // deployed wasm code of the account; nil: none
+	Method   string // name of the called method; may be empty
 	Args     []byte
 
 	CurrentAccount  primitives.AccountID
@@ -62,7 +62,7 @@ type Call struct {
 	Deposit         primitives.Balance
 	PrepaidGas      primitives.Gas
 	RandomSeed      primitives.Hash
-	OutputReceivers []primitives.AccountID // receivers of the result; none unless the call is the last action
+	OutputReceivers []primitives.AccountID // receivers of the result; empty if the call is not the last action
 
 	// View forbids changes: host functions that change something or need a receipt fail. PrepaidGas
 	// is all that the call may burn.
@@ -81,15 +81,15 @@ type CallOutcome struct {
 	// Cause is the VM's own error behind Err; Err has only the text that the chain stores. nil:
 	// none.
 	Cause        error
-	OutOfGas     bool   // Err says that the call used up its gas, or the gas that it may burn
-	Return       Return // Return.Receipt is an index into the receipts of this call
+	OutOfGas     bool   // true: Err means that the call exceeded its gas limit
+	Return       Return // result of the call; Return.Receipt is an index in this call's receipts
 	Balance      primitives.Balance
 	StorageUsage uint64
 	GasBurnt     primitives.Gas
-	GasUsed      primitives.Gas // burnt, plus attached to promises
+	GasUsed      primitives.Gas // gas burnt plus gas attached to promises
 	Compute      parameters.Compute
 	Logs         []string
-	Profile      []primitives.CostEntry // sorted by category, then cost; no zeros
+	Profile      []primitives.CostEntry // nonzero costs, sorted by category and cost
 	Subsidized   primitives.Balance     // 1 yoctoNEAR deposits that the contract could not pay
 }
 

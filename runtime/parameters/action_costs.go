@@ -52,8 +52,8 @@ const (
 // equals its gas.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
-	sendSIR, sendNot     uint64 // gas; SIR: the sender is the receiver
-	exec, execComputeAlt uint64 // gas; compute, 0: equal to the gas
+	sendSIR, sendNot     uint64 // gas to send, if the sender is the receiver (SIR) and if not
+	exec, execComputeAlt uint64 // gas to execute, and its compute; compute 0: equal to the gas
 }{
 	ActionCreateAccount:               {"create_account", 500_000_000_000, 500_000_000_000, 7_200_000_000_000, 0},
 	ActionDeleteAccount:               {"delete_account", 147_489_000_000, 147_489_000_000, 147_489_000_000, 0},

@@ -57,7 +57,7 @@ type Wasm struct {
 
 	GrowMemCost      primitives.Gas // gas per page of 64 KiB
 	RegularOpCost    primitives.Gas // gas per instruction
-	LinearOpBaseCost primitives.Gas // gas of a bulk memory or table instruction, without its units
+	LinearOpBaseCost primitives.Gas // base gas of a bulk memory or table instruction
 	LinearOpUnitCost primitives.Gas
 
 	VMKind                string // always "Wasmtime"
@@ -68,11 +68,11 @@ type Wasm struct {
 
 	GlobalContractHostFns  bool
 	GasKeyHostFns          bool
-	OneYoctoOnPromise      bool // a promise may attach 1 yoctoNEAR even if the contract cannot pay it
+	OneYoctoOnPromise      bool // true: a promise may attach 1 yoctoNEAR that the contract does not have
 	P256VerifyHostFn       bool
 	YieldWithIDHostFns     bool
 	ChainIDHostFn          bool
-	SHA3HostFns            bool // sha3_256, sha3_384 and sha3_512 exist
+	SHA3HostFns            bool // true: the host functions sha3_256, sha3_384 and sha3_512 exist
 	MLDSAVerifyHostFn      bool
 	BLS12381NotInGroupFix  bool
 	FixContractLoadingCost bool
@@ -93,9 +93,9 @@ type Wasm struct {
 // Limits bound contracts, transactions and receipts (core/parameters/src/vm.rs LimitConfig).
 // Lengths are in bytes. A limit that a version does not have is the largest value of its type.
 type Limits struct {
-	MaxGasBurnt                      primitives.Gas // of one function call, and of a view call
-	MaxStackHeight                   uint32         // bytes, as finite-wasm counts them
-	InitialMemoryPages               uint32         // pages of 64 KiB
+	MaxGasBurnt                      primitives.Gas // maximum gas of a function call or a view call
+	MaxStackHeight                   uint32         // maximum stack size in bytes, as finite-wasm counts it
+	InitialMemoryPages               uint32         // memory size at the start of a call in pages of 64 KiB
 	MaxMemoryPages                   uint32
 	RegistersMemoryLimit             uint64
 	MaxRegisterSize                  uint64
@@ -105,42 +105,44 @@ type Limits struct {
 	MaxTotalPrepaidGas               primitives.Gas
 	MaxActionsPerReceipt             uint64
 	MaxDeployActionsPerReceipt       uint64
-	MaxNumberBytesMethodNames        uint64 // of an access key, each name with a terminator
+	MaxNumberBytesMethodNames        uint64 // maximum size of an access key's method names, each with a terminator
 	MaxLengthMethodName              uint64
 	MaxArgumentsLength               uint64
 	MaxLengthReturnedData            uint64
 	MaxContractSize                  uint64
-	MaxTransactionSize               uint64 // with signature
+	MaxTransactionSize               uint64 // maximum size of a signed transaction
 	MaxReceiptSize                   uint64
 	MaxLengthStorageKey              uint64
 	MaxLengthStorageValue            uint64
 	MaxPromisesPerFunctionCallAction uint64
 	MaxNumberInputDataDependencies   uint64
-	MaxReceiptTotalInputSize         uint64 // of a receipt's promise results; a nightly limit, so 2^32-1
-	MaxUniversalStateInitKeys        uint64 // of all UniversalStateInit actions of a receipt together
-	MaxStateInitEntries              uint64 // of all state inits of a receipt together, of both kinds
-	MaxFunctionsNumberPerContract    uint64
-	MaxLocalsPerContract             uint64
-	MinContractSizePerLocal          uint64 // bytes of code for each local; 0: no such limit
-	MaxParamsPerContract             uint64
-	MaxParamsPerFunction             uint64
-	MaxOperandStackBytesPerFunction  uint64
-	MaxTablesPerContract             uint64
-	MaxElementsPerContractTable      uint64
-	MaxFunctionBodySize              uint64
-	MaxInstrumentedCodeSize          uint64
-	MaxBlocksPerFunction             uint64
-	MaxBlocksPerContract             uint64
-	MaxTypesPerContract              uint64
-	AccountIDValidityRulesVersion    uint64
-	YieldTimeoutLengthInBlocks       uint64
-	MaxYieldPayloadSize              uint64
-	PerReceiptStorageProofSizeLimit  uint64 // bytes; a receipt that exceeds it fails
+	// maximum size of a receipt's promise results; 2^32-1: only nightly has a lower limit
+	MaxReceiptTotalInputSize        uint64
+	MaxUniversalStateInitKeys       uint64 // maximum number of keys in all UniversalStateInit actions of a receipt
+	MaxStateInitEntries             uint64 // maximum number of entries in all state inits of a receipt, of both kinds
+	MaxFunctionsNumberPerContract   uint64
+	MaxLocalsPerContract            uint64
+	MinContractSizePerLocal         uint64 // minimum size of a contract per local; 0: no limit
+	MaxParamsPerContract            uint64
+	MaxParamsPerFunction            uint64
+	MaxOperandStackBytesPerFunction uint64
+	MaxTablesPerContract            uint64
+	MaxElementsPerContractTable     uint64
+	MaxFunctionBodySize             uint64
+	MaxInstrumentedCodeSize         uint64
+	MaxBlocksPerFunction            uint64
+	MaxBlocksPerContract            uint64
+	MaxTypesPerContract             uint64
+	AccountIDValidityRulesVersion   uint64
+	YieldTimeoutLengthInBlocks      uint64
+	MaxYieldPayloadSize             uint64
+	PerReceiptStorageProofSizeLimit uint64 // maximum state proof size of a receipt; a larger proof fails the receipt
 }
 
 // AccountCreation restricts the creation of top-level accounts.
 type AccountCreation struct {
-	MinAllowedTopLevelAccountLength uint8 // length of an id; only the registrar can create shorter ones
+	// minimum length of a top-level account id that is not created by the registrar
+	MinAllowedTopLevelAccountLength uint8
 	RegistrarAccountID              primitives.AccountID
 }
 
@@ -150,7 +152,7 @@ type CongestionControl struct {
 	// A shard that reaches one of these loads is fully congested.
 	MaxCongestionIncomingGas       primitives.Gas
 	MaxCongestionOutgoingGas       primitives.Gas
-	MaxCongestionMemoryConsumption uint64 // bytes of receipts
+	MaxCongestionMemoryConsumption uint64 // size of queued receipts in bytes at which a shard is fully congested
 	MaxCongestionMissedChunks      uint64
 
 	// Gas that may be sent to a shard per chunk. It falls from the maximum to the minimum as the
@@ -166,24 +168,25 @@ type CongestionControl struct {
 
 	RejectTxCongestionThreshold Ratio
 
-	OutgoingReceiptsUsualSizeLimit uint64 // bytes; unused since the bandwidth scheduler
+	OutgoingReceiptsUsualSizeLimit uint64 // size in bytes; unused since the bandwidth scheduler
 	OutgoingReceiptsBigSizeLimit   uint64
 }
 
 // Witness bounds the data sent to chunk validators, in bytes.
 type Witness struct {
-	MainStorageProofSizeSoftLimit               uint64 // receipts beyond it are delayed
-	CombinedTransactionsSizeLimit               uint64 // of the previous and the new chunk together
+	MainStorageProofSizeSoftLimit uint64 // state proof size from which further receipts are delayed
+	// maximum size of the transactions of the previous and the new chunk together
+	CombinedTransactionsSizeLimit               uint64
 	NewTransactionsValidationStateSizeSoftLimit uint64
 }
 
 // BandwidthScheduler holds the parameters of package runtime/bandwidth, in bytes of receipts per
 // height.
 type BandwidthScheduler struct {
-	MaxShardBandwidth uint64 // the most that a shard sends per height, and the most that it receives
-	MaxSingleGrant    uint64 // the most that is granted on one link; at least MaxReceiptSize
+	MaxShardBandwidth uint64 // maximum that one shard sends, and maximum that one shard receives
+	MaxSingleGrant    uint64 // maximum that one shard sends to another; at least MaxReceiptSize
 	MaxAllowance      uint64
-	MaxBaseBandwidth  uint64 // the most that is granted on one link without a request
+	MaxBaseBandwidth  uint64 // maximum that one shard sends to another without a request
 }
 
 // Get returns the parameters of v, or ErrUnsupportedVersion. The value is shared: the caller must

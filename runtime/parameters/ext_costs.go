@@ -127,7 +127,7 @@ const (
 var extCosts = [NumExtCosts]struct {
 	name    string
 	gas     uint64
-	compute uint64 // 0: equal to the gas
+	compute uint64 // compute cost; 0: equal to the gas
 }{
 	ExtBase:                         {name: "base", gas: 264_768_111},
 	ExtContractLoadingBase:          {name: "contract_loading_base", gas: 35_445_963},

@@ -39,7 +39,7 @@ func (c *RuntimeConfig) view() object {
 		}
 	}
 	for _, gone := range [...]string{"contract_compile_base", "contract_compile_bytes"} {
-		ext[gone] = 0 // costs of old versions, which nearcore's view still lists as 0
+		ext[gone] = 0 // nearcore's view still lists these costs of old versions as 0
 	}
 	limitConfig := w.Limits.view()
 	wasmConfig := object{

@@ -17,8 +17,8 @@ type arena struct {
 const (
 	slabFirst = 1 << 12
 	slabSize  = 1 << 16
-	forkSlab  = 1 << 13 // slabs of forks are small, because forks write little
-	slabRoom  = 1 << 10 // a slab with less free space is replaced
+	forkSlab  = 1 << 13 // maximum size in bytes of a fork's slab; forks write little
+	slabRoom  = 1 << 10 // a slab with fewer free bytes is replaced
 )
 
 // room starts a new slab if the current one has less free space than n or slabRoom bytes. Then

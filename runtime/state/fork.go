@@ -11,9 +11,9 @@ import "github.com/troupe-chain/troupe/primitives"
 // span is the one between Begin and End.
 type forkState struct {
 	parent *TrieUpdate
-	id     int32 // positive, unique among the forks of the parent
-	base   int32 // number of the parent's changes when the fork was made
-	start  int32 // number of the fork's changes when the current span began
+	id     int32 // number of the fork, positive and unique among the forks of the parent
+	base   int32 // value of len(parent.changes) when the fork was created
+	start  int32 // value of len(changes) of the fork when the current span began
 	reads  []forkRead
 	codes  []pendingCode // contract code that committed spans deployed or distributed, in order
 	mine   int32         // length of codes when the current span (between Begin and End) began
@@ -27,7 +27,7 @@ type forkState struct {
 // an earlier receipt of the chunk may have deployed or distributed the code by then.
 type codeRead struct {
 	hash    primitives.Hash
-	brought bool // when the span ran, an earlier receipt had deployed or distributed the code
+	brought bool // true: the lookup found code that an earlier receipt had deployed or distributed
 }
 
 // touch is a call of TrieUpdate.Touch with its arguments and result.
@@ -40,7 +40,9 @@ type touch struct {
 // forkRead is a key that a span read and had not written itself.
 type forkRead struct {
 	key []byte
-	own int32 // number of the change that an earlier span of the fork made; 0: read from the parent or the trie
+	// own is the number of the fork's change that was read, if an earlier span of the same fork had
+	// changed the key. 0 means that the value came from the parent or the trie.
+	own int32
 }
 
 // Fork returns a fork of u. The fork reads u's state and leaves u unchanged. Several forks of u may

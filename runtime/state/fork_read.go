@@ -17,7 +17,7 @@ var goneMark = []byte{1}
 // markGone writes a removal mark for each key that this chunk removed and that the other chain may
 // have. If the key is written again later, the mark stays; reads look for a local value first.
 func (u *TrieUpdate) markGone() {
-	for i := range len(u.entries) { // the loop appends the marks, which it must skip
+	for i := range len(u.entries) { // the length is evaluated once, because the loop appends marks to u.entries
 		e := &u.entries[i]
 		if e.last == 0 || u.changes[e.last-1].value != nil || !primitives.Inherited([]byte(e.key)) {
 			continue

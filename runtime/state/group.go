@@ -13,17 +13,17 @@ const GroupSizeLimit = 100_000
 // (nearcore core/store/src/trie/outgoing_metadata.rs). The sums are checked; they overflow only in
 // a corrupt state.
 type Groups struct {
-	Shard primitives.ShardID // receiving shard
+	Shard primitives.ShardID // shard to which the buffered receipts go
 	QueueIndices
 	TotalSize uint64
-	TotalGas  primitives.Balance // gas; 128 bits, as in nearcore
+	TotalGas  primitives.Balance // amount of gas; a 128-bit number, as in nearcore
 	Receipts  uint64
 }
 
 // Group is one group of consecutive receipts.
 type Group struct {
 	Size uint64
-	Gas  primitives.Balance // gas; 128 bits, as in nearcore
+	Gas  primitives.Balance // amount of gas; a 128-bit number, as in nearcore
 }
 
 // Groups reads the groups of the buffer towards a shard; nil if there are none.
@@ -99,7 +99,7 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 			return err
 		}
 		if last.Size+size > GroupSizeLimit {
-			u.setGroup(g.Shard, g.Next-1, last) // as in nearcore, this counts as a change even if the value is the same
+			u.setGroup(g.Shard, g.Next-1, last) // nearcore records a change here even if the value is the same
 		} else {
 			g.Next--
 			next.Size += last.Size

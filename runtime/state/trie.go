@@ -25,20 +25,20 @@ type ValueRef struct {
 // Visit is a trie node on the path to a key.
 type Visit struct {
 	Hash primitives.Hash
-	Len  uint32 // length of its encoding in bytes
+	Len  uint32 // length of the encoded node in bytes
 }
 
 // Change is the new value of a key; nil removes the key.
 type Change struct {
 	Key   []byte
 	Value []byte
-	Known bool // the recording passed to Update contains the whole path of the key
+	Known bool // true: the recording passed to Update contains all nodes on the key's path
 }
 
 // Recording collects the distinct nodes and values that reads touch, each counted once (nearcore
 // TrieRecorder). Not safe for concurrent use.
 type Recording interface {
-	Size() uint64 // total size in bytes
+	Size() uint64 // returns the total size of the nodes and values in bytes
 	// Merge adds the nodes and values of o, in o's order. Both recordings must be of the same Trie.
 	Merge(o Recording)
 	Reset()
@@ -110,7 +110,7 @@ var ErrMissing = errors.New("the trie node or value is missing from the proof")
 // CodeAccess is code that the chunk called and that was in the state before the chunk.
 type CodeAccess struct {
 	Hash primitives.Hash
-	Key  []byte // trie key of the code, of any account that has this code
+	Key  []byte // trie key of the code of an account that has this code
 }
 
 // ErrNoSplit is wrapped by errors of FindSplit if the shard cannot be split. Other errors of

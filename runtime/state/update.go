@@ -20,10 +20,10 @@ const removalCharge = 2000
 type TrieUpdate struct {
 	trie     Trie
 	rec      Recording
-	limit    uint64 // soft limit of UpperBound in bytes
-	removals uint64 // number of removals of contract entries
+	limit    uint64 // soft limit of the state proof's UpperBound in bytes
+	removals uint64 // number of removed entries of contract state
 
-	index       map[string]int32 // trie key -> index in entries
+	index       map[string]int32 // indices in entries by trie key
 	entries     []entry
 	changes     []change
 	causes      []primitives.StateChangeCause
@@ -31,12 +31,13 @@ type TrieUpdate struct {
 	values      arena
 	key         []byte // scratch buffer for keys
 
-	codes        map[primitives.Hash][]byte // code that committed receipts of this chunk deployed or distributed
+	// code by hash that committed receipts of this chunk deployed or distributed
+	codes        map[primitives.Hash][]byte
 	pendingCodes []pendingCode
-	accesses     []CodeAccess             // code that calls looked up; no duplicates, except on a fork
-	accessed     map[primitives.Hash]bool // the hashes in accesses; nil while there are at most fewAccesses
+	accesses     []CodeAccess             // code that function calls looked up; only a fork's list may have duplicates
+	accessed     map[primitives.Hash]bool // set of the hashes in accesses; nil if there are at most fewAccesses
 
-	touched map[primitives.Hash]bool // nodes and values that contracts touched in this chunk
+	touched map[primitives.Hash]bool // hashes of trie nodes and values that contracts touched in this chunk
 
 	// While Adopt applies a span, owner is the id of the span's fork, and ownerChange is the number
 	// of the fork's change that is being applied. Otherwise both are 0. Each write stores both in
@@ -44,19 +45,19 @@ type TrieUpdate struct {
 	owner, ownerChange int32
 	fork               *forkState
 
-	rebased map[primitives.AccountID]bool // accounts on which Rebase was called in this chunk
+	rebased map[primitives.AccountID]bool // accounts for which Rebase was called in this chunk
 }
 
 // entry is a key that was written, or that Get read. first, last and pending are indices plus one;
 // 0 means none.
 type entry struct {
 	key         string
-	first, last int32 // the key's first and last committed change, in TrieUpdate.changes
-	pending     int32 // the key's prospective change, in TrieUpdate.prospective
-	owner       int32 // owner and ownerChange of TrieUpdate at the last write
+	first, last int32 // first and last committed change of the key in TrieUpdate.changes
+	pending     int32 // prospective change of the key in TrieUpdate.prospective
+	owner       int32 // values of TrieUpdate.owner and ownerChange at the last write of the key
 	ownerChange int32
-	known       bool   // old is valid: the key was read from the trie and its path was recorded
-	old         []byte // the value in the trie if known is set
+	known       bool   // true: the key was read from the trie with its path recorded, and old is valid
+	old         []byte // value in the trie before the chunk; nil: absent
 }
 
 type change struct {
@@ -153,7 +154,7 @@ func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
 const fewAccesses = 8
 
 func (u *TrieUpdate) access(a CodeAccess) {
-	if u.fork != nil { // Adopt counts the access
+	if u.fork != nil { // a fork's accesses are counted when Adopt applies them
 		u.accesses = append(u.accesses, a)
 		return
 	}
@@ -189,7 +190,7 @@ func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	if e.last != 0 {
 		return u.changes[e.last-1].value, true
 	}
-	return nil, false // the key was only read, or its write was rolled back
+	return nil, false // the entry only caches a read, or its write was rolled back
 }
 
 // lookupOverlay is overlaid for u and, if u is a fork, for its parent too.
@@ -208,7 +209,8 @@ func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) 
 func (u *TrieUpdate) GetPure(key []byte) ([]byte, error) { return u.get(key, nil) }
 
 func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
-	if u.fork != nil { // each span has its own recording
+	// A fork caches no values that it reads, because each span records its reads separately.
+	if u.fork != nil {
 		if value, ok := u.lookupFork(key); ok {
 			return value, nil
 		}
@@ -248,7 +250,7 @@ func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 // Ref refers to a value in an overlay or in the trie. Its length and hash are known without reading
 // the value.
 type Ref struct {
-	overlay []byte // nil: the value is in the trie
+	overlay []byte // value in the overlay; nil: the value is in the trie
 	trie    ValueRef
 }
 
@@ -395,14 +397,14 @@ func (u *TrieUpdate) Rollback() {
 // Finalized is the result of Finalize.
 type Finalized struct {
 	Trie    Trie
-	Changes []primitives.KeyChanges // sorted by key
-	Olds    []OldValue              // for each of Changes: the value before the chunk
+	Changes []primitives.KeyChanges // changes of the chunk in ascending order of keys
+	Olds    []OldValue              // Olds[i] is the value of Changes[i].Key before the chunk
 }
 
 // OldValue is the value of a key before the chunk. Known is set if the update has read the key.
 // Value is valid as long as the trie before the chunk is.
 type OldValue struct {
-	Value []byte // nil: the key was absent
+	Value []byte // value before the chunk; nil: the key was absent
 	Known bool
 }
 
@@ -435,7 +437,7 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 		key := u.values.copyString(e.key)
 		out[i] = primitives.KeyChanges{Key: key, Changes: all[from:len(all):len(all)]}
 		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value, Known: e.known}
-		if !forked { // the value of a Forked trie may be the other chain's
+		if !forked { // the old value in a Forked trie may belong to the forked chain
 			olds[i] = OldValue{e.old, e.known}
 		}
 	}
