@@ -17,7 +17,7 @@ type Digest struct {
 	details  func() ([]Details, error)
 	text     lazy[*text]
 	message  lazy[*message]
-	size     atomic.Int64 // bytes of message
+	size     atomic.Int64 // size of message in bytes
 	block    lazy[*view.Notice]
 	outcomes lazy[*items]
 	events   lazy[*items]
@@ -191,7 +191,7 @@ func (d *Digest) Transactions(account primitives.AccountID) []*primitives.Signed
 // Executed is an outcome of the block.
 type Executed struct {
 	Outcome *primitives.OutcomeWithID
-	Refund  primitives.Hash // the last receipt of the outcome, if it is a refund; else zero
+	Refund  primitives.Hash // id of the outcome's last receipt if that is a refund; zero: it is not
 }
 
 // Executed returns the block's outcome of a transaction or receipt.

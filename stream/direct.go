@@ -106,7 +106,7 @@ func (e *encoder) actions(as []primitives.Action) {
 		e.b = append(e.b, comma(i)...)
 		switch a := a.(type) {
 		case *primitives.Transfer:
-			e.b = view.AppendAction(e.b, a) // one member
+			e.b = view.AppendAction(e.b, a) // AppendAction appends an object with one member
 		case *primitives.FunctionCall:
 			b := view.AppendString(append(e.b, `{"FunctionCall":{"method_name":`...), a.Method)
 			b = view.AppendBase64(append(b, `,"args":`...), a.Args)
@@ -199,7 +199,7 @@ func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 		b = e.hash(append(b, `,"global_contract_hash":`...), &a.Contract.Hash)
 	case primitives.ContractGlobalAccount:
 		b = view.AppendAccountID(append(b, `,"global_contract_account_id":`...), a.Contract.Account)
-	case primitives.ContractNone, primitives.ContractLocal: // code_hash contains it
+	case primitives.ContractNone, primitives.ContractLocal: // code_hash already describes a local contract
 	default:
 		panic(fmt.Sprintf("stream: no JSON form of contract kind %d", a.Contract.Kind))
 	}
@@ -210,7 +210,7 @@ func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 }
 
 func (e *encoder) accessKey(k *primitives.AccessKey) {
-	if k.FunctionCall == nil { // package view writes the same order
+	if k.FunctionCall == nil { // the order of the members is the same in package view
 		e.b = view.AppendAccessKey(e.b, k)
 		return
 	}
@@ -230,7 +230,7 @@ func (e *encoder) hashes(b []byte, hs []primitives.Hash) []byte {
 // costs ten times as much as copying its text.
 type known [1024]struct {
 	hash primitives.Hash
-	len  int8 // 0: the slot is empty
+	len  int8 // length of the hash in text; 0: the slot is empty
 	text [44]byte
 }
 

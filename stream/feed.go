@@ -63,8 +63,10 @@ func (c *Cursor) UnmarshalJSON(in []byte) error {
 // Message is one message of a feed. It is a block, or a notice that blocks of earlier messages are
 // no longer on the chain.
 type Message struct {
-	Cursor  Cursor   // the block, or the last common block: a reader stores it to resume after it
-	Skipped []Cursor // the blocks that are no longer on the chain, newest first; nil: the message is a block
+	// Cursor is the block, or the last block that is still on the chain. A reader that resumes
+	// after it misses nothing.
+	Cursor  Cursor
+	Skipped []Cursor // blocks that are no longer on the chain, newest first; nil: the message is a block
 
 	text   func() ([]byte, error)
 	failed atomic.Pointer[error]
@@ -124,11 +126,11 @@ func FromNotice(n *view.Notice) (*Message, error) {
 // Query selects the messages of a feed.
 type Query struct {
 	Finality view.RefKind // RefOptimistic, RefNearFinal or RefFinal
-	After    *Cursor      // begin after this block
+	After    *Cursor      // the feed begins after this block
 	// From is the height at which to begin, if After is nil: with the first block at From or above.
 	// If both are nil, the feed begins with the last block.
 	From   *primitives.Height
-	Shards *view.ShardFilter // nil: all shards of the node
+	Shards *view.ShardFilter // shards in the messages; nil: all shards of the node
 	Synced bool              // true: do not begin before the node has caught up with its network
 }
 
@@ -147,7 +149,7 @@ type Feed interface {
 	// Next waits for the next message. Errors: the context's, ErrGone. After any other error the
 	// feed has ended. A new feed after the last cursor continues it.
 	Next(context.Context) (*Message, error)
-	At() Cursor // the cursor at which the feed began: that block is first, or the one after it
+	At() Cursor // returns the cursor at which the feed began
 	Close()
 }
 

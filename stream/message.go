@@ -18,7 +18,7 @@ type Block struct {
 	// Final is the height of the last final block as of this block.
 	Final  primitives.Height
 	Layout primitives.ShardLayout
-	Shards []Shard // by index in the layout
+	Shards []Shard // shards by index in the shard layout
 }
 
 // Shard is the result of a block in one shard.
@@ -27,7 +27,7 @@ type Shard struct {
 	Author   primitives.AccountID // the chunk producer
 	Chunk    *primitives.Chunk    // nil: the chunk is missing or not tracked
 	Outcomes []primitives.OutcomeWithID
-	Refunds  map[primitives.Hash]bool // receipts that the shard sent and that are refunds
+	Refunds  map[primitives.Hash]bool // ids of sent receipts that are refunds
 }
 
 // Details is the data of a shard that only the indexer's message needs.
@@ -38,7 +38,7 @@ type Details struct {
 	// transaction is the receiver. Instant are the receipts that were created and executed within
 	// the chunk.
 	Local, Instant []*primitives.Receipt
-	Changes        []primitives.KeyChanges // ascending by key
+	Changes        []primitives.KeyChanges // state changes in ascending order of keys
 	// Origins maps each executed receipt to the transaction from which it comes; zero: unknown. If
 	// Origins is nil, the message contains no origins, as in nearcore. The neardata format contains
 	// them.
@@ -108,10 +108,10 @@ func comma(i int) string {
 type plan struct {
 	*Shard
 	*Details
-	block    []byte // encoded hash of the block
+	block    []byte // text of the block hash
 	outcomes []view.OutcomeProof
-	taken    []took // valid transactions of the chunk when it was applied, in order
-	rest     []int  // indices of the other outcomes
+	taken    []took // valid transactions of the chunk, in order
+	rest     []int  // indices of the outcomes that belong to no transaction in taken
 }
 
 // took is a transaction with the index of its outcome.

@@ -131,13 +131,13 @@ type orderer struct {
 // node is a value in a text: its bytes and, if it is a member of an object, the bytes of its name.
 // The nodes of its descendants follow it.
 type node struct {
-	key, keyEnd int32 // bounds of the name without quotes; keyEnd 0: no name
+	key, keyEnd int32 // offsets of the member's name without quotes; keyEnd 0: no name
 	from, to    int32
-	end         int32 // index of the first node after this one and its descendants
-	rank        int32 // position among the object's members
-	moves       bool  // true: it contains an object that is not in order
-	byBytes     bool  // its members are ordered by their decoded names
-	kind        byte  // the first byte of the text
+	end         int32 // index of the first node after this node's descendants
+	rank        int32 // position of the member in the written object
+	moves       bool  // true: the value contains an object whose members must be reordered
+	byBytes     bool  // true: the members are sorted by their base64-decoded names
+	kind        byte  // first byte of the value's text
 }
 
 // ordered appends a text with its members in order.
@@ -172,7 +172,7 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 		}
 		at++
 	case '{':
-		o.nodes[i].byBytes = string(name) == "data" // a contract's initial state, whose keys are arbitrary
+		o.nodes[i].byBytes = string(name) == "data" // the names in this object are keys of contract state in base64
 		at, moves = o.object(text, at, name)
 		moves = moves || o.nodes[i].byBytes
 	default:
@@ -209,7 +209,7 @@ func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bo
 		}
 		if next < len(places) && places[next].key == string(key) {
 			m.rank = int32(places[next].rank)
-		} else { // members without a position follow the others, in their own order
+		} else { // members without a known position follow the others in their current order
 			m.rank = others
 			others++
 		}
@@ -262,14 +262,14 @@ func (o *orderer) arrange(text []byte, members []int32, byBytes bool) {
 		})
 		return
 	}
-	for i := 1; i < len(members); i++ { // few, and mostly in order
+	for i := 1; i < len(members); i++ { // insertion sort: members are few and mostly in order
 		for k := i; k > 0 && o.nodes[members[k]].rank < o.nodes[members[k-1]].rank; k-- {
 			members[k], members[k-1] = members[k-1], members[k]
 		}
 	}
 }
 func decoded(key []byte) []byte {
-	out, _ := base64.StdEncoding.DecodeString(string(key)) // written by view, so valid
+	out, _ := base64.StdEncoding.DecodeString(string(key)) // cannot fail: package view wrote the base64
 	return out
 }
 

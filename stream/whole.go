@@ -18,8 +18,8 @@ import (
 // shards share these pieces.
 type message struct {
 	notice *view.Notice
-	block  [2]int   // bounds of the block's part
-	shards [][2]int // and of each shard's part, by index in the layout
+	block  [2]int   // start and end of the block's part in the message
+	shards [][2]int // start and end of each shard's part, by shard index
 	err    error
 }
 
@@ -94,10 +94,10 @@ func (e *encoder) into(b []byte, one func()) []byte {
 type text struct {
 	block   *Block
 	details []Details
-	plans   []lazy[*plan] // by shard
+	plans   []lazy[*plan] // plans by shard index
 	halves  []*encoder    // first the chunks' halves by shard, then those of the executed receipts
 	errs    []error
-	err     error        // an error that concerns the whole message
+	err     error        // error that concerns the whole message
 	n       int          // number of halves
 	next    atomic.Int64 // index of the first half that no goroutine has taken
 	made    sync.WaitGroup
@@ -184,7 +184,7 @@ func (d *Digest) makeMessage() (m *message) {
 	halves := t.halves
 	t.details, t.plans, t.halves = nil, nil, nil
 	if m.err = errors.Join(t.errs...); m.err != nil {
-		return m // an encoder that panicked is not reused
+		return m // after a panic, the encoder is not reused
 	}
 	// All pieces are slices of the text with all shards.
 	n := d.notice(view.WholeBlock, "message")
@@ -205,7 +205,7 @@ func (d *Digest) makeMessage() (m *message) {
 		b = append(append(b, halves[i].b...), halves[len(d.Shards)+i].b...)
 		m.shards = append(m.shards, [2]int{from, len(b)})
 	}
-	n.Body = slices.Clip(append(b, "]}"...)) // clipped, so that appending to it copies
+	n.Body = slices.Clip(append(b, "]}"...)) // clipped, so that a later append copies the bytes
 	m.notice = &n
 	d.size.Add(int64(len(n.Body)))
 	for _, h := range append(halves, block) {

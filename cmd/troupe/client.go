@@ -30,7 +30,7 @@ import (
 // clientFlags are the flags of the commands that are clients of a node.
 type clientFlags struct {
 	url string
-	raw bool // --json
+	raw bool // the flag --json: print the node's JSON
 	// of commands that sign
 	as, key, wait string
 	// of commands that call a method
@@ -102,7 +102,7 @@ func readBounded(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	_ = f.SetReadDeadline(time.Now().Add(maxPipeWait)) // fails for files, which never wait
+	_ = f.SetReadDeadline(time.Now().Add(maxPipeWait)) // fails for a regular file, which never blocks
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		err = fmt.Errorf("%s is larger than %d KiB", name, limit>>10)
@@ -121,7 +121,7 @@ func (o *clientFlags) arguments(text string) ([]byte, error) {
 		}
 		raw = b
 		if o.base64 {
-			return raw, nil // not JSON: these bytes are the arguments
+			return raw, nil // arguments that are not JSON are sent as they are
 		}
 	}
 	switch {
@@ -181,7 +181,7 @@ func accessKey(ctx context.Context, url string, id primitives.AccountID, key pri
 	}
 	var k struct {
 		chainKey
-		Error string `json:"error"` // set by nodes that report an error within a result
+		Error string `json:"error"` // error text of nodes that report an error within a result
 	}
 	if err := json.Unmarshal(result, &k); err != nil {
 		return nil, fmt.Errorf("%s answers with an invalid access key: %w", url, err)
@@ -225,7 +225,7 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 			continue
 		}
 		k, err := readKeyOf(file, id)
-		if err != nil { // the file is missing, or belongs to another account
+		if err != nil { // no key file, or the key file of another account
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOtherAccount) {
 				tried = append(tried, err.Error())
 			}
@@ -307,7 +307,8 @@ func credentials(ctx context.Context, url string, id primitives.AccountID) (file
 	}
 	dir = filepath.Join(dir, status.ChainID)
 	files = append(files, filepath.Join(dir, string(id)+".json"))
-	more, _ := filepath.Glob(filepath.Join(dir, string(id), "*.json")) // ids have no special characters
+	// Account ids contain no special characters of patterns.
+	more, _ := filepath.Glob(filepath.Join(dir, string(id), "*.json"))
 	files = append(files, more[:min(len(more), mostCredentials)]...)
 	if _, public := networks[status.ChainID]; public && !strings.HasPrefix(url, "https://") {
 		return nil, fmt.Sprintf("not the files in %s, because a node without https says that it is of %s", dir, status.ChainID)
@@ -379,7 +380,7 @@ func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.A
 			return fmt.Errorf("%w; it may still run: look with 'troupe tx %v --sender %s'", err, id, from)
 		}
 		if last, taken := nonceTaken(failed); taken && last >= used && try < maxNonces {
-			used = last // the refused transaction can never be included
+			used = last // retry with a nonce above the last used one
 			continue
 		}
 		if err != nil {
@@ -438,7 +439,7 @@ func (o *clientFlags) showTx(cmd *cobra.Command, url, hash, sender string, short
 	}
 	s, err := txtext.ParseStatus(result)
 	if err != nil {
-		if o.wait == "NONE" { // a reply without the transaction
+		if o.wait == "NONE" { // with wait_until NONE, the reply does not contain the transaction
 			if !o.raw {
 				say(cmd, "sent; look with 'troupe tx %s --sender %s'", hash, sender)
 			}

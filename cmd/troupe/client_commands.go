@@ -66,7 +66,7 @@ func tooMany(err error) bool {
 func mustJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only values of this package
+		panic(err) // cannot fail: all values are from this package
 	}
 	return b
 }
@@ -250,7 +250,7 @@ read as it is.`,
 				return printResult(cmd.OutOrStdout(), result)
 			}
 			var v struct {
-				Result []uint16 `json:"result"` // bytes: encoding/json reads []byte as base64
+				Result []uint16 `json:"result"` // the bytes as numbers, because encoding/json reads []byte as base64
 				Logs   []string `json:"logs"`
 				Error  string   `json:"error"`
 			}
@@ -475,7 +475,7 @@ node needs only the hash. See troupe trace for what its contracts did.`,
 				return err
 			}
 			if sender == "" {
-				sender = "system" // a troupe then searches in all shards
+				sender = "system" // a troupe node then searches all shards
 			}
 			result, err := askRPC(cmd.Context(), url, "EXPERIMENTAL_tx_status", map[string]any{
 				"tx_hash": args[0], "sender_account_id": sender, "wait_until": "NONE",

@@ -25,7 +25,7 @@ crashes only this process.`,
 		Hidden:  true,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Reset() // the process has no work to finish on a signal
+			signal.Reset() // a signal may end the process at any time
 			if code := vm.ServeCompiler(nil); code != 0 {
 				return fmt.Errorf("contract compiler: exit code %d", code)
 			}

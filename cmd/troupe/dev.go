@@ -123,7 +123,7 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	transactions.Failed = cancel         // called when the reader of the output has disconnected
-	if !signal.Ignored(syscall.SIGHUP) { // nohup
+	if !signal.Ignored(syscall.SIGHUP) { // under nohup, SIGHUP stays ignored
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
@@ -220,9 +220,9 @@ func devListen() (addr, note string) {
 		if port != devPort {
 			note = fmt.Sprintf("Port %d is in use; this chain has port %d.\n", devPort, port)
 		}
-		return devAddr(port), note // the start will report this other error
+		return devAddr(port), note // starting the server reports this error
 	}
-	return devAddr(devPort), "" // the start will report that this port is in use
+	return devAddr(devPort), "" // starting the server reports that the port is in use
 }
 
 func devAddr(port uint16) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))) }
@@ -274,7 +274,7 @@ func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID
 		}
 		account.Amount = balance
 		records = append(records, &genesis.AccountRecord{AccountID: id, Account: account})
-		if !hasKey { // otherwise the nonce of an existing key would decrease
+		if !hasKey { // replacing an existing key would decrease its nonce
 			records = append(records, &genesis.AccessKeyRecord{AccountID: id, PublicKey: key})
 		}
 	}
@@ -347,7 +347,7 @@ func makeDevHome(temp string) (dir string, remove func() error, err error) {
 	}
 	return dir, func() error {
 		err := os.RemoveAll(dir)
-		if err != nil { // a node that did not stop in time wrote a file in between
+		if err != nil { // a node that stops late may have written a file meanwhile, so try again
 			err = os.RemoveAll(dir)
 		}
 		return errors.Join(err, f.Close())

@@ -18,7 +18,7 @@ const startMemory = 48 << 20
 // gigabytes. If GOMEMLIMIT is at most startMemory, delayGC does nothing.
 func delayGC() (done func()) {
 	least := debug.SetMemoryLimit(-1)
-	if least <= startMemory { // set by GOMEMLIMIT
+	if least <= startMemory { // GOMEMLIMIT has set a limit below startMemory
 		debug.SetGCPercent(daemon.GCPercent)
 		return func() {}
 	}
@@ -28,6 +28,6 @@ func delayGC() (done func()) {
 	})
 	debug.SetMemoryLimit(startMemory)
 	debug.SetGCPercent(-1)
-	runtime.AddCleanup(new([64]byte), func(f func()) { f() }, done) // runs after the first collection
+	runtime.AddCleanup(new([64]byte), func(f func()) { f() }, done) // calls done after the first garbage collection
 	return done
 }

@@ -21,12 +21,13 @@ const hangupGrace = time.Second
 func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop func()) {
 	ignored := signal.Ignored(syscall.SIGHUP)
 	in, out := make(chan os.Signal, 1), make(chan os.Signal, 1)
-	signal.Notify(in, syscall.SIGHUP) // registered first, so that no SIGHUP ends the process
+	signal.Notify(in, syscall.SIGHUP) // register before anything else, so that SIGHUP does not end the process
 	ctx, cancel := context.WithCancel(ctx)
 	gone := func() bool { return false }
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err == nil && !ignored {
-		gone = func() bool { return !term.IsTerminal(int(tty.Fd())) } // EIO after the terminal hung up
+		// IsTerminal fails with EIO after the terminal has disconnected.
+		gone = func() bool { return !term.IsTerminal(int(tty.Fd())) }
 	}
 	go func() {
 		var later <-chan time.Time

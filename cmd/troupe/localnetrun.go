@@ -76,7 +76,7 @@ func newLocalnetRun(a *app) *cobra.Command {
 			out := localnet.Options{Nodes: nodes, Accounts: localnetAccounts(found), Every: o.every,
 				Say:   func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
 				Title: fmt.Sprintf("%s: %d nodes, logs in NODE/%s", a.home, len(nodes), runLog)}
-			signals := make(chan os.Signal, 4) // also receives the second signal, which kills the nodes
+			signals := make(chan os.Signal, 4) // the second signal kills the nodes
 			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(signals)
 			out.Signals = signals

@@ -34,7 +34,7 @@ const module = "github.com/troupe-chain/troupe/"
 // filter holds the log level of each part.
 type filter struct {
 	level logrus.Level
-	of    map[string]logrus.Level // by prefix of the function name
+	of    map[string]logrus.Level // log levels by prefix of the function's name
 }
 
 // newFilter parses the levels of the log. If set is true, env is the value of RUST_LOG:
@@ -56,7 +56,7 @@ func newFilter(env string, set bool, verbose string) (f filter, unknown []string
 			if isLevel {
 				target = ""
 			} else {
-				level, isLevel = logrus.TraceLevel, true // a target without a level
+				level, isLevel = logrus.TraceLevel, true // a target without a level means trace
 			}
 		}
 		if !isLevel || strings.ContainsAny(target, " []{}") {
@@ -134,9 +134,9 @@ func (f *filtered) Format(e *logrus.Entry) ([]byte, error) {
 	if e.Caller != nil && !f.passes(e.Caller.Function, e.Level) {
 		return nil, nil
 	}
-	e.Caller = nil // only the filter needs it
+	e.Caller = nil // the output does not contain the caller
 	if f.text {
-		e.Message = txtext.Line(e.Message, maxMessage) // may contain text of a peer or server
+		e.Message = txtext.Line(e.Message, maxMessage) // the message may contain text of another node or server
 	}
 	return f.to.Format(e)
 }
@@ -151,7 +151,7 @@ func newLog(w io.Writer, a *app) (*logrus.Logger, error) {
 		log.SetOutput(l)
 		a.closeLog = l.close
 	}
-	log.SetReportCaller(true) // the filter needs the function's name
+	log.SetReportCaller(true) // the filter compares the function's name
 	return log, setLog(log, w, a)
 }
 

@@ -12,8 +12,8 @@ import (
 
 // Bounds of a logWriter.
 const (
-	maxLogQueue = 1 << 20     // bytes that wait for the file
-	logFlush    = time.Second // maximum wait of close
+	maxLogQueue = 1 << 20     // maximum number of queued bytes
+	logFlush    = time.Second // maximum time for which close waits for the output
 )
 
 // logWriter writes the log to a file from a goroutine. So a stopped terminal (Ctrl-S) or a full
@@ -26,7 +26,7 @@ type logWriter struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	queue   []byte
-	dropped int // number of dropped lines
+	dropped int // number of lines dropped since the last report
 	closed  bool
 }
 
@@ -43,7 +43,7 @@ func (l *logWriter) Write(line []byte) (int, error) {
 	defer l.mu.Unlock()
 	switch {
 	case len(line) == 0 || l.closed:
-	case l.dropped > 0 || len(l.queue)+len(line) > maxLogQueue: // report the dropped lines before new lines
+	case l.dropped > 0 || len(l.queue)+len(line) > maxLogQueue: // queue no line before the dropped lines are reported
 		l.dropped++
 	default:
 		l.queue = append(l.queue, line...)
@@ -73,7 +73,7 @@ func (l *logWriter) run() {
 			l.changed.Wait()
 		}
 		out, l.queue = l.queue, out[:0]
-		if len(out) == 0 && l.dropped > 0 { // everything before the dropped lines is written
+		if len(out) == 0 && l.dropped > 0 { // all lines before the dropped ones are written
 			out = fmt.Appendf(out, "%d lines of the log are lost: stderr took nothing\n", l.dropped)
 			l.dropped = 0
 		}
@@ -82,7 +82,7 @@ func (l *logWriter) run() {
 		if ended {
 			return
 		}
-		_, _ = l.to.Write(out) // a closed stderr must not end the process
+		_, _ = l.to.Write(out) // ignored: a closed stderr must not end the process
 	}
 }
 

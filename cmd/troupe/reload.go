@@ -23,7 +23,7 @@ const logConfigFile = "log_config.json"
 // logConfig holds the keys of logConfigFile that are read.
 type logConfig struct {
 	RustLog *string `json:"rust_log"`
-	Verbose *string `json:"verbose_module"` // "": all parts
+	Verbose *string `json:"verbose_module"` // parts to log in detail; empty: all parts
 }
 
 // readLogConfig reads logConfigFile of a home. A missing file gives the zero value.

@@ -63,7 +63,7 @@ type app struct {
 	home string
 	// homeGiven means that --home or NEAR_HOME is set.
 	homeGiven bool
-	verbose   string // empty: the default level; "all", or the name of a part
+	verbose   string // part to log in detail, or "all"; empty: none
 	fast      bool   // --unsafe-fast-startup: skip the checks of a new chain's genesis
 	color     string
 	logFormat string // format of run's log: text or json
@@ -99,7 +99,8 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintf(stderr, "troupe: %s\n", txtext.Lines(err.Error())) // parts of it may be a server's text
+	// Escaped, because the text may come from a server.
+	_, _ = fmt.Fprintf(stderr, "troupe: %s\n", txtext.Lines(err.Error()))
 	var usage *usageError
 	// Errors before the command has started concern its flags and arguments.
 	if !a.started || errors.As(err, &usage) || errors.Is(err, home.ErrUsage) {
@@ -144,7 +145,7 @@ source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().BoolP("version", "V", false, "print the version") // as in neard
+	root.Flags().BoolP("version", "V", false, "print the version") // neard has the same short flag
 	f := root.PersistentFlags()
 	f.SortFlags = false
 	f.StringVar(&a.home, "home", home.DefaultDir(), "home folder with configuration and data; NEAR_HOME sets the default")

@@ -305,7 +305,7 @@ that also sends SIGHUP.`,
 // events contains a command's callbacks and signals for its running node.
 type events struct {
 	ready  func(*daemon.Daemon) error // called once, when the node runs; an error stops the node
-	hup    <-chan os.Signal           // delivers SIGHUP; nil: never
+	hup    <-chan os.Signal           // delivers SIGHUP; nil: no signal is delivered
 	reload func(*daemon.Daemon)       // called at each SIGHUP
 }
 
@@ -375,7 +375,7 @@ func once(ctx context.Context, o *daemon.Options, e *events, started func()) err
 		going = false
 	}
 	limit := stopLimit
-	if errors.Is(err, daemon.ErrStateSynced) { // a restart needs a clean stop
+	if errors.Is(err, daemon.ErrStateSynced) { // stop cleanly before the restart
 		limit = restartStopLimit
 	}
 	stopping, cancel := context.WithTimeout(context.Background(), limit)

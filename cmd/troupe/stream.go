@@ -30,7 +30,7 @@ type streamFlags struct {
 	archive                               bool
 	count                                 uint64
 
-	bucket *lake.Writer // nil: print lines
+	bucket *lake.Writer // writes to an S3 bucket; nil: messages are printed as lines
 }
 
 func newStream(a *app) *cobra.Command {

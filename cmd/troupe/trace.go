@@ -151,7 +151,7 @@ func writeFlame(path string, speedscope []byte) error {
 // rpcError is an error in a node's reply.
 type rpcError struct {
 	URL, Kind, Cause, Message string
-	Info, Data                json.RawMessage // nil: the reply does not contain it
+	Info, Data                json.RawMessage // members of the error object; nil: absent
 }
 
 // Error returns the node's URL, the name of the cause and the node's own text, on one line.
@@ -189,7 +189,7 @@ func askRPC(ctx context.Context, url, method string, params any) (json.RawMessag
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := rpcClient.Do(r)
 	if err != nil {
-		if e, ok := err.(*neturl.Error); ok { // its text repeats the URL
+		if e, ok := err.(*neturl.Error); ok { // the text of a *url.Error repeats the URL, so use the inner error
 			err = e.Err
 		}
 		return nil, fmt.Errorf("no answer from %s: %w; check that the node is running, or give its address with --url", url, err)

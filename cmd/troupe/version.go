@@ -17,7 +17,7 @@ var version, commit string
 
 // build describes the source of this binary.
 type build struct {
-	Release string // tag of the source; "trunk" if it is between tags
+	Release string // git tag of the source; "trunk": the source has no tag
 	Build   string // tag, number of commits since the tag, and whether files were changed
 	Commit  string
 	Go      string
