@@ -12,9 +12,9 @@ import (
 // stored. Commit takes over the block's memory: the caller must not change it afterwards.
 type Block struct {
 	Ref       BlockRef
-	Prev      BlockRef // zero for genesis
+	Prev      BlockRef // parent; zero for the genesis
 	Timestamp uint64   // ns since 1970
-	Ordinal   uint64   // block_ordinal of the header
+	Ordinal   uint64   // value of block_ordinal in the header
 	Epoch     primitives.EpochID
 	// Final is the last final block as of this block: an ancestor or this block itself. It is zero
 	// while no block is final.
@@ -22,9 +22,9 @@ type Block struct {
 	// Head is set if this block becomes the head.
 	Head bool
 
-	Header, Body []byte // separate items, so that reading the header does not read the body
-	Info         []byte // epoch.StoredBlockInfo
-	MerkleTree   []byte // PartialMerkleTree of the blocks before this one
+	Header, Body []byte // encoded header and body, stored apart so that each can be read alone
+	Info         []byte // encoded epoch.StoredBlockInfo
+	MerkleTree   []byte // encoded PartialMerkleTree of the blocks before this one
 	Shards       []Shard
 	Splits       []Split // splits of shards of the parent's layout that take effect with this block
 	Puts         *Batch  // rows of the engine's columns, applied with the block; nil: none
@@ -34,8 +34,8 @@ type Block struct {
 // Shard is the result of one block in one shard.
 type Shard struct {
 	ID    primitives.ShardID
-	Chunk *Chunk // nil: no new chunk
-	Extra []byte // ChunkExtra
+	Chunk *Chunk // the block's new chunk of the shard; nil: none
+	Extra []byte // encoded ChunkExtra
 	// Outcomes are in execution order: transactions, then receipts.
 	Outcomes []Outcome
 	// Outgoing are the receipts for other chunks, in order. Local are the receipts that this chunk

@@ -12,14 +12,14 @@ import (
 type view struct {
 	head, final  BlockRef
 	flatHead     BlockRef // the index holds the state after this block
-	overlayFinal BlockRef // the final block when the overlay began; zero if this is no overlay
+	overlayFinal BlockRef // last final block when an overlay was created; zero if the store is no overlay
 	tail         primitives.Height
-	empty        bool // no genesis yet
+	empty        bool // true: the store has no genesis block yet
 	// shards holds each shard whose state is, or once was, at another block than the flat head. The
 	// map is immutable.
 	shards map[primitives.ShardID]shardCell
 
-	base *pendingBlock // the flat head's block
+	base *pendingBlock // block of the flat head, whose state the index holds
 	// canon is the head's branch above the flat head, ascending. Older views share its array, so
 	// elements are appended but never overwritten.
 	canon []*pendingBlock
@@ -58,7 +58,7 @@ func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 // branch is the path from a block above the flat head down to the flat head, as of one view.
 type branch struct {
 	v    *view
-	side []*pendingBlock   // the blocks of the path that are not canonical, newest first
+	side []*pendingBlock   // blocks of the path that are not canonical, newest first
 	from primitives.Height // height of the newest canonical block of the path, or of the flat head
 }
 

@@ -33,7 +33,7 @@ import (
 // Defaults of Options.ResidentBlocks and Options.ResidentBytes.
 const (
 	DefaultResidentBlocks = 1024
-	DefaultResidentBytes  = 32 << 20 // bytes of keys and values of changes
+	DefaultResidentBytes  = 32 << 20 // maximum size in bytes of the state changes that stay in memory
 )
 
 // evictedIndex finds the evicted blocks that may contain an ID.
@@ -46,17 +46,17 @@ type evictedIndex struct {
 	seed   maphash.Seed
 	blocks map[uint32]*pendingBlock
 	next   uint32
-	runs   []evictedRun // the largest run first
+	runs   []evictedRun // sorted lists of rows, longest first
 }
 
 type evictedRun struct {
 	rows []uint64
 	tier int
-	last uint32 // the highest block number in the run
+	last uint32 // highest block number in rows
 }
 
 const (
-	evictedBits  = 28 // bits of a block number: eight years of one block a second
+	evictedBits  = 28 // number of bits of a block number: eight years at one block per second
 	evictedMerge = 8
 )
 
@@ -131,7 +131,7 @@ func (c *evictedIndex) find(hash uint64) (out []*pendingBlock) {
 
 // evict drops a block's body from memory. Later reads take the body from the log.
 func (t *tree) evict(p *pendingBlock) {
-	t.keys.all() // outside the lock, because all may merge a large run
+	t.keys.all() // called without the lock, because merging large runs takes long
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := p.body.Load()
@@ -141,7 +141,7 @@ func (t *tree) evict(p *pendingBlock) {
 	t.dropIDs(p)
 	t.evicted.add(p, d)
 	t.bytes -= p.bytes
-	p.body.Store(nil) // last: a reader that finds no body must find the block in the index
+	p.body.Store(nil) // store nil last, so that a reader without a body finds the block in evicted
 }
 
 // residentBodies lists the blocks whose bodies are in memory, oldest first. Guarded by commitMu.

@@ -52,7 +52,7 @@ func (e *entry) end() position { return position{e.at.Segment, e.at.Offset + e.s
 
 // segmentInfo is the row of a log segment in the index.
 type segmentInfo struct {
-	Highest primitives.Height // greatest height of a block in the segment
+	Highest primitives.Height // highest height of a block in the segment
 }
 
 // AppendBorsh appends a u64.

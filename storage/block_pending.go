@@ -14,13 +14,13 @@ type pendingBlock struct {
 	// parent is nil for the flat head's block: an advance of the flat head clears the pointer, so
 	// that older blocks can be freed.
 	parent     atomic.Pointer[pendingBlock]
-	children   []*pendingBlock // guarded by commitMu
+	children   []*pendingBlock // child blocks; guarded by Store.commitMu
 	entry      *entry
-	body       atomic.Pointer[body] // nil: evicted, see block_evict.go
-	evictedNum uint32               // its number in the evicted index; guarded by the tree's mu
-	split      *pendingBlock        // nearest block that splits shards, this one or an ancestor; nil: none
-	puts       *Batch               // rows of the engine; nil: none
-	bytes      int                  // bytes of the keys and values of its changes
+	body       atomic.Pointer[body] // changes and ids of the block; nil: only in the log (see block_evict.go)
+	evictedNum uint32               // number of the block in tree.evicted; guarded by tree.mu
+	split      *pendingBlock        // this block or its nearest ancestor in which a shard is split; nil: none
+	puts       *Batch               // rows of the engine that are written with the block; nil: none
+	bytes      int                  // size in bytes of the keys and values that the block changed
 	// count is the number of blocks from a common starting block of all pending blocks up to this
 	// one. sum is the number of bytes of their changes. Only the difference between two blocks of
 	// one branch has a meaning.

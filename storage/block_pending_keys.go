@@ -39,7 +39,7 @@ type pendingKeys struct {
 	queued []keyedBlock
 
 	building sync.Mutex
-	runs     atomic.Pointer[[]*keyRun] // the largest first; immutable once stored
+	runs     atomic.Pointer[[]*keyRun] // sorted lists of changed keys, longest first; the slice is immutable
 }
 
 // keyedBlock is a block that is in no run yet.
@@ -50,14 +50,16 @@ type keyedBlock struct {
 
 // keyRun has the keys that some blocks changed, sorted.
 type keyRun struct {
-	tier     int
-	blocks   []*pendingBlock // ascending; nil for a block that has left the tree
-	heights  []primitives.Height
-	shards   []primitives.ShardID
-	keys     []byte       // concatenated, ascending
-	ends     []uint32     // end of each key in keys
-	first    []uint32     // index into versions of each key's first version; the last element is len(versions)
-	versions []keyVersion // grouped by key, newest first
+	tier    int
+	blocks  []*pendingBlock // blocks by ascending height; nil: the block has left the tree
+	heights []primitives.Height
+	shards  []primitives.ShardID
+	keys    []byte   // all keys concatenated in ascending order
+	ends    []uint32 // offset in keys at which each key ends
+	// first[i] is the index in versions of key i's first version. The last element is
+	// len(versions).
+	first    []uint32
+	versions []keyVersion // changes of all keys, grouped by key, newest first
 }
 
 // keyVersion is one change of a key. block and shard are indices into lists of the run, item is the
@@ -157,7 +159,9 @@ func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 
 // replace replaces the changes of block p by those of body d.
 func (k *pendingKeys) replace(p *pendingBlock, d *body) {
-	k.all() // put p into a run, so that a reader finds p's old changes until the new list is stored
+	// Put the queued blocks into runs, so that a reader finds p's old changes until the new list is
+	// stored.
+	k.all()
 	k.building.Lock()
 	defer k.building.Unlock()
 	runs := withRun(k.without(func(q *pendingBlock) bool { return q == p }), newKeyRun(p, d))
@@ -242,7 +246,7 @@ func mergeRuns(list []*keyRun) *keyRun {
 		}
 	}
 	slices.SortFunc(order, func(a, b from) int { return byRef(list[a.run].blocks[a.block], list[b.run].blocks[b.block]) })
-	places := make([][]uint32, len(list)) // index of each run's blocks among all blocks
+	places := make([][]uint32, len(list)) // for each run: indices of its blocks among all blocks
 	shards := make([][]uint32, len(list))
 	for n, r := range list {
 		places[n] = make([]uint32, len(r.blocks))
@@ -289,8 +293,8 @@ func mergeRuns(list []*keyRun) *keyRun {
 // keyCursor iterates over the keys of several runs in ascending order. It visits each key once.
 type keyCursor struct {
 	runs []*keyRun
-	at   []int  // position in each run
-	key  []byte // nil before the first call of next
+	at   []int  // index of the next key in each run
+	key  []byte // current key; nil before the first call of next
 }
 
 // from positions the cursor before the first key that is not below key.
@@ -368,7 +372,7 @@ func (b *branchKeys) get(key string) foundChange {
 // foundChange is the location of a change.
 type foundChange struct {
 	s     *Store
-	p     *pendingBlock // nil: no change
+	p     *pendingBlock // block that made the change; nil: no change was found
 	flat  string
 	shard primitives.ShardID
 	item  int
@@ -403,7 +407,7 @@ type keyLayer struct {
 type layerScan struct {
 	*keyLayer
 	cur   keyCursor
-	stop  func() error // see scanSink.stop
+	stop  func() error // returns an error to stop the iteration; nil: never
 	ok    bool
 	key   string // current key, with the column and shard of the lowest layer
 	found foundChange

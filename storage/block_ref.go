@@ -42,7 +42,7 @@ func heightOf(key []byte) primitives.Height {
 const shortLen = 8
 
 type shortRef struct {
-	hash   primitives.Hash // only its first shortLen bytes count
+	hash   primitives.Hash // the first shortLen bytes of a hash; the rest is unused
 	height primitives.Height
 }
 
@@ -52,10 +52,10 @@ func appendShortRef(b []byte, r shortRef) []byte {
 
 // pointer leads from an ID to a place in a canonical block.
 type pointer struct {
-	id     primitives.Hash // only its first shortLen bytes count
+	id     primitives.Hash // the first shortLen bytes of a hash; the rest is unused
 	height primitives.Height
 	shard  primitives.ShardID
-	index  int // index in the list of its kind
+	index  int // index in the block's list of transactions or receipts
 }
 
 // appendPointer encodes a pointer. A height takes six bytes, which keeps keys small and suffices

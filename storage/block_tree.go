@@ -20,14 +20,14 @@ type tree struct {
 	mu      sync.RWMutex
 	blocks  map[primitives.Hash]*pendingBlock
 	heights map[primitives.Height][]*pendingBlock
-	ids     map[uint64]int32 // the first bytes of an ID, to its newest slot
+	ids     map[uint64]int32 // newest slot of an ID, by the first bytes of the ID
 	slots   []idSlot
-	free    int32 // head of the free list, linked by next; noSlot: empty
+	free    int32 // first free slot; next links the others; noSlot: none
 	puts    map[string][]putVersion
-	bytes   int // bytes of the changes in memory
+	bytes   int // size in bytes of the state changes in memory
 	evicted evictedIndex
 	keys    pendingKeys
-	catchup map[primitives.Hash][]*entry // records of shards that were caught up after the block, by block hash
+	catchup map[primitives.Hash][]*entry // catchup records by the hash of the block after which the shard was caught up
 }
 
 // idSlot is one place of an ID in a block.
@@ -245,7 +245,7 @@ func (t *tree) find(id primitives.Hash) (out []hit, evicted []*pendingBlock) {
 				out = append(out, hit{s.block, d.found(s.place)})
 			}
 		}
-		slices.Reverse(out) // oldest first
+		slices.Reverse(out) // oldest block first
 		sortHits(out)
 	}
 	return out, t.evicted.find(t.evicted.id(id))

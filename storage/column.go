@@ -11,8 +11,8 @@ type Rule byte
 
 // The rules.
 const (
-	Insert  Rule = iota // written once; a second Put must bring the same bytes
-	Replace             // the last Put wins
+	Insert  Rule = iota // a second Put of a key must write the same bytes
+	Replace             // a second Put of a key replaces the value
 )
 
 func (r Rule) String() string { return [...]string{"insert", "replace"}[r] }

@@ -55,7 +55,7 @@ func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 		}
 		refused, next = err, *s.view.Load()
 		kept := written[:0]
-		for _, p := range written { // rotate had synced the segments before the current one
+		for _, p := range written { // blocks in earlier segments are on disk, because rotate syncs a segment
 			if !s.log.end.before(p.entry.end()) {
 				kept = append(kept, p)
 				next.add(p)
@@ -219,7 +219,7 @@ func (r rows) get(key []byte) ([]byte, error) {
 	if len(list) == 0 {
 		return r.stored(key)
 	}
-	v := r.s.view.Load() // after the tree: see tree
+	v := r.s.view.Load() // load the view after reading the tree, as type tree requires
 	for _, x := range slices.Backward(list) {
 		if x.owner == nil || x.owner.ref.Height > v.flatHead.Height && v.canonical(x.owner) {
 			return valueOf(x.value)

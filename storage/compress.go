@@ -14,8 +14,8 @@ import (
 // Compression methods. The numbers are on disk.
 const (
 	plain      = 0
-	zstdFrame  = 1 // frames of the log: zstd finds the zeros of balances and the names that a block repeats
-	snappyCell = 2 // values of Flat: a few dozen bytes each, where speed counts
+	zstdFrame  = 1 // for frames of the log, which repeat zeros and names
+	snappyCell = 2 // for values in Flat, which are short and read often
 )
 
 // maxFrame bounds the uncompressed size of a frame. A frame may exceed frameSize if it holds a

@@ -222,7 +222,7 @@ func (d *MemDisk) Save(dir string) error {
 			return err
 		}
 	}
-	if d.mark == nil { // the folder was never opened; an empty marker would be invalid
+	if d.mark == nil { // a folder that was never opened has no marker
 		return nil
 	}
 	return os.WriteFile(filepath.Join(dir, markName), d.mark, 0o644)

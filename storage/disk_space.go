@@ -64,7 +64,7 @@ type diskSpace struct {
 	closed     chan struct{}
 	probes     sync.WaitGroup
 	watch      func(*Full)
-	watchMu    sync.Mutex // orders the calls of watch
+	watchMu    sync.Mutex // guarantees the order of the calls of watch
 }
 
 func newDiskSpace(d disk, period time.Duration) *diskSpace {

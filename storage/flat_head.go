@@ -180,13 +180,13 @@ func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*
 	next.flatHead, next.base, next.shards = last.ref, last, shards
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1,
 		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
-	next.canon = slices.Clone(next.canon[n:]) // the old slice would keep the passed blocks alive
+	next.canon = slices.Clone(next.canon[n:]) // clone, because the old array keeps the removed blocks in memory
 	// Do this before the view changes, because a reader of the new view ignores these blocks in the
 	// tree.
 	for _, p := range chain {
 		if d := p.body.Load(); d != nil {
 			s.recent.add(p.ref.Height, d)
-		} else { // evicted: no client is waiting for it
+		} else { // no client waits for a block whose body was evicted
 			s.recent.clear()
 		}
 	}
@@ -283,7 +283,7 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 			flush(historyBatch)
 			v := k.change.Last()
 			if !resident {
-				v = bytes.Clone(v) // a slice would keep the whole record in memory
+				v = bytes.Clone(v) // clone, because a slice keeps the whole record in memory
 			}
 			last[k.flat] = v
 		}

@@ -123,7 +123,7 @@ func appendFrontierKey(b []byte, k frontierKey) []byte {
 // subtrees of a shard are its frontier, from which a restart rebuilds the trie (package trie).
 type FrontierNode struct {
 	Level       uint8
-	Path        []byte // nibbles, one a byte
+	Path        []byte // one nibble per byte
 	Hash        primitives.Hash
 	MemoryUsage uint64
 }

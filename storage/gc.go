@@ -27,9 +27,9 @@ type GCOptions struct {
 
 // GCResult is the result of CollectGarbage.
 type GCResult struct {
-	Tail   primitives.Height // the lowest height that is kept
+	Tail   primitives.Height // lowest height whose data is kept
 	Blocks int               // number of removed blocks
-	More   bool              // another call would remove more
+	More   bool              // true: another call would remove more blocks
 }
 
 // collectBatch is the number of bytes of deletions in one batch.
@@ -65,7 +65,7 @@ func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	if err := s.writable(); err != nil {
 		return GCResult{}, err
 	}
-	if err := s.deleteUntracked(); err != nil { // includes shards that FinishUntrack has just untracked
+	if err := s.deleteUntracked(); err != nil { // deletes the shards that FinishUntrack has untracked, too
 		return GCResult{}, s.fail(err)
 	}
 	v := s.view.Load()
@@ -196,7 +196,7 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 	for i := range all {
 		e := &all[i]
 		if e.head.Prev.IsZero() {
-			continue // genesis
+			continue // the genesis block stays
 		}
 		n++
 		if e.head.Ref.Hash == canonical {
@@ -259,7 +259,8 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 		return err
 	}
 	from := receiptsTail(oldTail)
-	if primitives.Height(begin) > receiptsTail(oldTail) { // the blocks with which the folder began still have entries
+	// Entries of the blocks with which the folder began have not been deleted yet.
+	if primitives.Height(begin) > receiptsTail(oldTail) {
 		from = 0
 	}
 	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)),
@@ -269,7 +270,7 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 				return true
 			}
 			entries.Delete(batch, h.Ref)
-			if h.Ref.Height < primitives.Height(begin) { // collectHeight does not visit this block
+			if h.Ref.Height < primitives.Height(begin) { // collectHeight deletes these rows of later blocks only
 				dropNames(batch, h)
 				blockHeight.Delete(batch, h.Ref.Height)
 				blockOrdinal.Delete(batch, h.Ordinal)
@@ -284,7 +285,7 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 // which is genesis's.
 func (s *Store) dropSegments(tail primitives.Height) error {
 	if s.segmentHolds > 0 {
-		return nil // a backup has yet to copy the segments; the next call removes them
+		return nil // a running backup still copies segments, so a later call removes them
 	}
 	var gone []uint32
 	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
@@ -307,5 +308,7 @@ func (s *Store) dropSegments(tail primitives.Height) error {
 		}
 		segments.Delete(&batch, n)
 	}
-	return s.fail(s.step(&batch)) // after a crash before this write, the next call removes the files again, and their absence is no error
+	// If the process ends before this write, the next call removes the files again. A file that is
+	// already absent is no error.
+	return s.fail(s.step(&batch))
 }

@@ -77,7 +77,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 			return s.fail(err)
 		}
 		if err := s.importPairs(frontierStubs, pairs); err != nil {
-			return err // the folder stays empty
+			return err // the folder stays empty after this error
 		}
 	} else if err := s.importStaged(&batch, last.Ref, frontierStubs); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	s.buckets.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())
 	final := last.Final
-	if len(all) > 1 { // Open sets the same value
+	if len(all) > 1 { // Open computes the same value of final
 		final = last.Ref
 	}
 	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: last.Ref.Height, base: base})
@@ -150,7 +150,7 @@ func (s *Store) settle() error {
 	if s.db.stats(&now); len(now.LevelTables) == 0 {
 		return nil
 	}
-	s.dropSnapshot() // a snapshot keeps the tables that merging replaces
+	s.dropSnapshot() // a snapshot would keep tables on disk that merging replaces
 	s.dropStale()
 	return s.db.settle()
 }
@@ -194,7 +194,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
-	if err := s.log.reset(); err != nil { // removes the segments of an interrupted import
+	if err := s.log.reset(); err != nil { // remove the segments of an interrupted import
 		return s.fail(err)
 	}
 	for _, id := range shards {
@@ -212,7 +212,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 
 func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
 	var batch Batch
-	flush := func() error { // the last batch of the import syncs them all
+	flush := func() error { // unsynced: the last batch of the import syncs all earlier ones
 		err := s.db.write(&batch, false)
 		batch.Reset()
 		return err

@@ -34,13 +34,13 @@ type index interface {
 
 // Getter reads single rows.
 type Getter interface {
-	get(key []byte) ([]byte, error) // fresh memory; ErrNotFound
+	get(key []byte) ([]byte, error) // returns a copy of the value; ErrNotFound if absent
 }
 
 // Reader reads single rows and ranges: the index or a snapshot of it.
 type Reader interface {
 	Getter
-	iterate(lo, hi []byte) cursor // keys in [lo, hi); nil hi: to the end; end it with done
+	iterate(lo, hi []byte) cursor // iterates over keys in [lo, hi), nil hi: no bound; call cursor.done at the end
 }
 
 // snapshot is an index at one moment.
@@ -52,17 +52,17 @@ type snapshot interface {
 // cursor walks keys in ascending order. Key and value are valid until the next step.
 type cursor interface {
 	next() bool
-	seek(key []byte) bool // moves to the first key at or above key
+	seek(key []byte) bool // moves to the first key that is at least key
 	valid() bool
 	key() []byte
 	value() []byte
-	done() error // releases it and returns the error that ended it, if any
+	done() error // releases the cursor and returns the error that ended the iteration, if any
 }
 
 // Batch gathers writes that are applied together, in order. Batches in log records have the same
 // encoding as in memory. The zero value is empty.
 type Batch struct {
-	b []byte // for each write: op, key, and for opPut the value; a length precedes key and value
+	b []byte // for each write: op, length and key, and for opPut length and value
 	n int
 	// scratch memory of the columns
 	key, value []byte

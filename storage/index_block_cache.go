@@ -14,12 +14,12 @@ import (
 // again.
 type secondReadCache struct {
 	lcache.Cacher
-	seen []atomic.Uint32 // tag of the block that was read last, by hash of its table and offset
+	seen []atomic.Uint32 // tag of the last block read, by the hash of the block's table and offset
 }
 
 // Sizes of blocks in bytes, and the least number of tags.
 const (
-	typicalBlock = 4 << 10 // unpacked
+	typicalBlock = 4 << 10 // typical size of an uncompressed block in bytes
 	// A block of at least this size is a table's index or filter. Every read of the table needs it,
 	// so it is cached at once.
 	largeBlock = 32 << 10
@@ -46,7 +46,7 @@ func (c *secondReadCache) Promote(n *lcache.Node) {
 // block in that slot.
 func (c *secondReadCache) seenBefore(table, offset uint64) bool {
 	h := (table*0x9e3779b97f4a7c15 ^ offset) * 0xd6e8feb86659fd93
-	at, tag := &c.seen[h>>32&uint64(len(c.seen)-1)], uint32(h)|1 // never zero, which marks a free slot
+	at, tag := &c.seen[h>>32&uint64(len(c.seen)-1)], uint32(h)|1 // |1, because tag 0 marks a free slot
 	if at.Load() == tag {
 		return true
 	}

@@ -19,7 +19,7 @@ import (
 type levelIndex struct {
 	ldb    *leveldb.DB
 	stor   lstorage.Storage
-	shared bool // its files may be opened more than once at the same time
+	shared bool // true: the index's files may be opened several times at once
 	cache  int  // capacity of goleveldb's block cache in bytes
 	spare  atomic.Pointer[leveldb.Batch]
 }
@@ -162,7 +162,7 @@ func (d *levelIndex) tables() *tableSet {
 	if !d.shared {
 		return nil
 	}
-	for range 3 { // tables may be removed between the list and the iterator that pins them
+	for range 3 { // retry, because tables may be removed before an iterator holds them
 		list, err := d.ldb.GetProperty("leveldb.sstables")
 		if err != nil {
 			return nil
@@ -181,7 +181,7 @@ func (d *levelIndex) tables() *tableSet {
 }
 
 func (d *levelIndex) write(b *Batch, synced bool) error {
-	lb := d.spare.Swap(nil) // reuse the batch of an earlier write
+	lb := d.spare.Swap(nil)
 	if lb == nil || cap(lb.Dump()) < b.Size()+16 {
 		// goleveldb's encoding is as long as ours. But it reserves a few bytes more than it needs,
 		// so without the 16 extra bytes the buffer would be copied.
@@ -219,11 +219,11 @@ func (d *levelIndex) rotate() error {
 func (d *levelIndex) unlock() {
 	f := reflect.ValueOf(d.ldb).Elem().FieldByName("writeLockC")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
-		return // another version of goleveldb, which has no such channel
+		return // this version of goleveldb has no such channel
 	}
 	select {
 	case <-*(*chan struct{})(unsafe.Pointer(f.UnsafeAddr())):
-	default: // the transaction had failed before it took the lock
+	default: // the transaction failed before it locked
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // subtree.
 type pooledSnapshot struct {
 	snap snapshot
-	at   BlockRef // flat head of the snapshot
+	at   BlockRef // flat head when the snapshot was taken
 
 	mu   sync.Mutex
 	free []cursor
@@ -24,7 +24,7 @@ const freeCursors = 16
 // snapshotPool holds the newest snapshot of a store.
 type snapshotPool struct {
 	mu    sync.Mutex
-	now   *pooledSnapshot // nil: no read since the last step
+	now   *pooledSnapshot // newest snapshot; nil: no read since the last write to the index
 	steps int
 }
 
@@ -85,7 +85,7 @@ func (r *pooledSnapshot) done() {
 		return
 	}
 	for _, cur := range r.free {
-		_ = cur.done() // cursors with an error are not pooled
+		_ = cur.done() // a cursor with an error is not reused
 	}
 	r.free = nil
 	r.snap.release()

@@ -29,7 +29,7 @@ import (
 type staleIndex struct {
 	mu     sync.Mutex
 	free   []cursor
-	inUse  int // cursors in use
+	inUse  int // number of cursors in use
 	closed bool
 	// Since the last evaluation: the reads that found data with the expected hash, and those that
 	// did not.
@@ -45,7 +45,7 @@ const (
 	// After staleSample reads, the index is renewed if more than a quarter of them found outdated
 	// data.
 	staleSample   = 1024
-	staleMinSteps = 64 // least number of steps between two renewals
+	staleMinSteps = 64 // minimum number of index writes between two renewals
 )
 
 // DefaultStaleReadSize is the default of Options.StaleReadSize. An index of this size has enough
@@ -55,12 +55,12 @@ const DefaultStaleReadSize = 64 << 20
 // staleState is a store's stale index. All fields but now are guarded by indexMu.
 type staleState struct {
 	mu   sync.Mutex
-	now  *staleIndex // nil: none
-	step uint64      // number of the step at which now was created
+	now  *staleIndex // the stale index; nil: none
+	step uint64      // value of Store.steps when now was created
 	// fresh is set until the first step after now was created: until then, both share the write
 	// buffer.
 	fresh      bool
-	maxFlushes int // greatest number of level-0 flushes since now was created
+	maxFlushes int // maximum number of level-0 flushes since now was created
 }
 
 // StaleReader reads an index that may be older than the flat head. Only one goroutine may use it,
@@ -105,7 +105,7 @@ func (r *StaleReader) Done(right bool) {
 		return
 	}
 	if x.closed {
-		_ = r.cur.done() // it had no error when it was last used
+		_ = r.cur.done() // cannot fail: the cursor had no error when it was last used
 		return
 	}
 	x.free = append(x.free, r.cur)
@@ -147,7 +147,7 @@ func (s *Store) maintainStale(n uint64) error {
 	if e.now == nil && n%staleMinSteps != 0 {
 		return nil
 	}
-	if e.fresh { // rotate again, so that later writes go to another write buffer
+	if e.fresh { // rotate again, so that later writes use another write buffer
 		e.fresh = false
 		return s.db.rotate()
 	}

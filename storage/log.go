@@ -84,15 +84,15 @@ type blockLog struct {
 	sync        bool
 
 	cur    file
-	end    position // end of the last whole record
-	synced int64    // end of the last synced record in the current segment
+	end    position // end of the last complete record
+	synced int64    // offset in the current segment up to which records are synced
 	// dropErr is the error to be returned by the next flush, because rotate removed unsynced
 	// records for lack of room. It is ErrFull or another error.
 	dropErr  error
-	reserved int64         // allocated bytes of the current segment
+	reserved int64         // number of allocated bytes of the current segment
 	written  atomic.Uint64 // bytes written since opening
-	dirty    bool          // there are unsynced records
-	broken   error         // set if an append failed and could not be undone
+	dirty    bool          // true: there are unsynced records
+	broken   error         // error of a failed append that could not be undone; nil: none
 
 	mu   sync.Mutex // guards the readers' files
 	open map[uint32]*readFile
@@ -103,7 +103,7 @@ type readFile struct {
 	f    file
 	refs int
 	last uint64 // time of the last use, for eviction
-	gone bool   // the file is to be closed when refs is 0
+	gone bool   // true: close the file when refs becomes 0
 }
 
 func newLog(d disk, o *Options) *blockLog {
@@ -232,7 +232,8 @@ func (l *blockLog) rotate() error {
 	if err := l.disk.syncNames(); err != nil {
 		err = wrapWrite("log segment", err)
 		_ = f.Close()
-		if rerr := l.disk.removeFile(segmentName(next)); rerr != nil { // the next attempt would find the file
+		// The next attempt would fail, because the file exists.
+		if rerr := l.disk.removeFile(segmentName(next)); rerr != nil {
 			l.broken = fmt.Errorf("%w: %w, then %w", ErrFailed, err, rerr)
 			return l.broken
 		}
@@ -366,7 +367,7 @@ func (l *blockLog) close() error {
 	if l.broken == nil {
 		err = errors.Join(l.cur.Truncate(l.end.Offset), l.cur.Sync())
 	}
-	if IsFull(err) && !l.dirty { // all records are on the disk
+	if IsFull(err) && !l.dirty { // a full disk is no error if all records are synced
 		err = nil
 	}
 	return errors.Join(wrapWrite("log sync", err), l.cur.Close())

@@ -27,7 +27,7 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	if len(names) == 0 && end == (position{}) {
 		return nil
 	}
-	var ragged []position // ends of the last records of segments that have bytes after them
+	var ragged []position // ends of the last record in segments with trailing bytes
 	for seg := start.Segment; ; seg++ {
 		from := int64(0)
 		if seg == start.Segment {

@@ -50,11 +50,14 @@ func (p *LogPlace) DecodeBorsh(r *borsh.Reader) { *p = LogPlace{r.Uint32(), r.Ui
 
 // LogRecord is a record of the log.
 type LogRecord struct {
-	At     LogPlace // where it begins
-	Next   LogPlace // where it ends
-	Ref    BlockRef // the block; for a rewind, the block that became the head again
-	Prev   BlockRef // parent of Ref; zero for a rewind
-	Rewind bool     // a rewind removes everything stored after Ref on its branch, and all other branches
+	At   LogPlace // place in the log at which the record begins
+	Next LogPlace // place in the log at which the next record begins
+	// Ref is the stored block. For a rewind, it is the block that becomes the head again.
+	Ref  BlockRef
+	Prev BlockRef // parent of the block Ref; zero for a rewind
+	// Rewind means that the record is a rewind. It removes all blocks after Ref on its branch, and
+	// all other branches.
+	Rewind bool
 	// Payload is the record's bytes. They are the same at each reading.
 	Payload []byte
 }
@@ -92,7 +95,7 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace
 		if err != nil {
 			return placeOf(at), err
 		}
-		if payload == nil { // the segment ends
+		if payload == nil { // no further record in this segment
 			at = position{at.Segment + 1, 0}
 			continue
 		}

@@ -198,10 +198,10 @@ func (s *Store) IsCanonical(ref BlockRef) (bool, error) {
 type Place struct {
 	Block     *Record
 	Shard     primitives.ShardID
-	Index     int  // index in the list of its kind
-	Local     bool // a receipt in Shard.Local
+	Index     int  // index in the list of transactions or receipts that contains the item
+	Local     bool // true: the index is that of a receipt in Shard.Local
 	Canonical bool
-	list      kind // for receipts and origins
+	list      kind // list of the record that contains a receipt or origin
 }
 
 // FindOutcome returns the places of the outcomes of a transaction or receipt: canonical ones first,
@@ -486,7 +486,7 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	if err != nil {
 		return nil, err
 	}
-	v := s.view.Load() // after the tree: see tree
+	v := s.view.Load() // load the view after reading the tree, as type tree requires
 	receipts := slices.ContainsFunc(receiptKinds[:], wanted)
 	var main, forks []Place
 	for _, h := range hits {
@@ -557,7 +557,7 @@ func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, 
 	var out []Place
 	err := rows(id, func(p pointer) (more bool, err error) {
 		if p.height > v.flatHead.Height || p.height < v.tail || receipts && p.height == v.flatHead.Height {
-			return true, nil // in memory, or below the tail
+			return true, nil // the block is in memory or was deleted by garbage collection
 		}
 		rec, err := s.BlockAt(p.height)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {

@@ -10,8 +10,8 @@ import (
 
 // Cells of column meta. The names are on disk.
 const (
-	cellFlatHead = "fold" // written when the flat head advances
-	cellTail     = "tail" // written by garbage collection
+	cellFlatHead = "fold" // row that is written when the flat head advances
+	cellTail     = "tail" // row that garbage collection writes
 	// The height at which the store begins, written by ImportAt. Blocks below it have no state.
 	cellBegin  = "begin"
 	cellImport = "import" // exists while an Import is not complete
@@ -20,7 +20,7 @@ const (
 // flatHeadCell is the flat head of the index: the index holds everything of the canonical blocks up
 // to Block.
 type flatHeadCell struct {
-	Block BlockRef // Flat holds the state after this block
+	Block BlockRef // block after which Flat holds the state
 	// From is the position of the first record above the flat head, where Open starts to read the
 	// log. To was the end of the log when the cell was written; the log was synced up to it.
 	From, To position
@@ -60,7 +60,7 @@ func getCell(r Getter, name string, v borsh.Decoder) (ok bool, err error) {
 // Identity names the chain to which a folder belongs.
 type Identity struct {
 	ChainID   string
-	Genesis   primitives.Hash // any value that identifies the genesis, the same at every start
+	Genesis   primitives.Hash // hash that identifies the genesis and is the same at every start
 	Numbering primitives.Numbering
 }
 

@@ -16,10 +16,12 @@ import (
 // no block below from can contain an ID, it need not be searched in the index.
 type recentOutcomes struct {
 	mu   sync.Mutex
-	at   map[uint64]recentPlace // place of an outcome, by the first bytes of its ID
-	ids  []uint64               // keys of at; once there are recentIDs of them, the oldest is at index next
+	at   map[uint64]recentPlace // place of an outcome by the first bytes of the outcome's ID
+	ids  []uint64               // keys of the map at; once there are recentIDs of them, ids[next] is the oldest
 	next int
-	from primitives.Height // all outcomes from this height on are here; without meaning while at is nil
+	// from is the lowest height of which all outcomes are in the map at. It is meaningless if the
+	// map is nil.
+	from primitives.Height
 }
 
 type recentPlace struct {

@@ -34,7 +34,7 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 		return nil, err
 	}
 	v := s.view.Load()
-	if v.empty || len(v.shards) > 0 { // shards that are not in sync are not supported here
+	if v.empty || len(v.shards) > 0 { // overlays do not support shards whose state is at another block
 		return nil, fmt.Errorf("%w: no overlay on block %v: a shard is catching up or was untracked, which is not supported",
 			ErrOrder, at)
 	}

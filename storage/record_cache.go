@@ -42,7 +42,7 @@ const (
 	// cachedFrames frames take 8 MiB. A client reads about fifty frames of a block with a thousand
 	// transactions and of the block after it.
 	cachedFrames  = 256
-	maxCached     = 4 * frameSize // a larger frame, which holds a larger item, is read each time
+	maxCached     = 4 * frameSize // maximum size of a cached frame in bytes
 	cachedEntries = 256
 	cachedTrees   = 32
 )

@@ -59,8 +59,8 @@ type head struct {
 	Timestamp uint64 // ns since 1970
 	Ordinal   uint64
 	Epoch     primitives.EpochID
-	Final     BlockRef // the last final block as of this block
-	IsHead    bool     // this block became the head when it was committed
+	Final     BlockRef // last final block as of this block
+	IsHead    bool     // true: the block became the head when it was committed
 	Shards    []shardHead
 	Splits    []Split // splits of shards of the parent's layout
 	Sections  []section
@@ -69,7 +69,7 @@ type head struct {
 // shardHead is the part of the head about one shard.
 type shardHead struct {
 	ID       primitives.ShardID
-	HasChunk bool            // the block has a new chunk in the shard
+	HasChunk bool            // true: the block has a new chunk in the shard
 	Chunk    primitives.Hash // hash of the new chunk
 	// ReceiptsOf: the chunk's receipts are the outgoing receipts of these blocks for this shard,
 	// concatenated.
@@ -81,7 +81,7 @@ type section struct {
 	Kind   kind
 	Shard  primitives.ShardID
 	Frames []frame
-	offset int // offset of the section's first frame in the data; not stored, because it follows from the order
+	offset int // offset in the record's data of the section's first frame; computed, not stored
 }
 
 // frame is a compressed run of items.
@@ -89,10 +89,10 @@ type frame struct {
 	Items, Stored, Raw int
 	Method             byte
 	CRC                uint32 // CRC of the stored bytes
-	RawCRC             uint32 // CRC of the unpacked bytes; equal to CRC for method plain
+	RawCRC             uint32 // CRC of the uncompressed bytes; equal to CRC if Method is plain
 }
 
-const headVersion = 3 // 1 and 2 belong to folder format 1
+const headVersion = 3 // version of the head's encoding; 1 and 2 belong to folder format 1
 
 // AppendBorsh appends the head. Counts and sizes are varints.
 func (h *head) AppendBorsh(b []byte) []byte {
@@ -228,7 +228,7 @@ const (
 	// recordCatchup has the results of a block in a shard that was caught up later. Its format is
 	// that of recordBlock, with only that shard.
 	recordCatchup = 5
-	recordRewind  = 7 // see rewind.go
+	recordRewind  = 7 // a record that removes blocks (see rewind.go)
 	// recordAfterUnsynced is added to a record's type if the record before it was not synced yet
 	// when this record was written. A power cut may then preserve this record and lose the one
 	// before it. See log.go.
@@ -251,10 +251,10 @@ func isCatchup(payload []byte) bool {
 // recordWriter collects the sections of a record.
 type recordWriter struct {
 	head          head
-	data          []byte // finished frames
-	raw           []byte // items of the frame being filled
-	noCompression bool   // no frame is compressed
-	n             int    // items in raw
+	data          []byte // encoded frames
+	raw           []byte // uncompressed items of the frame that is being filled
+	noCompression bool   // true: frames are not compressed
+	n             int    // number of items in raw
 	cur           section
 }
 

@@ -12,7 +12,7 @@ import (
 type Record struct {
 	s    *Store
 	e    *entry
-	data []byte // all frames of the record; nil: read frames from the log as needed
+	data []byte // all frames of the record; nil: frames are read from the log when needed
 }
 
 // whole reads a record at once, for a caller that needs all of it.
@@ -291,7 +291,7 @@ func (r *Record) OutcomeTree(shard primitives.ShardID,
 	}
 	t := r.s.cache.tree(treeKey{in.e.at, shard})
 	t.once.Do(func() {
-		t.err = errNotRead // remains if leaf panics
+		t.err = errNotRead // the error stays set if leaf panics
 		list, err := r.Outcomes(shard)
 		leaves := make([]primitives.Hash, len(list))
 		for i := 0; i < len(list) && err == nil; i++ {

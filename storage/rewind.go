@@ -43,7 +43,7 @@ func (s *Store) Rewind(to BlockRef) error {
 	if err != nil {
 		return err
 	}
-	if len(next.shards) > 0 { // shards that are not in sync are not supported here
+	if len(next.shards) > 0 { // a rewind does not support shards whose state is at another block
 		return fmt.Errorf("%w: cannot rewind to %v: a shard is catching up or was untracked, which is not supported",
 			ErrOrder, to)
 	}
@@ -107,7 +107,7 @@ func (v *view) rewind(p *pendingBlock) {
 	if n > 0 {
 		v.final = laterRef(v.final, p.entry.head.Final)
 	}
-	v.canon = append([]*pendingBlock(nil), v.canon[:n]...) // fresh memory: readers hold the old slice
+	v.canon = append([]*pendingBlock(nil), v.canon[:n]...) // copy, because readers hold the old slice
 }
 
 // dropDescendants removes from the tree everything that is neither p nor one of its ancestors.

@@ -223,6 +223,6 @@ func (s *Store) commitBelowFlatHead(rec *Record, sh *Shard, cell shardCell, chan
 	}
 	s.hasCatchup.Store(true)
 	s.setShard(sh.ID, &cell)
-	s.recent.clear() // it lacks the outcomes that were added now
+	s.recent.clear() // s.recent lacks the outcomes of this catchup record
 	return nil
 }

@@ -17,7 +17,8 @@ import (
 // collection has passed that block. So older states of the parent shard stay readable, and the
 // history of the children's rows begins with their first block.
 type Split struct {
-	Parent, Left, Right primitives.ShardID // Left has the accounts below the boundary
+	// ids of the split shard and its children; Left has the accounts below the boundary
+	Parent, Left, Right primitives.ShardID
 }
 
 // inherits returns whether a child of a split shard inherits the parent's rows of a column.

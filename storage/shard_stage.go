@@ -26,13 +26,13 @@ import (
 // Rejected: a flat head for each shard. All of them would nearly always be equal, and each reader
 // would have to look up that of its shard.
 type shardCell struct {
-	At BlockRef // block whose state of the shard the store has; unused if InSync
+	At BlockRef // block after which the store has the shard's state; unused if InSync is true
 	// Since is the height of the first block after which the shard's state is known. If the shard
 	// is untracked, it is the height of the last block for which the state could have been known.
 	Since     primitives.Height
-	InSync    bool         // the shard advances with the flat head
-	Untracked bool         // the store does not have the shard
-	Deleting  bool         // untracked, and not all its rows are deleted
+	InSync    bool         // true: the shard's state is that after the flat head
+	Untracked bool         // true: the store does not have the shard's state
+	Deleting  bool         // true: the shard is untracked, but some rows are not deleted yet
 	Accounts  AccountRange // accounts of an untracked shard
 }
 
@@ -106,7 +106,7 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	if !v.empty && !(ok && c.Untracked) && v.base.entry.hasShard(shard) {
 		return nil, fmt.Errorf("%w: shard %d is tracked already", ErrOrder, shard)
 	}
-	for id, c := range v.shards { // deleting that shard later would delete rows of this one
+	for id, c := range v.shards { // finish deletions now that would otherwise delete rows of this shard
 		if c.Deleting && (id == shard || c.Accounts.overlaps(accounts)) {
 			if err := s.deleteShard(id, c); err != nil {
 				return nil, s.fail(err)
@@ -179,7 +179,7 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
 		return err
 	})
 	if err != nil {
-		return err // what was written is overwritten, or deleted with the shard
+		return err // rows written so far are overwritten later, or deleted with the shard
 	}
 	stagedParts.Put(&batch, partKey{shard, part}, &Nothing{})
 	s.indexMu.Lock()

@@ -54,7 +54,7 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	if err := s.unstage(&batch, shard); err != nil {
 		return s.fail(err)
 	}
-	s.setShard(shard, &cell) // publish it before rows are deleted
+	s.setShard(shard, &cell) // tell readers that the shard is untracked before its rows are deleted
 	s.untrackSeq++
 	return s.fail(s.step(&batch))
 }
@@ -98,7 +98,7 @@ func (s *Store) untrackParents(shard primitives.ShardID) error {
 		if err := s.step(&batch); err != nil {
 			return err
 		}
-		if err := s.untrackParents(p.id); err != nil { // the parent may be the result of a recent split itself
+		if err := s.untrackParents(p.id); err != nil { // the parent may be the child of a recent split itself
 			return err
 		}
 	}

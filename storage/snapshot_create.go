@@ -32,8 +32,8 @@ var ErrOccupied = errors.New("the folder for the snapshot is not empty")
 const unfinished = "UNFINISHED"
 
 const (
-	backupPiece = 1 << 20 // bytes of a file that are copied at once
-	backupBatch = 1 << 20 // bytes of rows that are written at once
+	backupPiece = 1 << 20 // size in bytes of a piece of a file that is copied at a time
+	backupBatch = 1 << 20 // size in bytes of a batch of rows that is written at a time
 )
 
 // Backup copies the store into dir, which is created if it is absent, and returns the tip of the
@@ -76,7 +76,7 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, e
 type frozenStore struct {
 	s     *Store
 	index snapshot
-	names []string // names of the segments
+	names []string // names of the log segments
 	end   position // end of the log
 	tip   Tip
 }
@@ -218,7 +218,7 @@ func (b *backup) index(ctx context.Context, from snapshot) (err error) {
 		}
 		batch.put(cur.key(), cur.value())
 	}
-	return write(true) // syncs the earlier writes too
+	return write(true) // a synced write, which syncs the earlier writes too
 }
 
 // begin creates the folder of a backup, which Open refuses until finish.

@@ -103,7 +103,7 @@ func (c *SnapshotStream) Close() {
 		c.index.release()
 	}
 	for _, x := range c.files {
-		_ = x.f.Close() // read only
+		_ = x.f.Close() // an error is ignored: the file was only read
 	}
 }
 
@@ -120,7 +120,7 @@ func (c *SnapshotStream) WriteTo(to io.Writer) (int64, error) {
 	if err := cur.done(); err != nil {
 		return w.n, err
 	}
-	w.part(nil) // ends the rows: no key is empty
+	w.part(nil) // an empty key marks the end of the rows
 	buf := make([]byte, 256<<10)
 	for _, x := range c.files {
 		if w.err != nil {

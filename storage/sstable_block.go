@@ -40,11 +40,13 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 
 // blockCursor walks the entries of a block.
 type blockCursor struct {
-	b        []byte // the entries
-	restarts []byte // offsets in b of the entries that share no key prefix with the one before, four bytes each
-	at       int    // offset of the next entry
-	key      []byte // key with its trailer, in memory of the cursor
-	value    []byte // a part of b
+	b []byte // encoded entries of the block
+	// restarts has four bytes for each offset in b of an entry with an unabridged key. Such an
+	// entry shares no key prefix with the previous entry.
+	restarts []byte
+	at       int    // offset in b of the next entry
+	key      []byte // copy of the current key, with goleveldb's trailer
+	value    []byte // current value, a slice of b
 }
 
 // reset begins a block.
@@ -105,7 +107,7 @@ func (c *blockCursor) put() bool { return c.order()&0xff == 1 }
 
 // seek moves to the first entry at or above a key. It returns false if there is none.
 func (c *blockCursor) seek(key []byte) (bool, error) {
-	lo, hi := 0, len(c.restarts)/4 // restart hi and those after it are not below the key
+	lo, hi := 0, len(c.restarts)/4 // the restarts from hi on are at or above the key
 	for lo+1 < hi {
 		mid := int(uint(lo+hi) >> 1)
 		if err := c.restart(mid); err != nil {

@@ -10,7 +10,7 @@ type tableCursor struct {
 	runs []runCursor
 	// now is the run with the current row; nil means none.
 	now  *runCursor
-	last []byte // key of the previous row, of which older versions are skipped
+	last []byte // key of the previous row, whose older versions are skipped
 	err  error
 }
 
@@ -21,7 +21,7 @@ type runCursor struct {
 	table      int // index of the current table in tables
 	block      int // index of the block in the table
 	raw, data  []byte
-	read       *tableFile // table of the block in data; nil: none
+	read       *tableFile // table of the block that data holds; nil: none
 	readAt     int
 	at         blockCursor
 	some       bool // the cursor is at an entry
@@ -117,7 +117,7 @@ func (c *tableCursor) done() error {
 // seek moves to the first entry at or above a key.
 func (r *runCursor) seek(key []byte) (err error) {
 	lo, hi := 0, len(r.tables)
-	for lo < hi { // the first table that may contain it
+	for lo < hi { // binary search for the first table that may contain the key
 		mid := int(uint(lo+hi) >> 1)
 		t := r.tables[mid]
 		if err := r.set.open(t); err != nil {

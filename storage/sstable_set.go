@@ -20,8 +20,8 @@ import (
 // moment.
 type tableSet struct {
 	stor lstorage.Storage
-	runs [][]*tableFile // the tables of a run are disjoint and ascending
-	pin  func()         // call it to let goleveldb remove the tables
+	runs [][]*tableFile // sorted lists of tables with disjoint key ranges, in ascending order
+	pin  func()         // permits goleveldb to remove the tables; called once at the end
 	uses atomic.Int32
 }
 
@@ -35,7 +35,7 @@ type tableFile struct {
 	// keys has a separator for each block: a key at or above the block's last key, and for the last
 	// block exactly that key. Separators are stored without goleveldb's trailer.
 	keys   []byte
-	ends   []uint32 // end of each separator in keys
+	ends   []uint32 // offset in keys at which each separator ends
 	blocks []blockPlace
 }
 
@@ -50,9 +50,9 @@ const (
 	tableFooter     = 48
 	tableMagic      = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
 	blockTrailer    = 5
-	keyTrailer      = 8       // after each key: sequence number and, in the first byte, put or delete
-	maxTableBlock   = 8 << 20 // bytes; blocks have some 4 KiB, except that of a table's index
-	tableIndexRatio = 40      // about how many bytes of a table correspond to one byte of boundaries in memory
+	keyTrailer      = 8       // number of bytes after each key: put or delete, and the sequence number
+	maxTableBlock   = 8 << 20 // maximum size of a block in bytes; only the block of a table's index exceeds about 4 KiB
+	tableIndexRatio = 40      // approximate ratio of a table's size to the size of its separators in memory
 )
 
 var errTable = errors.New("a table file of the index is malformed")
@@ -71,7 +71,7 @@ func parseTables(list string) (runs [][]*tableFile, size int64, count int) {
 		if n, err := fmt.Sscanf(line, "%d:%d", &num, &bytes); err != nil || n != 2 {
 			continue
 		}
-		if t := (&tableFile{num: num}); level == 0 { // tables of level 0 overlap
+		if t := (&tableFile{num: num}); level == 0 { // tables of level 0 overlap, so each is a run of its own
 			runs = append(runs, []*tableFile{t})
 		} else {
 			runs[len(runs)-1] = append(runs[len(runs)-1], t)
@@ -95,7 +95,7 @@ func (s *tableSet) done() {
 	for _, run := range s.runs {
 		for _, t := range run {
 			if t.file != nil {
-				_ = t.file.Close() // it was only opened for reading
+				_ = t.file.Close() // an error is ignored: the file was only read
 			}
 		}
 	}

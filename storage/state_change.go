@@ -13,8 +13,8 @@ import (
 // as the undo log, and as the source of the changes RPC. A nil value means that the key is absent.
 // An empty value is not nil.
 type Change struct {
-	primitives.KeyChanges        // the writes; at least one
-	Old                   []byte // the value before the block
+	primitives.KeyChanges        // key and new values of the writes; at least one
+	Old                   []byte // value before the block; nil: absent
 }
 
 // Tags of values in an encoded change.

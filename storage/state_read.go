@@ -25,7 +25,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		switch {
 		case err != nil:
 			return nil, err
-		case !whole: // the flat head has advanced meanwhile
+		case !whole: // the branch does not lead to the flat head; perhaps the flat head has advanced
 			if s.view.Load().flatHead == v.flatHead {
 				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // the block is on an abandoned branch
 			}
@@ -40,10 +40,10 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		}
 		value, err := s.storedValue(v.flatHead.Height, k)
 		now := s.view.Load()
-		if now.tail > v.flatHead.Height { // the tail has passed this block
+		if now.tail > v.flatHead.Height { // garbage collection has passed this block, so search again
 			continue
 		}
-		if gone := now.readable(at, shard); gone != nil { // the shard may have been untracked
+		if gone := now.readable(at, shard); gone != nil { // the shard may have been untracked during the read
 			return nil, gone
 		}
 		return value, err
@@ -56,7 +56,8 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		return nil, err
 	}
 	defer r.done()
-	if err := s.view.Load().readable(at, shard); err != nil { // readable reports an untracked shard before its rows are deleted
+	// An untracked shard is unreadable before its rows are deleted.
+	if err := s.view.Load().readable(at, shard); err != nil {
 		return nil, err
 	}
 	all := s.bucketsFrom(at.Height + 1)
@@ -89,7 +90,7 @@ func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error
 // nil block if the block is not above the flat head of the view.
 func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	p := s.tree.get(at.Hash)
-	v := s.view.Load() // after the tree: see tree
+	v := s.view.Load() // load the view after reading the tree, as type tree requires
 	if p != nil && (p.ref != at || p.ref.Height <= v.flatHead.Height) {
 		p = nil
 	}

@@ -40,7 +40,7 @@ const stopCheckEvery = 64
 
 // scanSink receives the pairs of a scan and can stop it.
 type scanSink struct {
-	stop  func() error // nil: never stops
+	stop  func() error // returns an error to stop the scan; nil: never
 	yield func(key, value []byte) bool
 }
 
@@ -48,7 +48,7 @@ type scanSink struct {
 type scanPart struct {
 	flatRange
 	shard  primitives.ShardID
-	prefix string // common to all keys of the range: column and shard; empty in an account column
+	prefix string // common prefix of the keys, column and shard; empty for an account column
 	over   []keyLayer
 }
 
@@ -93,7 +93,8 @@ again:
 		return err
 	}
 	defer snap.release()
-	if err := s.view.Load().readable(at, shard); err != nil { // as in ValueAt
+	// Check after taking the snapshot, because the shard may have been untracked.
+	if err := s.view.Load().readable(at, shard); err != nil {
 		return err
 	}
 	height := v.flatHead.Height
@@ -105,7 +106,7 @@ again:
 		if height, err = s.stateHeight(v, snap, at); err != nil {
 			return err
 		}
-	} else if s.view.Load().tail > height { // the tail has passed this block
+	} else if s.view.Load().tail > height { // garbage collection has passed this block, so scan again
 		return s.scanParts(at, shard, parts, to)
 	}
 	for i := range list {
@@ -130,7 +131,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 		if !ok {
 			return false
 		}
-		if r.prefix == "" { // keys of accounts do not change with a split
+		if r.prefix == "" { // a split does not change the flat keys of accounts
 			split, keys.low = nil, v.flatHead.Height+1
 		}
 		r.over = append(r.over, keyLayer{keys, r.flatRange, len(r.prefix)})
@@ -151,7 +152,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 		} else {
 			r.hi = string(PrefixEnd([]byte(now)))
 		}
-		if !x.inherits(child, col) { // the child inherits nothing, so all its rows are in these layers
+		if !x.inherits(child, col) { // a child without inherited rows has rows in these layers only
 			r.lo = r.hi
 			return true
 		}
@@ -239,7 +240,7 @@ func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primit
 			value = p
 			flats.next()
 		}
-		first := true // the oldest bucket that has the key wins
+		first := true // the value comes from the oldest bucket that has the key
 		for i := range olds {
 			old := &olds[i]
 			if !old.ok || old.key.flat != key {
@@ -255,7 +256,7 @@ func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primit
 			first = false
 			old.pass()
 		}
-		first = true // the youngest layer that has the key wins
+		first = true // the value comes from the newest layer that has the key
 		for _, l := range layers {
 			if !l.ok || l.key != key {
 				continue
@@ -293,10 +294,10 @@ type undoScan struct {
 	cur              cursor
 	height, flatHead primitives.Height
 
-	key          undoKey // key of the row at the cursor, if read is set
+	key          undoKey // key of the row at the cursor; valid if read is true
 	value        undoValue
-	begun, valid bool // valid: there is a row at the cursor
-	read, ok     bool // ok: the row is a change above height
+	begun, valid bool // begun: the cursor was moved; valid: the cursor is at a row
+	read, ok     bool // read: key and value are those of the row; ok: the row is a change above height
 }
 
 // upTo moves to the next change above height, if its key is at or below limit. If bounded is false,
@@ -316,7 +317,7 @@ func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 		switch {
 		case bounded && u.key.flat > limit:
 			return nil
-		case u.key.height > u.flatHead: // written by an advance that is not complete
+		case u.key.height > u.flatHead: // an unfinished advance of the flat head wrote this row
 			u.pass()
 		case u.key.height > u.height:
 			u.ok = true
@@ -363,7 +364,7 @@ func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte
 		if to != nil && to[0] == col {
 			hi, bounded = string(to[1:]), true
 		}
-		prefix := string(rune(col)) // columns are below 128: one byte
+		prefix := string(rune(col)) // a column number is below 128, so its UTF-8 form is one byte
 		if shardBound(col) {
 			prefix = flatKey(shard, []byte{col})
 		} else {

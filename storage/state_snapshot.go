@@ -112,7 +112,7 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 		return err
 	}
 	lo := append([]byte{snapshotNodes.id}, appendSnapshotKey(nil, p.key())...)
-	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // removes the nodes of an interrupted call
+	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // remove the nodes of an interrupted call
 		return s.fail(err)
 	}
 	var batch Batch
@@ -161,7 +161,7 @@ func (s *Store) DropStateSnapshots(below primitives.Height) error {
 		}
 	}
 	if batch.Len() > 0 {
-		if err := s.step(&batch); err != nil { // first the rows that make the snapshots valid
+		if err := s.step(&batch); err != nil { // write the rows that make the snapshots valid first
 			return s.fail(err)
 		}
 	}

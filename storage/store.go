@@ -92,7 +92,7 @@ func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 // guarantees that.
 type Store struct {
 	o      Options
-	parent *Store // parent of an overlay (overlay.go); nil: this is no overlay
+	parent *Store // store under this overlay (overlay.go); nil: this store is no overlay
 	disk   disk
 	db     index
 	log    *blockLog
@@ -102,8 +102,8 @@ type Store struct {
 	indexMu    sync.Mutex // serializes writers of the index; locked before commitMu
 	view       atomic.Pointer[view]
 	failed     atomic.Pointer[error]
-	buckets    atomic.Pointer[[]primitives.Height] // ascending; written under indexMu
-	hasCatchup atomic.Bool                         // a shard's catchup has left a record
+	buckets    atomic.Pointer[[]primitives.Height] // heights in ascending order; written under indexMu
+	hasCatchup atomic.Bool                         // true: the log has a catchup record of a shard
 	tree       *tree
 	cache      cache
 	bodyCache  bodyCache
@@ -131,7 +131,7 @@ type Store struct {
 
 	// pendingReads counts the single changes above the flat head that were read from the log.
 	pendingReads atomic.Uint64
-	pendingSteps atomic.Uint64 // keys of pending blocks that scans have passed
+	pendingSteps atomic.Uint64 // number of keys above the flat head that scans have visited
 }
 
 // Open opens or creates the data folder dir. Errors: ErrLocked if another process has it open,
@@ -249,7 +249,7 @@ func (s *Store) open(fresh bool) (err error) {
 	if !s.view.Load().empty {
 		s.space.allowWaits()
 	}
-	if fresh { // last, so that a folder with a marker has an index
+	if fresh { // write the marker last, so that a folder with a marker has an index
 		return wrapWrite("write "+markName, s.disk.writeMark(s.o.Identity.mark()))
 	}
 	return nil
@@ -294,7 +294,7 @@ func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 		return wrapIndex("list index", err)
 	}
 	if missing == nil || len(journals) > 0 {
-		return nil // opening reports what is wrong, if anything is
+		return nil // opening the index reports the error, if there is one
 	}
 	fds, err := stor.List(lstorage.TypeAll)
 	if err != nil {
@@ -387,8 +387,8 @@ type Tip struct {
 	// FlatHead is the block of Flat and Frontier, from which a restart continues. In an overlay it
 	// is the base.
 	FlatHead BlockRef
-	Tail     primitives.Height // the lowest height that is kept
-	Empty    bool              // no genesis yet: call Import
+	Tail     primitives.Height // lowest height whose data is kept
+	Empty    bool              // true: the store has no genesis block yet, so call Import
 }
 
 // Tip returns the state of the chain. Safe for concurrent use.

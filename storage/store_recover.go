@@ -78,7 +78,7 @@ func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 	parent := v.base
 	if h.Prev != v.flatHead {
 		if parent = s.tree.get(h.Prev.Hash); parent == nil || parent.ref != h.Prev {
-			return nil // below the flat head, or on an abandoned branch
+			return nil // the block is below the flat head or on an abandoned branch
 		}
 	}
 	p, err := (&Record{s: s, e: e, data: data}).pending()

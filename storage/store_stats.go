@@ -5,19 +5,19 @@ import "time"
 // Stats are counters since the store was opened, and current sizes. Sizes are in bytes unless
 // noted.
 type Stats struct {
-	LogBytes   uint64 // bytes written to the log
-	IndexBytes uint64 // bytes written to the index: journal, tables, compactions, manifest
-	IndexRead  uint64 // bytes read from the index's tables
+	LogBytes   uint64 // number of bytes written to the log
+	IndexBytes uint64 // number of bytes written to the index's files
+	IndexRead  uint64 // number of bytes read from the index's tables
 	// LevelSizes and LevelTables are by level of the index.
 	LevelSizes   []int64
 	LevelTables  []int
-	CacheBytes   int           // bytes in the index's block cache
-	OpenTables   int           // number of open tables
-	DelayCount   int           // number of writes that the index delayed
-	Delay        time.Duration // total duration of these delays
-	Paused       bool          // a write is waiting for a compaction now
+	CacheBytes   int           // number of bytes in the index's block cache
+	OpenTables   int           // number of open table files
+	DelayCount   int           // number of writes that the index has delayed
+	Delay        time.Duration // total duration of the delayed writes' delays
+	Paused       bool          // true: a write waits for a compaction now
 	Pending      int           // number of blocks above the flat head
-	PendingBytes int           // bytes of changes above the flat head in memory
+	PendingBytes int           // size in bytes of the state changes above the flat head in memory
 	// Work of reads above the flat head: records read as a whole, single changes read from the log,
 	// and keys visited by scans.
 	PendingRecords, PendingChanges, PendingKeys uint64
