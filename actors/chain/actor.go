@@ -58,7 +58,7 @@ type Out struct {
 	Adopted    messages.Sender[messages.BlockImported]
 	Accepted   messages.Sender[messages.BlockAccepted]
 	Halted     messages.Sender[messages.ChainHalted]
-	Captured   func() // called after a revert point is taken, before the reply; nil: not called
+	Captured   func() // called after a revert point is saved, before the reply; nil: not called
 	RolledBack messages.Sender[messages.RolledBack]
 	// Refused, ChunkRefused, Wanted and ChunksWanted go to the network actor. They are nil if the
 	// node has no network.
@@ -72,12 +72,14 @@ type Out struct {
 type Options struct {
 	Engine Engine
 	Keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators
-	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks; 0: by the upgrade schedule
-	Tip    primitives.Height                             // height of the engine's tip
-	Final  primitives.Height                             // height of the engine's last final block
-	Clock  func() uint64                                 // ns; limits how often a block or body is requested; nil: 0
-	Log    *logrus.Logger
-	Out    Out
+	// latest_protocol_version of produced blocks; 0: follow the upgrade schedule
+	Vote  primitives.ProtocolVersion
+	Tip   primitives.Height // height of the engine's tip at the start
+	Final primitives.Height // height of the engine's last final block at the start
+	// clock in ns that limits how often a block or body is requested; nil: always 0
+	Clock func() uint64
+	Log   *logrus.Logger
+	Out   Out
 }
 
 // Actor makes, imports and rolls back blocks. Only its own goroutine may use it.
@@ -86,12 +88,12 @@ type Actor struct {
 	inFlight  []*messages.BlockAccepted // imported blocks that may not be on disk yet, oldest first
 	proposals []messages.MakeBlock
 	blocks    *importer.Importer
-	drains    []func(messages.Drained, error) // pending DrainChain requests
-	whenIdle  []func()                        // run once no block is being imported or written
+	drains    []func(messages.Drained, error) // replies to pending DrainChain requests
+	whenIdle  []func()                        // functions to call when no block is being imported or written
 	era       messages.Era
 	self      messages.Sender[next]
 	disk      messages.Sender[stored]
-	halted    bool // no further block is started
+	halted    bool // true: the actor starts no further import of a block
 }
 
 // next is a message to self: start the next block. It arrives after the messages that are already
@@ -141,7 +143,7 @@ func (a *Actor) Handle(msg any) {
 		a.receivedChunk(&m)
 	case messages.ChunkApplied:
 		a.applied(m.Block)
-	case messages.ChainHalted: // from this actor or another one
+	case messages.ChainHalted: // sent by this actor or another one
 		a.halt()
 	case next:
 		a.next()
@@ -168,7 +170,7 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	}
 	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
 	switch {
-	case errors.Is(err, engine.ErrOrphan): // its parent is on a branch that lost
+	case errors.Is(err, engine.ErrOrphan): // the block's parent is on an abandoned branch
 		a.o.Log.WithField("shard", m.ShardID).Debug("no chunk was produced: its parent block is on a branch that was removed")
 	case err != nil:
 		a.fail(fmt.Errorf("chain: produce the chunk of shard %d: %w", m.ShardID, err))

@@ -49,7 +49,7 @@ func (a *Actor) emit(e importer.Effect) {
 		if a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
 			a.o.Log.WithError(e.Err).WithFields(logrus.Fields{"block": e.Block.Hash(), "peer": e.From}).Debug("block of a peer dropped")
 		}
-	case importer.Ahead: // package blocksync requests headers from what peers announce
+	case importer.Ahead: // package blocksync requests the headers up to a block far ahead
 	case importer.Imported:
 		m := Accepted(e.Accepted)
 		a.inFlight = append(a.inFlight, &m)
@@ -124,6 +124,6 @@ func (a *Actor) finishImport() {
 	a.blocks.Finish(func() { a.disk(stored{}) }, a.o.Clock())
 	a.drained()
 	if blocks, _ := a.blocks.Pool().Len(); len(a.proposals) > 0 || blocks > 0 {
-		a.self(next{}) // queued messages go first: most of them are chunks for the new tip
+		a.self(next{}) // handle queued messages first, as most are chunks for the new tip
 	}
 }

@@ -69,7 +69,7 @@ func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTa
 	err := a.o.Engine.Rewind(s)
 	switch {
 	case errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrOrder):
-		a.proposals = nil // the producer starts over at the head
+		a.proposals = nil // the producer makes new requests after the rollback
 		m.Reply(messages.SnapshotTaken{}, err)
 		return
 	case err != nil:

@@ -68,14 +68,14 @@ type Options struct {
 	Keys   map[primitives.AccountID]primitives.SecretKey
 	Delays doomslug.Delays
 	Rules  production.Rules
-	Final  func() primitives.Height // height of the last final block
+	Final  func() primitives.Height // returns the height of the last final block
 	// Waiting returns whether a pool has transactions for a chunk. If it returns false, the actor
 	// gets messages.TransactionsWaiting when a pool has some.
 	Waiting func() bool
 	// Wanted returns whether a client waits for finality. If it returns false, the actor gets
 	// messages.FinalityWanted when the next client waits. nil: always true.
 	Wanted func() bool
-	Clock  func() uint64   // ns since 1970, for timestamps of blocks
+	Clock  func() uint64   // returns ns since 1970 for the timestamps of blocks
 	Begin  *messages.Clock // initial state of the sandbox clock; nil: the sandbox clock follows Clock
 	// Mocked receives the signature checks that the sandbox mocks, each time they change, so that
 	// view calls mock them too. nil: not called.
@@ -94,18 +94,18 @@ type Actor struct {
 	// followed has one entry for each block that was imported as the tip but is not accepted yet.
 	// The entry is true if the producer already builds on this block.
 	followed []bool
-	held     bool // the scheduler makes no blocks for now, so the tracker's timers are stopped
+	held     bool // true: block production is paused, so the tracker's timers are stopped
 	stopped  bool
-	goals    []goal // pending MineBlocks
+	goals    []goal // pending MineBlocks requests
 	patches  []patch
 	forward  forward
-	missLeft map[primitives.ShardID]uint64 // by shard: how many of the next blocks get no new chunk
-	reorg    *reorg                        // pending Reorganise; nil: none
+	missLeft map[primitives.ShardID]uint64 // number of next blocks without a new chunk, by shard
+	reorg    *reorg                        // pending Reorganise request; nil: none
 	mocks    *primitives.Mocks             // mocked signature verification of contracts; nil: none
 	clock    clock
-	era      messages.Era // of the chain; MakeBlock and ProduceChunk carry it
-	paused   bool         // a rollback is in progress, so the actor must not read the chain
-	deferred []any        // requests that arrived while paused
+	era      messages.Era // number of the chain's rollbacks, sent with MakeBlock and ProduceChunk
+	paused   bool         // true: a rollback is in progress, so the actor must not read the chain
+	deferred []any        // requests that arrived while paused is true
 	timer    *time.Timer
 	self     messages.Sender[tick]
 }
@@ -257,7 +257,7 @@ func (a *Actor) step(ev production.Event) production.Out { return a.stepAt(ev, a
 func (a *Actor) stepAt(ev production.Event, now int64) production.Out {
 	out, err := a.sched.Step(ev, now)
 	if err != nil {
-		panic(err) // only Mine returns errors, and it does not use step
+		panic(err) // cannot fail: only Mine returns errors, and Mine does not use step
 	}
 	return out
 }
@@ -278,7 +278,7 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	}
 	left := a.sched.Left()
 	for _, followed := range a.followed {
-		if followed { // counted by the scheduler already, but not accepted yet
+		if followed { // the scheduler has already counted this block
 			left++
 		}
 	}
@@ -336,7 +336,7 @@ func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.updateWanted()
-	forwarded := a.forward.target > 0 // skipped heights delay finality, so a block must follow the head
+	forwarded := a.forward.target > 0 // skipped heights delay finality, so another block must follow
 	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,
 		Fresh: m.Fresh() || forwarded, Pressing: m.Pressing()})
 	e := a.o.Chain.Imported(m.Hash)
@@ -365,13 +365,13 @@ func (a *Actor) advance() {
 		a.arm(now, out.At, wait)
 		return
 	}
-	if a.held { // heights must not be skipped for time that was spent on hold
+	if a.held { // time on hold must not cause skipped heights
 		a.held = false
 		a.tracker.Tip(a.head.hash, a.head.height, a.head.final, now)
 	}
 	a.delays(out.Interval)
 	if out.Pace == production.Now && a.head.sole {
-		a.askChunks() // the chunks are made while this actor signs its approval
+		a.askChunks() // request chunks first, so that they are made while the approval is signed
 	}
 	if to := a.nextHeight(); to > a.head.height+1 {
 		if a.head.making == 0 && !a.reorg.isPending() && a.head.next != to {

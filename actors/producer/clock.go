@@ -16,11 +16,11 @@ var ErrClock = errors.New("producer: invalid clock setting")
 // clock gives blocks their timestamps. It follows the system's clock unless a sandbox changes it.
 type clock struct {
 	wall     func() uint64
-	shift    uint64 // ns added to the system's time, modulo 2^64
+	shift    uint64 // offset from the system's time in ns, modulo 2^64
 	frozen   bool
-	frozenAt uint64 // ns since 1970: the time while frozen
-	next     uint64 // timestamp of the next block; 0: unset
-	step     uint64 // ns between blocks; 0: unset
+	frozenAt uint64 // time of the frozen clock in ns since 1970
+	next     uint64 // timestamp of the next block in ns since 1970; 0: not set
+	step     uint64 // interval in ns between the timestamps of blocks; 0: not set
 }
 
 func (c *clock) now() uint64 {

@@ -22,21 +22,21 @@ type head struct {
 	final     primitives.Height
 	epoch     primitives.EpochID // epoch of the child block
 	approvers []chain.Approver
-	sole      bool // all approvers are this node's validators
+	sole      bool // true: all approvers are validators of this node
 	shards    []shard
-	making    primitives.Height // height of the child that was requested from the chain actor; 0: none
-	next      primitives.Height // height of the child after skipped heights; 0: this node does not choose it
-	empty     bool              // the child's chunks must have no transactions
+	making    primitives.Height // height of the child block that the chain actor is making; 0: none
+	next      primitives.Height // height of the child block after skipped heights; 0: not chosen by this node
+	empty     bool              // true: the chunks of the child block must have no transactions
 }
 
 // shard is the collected data for one shard's chunk in the head's child.
 type shard struct {
 	id       primitives.ShardID
-	producer primitives.AccountID // the chunk's producer if it is this node's validator; else empty
-	assigned []chain.Assigned     // the chunk's validators
-	asked    bool                 // the chunk was requested
+	producer primitives.AccountID // chunk producer if it is a validator of this node; empty: it is not
+	assigned []chain.Assigned     // chunk validators that are assigned to the chunk
+	asked    bool                 // true: the chunk was requested
 	chunk    *primitives.Chunk
-	signed   []primitives.Signature // endorsements by index in assigned; "": none
+	signed   []primitives.Signature // endorsements by index in assigned; empty: none yet
 }
 
 // isOwn returns whether this node has the validator's key.

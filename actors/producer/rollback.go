@@ -27,7 +27,7 @@ func (a *Actor) pause(m system.Request[messages.StandStill, messages.Stopped]) {
 // handlePaused handles a message while paused.
 func (a *Actor) handlePaused(msg any) {
 	switch m := msg.(type) {
-	case messages.BlockAccepted: // imported before the pause, now on disk
+	case messages.BlockAccepted: // a block that was imported before the rollback is on disk now
 		if m.IsHead {
 			a.answerGoals(&m)
 		}
@@ -47,9 +47,9 @@ func (a *Actor) handlePaused(msg any) {
 		a.resume()
 		a.Handle(m)
 	case messages.BlockImported, messages.ChunkMade, messages.TransactionsWaiting, messages.SubmitAgain,
-		messages.FinalityWanted, tick: // resume reads the chain
+		messages.FinalityWanted, tick: // ignored, because resume reads the chain afterwards
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
-	default: // requests
+	default: // all other messages are requests, which wait
 		a.deferred = append(a.deferred, msg)
 	}
 }

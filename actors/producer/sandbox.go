@@ -45,12 +45,12 @@ type patch struct {
 	records []genesis.Record
 	bytes   int
 	reply   func(messages.StatePatched, error)
-	at      primitives.Height // height of the block that writes the patch; 0: no block is requested yet
+	at      primitives.Height // height of the block that writes the patch; 0: not requested yet
 }
 
 // forward is the target of the pending FastForward requests.
 type forward struct {
-	target  primitives.Height // 0: none
+	target  primitives.Height // height up to which blocks are skipped; 0: none
 	replies []func(messages.Forwarded, error)
 }
 

@@ -65,7 +65,7 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 			delete(left, id)
 		}
 	}
-	a.missLeft = left // replaced, not modified: the reply shares the map
+	a.missLeft = left // replace the map, because the reply shares the old one
 	m.Reply(messages.ChunksMissed{Left: left}, nil)
 	a.advance()
 }

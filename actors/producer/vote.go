@@ -9,7 +9,7 @@ import (
 // vote signs an approval with the keys of this node's validators and counts it in the tracker.
 func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	h := a.head
-	a.stepAt(production.Voted{}, now) // with the tracker's time, so that both measure the same interval
+	a.stepAt(production.Voted{}, now) // use the tracker's time, so that both measure the same interval
 	for i := range h.approvers {
 		v := &h.approvers[i]
 		if !a.isOwn(v.AccountID, v.PublicKey) {

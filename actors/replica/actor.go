@@ -73,7 +73,7 @@ type Actor struct {
 	queue    []Block
 	inFlight []imported // imported blocks that may not be on disk yet, oldest first
 	drains   []func(messages.Drained, error)
-	closed   bool // no further block is imported
+	closed   bool // true: the actor imports no further block
 	disk     messages.Sender[stored]
 }
 
@@ -207,7 +207,7 @@ func (a *Actor) stored() {
 		a.o.Out.Accepted(*x.message)
 		x.done(nil)
 	}
-	if err != nil { // a disk failure
+	if err != nil { // the disk has failed
 		panic(fmt.Errorf("replica: %w", err))
 	}
 	a.next()

@@ -71,7 +71,7 @@ type Options struct {
 // Supervisor is the actor "rpc", the parent of all sessions.
 type Supervisor struct {
 	o     Options
-	open  map[messages.SessionID]*actor.PID // value nil: the session is open, but its actor is not started
+	open  map[messages.SessionID]*actor.PID // actors of the open sessions; nil: the actor is not started yet
 	byPID map[string]messages.SessionID
 }
 
@@ -94,7 +94,9 @@ func (a *Supervisor) Receive(c actor.Context) {
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
 			delete(a.byPID, pid.GetId())
-			c.Poison(pid) // after the queued messages: submissions are checked even if the client has disconnected
+			// Stop the actor after its queued messages, so that submissions are checked even if the
+			// client has disconnected.
+			c.Poison(pid)
 		}
 		delete(a.open, m.Session)
 	case Request:
@@ -118,10 +120,10 @@ func (a *Supervisor) Receive(c actor.Context) {
 				c.Send(pid, m)
 			}
 		}
-	case *actor.Restarting: // all sessions end; the constructor of the next Supervisor informs their clients
+	case *actor.Restarting: // all sessions end, and the next Supervisor informs the clients
 		clear(a.byPID)
 	case *actor.Terminated:
-		if id, ok := a.byPID[m.Who.GetId()]; ok { // the session was not closed, so it has failed
+		if id, ok := a.byPID[m.Who.GetId()]; ok { // an open session has ended, so its actor has failed
 			delete(a.byPID, m.Who.GetId())
 			a.open[id] = nil
 			if a.o.Failed != nil {

@@ -23,18 +23,18 @@ type pending struct {
 	answer  chan messages.Awaited
 	takenBy atomic.Pointer[chan struct{}]
 	stage   atomic.Int32
-	timed   atomic.Bool             // BeginTime has returned its first result
-	reached atomic.Pointer[reached] // what Reached recorded last; nil: nothing
+	timed   atomic.Bool             // true: BeginTime was called
+	reached atomic.Pointer[reached] // last level recorded by Reached; nil: none
 	begun   time.Time
-	until   time.Time // when the wait ends
+	until   time.Time // time at which the wait ends
 	spare   time.Duration
 }
 
 // Stages of a request.
 const (
 	onItsWay int32 = iota
-	waiting        // the session has started a waiter for it
-	givenUp        // the caller gave up before that, so no waiter starts
+	waiting        // the session has started a waiter for the request
+	givenUp        // the caller gave up before a waiter was started
 )
 
 // NewRequest returns a request whose wait ends at until. The waiter waits longer by spare, so that

@@ -36,7 +36,7 @@ type ChunkProducer struct {
 
 // Out holds the functions that send the actor's messages.
 type Out struct {
-	Make   messages.Sender[messages.MakeChunk]   // to the chain
+	Make   messages.Sender[messages.MakeChunk]   // sends to the chain actor
 	More   messages.Sender[mempool.Page]         // to the shard's mempool
 	Chosen messages.Sender[messages.ChunkChosen] // to the shard's mempool
 }

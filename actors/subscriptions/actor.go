@@ -28,12 +28,12 @@ type Request struct {
 	// called with true when the subscription begins to need final blocks, and with false when it
 	// stops
 	Wants func(bool)
-	Gone  func() // called once when its actor has ended or will not start; may be nil
+	Gone  func() // called once when the subscription's actor has ended or will not start; may be nil
 
 	next atomic.Bool // true: all blocks were sent, and the subscription wants the next block's message text early
 
 	mu    sync.Mutex
-	at    *view.Cursor // cursor after the last notice; nil: none was sent
+	at    *view.Cursor // cursor after the last sent notice; nil: none was sent
 	wants bool
 	ended bool
 }
@@ -152,7 +152,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 			c.Stop(pid)
 		}
 	case messages.ChainMoved:
-		for _, pid := range a.open { // any order will do: the subscriptions are independent
+		for _, pid := range a.open { // in any order, because the subscriptions are independent
 			c.Send(pid, m)
 		}
 	case messages.BlockImported:
@@ -172,7 +172,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.byPID, m.Who.GetId())
 			delete(a.open, r.ID)
-			r.Failed(nil) // without effect if it has ended for another reason
+			r.Failed(nil) // no effect if the subscription has already ended
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
@@ -181,8 +181,8 @@ func (a *Supervisor) Receive(c actor.Context) {
 }
 
 type (
-	goOn struct{} // message to self: there is more to read
-	room struct{} // message to self: the sink may take notices again
+	goOn struct{} // message to self: more blocks can be read
+	room struct{} // message to self: the sink may accept notices again
 )
 
 // offers implements view.Sink for a Request. It is the sink of the Request's reader.
@@ -198,7 +198,7 @@ type Subscriber struct {
 	w     chainReader
 	log   *logrus.Logger
 	state readState
-	poked bool // a goOn or room message is in the mailbox, or WhenRoom will send one later
+	poked bool // true: a goOn or room message is queued, or WhenRoom will send one
 }
 
 // NewSubscriber returns the actor.
@@ -220,7 +220,7 @@ func (a *Subscriber) Receive(c actor.Context) {
 		if a.state == rests || a.state == full && a.w.live {
 			a.run(c)
 		}
-	case goOn, room: // the state that the reader waits for may have changed
+	case goOn, room: // what the reader waits for may have happened
 		a.poked = false
 		a.run(c)
 	case *actor.Stopping:

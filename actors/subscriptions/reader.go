@@ -55,19 +55,19 @@ type Chain interface {
 
 // Step describes how a chain continues after a block.
 type Step struct {
-	Next view.At // the next block; zero: none yet
+	Next view.At // next block of the chain; zero: none yet
 	// Lost is set if the block is no longer canonical. It contains the block and its ancestors that
 	// are not canonical either, newest first.
 	Lost []view.At
-	Fork view.At // if Lost is set: the newest canonical ancestor
+	Fork view.At // newest canonical ancestor of the block; only if Lost is set
 }
 
 // Bounds of one subscription.
 const (
-	blocksPerRun = 16 // blocks read for each message to the actor
+	blocksPerRun = 16 // number of blocks that are read per message to the actor
 	// blocks before a cursor that are searched for transactions that were not final at the cursor
 	resumeReach = 256
-	maxTracked  = 20_000 // transactions of one subscription that are not final
+	maxTracked  = 20_000 // maximum number of transactions of one subscription that are not final
 )
 
 // errTracked ends a subscription in which more than maxTracked transactions are not final.
@@ -77,10 +77,10 @@ var errTracked = fmt.Errorf("more than %d transactions of the account are not fi
 type readState byte
 
 const (
-	rests readState = iota // waits for the next head
-	again                  // waits for nothing: there is more to read
-	full                   // waits for space in the sink
-	later                  // waits for permission to read old blocks
+	rests readState = iota // the reader waits for the next head
+	again                  // the reader waits for nothing, as it can read more blocks
+	full                   // the reader waits for space in the sink
+	later                  // the reader waits for permission to read old blocks
 	over                   // the subscription has ended
 )
 
@@ -90,16 +90,16 @@ type chainReader struct {
 	chain  Chain
 	ledger waiter.Ledger
 	sink   view.Sink
-	wants  func(bool) // called when it begins and stops needing final blocks
+	wants  func(bool) // called with true if the reader needs final blocks from now on, with false if not
 	wake   func()     // runs the reader again; called from any goroutine
-	leave  func()     // cancels the open request to Chain.Past; nil: none is open
+	leave  func()     // cancels the pending request to Chain.Past; nil: none is pending
 
 	at      view.Cursor
-	ready   bool // tracks holds the transactions that are not final at the cursor
-	live    bool // the reader has reached the tip at least once
+	ready   bool // true: tracks holds the transactions that are not final at the cursor
+	live    bool // true: the reader has reached the tip at least once
 	pending *stream.Digest
 	tracks  openTxs
-	waits   bool // the argument of the last call of wants
+	waits   bool // argument of the last call of wants
 }
 
 // run reads blocks until the reader must wait or blocksPerRun blocks are read. end and err are set
@@ -124,7 +124,7 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	}
 	for range blocksPerRun {
 		s := Step{}
-		if w.at.Index != view.NothingYet { // otherwise this block has not been reported yet
+		if w.at.Index != view.NothingYet { // NothingYet: the block at the cursor was not reported yet
 			var err error
 			if s, err = w.chain.Step(w.at.At, w.q.Finality); err != nil {
 				return w.failed(err)
@@ -157,7 +157,8 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 				return w.noRoom()
 			}
 			w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
-			if w.q.Topic == view.TopicTransactions { // old blocks must be searched again, which needs permission
+			// The transactions are searched in old blocks again, which needs permission.
+			if w.q.Topic == view.TopicTransactions {
 				w.ready = false
 				return again, "", nil
 			}
@@ -191,7 +192,7 @@ func (w *chainReader) dropped() bool {
 		w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
 		if len(s.Lost) > 1 {
 			w.at.At = s.Lost[1]
-		} else if w.q.Topic == view.TopicTransactions { // some known transactions may be of the removed block
+		} else if w.q.Topic == view.TopicTransactions { // the removed block may include known transactions
 			w.ready = false
 		}
 	}

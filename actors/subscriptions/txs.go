@@ -15,9 +15,9 @@ import (
 // openTxs contains a subscription's transactions that are not final as of block at.
 type openTxs struct {
 	at    view.At
-	open  []*openTx // in the order of inclusion
+	open  []*openTx // transactions that are not final, in the order of inclusion
 	await []primitives.Hash
-	news  []milestone // levels reached with the block at
+	news  []milestone // levels that transactions have reached with the block at
 }
 
 // openTx is one transaction that is not final.
@@ -136,7 +136,7 @@ func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger
 			h := at.Block.Block.Header
 			before, err := chain.Digest(view.At{Height: h.PrevHeight, Hash: h.PrevHash})
 			if absent(err) {
-				break // there is no block before, or it is not stored
+				break // the chain begins here, or the previous block is not stored
 			}
 			if err != nil {
 				return err

@@ -12,7 +12,7 @@ import (
 // later. Actors on one BoundedDispatcher must not wait for each other. Safe for concurrent use.
 type BoundedDispatcher struct {
 	maxGoroutines int
-	yieldEvery    time.Duration // time for which a goroutine works before it yields; 0: one mailbox
+	yieldEvery    time.Duration // time after which a goroutine yields; 0: it yields after each mailbox
 
 	mu      sync.Mutex
 	ready   []func()
@@ -43,7 +43,7 @@ func (d *BoundedDispatcher) run() {
 	for from := clock(); ; {
 		d.mu.Lock()
 		if len(d.ready) == 0 {
-			d.ready = nil // releases the memory of a long queue
+			d.ready = nil // free the memory of a long queue
 			d.running--
 			d.mu.Unlock()
 			return

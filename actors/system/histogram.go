@@ -17,7 +17,7 @@ var Bounds = func() (out [buckets]time.Duration) {
 
 const (
 	buckets        = 12
-	firstBoundLog2 = 12 // log2 of the first bound in ns
+	firstBoundLog2 = 12 // binary logarithm of the first bound in ns
 )
 
 // histogram counts durations. Safe for concurrent use.
@@ -39,7 +39,7 @@ func (h *histogram) add(ns int64) {
 
 // Histogram is a snapshot of a histogram.
 type Histogram struct {
-	Counts [buckets + 1]uint64 // by bucket; the last one counts durations above all bounds
+	Counts [buckets + 1]uint64 // number of durations in each bucket; the last bucket has no upper bound
 	Sum    time.Duration
 }
 

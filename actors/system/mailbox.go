@@ -32,7 +32,7 @@ func clock() int64 { return int64(time.Since(processStart)) | 1 }
 type item struct {
 	next    atomic.Pointer[item]
 	message any
-	at      int64 // clock() when it was posted; 0: a system message
+	at      int64 // value of clock() when the message was posted; 0: a system message
 }
 
 // queue is a linked list with many writers and one reader. A writer first swaps its item in as the
@@ -40,7 +40,7 @@ type item struct {
 // the item.
 type queue struct {
 	end   atomic.Pointer[item]
-	first *item // item that the reader took last; only the reader uses this field
+	first *item // last item that the reader has removed; used by the reader only
 }
 
 func (q *queue) init() {
@@ -92,26 +92,26 @@ func (q *queue) take() *item {
 // capacity, and a channel shows neither age nor order of its contents.
 type mailbox struct {
 	kind  string
-	id    string // of its actor; set when it starts, under the meter's mu
+	id    string // id of the mailbox's actor; set when the actor starts, under Meter.mu
 	meter *Meter
-	count *Counter     // set when the actor starts
-	done  atomic.Int64 // messages handled
+	count *Counter     // counter of the actor's kind; set when the actor starts
+	done  atomic.Int64 // number of handled messages
 
 	users, system queue
 	waiting, sys  atomic.Int64
-	started       atomic.Bool // Start was called: the actor has its name, and the message Started is queued
+	started       atomic.Bool // true: Start was called, so the actor has a name and the message Started is queued
 	scheduled     atomic.Bool
-	suspended     bool        // the actor failed, and its supervisor has not decided what to do
-	ending        bool        // the actor is stopping: it may wait for its children, and handles no user message
-	dead          atomic.Bool // the actor has ended: messages are dropped, and Answerable ones get Failed
+	suspended     bool        // true: the actor has failed, and its supervisor has not decided yet
+	ending        bool        // true: the actor is stopping and handles no user message any more
+	dead          atomic.Bool // true: the actor has ended; messages are dropped, Answerable ones get Failed
 
-	oldest   atomic.Int64 // clock() when the oldest waiting message was posted; 0: none waits
-	busy     atomic.Int64 // clock() when the handler began its message; 0: no message is being handled
-	reported int64        // start of the last stall that Stalls returned; only Stalls uses this field
+	oldest   atomic.Int64 // value of clock() when the oldest waiting message was posted; 0: none waits
+	busy     atomic.Int64 // value of clock() when the handler began the current message; 0: none
+	reported int64        // start of the last stall that Stalls returned; used by Stalls only
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
-	bounded    bool   // runs on a BoundedDispatcher: after its time slice it is scheduled again
+	bounded    bool   // true: the actor runs on a BoundedDispatcher, so it is rescheduled after a time slice
 	work       func() // the method value of process
 }
 
@@ -175,7 +175,7 @@ func (b *mailbox) schedule() {
 func (b *mailbox) process() {
 	for {
 		some, over := b.run()
-		if over { // scheduled remains set
+		if over { // the time slice is over; scheduled stays true
 			b.dispatcher.Schedule(b.work)
 			return
 		}
@@ -184,7 +184,9 @@ func (b *mailbox) process() {
 		if !some {
 			runtime.Gosched()
 		}
-		held := b.systemOnly() // must be read first: once scheduled is cleared, another goroutine may become the reader
+		// Read this before scheduled is cleared. Afterwards another goroutine may become the
+		// reader.
+		held := b.systemOnly()
 		b.scheduled.Store(false)
 		if b.sys.Load() == 0 && (held || b.waiting.Load() == 0) || !b.scheduled.CompareAndSwap(false, true) {
 			return
@@ -293,7 +295,7 @@ func (s *meteredActor) Receive(c actor.Context) {
 	case *actor.Restarting:
 		s.box.count.restarts.Add(1)
 		defer s.recoverLifecycle(c, nil)
-	case *actor.Stopping: // a child that is spawned later would not be stopped
+	case *actor.Stopping: // from now on no child may be spawned, because it would not be stopped
 		s.box.ending = true
 		defer s.recoverLifecycle(c, nil)
 	case *actor.Stopped:
@@ -332,7 +334,7 @@ func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 // retire removes an ended actor's mailbox from the meter and drops its messages.
 func (b *mailbox) retire() {
 	b.dead.Store(true)
-	b.suspended, b.ending = false, false // run now drops later messages instead of keeping them
+	b.suspended, b.ending = false, false // run drops later messages instead of keeping them
 	b.meter.unregister(b)
 	for x := b.users.take(); x != nil; x = b.users.take() {
 		b.waiting.Add(-1)

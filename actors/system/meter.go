@@ -40,18 +40,18 @@ type Counter struct {
 
 // Sample is a snapshot of a Counter, with the current state of its actors.
 type Sample struct {
-	Name     string        // the kind
-	Shard    string        // "": the actors belong to no shard
-	Alive    int64         // live actors
-	Mailbox  int64         // waiting messages
-	Messages int64         // messages handled since the process began
-	Busy     time.Duration // time spent in handlers, including those that are running
+	Name     string        // kind of the actors
+	Shard    string        // shard of the actors; empty: none
+	Alive    int64         // number of live actors
+	Mailbox  int64         // number of waiting messages
+	Messages int64         // number of messages handled since the process began
+	Busy     time.Duration // total time spent in handlers, including running ones
 	Oldest   time.Duration // age of the oldest waiting message
 	Since    time.Duration // longest time that a running handler has taken so far
-	Waited   Histogram     // time that messages waited in mailboxes
-	Handled  Histogram     // time that handlers took
+	Waited   Histogram     // times for which messages waited in mailboxes
+	Handled  Histogram     // durations of handlers
 	Restarts int64
-	Dead     int64 // messages that no actor handled because the receiver had ended
+	Dead     int64 // number of messages that were dropped because the receiver had ended
 	Stalls   int64 // number of stalls that Stalls returned
 }
 
@@ -199,10 +199,10 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 // Instance is a snapshot of one actor.
 type Instance struct {
 	ID       string // path in the actor tree
-	Name     string // the kind
-	Shard    string // "": the actor belongs to no shard
+	Name     string // kind of the actor
+	Shard    string // shard of the actor; empty: none
 	Mailbox  int64
-	Messages int64         // messages handled since the actor started
+	Messages int64         // number of messages handled since the actor started
 	Since    time.Duration // time that the running handler has taken so far; 0: none runs
 	Oldest   time.Duration // age of the oldest waiting message; 0: none waits
 }

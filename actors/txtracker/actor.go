@@ -57,9 +57,9 @@ type Actor struct {
 	byFinal map[primitives.Height]map[*group]struct{}
 	byKey   map[string]*useHeap            // waiters by access key, lowest nonce first
 	expires useHeap                        // all waiters with a Use, lowest expiry height first
-	touched []*group                       // groups to inform about the current block
+	touched []*group                       // groups that must be informed about the current block
 	doubts  []*waiter                      // waiters whose Use the current block changed (see markDoubt)
-	dropped []messages.TransactionsDropped // drops to report once the head has reached their Tip
+	dropped []messages.TransactionsDropped // drops that are reported when the head reaches their Tip
 }
 
 // group contains the waiters of one transaction. They share the ids of the transaction's receipts.
@@ -68,17 +68,17 @@ type group struct {
 	waiters []*waiter
 	ids     []primitives.Hash
 	finals  []primitives.Height // keys in byFinal under which the group is stored
-	news    []messages.Executed // outcomes in the current block
-	touched bool                // it is in Actor.touched
+	news    []messages.Executed // outcomes of the group's transaction in the current block
+	touched bool                // true: the group is in Actor.touched
 }
 
 type waiter struct {
 	address messages.Address
 	group   *group
-	index   int          // in group.waiters
-	use     messages.Use // empty Key: the waiter is in no heap
-	place   [2]int       // positions in the heaps, by byNonce and byExpiry
-	doubt   bool         // it is in Actor.doubts
+	index   int          // index of the waiter in group.waiters
+	use     messages.Use // access key, nonce and expiry of the transaction; empty Key: in no heap
+	place   [2]int       // positions in the two heaps, indexed by byNonce and byExpiry
+	doubt   bool         // true: the waiter is in Actor.doubts
 }
 
 // New returns an actor that knows the chain up to at. Later blocks must be sent to it.
@@ -183,7 +183,7 @@ func (a *Actor) watch(m *messages.Watch) {
 		a.removeUse(w)
 		a.addUse(w, m.Use)
 	}
-	if fresh { // other waiters of the group must read outcomes of the new ids from the store too
+	if fresh { // all waiters of the group must read outcomes of the new ids from the store
 		a.sendAll(g, messages.Progress{Watched: true})
 	} else {
 		a.send(w, messages.Progress{Watched: true})
@@ -370,7 +370,7 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 			}
 			for _, g := range list {
 				a.touch(g)
-				if len(g.news) == 0 { // the transaction is included, so its Use no longer matters
+				if len(g.news) == 0 { // an included transaction needs no check of its nonce any more
 					for _, w := range g.waiters {
 						a.removeUse(w)
 					}

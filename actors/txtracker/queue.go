@@ -2,8 +2,8 @@ package txtracker
 
 // Indices into waiter.place. A waiter whose Use is watched is in both heaps.
 const (
-	byNonce  = iota // the heap of its access key
-	byExpiry        // the heap of all waiters
+	byNonce  = iota // index of the heap of an access key's waiters, lowest nonce first
+	byExpiry        // index of the heap of all waiters, lowest expiry height first
 )
 
 // useHeap is a min-heap of waiters by nonce or by expiry. Each waiter stores its position in the

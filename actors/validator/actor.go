@@ -50,7 +50,7 @@ type Out struct {
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
 	Again    func()                 // makes the mempools send their transactions again
-	Send     func([]consensus.Send) // sends to peers; called on the outbox's goroutine once the journal is on disk
+	Send     func([]consensus.Send) // sends to peers; called on the outbox's goroutine when the journal is on disk
 }
 
 // Options configure the actor.
@@ -60,7 +60,7 @@ type Options struct {
 	Key     primitives.SecretKey
 	Journal string // path prefix of the signing journal
 	Delays  doomslug.Delays
-	Eager   bool // make blocks as fast as possible while transactions or receipts wait
+	Eager   bool // true: make blocks as fast as possible while transactions or receipts wait
 	Vote    primitives.ProtocolVersion
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	// Vouched is called with each signature that this validator makes. May be nil.
@@ -71,14 +71,14 @@ type Options struct {
 	// witness. nil: never.
 	Holds   func(primitives.AccountID, primitives.ShardID) bool
 	Seed    primitives.Hash      // seed of the order of transaction groups in the pools
-	Clock   func() uint64        // ns since 1970, for timestamps of blocks
-	Elapsed func() time.Duration // monotonic time for timers; nil: time since the actor started
+	Clock   func() uint64        // returns ns since 1970 for the timestamps of blocks
+	Elapsed func() time.Duration // returns monotonic time for timers; nil: time since the actor started
 	Workers int                  // number of concurrent jobs
 	Life    *Life
 	// Source supplies the state of shards that this node must catch up, if the tracked shards
 	// follow an engine.Schedule. nil: the tracked shards do not change.
 	Source engine.PartSource
-	Moves  *Moves // where changes of the tracked shards are published; may be nil
+	Moves  *Moves // receives changes of the tracked shards; may be nil
 	Log    *logrus.Logger
 	Out    Out
 }
@@ -87,8 +87,8 @@ type Options struct {
 // first actor gets the zero value.
 type Life struct {
 	begun        bool
-	key          *primitives.SecretKey // set by Rekeyed; nil: the key in Options
-	mutating     atomic.Bool           // a call that changes the engine has begun and not returned
+	key          *primitives.SecretKey // validator key that Rekeyed has set; nil: the key in Options
+	mutating     atomic.Bool           // true: a call that changes the engine has not returned yet
 	lastImported primitives.Hash       // hash of the last block sent with BlockImported
 	// Steps counts events of the core, Panics failures of the actor.
 	Steps, Panics atomic.Uint64
@@ -133,23 +133,23 @@ type jobPanic struct {
 // Actor steps the consensus core and carries out its effects. Only its own goroutine may use it.
 type Actor struct {
 	o       Options
-	core    *consensus.Node // nil: not started, or stopped
-	retired importAbandoner // the stopped core; end releases its unfinished import
+	core    *consensus.Node // consensus core; nil: not started, or stopped
+	retired importAbandoner // the stopped core, whose unfinished import end releases
 	journal *Journal
 	outbox  *outbox
 	base    int64 // value of now when Elapsed() is 0
-	now     int64 // ns since 1970 at the start, monotonic from then on
+	now     int64 // current time in ns since 1970; monotonic after the start
 	timer   *time.Timer
 	self    func(any)
 
 	jobs     []consensus.Job // jobs that wait for a worker
 	running  int
-	ended    chan struct{} // receives an element for each finished job
+	ended    chan struct{} // receives one element for each finished job
 	inFlight []*messages.BlockAccepted
 	drains   []func(messages.Drained, error)
 
-	schedule *engine.Schedule     // nil: the tracked shards do not change
-	movesDue bool                 // schedule.Step may have work
+	schedule *engine.Schedule     // schedule of the tracked shards; nil: the tracked shards do not change
+	movesDue bool                 // true: schedule.Step may have work
 	held     []primitives.ShardID // tracked shards as reported to the core
 }
 
@@ -189,7 +189,7 @@ func (a *Actor) start() {
 		a.halt(err)
 		return
 	}
-	if again { // messages to the failed actor are lost, so repeat their effects
+	if again { // messages to a failed actor are lost, so repeat their effects
 		a.stored()
 		a.o.Out.Again()
 	}
@@ -401,7 +401,7 @@ func (a *Actor) stored() {
 	}
 	if err != nil {
 		a.halt(err)
-		if errors.Is(err, storage.ErrFull) { // the node is stopping, so writers no longer wait for disk space
+		if errors.Is(err, storage.ErrFull) { // ErrFull is returned only while the node stops
 			a.o.Engine.Abandon()
 			a.inFlight = nil
 		}
@@ -412,7 +412,7 @@ func (a *Actor) stored() {
 // blockAccepted sends BlockAccepted for a block that is on disk.
 func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	i := slices.IndexFunc(a.inFlight, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
-	if i < 0 { // an actor that has failed imported this block
+	if i < 0 { // the actor that imported this block has failed
 		a.o.Out.Accepted(chain.Accepted(acc))
 		return
 	}

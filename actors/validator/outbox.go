@@ -44,7 +44,7 @@ type outbox struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
 	queue  []consensus.Send
-	row    []byte // a row that is not on disk yet; nil: none
+	row    []byte // journal row that is not on disk yet; nil: none
 	closed bool
 	over   chan struct{}
 }
@@ -100,7 +100,7 @@ func (w *outbox) run() {
 		}
 		if row != nil {
 			err := w.save(row)
-			if storage.IsFull(err) { // the row, or a newer one, is written again later
+			if storage.IsFull(err) { // this row or a newer one is written later
 				w.postpone(row)
 				continue
 			}

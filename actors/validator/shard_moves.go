@@ -27,7 +27,7 @@ type Moves struct{ now atomic.Pointer[Moved] }
 type Moved struct {
 	Held     []primitives.ShardID
 	Incoming []engine.CatchupProgress
-	In, Out  uint64 // since the start: number of added and of removed shards
+	In, Out  uint64 // numbers of shards that were added and removed since the start
 }
 
 // Now returns the newest state. nil: the tracked shards do not change, or Begin was not called.
@@ -91,7 +91,7 @@ func (a *Actor) moveShards() {
 	}
 	now := held(a.o.Engine.Tip())
 	a.publishMoves(now)
-	if a.schedule.More() { // other messages in the mailbox are handled first
+	if a.schedule.More() { // handle the other messages in the mailbox first
 		a.self(continueMoves{a})
 	}
 	if !slices.Equal(now, a.held) {

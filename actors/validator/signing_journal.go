@@ -80,7 +80,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 	if held && f.seq == 0 && !first {
 		return nil, errUnreadable(path)
 	}
-	if made { // the names of new files must be on disk before their contents
+	if made { // sync the names of new files before their contents are written
 		dir, err := os.Open(filepath.Dir(path))
 		if err != nil {
 			return nil, err

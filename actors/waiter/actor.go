@@ -102,15 +102,15 @@ type Actor struct {
 	o               Options
 	core            *Machine
 	timer           *time.Timer
-	pooled          bool                // a pool has the transaction, or the mempool is checking it
-	mempoolAnswered bool                // the mempool has answered, or nothing was submitted
-	done            bool                // the level is reached, but the mempool has not answered
+	pooled          bool                // true: a pool has the transaction, or the mempool is checking it
+	mempoolAnswered bool                // true: the mempool has answered, or nothing was submitted
+	done            bool                // true: the level is reached, but the mempool has not answered
 	finalWatched    []primitives.Height // heights of blocks whose finality txtracker reports
-	branch          messages.Branch     // the branch for which finalWatched is valid
-	asked           int                 // submissions that the mempool has not answered
-	drops           uint64              // number of the node's last drop before a pool accepted the transaction
+	branch          messages.Branch     // branch for which finalWatched is valid
+	asked           int                 // number of submissions that the mempool has not answered
+	drops           uint64              // number of the last drop on the node before a pool accepted the transaction
 	dropped         error               // reason of the pool's last drop; nil: not dropped, or submitted again since
-	maybeIncluded   bool                // a block included the transaction before txtracker restarted
+	maybeIncluded   bool                // true: a block included the transaction before txtracker restarted
 	answered        bool
 	stop            func()
 }
@@ -178,14 +178,14 @@ func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	a.core.Leave() // first: txtracker watches the record's ids only while this waiter watches
+	a.core.Leave() // leave first, because txtracker watches the record's ids only for this waiter
 	a.o.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
 }
 
 // Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	if a.answered {
-		return // the wait is over
+		return
 	}
 	switch m := msg.(type) {
 	case messages.Progress:
@@ -222,7 +222,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		return
 	}
 	if a.done && !m.Reorganised {
-		return // the reply must be for the first block that satisfies the wait
+		return // reply for the first block that satisfies the wait
 	}
 	a.done = false
 	if m.Dropped != nil && !a.dropApplies(m) {
@@ -348,7 +348,7 @@ func (a *Actor) refuse(why error) {
 		a.answer(why)
 		return
 	}
-	if a.usedAboveHead() { // txtracker will report the block that used the nonce
+	if a.usedAboveHead() { // txtracker reports the block that used the nonce
 		return
 	}
 	known, err := a.o.Chain.IsIncluded(a.o.Wait.Hash)
@@ -375,7 +375,7 @@ func (a *Actor) submitted(m *messages.Submitted) {
 		case invalid.Tag != primitives.TxInvalidNonce:
 			a.answer(m.Err)
 		case a.usedAboveHead():
-			a.watch(nil) // from now on a change of its nonce or key causes a Doubt
+			a.watch(nil) // after this call, a change of the nonce or the key causes a Doubt
 		default:
 			a.refuse(m.Err) // an earlier copy may have used the nonce; in that case the wait continues
 		}

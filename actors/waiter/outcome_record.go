@@ -16,7 +16,7 @@ import (
 // of them. Thousands of clients may wait for a transaction with a thousand receipts. Safe for
 // concurrent use.
 type Records struct {
-	maxOutcomes int64 // maximum number of outcomes
+	maxOutcomes int64 // maximum number of outcomes in all records
 	mu          sync.Mutex
 	m           map[key]*record
 	outcomes    atomic.Int64
@@ -78,7 +78,7 @@ func (s *Records) release(r *record) {
 	defer s.mu.Unlock()
 	if r.waiters--; r.waiters == 0 {
 		delete(s.m, r.key)
-		s.outcomes.Add(-int64(len(r.outcomes.rows))) // no other waiter uses it
+		s.outcomes.Add(-int64(len(r.outcomes.rows))) // no other waiter uses the record
 	}
 }
 
@@ -86,16 +86,16 @@ func (s *Records) release(r *record) {
 // Each sees only the outcomes up to its own position.
 type record struct {
 	key     key
-	of      *Records // nil: the record belongs to one machine alone
-	waiters int      // guarded by Records.mu
+	of      *Records // owner of the shared record; nil: the record belongs to one machine alone
+	waiters int      // number of waiters that use the record; guarded by Records.mu
 
 	mu       sync.Mutex
 	outcomes table[knownOutcome]
 	watched  table[struct{}]     // ids that txtracker watches
-	heights  []primitives.Height // of blocks with outcomes, without duplicates
+	heights  []primitives.Height // heights of blocks with outcomes, without duplicates
 	// height of the last block that txtracker reported; all waiters get the same reports
 	lastProgress primitives.Height
-	read         bool // outcomes contains the stored outcomes up to height upto
+	read         bool // true: outcomes contains all stored outcomes up to height upto
 	upto         primitives.Height
 	levels       []reached // recently computed levels of a large transaction
 }
@@ -108,7 +108,7 @@ type knownOutcome struct {
 	block   primitives.Hash
 	height  primitives.Height
 	refund  primitives.Hash
-	outcome *primitives.OutcomeWithID // set only in a record that one machine owns
+	outcome *primitives.OutcomeWithID // whole outcome; nil in a shared record
 }
 
 // reached is the level of the transaction at a position.
@@ -215,7 +215,8 @@ func (r *record) readStored(l Ledger, head primitives.Height) (watch []primitive
 			stack = append(stack, e.sends...)
 		}
 	}
-	for _, id := range watch { // after the last possible error, because a caller that gets an error watches nothing
+	// Add the ids after the last possible error. A caller that gets an error watches nothing.
+	for _, id := range watch {
 		r.watched.put(id, struct{}{})
 	}
 	r.read, r.upto = true, max(r.upto, head)

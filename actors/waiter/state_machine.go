@@ -28,10 +28,10 @@ type Machine struct {
 	tx      primitives.Hash
 	until   view.ExecutionLevel
 	attempt int
-	records *Records // nil: the machine has a record of its own
+	records *Records // shared records; nil: the machine has a record of its own
 	branch  messages.Branch
-	rec     *record           // nil: no outcome is known
-	at      messages.Position // position of the last Progress; results are as of this position
+	rec     *record           // known outcomes of the transaction; nil: none
+	at      messages.Position // position of the last Progress; results are for this position
 }
 
 // NewMachine returns a machine that waits for tx to reach until, with a record of its own.
@@ -63,9 +63,9 @@ func (c *Machine) switchRecord(m *messages.Progress) {
 
 // Decision says what the actor must do next, in the order of the fields.
 type Decision struct {
-	Read  bool // call Machine.Read
-	Check bool // if the transaction is not included, check whether it still can be
-	Done  bool // the level is reached with the block at At
+	Read  bool // true: call Machine.Read
+	Check bool // true: if no block includes the transaction, check whether a block still can
+	Done  bool // true: the level is reached with the block at At
 	Level view.ExecutionLevel
 }
 
@@ -99,7 +99,7 @@ func (c *Machine) executed(id primitives.Hash) *knownOutcome {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
 	if e := c.rec.get(id, c.at.Head); e != nil {
-		known := *e // a copy: the table may move its rows
+		known := *e // copy, because the table may move its rows
 		return &known
 	}
 	return nil

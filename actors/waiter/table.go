@@ -6,7 +6,7 @@ import "github.com/troupe-chain/troupe/primitives"
 // most transactions have two or three outcomes, and there are thousands of waiters.
 type table[T any] struct {
 	rows  []row[T]
-	index map[primitives.Hash]int // nil: there are at most unindexedRows rows
+	index map[primitives.Hash]int // index in rows by hash; nil: there are at most unindexedRows rows
 }
 
 type row[T any] struct {
