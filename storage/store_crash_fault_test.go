@@ -179,6 +179,57 @@ func TestFaultThenPowerCutLosesNoAckedWrite(t *testing.T) {
 	}
 }
 
+// TestFailedRewindDoesNotComeBack makes the log write or the sync of a rewind fail, and then cuts
+// the power. The head is as it was before the rewind, unless Rewind returned ErrFailed: then it is
+// the one that the next start finds.
+func TestFailedRewindDoesNotComeBack(t *testing.T) {
+	for _, kind := range []string{"log write", "log sync"} {
+		for _, how := range []error{errRoom, errIO} {
+			for lasts := 1; lasts <= 3; lasts++ { // the cut of the record fails too, or its sync does
+				t.Run(fmt.Sprintf("%s/%v/%d calls", kind, how, lasts), func(t *testing.T) {
+					for seed := range uint64(60) {
+						c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 17)), disk: newStrictDisk(seed)}
+						s, err := open(c.disk, c.options())
+						if err == nil {
+							err = c.grow(s, 0)
+						}
+						first := s.Tip().Head
+						for err == nil && s.Tip().Head.Height < 6 {
+							err = s.Commit(c.block(s.Tip().Head, first, true))
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+						head := s.Tip().Head
+						c.disk.failThenCut(1, kind, how, lasts, 1000)
+						err = s.Rewind(first)
+						if err == nil || s.Tip().Head != head {
+							t.Fatalf("seed %d: the rewind returned %v, the head is %v", seed, err, s.Tip().Head)
+						}
+						restart := func(left *strictDisk) {
+							_ = s.Close()
+							c.disk = left
+							c.disk.fail(0, nil)
+							if s, err = open(c.disk, c.options()); err != nil {
+								t.Fatalf("seed %d: %v", seed, err)
+							}
+						}
+						if errors.Is(err, ErrFailed) {
+							restart(c.disk.kill())
+							head = s.Tip().Head
+						}
+						restart(c.disk.crash())
+						if got := s.Tip().Head; got != head {
+							t.Errorf("seed %d: head %v after the power cut, was %v", seed, got, head)
+						}
+						_ = s.Close()
+					}
+				})
+			}
+		}
+	}
+}
+
 // TestCutWithinReceiptRowsLosesNoReceipt cuts the power or kills the process at each call during an
 // advance of the flat head that writes the rows of many receipts in several pieces. Each receipt is
 // found after the next start, both before and after that start has advanced the flat head.
