@@ -16,7 +16,6 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 // ErrStopped is the error of requests when the node stops.
@@ -320,5 +319,3 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 	n.heightCache.mu.Unlock()
 	return ref.Height, true
 }
-
-func isNotFound(err error) bool { return errors.Is(err, storage.ErrNotFound) }
