@@ -42,8 +42,8 @@ func (w *World) Impersonate(id primitives.AccountID) (*Account, error) {
 
 // Reorganise replaces the last blocks of the chain, including the head, by another branch. blocks
 // is the number of replaced blocks. The branch is one block longer and contains none of their
-// transactions. Reorganise returns the new head and the replaced blocks. Final blocks cannot be
-// replaced.
+// transactions. They return to the pool, and later blocks include them. Reorganise returns the head
+// of the branch and the replaced blocks. Final blocks cannot be replaced.
 func (w *World) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error) {
 	r, err := w.chain.Backend().Reorganise(ctx, blocks)
 	if err != nil {
