@@ -160,7 +160,8 @@ func openState(dir string, at *storedState, memory uint64, rpc string, observe f
 	return n, n.start(dir, o, at.Time, memory, rpc, observe, grow)
 }
 
-// reopenState runs the node of a stored state for a benchmark that may send transfers.
+// reopenState starts a node on a state that an earlier benchmark has stored in dir, and counts the
+// run in that state, because its transfers change the state.
 func reopenState(dir string, memory uint64, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
 	at, err := readState(dir)
 	if err != nil {

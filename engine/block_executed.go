@@ -55,11 +55,11 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	h := g.Block.Header
 	switch {
 	case g.Block.Hash() != b.Ref.Hash || h.Height != b.Ref.Height:
-		return nil, errors.New("its header does not match its height and hash")
+		return nil, errors.New("the block's header does not match its height and hash")
 	case h.PrevHash != b.Prev.Hash:
-		return nil, errors.New("its parent does not match its header")
+		return nil, errors.New("the parent that the record names is not that of the block's header")
 	case len(b.Shards) != len(g.Block.Body.Chunks):
-		return nil, fmt.Errorf("it has %d shards for %d chunk headers", len(b.Shards), len(g.Block.Body.Chunks))
+		return nil, fmt.Errorf("the record has %d shards for %d chunk headers", len(b.Shards), len(g.Block.Body.Chunks))
 	}
 	if len(b.Patch) > 0 {
 		if g.patch, g.mocks, err = parsePatch(b.Patch); err != nil {

@@ -75,7 +75,8 @@ const (
 	// waiting.
 	paceMost    = time.Millisecond
 	pacePerByte = 10 * time.Nanosecond
-	// leaseTime is the time after which a lease expires.
+	// leaseTime is the time after which a new connection no longer counts as serving its first
+	// request (see lease).
 	leaseTime = 5 * time.Millisecond
 	// paceFresh is the number of new connections that may wait for their turn. If that many wait,
 	// no more are accepted: they wait in the system's queue, where they cost nothing. paceAccepted

@@ -66,8 +66,8 @@ func (t *transfer) end() {
 	}
 }
 
-// holdReplies marks a batch that waits for the chain with large replies in memory. It counts as a
-// transfer without progress. c may be nil.
+// holdReplies is called when a batch begins to wait for the chain while large replies of it are in
+// memory. Until releaseReplies, the connection counts as a slow transfer. c may be nil.
 func (c *conn) holdReplies() {
 	if c != nil {
 		c.transfer.begin()

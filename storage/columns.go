@@ -11,7 +11,7 @@ import (
 // instead: see record_format.go. IDs from 0x01 are used by the store itself, IDs from 0x40 by the
 // engine. 0xff is never used, because a scan of a column ends before the next ID.
 var (
-	// meta holds the store's own cells, by name: see meta.go.
+	// meta: name -> a single value of the store itself, such as its format version (meta.go).
 	meta = column[string, Raw](0x01, "Meta", Replace, appendText)
 	// entries: (height, hash) -> position of the block's record, and its head. As in all columns
 	// here, only canonical blocks up to the flat head have rows.

@@ -191,7 +191,8 @@ func (c *curve) quantile(q float64) float64 {
 	return c.at[knees-1]
 }
 
-// interval returns the logs of two rates. The knee is between them with probability likely.
+// interval returns the logarithms of two rates. The knee is between these rates with the
+// probability that the constant likely gives.
 func (c *curve) interval() (low, high float64) {
 	return c.quantile((1 - likely) / 2), c.quantile((1 + likely) / 2)
 }

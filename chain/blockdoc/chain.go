@@ -50,8 +50,7 @@ func (c *Chain) keep(id primitives.EpochID, list []primitives.ValidatorStake) {
 }
 
 // Producers sets the block producers of the epoch after the last block's epoch. It returns false if
-// they do not
-// match the hash in that block's header.
+// they do not match the hash in that block's header.
 func (c *Chain) Producers(list []primitives.ValidatorStake) bool {
 	if c.last[0] == nil {
 		return false

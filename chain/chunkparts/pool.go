@@ -31,22 +31,23 @@ import (
 //   - If the previous block is unknown, the header must be signed by the producer that the anchor
 //     determines or, in epochs before EarlyKickout, by the producer of that height in the head's epoch
 //     or the next (verifyLikelySigner). Otherwise anyone could occupy a slot. If the anchor does not
-//     determine the producer yet, the partial chunk is queued in early.
+//     determine the producer yet, the partial chunk waits in the queue Pool.early.
 //   - Each slot (shard and height, and the anchor if there is one) has one chunk, so one signer. A
 //     second chunk of the slot is stored only if a block includes it.
 //   - Own parts are forwarded once for each epoch that the chunk is assigned to (forwardedFor).
 //
 // Outline. Partial, Forward and Response lead to the method partial: it checks and stores the
 // parts, forwards own parts, then calls tryComplete. tryComplete reports Ready when own parts are
-// present. It reports Complete when all needed receipts and own parts are present, or when present.
-// It reports Complete when all needed receipts and own parts are present. It also does so when
-// DataParts parts are present, because reassemble restores the body from them. Wanted starts
-// requests: at first to the producer, after ToOthers to other validators of the shard, after
+// present. It reports Complete when all needed receipts and own parts are present. It also does so
+// when DataParts parts are present, because reassemble restores the body from them. Wanted starts
+// requests: at once if no peer forwards parts to this node, otherwise after the first Tick. Tick
+// repeats them: first to the producer, after ToOthers to other validators of the shard, after
 // FullFetch for all parts. BlockArrived completes entries that waited for their previous block, and
 // handles the partial chunks queued for it. Head moves the horizon.
 //
-// Differences from nearcore (shards_manager_actor.rs): the option Sparing, and the two rules for
-// headers on unknown blocks. For such blocks, nearcore accepts unsigned headers, and no forwards.
+// Differences from nearcore (shards_manager_actor.rs): the option Sparing; and a header whose
+// previous block is unknown needs a signature, and then forwards for it are accepted. nearcore accepts
+// such headers unsigned, and no forwards for them.
 // Rejected: a pool for each shard. Requests and the horizon are common to all shards, and most
 // nodes get parts of all of them.
 type Pool struct {

@@ -5,7 +5,7 @@ import "slices"
 // recent is a map that evicts the least recently used entry when it has more than limit entries.
 type recent[K comparable, V any] struct {
 	limit int
-	order []K // keys of by, least recently used first
+	order []K // keys of the map, least recently used first
 	by    map[K]V
 }
 

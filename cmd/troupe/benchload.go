@@ -26,7 +26,7 @@ func newBenchLoad() *cobra.Command {
 	var knee bool
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Send an open-loop load to a node, a cluster or an executor; find its highest rate",
+		Short: "Send an open-loop load to a node, a cluster or a shard executor; find the rate it sustains",
 		Long: `Load sends transactions or reads at scheduled times, however fast they complete (open loop), and
 measures each from its scheduled time. If a request has to wait for a free connection
 (--connections), the wait is part of its latency.

@@ -25,9 +25,10 @@ func newNet(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "net",
 		Short: "Record and decode the traffic between nodes",
-		Long: `Traffic between nodes is not encrypted. capture records it to a file. decode prints a recording as
-text: handshakes, edges, blocks, approvals, chunk parts, state witnesses, state parts. conflicts
-searches recordings for messages that a validator must never sign.`,
+		Long: `Traffic between nodes is not encrypted. The command capture records it to a file. The command
+decode prints a recording as text: handshakes, edges, blocks, approvals, chunk parts, state
+witnesses, state parts. The command conflicts searches recordings for contradicting messages of
+one validator.`,
 		Example: `  troupe net capture --listen 127.0.0.1:24600 --to 127.0.0.1:24567 /tmp/frames.jsonl.gz
   troupe net decode /tmp/frames.jsonl.gz`,
 	}, newCapture(), newDecode(a), newConflicts(a))

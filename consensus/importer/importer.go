@@ -61,9 +61,11 @@ type Run struct {
 	Import *engine.BlockImport
 	Block  *primitives.Block
 	Hash   primitives.Hash
-	From   string // peer that sent the block; empty: this node
-	Own    bool   // the engine produced the block, so BeginImport did not check the engine's chunks in it
-	left   int    // number of jobs that have not ended
+	From   string // peer that sent the block; empty: this node produced it
+	// Own means that this node produced the block. BeginImport then skips the checks of the bodies
+	// of those chunks that this node produced too.
+	Own  bool
+	left int // number of jobs that have not ended
 }
 
 // New returns an Importer without blocks.

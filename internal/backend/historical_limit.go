@@ -42,7 +42,7 @@ const (
 	patience = 10 * time.Second
 )
 
-// turn is an entry in the queue.
+// turn is the entry of a subscriber in the queue of those that wait to read historical blocks.
 type turn struct {
 	of     *pastReader
 	wake   func()

@@ -135,9 +135,12 @@ func (c *Client) Resolve(s Spec) (*Pin, error) {
 	if err := sameShards(b, p.Layout); err != nil {
 		return nil, err
 	}
-	if p.ChainID == "" || p.MaxPrice.Less(p.GasPrice) {
-		return nil, fmt.Errorf("%w: the protocol config of block %v has chain_id %q and max_gas_price %v",
-			errReply, hash, p.ChainID, p.MaxPrice)
+	if p.ChainID == "" {
+		return nil, fmt.Errorf("%w: the protocol config of block %v has no chain_id", errReply, hash)
+	}
+	if p.MaxPrice.Less(p.GasPrice) {
+		return nil, fmt.Errorf("%w: the protocol config of block %v has a max_gas_price of %v, but the block's gas price is %v",
+			errReply, hash, p.MaxPrice, p.GasPrice)
 	}
 	p.Confirmed, err = c.confirm(hash, h.Height, p.Layout)
 	return p, err

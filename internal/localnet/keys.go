@@ -26,8 +26,8 @@ var sequences = map[string]rune{
 // maxSequence is the maximum length of an escape sequence. A longer one is dropped.
 const maxSequence = 16
 
-// keyReader decodes key presses from terminal input, which may arrive in pieces. It drops the
-// escape sequences of all other keys.
+// keyReader decodes key presses from terminal input, which may arrive in pieces. It drops
+// escape sequences that it does not know, such as those of function keys.
 type keyReader struct{ rest []byte }
 
 // keys decodes the next input and returns its keys.

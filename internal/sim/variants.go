@@ -34,7 +34,7 @@ const (
 // since87 is the suffix in the names of forms that are invalid because the version is 87 or later.
 const since87 = ", since 87"
 
-// forms lists all forms except created and unendorsed.
+// forms lists all forms of blocks but the two that the constants created and unendorsed name.
 var forms = []form{
 	{"V5", true, func(_ *World, b *primitives.Block) bool {
 		b.Header.Version = primitives.HeaderV5

@@ -61,8 +61,11 @@ func (s *shapes) line(kind, name, of string) (err error) {
 		return err
 	case "type":
 		text, ok := strings.CutPrefix(of, "= ")
-		if _, twice := s.types[name]; !ok || twice {
-			return fmt.Errorf("%q is not a shape, or occurs twice", of)
+		if !ok {
+			return fmt.Errorf("type %s: %q does not begin with \"= \"", name, of)
+		}
+		if _, twice := s.types[name]; twice {
+			return fmt.Errorf("type %s is defined twice", name)
 		}
 		s.types[name], err = parseShape(text)
 		s.texts[name] = text

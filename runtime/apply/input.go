@@ -154,8 +154,9 @@ type Result struct {
 	Recording    state.Recording
 	Accesses     []state.CodeAccess // contract code that was called; recordings do not include it
 	Processed    []Processed
-	// Origins lists the receipts whose parent cannot be found in the chunk's outcomes and
-	// outgoing receipts. Some of them wait in the delayed queue or in a buffer. The others are
+	// Origins names the receipt or transaction that made a receipt (its parent), for those new
+	// receipts for which the chunk's outcomes and outgoing receipts do not show it. Some of these
+	// receipts wait in the delayed queue or in a buffer. The others are
 	// global contract distributions that another distribution made, because distributions have no
 	// outcome. Receipts in Resumes are not listed, because their parents are the yields.
 	Origins       []Origin

@@ -119,7 +119,7 @@ const (
 	kindGlobal
 )
 
-// Ids of the sections that assemble writes.
+// Ids of the sections of a module that the function assemble writes.
 const (
 	sectionType      = 1
 	sectionImport    = 2
