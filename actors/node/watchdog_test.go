@@ -62,8 +62,8 @@ func TestEndlessCallIsReported(t *testing.T) {
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%d files of stacks, %v", len(names), err)
 	}
-	if text, err := os.ReadFile(names[0]); err != nil || !bytes.Contains(text, []byte("brittle")) {
-		t.Errorf("the stacks do not show where it stands still: %v", err)
+	if text, err := os.ReadFile(names[0]); err != nil || !bytes.Contains(text, []byte("failingVM")) {
+		t.Errorf("the stacks do not show the function that stands still, of type failingVM: %v", err)
 	}
 	close(end)
 	if err := <-done; err != nil {
