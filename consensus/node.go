@@ -128,15 +128,17 @@ type Options struct {
 	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
 	// does not decrease when the system clock is set back.
 	Wall func() uint64
-	// Counters count the results of checking messages that contain an anchor. nil: not counted.
+	// Counters count orphans, and the results of checking messages that contain an anchor. nil: not
+	// counted.
 	Counters *Counters
 	// Planted is the set of bugs that this node has, for tests of the simulator. 0: none.
 	Planted Planted
 }
 
-// Counters count the results of checking the anchors in messages about chunks. Safe for concurrent
-// use. The zero value is ready to use.
+// Counters count orphans, and the results of checking the anchors in messages about chunks. Safe
+// for concurrent use. The zero value is ready to use.
 type Counters struct {
+	Blocks    blockpool.Counters
 	Chunks    anchor.Counters // counts partial chunks
 	Witnesses anchor.Counters // counts witness parts, contract accesses and deployed code
 }
@@ -228,9 +230,13 @@ func New(o Options, now int64) (*Node, error) {
 		waitingChunks: map[primitives.Hash][]*primitives.Chunk{},
 		pools:         map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
-	n.blocks = importer.New(importer.Options{
+	blocks := importer.Options{
 		Engine: e, Emit: n.emit, Tip: e.Tip().Height(), Final: e.TipFinal().Height, DropOrphans: o.planted(PlantedOrphans),
-	})
+	}
+	if o.Counters != nil {
+		blocks.Counters = &o.Counters.Blocks
+	}
+	n.blocks = importer.New(blocks)
 	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verify, o.Random)
 	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager

@@ -78,8 +78,10 @@ type Options struct {
 	Final primitives.Height // height of the engine's last final block at the start
 	// clock in ns that limits how often a block or body is requested; nil: always 0
 	Clock func() uint64
-	Log   *logrus.Logger
-	Out   Out
+	// Counters count orphans and their evictions. nil: not counted.
+	Counters *blockpool.Counters
+	Log      *logrus.Logger
+	Out      Out
 }
 
 // Actor makes, imports and rolls back blocks. Only its own goroutine may use it.
@@ -107,7 +109,7 @@ type stored struct{}
 // New returns the actor.
 func New(o Options) *Actor {
 	a := &Actor{o: o}
-	a.blocks = importer.New(importer.Options{Engine: o.Engine, Emit: a.emit, Tip: o.Tip, Final: o.Final})
+	a.blocks = importer.New(importer.Options{Engine: o.Engine, Emit: a.emit, Tip: o.Tip, Final: o.Final, Counters: o.Counters})
 	if a.o.Clock == nil {
 		a.o.Clock = func() uint64 { return 0 }
 	}

@@ -68,7 +68,7 @@ func newActor(f *fake) (*Actor, *recorder) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	h := &recorder{}
-	return New(Options{Engine: f, Log: log, Out: Out{
+	return New(Options{Engine: f, Log: log, Counters: new(blockpool.Counters), Out: Out{
 		ChunkMade: func(m messages.ChunkMade) { h.chunks = append(h.chunks, m) },
 		Refused:   func(m messages.BlockRefused) { h.refused = append(h.refused, m) },
 		Halted:    func(m messages.ChainHalted) { h.halted = append(h.halted, m) },
@@ -82,16 +82,16 @@ func received(height primitives.Height) messages.BlockReceived {
 	return messages.BlockReceived{Block: &primitives.Block{Header: h}, From: "peer"}
 }
 
-// TestOrphanIsKeptOnceWithinLimit: an orphan that arrives twice is kept once, and the pool never
-// exceeds its limit.
-func TestOrphanIsKeptOnceWithinLimit(t *testing.T) {
+// TestOrphanIsKeptOnceWithinWindow: an orphan that arrives twice is kept and counted once. Orphans
+// above the window are not kept.
+func TestOrphanIsKeptOnceWithinWindow(t *testing.T) {
 	a, h := newActor(&fake{standing: blockpool.Orphan})
 	for i := range primitives.Height(2 * blockpool.MaxBlocks) {
 		a.Handle(received(i + 1))
 		a.Handle(received(i + 1))
 	}
-	if n, _ := a.blocks.Pool().Len(); n != blockpool.MaxBlocks {
-		t.Errorf("%d blocks wait, want %d", n, blockpool.MaxBlocks)
+	if n, _ := a.blocks.Pool().Len(); n != int(blockpool.Window) || a.o.Counters.Orphans.Load() != int64(n) {
+		t.Errorf("%d blocks wait, %d orphans are counted, want %d", n, a.o.Counters.Orphans.Load(), blockpool.Window)
 	}
 	if len(h.refused) != 0 {
 		t.Errorf("%d orphans were refused", len(h.refused))

@@ -1,11 +1,16 @@
 package node
 
 import (
+	"fmt"
 	"math/rand"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	validatoractor "github.com/troupe-chain/troupe/actors/validator"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -124,6 +129,47 @@ func TestFollowerReachesHeadDespiteForgedBlocks(t *testing.T) {
 	}
 	if b.Stats().Transactions != 30 {
 		t.Errorf("%d transactions followed, want 30", b.Stats().Transactions)
+	}
+}
+
+// TestOrphansAreMeasured: the metrics of a node that follows and of a validator show how many
+// orphans wait and how many were evicted. An orphan whose parent has been imported is none.
+func TestOrphansAreMeasured(t *testing.T) {
+	a, tapeA := maker(t, 1, 0)
+	mineBlocks(t, a, 3)
+	blocks := tapeA.all()
+	shows := func(t *testing.T, s *sandbox, orphans, evicted int) {
+		t.Helper()
+		until(t, func() bool {
+			text := string(s.Metrics(nil))
+			return strings.Contains(text, fmt.Sprintf("\nnear_num_orphans %d\n", orphans)) &&
+				strings.Contains(text, fmt.Sprintf("\ntroupe_orphans_limit %d\n", blockpool.MaxBlocks)) &&
+				strings.Contains(text, fmt.Sprintf("\ntroupe_orphans_evicted_total %d\n", evicted))
+		})
+	}
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("validator=%v", shared), func(t *testing.T) {
+			s := start(t, 1, func(o *Options) {
+				o.Mode, o.Keys = production.Manual, nil
+				if shared { // without a key it signs nothing
+					networked(t, o, "alone")
+					o.Mode = production.Interval
+					o.Validator = &validatoractor.Options{Account: validator, Journal: filepath.Join(t.TempDir(), "signed")}
+				}
+			})
+			s.Receive(blocks[1])
+			s.Receive(blocks[2])
+			shows(t, s, 2, 0)
+			if shared { // chunks come to a validator in parts, which this test does not send
+				s.validator.Counters.Blocks.EvictedOrphans.Add(3)
+				shows(t, s, 2, 3)
+				return
+			}
+			s.Receive(blocks[0])
+			shows(t, s, 0, 0)
+			s.blocks.EvictedOrphans.Add(3)
+			shows(t, s, 0, 3)
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -94,7 +95,8 @@ func (n *Node) Stats() Stats {
 }
 
 // Metrics appends the metrics of actors and pools to b, in Prometheus' text format: troupe_actor_*
-// for actors, near_transaction_pool_* for pools, troupe_* for sessions, waits and limits.
+// for actors, near_transaction_pool_* for pools, near_num_orphans and troupe_orphans_* for blocks
+// whose parent is not imported, troupe_* for sessions, waits and limits.
 func (n *Node) Metrics(b []byte) []byte {
 	b = n.asyncMetrics(n.actorMetrics(b))
 	shard := func(name, help string, value func(*trackedShard) int64) {
@@ -117,8 +119,10 @@ func (n *Node) Metrics(b []byte) []byte {
 	shard("troupe_transactions_compiling", "Transactions in the pools whose contract is being compiled now",
 		func(t *trackedShard) int64 { return int64(t.pool.Compiling()) })
 
+	blocks := &n.blocks
 	if n.validator != nil {
 		b = n.validator.Metrics(b)
+		blocks = &n.validator.Counters.Blocks
 	}
 	halted := 0
 	if _, ok := n.Halted(); ok {
@@ -176,6 +180,10 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_subscriptions_open", "gauge", "Subscriptions that have not ended", uint64(max(s.Subscribed, 0))},
 		{"troupe_subscriptions_ending", "gauge", "Subscriptions that have ended, but whose actor still runs",
 			uint64(max(s.Streamed-s.Subscribed, 0))},
+		{"near_num_orphans", "gauge", "Number of orphan blocks", uint64(max(blocks.Orphans.Load(), 0))},
+		{"troupe_orphans_limit", "gauge", "Limit of the blocks that wait for their parent or for chunks, together", blockpool.MaxBlocks},
+		{"troupe_orphans_evicted_total", "counter",
+			"Orphan blocks dropped to make room for other blocks; each is requested again when another block builds on it", blocks.EvictedOrphans.Load()},
 		{"near_block_processed_total", "counter", "Total number of blocks processed", s.Blocks},
 		{"near_chunks_processed", "counter", "Number of processed chunks", s.Chunks},
 		{"near_gas_used", "counter", "Gas used by processed blocks, measured in gas", s.Gas},

@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/txtracker"
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/actors/waiter"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
@@ -40,7 +41,8 @@ type Node struct {
 	wakeup                               *mempool.Wakeup
 	signatures                           *signature.Checker
 	stats                                stats
-	tracer                               *tracer // nil: tracing is off
+	blocks                               blockpool.Counters // orphans of the chain actor
+	tracer                               *tracer            // nil: tracing is off
 
 	heightCache    heightCache
 	rollbacks      rollbackState
@@ -232,7 +234,7 @@ func (n *Node) spawn() (err error) {
 func (n *Node) newChainActor() actor.Actor {
 	return chain.New(chain.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
-		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chain.Out{
+		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Counters: &n.blocks, Out: chain.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
 			Apply:     n.shards.apply, Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
 			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,

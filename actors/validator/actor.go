@@ -92,7 +92,7 @@ type Life struct {
 	lastImported primitives.Hash       // hash of the last block sent with BlockImported
 	// Steps counts events of the core, Panics failures of the actor.
 	Steps, Panics atomic.Uint64
-	// Counters count messages about chunks that name an anchor.
+	// Counters count orphans, and messages about chunks that name an anchor.
 	Counters consensus.Counters
 }
 

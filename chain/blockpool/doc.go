@@ -7,7 +7,7 @@
 //	out     Next: the block to validate; Out: parents and chunk bodies to request; blocks to add
 //	        again
 //	state   Pool: blocks by hash and by parent, bodies by chunk hash, the blocks of each producer
-//	        and height, hashes of invalid blocks
+//	        and height, hashes of invalid blocks. Counters: orphans, for metrics
 //	units   heights in blocks, sizes in bytes, times in ns
 //	bound   MaxBlocks and MaxBlockBytes, of these MaxEquivocating for one height and producer;
 //	        MaxUnknownEpoch of unknown epochs, of these MaxEach from one sender; MaxBodies and

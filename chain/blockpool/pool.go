@@ -13,12 +13,14 @@ import (
 const (
 	// Window is the maximum height of an orphan above the tip.
 	Window primitives.Height = 1024
-	// MaxBlocks and MaxBlockBytes bound all pooled blocks. MaxBlockSize bounds one block.
+	// MaxBlocks and MaxBlockBytes bound all pooled blocks. MaxBlockSize bounds one block. MaxBlocks
+	// is the number of orphans that fit into Window with MaxEquivocating of each height. So the
+	// second blocks of equivocating producers do not evict the blocks that end the window.
 	// MaxUnknownEpochSize bounds one block of an unknown epoch, because its producer cannot be
 	// checked. An ordinary block takes about 10 KiB. A producer can enlarge a block with
 	// BlockBody.Challenges. No node reads that field, and neard bounds it only by the size of a
 	// network frame.
-	MaxBlocks           = 1024
+	MaxBlocks           = 2048
 	MaxBlockBytes       = 256 << 20
 	MaxBlockSize        = 128 << 20
 	MaxUnknownEpochSize = 1 << 20
@@ -154,6 +156,8 @@ type Pool struct {
 	children     map[primitives.Hash][]*item // orphans, by parent
 	slots        map[slot][]primitives.Hash  // hashes of the accepted blocks of each height and producer
 	bytes        int
+	orphans      int // number of items in children
+	counters     *Counters
 	seq          uint64
 	bodies       bodies
 	invalid      invalidCache
@@ -162,10 +166,12 @@ type Pool struct {
 
 // New returns an empty pool for a chain with this tip and final height.
 func New(tip, final primitives.Height) *Pool {
-	return &Pool{
+	p := &Pool{
 		tip: tip, final: final, items: map[primitives.Hash]*item{}, children: map[primitives.Hash][]*item{}, slots: map[slot][]primitives.Hash{},
 		bodies: newBodies(), invalid: invalidCache{why: map[primitives.Hash]error{}},
 	}
+	p.Count(new(Counters))
+	return p
 }
 
 // Len returns the number of pooled blocks, and how many of them are of unknown epochs.
@@ -188,7 +194,7 @@ func (p *Pool) Has(hash primitives.Hash) bool { return p.items[hash] != nil }
 //
 // Adding a pooled block again stores the bodies that came with it. It also repeats requests that
 // are at least AskAgain old. On an error the block is not stored. Add may evict another block; it
-// does not report which.
+// does not report which. Counters.EvictedOrphans counts evicted orphans.
 func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	hash, h := b.Hash(), b.Header
 	if err := p.Refusal(hash); err != nil {
@@ -254,13 +260,12 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	}
 	if !x.parent {
 		p.children[h.PrevHash] = append(p.children[h.PrevHash], x)
+		p.addOrphans(1)
 	}
 	p.addWants(x)
 	p.boundSlots()
 	for len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes {
-		far := p.farthest()
-		p.remove(far)
-		p.release(far)
+		p.evict(p.farthest())
 	}
 	if p.items[hash] != x {
 		return nil, ErrFull
@@ -274,12 +279,20 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 func (p *Pool) evictStalled(taken []primitives.Hash) bool {
 	for _, hash := range taken {
 		if x := p.items[hash]; x != nil && !x.working && (!x.parent || x.validated && x.missing > 0) && len(p.children[hash]) == 0 {
-			p.remove(x)
-			p.release(x)
+			p.evict(x)
 			return true
 		}
 	}
 	return false
+}
+
+// evict drops a block to make room, so that it may be added again.
+func (p *Pool) evict(x *item) {
+	if !x.parent {
+		p.counters.EvictedOrphans.Add(1)
+	}
+	p.remove(x)
+	p.release(x)
 }
 
 // distance returns the difference between a height and the height after the tip.
@@ -340,6 +353,7 @@ func (p *Pool) remove(x *item) {
 	if x.parent {
 		return
 	}
+	p.addOrphans(-1)
 	prev := x.Header.PrevHash
 	left := slices.DeleteFunc(p.children[prev], func(c *item) bool { return c == x })
 	if len(left) == 0 {
@@ -444,6 +458,7 @@ func (p *Pool) Imported(b *primitives.Block, tip, final primitives.Height, epoch
 	for _, c := range p.children[hash] {
 		c.parent = true
 	}
+	p.addOrphans(-len(p.children[hash]))
 	delete(p.children, hash)
 	p.dropBodies(b)
 	risen := final > p.final
@@ -520,8 +535,12 @@ func (p *Pool) removeSubtree(hash primitives.Hash, each func(*item)) (fell []Blo
 	return fell
 }
 
-// Clear empties the pool, including the record of invalid blocks.
-func (p *Pool) Clear() { *p = *New(p.tip, p.final) }
+// Clear empties the pool, including the record of invalid blocks. It keeps the Counters.
+func (p *Pool) Clear() {
+	c := p.counters
+	*p = *New(p.tip, p.final)
+	p.Count(c)
+}
 
 // SizeOf estimates the memory of a block, in bytes.
 func SizeOf(b *primitives.Block) int {

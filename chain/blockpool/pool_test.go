@@ -225,6 +225,61 @@ func TestUselessEquivocationsDoNotBlockChain(t *testing.T) {
 	}
 }
 
+// TestOrphanIsEvictedWhenPoolIsFull: two orphans of each height of the window fit into the pool.
+// When it is full, the orphan farthest from the tip is evicted and counted. The number of orphans
+// also falls when a parent is imported and when the pool is emptied.
+func TestOrphanIsEvictedWhenPoolIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, 10_000)
+	p, c := New(0, 0), new(Counters)
+	p.Count(c)
+	check := func(after string, orphans, evicted int) {
+		t.Helper()
+		if o, e := c.Orphans.Load(), c.EvictedOrphans.Load(); o != int64(orphans) || e != uint64(evicted) {
+			t.Errorf("after %s: %d orphans, %d evicted; want %d, %d", after, o, e, orphans, evicted)
+		}
+	}
+	add := func(b *primitives.Block, standing Status, producer primitives.AccountID) error {
+		_, err := p.Add(Block{Block: b, Standing: standing, Producer: producer}, 1)
+		return err
+	}
+	parent := w.make(w.genesis.Header, 1, 0)
+	child := w.make(parent.Header, 2, 0)
+	if err := add(child, Orphan, "v"); err != nil {
+		t.Fatal(err)
+	}
+	var last *primitives.Block
+	for h := primitives.Height(1); h <= Window; h++ {
+		for len(p.slots[slot{h, "v"}]) < MaxEquivocating {
+			last = w.lost(h)
+			if err := add(last, Orphan, "v"); err != nil {
+				t.Fatalf("an orphan of height %d: %v", h, err)
+			}
+		}
+	}
+	check("filling the window", MaxBlocks, 0)
+	if err := add(w.lost(Window), Orphan, "another"); !errors.Is(err, ErrFull) {
+		t.Errorf("an orphan at the end of the window, in a full pool: %v", err)
+	}
+	check("an orphan that finds no room", MaxBlocks, 1)
+	if err := add(parent, Follows, "another"); err != nil {
+		t.Fatal(err)
+	}
+	check("a block that follows the tip", MaxBlocks-1, 2)
+	if p.Has(last.Hash()) {
+		t.Error("the orphan farthest from the tip is still pooled")
+	}
+	if err := add(w.make(w.genesis.Header, 1, 0), Follows, "v"); err != nil {
+		t.Fatal(err)
+	}
+	check("a block in the place of an orphan of its producer", MaxBlocks-2, 3)
+	p.Next()
+	p.Imported(parent, 1, 0, false)
+	check("importing the parent of an orphan", MaxBlocks-3, 3)
+	p.Clear()
+	check("emptying the pool", 0, 3)
+}
+
 // TestBlocksOfUnknownEpochsAreImported: blocks of several epochs, which at first are unknown, are
 // all imported if they arrive roughly in order.
 func TestBlocksOfUnknownEpochsAreImported(t *testing.T) {

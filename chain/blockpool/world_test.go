@@ -278,7 +278,7 @@ func (f *follower) check() {
 // audit compares the counters of the pool with the contents.
 func (f *follower) audit() {
 	p := f.pool
-	bytes, waiting := 0, 0
+	bytes, waiting, orphans := 0, 0, 0
 	for hash, x := range p.items {
 		bytes += x.size
 		if hash != x.hash || x.missing != len(p.missingBodies(x)) {
@@ -291,6 +291,9 @@ func (f *follower) audit() {
 	for _, list := range p.children {
 		waiting -= len(list)
 	}
+	for _, list := range p.children {
+		orphans += len(list)
+	}
 	bodies, wants := 0, 0
 	for _, x := range p.bodies.all {
 		bodies += x.size
@@ -301,6 +304,9 @@ func (f *follower) audit() {
 				f.t.Fatalf("a body is wanted by block %d, which is gone", x.Header.Height)
 			}
 		}
+	}
+	if orphans != p.orphans || p.counters.Orphans.Load() != int64(orphans) {
+		f.t.Fatalf("%d orphans, counted %d and %d", orphans, p.orphans, p.counters.Orphans.Load())
 	}
 	if bytes != p.bytes || waiting != 0 || bodies != p.bodies.bytes {
 		f.t.Fatalf("blocks of %d bytes, counted %d; bodies of %d, counted %d; %d wait under no parent", bytes, p.bytes, bodies, p.bodies.bytes, waiting)

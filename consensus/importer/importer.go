@@ -42,6 +42,8 @@ type Options struct {
 	Emit func(Effect)
 	// Tip and Final are the heights of the engine's tip and of its last final block.
 	Tip, Final primitives.Height
+	// Counters count orphans and their evictions. nil: not counted.
+	Counters *blockpool.Counters
 	// DropOrphans makes the Importer drop blocks whose parent is unknown. It is a bug for tests of
 	// the simulator.
 	DropOrphans bool
@@ -70,7 +72,9 @@ type Run struct {
 
 // New returns an Importer without blocks.
 func New(o Options) *Importer {
-	return &Importer{o: o, tip: o.Tip, pool: blockpool.New(o.Tip, o.Final)}
+	i := &Importer{o: o}
+	i.Reset(o.Tip, o.Final)
+	return i
 }
 
 // Pool returns the pool of blocks that cannot be imported yet. The caller must not change it.
@@ -330,4 +334,7 @@ func (i *Importer) Stop() *Run {
 // after the chain was rolled back. No import may be running.
 func (i *Importer) Reset(tip, final primitives.Height) {
 	i.tip, i.pool = tip, blockpool.New(tip, final)
+	if i.o.Counters != nil {
+		i.pool.Count(i.o.Counters)
+	}
 }

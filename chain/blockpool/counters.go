@@ -1,0 +1,27 @@
+package blockpool
+
+import "sync/atomic"
+
+// Counters show what happens to the orphans of a pool, in metrics. Safe for concurrent use: they
+// may be read while the pool changes. The zero value is ready to use.
+type Counters struct {
+	// Orphans is the current number of pooled blocks of known epochs whose parent is not imported.
+	Orphans atomic.Int64
+	// EvictedOrphans is the number of orphans that were dropped because of MaxBlocks or
+	// MaxBlockBytes, or that were replaced by another block of their height and producer. It
+	// includes orphans that were dropped on arrival because they were the farthest from the tip.
+	EvictedOrphans atomic.Uint64
+}
+
+// Count makes the pool count in c, which must belong to this pool alone. It sets c.Orphans to the
+// current number. c.EvictedOrphans continues from its value.
+func (p *Pool) Count(c *Counters) {
+	p.counters = c
+	p.addOrphans(0)
+}
+
+// addOrphans changes the number of orphans by n.
+func (p *Pool) addOrphans(n int) {
+	p.orphans += n
+	p.counters.Orphans.Store(int64(p.orphans))
+}
