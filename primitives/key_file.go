@@ -63,7 +63,10 @@ func ParseKeyFile(in []byte) (*KeyFile, error) {
 			return nil, fmt.Errorf("key file: %s: %w", name, err)
 		}
 	}
-	if _, err := d.Token(); err != nil {
+	switch _, err := d.Token(); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("key file: it ends within the object")
+	case err != nil:
 		return nil, fmt.Errorf("key file: %w", err)
 	}
 	if d.More() {

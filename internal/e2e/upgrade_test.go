@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // newest is the protocol version that these networks have or are voted up to.
@@ -40,8 +38,7 @@ func underLoad(t *testing.T, from int) {
 	installed(t, npmInstall)
 	guestbook := map[int]string{}
 	for version, sdk := range map[int]string{86: "5.29.1", 88: "5.30.0"} {
-		guestbook[version] = testutil.Data("contracts/guestbook-sdk" + sdk + ".wasm")
-		testutil.Need(t, guestbook[version], "a contract built with near-sdk")
+		guestbook[version] = recorded(t, "contracts/guestbook-sdk"+sdk+".wasm")
 	}
 	const epoch = 60
 	t.Setenv("NEAR_TESTS_PROTOCOL_UPGRADE_OVERRIDE", "sequential")
