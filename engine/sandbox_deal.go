@@ -47,7 +47,8 @@ func (e *Engine) Deal(
 		return nil, err
 	}
 	if len(read.keys) > maxDealKeys {
-		return nil, fmt.Errorf("%w: ft_balance_of of %s reads more than %d storage values, too many to test which one is the balance", ErrDeal, token, maxDealKeys)
+		return nil, fmt.Errorf("%w: ft_balance_of of %s reads more than %d storage values, too many to test which one is the balance",
+			ErrDeal, token, maxDealKeys)
 	}
 	value := amount.AppendBorsh(nil)
 	for _, key := range slices.Backward(read.keys) {

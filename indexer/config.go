@@ -89,7 +89,8 @@ func ParseSyncMode(text string, after *Cursor) (SyncMode, error) {
 	case name == nameHeight && isHeight && err == nil:
 		return BlockHeight(primitives.Height(n)), nil
 	}
-	return SyncMode{}, fmt.Errorf("sync mode %.40q is unknown: use %s, %s, %[3]s=HEIGHT or %s=HEIGHT", text, nameLatest, nameInterruption, nameHeight)
+	return SyncMode{}, fmt.Errorf("sync mode %.40q is unknown: use %s, %s, %[3]s=HEIGHT or %s=HEIGHT",
+		text, nameLatest, nameInterruption, nameHeight)
 }
 
 // StreamingMode determines when the stream starts.

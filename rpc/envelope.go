@@ -257,7 +257,7 @@ func appendID(b []byte, r *request) []byte {
 func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	start := time.Now()
 	b, status, err := x.appendReply(b, r, start)
-	x.logRequest(r, time.Since(start), err)
+	x.logRequest(r, start, err)
 	return b, status
 }
 

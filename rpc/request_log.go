@@ -23,15 +23,16 @@ func (s *Server) logsRequests() bool {
 	return false
 }
 
-// logRequest logs a request that was answered, at the level debug. err is nil if it succeeded.
-func (x *exchange) logRequest(r *request, took time.Duration, err error) {
+// logRequest logs a request that began at start and was answered, at the level debug. err is nil if
+// it succeeded.
+func (x *exchange) logRequest(r *request, start time.Time, err error) {
 	if !x.logsRequests() {
 		return
 	}
 	x.logAnswered(logrus.Fields{
 		"method": clipTo(r.method, maxMethod),
 		"params": clipTo(string(cutTo(r.params.raw(), maxParams+1)), maxParams),
-		"took":   took.Round(time.Microsecond).String(),
+		"took":   time.Since(start).Round(time.Microsecond).String(),
 	}, err)
 }
 

@@ -152,7 +152,8 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 }
 
 // flushLog syncs the log. If it returns ErrFull, it has removed the appended records that were not
-// synced, and the store can be used further.
+// synced, and the store can be used further. The removal is not synced: a power cut before the next
+// flush may bring the records back (see undoRecord).
 func (s *Store) flushLog() error {
 	err := s.log.flush()
 	if IsFull(err) && !errors.Is(err, ErrFailed) {

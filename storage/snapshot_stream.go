@@ -192,7 +192,8 @@ func Receive(dir string, id Identity, from io.Reader) error {
 		return fmt.Errorf("%w: the snapshot stream has format %d, this program uses format %d", ErrFormat, format,
 			formatVersion)
 	case got != id:
-		return fmt.Errorf("%w: the snapshot stream is of chain %q, genesis %v, protocol numbering (troupe.numbering) %q; this node is for %q, %v, %q",
+		return fmt.Errorf("%w: the snapshot stream is of chain %q, genesis %v, protocol numbering (troupe.numbering) %q; "+
+			"this node is for %q, %v, %q",
 			ErrForeign, got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
 	}
 	if err := receiveIndex(d, r); err != nil {

@@ -13,9 +13,9 @@ type Counters struct {
 	EvictedOrphans atomic.Uint64
 }
 
-// Count makes the pool count in c, which must belong to this pool alone. It sets c.Orphans to the
+// SetCounters makes the pool count in c, which must belong to this pool alone. It sets c.Orphans to the
 // current number. c.EvictedOrphans continues from its value.
-func (p *Pool) Count(c *Counters) {
+func (p *Pool) SetCounters(c *Counters) {
 	p.counters = c
 	p.addOrphans(0)
 }

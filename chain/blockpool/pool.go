@@ -170,7 +170,7 @@ func New(tip, final primitives.Height) *Pool {
 		tip: tip, final: final, items: map[primitives.Hash]*item{}, children: map[primitives.Hash][]*item{}, slots: map[slot][]primitives.Hash{},
 		bodies: newBodies(), invalid: invalidCache{why: map[primitives.Hash]error{}},
 	}
-	p.Count(new(Counters))
+	p.SetCounters(new(Counters))
 	return p
 }
 
@@ -539,7 +539,7 @@ func (p *Pool) removeSubtree(hash primitives.Hash, each func(*item)) (fell []Blo
 func (p *Pool) Clear() {
 	c := p.counters
 	*p = *New(p.tip, p.final)
-	p.Count(c)
+	p.SetCounters(c)
 }
 
 // SizeOf estimates the memory of a block, in bytes.

@@ -232,7 +232,7 @@ func TestOrphanIsEvictedWhenPoolIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, 10_000)
 	p, c := New(0, 0), new(Counters)
-	p.Count(c)
+	p.SetCounters(c)
 	check := func(after string, orphans, evicted int) {
 		t.Helper()
 		if o, e := c.Orphans.Load(), c.EvictedOrphans.Load(); o != int64(orphans) || e != uint64(evicted) {

@@ -254,8 +254,8 @@ func devBoundaries(accounts, shards int) []primitives.AccountID {
 func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID, balance primitives.Balance) error {
 	var records []genesis.Record
 	for _, id := range accounts {
-		account, key := primitives.Account{StorageUsage: primitives.AccountStorage +
-			primitives.FullAccessKeyStorage}, primitives.TestKey(id).PublicKey().Handle()
+		account := primitives.Account{StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage}
+		key := primitives.TestKey(id).PublicKey().Handle()
 		s, err := h.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
 		if err != nil {
 			return err

@@ -280,9 +280,9 @@ func (i *Importer) imported(acc *engine.Accepted, r *Run, now uint64) {
 	}
 	again := i.pool.Imported(acc.Entry.Block, i.tip, acc.Final.Height, epoch)
 	i.o.Emit(Imported{Accepted: acc, Run: r})
-	for k := range again {
+	for k := range again { // Take emits what becomes of the block
 		_, _ = i.Take(blockpool.Block{Block: again[k].Block, From: again[k].From}, now)
-	} // Take has emitted the result
+	}
 }
 
 // importFailed handles an error of importing a peer's block.
@@ -335,6 +335,6 @@ func (i *Importer) Stop() *Run {
 func (i *Importer) Reset(tip, final primitives.Height) {
 	i.tip, i.pool = tip, blockpool.New(tip, final)
 	if i.o.Counters != nil {
-		i.pool.Count(i.o.Counters)
+		i.pool.SetCounters(i.o.Counters)
 	}
 }

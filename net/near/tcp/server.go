@@ -164,9 +164,8 @@ func newHost(l net.Listener, c near.Config, deliver func(near.Deliver),
 	now := time.Now()
 	return &Server{deliver: deliver, verify: verify, node: near.New(c, now),
 		authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
-		events: make(chan posted, maxEvents), verifying: make(chan struct{},
-			maxVerifying), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened),
-		info: make(chan chan near.Info)}
+		events: make(chan posted, maxEvents), verifying: make(chan struct{}, maxVerifying), done: make(chan struct{}),
+		links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}
 }
 
 // Addr returns the address that the server listens on.
