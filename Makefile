@@ -14,7 +14,7 @@ FUZZTIME ?= 30s
 # of the tests of one package: what takes two minutes on a quiet machine may take ten on one that is shared
 TIMEOUT ?= 25m
 # begun first: packages run beside each other, and one long one at the end has the machine to itself
-LONG := ./internal/workload ./internal/replay ./storage
+LONG := ./internal/testkit/workload ./internal/testkit/replay ./storage
 
 .PHONY: help build run short test check vuln platforms replay race fuzz bench bench-compare golden contracts e2e screenshots lint release packages packages-test clean
 
@@ -32,7 +32,7 @@ test: ## all tests, with the short replays
 	$(GO) test -timeout $(TIMEOUT) $(LONG) ./...
 
 # not in make short: packages whose tests take more than 20 seconds each
-SLOW := actors/node|bench|bench/load|cmd/troupe|internal/(daemon|replay|sim|workload)|net/libp2p|rpc|runtime/(apply|vm)|storage
+SLOW := actors/node|bench|bench/load|cmd/troupe|internal/(daemon|testkit/(replay|sim|workload))|net/libp2p|rpc|runtime/(apply|vm)|storage
 short: ## the tests of all packages but the slow ones: 2 minutes
 	$(GO) test -short -timeout $(TIMEOUT) $$($(GO) list ./... | grep -vE '/troupe/($(SLOW))$$')
 
@@ -41,7 +41,7 @@ lint: ## formatting, vet, staticcheck, house rules
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run $(SUMTYPE) -default-signifies-exhaustive=true ./...
-	$(GO) test -count=1 ./internal/lint
+	$(GO) test -count=1 ./internal/testkit/lint
 
 check: lint ## lint, tests, every recorded chain, a tidy go.mod
 	$(GO) mod tidy -diff
@@ -54,19 +54,19 @@ vuln: ## known vulnerabilities in what the code calls (govulncheck; needs vuln.g
 	case "$$out" in *"fetching vulnerabilities"*) echo "vuln: the vulnerability database cannot be reached: nothing was checked";; *) exit $$code;; esac
 
 golden: ## write all golden files again; read the diff before you commit it
-	$(GO) test ./internal/config ./internal/conformance -run 'Reference|Pages' -update
+	$(GO) test ./internal/config ./internal/testkit/conformance -run 'Reference|Pages' -update
 	$(GO) test ./storage ./internal/capture -run 'Column|Words' -update
 	$(GO) test $$(git grep -l 'cockroachdb/datadriven' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,') -rewrite
 
 # The compiler for arm64 is Debian's gcc-aarch64-linux-gnu.
 platforms: ## type-check for linux and macOS on amd64 and arm64; compile for linux/arm64 where there is a compiler for it
-	TROUPE_PLATFORMS=all $(GO) test -count=1 -run TestEveryPlatformTypeChecks ./internal/lint
+	TROUPE_PLATFORMS=all $(GO) test -count=1 -run TestEveryPlatformTypeChecks ./internal/testkit/lint
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then \
 	  echo "linux/arm64"; GOOS=linux GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc $(GO) build ./...; \
 	else echo "no aarch64-linux-gnu-gcc: nothing is compiled for linux/arm64"; fi
 
 replay: ## every recorded chain in every way: arrival in random order, each shard alone, headers, state parts, witnesses
-	TROUPE_REPLAY=modes $(GO) test -count=1 -timeout 3h ./internal/replay
+	TROUPE_REPLAY=modes $(GO) test -count=1 -timeout 3h ./internal/testkit/replay
 
 race: ## all tests under the race detector
 	$(GO) test -race -timeout $(TIMEOUT) ./...
@@ -81,7 +81,7 @@ fuzz: ## every fuzz target for FUZZTIME each
 bench: build ## the shard executor, with the machine's limits from the same run; what all that costs gas takes; contracts hard to compile
 	$(BIN) bench shard
 	$(GO) test -run '^$$' -bench 'GasTime|Plain' -benchtime 1x ./runtime/vm
-	$(GO) run ./internal/bombs -search 40 -top 30
+	$(GO) run ./internal/testkit/bombs -search 40 -top 30
 
 BASE ?= HEAD~1
 PKGS ?= ./rpc ./storage ./chain/partialwitness
@@ -99,13 +99,13 @@ bench-compare: ## go test -bench=$(BENCH) of PKGS at BASE and here, in turns, co
 	$(GO) run $(BENCHSTAT) bin/compare/base.txt bin/compare/head.txt
 
 e2e: build ## real clients against a sandbox (those whose Node.js, Python or cargo is there)
-	$(GO) test -count=1 -timeout 60m -tags e2e ./internal/e2e/...
+	$(GO) test -count=1 -timeout 60m -tags e2e ./internal/testkit/e2e/...
 
 screenshots: ## docs/guide/console: the pictures of the web console (needs Node.js, npm, chromium; pngquant makes them smaller)
-	TROUPE_SCREENSHOTS=$(CURDIR)/docs/guide/console $(GO) test -count=1 -tags e2e -run TestConsolePictures ./internal/e2e
+	TROUPE_SCREENSHOTS=$(CURDIR)/docs/guide/console $(GO) test -count=1 -tags e2e -run TestConsolePictures ./internal/testkit/e2e
 
 contracts: ## the test contracts in C (needs clang and wasm-ld)
-	$(GO) run ./internal/contracts/build internal/contracts/c
+	$(GO) run ./internal/testkit/contracts/build internal/testkit/contracts/c
 
 # What the go command and the C library leave: no network of the C library's (netgo), no lookup of users by it, no paths, no symbols.
 # Without symbols stack traces, profiles and versions stay: Go has tables of its own for them. Code of wasmtime's library

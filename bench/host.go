@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"

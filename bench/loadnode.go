@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/bench/load"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )

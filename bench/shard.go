@@ -11,7 +11,7 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/action"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/daemon"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"

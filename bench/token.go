@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/vm"
@@ -17,7 +17,7 @@ import (
 
 // The load of --ft-transfer: every shard has one or more token contracts, all accounts hold the
 // same balance, and transactions call ft_transfer. The token is the NEP-141 contract in
-// internal/contracts, with its checks and events.
+// internal/testkit/contracts, with its checks and events.
 const (
 	tokenGas      = 10_000_000_000_000
 	tokensHeld    = 1_000_000_000

@@ -19,7 +19,7 @@
 //	        chain/client/src/sync
 //
 // The package has no goroutine, clock, socket or random source: equal events at equal times cause
-// equal effects. So package internal/sim can run a cluster in one process, reproducibly from a
+// equal effects. So package internal/testkit/sim can run a cluster in one process, reproducibly from a
 // seed. The program around a Node (the shell) provides these things. Its loop is:
 //
 //	n, err := consensus.New(consensus.Options{Engine: e, Account: a, Key: k, ...}, now())

@@ -6,7 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/parameters"

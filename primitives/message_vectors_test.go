@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // TestChunkMessagesMatchNearPrimitives: the messages about chunks of protocol versions 86 and 87
-// have the bytes and the signatures that near-primitives 0.38.0 gives them (internal/oracle,
+// have the bytes and the signatures that near-primitives 0.38.0 gives them (internal/testkit/oracle,
 // command messages).
 func TestChunkMessagesMatchNearPrimitives(t *testing.T) {
 	t.Parallel()

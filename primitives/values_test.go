@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // value is a line of testdata/values.jsonl.gz: what the types of near-primitives 0.38.0 make of
-// random bytes (internal/oracle/answers, command values).
+// random bytes (internal/testkit/oracle/answers, command values).
 type value struct {
 	Type        string          `json:"type"`
 	Borsh       string          `json:"borsh"` // hex

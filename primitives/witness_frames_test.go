@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
@@ -80,7 +80,7 @@ func hashText(h Hash) string { return string(h[:]) }
 // the whole recording.
 func TestRecordedBodiesKeepTheirBytes(t *testing.T) {
 	t.Parallel()
-	t.Run("cut", func(t *testing.T) { testBodies(t, "../internal/replay/testdata/net.jsonl.gz") })
+	t.Run("cut", func(t *testing.T) { testBodies(t, "../internal/testkit/replay/testdata/net.jsonl.gz") })
 	t.Run("whole", func(t *testing.T) {
 		whole := testutil.Data("neard/net/frames.jsonl.gz")
 		testutil.Need(t, whole, "the cut was read")

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // schemaLine is a method with the schemas of its parameters, result and errors, or a type that

@@ -15,7 +15,7 @@ import (
 
 	"github.com/troupe-chain/troupe/rpc/openapi"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // schemas reads an OpenAPI document and normalises its schemas, so that two that allow the same

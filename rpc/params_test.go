@@ -9,7 +9,7 @@ import (
 )
 
 // TestParamErrorTextsAreNeards: error texts of parameters that are not in the recordings;
-// internal/conformance tests those that are.
+// internal/testkit/conformance tests those that are.
 func TestParamErrorTextsAreNeards(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	long := strings.Repeat("9", 30)

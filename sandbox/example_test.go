@@ -7,7 +7,7 @@ import (
 	"log"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/sandbox"
 )

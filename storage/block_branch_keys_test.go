@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // TestBatchCopiesScratchMemory: columns encode keys and values in the batch's scratch memory, and

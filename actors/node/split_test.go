@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage"

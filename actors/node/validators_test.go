@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/messages"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"

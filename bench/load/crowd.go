@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

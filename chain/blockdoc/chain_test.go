@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -14,7 +14,7 @@ import (
 func four(t *testing.T) (blocks []*Document, lists map[primitives.Hash][]primitives.ValidatorStake) {
 	t.Helper()
 	lists = map[primitives.Hash][]primitives.ValidatorStake{}
-	for _, line := range testutil.Lines(t, "../../internal/replay/testdata/four.jsonl.gz") {
+	for _, line := range testutil.Lines(t, "../../internal/testkit/replay/testdata/four.jsonl.gz") {
 		var j struct {
 			Block json.RawMessage
 			Light *struct {

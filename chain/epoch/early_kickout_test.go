@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain/earlykickout"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -154,7 +154,7 @@ func TestSampleExcludesListedProducers(t *testing.T) {
 }
 
 // TestDrawsAreThoseOfNearPrimitives compares 8,000 draws with
-// EpochInfo::sample_chunk_producer_excluding of near-primitives 0.38.0 (internal/oracle/answers).
+// EpochInfo::sample_chunk_producer_excluding of near-primitives 0.38.0 (internal/testkit/oracle/answers).
 func TestDrawsAreThoseOfNearPrimitives(t *testing.T) {
 	t.Parallel()
 	type vector struct {

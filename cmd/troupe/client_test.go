@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"

@@ -209,7 +209,7 @@ func ofHome(name string) func(testing.TB) [][]byte {
 
 // recordings are the beginning of a recorded chain, with the seeds of its validators and without.
 func recordings(t testing.TB) [][]byte {
-	file, err := os.Open("../../internal/replay/testdata/storm.jsonl.gz")
+	file, err := os.Open("../../internal/testkit/replay/testdata/storm.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

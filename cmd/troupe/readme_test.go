@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/recipes"
+	"github.com/troupe-chain/troupe/internal/testkit/recipes"
 )
 
 // asCommand is the variable that makes the test's own program the command.
@@ -44,8 +44,8 @@ func TestReadmeListsEveryCommand(t *testing.T) {
 }
 
 // TestCommandsOfGuidesWork types the commands of README.md and of each guide, each page with new
-// home folders. internal/e2e runs those that need a network or programs other than curl and make.
-// notrun.txt of internal/recipes lists the commands that no test runs, with the reason given on the
+// home folders. internal/testkit/e2e runs those that need a network or programs other than curl and make.
+// notrun.txt of internal/testkit/recipes lists the commands that no test runs, with the reason given on the
 // page.
 func TestCommandsOfGuidesWork(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "make"} {
@@ -79,8 +79,8 @@ func TestCommandsOfGuidesWork(t *testing.T) {
 		})
 	}
 	slices.Sort(skipped)
-	if want := strings.Split(strings.TrimSpace(mustRead(t, repository+"/internal/recipes/testdata/notrun.txt")), "\n"); !slices.Equal(skipped, want) {
-		t.Errorf("commands that are not run:\n%s\nwant what internal/recipes/testdata/notrun.txt has:\n%s", strings.Join(skipped, "\n"), strings.Join(want, "\n"))
+	if want := strings.Split(strings.TrimSpace(mustRead(t, repository+"/internal/testkit/recipes/testdata/notrun.txt")), "\n"); !slices.Equal(skipped, want) {
+		t.Errorf("commands that are not run:\n%s\nwant what internal/testkit/recipes/testdata/notrun.txt has:\n%s", strings.Join(skipped, "\n"), strings.Join(want, "\n"))
 	}
 }
 

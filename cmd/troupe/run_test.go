@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // watched is a writer that calls seen once its text contains a word.

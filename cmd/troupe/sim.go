@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/troupe-chain/troupe/internal/sim"
+	"github.com/troupe-chain/troupe/internal/testkit/sim"
 )
 
 // errViolated means that an invariant was violated.

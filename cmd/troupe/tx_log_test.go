@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // TestRunPrintsSelectedTransactions: run prints the transactions that its flags select to stdout,

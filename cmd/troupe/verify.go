@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/troupe-chain/troupe/engine/badchunk"
-	"github.com/troupe-chain/troupe/internal/replay"
+	"github.com/troupe-chain/troupe/internal/testkit/replay"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 )

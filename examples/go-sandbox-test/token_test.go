@@ -16,7 +16,7 @@ const contract primitives.AccountID = "token.near"
 // deployed returns a chain with the token, its owner, and alice, an account registered with it.
 func deployed(t *testing.T) (s *sandbox.Sandbox, owner, alice *sandbox.Account) {
 	t.Helper()
-	wasm, err := os.ReadFile("../../internal/contracts/c/ft.wasm") // your contract
+	wasm, err := os.ReadFile("../../internal/testkit/contracts/c/ft.wasm") // your contract
 	if err != nil {
 		t.Fatal(err)
 	}

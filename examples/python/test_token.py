@@ -6,7 +6,7 @@ import pytest
 from py_near.account import Account as Client
 from troupe_sandbox import Account, AsyncWorld, Sandbox, TransactionFailedError, World, function_call, near
 
-WASM = Path(os.environ.get("CONTRACT") or "../../internal/contracts/c/ft.wasm")  # your contract
+WASM = Path(os.environ.get("CONTRACT") or "../../internal/testkit/contracts/c/ft.wasm")  # your contract
 TOKEN = "token.near"
 
 

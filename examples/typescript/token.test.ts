@@ -4,7 +4,7 @@ import { type WorldFixtures, worldFixtures } from "@troupe-chain/sandbox/vitest"
 import { Near } from "near-kit";
 import { expect, test as base } from "vitest";
 
-const wasm = readFileSync(process.env.CONTRACT ?? "../../internal/contracts/c/ft.wasm"); // your contract
+const wasm = readFileSync(process.env.CONTRACT ?? "../../internal/testkit/contracts/c/ft.wasm"); // your contract
 const token = "token.near";
 let owner: Account, alice: Account;
 

@@ -28,7 +28,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/stream"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // store is an S3-compatible server with one bucket. meddle may answer in its place.

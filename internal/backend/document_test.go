@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/replay"
+	"github.com/troupe-chain/troupe/internal/testkit/replay"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"

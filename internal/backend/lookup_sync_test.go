@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/vm"

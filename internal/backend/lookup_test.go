@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"

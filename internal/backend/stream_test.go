@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/replay"
+	"github.com/troupe-chain/troupe/internal/testkit/replay"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/stream"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 var recorded = testutil.Data("neard/")

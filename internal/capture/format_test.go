@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -291,7 +291,7 @@ func TestFileOfNeard213KeepsItsKeys(t *testing.T) {
 }
 
 // TestDefaultsAreThoseOfNearcore: client_config shows the defaults of near-chain-configs 0.38.0
-// (testdata/defaults.jsonl.gz, made by internal/oracle/answers) for an empty config.json.
+// (testdata/defaults.jsonl.gz, made by internal/testkit/oracle/answers) for an empty config.json.
 func TestDefaultsAreThoseOfNearcore(t *testing.T) {
 	c, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {

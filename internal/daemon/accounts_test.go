@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

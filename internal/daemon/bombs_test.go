@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/compilebombs"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/internal/blockfeed"
 	"github.com/troupe-chain/troupe/internal/config"
-	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )

@@ -16,10 +16,10 @@ import (
 
 	"github.com/valyala/fasthttp/fasthttputil"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/internal/trace"
 	"github.com/troupe-chain/troupe/primitives"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/fasthttp/websocket"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/primitives"
 )
 

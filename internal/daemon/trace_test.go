@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/internal/trace"
 	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives"

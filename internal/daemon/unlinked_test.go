@@ -12,8 +12,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 )

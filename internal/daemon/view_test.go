@@ -18,8 +18,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 )

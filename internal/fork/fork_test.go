@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/state"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // TestForkSpecIsParsed: what may follow the @ in a spec, and where the @ may be.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/config"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // localnetOptions are those of neard's recorded `localnet -v 2 -s 3`, with its time and chain id.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"

@@ -8,7 +8,7 @@ binary=$(realpath "$1")
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 export RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" CARGO_TERM_COLOR=never
-export FT_WASM="$here/../../internal/contracts/c/ft.wasm"
+export FT_WASM="$here/../../internal/testkit/contracts/c/ft.wasm"
 cargo=$(command -v cargo)
 PATH="$(dirname "$cargo"):$PATH"
 mkdir "$top/home" "$top/tmp" "$top/bin"

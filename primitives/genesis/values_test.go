@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // TestValueRecordsAreThoseOfNearPrimitives compares the JSON of accounts and actions with
-// ../testdata/values.jsonl.gz, made by internal/oracle/answers (command values).
+// ../testdata/values.jsonl.gz, made by internal/testkit/oracle/answers (command values).
 func TestValueRecordsAreThoseOfNearPrimitives(t *testing.T) {
 	t.Parallel()
 	type value struct {

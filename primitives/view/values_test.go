@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // TestValueViewsAreThoseOfNearPrimitives compares with ../testdata/values.jsonl.gz, made by
-// internal/oracle/answers (command values).
+// internal/testkit/oracle/answers (command values).
 func TestValueViewsAreThoseOfNearPrimitives(t *testing.T) {
 	t.Parallel()
 	type value struct {

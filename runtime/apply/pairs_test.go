@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/refmodel"
+	"github.com/troupe-chain/troupe/internal/testkit/refmodel"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
@@ -107,7 +107,7 @@ func (p *pairTable) cell(at refmodel.Place, value []byte, e *primitives.ActionEr
 
 // TestEachPairOfActionsHasExpectedOutcome checks every pair of actions in one receipt and in one
 // transaction, from and to accounts of each kind. The outcomes must be those of testdata/pairs.md,
-// whose codes cite nearcore's lines, and those of internal/refmodel.
+// whose codes cite nearcore's lines, and those of internal/testkit/refmodel.
 func TestEachPairOfActionsHasExpectedOutcome(t *testing.T) {
 	t.Parallel()
 	t.Run("86", func(t *testing.T) { testPairs(t, readPairs(t, "testdata/pairs.md", 86), refmodel.Places()) })

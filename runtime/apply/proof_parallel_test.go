@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"

@@ -7,13 +7,13 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/refmodel"
+	"github.com/troupe-chain/troupe/internal/testkit/refmodel"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// ruled are the trie columns that the model in internal/refmodel has.
+// ruled are the trie columns that the model in internal/testkit/refmodel has.
 var ruled = map[primitives.TrieColumn]bool{
 	primitives.ColAccount: true, primitives.ColContractCode: true, primitives.ColAccessKey: true, primitives.ColContractData: true,
 	primitives.ColGlobalContractCode: true, primitives.ColGlobalContractNonce: true,
@@ -48,7 +48,7 @@ func (n *net) rows() map[string][]byte {
 	return rows
 }
 
-// TestGeneratedChunksMatchReferenceModel runs generated chunks with the model in internal/refmodel
+// TestGeneratedChunksMatchReferenceModel runs generated chunks with the model in internal/testkit/refmodel
 // and with Apply, serially and in parallel. The outcomes of receipts, the outgoing receipts and the
 // final states must be the same.
 func TestGeneratedChunksMatchReferenceModel(t *testing.T) {

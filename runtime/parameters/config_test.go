@@ -12,7 +12,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // snapshots returns nearcore's view of the parameters of v. For june it is testdata's copy of

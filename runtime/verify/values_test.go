@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/fees"
@@ -12,7 +12,7 @@ import (
 
 // TestValuesAreThoseOfNearPrimitives compares which transactions are a universal account's first,
 // and the counts, deposits and keys of actions, with primitives/testdata/values.jsonl.gz, made by
-// internal/oracle/answers (command values).
+// internal/testkit/oracle/answers (command values).
 func TestValuesAreThoseOfNearPrimitives(t *testing.T) {
 	t.Parallel()
 	bare := primitives.NewUninitializedAccount(oneN, 100, 0)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )

@@ -3,8 +3,8 @@ package vm
 import (
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/compilebombs"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -13,7 +13,7 @@ import (
 
 // TestArtifactsOfHostileModulesAreBounded compiles modules whose shapes once had the largest
 // artifacts per byte of wasm, and checks that the artifacts are within the bound. Their size is the
-// same on all machines of an architecture. internal/bombs measures the time and memory of their
+// same on all machines of an architecture. internal/testkit/bombs measures the time and memory of their
 // compilation.
 func TestArtifactsOfHostileModulesAreBounded(t *testing.T) {
 	v := newVM(t)

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // TestCollectionsTakeBoundedTime checks that collections take at most a twentieth of the time, and

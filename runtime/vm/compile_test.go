@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"

@@ -52,7 +52,7 @@ func FuzzCall(f *testing.F) {
 			f.Add(o.code)
 		}
 	}
-	built, _ := filepath.Glob("../../internal/contracts/c/*.wasm")
+	built, _ := filepath.Glob("../../internal/testkit/contracts/c/*.wasm")
 	for _, path := range built {
 		if b, err := os.ReadFile(path); err == nil && len(b) < 1<<15 {
 			f.Add(b)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/action"
@@ -22,7 +22,7 @@ import (
 )
 
 // vector is a line of testdata/random: a module, how it was called, and nearcore's result of each
-// call (internal/oracle).
+// call (internal/testkit/oracle).
 type vector struct {
 	Name        string
 	Wasm        []byte
@@ -177,7 +177,7 @@ func TestMethodsRunAsInNearcore(t *testing.T) {
 	}
 }
 
-// call is the call of internal/oracle/src/vm.rs: the same context, over an empty trie.
+// call is the call of internal/testkit/oracle/src/vm.rs: the same context, over an empty trie.
 func (v *vector) call(m *vm.VM, u *state.TrieUpdate, r *run) (*run, error) {
 	cfg := *v.config()
 	if v.MaxGasBurnt > 0 {
@@ -246,7 +246,7 @@ func (v *vector) call(m *vm.VM, u *state.TrieUpdate, r *run) (*run, error) {
 	return got, nil
 }
 
-// promises is the hash that internal/oracle/src/ext.rs makes of what a call promised.
+// promises is the hash that internal/testkit/oracle/src/ext.rs makes of what a call promised.
 func promises(x *action.External) string {
 	made, resumes := x.Made()
 	if len(made)+len(resumes) == 0 {
@@ -322,7 +322,7 @@ func errorText(e *primitives.FunctionCallError) string {
 	return text
 }
 
-// stakes are the validators of internal/oracle/src/vm.rs.
+// stakes are the validators of internal/testkit/oracle/src/vm.rs.
 type stakes struct{}
 
 func (stakes) Stake(id primitives.AccountID) primitives.Balance {

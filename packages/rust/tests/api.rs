@@ -15,7 +15,7 @@ struct Token {
 
 fn wasm() -> Vec<u8> {
     let path = std::env::var("FT_WASM").unwrap_or_else(|_| {
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../internal/contracts/c/ft.wasm").into()
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../internal/testkit/contracts/c/ft.wasm").into()
     });
     std::fs::read(&path).unwrap_or_else(|e| panic!("FT_WASM: {path}: {e}"))
 }

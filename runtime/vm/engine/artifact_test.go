@@ -7,7 +7,7 @@ import (
 	"debug/elf"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 )
 
 // TestWithoutMapRemovesOnlyTheTable checks that withoutMap removes the table and keeps everything

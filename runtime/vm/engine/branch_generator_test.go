@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 )
 
 // branchGenerator writes a random module that consists mostly of branches, to blocks of any depth

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/compilebombs"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 )
 
 // TestCodeGeneratorIsRecognised checks that machine code is Winch's on amd64 and Cranelift's

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )

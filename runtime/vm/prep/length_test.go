@@ -3,7 +3,7 @@ package prep
 import (
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/compilebombs"
 )
 
 // TestPreparedLengthIsBounded checks that the prepared form of a module of any shape is not much

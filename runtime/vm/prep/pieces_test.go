@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts/compilebombs"
 )
 
 // TestNumberOfPiecesKeepsOutput checks that the output is the same, whatever number of pieces the

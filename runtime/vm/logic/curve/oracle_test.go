@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -19,7 +19,7 @@ type math struct {
 	Err  string // with the family's prefix
 }
 
-// TestMathFunctionsMatchOracle runs the vectors that internal/oracle made: good, bad and odd inputs
+// TestMathFunctionsMatchOracle runs the vectors that internal/testkit/oracle made: good, bad and odd inputs
 // of every math host function.
 func TestMathFunctionsMatchOracle(t *testing.T) {
 	count := make(map[string]int)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // testdata/vectors.gz: lines of a function's short name, its arguments in hex ("-" for none) and

@@ -1,0 +1,392 @@
+package sim
+
+import (
+	"bytes"
+	"container/heap"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
+)
+
+// Units of virtual time, in ns.
+const (
+	ms     int64 = 1_000_000
+	second       = 1000 * ms
+)
+
+// begin is the virtual time of the genesis and of the first start of the nodes.
+const begin int64 = 1_800_000_000 * second
+
+// Options configures a run.
+type Options struct {
+	Seed     uint64
+	Scenario Scenario
+	Bug      Bug
+	Trace    io.Writer // receives all lines of the trace; nil: the trace is only in Result.Tail
+}
+
+// Result is the result of a run.
+type Result struct {
+	Hash          [32]byte // hash of all events; runs with equal seeds have equal hashes
+	Violation     error    // first violation of an invariant; nil: none
+	Height        primitives.Height
+	Final         primitives.Height
+	Epochs        int
+	Time          int64 // virtual time of the run, in ns
+	Events        int
+	Messages      int
+	Receipts      int // number of transactions and receipts applied in final blocks
+	Crashes       int
+	FalseMessages int // number of false messages that the byzantine validator has made
+	Shards        int // number of shards at the end
+	Universal     int // number of universal accounts after the last final block
+	// Versions are the protocol versions of final blocks, ascending.
+	Versions []primitives.ProtocolVersion
+	Moves    int               // number of changes of a node's tracked shards
+	Missed   int               // number of heights without a block, below the last final block
+	Gaps     int               // number of chunks that are missing in final blocks
+	LastGap  primitives.Height // height of the last final block with a missing chunk; 0: none
+	Lists    int               // number of pairs of a block and a shard with a non-empty blacklist
+	Anchored Anchored
+	Endorsed map[primitives.AccountID]Share
+	Forms    map[string]Tally // counts by form (see Scenario.Forms)
+	Tail     []string         // last lines of the trace
+}
+
+// Share counts the endorsements of a validator in final blocks (Made), and the expected
+// endorsements (Due). Due includes endorsements of chunks that are missing.
+type Share struct{ Made, Due int }
+
+// happening is an event in the heap. Events of equal time run in the order of seq.
+type happening struct {
+	at  int64
+	seq uint64
+	do  func()
+}
+
+type agenda []happening
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, k int) bool {
+	return a[i].at < a[k].at || a[i].at == a[k].at && a[i].seq < a[k].seq
+}
+func (a agenda) Swap(i, k int) { a[i], a[k] = a[k], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(happening)) }
+func (a *agenda) Pop() any {
+	old := *a
+	x := old[len(old)-1]
+	old[len(old)-1] = happening{}
+	*a = old[:len(old)-1]
+	return x
+}
+
+// World is one simulated cluster.
+type World struct {
+	o       Options
+	s       Scenario
+	rng     *rand.Rand
+	now     int64
+	seq     uint64
+	agenda  agenda
+	chain   *engine.ChainSpec
+	genesis *genesis.Genesis
+	// upgrades is the schedule by which nodes vote for versions. nil: they vote for the newest
+	// version at once.
+	upgrades *epoch.UpgradeSchedule
+	nodes    []*node
+	byName   map[primitives.AccountID]*node
+	stalled  int64 // virtual time until which no disk persists blocks
+	muted    int64 // virtual time until which state requests stay unanswered
+	net      network
+	load     load
+	check    checks
+	trace    trace
+	result   Result
+}
+
+// delays are the doomslug delays of neard.
+var delays = doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms, ChunkWait: [2]uint64{1, 3}}
+
+// names are the validators' names. Their first letters are spread over the alphabet, so that with
+// few shards each shard has some of the accounts.
+var names = []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
+
+// seats is the number of block producer seats. A chunk has as many parts. Five of 16 parts suffice
+// to decode a chunk, so more than one validator must send parts.
+const seats = 16
+
+// users is the number of accounts that send transactions.
+const users = 16
+
+func user(i int) primitives.AccountID {
+	return primitives.AccountID(string(rune('a'+i*26/users)) + "." + fmt.Sprint(i))
+}
+
+// Run creates a world and runs it to the end of the scenario, a violation or the time limit.
+func Run(o Options) (*Result, error) {
+	w, err := newWorld(o)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	w.run()
+	r := &w.result
+	copy(r.Hash[:], w.trace.hash.Sum(nil))
+	r.Violation, r.Tail, r.Time = w.check.violation, w.trace.lines(), w.now-begin
+	return r, nil
+}
+
+// newWorld starts all nodes of a world.
+func newWorld(o Options) (*World, error) {
+	w := &World{o: o, s: o.Scenario, rng: rand.New(rand.NewPCG(o.Seed, 0x7210)), now: begin, byName: map[primitives.AccountID]*node{}}
+	w.trace = trace{hash: sha256.New(), to: o.Trace}
+	if err := w.build(); err != nil {
+		return nil, fmt.Errorf("sim: %w", err)
+	}
+	return w, nil
+}
+
+func (w *World) build() error {
+	s := &w.s
+	accounts := append([]primitives.AccountID{}, names[:s.Nodes]...)
+	if s.Joiner {
+		accounts = append(accounts, names[s.Nodes])
+	}
+	for i := range users {
+		accounts = append(accounts, user(i))
+	}
+	if s.Universal {
+		for i := range payers {
+			accounts = append(accounts, workload.Account(i))
+		}
+	}
+	o := genesis.LocalnetOptions{ChainID: "sim", Time: genesis.Time(begin), Accounts: accounts, Validators: s.Nodes, Shards: s.Shards}
+	switch o.Protocol = s.Version; {
+	case s.Splits:
+		o.Protocol = 85
+	case o.Protocol == 0:
+		o.Protocol = parameters.Newest(primitives.NumberingRelease)
+	}
+	g, err := genesis.Localnet(o)
+	if err != nil {
+		return err
+	}
+	if g.Config.ShardLayout, err = workload.Layout(s.Shards); err != nil {
+		return err
+	}
+	g.Config.EpochLength, g.Config.TransactionValidityPeriod = uint64(s.Epoch), 2*uint64(s.Epoch)
+	g.Config.NumBlockProducerSeats = seats
+	if s.Eager {
+		g.Config.NumBlockProducerSeats = uint64(s.Nodes)
+	}
+	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // with the smallest stakes, these nodes are no chunk producers
+		lessen(g, i)
+	}
+	w.genesis = g
+	if s.Upgrades {
+		if w.upgrades, err = w.votes(o.Protocol); err != nil {
+			return err
+		}
+	}
+	records := []byte{'['}
+	for i, r := range g.Records {
+		if i > 0 {
+			records = append(records, ',')
+		}
+		records = genesis.AppendRecord(records, r)
+	}
+	records = append(records, ']')
+	configs, err := s.epochConfigs(&g.Config)
+	if err != nil {
+		return err
+	}
+	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
+	if err != nil {
+		return err
+	}
+	if s.Dead+s.Slow > 0 {
+		w.chain.Params.EarlyKickout = &shortKickout
+	}
+	w.net.init(w)
+	w.check.init(w)
+	w.load.init(w)
+	for i := range s.Nodes {
+		w.add(newNode(w, i, names[i], names[i]))
+	}
+	if s.Joiner {
+		w.add(newNode(w, s.Nodes, names[s.Nodes], names[s.Nodes]))
+	}
+	for i := range s.Followers {
+		w.add(newNode(w, len(w.nodes), primitives.AccountID(fmt.Sprint("rpc", i)), ""))
+	}
+	if s.Own {
+		if err := w.deal(); err != nil {
+			return err
+		}
+	}
+	for _, n := range w.nodes {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
+	w.plan()
+	return nil
+}
+
+// votes draws the times at which validators begin to vote for each version above that of the
+// genesis. The times are within Scenario.Faults and may be close together.
+func (w *World) votes(genesis primitives.ProtocolVersion) (*epoch.UpgradeSchedule, error) {
+	newest := parameters.Newest(primitives.NumberingRelease)
+	times := make([]int64, newest-genesis)
+	for i := range times {
+		times[i] = begin/second + w.rng.Int64N(max(w.s.Faults/second, 1))
+	}
+	slices.Sort(times)
+	list := make([]epoch.UpgradeVote, len(times))
+	for i, t := range times {
+		// Adding i makes the dates distinct, because they must ascend.
+		list[i] = epoch.UpgradeVote{From: t + int64(i), Version: genesis + 1 + primitives.ProtocolVersion(i)}
+	}
+	return epoch.UpgradeScheduleOf(list, newest)
+}
+
+func (w *World) add(n *node) {
+	w.nodes = append(w.nodes, n)
+	w.byName[n.name] = n
+}
+
+// lessen reduces a validator's stake to 10 million NEAR.
+func lessen(g *genesis.Genesis, i int) {
+	v := &g.Config.Validators[i]
+	less := primitives.NEAR(10_000_000)
+	for _, r := range g.Records {
+		if a, ok := r.(*genesis.AccountRecord); ok && a.AccountID == v.AccountID {
+			rest, _ := v.Amount.Sub(less)
+			a.Account.Amount = a.Account.Amount.SaturatingAdd(rest)
+			a.Account.Locked = less
+		}
+	}
+	v.Amount = less
+}
+
+func (w *World) close() {
+	for _, n := range w.nodes {
+		n.stop()
+	}
+}
+
+// at schedules do for virtual time t, or for now if t has passed.
+func (w *World) at(t int64, do func()) {
+	w.seq++
+	heap.Push(&w.agenda, happening{max(t, w.now), w.seq, do})
+}
+
+func (w *World) after(d int64, do func()) { w.at(w.now+d, do) }
+
+// run handles events until the end of the scenario, a violation, or the time limit.
+func (w *World) run() {
+	limit := begin + w.s.Limit
+	for w.agenda.Len() > 0 && w.check.violation == nil {
+		w.next()
+		if w.check.ended() {
+			w.check.atEnd()
+			break
+		}
+		if w.now > limit {
+			w.check.fail("the scenario did not end within %d s of virtual time: %s", w.s.Limit/second, w.where())
+		}
+	}
+	w.measure()
+}
+
+// next handles the next event.
+func (w *World) next() {
+	h := heap.Pop(&w.agenda).(happening)
+	w.now = h.at
+	w.result.Events++
+	h.do()
+}
+
+// where describes the head and final heights of all nodes.
+func (w *World) where() (out string) {
+	for _, n := range w.nodes {
+		if n.core == nil {
+			out += fmt.Sprintf(" %s down", n.name)
+			continue
+		}
+		out += fmt.Sprintf(" %s %d/%d", n.name, n.engine.Head().Height(), n.engine.Final().Height)
+	}
+	return out
+}
+
+func (w *World) measure() {
+	for _, n := range w.nodes {
+		if n.core != nil {
+			w.result.Height = max(w.result.Height, n.engine.Head().Height())
+			w.result.Shards = n.engine.Head().Layout.NumShards()
+			w.result.Final = max(w.result.Final, n.engine.Final().Height)
+		}
+	}
+	w.check.measure(&w.result)
+}
+
+// chance returns true with a probability of that many thousandths.
+func (w *World) chance(thousandths int) bool { return w.rng.IntN(1000) < thousandths }
+
+// between draws a number from lo to hi-1. If hi is not above lo, it returns lo.
+func (w *World) between(lo, hi int64) int64 {
+	if hi <= lo {
+		return lo
+	}
+	return lo + w.rng.Int64N(hi-lo)
+}
+
+// trace contains the last lines of the trace, and the hash of all lines.
+type trace struct {
+	hash hash.Hash
+	to   io.Writer
+	ring [tail]string
+	n    int
+}
+
+// tail is the number of lines that a trace keeps.
+const tail = 400
+
+func (t *trace) lines() (out []string) {
+	for i := max(t.n-tail, 0); i < t.n; i++ {
+		out = append(out, t.ring[i%tail])
+	}
+	return out
+}
+
+// say adds a line to the trace.
+func (w *World) say(who primitives.AccountID, format string, args ...any) {
+	line := w.line(who, format, args...)
+	t := &w.trace
+	_, _ = io.WriteString(t.hash, line)
+	t.ring[t.n%tail] = line
+	t.n++
+	if t.to != nil {
+		_, _ = fmt.Fprintln(t.to, line)
+	}
+}
+
+// tell writes a line only to Options.Trace, which must not be nil.
+func (w *World) tell(who primitives.AccountID, format string, args ...any) {
+	_, _ = fmt.Fprintln(w.trace.to, w.line(who, format, args...))
+}
+
+func (w *World) line(who primitives.AccountID, format string, args ...any) string {
+	return fmt.Sprintf("%9.3f %-5s %s", float64(w.now-begin)/float64(second), who, fmt.Sprintf(format, args...))
+}
