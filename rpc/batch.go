@@ -127,7 +127,8 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		}
 		lanes[lane] = append(lanes[lane], i)
 	}
-	// The goroutines below copy x, so end the turn first. Otherwise several of them would end it.
+	// The goroutines below copy x. Give up x's turn of the heavy limit first, because otherwise
+	// each copy would give it up again.
 	x.leaveTurn()
 	places := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup

@@ -66,8 +66,8 @@ func effects(name, doc string, reply func(b []byte, block *primitives.Hash, es [
 	}
 }
 
-// changesFault maps an error to the faults of the two changes methods. The data of these faults
-// repeats the cause.
+// changesFault maps an error of Node.Changes or Node.Effects to the faults of the methods that list
+// changes. The data of these faults repeats the cause.
 func changesFault(err error) error {
 	if e, ok := lookup(err); ok {
 		switch e.Kind {

@@ -35,8 +35,7 @@ type client struct {
 // noClient is the client of requests that did not come through connLimiter, for tests.
 var noClient = &client{loopback: true}
 
-// most returns the value of a limit by address, and false if the limit does not apply to this
-// client.
+// most returns the maximum that l allows this client, and false if l does not apply to it.
 func (c *client) most(l limits.ByAddress) (int64, bool) {
 	return int64(min(l.Max, 1<<62)), !c.loopback || l.Loopback
 }

@@ -20,7 +20,7 @@ const (
 	// mostActors is the maximum length of the list of actors. If there are more, actors with queued
 	// work come first.
 	mostActors = 10_000
-	// liveFor is how long a list is reused, for all clients.
+	// liveFor is the time for which actorList is served to all clients before it is made anew.
 	liveFor = 250 * time.Millisecond
 )
 

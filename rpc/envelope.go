@@ -21,7 +21,7 @@ const dontCare = `"dontcare"`
 // notRequest is the error text for JSON that is not a request. The reply has no id.
 const notRequest = "JSON RPC Request format was expected"
 
-// documents has parsed bodies whose memory later requests reuse.
+// documents pools parsed bodies, so that later requests reuse their memory.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
 // maxKept is the maximum number of nodes of a document that is reused.

@@ -215,7 +215,7 @@ func (x *exchange) mayRead() error {
 	return x.mayWork(ctx)
 }
 
-// bodies has buffers for request bodies.
+// bodies pools buffers for request bodies.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
 // readStep is the number of bytes of a body that are read at a time.

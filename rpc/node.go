@@ -106,7 +106,7 @@ type TransactionService interface {
 	Trace(context.Context, *view.Trace) ([]byte, error)
 }
 
-// ReceiptReader finds receipts.
+// ReceiptReader reads stored receipts.
 type ReceiptReader interface {
 	// Receipt returns a stored receipt. Errors: ErrUnknownReceipt.
 	Receipt(primitives.Hash) (*primitives.Receipt, error)
@@ -115,7 +115,7 @@ type ReceiptReader interface {
 	ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error)
 }
 
-// LightClientSource gives light clients what they verify.
+// LightClientSource returns the blocks and proofs that light clients verify.
 type LightClientSource interface {
 	// NextLightClientBlock returns the light client block that follows a block; nil if there is
 	// none yet. Errors: ErrUnknownBlock, ErrEpochOutOfBounds.
@@ -128,7 +128,7 @@ type LightClientSource interface {
 	LightClientBlockProof(block, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error)
 }
 
-// IndexerSource gives indexers whole blocks.
+// IndexerSource returns whole blocks to indexers, as JSON or as notices of a subscription.
 type IndexerSource interface {
 	// StreamerMessage returns the JSON of a block's message of nearcore's indexer framework.
 	StreamerMessage(view.BlockRef) ([]byte, error)
@@ -148,7 +148,7 @@ type IndexerSource interface {
 	Subscribe(*view.Subscription, view.Sink) (view.Subscriber, error)
 }
 
-// Explorer lists what the current chain has, for block explorers.
+// Explorer lists transactions and accounts of the current chain, for block explorers.
 type Explorer interface {
 	// Transactions lists transactions of the current chain. It ends when the list is full or the
 	// context ends. Errors: ErrNotSynced.
@@ -158,7 +158,7 @@ type Explorer interface {
 	Accounts(ctx context.Context, prefix, after string, limit int) (ids []primitives.AccountID, more bool, err error)
 }
 
-// NodeInfo describes the node itself.
+// NodeInfo describes the node: status, peers and configuration.
 type NodeInfo interface {
 	// Status describes node and chain. Errors: ErrEpochOutOfBounds. The result is immutable. As
 	// long as nothing changes, Status returns the same pointer, so callers can cache the encoding.

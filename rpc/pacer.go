@@ -142,7 +142,7 @@ func (p *pacer) end(l *lease) {
 	p.look()
 }
 
-// look makes run check the queue again. The caller holds mu.
+// look notifies the goroutine of run that it must check the queue again. The caller holds mu.
 func (p *pacer) look() {
 	select {
 	case p.wake <- struct{}{}:
@@ -301,8 +301,9 @@ type pace struct {
 	unsent func() bool
 }
 
-// enter must be called after the first read of a new connection. It returns false if the peer has
-// reset the connection meanwhile.
+// enter waits until the new connection may serve its first request, and pays for it in advance. It
+// must be called after the connection's first read. It returns false if the peer has reset the
+// connection meanwhile.
 func (p *pace) enter(c *conn) (ok bool) {
 	p.fresh, p.ahead = false, int64(paceQuantum)
 	var waited bool
@@ -310,8 +311,8 @@ func (p *pace) enter(c *conn) (ok bool) {
 	return !waited || !wasReset(c)
 }
 
-// start must be called before each read and at the end. The first call reports to the pacer that
-// the connection runs.
+// start reports to the pacer that a new connection runs; only its first call has an effect. It must
+// be called before each read and at the end.
 func (p *pace) start(c *conn) {
 	if p.unread {
 		p.unread = false
@@ -346,7 +347,8 @@ func (p *pace) pay(c *conn) (ok bool) {
 	return true
 }
 
-// before must be called before the connection reads.
+// before ends the lease of the first request and counts the work since the last read. It must be
+// called before the connection reads. It returns the current value of clock().
 func (p *pace) before(c *conn) (now int64) {
 	p.start(c)
 	p.leave(c)
@@ -358,8 +360,9 @@ func (p *pace) before(c *conn) (now int64) {
 	return now
 }
 
-// after must be called after n bytes have been read; start is the result of before. It pays for the
-// work before the read. It returns false if the peer has reset the connection meanwhile.
+// after must be called after n bytes have been read; start is what before returned. If the read did
+// not block, after pays for the work before it. It returns false if the peer has reset the
+// connection meanwhile.
 func (p *pace) after(c *conn, start int64, n int) (ok bool) {
 	// A WebSocket's client does not wait for replies if it sent several requests or has unsent
 	// replies.
@@ -401,7 +404,8 @@ func (p *pace) request(c *conn) (ok bool) {
 // waited excludes a wait for the chain of d ns from the connection's work.
 func (p *pace) waited(d int64) { p.from = min(p.from+d, clock()) }
 
-// end must be called when the connection ends. It settles the work that has not been paid for.
+// end must be called when the connection ends. It charges the work that has not been paid for, or
+// refunds what was paid in advance and not used.
 func (p *pace) end(c *conn) {
 	p.start(c)
 	if p.ended || p.fresh {

@@ -16,7 +16,7 @@ import (
 // The readers return the plain text. Parsing adds the prefix "Failed parsing args: " to all but
 // plainError.
 
-// plainError is an error without that prefix.
+// plainError is an error whose text gets no prefix.
 type plainError struct{ text string }
 
 func (e *plainError) Error() string { return e.text }
@@ -328,7 +328,7 @@ func unknownMember(v val, known []string) error {
 	return nil
 }
 
-// maxNear is the maximum length of names that are compared, in bytes.
+// maxNear is the maximum length in bytes of a name for which nearest looks for a similar one.
 const maxNear = 64
 
 // nearest returns the name with the smallest edit distance. It returns "" if that distance is both

@@ -16,7 +16,7 @@ type parking struct {
 	of map[*client]*list.List // the waiting requests (*parked) of each client, oldest first
 }
 
-// parked is one waiting request.
+// parked is a request that waits for a transaction.
 type parked struct {
 	x      *exchange
 	at     *list.Element // element of the list in parking.of; nil: the request does not wait any more

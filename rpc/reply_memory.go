@@ -40,7 +40,7 @@ type replyQueue struct {
 // reply that would exceed it is not queued. It is rejected if there is no memory for it.
 const maxTexts = 32 << 20
 
-// slowTransferPoll is the time without a sent reply after which admitReplies closes slow transfers.
+// slowTransferPoll is the interval at which admitReplies looks for slow transfers to close.
 const slowTransferPoll = 100 * time.Millisecond
 
 type text struct {

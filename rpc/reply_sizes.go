@@ -14,7 +14,8 @@ type replySizes struct {
 	young, old map[any]int
 }
 
-// maxSizes is the capacity of young; old has at most as many sizes.
+// maxSizes is the maximum number of sizes in each of the maps young and old. When young is full, it
+// becomes old.
 const maxSizes = 4096
 
 func (s *replySizes) get(key any) int {

@@ -229,7 +229,7 @@ func readCursor(v val, c *view.Cursor) error {
 type subscription struct {
 	k    *socket
 	id   string
-	head []byte // beginning of each message
+	head []byte // JSON with which each message to the client begins
 	of   view.Subscriber
 }
 

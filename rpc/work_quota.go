@@ -24,7 +24,7 @@ import (
 // the request's deadline, the request is rejected at once.
 type workQuota struct {
 	mu   sync.Mutex
-	debt time.Duration // remaining debt at the time at
+	debt time.Duration // debt that remained at the time in field at
 	at   time.Time     // when debt was last updated
 }
 

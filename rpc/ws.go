@@ -311,20 +311,21 @@ func (k *socket) send(f *frame, more bool) error {
 func (k *socket) exchange() *exchange {
 	x := &exchange{Server: k.Server, client: k.client, max: int(k.opts.Limits.Reply), socket: k, key: k.key}
 	if c := k.conn; c != nil {
-		// The message has its own byte count, because several messages may be answered at a time.
+		// Bytes in memory are counted for each message, because several messages may be answered at
+		// a time.
 		x.conn, x.peer = c, &conn{Conn: c.Conn, limiter: c.limiter, id: c.id, client: c.client, transfer: c.transfer}
 	}
 	return x
 }
 
-// release releases the bytes that a message holds.
+// release frees the memory budget of a WebSocket's message and of the reply to it.
 func (x *exchange) release() {
 	if x.peer != nil {
 		x.peer.drop()
 	}
 }
 
-// endWaits closes the connection's sessions.
+// endWaits closes the sessions of the connection, which ends its waits.
 func (k *socket) endWaits() {
 	if k.conn != nil {
 		k.follow(k.conn, fasthttp.StateClosed)

@@ -267,7 +267,7 @@ func (a *Actor) stored() {
 	}
 	// Writers give up waiting for disk space only when the node stops.
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
-		a.inFlight = nil // the engine keeps these blocks, because the running producer reads them
+		a.inFlight = nil // the engine still holds these blocks, so that readers of its head find them
 		a.fail(err)
 		return
 	}

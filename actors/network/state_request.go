@@ -20,7 +20,7 @@ const (
 	lotteryPeriod    = 5 * 60_000 // ms between two choices of distant hosts
 )
 
-// stateHosts are the nodes that may be asked for state.
+// stateHosts are the nodes that announced the state that this node fetches.
 type stateHosts struct {
 	self   wire.PeerID
 	peers  map[wire.PeerID]bool // connected peers

@@ -95,7 +95,7 @@ func (f *Status) show(i *near.Info, h *tcp.Server) {
 	f.received.Store(h.Received.Load())
 }
 
-// measure updates the byte rates. ms is the time since the last call.
+// measure updates the rates from the host's byte counters. ms is the time since the last call.
 func (f *Status) measure(h *tcp.Server, ms uint64) {
 	sent, received := h.Sent.Load(), h.Received.Load()
 	f.sentRate.Store((sent - f.lastSent) * 1000 / ms)

@@ -38,9 +38,9 @@ type TxStatuses struct {
 
 	mu        sync.Mutex
 	asked     map[question]*openQuestion
-	since     time.Time               // start of the current rate period
-	sent      int                     // number of questions sent in the current rate period
-	of        map[messages.Client]int // number of questions sent in the current rate period, by client
+	since     time.Time               // start of the current period of length statusRetry
+	sent      int                     // number of questions sent in the current period
+	of        map[messages.Client]int // number of questions sent in the current period, by client
 	waiting   fair.Queue[answer]
 	bytes     map[wire.PeerID]int // bytes of unverified answers, by peer
 	all       int                 // bytes of unverified answers of all peers

@@ -110,7 +110,7 @@ type Actor struct {
 	self     messages.Sender[tick]
 }
 
-// goal is a pending MineBlocks.
+// goal is a MineBlocks request that has not been answered yet.
 type goal struct {
 	left  uint64
 	reply func(messages.BlocksMined, error)

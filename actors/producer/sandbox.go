@@ -40,7 +40,7 @@ const (
 	maxForwardWaits = 10_000
 )
 
-// patch is a pending PatchState.
+// patch is a PatchState request that has not been answered yet.
 type patch struct {
 	records []genesis.Record
 	bytes   int
@@ -48,7 +48,7 @@ type patch struct {
 	at      primitives.Height // height of the block that writes the patch; 0: not requested yet
 }
 
-// forward is the target of the pending FastForward requests.
+// forward holds the FastForward requests that have not been answered yet, and their common target.
 type forward struct {
 	target  primitives.Height // height up to which blocks are skipped; 0: none
 	replies []func(messages.Forwarded, error)

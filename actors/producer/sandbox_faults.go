@@ -23,7 +23,7 @@ var (
 	ErrFork = errors.New("producer: the chain cannot be reorganised")
 )
 
-// reorg is a pending Reorganise.
+// reorg is a Reorganise request that has not been answered yet.
 type reorg struct {
 	blocks   uint64
 	at       primitives.Height // height of the first block that makes the branch canonical; 0: not requested yet

@@ -30,7 +30,8 @@ type Request struct {
 	Wants func(bool)
 	Gone  func() // called once when the subscription's actor has ended or will not start; may be nil
 
-	next atomic.Bool // true: all blocks were sent, and the subscription wants the next block's message text early
+	// true: all blocks were sent, and the message text of the next block should be prepared early
+	next atomic.Bool
 
 	mu    sync.Mutex
 	at    *view.Cursor // cursor after the last sent notice; nil: none was sent

@@ -105,7 +105,7 @@ func (m *Meter) Dropped(kind string, c *Counter, msg any) {
 	}
 }
 
-// Samples returns all counters, sorted by name.
+// Samples returns a Sample for each kind of actor and shard, sorted by kind, then by shard.
 func (m *Meter) Samples() []Sample {
 	now := clock()
 	m.mu.Lock()

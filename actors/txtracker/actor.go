@@ -38,7 +38,7 @@ type Out struct {
 	Again    messages.Sender[messages.WatchAgain]
 }
 
-// branches is the last Branch used in the process.
+// branches is the last number that was given to a Branch in this process.
 var branches atomic.Uint64
 
 func nextBranch() messages.Branch { return messages.Branch(branches.Add(1)) }
@@ -275,7 +275,7 @@ func (a *Actor) forget(g *group) {
 	}
 }
 
-// ErrRolledBack ends the waits that are open when the chain is rolled back.
+// ErrRolledBack is the error of waits that were open when the chain was rolled back to a snapshot.
 var ErrRolledBack = errors.New("the chain was rolled back to a snapshot before this")
 
 // rolledBack moves the actor to an earlier position of the chain and ends all waits.
@@ -287,7 +287,7 @@ func (a *Actor) rolledBack(at messages.Position) {
 	}
 }
 
-// touch marks a group as concerned by the current block.
+// touch marks a group as affected by the current block.
 func (a *Actor) touch(g *group) {
 	if !g.touched {
 		g.touched = true

@@ -27,7 +27,8 @@ type Moves struct{ now atomic.Pointer[Moved] }
 type Moved struct {
 	Held     []primitives.ShardID
 	Incoming []engine.CatchupProgress
-	In, Out  uint64 // numbers of shards that were added and removed since the start
+	// number of shards that were added to the tracked ones and removed from them since the start
+	In, Out uint64
 }
 
 // Now returns the newest state. nil: the tracked shards do not change, or Begin was not called.

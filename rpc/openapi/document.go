@@ -15,7 +15,7 @@ type Method struct {
 	Faults    []Fault
 }
 
-// Fault is a cause that a method declares.
+// Fault is a declared failure of a method.
 type Fault struct {
 	Name   string
 	Fields bool // the cause has an info object
@@ -168,7 +168,8 @@ func textMember(name string) *shape {
 	return &shape{form: isObject, members: []shapeMember{{name: name, shape: shape{form: isScalar, name: "string"}}}}
 }
 
-// cause returns the schema of one cause. A nil info means that it has no info object.
+// cause returns the schema of the member "cause" of an error object. name is the fault's name. A
+// nil info means that the cause has no info object.
 func cause(name string, info *shape) object {
 	properties, required := object{"name": object{"type": "string", "enum": []string{name}}}, []string{"name"}
 	if info != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// form is the form of a shape.
+// form is the kind of a shape. It determines which fields of the shape are in use.
 type form byte
 
 const (
