@@ -32,7 +32,7 @@ type head struct {
 
 // endorsementWait is how long, in ns, a block with enough endorsements waits for missing
 // endorsements. The wait starts again with each endorsement that arrives, but lasts at most twice
-// endorsementWait in total. A neard checks only periodically whether it can produce a block
+// endorsementWait in total. neard checks only periodically whether it can produce a block
 // (block_production_tracking_delay), so its blocks contain endorsements that arrive slightly late.
 // The wait has the same effect. It is also limited to an eighth of the time until an approval, so
 // that a block is at most a quarter of that time late. There is no wait in eager mode, or if

@@ -56,11 +56,11 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 }
 
-// repeatedVote is an approval of the head that is sent a second time, at the time at, unless the
-// head has changed by then. It is for a neard that produces two consecutive heights. Such a neard
-// drops approvals for the second height that arrive before it has executed its first block
-// (chain/client/src/client.rs:1852, provenance). Without the repetition, no block of the second
-// height would be produced.
+// repeatedVote is an approval of the head that is sent to the validator to again at time at (ns
+// since 1970), unless the head has changed by then. It is for a neard node that produces two
+// consecutive heights. Such a node drops approvals for the second height that arrive before it has
+// executed its first block (chain/client/src/client.rs:1852, provenance). Without the repetition,
+// no block of the second height would be produced.
 type repeatedVote struct {
 	vote *primitives.Approval
 	to   primitives.AccountID

@@ -9,10 +9,9 @@ import (
 
 // Bounds of a Queue. All parts of a witness of usual size fit into it. The parts of a witness of
 // the maximum size may not fit.
-// size may not.
 const (
-	MaxQueued      = 1024     // messages
-	MaxQueuedBytes = 64 << 20 // bytes of their parts
+	MaxQueued      = 1024     // maximum number of messages
+	MaxQueuedBytes = 64 << 20 // maximum size of the messages' parts, in bytes
 	// share is the divisor of both bounds for one signer: its messages may take a quarter of each.
 	share = 4
 	// messageBytes is an overhead that is counted for each message in addition to its parts.
@@ -33,10 +32,9 @@ const (
 //
 //   - The caller queues only messages that a chunk producer of the shard has signed. So a peer
 //     without such a key cannot fill the queue.
-//
-// One signer's messages take at most a quarter of the queue. If the queue is full, the oldest
-// message of the signer with the most bytes is evicted. So a signer with many messages cannot evict
-// the few messages of another.
+//   - One signer's messages take at most a quarter of the queue. If the queue is full, the oldest
+//     message of the signer with the most bytes is evicted. So a signer with many messages cannot
+//     evict the few messages of another.
 //   - A message is queued once: the caller does not queue it again after Take returned it.
 //   - A message is dropped at the latest when the final block reaches the height of its chunk.
 //

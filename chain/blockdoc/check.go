@@ -231,7 +231,7 @@ func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
 // layouts.
 const maxUnsure = 12
 
-// sentOut returns whether the outgoing receipts have the root want.
+// sentOut returns whether want is the root of the outgoing receipts in list.
 //
 // Action receipts have two layouts. Receipts that contracts create have the second; receipts that
 // transactions, delegate actions and refunds create have the first. A view shows the layout only if

@@ -289,7 +289,7 @@ func (d *Document) Codes(yield func([]byte)) {
 
 // Wanted selects the parts of a block's chunks that Chunks returns.
 type Wanted struct {
-	Layout primitives.ShardLayout // of the block's epoch
+	Layout primitives.ShardLayout // layout of the block's epoch
 	// Held are the shards whose transactions are returned. For other shards, only receipts to
 	// shards in Held are returned. nil means all shards.
 	Held []primitives.ShardID

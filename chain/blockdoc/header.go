@@ -14,13 +14,13 @@ type headerForm int
 
 const (
 	headerV1 headerForm = 1 + iota
-	headerV2            // without the number of chunks
-	headerV3            // adds ordinal and previous height; versioned validators
+	headerV2            // V1 without the number of chunks
+	headerV3            // adds the ordinal and the previous height; validator proposals have a version
 	headerV4            // adds the hash of the body
 	headerV5            // adds endorsement bitmaps
 	headerV6            // adds the shard split, removes challenges
 	headerV7            // adds endorsement statistics of an epoch
-	headerV8            // adds the root of executed chunks
+	headerV8            // adds the root of executed chunks (Spice)
 )
 
 // headerJSON is nearcore's BlockHeaderView.

@@ -518,8 +518,8 @@ func (p *Pool) Dropped(hash primitives.Hash, again bool) {
 	p.removeSubtree(hash, p.release)
 }
 
-// removeSubtree removes a block and its pooled descendants. It calls each for every descendant and
-// returns the descendants.
+// removeSubtree removes a block and its pooled descendants. It calls the function each for every
+// descendant and returns the descendants.
 func (p *Pool) removeSubtree(hash primitives.Hash, each func(*item)) (fell []Block) {
 	if x := p.items[hash]; x != nil {
 		p.remove(x)

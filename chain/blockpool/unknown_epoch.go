@@ -50,8 +50,8 @@ func (p *Pool) addUnknownEpoch(b *Block) error {
 	return nil
 }
 
-// evictUnknownEpoch drops one of the blocks for which may returns true. It drops the block farthest
-// from the tip, and among equals the last to arrive.
+// evictUnknownEpoch drops one block of an unknown epoch for which may returns true: the block
+// farthest from the tip, and among equals the last to arrive.
 func (p *Pool) evictUnknownEpoch(may func(*unknownEpochBlock) bool) {
 	far := -1
 	for i, s := range p.unknownEpoch {

@@ -7,7 +7,7 @@ const (
 	Window = 64 // maximum number of requested blocks above the chain
 	// MaxWanted is the maximum number of requests in flight for unknown parents of received blocks.
 	MaxWanted                   = 256
-	MaxLead   primitives.Height = 16_384 // maximum height of the headers above the blocks
+	MaxLead   primitives.Height = 16_384 // maximum height of the highest known header above the tip
 	// Horizon is how far below the highest claimed height a peer's claim may be for header requests
 	// to go to that peer too.
 	Horizon primitives.Height = 5
@@ -62,10 +62,12 @@ type Chain interface {
 	// Tip returns the highest imported block. Headers returns the highest known header.
 	Tip() Ref
 	Headers() (Ref, error)
-	// Path returns at most n blocks: those after the imported ones on the way to the highest header.
+	// Path returns the first n blocks, or fewer, of the path from the imported blocks to the
+	// highest header.
 	Path(n int) ([]Ref, error)
-	// Apart returns whether headers are missing between the blocks and the first header, as after
-	// an epoch sync proof. State sync closes this gap; block requests do not.
+	// Apart returns whether headers are missing between the imported blocks and the lowest header
+	// of the header chain, as after an epoch sync proof. State sync closes this gap; block requests
+	// do not.
 	Apart() bool
 	// Has returns whether a block is imported.
 	Has(primitives.Hash) bool

@@ -16,8 +16,8 @@ type Machine struct {
 	headers *request
 	proof   *request
 	proofAt int64 // earliest time of the next proof request
-	// proofTried means that a proof request failed since sync started. Blocks then do not wait for
-	// the next one.
+	// proofTried means that a proof request failed since sync started. Block requests then do not
+	// wait for the next proof request.
 	proofTried    bool
 	lastFullBatch int64 // time of the last full header response, or of the start of sync
 	blocks        map[primitives.Hash]*blockRequest

@@ -15,7 +15,7 @@ const (
 )
 
 // Delays are the consensus delays of config.json, in ns.
-type Delays struct { //
+type Delays struct {
 	Endorsement int64 // min_block_production_delay: time from a new tip to its approval
 	Skip        int64 // max_block_production_delay: time from a new tip to the first skip
 	MaxWait     int64 // max_block_wait_delay: the maximum skip delay
@@ -122,9 +122,10 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 		LargestTarget: t.largestTarget}
 }
 
-// SkipTo skips all heights below to at once (fast-forward) and returns the approval for to. Later,
-// approvals for to are kept even if to is more than MaxAhead above the tip. The block at height to
-// is approved after the usual delay, which begins now.
+// SkipTo skips all heights below a target height at once (fast-forward), and returns the approval
+// for the target. Later approvals for the target are kept even if it is more than MaxAhead above
+// the tip. When the block of that height is the tip, it is approved after the usual delay, counted
+// from now.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
 	t.timerHeight, t.timerStarted, t.pending, t.jump, t.lastEndorsement = to, now, false, to, now
 	t.largestTarget = max(to, t.largestTarget)

@@ -48,9 +48,9 @@ func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, 
 	return balanceShards(start, len(producers), least, limit, shardAssignmentRng(seed)), nil
 }
 
-// assignWithRepeats assigns producers in turn, repeatedly, until each shard has the number least of
-// them. Each producer goes to the shard with the fewest producers among those that do not have it
-// yet. Among equals it goes to the shard with less stake, then to the shard with the lower index
+// assignWithRepeats assigns producers in turn, repeatedly, until each shard has `least` of them.
+// Each producer goes to the shard with the fewest producers among those that do not have it yet.
+// Among equals it goes to the shard with less stake, then to the shard with the lower index
 // (nearcore shard_assignment/mod.rs:60).
 func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least int) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
@@ -69,7 +69,7 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 		id := ValidatorID(turn % len(producers))
 		for _, s := range order {
 			if len(lists[s]) >= least {
-				break // only the shards before s lack producers, and they have this one already
+				break // only the shards before s lack producers, and each of them has this producer already
 			}
 			if !slices.Contains(lists[s], id) {
 				lists[s] = append(lists[s], id)
@@ -111,7 +111,7 @@ func initialAssignment(producers []primitives.ValidatorStake, numShards int, str
 
 // balanceShards adds the new producers to the shortest lists. Then it moves producers from the
 // longest to the shortest list. It stops when each list has at least `least` producers and, in
-// addition, either the lengths differ by at most one or limit changes (including the additions)
+// addition, either the lengths differ by at most one or `limit` changes (including the additions)
 // were made (nearcore shard_assignment/mod.rs:287). The returned lists are in stake order.
 func balanceShards(lists [][]ValidatorID, producers, least, limit int, rng *primitives.ChaChaRng) [][]ValidatorID {
 	shorter := func(a, b int) int { return cmp.Or(cmp.Compare(len(lists[a]), len(lists[b])), cmp.Compare(a, b)) }

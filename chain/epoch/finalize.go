@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// epochEnd is the input of finalizeEpoch: data about T, whose last block is block, and about T+1.
+// epochEnd is the input of finalizeEpoch: data about T, which ends with block, and about T+1.
 type epochEnd struct {
 	block      *BlockInfo
 	info, next *EpochInfo // infos of the epochs T and T+1

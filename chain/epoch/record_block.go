@@ -57,8 +57,8 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 	return changes, nil
 }
 
-// StartAt declares that the blocks below the height first are unknown and have no statistics,
-// because the chain starts at an epoch sync proof.
+// StartAt declares that the blocks below a height are unknown and have no statistics, because the
+// chain starts at that height, with an epoch sync proof.
 func (m *Manager) StartAt(first primitives.Height) {
 	m.finalized = max(m.finalized, first-min(first, 1))
 }
@@ -141,8 +141,8 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 }
 
 // earlierEvery is the number of heights between the copies of the aggregator in m.earlier. Queries
-// ask for blocks that are on disk. Imported blocks, which may be engine.MaxAhead blocks ahead of
-// these, have moved m.aggregator above them.
+// ask for statistics as of persisted blocks. m.aggregator may already be above these, because
+// imported blocks have advanced it and up to engine.MaxAhead of them are not persisted yet.
 const earlierEvery = 32
 
 // earlierStats is a copy of the aggregator as of the final block at height. It never changes.
@@ -170,11 +170,11 @@ func (m *Manager) statsAt(block primitives.Hash, id primitives.EpochID) *Aggrega
 	return nil
 }
 
-// aggregate returns the statistics of the epoch of the block hash, up to this block. It continues
-// from m.aggregator, or from a copy in m.earlier, if the last block of that is an ancestor in the
-// same epoch. Otherwise, and after a restart, it counts from the first block of the epoch on, which
-// takes seconds in a long epoch. If reuse is set, aggregate may change m.aggregator itself, and the
-// caller must store the result there.
+// aggregate returns the statistics of a block's epoch up to this block. It continues from
+// m.aggregator, or from a copy in m.earlier, if the last block that this one counts is an ancestor
+// in the same epoch. Otherwise, and after a restart, it counts from the first block of the epoch
+// on, which takes seconds in a long epoch. If reuse is set, aggregate may change m.aggregator
+// itself, and the caller must store the result there.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {

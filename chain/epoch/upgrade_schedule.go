@@ -27,9 +27,9 @@ var (
 	testnetUpgrades = []UpgradeVote{{1_790_121_600, 87}, {1_792_540_800, 88}} // 2026-09-23, 2026-10-21
 )
 
-// NewUpgradeSchedule returns the schedule of a chain for a program whose newest version is newest.
-// For mainnet and testnet it contains the dates of the versions up to newest. On other chains the
-// program always votes for newest.
+// NewUpgradeSchedule returns the schedule of a chain. newest is the newest protocol version that
+// the program supports. For mainnet and testnet the schedule contains the dates of the versions up
+// to newest. On other chains the program always votes for newest.
 func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *UpgradeSchedule {
 	s := &UpgradeSchedule{newest: newest}
 	switch chainID {
@@ -63,11 +63,11 @@ func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (
 // Votes returns the votes in ascending order. If it is empty, the program always votes for newest.
 func (s *UpgradeSchedule) Votes() []UpgradeVote { return slices.Clone(s.votes) }
 
-// Vote returns the version to vote for at the time now, in ns since 1970. next is the version of
+// Vote returns the version to vote for. now is in ns since 1970. next is the protocol version of
 // the next epoch. The result is the lowest version above next whose date has come, so that versions
 // are voted for one by one even if their dates are close. If there is no such version, the result
-// is the last version whose date has come, or next before the first date. If next is newest or
-// higher, the result is newest.
+// is the last version whose date has come; before the first date it is next. If next is at least
+// s.newest, the result is s.newest.
 func (s *UpgradeSchedule) Vote(now uint64, next primitives.ProtocolVersion) primitives.ProtocolVersion {
 	if next >= s.newest || len(s.votes) == 0 {
 		return s.newest

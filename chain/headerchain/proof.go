@@ -207,7 +207,8 @@ type Start struct {
 		ID   primitives.EpochID
 		Info *epoch.EpochInfo
 	} // the epoch before the head's, the head's, and the next
-	Before *epoch.BlockInfo // of the first block of the epoch before the head's epoch; that block's header is unknown
+	// info of the first block of the epoch before the head's epoch; that block's header is unknown
+	Before *epoch.BlockInfo
 }
 
 // Jump verifies a proof and restarts the chain from it. On an error the Chain is unchanged. Errors:

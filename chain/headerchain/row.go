@@ -10,7 +10,7 @@ import (
 type Row struct {
 	Header *primitives.BlockHeader
 	Info   *epoch.BlockInfo
-	Tree   *primitives.PartialMerkleTree // over the blocks before Header
+	Tree   *primitives.PartialMerkleTree // tree over the hashes of the blocks before Header
 	// Final is the height of the block Header.LastFinalBlock, or the genesis height if that hash is
 	// zero.
 	Final primitives.Height

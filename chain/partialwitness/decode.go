@@ -46,15 +46,16 @@ var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	return p
 })
 
-// Decoders that refuse output beyond a bound.
+// Decoders that fail if the output exceeds a bound, in bytes.
 var (
 	unpackWitness   = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxRaw) })
 	unpackContracts = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxContracts) })
 	unpackQuick     = sync.OnceValue(func() *zstd.Decoder { return unpacker(quickRaw) })
 )
 
-// within returns unpackQuick, whose bound is quickRaw bytes, if most is positive. Otherwise it
-// returns all().
+// within returns the decoder for a bound on the decompressed size (see Work.run): if most is 0, the
+// decoder with the regular bound, which all returns; otherwise unpackQuick, because Work.Quick
+// passes quickRaw, the only other value.
 func within(most int, all func() *zstd.Decoder) *zstd.Decoder {
 	if most > 0 {
 		return unpackQuick()

@@ -12,19 +12,21 @@ const (
 // Step with Worked.
 type Work struct {
 	size int // number of compressed bytes
-	// run decodes the payload. most bounds the decompressed bytes. 0: the regular bound. If run
-	// fails because of most, it may be called again.
+	// run decodes the payload. most is the maximum number of decompressed bytes; 0: the regular
+	// bound. After a failure because of most, run may be called again with another value.
 	run  func(most int) error
 	then func(error) (Out, error)
 	err  error
 }
 
-// Quick tries to do the work at once, and returns whether it succeeded.
+// Quick decodes a small payload, and returns whether it did so without an error. If not, the caller
+// calls Run.
 func (w *Work) Quick() bool {
 	return w.size <= quickSize && w.run(quickRaw) == nil
 }
 
-// Run does the work. It must not be called concurrently with Quick.
+// Run decodes the payload with the regular bound on its size and keeps the error for Worked. It
+// must not be called concurrently with Quick.
 func (w *Work) Run() { w.err = w.run(0) }
 
 // Worked is the event that Run has returned.

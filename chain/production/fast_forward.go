@@ -16,8 +16,9 @@ const MinForward = 4
 // length.
 const longEpoch = 500
 
-// Forward returns the height of the block to produce after the block at height at. target is the
-// height to fast-forward to, and must be greater than at. e is the epoch of the block at at.
+// Forward returns the height of the block to produce next. at is the height of the current block, e
+// is that block's epoch, and target is the height to fast-forward to, which must be greater than
+// at.
 //
 // The heights are those of neard (nearcore chain/client/src/client_actor.rs:1089), which assumes
 // that epochs begin after multiples of their length. If target is beyond the epoch, the next block

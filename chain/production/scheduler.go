@@ -46,9 +46,9 @@ type Rules struct {
 type Pace byte
 
 const (
-	Hold Pace = iota // not now
-	Free             // with Doomslug's delays, which follow Out.Interval
-	Now              // at once
+	Hold Pace = iota // do not approve the tip yet
+	Free             // approve with Doomslug's delays, which the caller sets according to Out.Interval
+	Now              // approve at once
 )
 
 // String returns the name of the pace.
@@ -137,7 +137,7 @@ func New(r Rules, now int64) *Scheduler {
 	return s
 }
 
-// Step applies ev at time now in ns, which must not decrease. Errors: ErrTooMany. It panics on an
+// Step applies an event. now is in ns and must not decrease. Errors: ErrTooMany. It panics on an
 // Event type that it does not know.
 func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 	s.earn(now)

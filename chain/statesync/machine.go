@@ -282,7 +282,7 @@ func (m *Machine) removeHost(id PeerID) {
 	}
 }
 
-// endRequest removes the request of an item. There must be one.
+// endRequest removes the request of an item, which must have been requested.
 func (m *Machine) endRequest(i Item) {
 	// h.asked is 0 if the host disconnected and reconnected after the request.
 	if h := m.hosts[m.asked[i].peer]; h != nil && h.asked > 0 {

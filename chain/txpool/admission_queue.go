@@ -19,7 +19,7 @@ type Queue[T any] struct {
 	clients  map[string]*clientQueue[T]
 	turns    []*clientQueue[T] // clients in the order of their turns, from head on
 	head     int
-	byWeight []*clientQueue[T] // heap with the client of greatest weight first
+	byWeight []*clientQueue[T] // heap of all clients, by clientQueue.weight, the greatest first
 	items    int
 	bytes    int
 }
@@ -30,7 +30,7 @@ type clientQueue[T any] struct {
 	items     []queued[T] // items before index head were taken
 	head      int
 	bytes     int
-	deficit   int // bytes taken in excess of the turns used so far
+	deficit   int // bytes taken minus QueueLimits.Turn bytes for each turn that was skipped to pay for them
 	heapIndex int // index in byWeight
 }
 

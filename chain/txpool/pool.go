@@ -45,8 +45,8 @@ type Pool struct {
 	byHash    map[primitives.Hash]int32 // index in entries
 	nonces    map[nonceKey]int32        // index in entries
 	entries   []entry
-	free      []int32 // unused entries
-	oldest    []int32 // heap byAge
+	free      []int32 // indices of unused entries
+	oldest    []int32 // heap of indices in entries, by height of the base block
 	order     tree    // group keys; the index of a node is the index of its group
 	groups    []group
 	cursor    primitives.Hash // key of the group used last, which may have been removed
@@ -69,7 +69,7 @@ type entry struct {
 
 // group holds the transactions of one signer, key and nonce index.
 type group struct {
-	waiting    []int32 // heap byNonce
+	waiting    []int32 // heap of indices in entries, by nonce
 	count      int     // number of waiting transactions plus those kept by the round
 	bytes      uint64
 	visit      uint64 // number of the last round that visited the group
@@ -266,8 +266,9 @@ func (p *Pool) Each(f func(tx *primitives.SignedTransaction, base primitives.Hei
 	}
 }
 
-// Drain empties the pool and calls each for every transaction with the height of its base block, by
-// group and ascending nonce. It ends an open round. It is used when a shard is split.
+// Drain empties the pool. It calls the function each for every transaction with the height of its
+// base block, by group and ascending nonce. It ends an open round. It is used when a shard is
+// split.
 func (p *Pool) Drain(each func(tx *primitives.SignedTransaction, base primitives.Height)) {
 	if p.round != nil {
 		p.round.End()

@@ -135,7 +135,7 @@ func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
 }
 
 // Status returns the final status: it follows SuccessReceiptId from the transaction to the first
-// value or failure. all must be in the order of Outcomes.
+// value or failure. The list must be ordered as Outcomes orders it.
 func Status(all []view.OutcomeProof) view.FinalStatus {
 	if len(all) == 0 {
 		return view.FinalStatus{Kind: view.FinalNotStarted}
@@ -162,8 +162,9 @@ func Status(all []view.OutcomeProof) view.FinalStatus {
 	return view.FinalStatus{Kind: view.FinalStarted}
 }
 
-// Level returns the highest level that the outcomes prove. all must be in the order of Outcomes. If
-// the last receipt that a receipt's execution sent is a refund, only FINAL requires its outcome.
+// Level returns the highest level that the outcomes prove. The list must be ordered as Outcomes
+// orders it. If the last receipt that a receipt's execution sent is a refund, only FINAL requires
+// its outcome.
 func Level(all []view.OutcomeProof, src Source) view.ExecutionLevel {
 	if len(all) == 0 || all[0].Status.Kind == primitives.StatusUnknown {
 		return view.LevelNone

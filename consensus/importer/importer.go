@@ -224,9 +224,9 @@ func (i *Importer) Produced(b *primitives.Block, chunks []*primitives.Chunk) (*R
 	return i.run, nil
 }
 
-// Start runs the trivial jobs of an import, and passes each other job to do. When these jobs have
-// run, the caller must call Finish. ready means that there are none, so that the caller must call
-// Finish at once.
+// Start runs the trivial jobs of an import, and passes every other job to the function do. When the
+// passed jobs have run, the caller must call Finish. ready means that no job was passed, so that
+// the caller must call Finish at once.
 func (r *Run) Start(do func(*engine.Job)) (ready bool) {
 	jobs := r.Import.Jobs()
 	var rest []*engine.Job
