@@ -72,6 +72,7 @@ func FuzzSignedTransaction(f *testing.F) {
 func FuzzReceipt(f *testing.F)       { arrives(f, sampleReceipts()...) }
 func FuzzStoredReceipt(f *testing.F) { arrives(f, sampleStored()...) }
 func FuzzBlock(f *testing.F)         { arrives(f, sampleBlocks()...) }
+func FuzzBlockHeader(f *testing.F)   { arrives(f, sampleHeaders()...) }
 func FuzzChunk(f *testing.F)         { arrives(f, sampleChunk()) }
 func FuzzChunkHeader(f *testing.F)   { arrives(f, sampleChunkHeaders()...) }
 func FuzzChunkBody(f *testing.F)     { arrives(f, &sampleChunk().ChunkBody) }

@@ -5,16 +5,20 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is the version of protocols 85 to 88, and V5 that of earlier protocols. No node writes V7; up
-// to protocol 86 it is valid like V6. V8 belongs to the feature Spice, which no protocol version
-// has. V1 is the version of mainnet's genesis and is only written. The rules are in
-// chain/validate.go.
+// V6 is the version of protocols 85 to 88, and V1 to V5 are those of earlier protocols. V1 is also
+// the version of the genesis of mainnet and testnet. No node writes V7; up to protocol 86 it is
+// valid like V6. V8 belongs to the feature Spice, which no protocol version has. All versions are
+// decoded, because an epoch sync proof has headers of every epoch since the genesis.
+// chain/validate.go has the rules for new blocks.
 const (
-	HeaderV1 HeaderVersion = 0
-	HeaderV5 HeaderVersion = 4
-	HeaderV6 HeaderVersion = 5
-	HeaderV7 HeaderVersion = 6
-	HeaderV8 HeaderVersion = 7
+	HeaderV1 HeaderVersion = iota
+	HeaderV2
+	HeaderV3
+	HeaderV4
+	HeaderV5
+	HeaderV6
+	HeaderV7
+	HeaderV8
 )
 
 // EndorsementStats is a validator's endorsement record in a header of V7 or V8. Protocols 85 to 88
@@ -41,10 +45,9 @@ type ShardSplit struct {
 }
 
 // BlockHeaderInnerRest is the part of a header that light clients only have as a hash. Its layout
-// is that of V6. V1 has ChunksIncluded, and lacks BlockBodyHash, BlockOrdinal, PrevHeight and
-// everything after LatestProtocolVersion.
+// is that of V6. A field that a header's version lacks is zero.
 type BlockHeaderInnerRest struct {
-	BlockBodyHash                 Hash
+	BlockBodyHash                 Hash // since V4
 	PrevChunkOutgoingReceiptsRoot Hash
 	ChunkHeadersRoot              Hash
 	ChunkTxRoot                   Hash
@@ -56,15 +59,16 @@ type BlockHeaderInnerRest struct {
 	TotalSupply                   Balance
 	LastFinalBlock                Hash
 	LastDSFinalBlock              Hash
-	BlockOrdinal                  uint64
-	PrevHeight                    Height
-	EpochSyncDataHash             *Hash       // set in the first block of an epoch
+	BlockOrdinal                  uint64      // since V3
+	PrevHeight                    Height      // since V3
+	EpochSyncDataHash             *Hash       // since V3; set in the first block of an epoch
 	Approvals                     []Signature // empty string: none
 	LatestProtocolVersion         ProtocolVersion
-	ChunkEndorsements             [][]byte // by shard, one bit per assigned validator, low bit first
-	ShardSplit                    *ShardSplit
-	CertifiedEpochID              EpochID            // since V7: epoch of the last block whose execution is certified
-	EndorsementStats              []EndorsementStats // since V7
+	// ChunkEndorsements has one bit per assigned validator, low bit first, by shard. Since V5.
+	ChunkEndorsements [][]byte
+	ShardSplit        *ShardSplit        // since V6
+	CertifiedEpochID  EpochID            // since V7: epoch of the last block whose execution is certified
+	EndorsementStats  []EndorsementStats // since V7
 }
 
 // BlockHeader is a header with its hash, which Init or decoding computes.
@@ -148,7 +152,7 @@ func ReadOptionShardSplit(r *borsh.Reader) *ShardSplit {
 }
 
 func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
-	if v != HeaderV1 {
+	if v >= HeaderV4 {
 		b = append(b, x.BlockBodyHash[:]...)
 	}
 	b = append(append(append(b, x.PrevChunkOutgoingReceiptsRoot[:]...), x.ChunkHeadersRoot[:]...), x.ChunkTxRoot[:]...)
@@ -159,7 +163,7 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 		b = append(b, zero32...) // challenges_root
 	}
 	b = append(b, x.RandomValue[:]...)
-	if v == HeaderV1 {
+	if v < HeaderV3 {
 		b = borsh.AppendSlice(b, x.PrevValidatorProposals, func(b []byte, p *ValidatorStake) []byte { return p.AppendUntagged(b) })
 	} else {
 		b = AppendValidatorStakes(b, x.PrevValidatorProposals)
@@ -169,12 +173,12 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 		b = borsh.AppendUint32(b, 0) // challenges_result
 	}
 	b = append(append(b, x.LastFinalBlock[:]...), x.LastDSFinalBlock[:]...)
-	if v != HeaderV1 {
+	if v >= HeaderV3 {
 		b = borsh.AppendUint64(borsh.AppendUint64(b, x.BlockOrdinal), uint64(x.PrevHeight))
 		b = appendOptionHash(b, x.EpochSyncDataHash)
 	}
 	b = borsh.AppendUint32(AppendOptionSignatures(b, x.Approvals), uint32(x.LatestProtocolVersion))
-	if v != HeaderV1 {
+	if v >= HeaderV5 {
 		b = AppendByteStrings(b, x.ChunkEndorsements)
 	}
 	if v >= HeaderV6 {
@@ -188,26 +192,40 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	return b
 }
 
-// decodeVersion reads the layout of V5 to V8. A header with challenges is never valid (nearcore
+// decodeVersion reads the layout of a version. A header with challenges is never valid (nearcore
 // chain.rs:871).
 func (x *BlockHeaderInnerRest) decodeVersion(r *borsh.Reader, v HeaderVersion) {
-	x.BlockBodyHash, x.PrevChunkOutgoingReceiptsRoot = ReadHash(r), ReadHash(r)
-	x.ChunkHeadersRoot, x.ChunkTxRoot = ReadHash(r), ReadHash(r)
+	if v >= HeaderV4 {
+		x.BlockBodyHash = ReadHash(r)
+	}
+	x.PrevChunkOutgoingReceiptsRoot, x.ChunkHeadersRoot, x.ChunkTxRoot = ReadHash(r), ReadHash(r), ReadHash(r)
+	if v == HeaderV1 {
+		x.ChunksIncluded = r.Uint64()
+	}
 	if v < HeaderV6 && !ReadHash(r).IsZero() {
 		r.Failf("block header with a root of challenges")
 	}
 	x.RandomValue = ReadHash(r)
-	x.PrevValidatorProposals, x.ChunkMask = ReadValidatorStakes(r), readBools(r)
+	if v < HeaderV3 {
+		x.PrevValidatorProposals = readUntaggedStakes(r)
+	} else {
+		x.PrevValidatorProposals = ReadValidatorStakes(r)
+	}
+	x.ChunkMask = readBools(r)
 	x.NextGasPrice, x.TotalSupply = ReadBalance(r), ReadBalance(r)
 	if v < HeaderV6 && r.Uint32() != 0 {
 		r.Failf("block header with results of challenges")
 	}
 	x.LastFinalBlock, x.LastDSFinalBlock = ReadHash(r), ReadHash(r)
-	x.BlockOrdinal, x.PrevHeight = r.Uint64(), Height(r.Uint64())
-	x.EpochSyncDataHash = readOptionHash(r)
+	if v >= HeaderV3 {
+		x.BlockOrdinal, x.PrevHeight = r.Uint64(), Height(r.Uint64())
+		x.EpochSyncDataHash = readOptionHash(r)
+	}
 	x.Approvals = ReadOptionSignatures(r)
 	x.LatestProtocolVersion = ProtocolVersion(r.Uint32())
-	x.ChunkEndorsements = ReadByteStrings(r)
+	if v >= HeaderV5 {
+		x.ChunkEndorsements = ReadByteStrings(r)
+	}
 	if v >= HeaderV6 {
 		x.ShardSplit = ReadOptionShardSplit(r)
 	}
@@ -254,9 +272,9 @@ func (h *BlockHeader) AppendBorsh(b []byte) []byte {
 	return h.Signature.AppendBorsh(b)
 }
 
-// DecodeBorsh reads a header of V5 to V8 and computes its hash.
+// DecodeBorsh reads a header of any version and computes its hash.
 func (h *BlockHeader) DecodeBorsh(r *borsh.Reader) {
-	if h.Version = HeaderVersion(r.Byte()); h.Version < HeaderV5 || h.Version > HeaderV8 {
+	if h.Version = HeaderVersion(r.Byte()); h.Version > HeaderV8 {
 		r.BadTag("BlockHeader", byte(h.Version))
 		return
 	}

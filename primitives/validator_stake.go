@@ -13,7 +13,7 @@ type ValidatorStake struct {
 // AppendBorsh appends tag 0 and the fields.
 func (v *ValidatorStake) AppendBorsh(b []byte) []byte { return v.AppendUntagged(append(b, 0)) }
 
-// AppendUntagged appends the fields without the version tag, as in V1 headers (mainnet's genesis).
+// AppendUntagged appends the fields without the version tag, as in headers of V1 and V2.
 func (v *ValidatorStake) AppendUntagged(b []byte) []byte {
 	return v.Stake.AppendBorsh(v.PublicKey.AppendBorsh(v.AccountID.AppendBorsh(b)))
 }
@@ -27,6 +27,18 @@ func (v *ValidatorStake) DecodeBorsh(r *borsh.Reader) {
 	v.decodeUntagged(r)
 }
 
+// readUntaggedStakes reads a vector of stakes without version tags.
+func readUntaggedStakes(r *borsh.Reader) []ValidatorStake {
+	return borsh.Slice(r, minStake, func(r *borsh.Reader) (v ValidatorStake) {
+		v.decodeUntagged(r)
+		return v
+	})
+}
+
+// minStake is the minimum size of an untagged stake in bytes: an account id of two characters, a
+// key, a balance.
+const minStake = 6 + 33 + 16
+
 func (v *ValidatorStake) decodeUntagged(r *borsh.Reader) {
 	v.AccountID, v.PublicKey, v.Stake = ReadAccountID(r), ReadPublicKey(r), ReadBalance(r)
 }
@@ -38,7 +50,7 @@ func AppendValidatorStakes(b []byte, vs []ValidatorStake) []byte {
 
 // ReadValidatorStakes reads a vector of stakes.
 func ReadValidatorStakes(r *borsh.Reader) []ValidatorStake {
-	return borsh.Slice(r, 1+6+33+16, func(r *borsh.Reader) (v ValidatorStake) {
+	return borsh.Slice(r, 1+minStake, func(r *borsh.Reader) (v ValidatorStake) {
 		v.DecodeBorsh(r)
 		return v
 	})

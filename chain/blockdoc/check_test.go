@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // TestRecordedStreamProvesItsOutcomes: all blocks of neard's recorded stream pass, and each proves
@@ -75,7 +76,7 @@ func TestRecordedStreamProvesItsOutcomes(t *testing.T) {
 func TestPublicNetworkBlocksPass(t *testing.T) {
 	t.Parallel()
 	list := realDocuments(t)
-	headers, chunks := map[headerForm]int{}, map[chunkForm]int{}
+	headers, chunks := map[primitives.HeaderVersion]int{}, map[chunkForm]int{}
 	for name, text := range list {
 		d, err := Parse(text)
 		if err != nil {
@@ -87,7 +88,11 @@ func TestPublicNetworkBlocksPass(t *testing.T) {
 		if _, err := d.Check(b.known(nil)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		headers[d.form]++
+		headers[d.Block.Header.Version]++
+		var again primitives.BlockHeader
+		if err := borsh.Unmarshal(d.Block.Header.AppendBorsh(nil), &again); err != nil || again.Hash() != d.Hash {
+			t.Errorf("%s: the header of version %d decodes as block %v: %v", name, d.Block.Header.Version, again.Hash(), err)
+		}
 		for _, f := range d.forms {
 			chunks[f]++
 		}

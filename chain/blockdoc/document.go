@@ -22,7 +22,6 @@ type Document struct {
 	Block  *primitives.Block // the body contains only the chunk headers
 	Shards []Shard           // in the order of the feed
 
-	form   headerForm
 	chunks []primitives.Hash // chunk hashes, by shard index
 	forms  []chunkForm
 	raw    json.RawMessage
@@ -97,11 +96,11 @@ func ParseBlock(text json.RawMessage) (*Document, error) {
 		return nil, err
 	}
 	d := &Document{Author: j.Author, Hash: header.Hash, raw: text, size: len(text)}
-	h, form, err := header.header()
+	h, err := header.header()
 	if err != nil {
 		return nil, err
 	}
-	d.Block, d.form = &primitives.Block{Header: h}, form
+	d.Block = &primitives.Block{Header: h}
 	for _, one := range j.Chunks {
 		var c chunkHeaderJSON
 		if err := parse(one, &c); err != nil {

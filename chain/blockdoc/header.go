@@ -5,22 +5,6 @@ import (
 	"strconv"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/borsh"
-)
-
-// headerForm is a layout of the block header: one of nearcore's header versions 1 to 8. The layout
-// determines what is hashed to the block's hash.
-type headerForm int
-
-const (
-	headerV1 headerForm = 1 + iota
-	headerV2            // V1 without the number of chunks
-	headerV3            // adds the ordinal and the previous height; validator proposals have a version
-	headerV4            // adds the hash of the body
-	headerV5            // adds endorsement bitmaps
-	headerV6            // adds the shard split, removes challenges
-	headerV7            // adds endorsement statistics of an epoch
-	headerV8            // adds the root of executed chunks (Spice)
 )
 
 // headerJSON is nearcore's BlockHeaderView.
@@ -105,19 +89,18 @@ func stakesOf(in []stakeJSON) (out []primitives.ValidatorStake) {
 	return out
 }
 
-// header decodes the view. It finds the layout by trying which one leads to the hash in the view.
-func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
+// header decodes the view. It finds the header's version by trying which one leads to the hash in
+// the view.
+func (j *headerJSON) header() (*primitives.BlockHeader, error) {
 	text := j.TimestampNanosec
 	if text == "" { // older nodes omit it
 		text = j.Timestamp.String()
 	}
 	at, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return nil, 0, formf("timestamp %q", text)
+		return nil, formf("timestamp %q", text)
 	}
-	h := &primitives.BlockHeader{
-		Version: primitives.HeaderV6, PrevHash: j.PrevHash, Signature: j.Signature, ChunkExecutionRoot: j.ChunkExecutionRoot,
-	}
+	h := &primitives.BlockHeader{PrevHash: j.PrevHash, Signature: j.Signature, ChunkExecutionRoot: j.ChunkExecutionRoot}
 	h.BlockHeaderInnerLite = primitives.BlockHeaderInnerLite{Height: j.Height, EpochID: j.EpochID, NextEpochID: j.NextEpochID,
 		PrevStateRoot: j.PrevStateRoot, PrevOutcomeRoot: j.OutcomeRoot, Timestamp: at, NextBPHash: j.NextBPHash, BlockMerkleRoot: j.BlockMerkleRoot}
 	h.BlockHeaderInnerRest = primitives.BlockHeaderInnerRest{BlockBodyHash: j.BlockBodyHash,
@@ -142,91 +125,40 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 	if j.ShardSplit != nil {
 		h.ShardSplit = new(primitives.ShardSplit)
 		if err := json.Unmarshal(j.ShardSplit[0], &h.ShardSplit.ShardID); err != nil {
-			return nil, 0, formf("shard_split: %v", err)
+			return nil, formf("shard_split: %v", err)
 		}
 		if err := json.Unmarshal(j.ShardSplit[1], &h.ShardSplit.Boundary); err != nil {
-			return nil, 0, formf("shard_split: %v", err)
+			return nil, formf("shard_split: %v", err)
 		}
 	}
-	for form := headerV8; form >= headerV1; form-- {
-		if hashHeader(h, form) == j.Hash {
-			trimHeader(h, form)
-			return h.Init(), form, nil
+	for v := int(primitives.HeaderV8); v >= int(primitives.HeaderV1); v-- {
+		if h.Version = primitives.HeaderVersion(v); h.Init().Hash() == j.Hash {
+			trimHeader(h)
+			return h, nil
 		}
 	}
-	return nil, 0, mismatchf("block.header", "no known layout gives block %d the hash %v", j.Height, j.Hash)
+	return nil, mismatchf("block.header", "no known layout gives block %d the hash %v", j.Height, j.Hash)
 }
 
-// trimHeader clears the fields that a layout lacks, because the block's hash does not cover them.
-func trimHeader(h *primitives.BlockHeader, form headerForm) {
-	if form < headerV8 {
+// trimHeader clears the fields that the header's version lacks, because the block's hash does not
+// cover them.
+func trimHeader(h *primitives.BlockHeader) {
+	if h.Version < primitives.HeaderV8 {
 		h.ChunkExecutionRoot = primitives.Hash{}
 	}
-	if form < headerV7 {
+	if h.Version < primitives.HeaderV7 {
 		h.CertifiedEpochID, h.EndorsementStats = primitives.Hash{}, nil
 	}
-	if form < headerV6 {
+	if h.Version < primitives.HeaderV6 {
 		h.ShardSplit = nil
 	}
-	if form < headerV5 {
+	if h.Version < primitives.HeaderV5 {
 		h.ChunkEndorsements = nil
 	}
-	if form < headerV4 {
+	if h.Version < primitives.HeaderV4 {
 		h.BlockBodyHash = primitives.Hash{}
 	}
-	if form < headerV3 {
+	if h.Version < primitives.HeaderV3 {
 		h.BlockOrdinal, h.PrevHeight, h.EpochSyncDataHash = 0, 0, nil
 	}
-}
-
-// hashHeader returns the block hash in a layout. It sets h.Version to the layout's version, or to
-// V5 for V2, V3 and V4.
-func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
-	switch form {
-	case headerV8:
-		h.Version = primitives.HeaderV8
-	case headerV7:
-		h.Version = primitives.HeaderV7
-	case headerV6:
-		h.Version = primitives.HeaderV6
-	case headerV5:
-		h.Version = primitives.HeaderV5
-	case headerV1:
-		h.Version = primitives.HeaderV1
-	default:
-		h.Version = primitives.HeaderV5
-		inner := primitives.CombineHash(primitives.HashBorsh(&h.BlockHeaderInnerLite), primitives.HashBytes(appendOldRest(nil, &h.BlockHeaderInnerRest, form)))
-		return primitives.CombineHash(inner, h.PrevHash)
-	}
-	return h.Init().Hash()
-}
-
-// appendOldRest appends the inner rest in the layout of versions 2 to 4 (nearcore
-// core/primitives/src/block_header.rs).
-func appendOldRest(b []byte, x *primitives.BlockHeaderInnerRest, form headerForm) []byte {
-	var zero primitives.Hash
-	if form >= headerV4 {
-		b = append(b, x.BlockBodyHash[:]...)
-	}
-	for _, h := range [...]*primitives.Hash{&x.PrevChunkOutgoingReceiptsRoot, &x.ChunkHeadersRoot, &x.ChunkTxRoot, &zero, &x.RandomValue} {
-		b = append(b, h[:]...)
-	}
-	if form >= headerV3 {
-		b = primitives.AppendValidatorStakes(b, x.PrevValidatorProposals)
-	} else {
-		b = borsh.AppendSlice(b, x.PrevValidatorProposals, func(b []byte, p *primitives.ValidatorStake) []byte { return p.AppendUntagged(b) })
-	}
-	b = borsh.AppendSlice(b, x.ChunkMask, func(b []byte, v *bool) []byte { return borsh.AppendBool(b, *v) })
-	b = x.TotalSupply.AppendBorsh(x.NextGasPrice.AppendBorsh(b))
-	b = borsh.AppendUint32(b, 0) // challenges_result
-	b = append(append(b, x.LastFinalBlock[:]...), x.LastDSFinalBlock[:]...)
-	if form >= headerV3 {
-		b = borsh.AppendUint64(borsh.AppendUint64(b, x.BlockOrdinal), uint64(x.PrevHeight))
-		if x.EpochSyncDataHash == nil {
-			b = append(b, 0)
-		} else {
-			b = append(append(b, 1), x.EpochSyncDataHash[:]...)
-		}
-	}
-	return borsh.AppendUint32(primitives.AppendOptionSignatures(b, x.Approvals), uint32(x.LatestProtocolVersion))
 }

@@ -14,17 +14,17 @@ func AppendBlock(b []byte, author primitives.AccountID, block *primitives.Block)
 
 const zeroHashText = `"11111111111111111111111111111111"`
 
-// AppendBlockHeader appends BlockHeaderView. Members that V1 headers (mainnet's genesis) lack are
-// null. The additions of V7 and V8 are shown in headers of these versions.
+// AppendBlockHeader appends BlockHeaderView. Members that headers before V5 lack are null. The
+// additions of V7 and V8 are shown in headers of these versions.
 func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
-	old := h.Version == primitives.HeaderV1
+	before := func(v primitives.HeaderVersion) bool { return h.Version < v }
 	hash := h.Hash()
 	b = appendSignatures(append(b, `{"approvals":`...), h.Approvals)
-	b = appendUnless(append(b, `,"block_body_hash":`...), old, func(b []byte) []byte { return AppendHash(b, &h.BlockBodyHash) })
+	b = appendUnless(append(b, `,"block_body_hash":`...), before(primitives.HeaderV4), func(b []byte) []byte { return AppendHash(b, &h.BlockBodyHash) })
 	b = AppendHash(append(b, `,"block_merkle_root":`...), &h.BlockMerkleRoot)
-	b = appendUnless(append(b, `,"block_ordinal":`...), old, func(b []byte) []byte { return appendUint(b, h.BlockOrdinal) })
+	b = appendUnless(append(b, `,"block_ordinal":`...), before(primitives.HeaderV3), func(b []byte) []byte { return appendUint(b, h.BlockOrdinal) })
 	b = append(b, `,"challenges_result":[],"challenges_root":`+zeroHashText+`,"chunk_endorsements":`...)
-	b = appendUnless(b, old, func(b []byte) []byte {
+	b = appendUnless(b, before(primitives.HeaderV5), func(b []byte) []byte {
 		return appendList(b, h.ChunkEndorsements, func(b []byte, bits *[]byte) []byte { return AppendByteNumbers(b, *bits) })
 	})
 	if h.Version >= primitives.HeaderV8 {
@@ -48,7 +48,7 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	b = AppendHash(append(b, `,"next_epoch_id":`...), &h.NextEpochID)
 	b = AppendHash(append(b, `,"outcome_root":`...), &h.PrevOutcomeRoot)
 	b = AppendHash(append(b, `,"prev_hash":`...), &h.PrevHash)
-	b = appendUnless(append(b, `,"prev_height":`...), old, func(b []byte) []byte { return appendUint(b, h.PrevHeight) })
+	b = appendUnless(append(b, `,"prev_height":`...), before(primitives.HeaderV3), func(b []byte) []byte { return appendUint(b, h.PrevHeight) })
 	if h.Version >= primitives.HeaderV7 {
 		b = AppendHash(append(b, `,"prev_last_certified_block_epoch_id":`...), &h.CertifiedEpochID)
 	}
