@@ -122,8 +122,8 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	return a, nil
 }
 
-// fillShardState fills s, the state of a shard after the block hash, from the result of job j. prev
-// is the shard's state before the block.
+// fillShardState fills s, the state of a shard after the block with this hash, from the result of
+// job j. prev is the shard's state before the block.
 func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, rootOf(r.Trie)
@@ -151,8 +151,8 @@ func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	return storage.BlockRef{Height: entry.finalHeight, Hash: hash}
 }
 
-// orphanedTransactions returns the transactions of the branch that ends in old, except those that
-// the branch that ends in now includes.
+// orphanedTransactions returns the transactions of the old head's branch that the new head's branch
+// does not include.
 func (e *Engine) orphanedTransactions(old, now *BlockNode) []*primitives.SignedTransaction {
 	kept := map[primitives.Hash]bool{}
 	var out []*primitives.SignedTransaction

@@ -120,8 +120,8 @@ func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]bloc
 	return needsOf(layout, holds), nil
 }
 
-// layoutDescends returns whether each shard of layout is a shard of from, or was split off a shard
-// of from.
+// layoutDescends returns whether each shard of layout is a shard of the layout `from`, or was split
+// off one.
 func layoutDescends(layout, from primitives.ShardLayout) bool {
 	for _, id := range layout.ShardIDs() {
 		if parent, err := layout.Parent(id); err != nil || !from.Has(parent) {

@@ -244,8 +244,8 @@ func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
 // Store returns the store, for readers.
 func (e *Engine) Store() *storage.Store { return e.store }
 
-// forest returns an empty forest that loads the state of shard index i after the persisted block
-// at.
+// forest returns an empty forest that loads the state of shard index i after `at`, a persisted
+// block.
 func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i int) *trie.Forest {
 	f := trie.New(e.o.Tries)
 	f.SetSource(e.source(at, layout, i))
@@ -253,7 +253,7 @@ func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i in
 }
 
 // source returns the source from which a forest loads nodes that are not in memory: the store, with
-// the state after the block at.
+// the state after the block `at`.
 func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i int) trie.Source {
 	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
 	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
@@ -373,7 +373,7 @@ func newGenesisEntry(
 	return entry
 }
 
-// start initialises the block tree with at, which is both the flat head and the head.
+// start initialises the block tree with the block `at`, which is both the flat head and the head.
 func (e *Engine) start(genesis, at *BlockNode) {
 	e.genesis = genesis
 	e.entries[at.Hash] = at

@@ -16,15 +16,15 @@ import (
 type RemoteState interface {
 	// Pinned returns the hash of the remote block that the fork starts from.
 	Pinned() primitives.Hash
-	// Get returns the value of a key in the state after the block at. nil: the key does not exist.
-	// primitives.Inherited(key) must be true.
+	// Get returns the value of a key in the state after the block `at`. nil: the key does not
+	// exist. primitives.Inherited(key) must be true.
 	Get(at primitives.Hash, key []byte) ([]byte, error)
-	// Scan returns the keys with a prefix and their values after the block at, ascending by key.
+	// Scan returns the keys with a prefix and their values after the block `at`, ascending by key.
 	// All of them must belong to one account.
 	Scan(at primitives.Hash, prefix []byte) ([]state.Change, error)
-	// Forks returns where other keys branch off from the key's path in the trie after the block at,
-	// as far as the state proofs received so far show. The bool is false if no proof covers the
-	// path.
+	// Forks returns where other keys branch off from the key's path in the trie after the block
+	// `at`, as far as the state proofs received so far show. The bool is false if no proof covers
+	// the path.
 	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
 	// Height returns the height of the block with the given hash. The bool is false if the block is
 	// neither the pinned block nor an ancestor of it.
@@ -95,7 +95,7 @@ func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
 }
 
 // Each yields the keys with a prefix and their values, ascending by key, until yield returns false.
-// It skips keys that are not greater than after. A nil after skips none.
+// It skips keys up to and including `after`; nil: it skips none.
 func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
 	at, ok := primitives.Hash{}, false
 	if primitives.Inherited(prefix) {
@@ -156,7 +156,8 @@ type forkTrie struct {
 	base  RemoteState
 }
 
-// overBase returns t in front of the remote state base; t itself if base is nil.
+// overBase returns a trie that reads t first and then the remote state base. If base is nil, it
+// returns t itself.
 func overBase(t state.Trie, base RemoteState) state.Trie {
 	if base == nil {
 		return t

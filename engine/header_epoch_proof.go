@@ -42,8 +42,8 @@ func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) err
 // which is neard's minimum.
 const proofEnd = "proof end"
 
-// endOf fills p.Current for the epoch that ends with the block last, and p.Last for the epoch
-// before it. final is the header Final in the proof entry of the epoch that ends with last.
+// endOf fills p.Current for the epoch that ends with the block `last`, and p.Last for the epoch
+// before it. final is the header Final in the proof entry of the epoch that ends with `last`.
 func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
 	end, err := e.Header(last)
 	if err == nil {
@@ -67,7 +67,7 @@ func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *pri
 	return nil
 }
 
-// savedProofEnd fills p with the data that saveProofEnd stored for the block last. It returns
+// savedProofEnd fills p with the data that saveProofEnd stored for the block `last`. It returns
 // storage.ErrGone if the stored data is for another block.
 func (e *Engine) savedProofEnd(p *headerchain.EpochProof, last primitives.Hash) error {
 	raw, err := storage.Misc.Get(e.store.Reader(), proofEnd)
@@ -99,7 +99,7 @@ func gone(err error) error {
 	return err
 }
 
-// provenEpoch returns the proof entry of the epoch that ends with the block last. It returns nil
+// provenEpoch returns the proof entry of the epoch that ends with the block `last`. It returns nil
 // for the first epoch, which has no entry.
 func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, error) {
 	end, err := e.Header(last)
@@ -124,7 +124,7 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 }
 
 // provenEpochs returns the proof entries of all epochs, in order, up to the one that ends with the
-// block last.
+// block `last`.
 func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpoch, err error) {
 	place := map[primitives.EpochID]int{}
 	for id := primitives.EpochID(e.genesis.Hash); ; { // read the stored entries
@@ -201,7 +201,7 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	return p, nil
 }
 
-// lastEpoch fills l for the epoch that ends with the block last.
+// lastEpoch fills l for the epoch that ends with the block `last`.
 func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error {
 	s := epochStore{e}
 	for _, x := range []struct {
@@ -237,8 +237,8 @@ func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error
 	return nil
 }
 
-// currentEpoch fills c for the epoch that ends with the block last: its first block, the two blocks
-// before, and the proof that the first block is in the block Merkle tree of final.
+// currentEpoch fills c for the epoch that ends with the block `last`: its first block, the two
+// blocks before, and the proof that the first block is in the block Merkle tree of final.
 func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
 	info, err := (epochStore{e}).BlockInfo(last)
 	if err == nil && info == nil {

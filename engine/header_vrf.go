@@ -14,7 +14,7 @@ import (
 type vrfCache struct {
 	mu   sync.Mutex
 	of   map[vrfInput]*vrfOutput
-	last [maxVRFOutputs]vrfInput // ring buffer of the keys of of, in insertion order
+	last [maxVRFOutputs]vrfInput // ring buffer of the keys of the map, in insertion order
 	next int
 }
 

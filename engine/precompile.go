@@ -143,11 +143,11 @@ func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	return &precompileScan{vm: vm, entry: entry}
 }
 
-// add records the code that actions deploy or call. The account from sends the actions, and the
-// account to receives them. t is the state of to's shard. paid returns whether the actions are paid
-// for; nil: they are. Deployed code is recorded only if the first action deploys it and from equals
-// to. A later deployment may fail. A deployment on another account costs its sender only a tenth of
-// the compilation, even if nothing ever calls the code.
+// add records the code that actions deploy or call. The account `from` sends the actions, and the
+// account `to` receives them. t is the state of the receiver's shard. paid returns whether the
+// actions are paid for; nil: they are. Deployed code is recorded only if the first action deploys
+// it and the sender is the receiver. A later deployment may fail. A deployment on another account
+// costs its sender only a tenth of the compilation, even if nothing ever calls the code.
 func (h *precompileScan) add(
 	t state.Trie,
 	from, to primitives.AccountID,

@@ -71,7 +71,7 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 			u.add(a.Action.ReceiverID, a.Action.Actions)
 		case *primitives.DelegateV2:
 			u.add(a.Action.ReceiverID, a.Action.Actions)
-		default: // no other action contains actions
+		default: // only delegate actions contain actions
 		}
 	}
 	if u.list == nil {
@@ -80,8 +80,8 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 	return u
 }
 
-// add records the codes of actions for the account to. A call runs the account's code at the head,
-// unless an earlier action replaces that code.
+// add records the codes that actions on the account `to` deploy or call. A call runs the account's
+// code at the head, unless an earlier action replaces that code.
 func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.Action) {
 	rules := &u.e.Head().Config.Wasm
 	codesOf(to, actions, func(x codeRef) {
@@ -102,8 +102,8 @@ func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.A
 	})
 }
 
-// codesOf calls tell for each code that the actions deploy on the account to, and for each contract
-// that they call there. It leaves codeRef.hash zero.
+// codesOf calls the function tell for each code that the actions deploy on the account `to`, and
+// for each contract that they call there. It leaves codeRef.hash zero.
 func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(codeRef)) {
 	callable := []codeRef{{account: to}}
 	for _, a := range actions {

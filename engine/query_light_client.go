@@ -78,8 +78,8 @@ func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return e.header(e.BlockNode(hash), hash)
 }
 
-// header returns the header of at. If at is nil, it returns that of the stored block with this
-// hash.
+// header returns the header of the block node at or, if at is nil, that of the stored block with
+// this hash.
 func (e *Engine) header(at *BlockNode, hash primitives.Hash) (*primitives.BlockHeader, error) {
 	if at != nil {
 		return at.Header(), nil
@@ -107,11 +107,11 @@ func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) 
 	)
 }
 
-// NextLightClientBlock returns the next block for a light client that has verified the block last.
-// If last is in the head's epoch or in the epoch before, that is the latest final block. Otherwise
-// it is the last final block of the epoch after last's. It returns nil without an error if the
-// client is up to date or the block is not available (nearcore
-// chain/client/src/view_client_actor.rs:1087).
+// NextLightClientBlock returns the next block for a light client that has verified the block
+// `last`. If that block is in the head's epoch or in the epoch before, the next block is the latest
+// final block. Otherwise it is the last final block of the epoch after the verified block's epoch.
+// It returns nil without an error if the client is up to date or the block is not available
+// (nearcore chain/client/src/view_client_actor.rs:1087).
 func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	at, err := e.Header(last)
 	if err != nil {

@@ -33,14 +33,14 @@ type SimulateOptions struct {
 	VM action.VM
 	// Alone runs a transaction of an earlier block again. Simulate then does not check the
 	// transaction, and ignores the receipts and bandwidth requests that are pending after the block
-	// at. The queues in the states must be empty.
+	// of the simulated state. The queues in the states must be empty.
 	Alone bool
 	// Mocks are the overrides of contracts' signature checks that were in force in the
 	// transaction's original block, or nil. They are used only with Alone.
 	Mocks *primitives.Mocks
 }
 
-// Simulate runs a transaction and all its receipts on the state after the block at, and discards
+// Simulate runs a transaction and all its receipts on the state after the block `at`, and discards
 // the new state. It runs them in imaginary blocks. Every shard has a chunk in each of these blocks,
 // no other transaction arrives, and the epoch does not end. Receipts that already wait in the
 // shards' queues run too. Errors: *primitives.InvalidTxError if the RPC would refuse the

@@ -54,10 +54,10 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 	)
 }
 
-// RemoteStatus validates o, a peer's status of the transaction hash, and sets o's level of
-// finality. It keeps only outcomes that this node's chain proves. Such an outcome is reachable from
-// the transaction's outcome, and is in the outcome root that the header of its shard's next chunk
-// contains. If that chunk does not exist yet, RemoteStatus removes the outcome and those that
+// RemoteStatus validates o, a peer's status of the transaction with this hash, and sets o's level
+// of finality. It keeps only outcomes that this node's chain proves. Such an outcome is reachable
+// from the transaction's outcome, and is in the outcome root that the header of its shard's next
+// chunk contains. If that chunk does not exist yet, RemoteStatus removes the outcome and those that
 // follow from it; a later answer can contain them again. So a client never sees an outcome for
 // which only a peer vouches, not even at the optimistic level. Signer and receiver must be the
 // executors of the first two outcomes.
@@ -187,9 +187,9 @@ func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 }
 
 // outcomeRoot returns the outcome root from the header of the shard's next chunk after the block
-// at. of is the account that executed the outcome. If the shard was split after the block, the root
-// is in the chunk of the child shard with that account. The result is nil without an error if there
-// is no such chunk yet.
+// `at`. `of` is the account that executed the outcome. If the shard was split after the block, the
+// root is in the chunk of the child shard with that account. The result is nil without an error if
+// there is no such chunk yet.
 func (e *Engine) outcomeRoot(at remotePlace, of primitives.AccountID) (*primitives.Hash, error) {
 	chain, hash := headers{e, e.Head()}, at.block
 	for range maxBlocksToNextChunk {

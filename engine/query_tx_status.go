@@ -20,7 +20,7 @@ func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, 
 	return e.outcomeFrom(id, 0)
 }
 
-// outcomeFrom does the same as Outcome, but searches only blocks from the height from on.
+// outcomeFrom does the same as Outcome, but searches only blocks at or above the height `from`.
 func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.OutcomeProof, storage.Place, error) {
 	places, err := e.store.FindOutcomeFrom(id, from)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// CallView runs a contract method as a view call on the state after the block at. The method sees
+// CallView runs a contract method as a view call on the state after the block `at`. The method sees
 // the height, time and hashes of that block. found is false if the account does not exist. If v.Gas
 // is 0, the limit is the protocol's gas limit of a function call. Safe for concurrent use while the
-// caller holds at.
+// caller holds the block's states.
 func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, found bool, err error) {
 	h := at.Header()
 	shard := at.Layout.ShardOf(v.Account)

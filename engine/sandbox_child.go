@@ -126,8 +126,8 @@ const (
 	trieFactor = 8       // estimated bytes of trie nodes, values and history for each byte of state changes
 )
 
-// ancestorEngine returns the parent engine if the block at is below the first block of this child.
-// Otherwise it returns nil.
+// ancestorEngine returns the parent engine if the block `at` is below the first block of this
+// child. Otherwise it returns nil.
 func (e *Engine) ancestorEngine(at storage.BlockRef) *Engine {
 	if e.parent != nil && at.Height < e.flatHead.Height() {
 		return e.parent

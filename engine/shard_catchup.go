@@ -118,7 +118,8 @@ func (e *Engine) CatchUpShard(
 }
 
 // gather sets j.before: the receipts that arrived at the shard after its previous chunk, up to the
-// block at.
+// block `at`. The parameter before has the new chunks of these blocks, by block hash, with receipt
+// proofs to the shard.
 func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primitives.Chunk) error {
 	since := at.Block.Body.Chunks[j.index].HeightIncluded
 	for at.Height() > since {
@@ -593,8 +594,9 @@ func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	return y
 }
 
-// replaceNodes replaces each node x in memory by by(x), unless by returns nil. It ends all revert
-// points. No block may be in flight to the disk, and no update of the flat head may be running.
+// replaceNodes replaces each node x in memory by the node that by(x) returns, unless that is nil.
+// It ends all revert points. No block may be in flight to the disk, and no update of the flat head
+// may be running.
 func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
 	e.EndRevertPoints() // revert points refer to the old nodes
 	now := map[*BlockNode]*BlockNode{}

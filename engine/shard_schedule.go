@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Plan decides whether the node holds a shard. The shard must be in the layout of the block at. now
-// is whether to hold the shard in that block's epoch. next is whether to hold the shard, or its
+// Plan decides whether the node holds a shard. The shard must be in the layout of the block `at`.
+// now is whether to hold the shard in that block's epoch. next is whether to hold the shard, or its
 // children if it is split, in the next epoch.
 type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 

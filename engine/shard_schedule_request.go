@@ -107,8 +107,8 @@ func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	group.Wait()
 }
 
-// askBelowFlatHead requests the chunks of the blocks from at up to the flat head, at most
-// catchUpBlocks blocks.
+// askBelowFlatHead requests the chunks of the block `at` and its descendants up to the flat head,
+// at most catchUpBlocks blocks.
 func (s *Schedule) askBelowFlatHead(c *catchup, at storage.BlockRef) error {
 	folded := s.e.store.Tip().FlatHead.Height
 	list := []primitives.Hash{at.Hash}

@@ -124,7 +124,7 @@ func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (boo
 	return false, nil
 }
 
-// handedOver returns whether the shard has a new chunk in the epoch of the block at. If so, this
+// handedOver returns whether the shard has a new chunk in the epoch of the block `at`. If so, this
 // epoch's producers have the shard's state, and this node may drop it. Otherwise this node may be
 // the only one that has the state.
 func (e *Engine) handedOver(at *BlockNode, id primitives.ShardID) bool {

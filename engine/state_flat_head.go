@@ -64,8 +64,8 @@ const (
 // concurrent use.
 func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store(&ask) }
 
-// flatHeadUrgent returns whether an update to the block to must not pause, because half of a limit
-// is reached.
+// flatHeadUrgent returns whether an update to the block `to` must not pause, because half of a
+// limit is reached.
 func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
 	return to.Height()-min(to.Height(), e.flatHead.Height()) >= maxAboveFlatHead/2 ||
 		e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
@@ -152,8 +152,8 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 	return nil
 }
 
-// beforeSplit returns the last block before the first layout change between the flat head and to.
-// If no such block is above the flat head, it returns to.
+// beforeSplit returns the last block before the first layout change between the flat head and the
+// block `to`. If no such block is above the flat head, it returns `to`.
 func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	for x := to; x != nil && x != e.flatHead; {
 		parent := e.Imported(x.Header().PrevHash)
@@ -171,7 +171,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
-		if s.root == nil { // the shard is not held after to, but may have been held after an earlier block
+		if s.root == nil { // the shard is not held after f.to, but may have been held after an earlier block
 			if s = e.lastHeldState(f, i); s == nil {
 				continue
 			}

@@ -37,8 +37,8 @@ func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	}
 }
 
-// appendFrontier appends to out the changes of a shard's frontier, on all levels, when the trie old
-// becomes the trie root. If old is nil, it appends the whole frontier of root.
+// appendFrontier appends to out the changes of a shard's frontier, on all levels, when root
+// replaces `old` as the shard's trie. If `old` is nil, it appends the whole frontier of root.
 func appendFrontier(
 	out []storage.FrontierChange,
 	shard primitives.ShardID,

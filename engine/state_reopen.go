@@ -188,7 +188,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	return nil
 }
 
-// importTrie returns a shard's trie after the block at. It imports the trie from the frontier in
+// importTrie returns a shard's trie after the block `at`. It imports the trie from the frontier in
 // the store. root is the expected root.
 func (e *Engine) importTrie(
 	at storage.BlockRef,

@@ -285,7 +285,7 @@ func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, string
 	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
 }
 
-// stagePart verifies one part of a shard's state after the block at, and stores the part and its
+// stagePart verifies one part of a shard's state after the block `at`, and stores the part and its
 // frontier entries.
 func stagePart(
 	o *Options,

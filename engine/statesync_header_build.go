@@ -304,8 +304,8 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	return out, s.err
 }
 
-// MergeProofs adds the receipt proofs in more to those in to. The two must have proofs for
-// different shards.
+// MergeProofs adds the receipt proofs of the chunks in `more` to the chunks in `to`. The two must
+// have proofs for different shards.
 func MergeProofs(to, more map[primitives.Hash][]*primitives.Chunk) {
 	for hash, list := range more {
 		if to[hash] == nil {

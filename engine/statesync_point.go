@@ -215,9 +215,9 @@ func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 	return LastPoint{At: p.at, Epoch: p.begin.Epoch, Age: p.age, Kept: p.keep}, true
 }
 
-// SyncPoint returns the sync point of the epoch of the block at, on at's branch. The sync point is
-// the parent of the epoch's sync block. It is the first block at which every shard has had at least
-// two new chunks in the epoch, without chunks in the epoch's first block (nearcore
+// SyncPoint returns the sync point of the epoch of a block, on the block's branch. The sync point
+// is the parent of the epoch's sync block. It is the first block at which every shard has had at
+// least two new chunks in the epoch, without chunks in the epoch's first block (nearcore
 // chain/chain/src/state_sync/utils.rs). SyncPoint returns nil if the epoch has not reached it yet.
 func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
 	var list []*BlockNode // blocks of the epoch without its first one, newest first

@@ -151,8 +151,8 @@ func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) 
 	return list[i], true
 }
 
-// makeSnapshots continues the search for sync points up to the flat head at, makes the snapshots
-// that are due, and drops old ones. The caller holds the states of at.
+// makeSnapshots continues the search for sync points up to the block `at`, which is the flat head,
+// makes the snapshots that are due, and drops old ones. The caller holds the block's states.
 func (e *Engine) makeSnapshots(at *BlockNode) error {
 	x := &e.stateSnapshots
 	if !e.watchesPoints() || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
@@ -403,10 +403,10 @@ func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.
 	return e.undoTo(pin.At, pin.Shard, base, cmp.Or(e.stateSnapshots.undoLimit, maxUndoBytes))
 }
 
-// undoTo returns a shard's state after the block to. It starts from the state of base, which the
-// caller holds, and undoes the changes of all blocks after to. The caller must release the result.
-// The root is nil if the shard is not held in base or was caught up after to. The error is
-// ErrFarBehind if more than most bytes have changed.
+// undoTo returns a shard's state after the block `to`. It starts from the state of base, which the
+// caller holds, and undoes the changes of all blocks after `to`. The caller must release the
+// result. The root is nil if the shard is not held in base or was caught up after `to`. The error
+// is ErrFarBehind if more than `most` bytes have changed.
 func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {

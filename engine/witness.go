@@ -184,7 +184,7 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 	}
 }
 
-// shardIn returns the id and index of a shard in the block at. layout is the layout of the shard.
+// shardIn returns the id and index of a shard in the block `at`. layout is the layout of the shard.
 // If the shard was split off after that block, shardIn returns the parent shard.
 func shardIn(
 	at *BlockNode,

@@ -148,7 +148,7 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 }
 
 // CodeOf returns the contract code that the main transition of the chunk k called. Validators of
-// the chunk request that code. at is the main transition in the request. CodeOf searches the
+// the chunk request that code. at is the transition named in the request. CodeOf searches the
 // chunk's parent only on the head's chain, although a block of another branch may contain the chunk
 // (nearcore chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787).
 // Errors: partialwitness.ErrIrrelevant if the chunk can no longer be included;

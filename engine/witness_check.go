@@ -410,7 +410,7 @@ func (e *Engine) replaySplit(
 	return outgoing, nil
 }
 
-// layoutAfter returns the layout of the children of the block at.
+// layoutAfter returns the layout of the children of the block `at`.
 func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
 	next, err := e.rulesAfter(at)
 	if err != nil {

@@ -71,7 +71,7 @@ func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primi
 	return &r.extra, slices.Clip(r.outgoing), true
 }
 
-// put stores a result. If the shard has more than most results, it evicts the least recently used
+// put stores a result. If the shard has more than m.most results, it evicts the least recently used
 // one. It also drops the results of shards that are not in the layout and had no put since the
 // current final block. Such shards were split and get no more chunks.
 func (m *mainResults) put(

@@ -56,7 +56,7 @@ func (e *Engine) hasOtherValidators(id primitives.EpochID) bool {
 }
 
 // saveProofs stores the transitions that cannot be computed after the flat head has advanced to the
-// block to. It runs before the advance, concurrently with the engine's goroutine. It omits
+// block `to`. It runs before the advance, concurrently with the engine's goroutine. It omits
 // transitions beyond the limit and those that cannot be computed. A later request for an omitted
 // transition fails.
 func (e *Engine) saveProofs(to *BlockNode) error {
@@ -78,8 +78,8 @@ func (e *Engine) saveProofs(to *BlockNode) error {
 	return nil
 }
 
-// transitionsToSave returns the transitions at or below the block to that later chunks may need. to
-// is the next flat head.
+// transitionsToSave returns the transitions at or below the block `to`, the next flat head, that
+// later chunks may need.
 func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 	if e.proofs.limit == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 }
 
 // shardsWithoutChunk returns the shards whose transitions are wanted and that have no new chunk in
-// at least one child of the block to. If the block has no child yet, it returns all shards whose
+// at least one child of the block `to`. If the block has no child yet, it returns all shards whose
 // transitions are wanted.
 func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	var children []*BlockNode

@@ -138,7 +138,7 @@ func (b *Block) encode() *recordWriter { return b.encodeWith(false) }
 // encodeWith encodes the block as a log record. If asIs is set, no frame is compressed.
 func (b *Block) encodeWith(asIs bool) *recordWriter { return b.encodeInto(new(recordBuffers), asIs) }
 
-// encodeInto is encodeWith that encodes into the buffers of by.
+// encodeInto does the same as encodeWith and uses the buffers of `by`.
 func (b *Block) encodeInto(by *recordBuffers, asIs bool) *recordWriter {
 	w := &recordWriter{noCompression: asIs, data: by.data[:0], raw: by.raw[:0],
 		head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,

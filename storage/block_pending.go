@@ -21,9 +21,9 @@ type pendingBlock struct {
 	split      *pendingBlock        // this block or its nearest ancestor in which a shard is split; nil: none
 	puts       *Batch               // rows of the engine that are written with the block; nil: none
 	bytes      int                  // size in bytes of the keys and values that the block changed
-	// count is the number of blocks from a common starting block of all pending blocks up to this
-	// one. sum is the number of bytes of their changes. Only the difference between two blocks of
-	// one branch has a meaning.
+	// count and sum are running totals along a branch, up to and including this block: the number
+	// of blocks, and the bytes of their changes. They start at an arbitrary block, so only the
+	// difference between two blocks of one branch has a meaning.
 	count, sum int
 }
 

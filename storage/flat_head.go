@@ -138,14 +138,15 @@ func (s *Store) pinBodies(upto primitives.Height) {
 	s.pinnedUpTo = upto
 }
 
-// takeLogPoint returns the log position from which Open must read once last is the flat head. It
-// also takes from the store, and returns, the segments and rows that are not yet in the index.
+// takeLogPoint returns the log position from which Open must read once the block `last` is the flat
+// head. It also takes from the store, and returns, the segments and rows that are not yet in the
+// index.
 func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height,
 	written []*Batch) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	cell = flatHeadCell{Block: last.ref, From: s.log.end, To: s.log.end}
-	// In the log, each descendant of last comes after one of these children.
+	// In the log, each descendant of `last` comes after one of these children.
 	for _, p := range last.children {
 		if at := p.entry.start(); at.before(cell.From) {
 			cell.From = at

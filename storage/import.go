@@ -126,7 +126,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	if err := s.step(&batch); err != nil {
 		return s.fail(err)
 	}
-	if err := s.settle(); err != nil {
+	if err := s.compact(); err != nil {
 		return s.fail(err)
 	}
 	s.space.allowWaits()
@@ -143,16 +143,16 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 
 func isNever(primitives.Hash) bool { return false }
 
-// settle compacts the index after an import, so that no compaction is due afterwards. It does
-// nothing if the import was so small that it made no table.
-func (s *Store) settle() error {
+// compact compacts the index after an import, so that the running node need not. It does nothing if
+// the import was so small that it made no table.
+func (s *Store) compact() error {
 	var now Stats
 	if s.db.stats(&now); len(now.LevelTables) == 0 {
 		return nil
 	}
 	s.dropSnapshot() // a snapshot would keep tables on disk that merging replaces
 	s.dropStale()
-	return s.db.settle()
+	return s.db.compact()
 }
 
 // checkFirst returns an error if a store cannot begin with these blocks.
@@ -176,7 +176,7 @@ func checkFirst(blocks []*Block) error {
 	return nil
 }
 
-// importStaged makes the staged state the state after block at.
+// importStaged makes the staged state the state after the block `at`.
 func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[FrontierChange]) error {
 	var shards []primitives.ShardID
 	var wrong error

@@ -19,9 +19,9 @@ type index interface {
 	write(b *Batch, synced bool) error
 	// rotate moves the writes so far from the journal to a table.
 	rotate() error
-	// settle compacts all tables, so that a lookup visits one place and no compaction is due. It
+	// compact compacts all tables, so that a lookup visits one table and no compaction is due. It
 	// may take long. Reads and writes continue meanwhile.
-	settle() error
+	compact() error
 	// frozen returns n cursors over the map as it is now. The cursors may miss the latest writes
 	// and may not detect damage, so use them only for values that are verified by hash.
 	frozen(n int) []cursor

@@ -227,9 +227,9 @@ func (d *levelIndex) unlock() {
 	}
 }
 
-// settle moves all rows to the deepest level in use.
-func (d *levelIndex) settle() error {
-	return wrapWrite("index settle", d.ldb.CompactRange(util.Range{}))
+// compact moves all rows to the deepest level in use.
+func (d *levelIndex) compact() error {
+	return wrapWrite("index compaction", d.ldb.CompactRange(util.Range{}))
 }
 
 func (d *levelIndex) stats(out *Stats) {

@@ -113,9 +113,9 @@ func (l *blockLog) trimEnd(fl file, end int64) error {
 	return err
 }
 
-// scanSegment calls f for each whole record from offset from on, and returns the offset at which
-// they end. Zeros or a torn record at the end are no error. If a whole record follows a broken one,
-// it returns ErrDamaged.
+// scanSegment calls f for each whole record at or after the offset `from`, and returns the offset
+// at which the whole records end. Zeros or a torn record at the end are no error. If a whole record
+// follows a broken one, it returns ErrDamaged.
 func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (int64, error) {
 	size, err := fl.Size()
 	if err != nil {
@@ -139,7 +139,7 @@ func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (
 	}
 }
 
-// readRecord returns the payload of the record at off, or nil if there is no whole record.
+// readRecord returns the payload of the record at offset off, or nil if there is no whole record.
 func readRecord(fl file, off, size int64) ([]byte, error) {
 	var header [recordHeader]byte
 	if off+recordHeader > size {
@@ -162,10 +162,11 @@ func readRecord(fl file, off, size int64) ([]byte, error) {
 	return payload, nil
 }
 
-// probe decides whether the broken record at off is damage. It looks at the place where the next
-// record begins, according to the broken record's length. If whole records follow there that were
-// written after a sync of the broken one, it returns ErrDamaged. A torn write at the end of the log
-// was never synced: no records follow it, or only records that were written before any sync of it.
+// probe decides whether the broken record at offset off is damage. It looks at the place where the
+// next record begins, according to the broken record's length. If whole records follow there that
+// were written after a sync of the broken one, it returns ErrDamaged. A torn write at the end of
+// the log was never synced: no records follow it, or only records that were written before any sync
+// of it.
 func probe(fl file, off, size int64) error {
 	var header [recordHeader]byte
 	if off+recordHeader > size {

@@ -77,7 +77,7 @@ func (s *Store) logEnd() (position, error) {
 // position at which the next call should continue.
 //
 // Errors: ErrGone: garbage collection has removed that part of the log; LogStart returns where it
-// begins. ErrDamaged: no record begins at from. ErrOrder: an overlay has no log.
+// begins. ErrDamaged: no record begins at `from`. ErrOrder: an overlay has no log.
 func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
 	if s.parent != nil {
 		return from, fmt.Errorf("%w: an overlay store has no log", ErrOrder)

@@ -208,9 +208,9 @@ type Place struct {
 // then those on other branches above the flat head. The list is empty if there are none.
 func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) { return s.FindOutcomeFrom(id, 0) }
 
-// FindOutcomeFrom is FindOutcome for an ID that no block below height from can contain. For
-// example, a receipt is executed in the block that makes it or later. If from is recent, the search
-// for an absent ID does not go through the history of the whole chain.
+// FindOutcomeFrom is FindOutcome for an ID that no block below the height `from` can contain. For
+// example, a receipt is executed in the block that makes it or later. If the height is recent, the
+// search for an absent ID does not go through the history of the whole chain.
 func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
 	own, err := s.outcomes(id, from)
 	if err != nil {
@@ -331,10 +331,10 @@ func (r *Record) count(k kind, shard primitives.ShardID) (n int, err error) {
 }
 
 // FindReceiptOf is FindReceipt for a receipt that was created by the execution whose outcome is at
-// by. It first searches the block and shard of that outcome. It searches the history only if the
-// receipt is not there, for example if it is a local receipt that was delayed. If the shard made
-// many receipts in that block, a scan for each receipt would be expensive, so the receipt is found
-// by its pointer instead.
+// the place `by`. It first searches the block and shard of that outcome. It searches the history
+// only if the receipt is not there, for example if it is a local receipt that was delayed. If the
+// shard made many receipts in that block, a scan for each receipt would be expensive, so the
+// receipt is found by its pointer instead.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil },
 		kindOutgoing, kindLocal, kindDelayed)

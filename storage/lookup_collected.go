@@ -19,7 +19,7 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 }
 
 // receiptBelow returns a place of a receipt in a block below the tail. It searches only the lists
-// whose kind is one of in. If executed is set, it returns any such place. Otherwise it returns only
+// whose kind is in `in`. If executed is set, it returns any such place. Otherwise it returns only
 // the place of a sent receipt whose receiving chunk is at or above the tail, because nearcore
 // collects a receipt together with that chunk (chain/chain/src/garbage_collection.rs:534). The
 // receipt may have waited in the queue, for data, or for a missing chunk. receiptBelow reads only

@@ -26,8 +26,8 @@ import (
 //
 // Rejected: a copy of the index, or a snapshot that pins its tables for the lifetime of a world.
 
-// Child opens an overlay on a block of the head's branch. final is the last final block as of at.
-// Close the overlay before its parent. Errors: ErrNotFound if the block is not on the head's
+// Child opens an overlay on a block of the head's branch. final is the last final block as of that
+// block. Close the overlay before its parent. Errors: ErrNotFound if the block is not on the head's
 // branch; ErrOrder if the store is empty, or if a shard is catching up or was untracked.
 func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	if err := s.writable(); err != nil {
@@ -92,9 +92,9 @@ func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	return ref, err
 }
 
-// withParentPlaces appends to own, the places in the overlay's blocks, the places that find returns
-// from the parent. once is set if an ID has only one place on a branch: if own has a canonical
-// place, nothing is then appended.
+// withParentPlaces appends to `own`, the places in the overlay's blocks, the places that find
+// returns from the parent. once is set if an ID has only one place on a branch. In that case, if
+// `own` has a canonical place, nothing is appended.
 func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Place, error)) ([]Place, error) {
 	main := 0
 	for main < len(own) && own[main].Canonical {
@@ -111,8 +111,8 @@ func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Pl
 	return slices.Concat(own[:main], theirs, own[main:]), nil
 }
 
-// rowBelow returns a row of the engine as of block at of the head's branch, for an overlay that
-// begins there. Rows that Write stored belong to the parent's node, so an overlay does not see
+// rowBelow returns a row of the engine as of the block `at` of the head's branch, for an overlay
+// that begins there. Rows that Write stored belong to the parent's node, so an overlay does not see
 // them.
 func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	list := s.tree.put(key)
@@ -152,7 +152,7 @@ func (noIndex) write(*Batch, bool) error {
 }
 func (noIndex) rotate() error         { return nil }
 func (noIndex) flushes() (int, int64) { return 0, 0 }
-func (noIndex) settle() error         { return nil }
+func (noIndex) compact() error        { return nil }
 func (noIndex) stats(*Stats)          {}
 func (noIndex) close() error          { return nil }
 

@@ -27,9 +27,9 @@ func rewindOf(payload []byte) (BlockRef, error) {
 // Rewind makes a block of the head's branch the head again. The block must be the flat head or
 // above it.
 //
-// Once Rewind has returned nil, all blocks above the flat head except to and its ancestors are
-// removed for good. Their heights may be used again. Rows that Write stored remain. If Rewind
-// returns ErrFull or ErrOrder, nothing has changed.
+// Once Rewind has returned nil, all blocks above the flat head except the block `to` and its
+// ancestors are removed for good. Their heights may be used again. Rows that Write stored remain.
+// If Rewind returns ErrFull or ErrOrder, nothing has changed.
 func (s *Store) Rewind(to BlockRef) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

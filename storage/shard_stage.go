@@ -88,10 +88,10 @@ func appendShard(b []byte, id primitives.ShardID) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(id))
 }
 
-// Stage begins or resumes importing the state of a shard as of block at, and returns the numbers of
-// the parts that are already stored. If at or accounts differ from those of an earlier Stage, the
-// data staged so far is deleted first. If the store is empty, ImportAt later takes over the staged
-// shards. Stage returns ErrOrder if the store has the shard already.
+// Stage begins or resumes importing the state of a shard as of the block `at`, and returns the
+// numbers of the parts that are already stored. If the block or the accounts differ from those of
+// an earlier Stage, the data staged so far is deleted first. If the store is empty, ImportAt later
+// takes over the staged shards. Stage returns ErrOrder if the store has the shard already.
 func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRange) (parts []uint64, err error) {
 	if err := s.FinishUntrack(); err != nil {
 		return nil, err
@@ -301,7 +301,7 @@ func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 }
 
 // stagedShard is staging that also checks that the store is writable. It returns ErrOrder if the
-// state of block at is not the one that is being imported.
+// state that is being imported is not that of the block `at`.
 func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, error) {
 	if err := s.writable(); err != nil {
 		return stagedCell{}, err

@@ -24,7 +24,7 @@ type runCursor struct {
 	read       *tableFile // table of the block that data holds; nil: none
 	readAt     int
 	at         blockCursor
-	some       bool // the cursor is at an entry
+	some       bool // true: the cursor is at an entry
 	blockBytes []byte
 }
 
@@ -70,7 +70,7 @@ func (c *tableCursor) fail(err error) bool {
 }
 
 // choose selects the least key of the runs, and the newest row of equal keys. It skips deleted rows
-// and, if last is set, rows of the last key.
+// and, if `last` is set, the rows of c.last, the key of the previous row.
 func (c *tableCursor) choose(last bool) bool {
 	for {
 		c.now = nil

@@ -124,7 +124,7 @@ func TestTableSeekReadsOneBlock(t *testing.T) {
 	d := tableIndex(t, t.TempDir())
 	rng := rand.New(rand.NewPCG(7, 8))
 	fillTables(t, d, rng, 300)
-	if err := d.settle(); err != nil {
+	if err := d.compact(); err != nil {
 		t.Fatal(err)
 	}
 	count := &countedTables{Storage: d.stor}

@@ -11,7 +11,7 @@ import (
 // searches the runs of pendingKeys. If the change that it finds there is not in memory, it reads
 // one item from the log. So the cost of a read is bounded, however many blocks there are.
 
-// ValueAt returns the value of a trie key in a shard's state after the block at. The block may be
+// ValueAt returns the value of a trie key in a shard's state after the block `at`. The block may be
 // on any branch above the flat head, and must be canonical below it. Errors: ErrNotFound if the key
 // is absent or the block is unknown, ErrGone if the block is below the tail or the shard's state is
 // gone. Safe for concurrent use.
@@ -86,8 +86,8 @@ func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error
 	return s.flatAt(r, s.bucketsFrom(height+1), height, key)
 }
 
-// branch returns the pending block at and a view whose flat head is below that block. It returns a
-// nil block if the block is not above the flat head of the view.
+// branch returns the pending block that `at` names, and a view whose flat head is below that block.
+// It returns a nil block if the block is not above the flat head of the view.
 func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	p := s.tree.get(at.Hash)
 	v := s.view.Load() // load the view after reading the tree, as type tree requires
@@ -277,8 +277,9 @@ func (s *Store) undoValue(r snapshot, k undoKey, v undoValue) ([]byte, error) {
 	return c.Old, nil
 }
 
-// Load is Scan for loading a trie's subtree. It has the signature of trie.Loader once at, shard and
-// accounts are bound. If at is the flat head of the snapshot that is read, it reads only Flat.
+// Load is Scan for loading a trie's subtree. With its first three parameters bound, it has the
+// signature of trie.Loader. If the block is the flat head of the snapshot that is read, Load reads
+// only Flat.
 func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	inSync := func() bool {
@@ -303,8 +304,8 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 }
 
 // Frontier reads the frontier of a shard: the persisted upper nodes of its trie. It calls yield, in
-// ascending order, for each node of a level whose path begins with below, until yield returns
-// false. The nodes are those as of the flat head. The path is valid during the call only.
+// ascending order, for each node of a level whose path begins with the path `below`, until yield
+// returns false. The nodes are those as of the flat head. The path is valid during the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	r, err := s.currentSnapshot()
 	if err != nil {

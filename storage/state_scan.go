@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Scan calls yield for the pairs of a shard's state after the block at with from <= key < to,
+// Scan calls yield for the pairs of a shard's state after the block `at` with from <= key < to,
 // ascending, until yield returns false. A nil to means no upper bound. Of account columns, it
-// yields only the keys of accounts in the range accounts. Key and value are valid during the call
-// only. Errors are those of ValueAt, except that there is none for absent keys.
+// yields only the keys of the accounts in `accounts`, a range. Key and value are valid during the
+// call only. Errors are those of ValueAt, except that there is none for absent keys.
 func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	return s.ScanUntil(nil, at, shard, accounts, from, to, yield)

@@ -202,7 +202,7 @@ func (r AccountRange) overlaps(o AccountRange) bool {
 }
 
 // SnapshotFrontier calls yield, in ascending order, for the nodes of a snapshot on a level whose
-// paths begin with below, until yield returns false.
+// paths begin with the path `below`, until yield returns false.
 func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	lo := appendSnapshotNodeKey(nil, snapshotNodeKey{p.key(), level, string(below)})
 	return snapshotNodes.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v frontierValue) bool {

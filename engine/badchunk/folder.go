@@ -57,8 +57,8 @@ func Write(dir string, f *File) (path string, err error) {
 	return path, nil
 }
 
-// Prune removes the oldest files in a folder that match pattern, so that most files remain. It
-// never removes keep, even if the clock was set back and keep looks old.
+// Prune removes the oldest files in a folder that match pattern, until at most `most` files remain.
+// It never removes the file keep, even if the clock was set back and keep looks old.
 func Prune(dir, pattern, keep string, most int) {
 	names, _ := filepath.Glob(filepath.Join(dir, pattern))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == keep })

@@ -19,9 +19,9 @@ import (
 // of the failure.
 var ErrState = errors.New("badchunk: the run read a part of the state that the file does not contain (it got past the recorded failure)")
 
-// Run applies the chunk with vm and returns the result or the error of that. If applying the chunk
-// panics, Run returns an *engine.Panic. It returns ErrState if the run needs state that the file
-// lacks, and ErrFormat if the file is malformed.
+// Run applies the chunk with vm and returns the result, or the error of applying it. If applying
+// the chunk panics, Run returns an *engine.Panic. It returns ErrState if the run needs state that
+// the file lacks, and ErrFormat if the file is malformed.
 func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	in, err := f.input()
 	if err != nil {

@@ -9,7 +9,7 @@ type allowlist struct {
 }
 
 // AllowUnsigned makes Check and CheckNew accept a zero signature in transactions of these accounts,
-// or of all accounts. It replaces the previous setting; without accounts and with all false, no
+// or of all accounts. It replaces the previous setting; without accounts, and if `all` is false, no
 // account may omit its signature. Check still accepts a transaction that was accepted this way
 // before, because a block may contain it; CheckNew does not.
 func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {

@@ -64,8 +64,8 @@ func (b *builder) add(key []byte, v value) error {
 	return nil
 }
 
-// attach returns the node below the last frame, as a child at depth at. The node is a leaf with the
-// last pair, the finished branch, or an extension to that branch.
+// attach returns the node below the last frame, in the form for a place in the trie at depth `at`:
+// a leaf with the last pair, the finished branch, or an extension to that branch.
 func (b *builder) attach(at int) (uint32, error) {
 	switch {
 	case b.branch == 0:
@@ -174,7 +174,7 @@ func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 }
 
 // BuildFrontier is Build that also calls emit for all entries of all levels of the frontier, in no
-// particular order. An entry is valid during the call only. Once the nodes in memory take keep
+// particular order. An entry is valid during the call only. Once the nodes in memory take `keep`
 // bytes, BuildFrontier replaces finished subtrees by hash nodes. So it can build a state larger
 // than memory; a source that has the emitted entries can load the subtrees again. With keep 0 no
 // subtree is replaced. After an error the forest must not be used any more.

@@ -11,7 +11,7 @@ import (
 const minEvictUsage = 1024
 
 // Evict derives a root with the same pairs, in which hash nodes replace the least recently used
-// subtrees. It frees at least want bytes, if so many can be evicted. It returns the new root and
+// subtrees. It frees at least `want` bytes, if so many can be evicted. It returns the new root and
 // about how many bytes are freed. If there is nothing to evict, it returns r itself, with one more
 // holder.
 //
@@ -66,10 +66,10 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 //
 // Outline: the age of a subtree is the number of versions that were made since a load or a walk
 // last used it, rounded to a power of two. A first walk sums up the bytes of all evictable subtrees
-// by age, and chooses the greatest age such that the subtrees of at least this age have want bytes.
-// A second walk replaces these subtrees. The unit of eviction is a subtree below the frontier's
-// lowest limit. If all children of a branch are evicted, the whole branch is replaced by one hash
-// node, so that a rarely used area does not remain as many hash nodes.
+// by age, and chooses the greatest age such that the subtrees of at least this age have `want`
+// bytes. A second walk replaces these subtrees. The unit of eviction is a subtree below the
+// frontier's lowest limit. If all children of a branch are evicted, the whole branch is replaced by
+// one hash node, so that a rarely used area does not remain as many hash nodes.
 //
 // Rejected: a reference count or a clock bit in each node, because readers would have to write to
 // it.

@@ -343,8 +343,9 @@ func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32
 	return ref
 }
 
-// loadBy loads a hash node from the entries (if rows is set) or the pairs of the source from. src
-// is the source of the loaded nodes. It returns 0 without an error if from has no entries.
+// loadBy loads a hash node from the entries (if rows is set) or the pairs of the source `from`. src
+// becomes the source of the hash nodes in the loaded subtree. It returns 0 without an error if
+// `from` has no entries.
 func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked bool) (uint32, error) {
 	got := loadBuffers.Get().(*loadBuffer)
 	defer got.done()

@@ -9,7 +9,7 @@ type nibs struct {
 	off, n int
 }
 
-// keyNibs returns the nibbles of key from position from on.
+// keyNibs returns the nibbles of key that follow the first `from` nibbles.
 func keyNibs(key []byte, from int) nibs { return nibs{key, from, 2*len(key) - from} }
 
 // extNibs returns the nibbles of a hex-prefix encoding, which must not be empty.

@@ -201,8 +201,8 @@ func (s *partialScan) seek(h *primitives.Hash, rest nibs) error {
 	return nil
 }
 
-// from yields the pairs below a node whose keys are greater than rest. It does not record the nodes
-// on the path of rest.
+// from yields the pairs below a node whose keys are greater than the key of which rest is the part
+// below the node. It does not record the nodes on the path of that key.
 func (s *partialScan) from(h *primitives.Hash, rest nibs) error {
 	n, err := s.node(h, nil)
 	if err != nil {

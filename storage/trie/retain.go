@@ -75,7 +75,7 @@ func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Roo
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	// killed gets new memory, because the new root keeps it.
+	// Do not reuse f.killed as Update does: publish keeps the slice re.killed in the new root.
 	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}}
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
@@ -279,8 +279,8 @@ func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err
 	return ref, err
 }
 
-// at returns the node at a path, one nibble a byte. The path must end where the node's own key
-// begins.
+// at returns the node at a path, which has one nibble in each byte. The path must end where the
+// node's own key begins.
 func (r *Root) at(path []byte) (uint32, error) {
 	ref := r.ref
 	for len(path) > 0 && ref != 0 {

@@ -179,8 +179,8 @@ func (s *Scanner) seek(key nibs, isPrefix bool, rec *Recording) error {
 	return nil
 }
 
-// step advances the last node of the trail. found says that the node is at its value now. down,
-// unless 0, is the child to enter next.
+// step advances the last node of the trail. found says that the scan has reached the node's own
+// value. down is the reference of the child to enter next; 0: none.
 func (s *Scanner) step() (found bool, down uint32) {
 	c := &s.trail[len(s.trail)-1]
 	kind := c.n.kind()

@@ -234,7 +234,7 @@ func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
 var afterAllKeys = []byte{1, 0}
 
 // boundary returns the nibbles of the first key of part i of total. That is the key of the first
-// value after i/total of the memory usage. last is true if there is no such key.
+// value after the share i/total of the memory usage. last is true if there is no such key.
 func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, last bool, err error) {
 	switch i {
 	case 0:
@@ -297,8 +297,8 @@ func checkWholeKey(path []byte) error {
 // ended returns whether the path is at the end or after it.
 func (w *partWalk[P]) ended() bool { return w.end != nil && bytes.Compare(w.path, w.end) >= 0 }
 
-// below visits the subtree at the node at. If bounded is set, it skips keys before from. Frontier
-// entries are still needed for the subtree on the levels lower than above.
+// below visits the subtree of the node at. If bounded is set, it skips keys before `from`. Frontier
+// entries are still needed for the subtree on the levels lower than `above`.
 func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	var n partNode[P]
 	if err := w.src.node(at, &n); err != nil {
@@ -369,7 +369,7 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	return nil
 }
 
-// entries adds a frontier entry for the node at the path, on each level lower than above on which
+// entries adds a frontier entry for the node at the path, on each level lower than `above` on which
 // the node is an entry. A node is an entry if its usage is below the limit, or if it is a leaf.
 // entries returns the level below which the node's descendants still need entries.
 func (w *partWalk[P]) entries(n *partNode[P], above int) int {
@@ -387,7 +387,8 @@ func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 	return rest
 }
 
-// pair takes the value at the path, which is also an entry on the frontier levels below above.
+// pair takes the value at the path, which is also an entry on the frontier levels lower than
+// `above`.
 func (w *partWalk[P]) pair(n *partNode[P], above int) error {
 	if w.ended() {
 		return errStop

@@ -243,7 +243,7 @@ type pair struct {
 	val value
 }
 
-// build makes a subtree of the pairs that ops set and, unless more is nil, of the pair more.
+// build makes a subtree of the pairs that ops set and, unless `more` is nil, of that pair.
 func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
 	if len(ops) == 1 && more == nil && ops[0].Value != nil {
 		return sub{kind: subLeaf, ext: keyNibs(ops[0].Key, depth), val: newValue(ops[0].Value)}, nil
@@ -499,8 +499,8 @@ func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	return rest
 }
 
-// join makes the node that a changed branch becomes. old is the branch, or 0. Child i is res[i] if
-// bit i of done is set, else the unchanged kids[i].
+// join makes the node that replaces a changed branch. old is the branch; 0: there is none. Child i
+// is res[i] if bit i of done is set, else the unchanged kids[i].
 func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int,
 	emptied bool) (s sub, err error) {
 	switch {

@@ -10,11 +10,11 @@ import (
 // frontier is finer.
 const maxPairsCheck = 64 << 10
 
-// Verify loads up to n subtrees of r and verifies their hashes. It starts after the path in after,
-// or at the beginning if after is nil. It returns the path from which to continue, or nil when all
-// subtrees are done. Unless keep is set, it frees each subtree that it loaded, so that it only
-// checks what is stored. It skips subtrees in memory, because they were verified when they were
-// loaded. Errors: ErrCorrupt, those of loading.
+// Verify loads up to n subtrees of r and verifies their hashes. It starts after the path `after`;
+// nil: at the beginning. It returns the path from which to continue, or nil when all subtrees are
+// done. Unless keep is set, it frees each subtree that it loaded, so that it only checks what is
+// stored. It skips subtrees in memory, because they were verified when they were loaded. Errors:
+// ErrCorrupt, those of loading.
 func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 	v := verifier{f: r.forest, after: after, left: n, keep: keep}
 	if r.ref == 0 {
@@ -74,8 +74,8 @@ func (v *verifier) walk(ref uint32) error {
 }
 
 // passed returns whether the whole subtree at path was verified by earlier calls, which ended at
-// v.after. above means that the subtree is verified in parts. Then it is not done if v.after lies
-// within it.
+// v.after. `above` means that the subtree is verified in parts. In that case it is not done if
+// v.after lies within it.
 func (v *verifier) passed(path []byte, above bool) bool {
 	return v.after != nil && bytes.Compare(path, v.after) <= 0 && !(above && bytes.HasPrefix(v.after, path))
 }
@@ -145,7 +145,7 @@ func (f *Forest) checkedFrom(n node, s *hashNode, src *Source, rows bool) ([]Fro
 	return got.entries, err
 }
 
-// Preload loads the subtrees of r that have a memory usage of at least limit from their stored
+// Preload loads the subtrees of r that have a memory usage of at least `limit` from their stored
 // entries. After that, the first visit to a subtree costs only one page of entries or pairs. It
 // continues until all are loaded or stop returns true. par runs its calls in parallel.
 func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func() bool) error {
