@@ -43,7 +43,7 @@ type observed struct {
 	at    time.Time
 }
 
-// counts are the counters of a follower at one time.
+// counts is a snapshot of a follower's counters.
 type counts struct {
 	at                                      time.Time
 	included, final, blocks, chunks, failed int64
@@ -55,7 +55,7 @@ func newFollower(p *plan) *follower {
 	return f
 }
 
-// bytes estimates the memory of the follower in bytes.
+// bytes estimates the memory that the follower uses, in bytes.
 func (f *follower) bytes() uint64 {
 	f.data.Lock()
 	defer f.data.Unlock()
@@ -171,7 +171,7 @@ func (f *follower) wake() {
 	f.cond.Broadcast()
 }
 
-// room waits until enough returns true.
+// room waits until enough returns true. It calls enough again after each signal of cond.
 func (f *follower) room(enough func() bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

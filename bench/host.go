@@ -197,7 +197,7 @@ func newPlan(n, accounts, signers int, skew float64) *plan {
 // used that contains only signers with transfers.
 const manySigners = 2_000_000
 
-// sent returns the indexes of the transfers of a signer.
+// sent returns the indexes in the plan of a signer's transfers.
 func (p *plan) sent(signer int32) []int32 {
 	if p.of == nil {
 		return p.some[signer]
@@ -220,7 +220,7 @@ func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
 	return int(list[nonce-1]), true
 }
 
-// bytes estimates the memory of the plan.
+// bytes estimates the memory that the plan uses, in bytes.
 func (p *plan) bytes() uint64 { return uint64(16*len(p.from) + 24*len(p.of) + 64*len(p.some)) }
 
 // transfers contains encoded signed transfers of 1 yoctoNEAR in one buffer. The buffer has no
@@ -273,7 +273,7 @@ func scatter(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// at returns the encoding of transfer i.
+// at returns the borsh encoding of transfer i.
 func (t *transfers) at(i int) []byte {
 	from := uint64(0)
 	if i > 0 {

@@ -79,7 +79,7 @@ func levelOf(name string) (view.ExecutionLevel, error) {
 	return 0, fmt.Errorf("bench: the execution level %q is unknown, must be one of %v", name, view.LevelNames)
 }
 
-// settle sets the shard of each account.
+// settle computes the shard of each account in a layout of the given number of shards.
 func (t *nodeTarget) settle(shards int) error {
 	layout, err := workload.Layout(shards)
 	if err != nil {

@@ -251,7 +251,7 @@ func (l *rpcLoad) background(stop <-chan struct{}) error {
 	}
 }
 
-// take returns a lane's next transfer.
+// take returns the next signed transfer of a lane.
 func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
 	l.next[lane]++
 	return l.signed(lane, l.next[lane]-1)

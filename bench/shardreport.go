@@ -56,13 +56,14 @@ type ShardResult struct {
 	sampled, chunks int
 }
 
-// ShardShares relates the figures to the limits of the machine.
+// ShardShares relates the figures of a shard benchmark to the measured limits of the machine.
 type ShardShares struct {
 	// processor time of a transfer, divided by that of a hash of 64 bytes
 	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"`
-	// processor time of a transfer, in verifications
+	// processor time of a transfer, divided by that of one ed25519 verification
 	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
-	// processor time of a transfer, in dependent random reads
+	// processor time of a transfer, divided by that of one random memory read that depends on the
+	// previous one
 	ReadsPerTransfer float64 `json:"memory_reads_per_transfer"`
 	// OfVerifies is the number of transfers divided by the number of verifications in the same
 	// processor time.

@@ -41,7 +41,7 @@ func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
 	return account[:1] + primitives.AccountID(fmt.Sprintf("token%02d.w", n))
 }
 
-// pair is an entry of the state.
+// pair is a key and its value in the contract's storage.
 type pair struct{ key, value []byte }
 
 // token is a token contract and the balances of its holders.
@@ -73,14 +73,14 @@ func newPlain(id primitives.AccountID, amount primitives.Balance) *token {
 	return t
 }
 
-// newHog returns the contract that writes storage.
+// newHog returns an account with the contract "hog", which writes storage.
 func newHog(id primitives.AccountID, amount primitives.Balance) *token {
 	t := &token{id: id, code: contracts.C("hog")}
 	t.settle(amount)
 	return t
 }
 
-// settle creates the account for the contract's code and data.
+// settle creates the contract's account, with the storage usage of its code and data.
 func (t *token) settle(amount primitives.Balance) {
 	t.account = primitives.Account{Amount: amount, StorageUsage: 100 + uint64(len(t.code)), Version: primitives.AccountV1}
 	t.account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(t.code)}

@@ -115,7 +115,7 @@ type queued struct {
 	size int
 }
 
-// said is a message of the node on the WebSocket.
+// said is a message from the node: a reply to a request, or a notification about a subscription.
 type said struct {
 	ID     int `json:"id"`
 	Result *struct {
@@ -316,7 +316,7 @@ func quick(b []byte) *stream.Message {
 	return stream.NewMessage(at, func() ([]byte, error) { return text, nil })
 }
 
-// take handles one frame.
+// take handles one message from the node. It queues blocks for the reader.
 func (f *remoteFeed) take(b []byte) error {
 	if m := quick(b); m != nil {
 		f.keep(m, len(b))

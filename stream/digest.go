@@ -140,7 +140,8 @@ func (d *Digest) makeEvents() *items {
 	return x
 }
 
-// event parses a log. ok is false if the log is not an event.
+// event parses a log line as an event (NEP-297). ok is false if it is not an event. at is the index
+// of the outcome, index that of the line in the outcome.
 func (d *Digest) event(o *primitives.OutcomeWithID, at int, log string, index int) (it item, ok bool) {
 	log = strings.TrimSpace(log)
 	if !strings.HasPrefix(log, eventPrefix) {
@@ -188,7 +189,7 @@ func (d *Digest) Transactions(account primitives.AccountID) []*primitives.Signed
 	})[account]
 }
 
-// Executed is an outcome of the block.
+// Executed is the outcome of a transaction or receipt in the block.
 type Executed struct {
 	Outcome *primitives.OutcomeWithID
 	Refund  primitives.Hash // id of the outcome's last receipt if that is a refund; zero: it is not

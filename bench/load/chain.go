@@ -100,7 +100,8 @@ func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
 	t.stop = stop
 	t.done.Go(func() {
 		for sleep(following, refresh) {
-			// ignore an error: the load will report a persistent failure
+			// Keep the previous base block after an error. A persistent error makes the
+			// transactions fail, and the report shows that.
 			if base, err := t.c.base(following); err == nil {
 				t.block.Store(&base)
 			}

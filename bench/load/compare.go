@@ -81,7 +81,7 @@ func Compare(a, b *Report) (*Comparison, error) {
 	return c, nil
 }
 
-// figure is a number computed from a set of seconds.
+// figure is a measure that two phases are compared by. It is computed from a set of their seconds.
 type figure struct {
 	name     string
 	lower    bool

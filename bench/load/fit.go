@@ -18,7 +18,7 @@ type shortfall struct {
 	least float64 // lower bound of by: smaller values do not result from queueing
 }
 
-// measured returns the shortfall of a phase.
+// measured returns by how much the rate of a phase was too high, estimated from its latencies.
 func (s *Search) measured(p *Phase) (x shortfall) {
 	all, bound := p.Warm+p.Seconds, s.P99.Seconds()
 	if p.Seconds <= 0 || p.Rate <= 0 || p.Failed > 0 && !p.Behind {
@@ -68,7 +68,8 @@ const (
 	likely = 0.95
 )
 
-// curve is the posterior distribution of the knee and the width.
+// curve is the posterior distribution of two unknowns, given the trials so far: the knee, and the
+// width of the range of rates in which trials may fail or succeed.
 type curve struct {
 	from, to float64                        // range of rates that the grid covers
 	at       [knees]float64                 // logarithm of the rate of each candidate for the knee
@@ -144,7 +145,7 @@ func (c *curve) learn(all []verdict) *curve {
 	}
 }
 
-// add updates the probabilities with more results.
+// add updates the posterior probabilities with the results of more trials.
 func (c *curve) add(more []verdict) {
 	c.known += len(more)
 	most := math.Inf(-1)

@@ -172,7 +172,7 @@ type series struct {
 	Dots   bool
 }
 
-// plot is one drawing.
+// plot is one diagram of the report.
 type plot struct {
 	X, Y       string
 	LogX, LogY bool
@@ -189,7 +189,8 @@ const (
 	fewest, largest, ticks       = 1e-9, 1e12, 5.0
 )
 
-// scale maps the values of one axis to the drawing.
+// scale maps the values of one axis (lo to hi, logarithmic if log is set) to positions in the
+// drawing (from to to).
 type scale struct {
 	lo, hi   float64
 	log      bool

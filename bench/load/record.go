@@ -27,7 +27,7 @@ const (
 	maxKinds = 20
 )
 
-// record holds the measurements of one worker.
+// record holds the latencies and errors of the operations that one worker ran.
 type record struct {
 	warm, length time.Duration
 	done         atomic.Int64

@@ -15,7 +15,7 @@ type Target interface {
 	// Do performs the operation with the given number and returns when it is complete. Concurrent
 	// calls must use different lanes.
 	Do(ctx context.Context, lane int, number uint64) error
-	// Lanes returns the number of lanes.
+	// Lanes returns how many lanes the target has: the maximum number of concurrent operations.
 	Lanes() int
 }
 
@@ -196,7 +196,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// health detects that a target has stopped.
+// health detects that the target no longer answers, from the results of operations.
 type health struct {
 	last  atomic.Int64 // time of the last answer
 	since atomic.Int64 // number of operations since last that did not reach the target

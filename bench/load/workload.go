@@ -109,7 +109,8 @@ func (w *Workload) Act(number uint64, a Actors) (to primitives.AccountID, action
 	}
 }
 
-// sends are the sending accounts and their shards.
+// sends are the accounts that send transactions, and for each shard the accounts of the other
+// shards.
 type sends struct {
 	ft, hog  primitives.AccountID
 	all      []member

@@ -31,9 +31,9 @@ import (
 type clientFlags struct {
 	url string
 	raw bool // the flag --json: print the node's JSON
-	// of commands that sign
+	// flags of the commands that sign a transaction
 	as, key, wait string
-	// of commands that call a method
+	// flags of the commands that call a contract method
 	base64 bool
 }
 

@@ -176,7 +176,7 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 		hm.Config.RPC.Addr = listen
 		err := run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(),
 			Observe: l.Observe}, events{ready: started})
-		// else another process took the port in between
+		// Try the next port if another process took this one after devListen had found it free.
 		if runs || !search || tries == devPorts || !errors.Is(err, syscall.EADDRINUSE) {
 			return err
 		}

@@ -26,7 +26,8 @@ func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop
 	gone := func() bool { return false }
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err == nil && !ignored {
-		// IsTerminal fails with EIO after the terminal has disconnected.
+		// After the terminal has disconnected, the system call in IsTerminal fails with EIO, so
+		// IsTerminal returns false.
 		gone = func() bool { return !term.IsTerminal(int(tty.Fd())) }
 	}
 	go func() {

@@ -31,7 +31,7 @@ var everything = []string{"", "all", "near", "neard", "troupe"}
 // module is the module path, which is removed from function names before they are matched.
 const module = "github.com/troupe-chain/troupe/"
 
-// filter holds the log level of each part.
+// filter decides which log entries are written: it has a log level for each part of the program.
 type filter struct {
 	level logrus.Level
 	of    map[string]logrus.Level // log levels by prefix of the function's name

@@ -262,7 +262,8 @@ that also sends SIGHUP.`,
 			}
 			err = run(ctx, ho, e)
 			derr := done()
-			// An empty file would make the next run with the same name fail.
+			// Remove a recording without frames. Otherwise the next run could not use its name,
+			// because an existing recording is never overwritten.
 			if err != nil && derr == nil && !tapped.Load() {
 				derr = os.Remove(o.capture)
 			}

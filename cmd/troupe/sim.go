@@ -200,7 +200,7 @@ func (o *simulation) run(cmd *cobra.Command) error {
 // garbage.
 const gcPercent = 400
 
-// one runs one seed.
+// one simulates the cluster with one seed. scenario is the name of the simulated scenario.
 func (o *simulation) one(seed uint64) (r *sim.Result, scenario string, err error) {
 	so, err := o.options(seed)
 	if err != nil {

@@ -254,7 +254,7 @@ func (o *streamFlags) open(ctx context.Context, log *logrus.Logger) (after *inde
 	return after, err
 }
 
-// errCounted ends a stream after --count messages.
+// errCounted is the handler's error after --count messages. It makes indexer.Run return.
 var errCounted = errors.New("the number of blocks given by --count was printed")
 
 // run streams until the command is stopped, --count is reached or the stream fails.

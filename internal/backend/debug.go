@@ -333,7 +333,8 @@ func (b *Backend) debugBlocks(q *view.Debug) (any, error) {
 		out.Blocks = append(out.Blocks, x)
 		if h, err := b.Engine.Header(k.ref.Hash); err == nil {
 			last = h.EpochID
-			// the skipped heights begin below the lowest described height
+			// If heights below the page were skipped, also append the next lower block, at which
+			// they begin.
 			if h.PrevHeight < low && h.PrevHeight+1 != height {
 				if x, err := b.debugBlock(h.PrevHash); err == nil {
 					out.Blocks = append(out.Blocks, x)

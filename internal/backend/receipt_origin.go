@@ -196,7 +196,8 @@ func (o *origin) search(p *storage.Place, id primitives.Hash, is func(*primitive
 	return parent, err
 }
 
-// outcome looks for an outcome among those of one chunk.
+// outcome searches the outcomes of one chunk for the first one for which is returns true, and
+// returns its id.
 func (o *origin) outcome(rec *storage.Record, shard primitives.ShardID, is func(*primitives.OutcomeWithID, primitives.Height) bool) (primitives.Hash, bool, error) {
 	all, err := rec.Outcomes(shard)
 	if err != nil && !gone(err) {

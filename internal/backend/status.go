@@ -21,7 +21,7 @@ type statusAt struct {
 	status view.Status
 }
 
-// earliest is the oldest block in the store.
+// earliest is the oldest block in the store, as Status reports it.
 type earliest struct {
 	tail   primitives.Height // lowest stored height when this block was looked up
 	hash   primitives.Hash
@@ -58,7 +58,7 @@ func (b *Backend) Status() (*view.Status, error) {
 	return &last.status, nil
 }
 
-// progress reports the progress of a syncing node.
+// progress returns how far sync has come, or nil if the node is not syncing.
 func (b *Backend) progress(syncing bool) *view.Progress {
 	if !syncing {
 		return nil

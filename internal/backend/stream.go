@@ -159,7 +159,7 @@ func (b *Backend) newChunk(k *block, rec *storage.Record, i int, id primitives.S
 	return b.author(c, k)
 }
 
-// did sets the outcomes and refunds of a shard.
+// did sets s.Outcomes and the refunds of s to those of shard index i in a block.
 func did(k *block, rec *storage.Record, i int, s *stream.Shard) error {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		r := k.entry.Shards[i].Result
@@ -289,7 +289,8 @@ func (b *Backend) fromQueue(k *block, i int, id primitives.ShardID) (map[primiti
 	return out, nil
 }
 
-// wrote returns the state changes of a shard, ascending by key.
+// wrote returns the state changes of a block in one shard, ascending by key. i is the shard's
+// index, id its id.
 func (b *Backend) wrote(k *block, i int, id primitives.ShardID) ([]primitives.KeyChanges, error) {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		return k.entry.Shards[i].Result.Changes, nil
@@ -450,13 +451,14 @@ func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransac
 // delayedReach is the maximum number of blocks that delayed searches backwards, as in nearcore.
 const delayedReach = 1000
 
-// delayed finds receipts that were delayed in blocks stored by older versions. Those versions store
-// the receipt of a local transaction only as the transaction. They store a receipt from an
-// untracked shard only within its proof.
+// delayed fills in the receipts in lost, which older versions of this program have stored
+// incompletely: a receipt of a local transaction only as the transaction, and a receipt from an
+// untracked shard only within its proof. It searches the blocks before rec, at most delayedReach,
+// and removes from lost what it finds.
 func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	for range delayedReach {
 		if len(lost) == 0 || rec.Prev().IsZero() {
-			return nil // the caller's message reports the receipts that remain in lost
+			return nil // the caller reports the receipts that are still in lost
 		}
 		prev, err := b.Engine.Store().Block(rec.Prev())
 		if err != nil {

@@ -42,7 +42,7 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 		}
 		_, known := b.parents.get(q.After.Hash)
 		switch {
-		// an earlier block that was reverted: Step reports it as lost
+		// The cursor names an earlier block that was reverted. Step reports it as lost.
 		case err != nil && known && q.Topic != view.TopicTransactions:
 			return *q.After, nil
 		case err != nil && q.After.Height > b.Engine.Head().Height(): // another node may have reported this block
@@ -90,7 +90,8 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 	return c, err
 }
 
-// before returns the cursor just before a block.
+// before returns the cursor after the parent of a block, so that the subscription begins with that
+// block.
 func (b *Backend) before(ref storage.BlockRef) (view.Cursor, error) {
 	rec, err := b.Engine.Store().Block(ref)
 	if err != nil {
@@ -218,7 +219,7 @@ type parents struct {
 	next int
 }
 
-// keptParents is the maximum number of entries in parents.
+// keptParents is the maximum number of blocks whose parents are remembered.
 const keptParents = 4096
 
 func (p *parents) put(block primitives.Hash, prev view.At) {
@@ -375,7 +376,7 @@ type digests struct {
 	soon     shelf // digests of blocks that were not persisted when added; get does not search soon
 }
 
-// shelf is a list of digests, most recently used first.
+// shelf is one of the lists of cached digests of blocks, most recently used first.
 type shelf struct {
 	list []*stream.Digest
 }

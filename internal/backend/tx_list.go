@@ -44,7 +44,7 @@ const (
 	listReceipts = 300    // maximum number of outcomes read to describe one transaction; others count as pending
 )
 
-// listing is one list and its remaining budget.
+// listing is the state of one request for a list of transactions, with its remaining budget.
 type listing struct {
 	*Backend
 	ctx    context.Context

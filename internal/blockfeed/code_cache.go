@@ -33,7 +33,8 @@ func newBooks() *books {
 	return &books{code: map[primitives.Hash][]byte{}, seen: map[primitives.Hash]bool{}}
 }
 
-// learn caches the code and the block hashes of a document.
+// learn adds to the cache the contract codes in a document, and the hashes of its block and of that
+// block's parent.
 func (b *books) learn(d *blockdoc.Document) {
 	d.Codes(b.learnCode)
 	b.mu.Lock()

@@ -85,7 +85,7 @@ type Runner struct {
 	state map[string]*state
 }
 
-// state is the progress and the record of one feed.
+// state is what the runner remembers about one feed.
 type state struct {
 	Status
 	strikes int             // number of times that the feed has sent invalid data, at most 16
@@ -300,7 +300,8 @@ func isLocal(name string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// give completes a block and delivers it to the chain.
+// give checks the document d of a feed, adds missing code to it, and delivers its block to the
+// chain.
 func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, height primitives.Height) error {
 	h := d.Block.Header
 	if h.Height != height {

@@ -48,7 +48,8 @@ type signedAt struct {
 	shard   primitives.ShardID
 }
 
-// skip is an approval that skips the heights between two blocks.
+// skip identifies a validator's approval for height to of a block at height from, with no block in
+// between.
 type skip struct {
 	account  primitives.AccountID
 	from, to primitives.Height

@@ -8,7 +8,7 @@ import (
 // maxQueued is the most bytes that wait to be written.
 const maxQueued = 64 << 20
 
-// queue writes in a goroutine of its own.
+// queue writes to out in its own goroutine, so that its callers do not wait for the disk.
 type queue struct {
 	out  io.Writer
 	most int

@@ -91,7 +91,8 @@ func flush(w *bufio.Writer, err error) error {
 	return err
 }
 
-// sum holds the totals of the frames of one kind.
+// sum holds the totals of one kind of message: number of frames, of bytes, and of frames that could
+// not be decoded, and the size of the longest frame.
 type sum struct {
 	frames, bytes, refused int
 	longest                int

@@ -21,7 +21,7 @@ import (
 // maxExcluded is the maximum number of excluded peers.
 const maxExcluded = 1000
 
-// excludeLimit bounds a request.
+// excludeLimit is the maximum time until the node's reply to a request.
 const excludeLimit = 2 * time.Second
 
 // excludeRequest is the request at the control socket.
@@ -53,7 +53,7 @@ func ExcludePeers(data string, peers []primitives.PublicKey) error {
 	return nil
 }
 
-// excludeReply is the reply. Exactly one field is set.
+// excludeReply is the reply to excludeRequest. Exactly one field is set.
 type excludeReply struct {
 	Error    string `json:"error,omitempty"`
 	Excluded *int   `json:"excluded,omitempty"` // number of excluded peers

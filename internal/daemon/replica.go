@@ -38,7 +38,7 @@ var ErrRewound = errors.New("the chain was rewound: the node restarts")
 // cursorRow is the row of the store with the replica's position in its writer's log.
 const cursorRow = "replica_cursor"
 
-// cursor is the position of a replica.
+// cursor is the position up to which a replica has stored the writer's log. It is kept in a file.
 type cursor struct {
 	Log string `json:"log,omitempty"` // ID of the writer's log; empty: no message was received yet
 	At  string `json:"at,omitempty"`  // position in the log before which all records are stored
@@ -322,7 +322,8 @@ func (r *replica) follow(ctx context.Context) error {
 	}
 }
 
-// take passes one record to the chain.
+// take passes one record of the writer's log to the chain. It drops a record that is already
+// stored.
 func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct{}) error {
 	known, err := r.isKnown(&x)
 	if err != nil || known {

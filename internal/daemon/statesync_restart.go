@@ -217,7 +217,7 @@ func openIncoming(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store
 	return s, nil
 }
 
-// bootstrapFolder is the incoming folder of state sync.
+// bootstrapFolder is the folder in which state sync builds the store of the new chain.
 type bootstrapFolder struct {
 	h     *Daemon
 	mu    sync.Mutex
@@ -233,7 +233,7 @@ func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync
 	for again := false; ; again = true {
 		came, err := a.begin(b)
 		a.sync = came
-		// In these cases the folder's contents are not the cause.
+		// After these errors an empty folder would not help.
 		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) {
 			return came, err
 		}

@@ -58,7 +58,8 @@ const (
 
 var endReasonNames = [endReasons]string{"asked", "idle", "memory", "behind", "failed"}
 
-// world is one child chain.
+// world is a chain instance in this process that continues from a block of another instance, its
+// parent.
 type world struct {
 	Instance
 	parent *Instance

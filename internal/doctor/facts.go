@@ -79,7 +79,7 @@ type Cache struct {
 	NoFolder bool // the path exists, but is no folder
 }
 
-// Disk is the file system of a folder.
+// Disk describes the file system that contains a folder.
 type Disk struct {
 	Path        string // path of the folder
 	Err         string
@@ -101,7 +101,7 @@ type Port struct {
 	Holder Holder
 }
 
-// Remote is another node.
+// Remote is another node whose status was requested, to compare clocks and heights.
 type Remote struct {
 	URL     string
 	Err     string

@@ -198,7 +198,7 @@ func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) {
 	}
 }
 
-// data looks at the data folder without opening it.
+// data examines the data folder without opening the store in it.
 func (d *Folder) data(p *home.Paths) {
 	mark := filepath.Join(p.Data, "FORMAT")
 	switch ok, err := d.regular(mark); {

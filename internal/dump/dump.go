@@ -39,7 +39,7 @@ type Request struct {
 	Validators []primitives.AccountID `json:"include_validators,omitempty"`
 }
 
-// Dump is the state after one block, ready to be read.
+// Dump is the state after one block. Records reads it.
 type Dump struct {
 	Genesis  *genesis.Config // of a chain that begins after the block
 	ctx      context.Context // cancels the dump

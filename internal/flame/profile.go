@@ -57,7 +57,8 @@ func (p *Profile) End(at uint64) {
 	}
 }
 
-// Close ends all open functions, as a trap does.
+// Close ends all functions that are still running, with at as the gas burnt. A trap ends them in
+// the same way.
 func (p *Profile) Close(at uint64) {
 	for p.skipped > 0 || len(p.stack) > 0 {
 		p.End(at)
@@ -71,7 +72,7 @@ func (p *Profile) Calls() int { return len(p.events) / 2 }
 // Gas returns the gas burnt at the last event.
 func (p *Profile) Gas() uint64 { return p.at }
 
-// Depth returns the number of functions that are open.
+// Depth returns the number of functions that are running.
 func (p *Profile) Depth() int { return len(p.stack) + p.skipped }
 
 // sample is the gas that the innermost function of a stack burnt itself.

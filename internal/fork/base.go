@@ -63,7 +63,7 @@ type seen struct {
 // maxHeights bounds the cached heights of blocks that transactions name.
 const maxHeights = 4096
 
-// Stats count the answers of a fork's remote state.
+// Stats count how the reads of a fork's remote state were answered.
 type Stats struct {
 	Counts
 	Proven, Unproven uint64 // accepted answers of the remote node
@@ -255,7 +255,7 @@ func (b *Base) mustProve(q ask, a *answer) bool {
 	return b.o.MustProve && q.kind == askState && !a.large
 }
 
-// took counts an accepted answer.
+// took counts an answer that the remote node sent and that was accepted.
 func (b *Base) took(p place, a *answer, also func(*Stats)) {
 	b.mu.Lock()
 	b.stats.LastError = ""
@@ -460,7 +460,7 @@ func (b *Base) code(at primitives.Hash, id primitives.AccountID) ([]byte, error)
 	return a.value, nil
 }
 
-// forget drops an answer, so that the question is asked again.
+// forget drops a cached answer, in memory and on disk, so that the remote node is asked again.
 func (b *Base) forget(at primitives.Hash, q ask) {
 	b.mu.Lock()
 	if a := b.known[place{at, q}]; a != nil {
@@ -586,7 +586,7 @@ func (b *Base) Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error) {
 	return f, true, nil
 }
 
-// Newest returns the newest final block of the other chain.
+// Newest returns the newest final block of the forked chain, as the remote node reports it.
 func (b *Base) Newest() (hash primitives.Hash, height primitives.Height, err error) {
 	in, err := b.Call("block", map[string]any{"finality": "final"})
 	if err != nil {

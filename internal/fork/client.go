@@ -115,7 +115,7 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// Counts returns the counts.
+// Counts returns the counters since NewClient.
 func (c *Client) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -400,7 +400,7 @@ func (q *question) take(reply []byte, status *httpError) error {
 	return q.err
 }
 
-// accept stores the answer.
+// accept stores the remote node's reply in the question: its result, or the error.
 func (q *question) accept(e *envelope) {
 	if e.Error == nil {
 		q.result = e.Result

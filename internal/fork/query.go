@@ -102,7 +102,7 @@ var (
 	errCode    = errors.New("the code in the reply does not match the code hash of its account")
 )
 
-// stored is an answer in the form of the cache.
+// stored is an answer as the disk cache stores it.
 type stored struct {
 	Absent bool            `json:"absent,omitempty"`
 	Large  bool            `json:"large,omitempty"`

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// MaxLocalnet bounds the nodes of a localnet: each is a process.
+	// MaxLocalnet is the maximum number of nodes of a local network. Each node is a process of its
+	// own.
 	MaxLocalnet = 100
 
 	logConfigFile = "log_config.json"
@@ -281,7 +282,7 @@ func (o *LocalnetOptions) genesis(nodes []LocalnetNode) (*genesis.Genesis, error
 	return g, nil
 }
 
-// write writes the home of node i.
+// write writes the home folder of node i.
 func (o *LocalnetOptions) write(s *stage, nodes []LocalnetNode, i int, g *genesis.Genesis) error {
 	n := &nodes[i]
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, n.Name) // the account's key and the node's key

@@ -142,7 +142,7 @@ type row struct {
 	cuts  string // error of the last request to exclude peers; empty: none
 }
 
-// view is what the screen shows.
+// view selects what the screen shows.
 type view byte
 
 const (

@@ -37,7 +37,7 @@ func newLoader(accounts []*primitives.KeyFile) *loader {
 	return &loader{accounts: accounts, tokens: make(chan struct{}, loadRates[len(loadRates)-1])}
 }
 
-// run sends until ctx ends.
+// run sends transactions at the set rate until ctx ends.
 func (l *loader) run(ctx context.Context) {
 	var group sync.WaitGroup
 	for i := range min(len(l.accounts), maxSenders) {
@@ -102,7 +102,7 @@ func (l *loader) send(ctx context.Context, i int) {
 	}
 }
 
-// sender is the state of an account that sends.
+// sender is the state of one account that sends the transactions of the load.
 type sender struct {
 	from  *primitives.KeyFile
 	to    primitives.AccountID

@@ -1,3 +1,3 @@
 package sched
 
-import "C" // slack_linux.c runs before Go does
+import "C" // slack_linux.c sets the timer slack before the Go runtime starts

@@ -107,7 +107,7 @@ func (s *Spare) renew() {
 	s.again = mine
 }
 
-// give adds the spare thread.
+// give raises GOMAXPROCS by one, for the spare thread.
 func (s *Spare) give() {
 	s.had = s.set(0)
 	s.free() // no effect if GOMAXPROCS already follows the number of cores

@@ -281,7 +281,7 @@ func compareShards(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// shards returns the table of shards.
+// shards returns the table of the transaction pools, one row for each shard.
 func (f *frame) shards() [][]string {
 	out := [][]string{{"shard", "pool tx", "pool", "not looked at", "wait for code"}}
 	pools := slices.Clone(f.now.Metrics.Samples["near_transaction_pool_entries"])

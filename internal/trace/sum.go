@@ -35,7 +35,7 @@ type Sum struct {
 	Functions []FunctionSum `json:"functions"`
 }
 
-// HostSum is the gas of a host function.
+// HostSum is the total of all calls of one host function.
 type HostSum struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"`
@@ -143,7 +143,7 @@ func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[pri
 // functionKey identifies a function of a contract.
 type functionKey struct{ account, name string }
 
-// frame is a running function.
+// frame is an entry of the call stack while a call's functions are summed up.
 type frame struct {
 	of    *FunctionSum
 	begun primitives.Gas // gas that the call had burnt when the function began

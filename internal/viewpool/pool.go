@@ -97,7 +97,7 @@ type Pool struct {
 	nanos                                         atomic.Uint64
 }
 
-// The queues, as indices.
+// The queues of a Pool, as indices: short calls, long calls, and simulations (see RunAside).
 const (
 	short = iota
 	long
@@ -216,7 +216,8 @@ func (p *Pool) put(j *job) {
 	p.jobs.Put(j)
 }
 
-// enter queues a call. The caller holds p.mu.
+// enter puts a call into a queue. It fails if the pool is closed or the queue is full. The caller
+// holds p.mu.
 func (p *Pool) enter(queue int, j *job) error {
 	switch {
 	case p.closed:
@@ -261,7 +262,7 @@ func (p *Pool) runShort(j *job) error {
 	return err
 }
 
-// runLong runs a call from the given queue on a worker.
+// runLong runs a call on one of the workers of the given queue, and waits for it.
 func (p *Pool) runLong(queue int, j *job) error {
 	p.mu.Lock()
 	err := p.enter(queue, j)

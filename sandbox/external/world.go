@@ -52,7 +52,7 @@ func newWorld(url string, of *Sandbox) *World {
 // Connect returns the chain of a running node.
 func Connect(url string) *World { return newWorld(strings.TrimSuffix(url, "/"), nil) }
 
-// RPCError is a refusal of the node.
+// RPCError means that the node rejected a request.
 type RPCError struct {
 	Method string
 	Name   string          // such as UNKNOWN_ACCOUNT or SANDBOX_REFUSED

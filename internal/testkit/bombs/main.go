@@ -34,7 +34,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// result is the cost of a compilation.
+// result is what compiling one contract has cost.
 type result struct {
 	Shape    compilebombs.Shape
 	Wasm     int     // bytes
@@ -73,7 +73,7 @@ func peak() int {
 	return 0
 }
 
-// encode returns the contract of a shape.
+// encode returns the wasm module that a Shape describes.
 func encode(s *compilebombs.Shape) []byte {
 	if n, ok := strings.CutPrefix(s.Name, "ordinary "); ok {
 		size, _ := strconv.Atoi(n)

@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Line is a recorded exchange.
+// Line is a recorded HTTP request to neard, with its reply.
 type Line struct {
 	File           string `json:"-"` // "wire", "wire2"
 	N              int    `json:"-"` // from 1
@@ -107,7 +107,7 @@ const (
 	Differs Kind = "differs" // a deliberate difference
 )
 
-// Entry is the kind of a line, with the reason.
+// Entry says how one line of a recording is tested, and why.
 type Entry struct {
 	Kind   Kind
 	Reason string

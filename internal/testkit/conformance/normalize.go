@@ -85,7 +85,7 @@ var exactMembers = names(`height height_created height_included block_height lat
 	num_produced_chunks_per_shard num_expected_endorsements num_produced_endorsements num_expected_endorsements_per_shard
 	num_produced_endorsements_per_shard encoded_length gas_used storage_usage balance_burnt cost tokens_burnt`)
 
-// proofs are members whose whole value differs, in length too.
+// proofs are members whose whole value differs from neard's, even in its length.
 var proofs = names(`proof block_proof outcome_root_proof approvals_after_next`)
 
 func names(list string) map[string]bool {

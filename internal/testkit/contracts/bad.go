@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Fate is how a module of BadModules ends.
+// Fate is what happens to a module of BadModules.
 type Fate byte
 
 // Refused: preparation fails with Bad.Prepare. NotCompiled: preparation succeeds, but compilation

@@ -25,7 +25,8 @@ const (
 	mostGlobals       = 65_505 // maximum number of globals of a module with one exported function
 )
 
-// badLimits returns modules at and above the limits of counts.
+// badLimits returns modules whose counts of functions, types and so on are at the limits, and above
+// them.
 func badLimits() []Bad {
 	types := func(n int) func() []byte {
 		return func() []byte {

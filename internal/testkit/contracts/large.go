@@ -21,7 +21,7 @@ func Large(size int, seed uint64) []byte {
 	m.Memory(1, -1)
 	var before *wasmasm.Func
 	for range max(size/bytesPerFunction, 1) {
-		// parameters: count, address; locals: sum, product
+		// the parameters are count and address, the locals sum and product
 		f := m.Func([]wasmasm.ValType{wasmasm.I32, wasmasm.I32}, []wasmasm.ValType{wasmasm.I32}, wasmasm.I32, wasmasm.I64)
 		f.Block("out", wasmasm.Void).Loop("again", wasmasm.Void)
 		f.Get(0).Op(i32Eqz).BrIf("out")

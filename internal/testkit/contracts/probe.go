@@ -15,7 +15,7 @@ const (
 	ProbeScratch = 40 * 65536
 )
 
-// Bytes of a program that do not call a host function.
+// Opcodes of instructions that call no host function.
 const (
 	opCopy         = 248
 	opFill         = 249
@@ -51,7 +51,7 @@ func NewestVersion(n byte) []byte {
 	return p.version(n)
 }
 
-// version adds the method which and encodes the probe.
+// version adds the method "which", which returns n, and encodes the module.
 func (p *probe) version(n byte) []byte {
 	which := p.export("which")
 	which.I32(0).I32(int32(n)).Memory(wasmasm.I32Store8, 0, 0)
@@ -59,7 +59,7 @@ func (p *probe) version(n byte) []byte {
 	return p.m.Encode()
 }
 
-// newProbe writes the probe with a list of host functions.
+// newProbe writes the contract "probe", which can call the given host functions.
 func newProbe(list []probed) *probe {
 	p := &probe{list: list, host: map[string]uint32{}}
 	for _, f := range list {
@@ -87,7 +87,7 @@ func newProbe(list []probed) *probe {
 	return p
 }
 
-// probe is a probe under construction.
+// probe is the contract "probe" while its module is written.
 type probe struct {
 	m         wasmasm.Module
 	list      []probed

@@ -84,7 +84,7 @@ func (p *Program) add(op byte, result bool, args ...any) Result {
 	return Result(p.results - 1)
 }
 
-// Loop adds a loop of n iterations in wasm.
+// Loop adds an instruction that runs an empty loop of n iterations.
 func (p *Program) Loop(n uint64) { p.add(opLoop, false, n) }
 
 // Grow adds memory.grow. The result is the old size in pages, or 2^64-1.

@@ -139,7 +139,7 @@ func (w *writer) answer() {
 	w.IfNotZero(count, then)
 }
 
-// payload returns the input of a promise's call.
+// payload returns the arguments of a function call in a promise, mostly another random program.
 func (w *writer) payload() []byte {
 	if w.Rand.IntN(8) == 0 {
 		return w.bytes(30) // random bytes are no program: most calls end at once or trap

@@ -84,7 +84,7 @@ func Blocks(page, markdown string) (blocks []Block, err error) {
 	return blocks, errors.Join(errs...)
 }
 
-// direct reads a directive.
+// direct reads a directive, which says how the block is run.
 func (b *Block) direct(text string) error {
 	if reason, ok := strings.CutPrefix(text, "not run: "); ok {
 		b.NotRun = reason

@@ -56,7 +56,8 @@ type run struct {
 	base      int         // of the ports from localnetPorts on
 }
 
-// block runs one block.
+// block runs one block of a page in its terminal, and fails the test if the block fails or does not
+// print what it must.
 func (r *run) block(b *Block) {
 	r.t.Helper()
 	for _, name := range b.Needs {
@@ -233,7 +234,7 @@ func (r *run) open() *terminal {
 	return w
 }
 
-// Write takes what the shell prints.
+// Write stores the output of the shell.
 func (w *terminal) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Chunk is a chunk with the results of executing it.
+// Chunk is a chunk while the model executes it, with the results so far.
 type Chunk struct {
 	*World
 	Height   primitives.Height
@@ -45,7 +45,7 @@ func (o *Outcome) Kind() string {
 	return o.Err.Kind.Tag.String()
 }
 
-// Begin starts a chunk on a world.
+// Begin returns an empty chunk at height h that reads and writes the state w.
 func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
 	c := &Chunk{World: w, Height: h, Programs: programs, known: map[primitives.Hash]known{}, Promised: map[string]int{}}
 	for _, a := range w.Accounts {
@@ -94,7 +94,7 @@ func (c *Chunk) play(txs []*primitives.SignedTransaction, incoming []*primitives
 	}
 }
 
-// bring makes code available to later calls in the chunk.
+// bring makes code known to the model, so that later calls in the chunk find its version.
 func (c *Chunk) bring(code []byte) {
 	if code == nil {
 		return

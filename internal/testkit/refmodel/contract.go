@@ -271,7 +271,7 @@ func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitiv
 	return nil
 }
 
-// notePromised counts the state inits in a promise.
+// notePromised counts the state inits among the actions of a promise, by kind, in Promised.
 func (x *receipt) notePromised(s *Step) {
 	for _, a := range s.Actions {
 		switch a := a.(type) {

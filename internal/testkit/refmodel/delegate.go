@@ -2,7 +2,7 @@ package refmodel
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// delegated is a delegate action of either version.
+// delegated has the fields that Delegate and DelegateV2 have in common.
 type delegated struct {
 	sender, receiver primitives.AccountID
 	actions          []primitives.Action

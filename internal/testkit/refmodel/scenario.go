@@ -309,7 +309,7 @@ func (g *generator) universal(u universal) {
 	g.s.World.Accounts[u.id] = a
 }
 
-// contract may give an account a contract.
+// contract draws whether an account gets a contract, and which one.
 func (g *generator) contract(a *Account) {
 	if g.rules >= 87 && g.one(3) {
 		a.set(local(Code(Newest)), Code(Newest))
@@ -578,7 +578,7 @@ func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, i
 // small returns a nonce below n.
 func (g *generator) small(n uint64) primitives.Nonce { return primitives.Nonce(g.Uint64N(n)) }
 
-// receipt adds an incoming receipt to the chunk.
+// receipt draws an incoming receipt and adds it to the chunk.
 func (g *generator) receipt() {
 	switch g.IntN(10) {
 	case 0, 1:

@@ -34,7 +34,7 @@ func (v Rules) Invalid(actions []primitives.Action, to primitives.AccountID) *in
 	return nil
 }
 
-// invalid does the same as Invalid for one action.
+// invalid checks one action, as Invalid checks a list of them.
 func (v Rules) invalid(a primitives.Action, to primitives.AccountID) *invalid {
 	switch a := a.(type) {
 	case *primitives.FunctionCall:

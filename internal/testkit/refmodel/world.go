@@ -46,7 +46,7 @@ type World struct {
 	yields   map[slot]*primitives.Receipt
 }
 
-// slot identifies data by the receiving account and the data id.
+// slot identifies a data receipt by its receiver and its data id.
 type slot struct {
 	account primitives.AccountID
 	id      primitives.Hash
@@ -95,7 +95,7 @@ func newAccount() *Account {
 	return &Account{Usage: bytesOfAccount, Keys: map[primitives.PublicKeyHandle]*Key{}, Data: map[string]string{}}
 }
 
-// put adds a key and its storage usage.
+// put adds an access key and counts the storage that it uses.
 func (a *Account) put(h primitives.PublicKeyHandle, k *Key) {
 	a.Keys[h] = k
 	a.Usage += k.usage(h)

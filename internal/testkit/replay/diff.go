@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// Difference is a value that differs from neard's.
+// Difference is a value that differs between this node and the recording of neard.
 type Difference struct {
 	Where string // the compared item, e.g. a block, chunk or transaction
 	Path  string // inside the view, e.g. .header.hash

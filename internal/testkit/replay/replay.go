@@ -71,7 +71,7 @@ func (e *unkeyedError) Error() string {
 	return fmt.Sprintf("the recording has no key seed of validator %s", e.account)
 }
 
-// runner is one replay.
+// runner is the state of one replay.
 type runner struct {
 	o      Options
 	rec    *Recording

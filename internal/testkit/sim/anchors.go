@@ -36,7 +36,7 @@ func (x *network) slip(from, to *node, m consensus.Message) {
 	x.w.after(x.w.between(x.w.s.Latency[0], x.w.s.Latency[1]), func() { x.deliver(from, to, m) })
 }
 
-// others sends a message to all other nodes.
+// others sends a message to all nodes except from.
 func (a *anchors) others(from *node, m consensus.Message) {
 	for _, n := range a.x.w.nodes {
 		if n != from {

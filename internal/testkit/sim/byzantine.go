@@ -101,7 +101,7 @@ func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitiv
 		if err != nil {
 			return false
 		}
-		// The second chunk has no transactions.
+		// The second chunk is empty, so that it differs from the first one.
 		c, coded, err := from.engine.NewCodedChunk(h.PrevBlockHash, index, nil, secretOf(from.name))
 		if err != nil || c.Hash == h.ChunkHash() {
 			return false

@@ -175,7 +175,7 @@ func (c *checks) stored(n *node, acc *engine.Accepted) {
 	}
 }
 
-// final records a block when it becomes final on the first node.
+// final records a block when the first node reports it as final.
 func (c *checks) final(n *node, at *engine.BlockNode) {
 	if c.top.Height > 0 {
 		c.missed += int(at.Height() - c.top.Height - 1)

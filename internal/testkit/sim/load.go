@@ -17,7 +17,7 @@ const hosts = 4
 // payers is the number of genesis accounts that create and fund universal accounts.
 const payers = 16
 
-// still is a VM whose contracts do nothing.
+// still is a VM in which every contract call succeeds and does nothing.
 type still struct{}
 
 // Call implements action.VM.
@@ -54,7 +54,7 @@ func (l *load) init(w *World) {
 	}
 }
 
-// next sends a transaction and schedules the next call.
+// next sends a transaction, and schedules the next call of itself.
 func (l *load) next() {
 	w := l.w
 	if l.stopped {

@@ -44,7 +44,7 @@ func (x *network) send(from *node, s *consensus.Send) {
 	x.pass(from, s)
 }
 
-// pass passes a message to carry for each receiver.
+// pass sends a message of a node: it calls carry for each receiver.
 func (x *network) pass(from *node, s *consensus.Send) {
 	w, to := x.w, s.To
 	switch {

@@ -252,7 +252,7 @@ func (n *node) flush() {
 	n.failed = err
 }
 
-// collect collects garbage according to Scenario.Keep.
+// collect runs garbage collection if the scenario asks for it (Scenario.Keep).
 func (n *node) collect() error {
 	if n.w.s.Keep == 0 {
 		return nil
@@ -272,7 +272,8 @@ func (n *node) step(life int, ev consensus.Event) {
 	}
 }
 
-// later calls step with an event after d ns.
+// later handles an event after d ns of virtual time, unless the node was stopped or restarted by
+// then.
 func (n *node) later(d int64, ev consensus.Event) {
 	life := n.life
 	n.w.after(d, func() { n.step(life, ev) })

@@ -55,7 +55,8 @@ func (s *signs) said(n *node, m consensus.Message) {
 	switch m := m.(type) {
 	case *primitives.Block:
 		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
-		// Honest nodes relay the byzantine validator's blocks.
+		// Blocks of the byzantine validator are not counted here, because honest nodes relay them
+		// too.
 		if s.c.w.s.Byzantine && verify(m.Header.Signature, hash[:], secretOf(s.c.w.nodes[0].name).PublicKey()) {
 			return
 		}

@@ -19,13 +19,13 @@ type form struct {
 	change func(w *World, b *primitives.Block) bool
 }
 
-// Lengths far above those in honest blocks.
+// Lengths in variants of blocks. They are far above those in honest blocks.
 const (
 	longChallenge = 1_200_000 // size in bytes, above the limit for a stored block of an unknown epoch
 	longStats     = 20_000    // number of statistics, which makes a header of 160 KB
 )
 
-// Forms of blocks that include a misnumbered chunk.
+// Forms of blocks that contain a misnumbered chunk.
 const (
 	created    = "created"    // form of a block that is valid, because it has enough endorsements
 	unendorsed = "unendorsed" // form of a block that is invalid, because it has too few endorsements
@@ -79,7 +79,7 @@ var forms = []form{
 		return true
 	}},
 	{"other bits", false, func(w *World, b *primitives.Block) bool {
-		// Add a byte more than the number of chunk validators requires.
+		// Append a byte, so that the bitmap is longer than the number of chunk validators requires.
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		i := w.rng.IntN(len(list))
 		if len(list[i]) == 0 {
@@ -90,7 +90,7 @@ var forms = []form{
 		return true
 	}},
 	{"other body", false, func(_ *World, b *primitives.Block) bool {
-		// The body does not match the hash in the header.
+		// Change the body, but keep the hash in the header.
 		hash := b.Header.BlockBodyHash
 		challenged(b, 1, 8)
 		b.Header.BlockBodyHash = hash

@@ -12,7 +12,7 @@ import (
 // (Taken), and were refused by a node.
 type Tally struct{ Said, Taken, Refused int }
 
-// misnumberedChunk is the name of misnumbered chunks in tallies.
+// misnumberedChunk is the name under which tallies count misnumbered chunks.
 const misnumberedChunk = "chunk"
 
 // verdicts checks that all nodes agree on blocks and chunks: no node accepts what another has
@@ -74,13 +74,13 @@ func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks stri
 	}
 }
 
-// created records a misnumbered chunk.
+// created records that a byzantine producer has made a misnumbered chunk.
 func (v *verdicts) created(s *misnumbered) {
 	v.misnumbered[s.chunk.Hash] = s
 	v.count(misnumberedChunk, Tally{Said: 1})
 }
 
-// refused handles a node's refusal of a block, chunk or witness.
+// refused handles the error with which a node has refused a block, chunk or witness.
 func (v *verdicts) refused(n *node, err error) {
 	var b *consensus.Refusal
 	var c *consensus.ChunkRefusal
@@ -123,7 +123,7 @@ func (v *verdicts) refuse(n *node, hash primitives.Hash, err error) {
 	}
 }
 
-// taken handles a block that a node has imported.
+// taken fails the run if an honest node has imported an invalid block.
 func (v *verdicts) taken(n *node, b *primitives.Block) {
 	if n.misbehaves() { // a misbehaving node may accept anything
 		return

@@ -310,7 +310,7 @@ func (w *World) run() {
 	w.measure()
 }
 
-// next handles the next event.
+// next advances the virtual time to the next event and runs it.
 func (w *World) next() {
 	h := heap.Pop(&w.agenda).(happening)
 	w.now = h.at
@@ -370,7 +370,7 @@ func (t *trace) lines() (out []string) {
 	return out
 }
 
-// say adds a line to the trace.
+// say adds a line to the trace of the run. who is the node that it is about.
 func (w *World) say(who primitives.AccountID, format string, args ...any) {
 	line := w.line(who, format, args...)
 	t := &w.trace

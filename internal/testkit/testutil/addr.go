@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// addrs are the addresses returned so far.
+// addrs are the ports that were given out in this process.
 var addrs struct {
 	sync.Mutex
 	given map[int]bool

@@ -36,7 +36,7 @@ func (w *World) Data(id primitives.AccountID) (string, error) {
 	return b.String(), err
 }
 
-// Account returns the account at the head as text.
+// Account returns a text that describes an account at the head.
 func (w *World) Account(id primitives.AccountID) (text string, err error) {
 	err = w.read(id, func(t state.Trie) error {
 		raw, err := t.Get(primitives.AppendAccountKey(nil, id), t.NewRecording())

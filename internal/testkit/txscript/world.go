@@ -35,7 +35,7 @@ type World struct {
 	outcomes map[primitives.Hash]*happened
 }
 
-// happened is an outcome with its height.
+// happened is an outcome with the height of its block.
 type happened struct {
 	*primitives.Outcome
 	at primitives.Height

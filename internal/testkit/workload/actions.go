@@ -61,7 +61,7 @@ func (g *Generator) amount() primitives.Balance {
 	return primitives.Yocto(g.rng.Uint64())
 }
 
-// any returns an unsigned transaction of a random kind.
+// any draws a transaction of a random kind from a random account. It is not signed yet.
 func (g *Generator) any(at Base) *draft {
 	from := g.account()
 	if g.o.Universal && g.rng.IntN(4) == 0 {

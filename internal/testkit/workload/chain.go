@@ -125,7 +125,7 @@ func (c *Chain) key(id primitives.AccountID) primitives.SecretKey {
 	return k
 }
 
-// Plan describes a block to produce.
+// Plan describes the next block that Chain produces.
 type Plan struct {
 	Parent primitives.Hash
 	Height primitives.Height

@@ -40,7 +40,7 @@ type Generator struct {
 	firsts []*universal
 }
 
-// Base describes the block that is to include a transaction.
+// Base is the position in the chain for which a transaction is made.
 type Base struct {
 	Height primitives.Height // height of the block that shall include the transaction
 	Hash   primitives.Hash   // hash of a recent block, the reference block of the transaction

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// counter adds up tokens. It keeps the first error.
+// counter sums the tokens in the state of a shard. It keeps its first error.
 type counter struct {
 	cfg *parameters.RuntimeConfig
 	// mine returns whether a receipt is for the counted shard. It is needed because both children

@@ -49,7 +49,7 @@ type Shape struct {
 // Unit is a piece of code that leaves the operand stack unchanged, so that it can be repeated.
 type Unit byte
 
-// module writes a Shape.
+// module is the wasm module of a Shape while it is written.
 type module struct {
 	*wasmasm.Module
 	s       *Shape
@@ -121,7 +121,7 @@ func (m *module) local(i int) wasmasm.ValType {
 	return [...]wasmasm.ValType{wasmasm.I64, wasmasm.I32, wasmasm.F64, wasmasm.F32, wasmasm.I64}[i%5]
 }
 
-// around adds the sections other than functions.
+// around adds all sections of the module except functions.
 func (m *module) around(funcs []*wasmasm.Func) {
 	s := m.s
 	name := make([]byte, s.Long+3)

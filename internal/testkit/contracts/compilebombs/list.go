@@ -51,7 +51,7 @@ func Listed() []Shape {
 		}
 		add(Shape{Name: fmt.Sprintf("ten times 4900 deep in %d", nest), Funcs: 10, Bytes: 100_000, Depth: 4_900, Nest: nest, Locals: 50, Units: units("br_if-far", "local-sum")})
 	}
-	// a megabyte, or as much as fits
+	// functions of one megabyte, or as large as the limits on functions allow
 	for _, u := range []string{"call", "f32-chain", "load-chain", "table.get", "f64-trunc", "memory.grow", "sqrt-chain"} {
 		add(Shape{Name: "much " + u, Funcs: 5, Bytes: maxBody, Units: units(u)})
 	}

@@ -15,7 +15,7 @@ func (b *body) sink(t wasmasm.ValType) {
 	b.f.GlobalSet(1)
 }
 
-// live pushes one of the operands that stay on the stack.
+// live pushes the n-th of the values that stay on the operand stack.
 func (b *body) live(n int) {
 	if b.m.s.Live4 {
 		b.f.MemorySize()

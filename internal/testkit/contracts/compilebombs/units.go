@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testkit/contracts/wasmasm"
 )
 
-// body writes one function.
+// body writes the body of one function.
 type body struct {
 	m              *module
 	f              *wasmasm.Func
@@ -59,7 +59,7 @@ func units(names ...string) (list []Unit) {
 	return list
 }
 
-// len returns the approximate number of bytes written.
+// len returns the number of bytes of the function body so far.
 func (b *body) len() int { return b.f.Len() }
 
 // room returns whether n more blocks may be opened.

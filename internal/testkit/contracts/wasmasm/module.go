@@ -25,7 +25,7 @@ type Module struct {
 
 type sig struct{ params, results []ValType }
 
-// Func is a function under construction.
+// Func is a function while its code is written.
 type Func struct {
 	Code
 	Index  uint32
@@ -63,7 +63,8 @@ func (m *Module) AddType(params, results []ValType) {
 	m.types = append(m.types, sig{params, results})
 }
 
-// Import imports a function.
+// Import adds an imported function and returns its index. All imports must come before the first
+// Func.
 func (m *Module) Import(module, name string, params, results []ValType) uint32 {
 	if len(m.funcs) > 0 {
 		panic("wasm: imports come before functions")
@@ -108,7 +109,8 @@ func (f *Func) Run(n uint32, t ValType) *Func {
 	return f
 }
 
-// Table adds a table of functions; most < 0: without a maximum.
+// Table adds a table of function references with at least `least` and at most `most` entries; most
+// < 0: no maximum.
 func (m *Module) Table(least uint32, most int64) {
 	m.tables = append(m.tables, limits([]byte{byte(FuncRef)}, least, most))
 }
@@ -143,7 +145,8 @@ const (
 	ExternGlobal = 3
 )
 
-// Export exports an item by its index.
+// Export exports a function, table, memory or global under a name. index is its index among those
+// of its kind.
 func (m *Module) Export(name string, kind byte, index uint32) {
 	m.exports = append(m.exports, AppendU32(append(AppendName(nil, name), kind), index))
 }
@@ -154,7 +157,8 @@ func (m *Module) ExportFunc(name string, f *Func) { m.Export(name, ExternFunc, f
 // Start sets the start function.
 func (m *Module) Start(f uint32) { m.start = &f }
 
-// Elem adds an active segment of functions to table 0.
+// Elem adds an active element segment, which puts funcs into table 0 from offset on at
+// instantiation.
 func (m *Module) Elem(offset *Code, funcs ...uint32) {
 	b := AppendU32(append([]byte{0}, offset.done()...), uint32(len(funcs)))
 	for _, f := range funcs {
@@ -163,7 +167,7 @@ func (m *Module) Elem(offset *Code, funcs ...uint32) {
 	m.elems = append(m.elems, b)
 }
 
-// PassiveElem adds a segment for table.init.
+// PassiveElem adds a passive element segment, which the instruction table.init copies from.
 func (m *Module) PassiveElem(funcs ...uint32) {
 	b := AppendU32([]byte{1, 0}, uint32(len(funcs)))
 	for _, f := range funcs {
