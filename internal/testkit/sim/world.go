@@ -370,7 +370,7 @@ func (t *trace) lines() (out []string) {
 	return out
 }
 
-// say adds a line to the trace of the run. who is the node that it is about.
+// say adds a line to the trace of the run: the virtual time, a node, and a text about it.
 func (w *World) say(who primitives.AccountID, format string, args ...any) {
 	line := w.line(who, format, args...)
 	t := &w.trace
