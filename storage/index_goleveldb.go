@@ -13,6 +13,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 	"github.com/syndtr/goleveldb/leveldb/util"
+	"github.com/troupe-chain/troupe/storage/sstable"
 )
 
 // levelIndex is an index on goleveldb.
@@ -139,45 +140,25 @@ func (d *levelIndex) iterate(lo, hi []byte) cursor {
 	return levelCursor{d.ldb.NewIterator(&util.Range{Start: lo, Limit: hi}, nil)}
 }
 
-// frozen returns table cursors if the tables can be opened a second time beside goleveldb and the
-// boundaries of their blocks fit into memory. Otherwise it returns goleveldb's cursors.
+// frozen returns cursors of package sstable if the tables can be opened a second time beside
+// goleveldb and the boundaries of their blocks fit into memory. Otherwise it returns goleveldb's
+// cursors.
 func (d *levelIndex) frozen(n int) (out []cursor) {
-	set := d.tables()
+	var set *sstable.Set
+	if d.shared {
+		set = sstable.Current(d.ldb, d.stor, sstable.Limits{Tables: openTables() / 2, IndexBytes: int64(d.cache)})
+	}
 	for range n {
 		if set != nil {
-			out = append(out, set.cursor())
+			out = append(out, tableCursor{set.Cursor()})
 		} else {
 			out = append(out, d.iterate(nil, nil))
 		}
 	}
 	if set != nil {
-		set.done()
+		set.Release()
 	}
 	return out
-}
-
-// tables returns the present tables with a use count that includes the caller's use. It returns nil
-// if the tables must be read through goleveldb.
-func (d *levelIndex) tables() *tableSet {
-	if !d.shared {
-		return nil
-	}
-	for range 3 { // retry, because tables may be removed before an iterator holds them
-		list, err := d.ldb.GetProperty("leveldb.sstables")
-		if err != nil {
-			return nil
-		}
-		runs, size, count := parseTables(list)
-		if count == 0 || count > openTables()/2 || size/tableIndexRatio > int64(d.cache) {
-			return nil
-		}
-		pin := d.ldb.NewIterator(nil, nil)
-		if now, err := d.ldb.GetProperty("leveldb.sstables"); err == nil && now == list {
-			return (&tableSet{stor: d.stor, runs: runs, pin: pin.Release}).use()
-		}
-		pin.Release()
-	}
-	return nil
 }
 
 func (d *levelIndex) write(b *Batch, synced bool) error {
@@ -300,6 +281,16 @@ func (c levelCursor) done() error {
 	c.it.Release()
 	return wrapIndex("index scan", err)
 }
+
+// tableCursor is a cursor over the tables of an earlier moment.
+type tableCursor struct{ at *sstable.Cursor }
+
+func (c tableCursor) next() bool           { return c.at.Next() }
+func (c tableCursor) seek(key []byte) bool { return c.at.Seek(key) }
+func (c tableCursor) key() []byte          { return c.at.Key() }
+func (c tableCursor) value() []byte        { return c.at.Value() }
+func (c tableCursor) valid() bool          { return c.at.Valid() }
+func (c tableCursor) done() error          { return wrapIndex("index scan", c.at.Close()) }
 
 // sharedFiles are files of an index that may be opened several times at once.
 type sharedFiles struct{ lstorage.Storage }

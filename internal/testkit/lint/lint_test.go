@@ -238,7 +238,7 @@ const maxLines = 900
 var families = map[string]string{
 	"engine": "block chunk doc engine fork genesis header metrics precompile query sandbox shard state statesync tx witness",
 	"storage": "block column columns commit compress disk doc errors flat gc history import index log lookup meta outcome overlay " +
-		"record rewind shard snapshot sstable state store",
+		"record rewind shard snapshot state store",
 }
 
 func TestFilesBelongToFamilies(t *testing.T) {

@@ -1,4 +1,4 @@
-package storage
+package sstable
 
 import (
 	"bytes"
@@ -25,17 +25,17 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 		return b[:p.length], nil
 	case 1:
 		size, err := snappy.DecodedLen(b[:p.length])
-		if err != nil || size > maxTableBlock {
-			return nil, errTable
+		if err != nil || size > maxBlock {
+			return nil, ErrMalformed
 		}
 		out, err := snappy.Decode((*block)[:cap(*block)], b[:p.length])
 		if err != nil {
-			return nil, errTable
+			return nil, ErrMalformed
 		}
 		*block = out
 		return out, nil
 	}
-	return nil, errTable
+	return nil, ErrMalformed
 }
 
 // blockCursor walks the entries of a block.
@@ -52,11 +52,11 @@ type blockCursor struct {
 // reset begins a block.
 func (c *blockCursor) reset(b []byte) error {
 	if len(b) < 4 {
-		return errTable
+		return ErrMalformed
 	}
 	n := uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
 	if n == 0 || 4*(n+1) > uint64(len(b)) {
-		return errTable
+		return ErrMalformed
 	}
 	end := len(b) - 4*(int(n)+1)
 	c.b, c.restarts, c.at, c.key = b[:end], b[end:len(b)-4], 0, c.key[:0]
@@ -76,19 +76,19 @@ func (c *blockCursor) next() (bool, error) {
 	} else {
 		var n, m, k int
 		if shared, n = binary.Uvarint(b); n <= 0 {
-			return false, errTable
+			return false, ErrMalformed
 		}
 		if own, m = binary.Uvarint(b[n:]); m <= 0 {
-			return false, errTable
+			return false, ErrMalformed
 		}
 		if length, k = binary.Uvarint(b[n+m:]); k <= 0 {
-			return false, errTable
+			return false, ErrMalformed
 		}
 		head = n + m + k
 	}
 	left := uint64(len(b) - head)
 	if shared > uint64(len(c.key)) || own > left || length > left-own || shared+own < keyTrailer {
-		return false, errTable
+		return false, ErrMalformed
 	}
 	c.key = append(c.key[:shared], b[head:head+int(own)]...)
 	from := head + int(own)
@@ -134,12 +134,12 @@ func (c *blockCursor) seek(key []byte) (bool, error) {
 func (c *blockCursor) restart(i int) error {
 	at := uint64(binary.LittleEndian.Uint32(c.restarts[4*i:]))
 	if at >= uint64(len(c.b)) {
-		return errTable
+		return ErrMalformed
 	}
 	c.at, c.key = int(at), c.key[:0]
 	more, err := c.next()
 	if err == nil && !more {
-		err = errTable
+		err = ErrMalformed
 	}
 	return err
 }

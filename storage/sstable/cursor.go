@@ -1,12 +1,12 @@
-package storage
+package sstable
 
-import (
-	"bytes"
-)
+import "bytes"
 
-// tableCursor merges the runs of a table set.
-type tableCursor struct {
-	set  *tableSet
+// Cursor reads the rows of a set in ascending order of their keys. It merges the runs: of several
+// rows of a key it returns the newest, and none if that one is a deletion. Only one goroutine may
+// use it. The slices that it returns are valid until the next move.
+type Cursor struct {
+	set  *Set
 	runs []runCursor
 	// now is the run with the current row; nil means none.
 	now  *runCursor
@@ -16,28 +16,30 @@ type tableCursor struct {
 
 // runCursor is a position in one run.
 type runCursor struct {
-	tables     []*tableFile
-	set        *tableSet
+	tables     []*table
+	set        *Set
 	table      int // index of the current table in tables
 	block      int // index of the block in the table
 	raw, data  []byte
-	read       *tableFile // table of the block that data holds; nil: none
+	read       *table // table of the block that data holds; nil: none
 	readAt     int
 	at         blockCursor
 	some       bool // true: the cursor is at an entry
 	blockBytes []byte
 }
 
-func (s *tableSet) cursor() *tableCursor {
-	c := &tableCursor{set: s.use(), runs: make([]runCursor, len(s.runs))}
+// Cursor returns a cursor before the first row. The caller ends it by Close.
+func (s *Set) Cursor() *Cursor {
+	c := &Cursor{set: s.use(), runs: make([]runCursor, len(s.runs))}
 	for i := range c.runs {
 		c.runs[i].tables, c.runs[i].set = s.runs[i], s
 	}
 	return c
 }
 
-// seek moves to the first row at or above a key.
-func (c *tableCursor) seek(key []byte) bool {
+// Seek moves to the first row at or above a key. It returns false if there is none, and after an
+// error.
+func (c *Cursor) Seek(key []byte) bool {
 	if c.err != nil {
 		return false
 	}
@@ -49,13 +51,14 @@ func (c *tableCursor) seek(key []byte) bool {
 	return c.choose(false)
 }
 
-// next moves to the next row.
-func (c *tableCursor) next() bool {
+// Next moves to the next row, and at first to the first one. It returns false at the end, and after
+// an error.
+func (c *Cursor) Next() bool {
 	if c.err != nil {
 		return false
 	}
 	if c.now == nil {
-		return c.seek(nil)
+		return c.Seek(nil)
 	}
 	c.last = append(c.last[:0], c.now.at.user()...)
 	if err := c.now.next(); err != nil {
@@ -64,14 +67,14 @@ func (c *tableCursor) next() bool {
 	return c.choose(true)
 }
 
-func (c *tableCursor) fail(err error) bool {
+func (c *Cursor) fail(err error) bool {
 	c.now, c.err = nil, err
 	return false
 }
 
 // choose selects the least key of the runs, and the newest row of equal keys. It skips deleted rows
 // and, if `last` is set, the rows of c.last, the key of the previous row.
-func (c *tableCursor) choose(last bool) bool {
+func (c *Cursor) choose(last bool) bool {
 	for {
 		c.now = nil
 		for i := range c.runs {
@@ -102,16 +105,23 @@ func (c *tableCursor) choose(last bool) bool {
 	}
 }
 
-func (c *tableCursor) valid() bool   { return c.now != nil }
-func (c *tableCursor) key() []byte   { return c.now.at.user() }
-func (c *tableCursor) value() []byte { return c.now.at.value }
+// Valid returns whether the cursor is at a row.
+func (c *Cursor) Valid() bool { return c.now != nil }
 
-func (c *tableCursor) done() error {
+// Key returns the key of the current row. The cursor must be at one.
+func (c *Cursor) Key() []byte { return c.now.at.user() }
+
+// Value returns the value of the current row. The cursor must be at one.
+func (c *Cursor) Value() []byte { return c.now.at.value }
+
+// Close ends the cursor's use of the set. It returns the error that ended the iteration, if any:
+// ErrMalformed, or an error of the storage.
+func (c *Cursor) Close() error {
 	if c.set != nil {
-		c.set.done()
+		c.set.Release()
 		c.set = nil
 	}
-	return wrapIndex("index scan", c.err)
+	return c.err
 }
 
 // seek moves to the first entry at or above a key.

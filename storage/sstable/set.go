@@ -1,4 +1,4 @@
-package storage
+package sstable
 
 import (
 	"bytes"
@@ -10,23 +10,51 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/syndtr/goleveldb/leveldb"
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// tableSet is the set of goleveldb's tables at one moment. Its cursors are made for reading a few
-// rows at a place that was not read before. goleveldb's own cursors have three layers, use its
-// block cache, and allocate memory for each block. The cursors here read one block of each sorted
-// run of tables, into memory of their own. They do not see rows that were in no table at that
-// moment.
-type tableSet struct {
+// Set is the set of goleveldb's tables at one moment. The caller of Current and each cursor use it.
+// goleveldb keeps the tables until the last use has ended. Safe for concurrent use.
+type Set struct {
 	stor lstorage.Storage
-	runs [][]*tableFile // sorted lists of tables with disjoint key ranges, in ascending order
-	pin  func()         // permits goleveldb to remove the tables; called once at the end
+	runs [][]*table // sorted lists of tables with disjoint key ranges, in ascending order
+	pin  func()     // permits goleveldb to remove the tables; called once at the end
 	uses atomic.Int32
 }
 
-// tableFile is one table. Its index is read when a cursor first needs it.
-type tableFile struct {
+// Limits bound the tables of a set.
+type Limits struct {
+	Tables     int   // maximum number of tables, each of which is an open file
+	IndexBytes int64 // approximate maximum memory of the separators of all tables, in bytes
+}
+
+// Current returns the present tables of a database, with one use that the caller ends by
+// Set.Release. It opens the files in stor, the database's storage, which must permit that a file is
+// opened several times at once. It returns nil if there is no table, if the tables exceed the
+// limits, or if goleveldb removes tables at this moment. Rows in the write buffer are in no table:
+// the caller rotates the buffer first.
+func Current(db *leveldb.DB, stor lstorage.Storage, limits Limits) *Set {
+	for range 3 { // retry, because tables may be removed before an iterator holds them
+		list, err := db.GetProperty(tablesProperty)
+		if err != nil {
+			return nil
+		}
+		runs, size, count := parseTables(list)
+		if count == 0 || count > limits.Tables || size/indexRatio > limits.IndexBytes {
+			return nil
+		}
+		pin := db.NewIterator(nil, nil)
+		if now, err := db.GetProperty(tablesProperty); err == nil && now == list {
+			return (&Set{stor: stor, runs: runs, pin: pin.Release}).use()
+		}
+		pin.Release()
+	}
+	return nil
+}
+
+// table is one table. Its index is read when a cursor first needs it.
+type table struct {
 	num  int64
 	once sync.Once
 	err  error
@@ -47,18 +75,22 @@ type blockPlace struct {
 
 // Format of goleveldb's tables.
 const (
-	tableFooter     = 48
-	tableMagic      = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
-	blockTrailer    = 5
-	keyTrailer      = 8       // number of bytes after each key: put or delete, and the sequence number
-	maxTableBlock   = 8 << 20 // maximum size of a block in bytes; only the block of a table's index exceeds about 4 KiB
-	tableIndexRatio = 40      // approximate ratio of a table's size to the size of its separators in memory
+	footerSize   = 48
+	magic        = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
+	blockTrailer = 5
+	keyTrailer   = 8       // number of bytes after each key: put or delete, and the sequence number
+	maxBlock     = 8 << 20 // maximum size of a block in bytes; only the block of a table's index exceeds about 4 KiB
+	indexRatio   = 40      // approximate ratio of a table's size to the size of its separators in memory
 )
 
-var errTable = errors.New("a table file of the index is malformed")
+// tablesProperty is goleveldb's name of the list of its tables by level.
+const tablesProperty = "leveldb.sstables"
+
+// ErrMalformed means that a file is not a table as goleveldb writes it.
+var ErrMalformed = errors.New("a table file of the index is malformed")
 
 // parseTables parses goleveldb's list of tables by level.
-func parseTables(list string) (runs [][]*tableFile, size int64, count int) {
+func parseTables(list string) (runs [][]*table, size int64, count int) {
 	level := 0
 	for line := range strings.Lines(list) {
 		if n, err := fmt.Sscanf(line, "--- level %d ---", &level); err == nil && n == 1 {
@@ -71,24 +103,24 @@ func parseTables(list string) (runs [][]*tableFile, size int64, count int) {
 		if n, err := fmt.Sscanf(line, "%d:%d", &num, &bytes); err != nil || n != 2 {
 			continue
 		}
-		if t := (&tableFile{num: num}); level == 0 { // tables of level 0 overlap, so each is a run of its own
-			runs = append(runs, []*tableFile{t})
+		if t := (&table{num: num}); level == 0 { // tables of level 0 overlap, so each is a run of its own
+			runs = append(runs, []*table{t})
 		} else {
 			runs[len(runs)-1] = append(runs[len(runs)-1], t)
 		}
 		size, count = size+bytes, count+1
 	}
-	return slices.DeleteFunc(runs, func(r []*tableFile) bool { return len(r) == 0 }), size, count
+	return slices.DeleteFunc(runs, func(r []*table) bool { return len(r) == 0 }), size, count
 }
 
 // use counts a user of the set.
-func (s *tableSet) use() *tableSet {
+func (s *Set) use() *Set {
 	s.uses.Add(1)
 	return s
 }
 
-// done ends a use. The last one closes the tables.
-func (s *tableSet) done() {
+// Release ends a use. The last one closes the tables.
+func (s *Set) Release() {
 	if s.uses.Add(-1) > 0 {
 		return
 	}
@@ -103,12 +135,12 @@ func (s *tableSet) done() {
 }
 
 // open reads a table's index, once.
-func (s *tableSet) open(t *tableFile) error {
+func (s *Set) open(t *table) error {
 	t.once.Do(func() { t.err = t.open(s.stor) })
 	return t.err
 }
 
-func (t *tableFile) open(stor lstorage.Storage) (err error) {
+func (t *table) open(stor lstorage.Storage) (err error) {
 	if t.file, err = stor.Open(lstorage.FileDesc{Type: lstorage.TypeTable, Num: t.num}); err != nil {
 		return err
 	}
@@ -116,20 +148,20 @@ func (t *tableFile) open(stor lstorage.Storage) (err error) {
 	if err != nil {
 		return err
 	}
-	var footer [tableFooter]byte
-	if size < tableFooter {
-		return errTable
+	var footer [footerSize]byte
+	if size < footerSize {
+		return ErrMalformed
 	}
-	if _, err := t.file.ReadAt(footer[:], size-tableFooter); err != nil {
+	if _, err := t.file.ReadAt(footer[:], size-footerSize); err != nil {
 		return err
 	}
-	if string(footer[tableFooter-len(tableMagic):]) != tableMagic {
-		return errTable
+	if string(footer[footerSize-len(magic):]) != magic {
+		return ErrMalformed
 	}
 	_, rest, ok := cutPlace(footer[:])
 	index, _, ok2 := cutPlace(rest)
 	if !ok || !ok2 {
-		return errTable
+		return ErrMalformed
 	}
 	var raw, unpacked []byte
 	block, err := index.read(t.file, &raw, &unpacked)
@@ -145,7 +177,7 @@ func (t *tableFile) open(stor lstorage.Storage) (err error) {
 // bound replaces the separator of a table's last block by the table's last key. goleveldb chooses a
 // short separator there, which may be much greater than the last key, and even lie above the keys
 // of many following tables.
-func (t *tableFile) bound(raw, unpacked *[]byte) error {
+func (t *table) bound(raw, unpacked *[]byte) error {
 	n := len(t.blocks)
 	if n == 0 {
 		return nil
@@ -171,7 +203,7 @@ func (t *tableFile) bound(raw, unpacked *[]byte) error {
 }
 
 // readIndex reads separators and positions of the blocks.
-func (t *tableFile) readIndex(block []byte) error {
+func (t *table) readIndex(block []byte) error {
 	var it blockCursor
 	if err := it.reset(block); err != nil {
 		return err
@@ -183,11 +215,11 @@ func (t *tableFile) readIndex(block []byte) error {
 		}
 		at, _, ok := cutPlace(it.value)
 		if !ok {
-			return errTable
+			return ErrMalformed
 		}
 		// Keys of an index block share no prefix. In a damaged block they may, so bound the memory.
-		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxTableBlock {
-			return errTable
+		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxBlock {
+			return ErrMalformed
 		}
 		t.ends = append(t.ends, uint32(len(t.keys)))
 		t.blocks = append(t.blocks, at)
@@ -195,7 +227,7 @@ func (t *tableFile) readIndex(block []byte) error {
 }
 
 // boundary returns the separator of a block.
-func (t *tableFile) boundary(block int) []byte {
+func (t *table) boundary(block int) []byte {
 	from := uint32(0)
 	if block > 0 {
 		from = t.ends[block-1]
@@ -204,7 +236,7 @@ func (t *tableFile) boundary(block int) []byte {
 }
 
 // find returns the first block that may contain a key at or above key, or the number of blocks.
-func (t *tableFile) find(key []byte) int {
+func (t *table) find(key []byte) int {
 	lo, hi := 0, len(t.blocks)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -224,7 +256,7 @@ func cutPlace(b []byte) (p blockPlace, rest []byte, ok bool) {
 		return p, nil, false
 	}
 	length, m := binary.Uvarint(b[n:])
-	if m <= 0 || length > maxTableBlock {
+	if m <= 0 || length > maxBlock {
 		return p, nil, false
 	}
 	return blockPlace{at, uint32(length)}, b[n+m:], true
