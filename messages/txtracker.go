@@ -39,8 +39,8 @@ type Watch struct {
 // Use is the data on which the validity of a pending transaction depends.
 type Use struct {
 	Key string // trie key of the access key, the gas key's nonce, or the uninitialized account
-	// doubt arises when the stored nonce reaches this one, or when there is no stored nonce any
-	// more
+	// Nonce is the transaction's nonce. The waiter gets a Progress with Doubt when the stored nonce
+	// reaches Nonce, or when no nonce is stored any more.
 	Nonce   primitives.Nonce
 	Expires primitives.Height // lowest head height at which the base block is too old
 }

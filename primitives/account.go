@@ -120,7 +120,7 @@ type Account struct {
 	Amount       Balance         // not including Locked
 	Locked       Balance         // validator stake; 0 if uninitialized
 	Contract     AccountContract // none if uninitialized
-	StorageUsage uint64          // bytes
+	StorageUsage uint64          // storage that the account uses, in bytes
 	Version      AccountVersion  // V1 if uninitialized
 	State        AccountState
 	// BootstrapNonce is the last nonce of the account's own transactions while it is uninitialized
@@ -218,9 +218,9 @@ func (a *Account) LocalCodeHash() Hash {
 
 // FunctionCallPermission limits a key to calls of one contract.
 type FunctionCallPermission struct {
-	Allowance   *Balance // nil: unlimited
-	ReceiverID  string   // not validated when decoded
-	MethodNames []string // empty: all
+	Allowance   *Balance // yoctoNEAR that the key may still spend on gas; nil: unlimited
+	ReceiverID  string   // account of the contract; decoding does not validate it
+	MethodNames []string // methods that the key may call; empty: all
 }
 
 // GasKeyInfo is present in gas keys only.
@@ -295,13 +295,13 @@ func (k *AccessKey) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// Storage in bytes, by the parameters num_bytes_account and num_extra_bytes_record of neard's
-// genesis files.
+// Storage usage in bytes, with the parameters num_bytes_account and num_extra_bytes_record of
+// neard's genesis files.
 const (
 	// AccountStorage is the storage of an account without keys, code or data.
 	AccountStorage = 100
-	// FullAccessKeyStorage is what an ed25519 key with full access adds: 40 for the record, 33 for
-	// the key, 9 for its value.
+	// FullAccessKeyStorage is the storage of an ed25519 key with full access: 40 bytes for the
+	// record, 33 for the key, 9 for its value.
 	FullAccessKeyStorage = 82
 )
 

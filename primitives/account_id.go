@@ -90,8 +90,8 @@ const (
 	UniversalAccount                 // 0u and 52 Crockford base32 symbols: a sha3-256 hash
 )
 
-// Kind classifies a. universal is whether the feature UniversalAccounts is on: without it the id of
-// a universal account is that of a named one.
+// Kind returns the kind of the account id. universal is whether the feature UniversalAccounts is
+// on: without it the id of a universal account is that of a named one.
 func (a AccountID) Kind(universal bool) AccountKind {
 	switch {
 	case len(a) == 64 && isHex(a):
@@ -115,13 +115,14 @@ func isHex(s AccountID) bool {
 	return true
 }
 
-// IsImplicit returns whether a is of a kind that a transfer can create. universal is as in Kind.
+// IsImplicit returns whether the account is of a kind that a transfer can create. universal is as
+// in Kind.
 func (a AccountID) IsImplicit(universal bool) bool { return a.Kind(universal) != NamedAccount }
 
-// IsTopLevel returns whether a has no dot and is not "system".
+// IsTopLevel returns whether the account id has no dot and is not "system".
 func (a AccountID) IsTopLevel() bool { return a != SystemAccount && !strings.Contains(string(a), ".") }
 
-// IsSubAccountOf returns whether a is exactly one label below parent.
+// IsSubAccountOf returns whether the account id is exactly one label below parent.
 func (a AccountID) IsSubAccountOf(parent AccountID) bool {
 	label, ok := strings.CutSuffix(string(a), "."+string(parent))
 	return ok && label != "" && !strings.Contains(label, ".")

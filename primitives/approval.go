@@ -85,10 +85,10 @@ type ChunkEndorsementMetadata struct {
 // src/stateless_validation/chunk_endorsement.rs:143).
 type ChunkEndorsement struct {
 	ChunkHash         Hash
-	Differentiator    *string   // as received; nil: "ChunkEndorsement"
-	Signature         Signature // over ChunkEndorsementBytes
+	Differentiator    *string   // the string as received; nil: "ChunkEndorsement"
+	Signature         Signature // signature of ChunkEndorsementBytes
 	Metadata          ChunkEndorsementMetadata
-	MetadataSignature Signature // over the metadata's encoding
+	MetadataSignature Signature // signature of the metadata's encoding
 }
 
 // AppendBorsh appends the fields.
@@ -135,7 +135,7 @@ type OptimisticBlock struct {
 	RandomValue   Hash
 	VRFValue      [32]byte
 	VRFProof      [64]byte
-	Signature     Signature // over Hash
+	Signature     Signature // signature of Hash
 }
 
 func (o *OptimisticBlock) appendInner(b []byte) []byte {

@@ -12,8 +12,8 @@ import (
 // algorithm is that of Firedancer's fd_base58. Every sum stays below 2^64
 // (TestBase58TableDoesNotOverflow).
 const (
-	base58Fifth  = 58 * 58 * 58 * 58 * 58 // 2^29.3
-	base58Fifths = 9                      // 58^45 > 2^256
+	base58Fifth  = 58 * 58 * 58 * 58 * 58 // base of a digit, about 2^29.3
+	base58Fifths = 9                      // number of digits, sufficient because 58^45 > 2^256
 )
 
 // base58Words[i][j] is digit j of 2^(32*(7-i)) in base 58^5, the highest first.

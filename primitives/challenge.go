@@ -62,7 +62,8 @@ func readChallenge(r *borsh.Reader) {
 	ReadSignature(r)
 }
 
-// readEach reads a vector. one reads and discards an item. An item has at least least bytes.
+// readEach reads a vector. The function one reads and discards an item, which has at least `least`
+// bytes.
 func readEach(r *borsh.Reader, least int, one func()) {
 	for range r.Len(least) {
 		if one(); r.Err() != nil {

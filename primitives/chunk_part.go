@@ -108,7 +108,7 @@ type ChunkForward struct {
 	ChunkHash     Hash
 	InnerHash     Hash
 	MerkleRoot    Hash
-	Signature     Signature // of the chunk's producer over ChunkHash
+	Signature     Signature // the chunk producer's signature of ChunkHash
 	PrevBlockHash Hash
 	HeightCreated Height
 	ShardID       ShardID

@@ -64,8 +64,8 @@ func decodeErrorBorsh[E any](r *borsh.Reader, enum string, rows []errRow[E], e *
 	return tag
 }
 
-// appendErrField appends the value at the pointer at. If maybe is set, the value is an optional
-// key.
+// appendErrField appends the value to which the pointer at points. If maybe is set, the value is an
+// optional key.
 func appendErrField(b []byte, at any, maybe bool) []byte {
 	switch v := at.(type) {
 	case *string:

@@ -64,7 +64,7 @@ func appendError[E any](b []byte, rows []errRow[E], tag int, e *E) []byte {
 	return append(b, "}}"...)
 }
 
-// appendErrValue appends the JSON of the value at the pointer at.
+// appendErrValue appends the JSON of the value to which the pointer at points.
 func appendErrValue(b []byte, at any) []byte {
 	switch v := at.(type) {
 	case *string:
@@ -93,7 +93,7 @@ func appendErrValue(b []byte, at any) []byte {
 	case *Balance:
 		return append(v.AppendText(append(b, '"')), '"')
 	case *PublicKey:
-		if *v == "" { // None
+		if *v == "" { // an empty key stands for None
 			return append(b, "null"...)
 		}
 		return AppendJSONString(b, v.String())

@@ -104,7 +104,8 @@ func (e *InvalidTxError) balanceCost() []errField {
 	return []errField{{"balance", &e.Balance}, {"cost", &e.Cost}, {"signer_id", &e.SignerID}}
 }
 
-// pointee returns *at, allocating it if it is nil, as a destination for decoding.
+// pointee returns the pointer *at, as a destination for decoding. If it is nil, pointee first
+// allocates a value.
 func pointee[T any](at **T) *T {
 	if *at == nil {
 		*at = new(T)

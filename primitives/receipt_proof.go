@@ -26,7 +26,7 @@ func (p *ReceiptProof) DecodeBorsh(r *borsh.Reader) {
 // Leaf returns the leaf of the proof: H(H(u64 shard ‖ receipts)).
 func (p *ReceiptProof) Leaf() Hash { return ReceiptsLeaf(p.To, p.Receipts) }
 
-// ReceiptsLeaf returns the leaf of a chunk's receipts to a shard.
+// ReceiptsLeaf returns the Merkle leaf of a chunk's receipts to one shard.
 func ReceiptsLeaf(to ShardID, receipts []*Receipt) Hash {
 	h := hashOf(func(b []byte) []byte { return AppendReceipts(borsh.AppendUint64(b, uint64(to)), receipts) })
 	return HashBytes(h[:])

@@ -246,7 +246,8 @@ type scannedKeys struct {
 	next   func(*borsh.Reader) []byte
 }
 
-// scanKeys reads a count, and as many items by next. next returns an item's key without copying it.
+// scanKeys reads a count, and as many items by calling next, which returns an item's key without
+// copying it.
 func scanKeys(r *borsh.Reader, minSize int, next func(*borsh.Reader) []byte) scannedKeys {
 	k := scannedKeys{n: r.Len(minSize), sorted: true, next: next}
 	k.items = *r
@@ -317,8 +318,9 @@ func UniversalID(hash [32]byte) AccountID {
 	return AccountID(append(id, crockford[acc<<(5-bits)&31]))
 }
 
-// IsUniversal returns whether a has the form of a universal account's id: the prefix and 52 symbols
-// whose last 4 bits are zero. It is such an id only where the feature is on.
+// IsUniversal returns whether the account id has the form of a universal account's id: the prefix
+// and 52 symbols whose last 4 bits are zero. Without the feature UniversalAccounts such an id names
+// an ordinary account.
 func (a AccountID) IsUniversal() bool {
 	if len(a) != universalIDLen || !strings.HasPrefix(string(a), universalPrefix) {
 		return false

@@ -20,15 +20,15 @@ import (
 type Verifier struct {
 	most  int // maximum number of cached keys
 	often int // number of uses after which a key may get a table
-	// stale is a number of checks. A key that was not used in the last stale checks may lose its
-	// table. After every stale checks, the use counts of keys are halved.
+	// stale is a number of checks. A key that was not used in the last `stale` checks may lose its
+	// table. Each time after `stale` checks, the use counts of keys are halved.
 	stale uint64
 
 	mu     sync.Mutex
 	keys   map[PublicKey]*list.Element // values are *knownKey
 	recent list.List                   // most recently used first
 	tables []*knownKey                 // keys with a table
-	clock  uint64                      // checks so far
+	clock  uint64                      // number of checks so far
 }
 
 // maxTables bounds the number of keys with a table (130 KiB each). A table pays off after some ten
@@ -47,7 +47,7 @@ type knownKey struct {
 	expanded *ed25519.ExpandedPublicKey
 	table    *multiples.Table // table of the negated key; nil: none
 	times    int              // uses since place last considered it
-	late     int              // recent uses, halved after each stale checks
+	late     int              // recent uses, halved each time after Verifier.stale checks
 	age      uint64           // clock/stale when late was last halved
 	last     uint64           // clock at the last use
 }

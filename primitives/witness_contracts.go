@@ -102,7 +102,7 @@ type ContractCodeRequest struct {
 	Key        ChunkKey
 	Contracts  []Hash // hashes of the code, in any order
 	Transition TransitionKey
-	Signature  Signature // of the requester over SignedBytes
+	Signature  Signature // the requester's signature of SignedBytes
 }
 
 func (q *ContractCodeRequest) appendInner(b []byte) []byte {
@@ -138,7 +138,7 @@ type ContractCodeResponse struct {
 	Key        ChunkKey
 	Responder  AccountID // empty: V1
 	Compressed []byte    // zstd of borsh Vec<bytes>; aliases the decoded input
-	Signature  Signature // of the responder over SignedBytes; empty: V1
+	Signature  Signature // the responder's signature of SignedBytes; empty: V1
 }
 
 func (a *ContractCodeResponse) appendInner(b []byte) []byte {

@@ -84,8 +84,8 @@ func (p *PartialWitness) decode(r *borsh.Reader, anchored bool) {
 	p.Signature = ReadSignature(r)
 }
 
-// readDifferentiator reads the string that separates signatures of different messages, and fails if
-// it is not want.
+// readDifferentiator reads the string that separates signatures of different messages, and fails
+// unless it is `want`.
 func readDifferentiator(r *borsh.Reader, want string) {
 	if d := r.String(); r.Err() == nil && d != want {
 		r.Failf("signature differentiator %q, not %q", d, want)

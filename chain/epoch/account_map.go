@@ -24,7 +24,7 @@ func (m AccountMap[V]) find(a primitives.AccountID) (int, bool) {
 	})
 }
 
-// Get returns the value of a. If there is none it returns the zero value and false.
+// Get returns an account's value. If there is none it returns the zero value and false.
 func (m AccountMap[V]) Get(a primitives.AccountID) (V, bool) {
 	if i, ok := m.find(a); ok {
 		return m[i].Value, true
@@ -33,13 +33,13 @@ func (m AccountMap[V]) Get(a primitives.AccountID) (V, bool) {
 	return zero, false
 }
 
-// Has returns whether a has a value.
+// Has returns whether an account has a value.
 func (m AccountMap[V]) Has(a primitives.AccountID) bool {
 	_, ok := m.find(a)
 	return ok
 }
 
-// Set sets the value of a, and replaces an older one.
+// Set sets an account's value, and replaces an older one.
 func (m *AccountMap[V]) Set(a primitives.AccountID, v V) {
 	i, ok := m.find(a)
 	if ok {
@@ -49,7 +49,7 @@ func (m *AccountMap[V]) Set(a primitives.AccountID, v V) {
 	*m = slices.Insert(*m, i, AccountEntry[V]{a, v})
 }
 
-// Delete removes a and its value, if a is present.
+// Delete removes an account and its value, if it is present.
 func (m *AccountMap[V]) Delete(a primitives.AccountID) {
 	if i, ok := m.find(a); ok {
 		*m = slices.Delete(*m, i, i+1)

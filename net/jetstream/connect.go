@@ -30,7 +30,8 @@ func (l *Link) connect(more ...nats.Option) (*nats.Conn, error) {
 	o := append([]nats.Option{
 		nats.Name(l.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait/2, reconnectWait),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.ReconnectBufSize(-1), nats.Timeout(2 * time.Second),
-		// Errors are handled where they occur.
+		// Without a handler, the library prints asynchronous errors. The calls that they affect
+		// also return errors.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, more...)
 	switch {

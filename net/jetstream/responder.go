@@ -313,7 +313,7 @@ type Asker struct {
 	by    *primitives.PublicKey
 }
 
-// NewAsker connects to a server. by is the node key that must have signed snapshots. If it is nil,
+// NewAsker connects to a server. `by` is the node key that must have signed snapshots; nil:
 // signatures are not verified.
 func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))

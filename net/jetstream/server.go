@@ -60,7 +60,7 @@ func (g *authenticator) Check(c server.ClientAuthentication) bool {
 // equal compares in constant time.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// Bounds of a server, and the time that it may take to start.
+// Limits of a server, and the timeout of its start.
 const (
 	serverStart = 10 * time.Second
 	maxPayload  = 4 << 20

@@ -78,7 +78,6 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 //     over connections by the node after its import.
 //   - This node relays at most half of the rate that it accepts (outRates). So a flooded node does
 //     not look like a flooding one.
-//     not look like a flooding one.
 //   - Transactions, which anyone can sign, use at most half of the cores (checking), and of these
 //     at most maxChecks batches of one peer wait.
 //

@@ -145,7 +145,7 @@ func timestamp(t time.Time) wire.Timestamp {
 // announcements maps accounts to the nodes that their validators announced for an epoch.
 type announcements struct {
 	of    map[primitives.AccountID]*wire.Announcement
-	order []primitives.AccountID // keys of of, oldest first
+	order []primitives.AccountID // keys of the map of, oldest first
 }
 
 // maxAnnouncements is the maximum number of accounts with stored announcements

@@ -82,7 +82,6 @@ func (c *Config) fill() {
 //   - While a T2 handshake waits for its edge (conn.waiting), its messages are queued in both
 //     directions. After that they are processed in order. So the edge is in the graph before any
 //     message is routed over it.
-//     routed over it.
 //   - A peer's message costs bounded work: frames are bounded before decoding (package wire), lists
 //     here, and expensive requests by rate limits (limits). Exceeding a bound of the protocol bans
 //     the sender.
@@ -153,8 +152,9 @@ func New(c Config, now time.Time) *PeerManager {
 	return n
 }
 
-// Step processes an event at the time now. It returns the effects that the caller must carry out,
-// in order. Equal events and draws give equal effects. It panics on an unknown event type.
+// Step processes an event. now is the current time. Step returns the effects that the caller must
+// carry out, in order. Equal events and draws give equal effects. It panics on an unknown event
+// type.
 func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	n.effects = nil
 	switch ev := ev.(type) {

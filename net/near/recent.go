@@ -75,7 +75,7 @@ func (g *gossip[K, V]) add(key K, v V, newer func(V, V) bool) {
 	}
 }
 
-// due returns what to send now, sorted by key; nil: nothing.
+// due returns the items to send at the time now, sorted by key; nil: there are none.
 func (g *gossip[K, V]) due(now time.Time) []V {
 	if len(g.pending) == 0 || now.Before(g.next) {
 		return nil

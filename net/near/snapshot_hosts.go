@@ -20,7 +20,7 @@ const (
 // hosts stores which peers serve the state of which shards.
 type hosts struct {
 	of    map[wire.PeerID]*wire.SnapshotHost
-	order []wire.PeerID // keys of of, oldest entry first
+	order []wire.PeerID // keys of the map of, oldest entry first
 	least uint64        // lowest epoch height that is kept
 	tried map[hostTry]int
 }

@@ -67,7 +67,7 @@ func (p *SignedPayload) Verify(key primitives.PublicKey) bool {
 	return p.Signature.Verify(p.Payload, key)
 }
 
-// IsNewer returns whether d replaces old.
+// IsNewer returns whether d replaces the entry old.
 func (d *AccountData) IsNewer(old *AccountData) bool {
 	if d.Version != old.Version {
 		return d.Version > old.Version

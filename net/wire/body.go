@@ -180,8 +180,8 @@ type (
 	// contains the part that the sender owns.
 	PartialWitness        struct{ primitives.PartialWitness }
 	PartialWitnessForward struct{ primitives.PartialWitness }
-	// VersionedWitness and VersionedWitnessForward contain the same with a version. Version 2 is
-	// used from protocol version 87 on. Version 1 is accepted, but not sent.
+	// VersionedWitness and VersionedWitnessForward contain the same parts with a version. Version 2
+	// is used from protocol version 87 on. Version 1 is accepted, but not sent.
 	VersionedWitness struct {
 		primitives.VersionedPartialWitness
 	}

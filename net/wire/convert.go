@@ -95,7 +95,6 @@ func (c *conversion) hashOf(s *schema, in []byte, num uint32) primitives.Hash {
 // take at most four bytes of memory for each of its bytes. Valid messages do: they consist of byte
 // strings, which do not count (chunk bodies, witnesses, state parts, code), or of signatures of 65
 // bytes.
-// with 65 bytes each.
 func room(in []byte) int { return 64<<20 + 4*len(in) }
 
 // pointerTo is a pointer type that decodes borsh.

@@ -362,8 +362,8 @@ func readStateResponse(in []byte) (Message, error) {
 }
 
 // ReadGrowing reads n bytes of r and appends them to b. n is only the sender's claim. So
-// ReadGrowing allocates `first` bytes initially, and then at most twice the bytes that have
-// arrived. The result is nil only if there is an error.
+// ReadGrowing first allocates `first` bytes, and later at most twice the bytes that have arrived.
+// The result is nil only if there is an error.
 func ReadGrowing(r io.Reader, b []byte, n, first int) ([]byte, error) {
 	if b == nil {
 		b = make([]byte, 0, min(n, first))

@@ -21,7 +21,8 @@ var (
 	handshakeFailure = &schema{"HandshakeFailure", []field{{1, int32Kind, nil}, {2, messageKind, wrapped}, {3, messageKind, genesisID},
 		{4, uint32Kind, nil}, {5, uint32Kind, nil}}}
 
-	// LastEdge, UpdateNonce..., Block..., StateResponse; repeated or not
+	// oneMessage is for messages with a single field, a message that may be repeated: LastEdge,
+	// UpdateNonce..., Block..., StateResponse.
 	oneMessage   = &schema{"One", []field{{1, messageKind, wrapped}}}
 	twoMessages  = &schema{"Two", []field{{1, messageKind, wrapped}, {2, messageKind, wrapped}}}
 	accountsData = &schema{"SyncAccountsData", []field{{1, messageKind, accountKeySignedPayload}, {2, boolKind, nil}, {3, boolKind, nil}}}

@@ -63,7 +63,7 @@ const MostPerByte = 64
 func RoomFor(n int) int { return MostPerByte * n }
 
 // UnmarshalWithin is Unmarshal for untrusted input. It returns ErrTooMuch, before it allocates, if
-// the items of all lists together need more than room bytes of memory. Such a bound is needed
+// the items of all lists together need more than `room` bytes of memory. Such a bound is needed
 // because an item that is encoded in one byte may take fifty bytes of memory.
 func UnmarshalWithin(in []byte, v Decoder, room int) error {
 	r := NewReaderWithin(in, room)
@@ -341,8 +341,8 @@ func (r *Reader) Uint64s() []uint64 {
 	return out
 }
 
-// SliceKept is Slice, except that a client reader keeps only the first most items and drops the
-// others after reading them. left is the number of dropped items.
+// SliceKept is Slice, except that a client reader keeps only the first `most` items and drops later
+// ones after reading them. left is the number of dropped items.
 func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T, left int) {
 	if !r.inOrder {
 		return Slice(r, minSize, f), 0

@@ -45,9 +45,9 @@ type level[K comparable, V any] struct {
 	flows map[K]*flow[K, V]
 	heap  flowHeap[K, V]
 	clock int64         // usage that the flow with the last turn had before that turn
-	keep  int           // how many flows without waiting items are remembered
+	keep  int           // maximum number of flows without waiting items that are remembered
 	fresh []*flow[K, V] // flows that are new or have returned; some may have had a turn since
-	next  bool          // if set, one of fresh has the next turn
+	next  bool          // true: a flow in fresh has the next turn
 }
 
 type flow[K comparable, V any] struct {
@@ -55,8 +55,8 @@ type flow[K comparable, V any] struct {
 	had  int64
 	came uint64 // sequence number that breaks ties: the lower one is first
 	at   int    // index in the heap; -1: the flow has no waiting items
-	anew bool   // it is new or has returned, and waits for its first turn
-	// listed: it is in fresh.
+	anew bool   // the flow is new or has returned, and waits for its first turn
+	// listed means that the flow is in level.fresh.
 	listed bool
 	of     V
 }
@@ -143,7 +143,7 @@ func (l *level[K, V]) first() *flow[K, V] {
 	for l.next = !l.next; l.next && len(l.fresh) > 0; {
 		came := l.fresh[0]
 		if came.at >= 0 && came.anew && came.had > f.had {
-			break // it has used more than the others
+			break // the flow has used more than the other flows in fresh
 		}
 		if l.fresh, came.listed = l.fresh[1:], false; came.at >= 0 && came.anew {
 			f = came

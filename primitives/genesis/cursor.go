@@ -65,7 +65,7 @@ func (c *cursor) next() byte {
 	return c.b[0]
 }
 
-// want fails with nearcore's text unless the next byte is first.
+// want returns whether the next byte is `first`, and otherwise fails with nearcore's text.
 func (c *cursor) want(first byte, what string) bool {
 	if c.next() == first {
 		return true

@@ -7,8 +7,8 @@ const (
 	initSeats       = 50
 	initEpochLength = 500
 	fastEpochLength = 60
-	initBalance     = 1_000_000_000 // NEAR
-	initStake       = 50_000_000    // NEAR
+	initBalance     = 1_000_000_000 // balance of an account beside its stake, in NEAR
+	initStake       = 50_000_000    // stake of a validator, in NEAR
 	treasury        = "near"
 )
 

@@ -40,10 +40,10 @@ func (c *cursor) members(ms ...member) {
 	}
 }
 
-// set returns a function that stores get's result in at.
+// set returns a function that stores the result of get in *at.
 func set[T any](at *T, get func() T) func() { return func() { *at = get() } }
 
-// setUint returns a function that reads an integer into at.
+// setUint returns a function that reads an integer into *at.
 func setUint[T ~uint16 | ~uint64](c *cursor, at *T) func() {
 	bits := 64
 	if uint64(^T(0)) == 1<<16-1 {
@@ -169,7 +169,7 @@ func (c *cursor) globalContract() (id primitives.GlobalContractID) {
 	return id
 }
 
-// Writing.
+// Encoding of receipts as records.
 
 func appendText(b []byte, name, value string) []byte {
 	return primitives.AppendJSONString(append(b, name...), value)

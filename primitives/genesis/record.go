@@ -268,8 +268,8 @@ func (c *cursor) accountState() primitives.Account {
 	return a
 }
 
-// uninitialized returns the uninitialized account with the fields of a. contract is set if the
-// fields include a contract.
+// uninitialized returns the uninitialized account with the fields that were read into a. contract
+// is set if the fields include a contract.
 func (c *cursor) uninitialized(a *primitives.Account, contract bool, nonce *primitives.Nonce) primitives.Account {
 	switch {
 	case a.Version != primitives.AccountV1:

@@ -10,14 +10,16 @@ import (
 
 // Bounds of the memory that a file can make the reader use.
 const (
-	MaxDepth = 128      // of nested arrays and objects, as in serde_json
-	MaxValue = 64 << 20 // bytes of one record or field without comments and blanks: a contract of 48 MB
+	MaxDepth = 128 // maximum nesting of arrays and objects, as in serde_json
+	// maximum bytes of one record or field without comments and blanks, enough for a contract of 48
+	// MB
+	MaxValue = 64 << 20
 )
 
 // Error is an error in a file, with its position. Line and column count from 1, columns in bytes.
 type Error struct {
 	Line, Column int
-	Path         string // like records[3].Account.account.amount; empty for the file itself
+	Path         string // path of the value, such as records[3].Account.account.amount; empty: the file as a whole
 	Err          error
 }
 

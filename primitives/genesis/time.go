@@ -13,7 +13,7 @@ const (
 	nanosPerSecond = 1_000_000_000
 	secondsPerDay  = 86_400
 	daysPer400Year = 146_097
-	daysTo1970     = 719_468 // from 0000-03-01, where calendar arithmetic is simplest
+	daysTo1970     = 719_468 // days from 0000-03-01 to 1970-01-01; years that begin in March end with the leap day
 )
 
 // errTime is wrapped by the errors of ParseTime.
@@ -45,7 +45,7 @@ type timeParser struct {
 	bad bool
 }
 
-// digits consumes n digits and the byte after, unless that is 0.
+// digits consumes n digits and then the byte `after`; 0: only the digits.
 func (p *timeParser) digits(n int, after byte) (v int) {
 	for range n {
 		if p.s == "" || p.s[0] < '0' || p.s[0] > '9' {

@@ -41,8 +41,9 @@ func ofWindows(p *curve.EdwardsPoint) *Table { return &Table{windows: newWindows
 // knownSums is the result of sums with correct tables.
 const knownSums = "9c378e00b75e5b97c7eb2fd7f4be1c623027b4edf18ad58a36fafeb4bd83353d"
 
-// sums is a hash of sums that are computed with the tables that of makes. The points are of the
-// prime order, of order 8, and a sum of both; the numbers are edge cases and ordinary ones.
+// sums returns a hash of sums that are computed with the tables that the function `of` makes. The
+// points are of the prime order, of order 8, and a sum of both; the numbers are edge cases and
+// ordinary ones.
 func sums(of func(*curve.EdwardsPoint) *Table) string {
 	small := curve.CompressedEdwardsY{0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
 		0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05}
@@ -95,7 +96,7 @@ const (
 	baseBits  = 7
 )
 
-// digits splits a number below 2^255 into signed digits of bits bits, -2^(bits-1) < d <=
+// digits splits a number below 2^255 into signed digits of `bits` bits, -2^(bits-1) < d <=
 // 2^(bits-1), the lowest first. out has room for 256 bits.
 func digits(out []int8, n *scalar.Scalar, bits uint) {
 	var b [40]byte

@@ -71,7 +71,7 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	return append(b, `,"validator_reward":"0"}`...)
 }
 
-// appendUnless appends null if absent, else what one appends.
+// appendUnless appends null if absent is set, else what the function one appends.
 func appendUnless(b []byte, absent bool, one func([]byte) []byte) []byte {
 	if absent {
 		return append(b, "null"...)

@@ -142,7 +142,8 @@ func (c *Case) AppendTail(b []byte) []byte {
 	return c.At.AppendMembers(append(b, ','))
 }
 
-// appendDiffers appends whether something is the same and, if not, how it differs.
+// appendDiffers appends the members "same" and, unless how is empty, "differs": how the outcomes
+// differ.
 func appendDiffers(b []byte, how string) []byte {
 	b = strconv.AppendBool(append(b, `"same":`...), how == "")
 	if how != "" {

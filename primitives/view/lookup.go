@@ -119,9 +119,9 @@ func (e *LookupError) Error() string {
 // Is returns whether target is e's kind.
 func (e *LookupError) Is(target error) bool { return target == e.Kind }
 
-// UnknownTx is the error of a transaction that is in no block because the node has refused or
-// dropped it. why is the reason. An invalid transaction is reported as such; one for which the node
-// had no room is unknown.
+// UnknownTx returns the error for a transaction that is in no block because the node has refused or
+// dropped it for the reason why. For an invalid transaction it says so; for any other reason it
+// says that the transaction is unknown.
 func UnknownTx(h primitives.Hash, why error) error {
 	var invalid *primitives.InvalidTxError
 	if errors.As(why, &invalid) {

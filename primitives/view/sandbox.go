@@ -34,7 +34,7 @@ func (a *At) AppendMembers(b []byte) []byte {
 // SetClock is a change of a sandbox's clock; nil fields stay as they are. Times in ns since 1970.
 type SetClock struct {
 	Time, Next, Interval *uint64
-	Advance              uint64 // ns
+	Advance              uint64 // ns by which the clock is advanced
 	Frozen               *bool
 }
 
@@ -42,7 +42,7 @@ type SetClock struct {
 type Clock struct {
 	Time           uint64
 	Frozen         bool
-	Next, Interval uint64 // ns; 0: not set
+	Next, Interval uint64 // Next: timestamp of the next block; Interval: ns between blocks; 0: not set
 }
 
 // AppendJSON appends the object; times are decimal strings, as nearcore's timestamp_nanosec.
@@ -62,7 +62,7 @@ func (c *Clock) AppendJSON(b []byte) []byte {
 type SetProduction struct {
 	Mode     *string
 	Quiet    *bool
-	Interval *uint64 // ns
+	Interval *uint64 // ns between blocks if no transaction waits
 }
 
 // Production is when blocks are made.

@@ -51,8 +51,8 @@ const maxStorageKey = 1 << 14
 // minChange is a lower bound of the JSON of a change without its values.
 const minChange = 64
 
-// TrieKeys calls each for every range of trie keys that r selects, in the order of the reply. If
-// exact is set, the range is key alone, otherwise all keys that begin with key.
+// TrieKeys calls the function each for every range of trie keys that r selects, in the order of the
+// reply. If exact is set, the range is key alone, otherwise all keys that begin with key.
 func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	for i := range r.Keys {
 		each(primitives.AppendAccessKeyKey(nil, r.Keys[i].AccountID, r.Keys[i].PublicKey.Handle()), false)

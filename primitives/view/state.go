@@ -11,7 +11,7 @@ type State interface {
 	// AccessKey reads a key of an account; false if there is none.
 	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
 	// AccessKeys returns the keys of an account in the order of the trie: at most limit keys (0:
-	// all), beginning after the key after (empty: at the first key). more is set if further keys
+	// all) that follow the key `after` (empty: from the first key on). more is set if further keys
 	// follow.
 	AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (keys []KeyInfo, more bool, err error)
 	// GasKeyNonce reads one nonce of a gas key; false if there is none.
@@ -20,8 +20,8 @@ type State interface {
 	Code(primitives.AccountID) ([]byte, error)
 	// GlobalCode returns global code, nil if there is none.
 	GlobalCode(*primitives.GlobalContractID) ([]byte, error)
-	// Data calls each for the contract's pairs whose keys have the prefix, by ascending key, until
-	// each returns false. Unless after is nil, it skips keys up to after.
+	// Data calls the function each for the contract's pairs whose keys have the prefix, by
+	// ascending key, until it returns false. Unless after is nil, Data skips keys up to `after`.
 	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
 	// DataProof returns the trie nodes that prove what Data finds under the prefix.
 	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)

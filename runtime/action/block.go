@@ -10,13 +10,13 @@ type Block struct {
 	Config      *parameters.RuntimeConfig // runtime config of the epoch's protocol version
 	ChainID     string
 	ShardID     primitives.ShardID
-	Height      primitives.Height // of the block in which the chunk is applied
+	Height      primitives.Height // height of the block in which the chunk is applied
 	PrevHash    primitives.Hash
 	EpochID     primitives.EpochID
 	EpochHeight uint64
 	Timestamp   uint64             // timestamp of the block in ns since 1970
 	GasPrice    primitives.Balance // next_gas_price of the previous block
-	RandomValue primitives.Hash    // of the block in which the chunk is applied
+	RandomValue primitives.Hash    // random_value of the block in which the chunk is applied
 	// MinimumStake is the least stake that an action may set: the next epoch's seat price divided
 	// by its minimum stake divisor.
 	MinimumStake primitives.Balance

@@ -57,7 +57,7 @@ func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 				size = min(size, c.params.MaxReceiptSize)
 				sizes = append(sizes, size)
 				total += size
-				return total <= most // stop at most bytes, because no request can exceed most
+				return total <= most // stop once total exceeds `most`, because no request can be larger
 			})
 			if err != nil {
 				return nil, err

@@ -180,7 +180,9 @@ func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractD
 	if err != nil {
 		return err
 	}
-	if d.Nonce >= known { // equal in the deploying shard, where the deployment has stored the nonce already
+	// the nonces are equal in the deploying shard, where the deployment has stored the nonce
+	// already
+	if d.Nonce >= known {
 		w.u.SetGlobalNonce(&d.ID, d.Nonce)
 		w.u.SetGlobalCode(&d.ID, d.Code)
 		w.block.Warm(r.PredecessorID, d.Code)

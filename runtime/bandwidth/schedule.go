@@ -48,7 +48,7 @@ type Input struct {
 // Grants holds the number of bytes that each shard may send to each shard in this chunk.
 type Grants struct {
 	shards []primitives.ShardID
-	bytes  []uint64 // sender index · n + receiver index
+	bytes  []uint64 // granted bytes by link, at sender index · n + receiver index
 }
 
 // Get returns the grant from sender to receiver; 0 for shards outside of the layout.

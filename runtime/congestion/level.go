@@ -91,9 +91,9 @@ func (c *Control) RefusesTransactions() Refusal {
 	return Refusal{Refused: true, Level: level}
 }
 
-// AllowedShard returns the shard that may send to own while own is fully congested. The shards take
-// turns in layout order, by height. Every chunk sets its allowed shard, even if own is not
-// congested (congestion_info.rs finalize_allowed_shard).
+// AllowedShard returns the shard that may send to the shard with index own while that one is fully
+// congested. The shards take turns in layout order, by height. Every chunk sets its allowed shard,
+// even if its shard is not congested (congestion_info.rs finalize_allowed_shard).
 func AllowedShard(height primitives.Height, own primitives.ShardIndex, shards []primitives.ShardID) primitives.ShardID {
 	turn := uint64(height) + uint64(own) // wraps around, as in nearcore
 	return shards[turn%uint64(len(shards))]

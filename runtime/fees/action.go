@@ -37,10 +37,10 @@ func sendPart(senderIsReceiver bool) part {
 	return sendOther
 }
 
-// Send returns the cost of sending a (one step of nearcore's total_send_fees, config.rs:71). The
-// cost of a delegate action includes that of sending its inner actions to the inner receiver.
-// senderIsReceiver compares the outer sender and receiver. It applies to the inner actions too, as
-// in nearcore.
+// Send returns the cost of sending an action (one step of nearcore's total_send_fees,
+// config.rs:71). The cost of a delegate action includes that of sending its inner actions to the
+// inner receiver. senderIsReceiver compares the outer sender and receiver. It applies to the inner
+// actions too, as in nearcore.
 func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	p := sendPart(senderIsReceiver)
 	if in, ok := delegated(a); ok {
@@ -54,14 +54,14 @@ func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Actio
 	return flat(c, p, a, receiver)
 }
 
-// Exec returns the cost of executing a (nearcore exec_fee, config.rs:279). The cost of a delegate
-// action does not include that of its inner actions.
+// Exec returns the cost of executing an action (nearcore exec_fee, config.rs:279). The cost of a
+// delegate action does not include that of its inner actions.
 func Exec(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	return flat(c, exec, a, receiver)
 }
 
-// flat returns the fee of a without inner actions. Only for gas keys do send and execution fees
-// have different formulas.
+// flat returns the fee of an action without its inner actions. Only for gas keys do send and
+// execution fees have different formulas.
 func flat(c *parameters.RuntimeConfig, p part, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	fees := &c.Fees
 	switch a := a.(type) {

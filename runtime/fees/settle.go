@@ -9,7 +9,7 @@ import (
 
 // Executed describes the execution of an action receipt.
 type Executed struct {
-	GasUsed        primitives.Gas // burnt, plus attached to new receipts
+	GasUsed        primitives.Gas // gas burnt plus gas attached to new receipts
 	GasBurnt       primitives.Gas
 	Failed         bool
 	CreatedAccount bool // the receiver did not exist before, exists now, and the receipt did not fail

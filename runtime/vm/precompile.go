@@ -22,10 +22,10 @@ type rulesOf struct {
 	shared, own primitives.Hash
 }
 
-// rules returns two hashes of everything in w that affects how code is prepared. shared leaves out
-// MinContractSizePerLocal, own includes it. They are equal if w has no such limit. Configs that
-// differ only in prices of host functions, or in limits that do not concern code, share compiled
-// code.
+// rules returns two hashes of everything in w that affects how code is prepared. `own` includes
+// MinContractSizePerLocal, shared leaves it out. The two are equal if w has no such limit. Configs
+// that differ only in prices of host functions, or in limits that do not concern code, share
+// compiled code.
 func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 	if r := v.seen.Load(); r != nil && r.w == w {
 		return r.shared, r.own
@@ -54,9 +54,9 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, backgrou
 // compiled again for it, blocks would wait after the upgrade. But nearly no contract breaks that
 // rule, and the machine code of the others does not change.
 //
-// So a valid module is stored under the key shared, whether or not the rule was checked. It
-// contains its number of locals, from which the rule can be checked later (allowed). If code breaks
-// any rule, its error is stored under the key own, because that rule may be
+// So a valid module is stored under the shared key (see keys), whether or not the rule was checked.
+// It contains its number of locals, from which the rule can be checked later (allowed). If code
+// breaks any rule, its error is stored under the own key, because that rule may be
 // MinContractSizePerLocal.
 func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	shared, own := v.keys(t.hash, t.rules)
@@ -94,8 +94,8 @@ func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 	})
 }
 
-// keys returns the cache keys of code. All rules that differ from those of w only in
-// MinContractSizePerLocal have the same shared. own is for the rules of w alone. See make.
+// keys returns the cache keys of code. The key shared is the same for all rules that differ from
+// those of w only in MinContractSizePerLocal. The key `own` is for the rules of w alone. See make.
 func (v *VM) keys(code primitives.Hash, w *parameters.Wasm) (shared, own cache.Key) {
 	s, o := v.rules(w)
 	return cache.Key{Code: code, Rules: s}, cache.Key{Code: code, Rules: o}

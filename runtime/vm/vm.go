@@ -118,7 +118,8 @@ func newEngine(cranelift bool) (*engine.Engine, error) {
 	})
 }
 
-// otherGenerator returns the alarm for a code generator that is not the wanted one; nil if it is.
+// otherGenerator returns the error to report if the code generator is not the wanted one; nil if it
+// is.
 func otherGenerator(is, wanted string) error {
 	if is == wanted {
 		return nil

@@ -24,7 +24,7 @@ type link struct {
 	peer          wire.PeerID // the peer that a Transport has authenticated; empty: not authenticated
 	reported      bool        // Transport.Met was called; only the stepping goroutine uses this field
 	tier          wire.Tier   // tier of the handshake
-	dialled       wire.PeerID // the peer that was dialled; empty unless the connection is an outbound socket
+	dialled       wire.PeerID // the peer that this node dialled; empty unless the connection is an outbound socket
 	bare          bool        // this node's messages to the peer need no signature if the peer is their target
 	// routed is the last routed message written to a Transport's connection. Only the stepping
 	// goroutine uses it.

@@ -88,7 +88,7 @@ func maybe(f form) form {
 	}
 }
 
-// many is a Vec. Each item has at least `least` bytes.
+// many reads a Vec whose items have at least `least` bytes each.
 func many(least int, f form) form {
 	return func(r *borsh.Reader, b []byte) []byte {
 		n := r.Len(least)

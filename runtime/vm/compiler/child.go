@@ -152,7 +152,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// limitFiles limits the size of files that this process writes to most bytes.
+// limitFiles limits the size of files that this process writes, in bytes.
 func limitFiles(most int64) {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l) == nil {

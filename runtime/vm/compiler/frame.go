@@ -159,7 +159,7 @@ func ReadRequest(in io.Reader) (*Request, error) {
 	return r, nil
 }
 
-// ReadReply reads a reply with a body of at most most bytes.
+// ReadReply reads a reply with a body of at most `most` bytes.
 func ReadReply(in io.Reader, most int64) (*Reply, error) {
 	head, body, err := open(in, replyMagic, replyHead, min(most, MaxReply))
 	if err != nil {

@@ -57,7 +57,8 @@ type Pool struct {
 	closed chan struct{}
 	stats  Stats
 
-	unstartable atomic.Bool // Alarm was told once that no child can be started
+	// Alarm was called because no child could be started; it is called only once for this reason
+	unstartable atomic.Bool
 }
 
 type started struct {

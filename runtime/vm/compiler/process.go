@@ -97,7 +97,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the child immediately. Its current request fails with the error why.
+// kill ends the child immediately. Its current request fails with the given error.
 func (p *process) kill(why error) {
 	p.mu.Lock()
 	if p.why == nil {

@@ -55,8 +55,7 @@ func dataSize() int64 {
 	return n << 10
 }
 
-// limitMemory limits the writable memory to base plus more bytes. Stacks of future threads count
-// too.
+// limitMemory limits the writable memory to base + more bytes. Stacks of future threads count too.
 func limitMemory(base, more int64) {
 	var l syscall.Rlimit
 	if base == 0 || syscall.Getrlimit(syscall.RLIMIT_DATA, &l) != nil {

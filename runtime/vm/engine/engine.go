@@ -12,8 +12,8 @@ const Version = "44.0.0"
 // recursion that the metered stack allows (see Fits).
 const (
 	MaxMemory   = 128 << 20 // bytes of linear memory
-	MaxElements = 65_536    // of all tables together; a contract's own table has at most 10,000
-	MaxStack    = 4 << 20   // bytes
+	MaxElements = 65_536    // elements of all tables together; a contract's own table has at most 10,000
+	MaxStack    = 4 << 20   // bytes of native stack
 )
 
 // Slots is the maximum number of open runs in the process; further runs wait. An engine has as many

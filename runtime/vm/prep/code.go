@@ -16,7 +16,7 @@ const (
 	none    = check.None
 )
 
-// Opcodes that the code names.
+// Opcodes to which this package refers by name.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -97,7 +97,7 @@ const (
 	opPrefix       = 0xfc
 	typeFunction   = 0x60
 
-	// Numbers that follow opPrefix.
+	// Numbers that follow opPrefix and select its instructions.
 	opTruncSatLast = 0x07
 	opMemoryInit   = 0x08
 	opDataDrop     = 0x09
@@ -184,7 +184,8 @@ func (c *code) value() check.ValType {
 	return check.ValType(t)
 }
 
-// instr is an instruction from at to end. a is its first immediate, b its second, typ its type.
+// instr is an instruction at the offsets from at to end. a is its first immediate, b its second,
+// typ its type.
 type instr struct {
 	at, end int
 	a, b    uint32

@@ -115,7 +115,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 			e.charge(uint64(p.Count) * e.op)
 		}
 	}
-	e.copy(len(b.Code) - 1) // all but the last end, which becomes that of the outer block
+	e.copy(len(b.Code) - 1) // all but the last end, which becomes the end of the outer block
 	e.add(opEnd)
 	e.tell(^int64(b.Index))
 	e.raw(e.getStack)
@@ -207,7 +207,7 @@ func (e *emitter) placed(local, global byte, place int) {
 	e.index(uint64(place))
 }
 
-// copy writes the instructions before offset to, replacing those that have a changed form.
+// copy writes the instructions before the offset `to`, replacing those that have a changed form.
 func (e *emitter) copy(to int) {
 	from := e.in.pos
 	var in instr
@@ -295,7 +295,7 @@ func (e *emitter) change(in *instr) {
 	}
 }
 
-// tell writes a call of the trace function with the argument what, if the module is traced. The
+// tell writes a call of the trace function with the given argument, if the module is traced. The
 // engine puts that function into TableTrace.
 func (e *emitter) tell(what int64) {
 	if !e.trace {

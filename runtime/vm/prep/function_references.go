@@ -35,7 +35,8 @@ type references struct {
 // passive segment has entries when code runs.
 type segment struct{ from, n int }
 
-// helper is an added function for table.init (of and from are equal), table.copy or a truncation.
+// helper is an added function for table.init (`of` and `from` are equal), table.copy or a
+// truncation.
 type helper struct {
 	copies   bool   // table.copy
 	op       byte   // opcode of a truncation; 0: no truncation

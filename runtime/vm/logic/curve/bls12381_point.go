@@ -56,8 +56,8 @@ func onlyFlag(raw []byte, flag byte) bool {
 	return true
 }
 
-// blsP1 reads an uncompressed point of E(Fp). Without the fix of NEP-488 points with x = 0 are
-// rejected.
+// blsP1 reads an uncompressed point of E(Fp). ok is false if the point is invalid. Unless fix is
+// set (the correction of NEP-488), it is also false for the two points with x = 0.
 func blsP1(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	if inf, ok := blsFlagged(raw); inf || !ok {
 		return p, ok
@@ -65,7 +65,7 @@ func blsP1(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	x, ok0 := blsFp(raw[:blsFpSize])
 	y, ok1 := blsFp(raw[blsFpSize:])
 	if !ok0 || !ok1 || x.IsZero() && (y.IsZero() || !fix) {
-		return p, false // gnark-crypto reads (0, 0) as infinity, but (0, 0) is not on the curve
+		return p, false // (0, 0) is not on the curve, but gnark-crypto takes it for the point at infinity
 	}
 	p = bls12381.G1Affine{X: x, Y: y}
 	return p, p.IsOnCurve()
@@ -99,8 +99,7 @@ func blsXOnly(raw []byte, x []byte) (inf, larger, ok bool) {
 	return false, raw[0]&blsSign != 0, true
 }
 
-// blsP1Compressed reads a compressed point of E(Fp). Without the fix of NEP-488 points with x = 0
-// are rejected.
+// blsP1Compressed reads a compressed point of E(Fp). ok and fix are as for blsP1.
 func blsP1Compressed(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	var buf [blsFpSize]byte
 	inf, larger, ok := blsXOnly(raw, buf[:])

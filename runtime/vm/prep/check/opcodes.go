@@ -1,6 +1,7 @@
 package check
 
-// Opcodes that the code names. The numeric ones are in the table numerics.
+// Opcodes to which this package refers by name. Other numeric instructions are only in the table
+// numerics.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -40,7 +41,7 @@ const (
 	opRefFunc      = 0xd2
 	opPrefix       = 0xfc
 
-	// Numbers that follow opPrefix.
+	// Numbers that follow opPrefix and select its instructions.
 	opTruncSatLast = 0x07
 	opMemoryInit   = 0x08
 	opDataDrop     = 0x09
