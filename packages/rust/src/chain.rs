@@ -360,7 +360,11 @@ impl Chain {
         method: &str,
         args: impl Serialize,
     ) -> Result<R> {
-        from_json(&self.view_bytes(contract_id, method, to_json(&args)?).await?)
+        let result = self.view_bytes(contract_id, method, to_json(&args)?).await?;
+        from_json(&result).map_err(|e| match e {
+            Error::BadReply(text) => Error::BadReply(format!("{contract_id} {method}: {text}")),
+            other => other,
+        })
     }
 
     /// Calls a view function with arguments in any form at the head, and returns its result.
@@ -380,7 +384,14 @@ impl Chain {
             "method_name": method,
             "args_base64": base64(args.as_ref()),
         });
-        self.rpc("EXPERIMENTAL_call_function", params).await.map(|r: Reply| r.result)
+        match self.rpc("EXPERIMENTAL_call_function", params).await {
+            Ok(Reply { result }) => Ok(result),
+            Err(Error::Rpc(mut refused)) => {
+                refused.call = format!("{contract_id} {method}");
+                Err(Error::Rpc(refused))
+            }
+            Err(other) => Err(other),
+        }
     }
 
     // ---- transactions

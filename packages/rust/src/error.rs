@@ -113,6 +113,8 @@ pub struct RpcError {
     pub message: String,
     /// The field `data` of the reply: a text, or an object for a refused transaction.
     pub data: Value,
+    /// The contract and the function that a view called: `app.near members`. Else empty.
+    pub call: String,
 }
 
 impl RpcError {
@@ -127,13 +129,15 @@ impl RpcError {
             code: error["code"].as_i64().unwrap_or(0),
             message: text(&error["message"]).unwrap_or_default(),
             data: error["data"].clone(),
+            call: String::new(),
         }
     }
 }
 
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.method, self.cause)?;
+        let space = if self.call.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{}: {}", self.method, self.call, self.cause)?;
         let texts = [&self.info["reason"], &self.info["error_message"], &self.data];
         if let Some(text) = texts.iter().find_map(|v| v.as_str().filter(|s| !s.is_empty())) {
             write!(f, ": {text}")
@@ -169,11 +173,30 @@ impl TransactionError {
             None => kind.to_string(),
         }
     }
+
+    /// Returns who sent what to whom: ` of alice.near to app.near (join)`. Empty if the node's
+    /// reply has no transaction.
+    fn subject(&self) -> String {
+        let transaction = &self.outcome.status["transaction"];
+        let (Some(from), Some(to)) =
+            (transaction["signer_id"].as_str(), transaction["receiver_id"].as_str())
+        else {
+            return String::new();
+        };
+        let actions = transaction["actions"].as_array().into_iter().flatten();
+        let methods: Vec<&str> =
+            actions.filter_map(|a| a["FunctionCall"]["method_name"].as_str()).collect();
+        match methods[..] {
+            [] => format!(" of {from} to {to}"),
+            _ => format!(" of {from} to {to} ({})", methods.join(", ")),
+        }
+    }
 }
 
 impl fmt::Display for TransactionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "transaction {} failed: {}", self.outcome.hash, self.reason())?;
+        let (hash, subject) = (&self.outcome.hash, self.subject());
+        write!(f, "transaction {hash}{subject} failed: {}", self.reason())?;
         for log in self.outcome.logs() {
             write!(f, "\n  log: {log}")?;
         }

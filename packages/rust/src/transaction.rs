@@ -1,3 +1,4 @@
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
@@ -139,8 +140,9 @@ impl AsRef<[u8]> for SignedTransaction {
     }
 }
 
-/// What a transaction and its receipts did.
-#[derive(Clone, Debug)]
+/// What a transaction and its receipts did. Its `Debug` form leaves out `status`, which fills a
+/// screen, and shows the value as a text.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Outcome {
     /// The transaction's hash, in base58. Empty if the node was not asked to wait for a block.
@@ -169,6 +171,16 @@ pub struct ReceiptOutcome {
     pub tokens_burnt: u128,
     /// The failure in NEAR's form, if it failed.
     pub failure: Option<Value>,
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcome")
+            .field("hash", &self.hash)
+            .field("receipts", &self.receipts)
+            .field("value", &String::from_utf8_lossy(&self.value))
+            .finish_non_exhaustive()
+    }
 }
 
 impl Outcome {

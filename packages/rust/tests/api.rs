@@ -206,16 +206,16 @@ async fn contracts_and_their_failures() {
     let outcome = send("token.near", "4").await.unwrap();
     assert_eq!(outcome.json::<Option<u8>>().unwrap(), None);
     assert!(outcome.logs().any(|l| l.contains("ft_transfer")), "{outcome:?}");
+    let debug = format!("{outcome:?}");
+    assert!(debug.contains("value: \"") && !debug.contains("receipts_outcome"), "{debug}");
     assert_eq!(balance(&world).await, 1230);
 
     let err = send("missing.near", "1").await.unwrap_err();
     let failed = err.transaction().expect("a failed transaction");
     assert!(failed.failure["ActionError"].is_object(), "{}", failed.failure);
-    assert!(
-        err.to_string().contains(&failed.reason())
-            && err.to_string().contains(&failed.outcome.hash),
-        "{err}"
-    );
+    let hash = &failed.outcome.hash;
+    let subject = format!("transaction {hash} of alice.near to token.near (ft_transfer) failed: ");
+    assert!(err.to_string().starts_with(&(subject + &failed.reason())), "{err}");
     assert!(failed.outcome.gas_burnt() > 0);
     assert_eq!(format!("{err:?}"), err.to_string());
     let err = world.call_function(&token.alice, "token.near", "no_such_method").await.unwrap_err();
@@ -224,6 +224,7 @@ async fn contracts_and_their_failures() {
     let err = world.view::<Value>("token.near", "no_such_method", json!({})).await.unwrap_err();
     assert!(
         err.cause() == Some("CONTRACT_EXECUTION_ERROR")
+            && err.to_string().contains(" token.near no_such_method: ")
             && err.to_string().contains("MethodNotFound"),
         "{err}"
     );
@@ -231,7 +232,8 @@ async fn contracts_and_their_failures() {
         .view::<u8>("token.near", "ft_balance_of", json!({"account_id": "alice.near"}))
         .await
         .unwrap_err();
-    assert!(matches!(&err, Error::BadReply(m) if m.contains("the contract returned")), "{err}");
+    let wanted = "token.near ft_balance_of: the contract returned \"\\\"1230\\\"\": ";
+    assert!(matches!(&err, Error::BadReply(m) if m.starts_with(wanted)), "{err}");
     let raw = world
         .view_bytes("token.near", "ft_balance_of", br#"{"account_id":"alice.near"}"#)
         .await
