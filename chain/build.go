@@ -20,7 +20,7 @@ type BlockFacts struct {
 	Minted            primitives.Balance // tokens minted for the epoch that the block begins; 0 if it begins none
 	ShardSplit        *primitives.ShardSplit
 	Pricing           epoch.GasPriceRules
-	Version           primitives.ProtocolVersion // of the block's epoch
+	Version           primitives.ProtocolVersion // protocol version of the block's epoch
 }
 
 // BlockInput is the input of BuildBlock.

@@ -15,8 +15,8 @@ const AcceptableTimeDifference = 120 * 1_000_000_000
 type Approver struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
-	StakeThis primitives.Balance // in the block's epoch; 0: no block producer in it
-	StakeNext primitives.Balance // in the next epoch; 0: no block producer in it
+	StakeThis primitives.Balance // stake in the block's epoch; 0: the account is no block producer of that epoch
+	StakeNext primitives.Balance // stake in the next epoch; 0: the account is no block producer of that epoch
 }
 
 // ValidationContext is the data for validating a block. Its BlockFacts are the correct values of
@@ -27,7 +27,7 @@ type ValidationContext struct {
 	PrevRandom   primitives.Hash      // the parent's random value
 	Producer     primitives.PublicKey // key of the producer that is selected for the block's height
 	Approvers    []Approver
-	ShardIDs     []primitives.ShardID // of the layout of the block's epoch
+	ShardIDs     []primitives.ShardID // ids in the layout of the block's epoch, by shard index
 	PrevChunks   []*primitives.ChunkHeader
 	ChunkSigners []primitives.PublicKey // by shard index: keys of the producers of chunks at the parent's height + 1
 	// Assigned are the validators of each new chunk, by shard index. They are drawn for the chunk's
@@ -38,7 +38,7 @@ type ValidationContext struct {
 	// of height_created. A nil Late means that Assigned is set already.
 	Late      func() error
 	Now       uint64            // ns since 1970; 0: the timestamp is not checked
-	MaxHeight primitives.Height // maximum height; 0: no limit
+	MaxHeight primitives.Height // maximum height of the block; 0: no limit
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
 	// VRF verifies the random value. nil means primitives.VerifyVRF.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool

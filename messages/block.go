@@ -21,7 +21,7 @@ type BlockAccepted struct {
 	IsHead, Reorganised bool
 	Final               primitives.Height // height of the last final block as of the head
 	FinalHash           primitives.Hash
-	Shards              []ShardAccepted // by shard index
+	Shards              []ShardAccepted // effects on the shards, by shard index
 	// Returned contains the transactions of blocks that are no longer canonical. It leaves out
 	// those that the new branch includes.
 	Returned []*primitives.SignedTransaction
@@ -30,7 +30,7 @@ type BlockAccepted struct {
 // ShardAccepted contains the effects of a block on one shard.
 type ShardAccepted struct {
 	ID       primitives.ShardID
-	Chunk    *primitives.Chunk // nil: missing chunk
+	Chunk    *primitives.Chunk // new chunk of the shard; nil: the chunk is missing
 	Outcomes []primitives.OutcomeWithID
 	Outgoing []*primitives.Receipt // receipts that the shard's chunk created
 	Delayed  uint64                // length of the shard's delayed receipt queue after the block

@@ -10,7 +10,7 @@ import (
 // duplicate makes the same chunk again.
 type MakeChunk struct {
 	Parent       primitives.Hash
-	Shard        primitives.ShardIndex // in the layout of the parent's children
+	Shard        primitives.ShardIndex // shard's index in the layout of the parent's children
 	ShardID      primitives.ShardID
 	Producer     primitives.AccountID // one of this node's validators
 	Transactions []*primitives.SignedTransaction
@@ -24,7 +24,7 @@ type MakeBlock struct {
 	Height       primitives.Height
 	Timestamp    uint64               // ns since 1970; raised above the parent's if needed
 	Producer     primitives.AccountID // one of this node's validators
-	Chunks       []*primitives.Chunk  // by shard index; nil: missing
+	Chunks       []*primitives.Chunk  // new chunks by shard index; nil: the chunk is missing
 	Endorsements [][]primitives.Signature
 	Approvals    []primitives.Signature
 	Patch        []genesis.Record  // records written into the state with the block; only with new chunks in all shards

@@ -60,7 +60,7 @@ type ChunkChosen struct {
 // that with TransactionsDropped. A duplicate changes nothing.
 type TransactionRefused struct {
 	Tx  *primitives.SignedTransaction
-	Err error // as in DroppedTransaction
+	Err error // reason of the rejection, as in DroppedTransaction.Err
 }
 
 // LayoutChanged: node -> shard -> mempool, asked after a block that changes the shard layout. The

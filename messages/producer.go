@@ -63,8 +63,8 @@ type VerificationMocked struct{}
 // MissChunks: node -> producer, asked; answered with ChunksMissed at once. The next Blocks blocks
 // have no new chunks in the given shards.
 type MissChunks struct {
-	Shards []primitives.ShardID // nil: all
-	Blocks uint64               // 0: end the effect of an earlier request
+	Shards []primitives.ShardID // shards that get no new chunks; nil: all shards
+	Blocks uint64               // number of next blocks without these chunks; 0: end the effect of an earlier request
 }
 
 // ChunksMissed answers MissChunks. Left is, for each shard, how many of the next blocks have no new

@@ -19,7 +19,7 @@ type ApplyChunk struct {
 // which the producer drops.
 type ProduceChunk struct {
 	Parent   primitives.Hash
-	Shard    primitives.ShardIndex // in the layout of the parent's children
+	Shard    primitives.ShardIndex // shard's index in the layout of the parent's children
 	ShardID  primitives.ShardID
 	Producer primitives.AccountID // one of this node's validators
 	Era      Era

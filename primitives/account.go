@@ -21,8 +21,8 @@ const (
 // deploying account. Values compare with ==.
 type AccountContract struct {
 	Kind    ContractKind
-	Hash    Hash      // if Kind is ContractLocal or ContractGlobalHash
-	Account AccountID // if Kind is ContractGlobalAccount
+	Hash    Hash      // hash of the code, if Kind is ContractLocal or ContractGlobalHash
+	Account AccountID // account that deployed the code, if Kind is ContractGlobalAccount
 }
 
 // IdentifierUsage returns the storage, in bytes, of an account's reference to a global contract: 32
@@ -117,7 +117,7 @@ const (
 
 // Account is the value in column 0 of the trie.
 type Account struct {
-	Amount       Balance         // not including Locked
+	Amount       Balance         // balance without Locked
 	Locked       Balance         // validator stake; 0 if uninitialized
 	Contract     AccountContract // none if uninitialized
 	StorageUsage uint64          // storage that the account uses, in bytes

@@ -11,7 +11,7 @@ type BlockBody struct {
 	Challenges        []byte
 	VRFValue          [32]byte
 	VRFProof          [64]byte
-	ChunkEndorsements [][]Signature // by shard, then by assigned validator; empty string: none
+	ChunkEndorsements [][]Signature // signatures by shard, then by assigned validator; empty: no endorsement
 }
 
 // Block is nearcore's Block V4.

@@ -145,7 +145,7 @@ func (f *ChunkForward) DecodeBorsh(r *borsh.Reader) {
 type ChunkRequest struct {
 	ChunkHash Hash
 	Ords      []uint64
-	Shards    []ShardID // ascending
+	Shards    []ShardID // shards whose receipts are requested, ascending
 }
 
 // AppendBorsh appends the fields.

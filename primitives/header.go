@@ -62,7 +62,7 @@ type BlockHeaderInnerRest struct {
 	BlockOrdinal                  uint64      // since V3
 	PrevHeight                    Height      // since V3
 	EpochSyncDataHash             *Hash       // since V3; set in the first block of an epoch
-	Approvals                     []Signature // empty string: none
+	Approvals                     []Signature // signatures by approver; empty: the approver has not approved
 	LatestProtocolVersion         ProtocolVersion
 	// ChunkEndorsements has one bit per assigned validator, low bit first, by shard. Since V5.
 	ChunkEndorsements [][]byte

@@ -10,7 +10,7 @@ type LightClientBlock struct {
 	InnerLite          BlockHeaderInnerLite
 	InnerRestHash      Hash
 	NextBPs            []ValidatorStake // nil if the epoch's producers are not included
-	ApprovalsAfterNext []Signature      // empty string: none
+	ApprovalsAfterNext []Signature      // signatures by approver; empty: the approver has not approved
 }
 
 // Hash returns the block's hash, by the same formula as that of a full header.

@@ -21,9 +21,9 @@ const (
 // TxExecutionError, the form in which clients see it. Errors are not part of any hash.
 type ExecutionStatus struct {
 	Kind      StatusKind
-	Value     []byte // if Kind is StatusSuccessValue
-	ReceiptID Hash   // if Kind is StatusSuccessReceiptID
-	Failure   []byte // if Kind is StatusFailure: JSON
+	Value     []byte // returned value, if Kind is StatusSuccessValue
+	ReceiptID Hash   // receipt that produces the result, if Kind is StatusSuccessReceiptID
+	Failure   []byte // JSON of the error, if Kind is StatusFailure
 }
 
 // CostEntry is a non-zero line of a gas profile. Category and Cost are nearcore's names, as the RPC
@@ -38,7 +38,7 @@ type CostEntry struct {
 // profile, and the contract that the receiver had before each action.
 type ExecutionMetadata struct {
 	Version   uint32
-	Profile   []CostEntry // sorted by category, then cost
+	Profile   []CostEntry // gas profile, sorted by category, then cost
 	Contracts []AccountContract
 }
 

@@ -54,7 +54,7 @@ type ActionReceipt struct {
 // DataReceipt carries a value, or nil for a failed promise. Resume marks the resumption of a yield.
 type DataReceipt struct {
 	DataID Hash
-	Data   []byte // nil: None
+	Data   []byte // value; nil: the promise failed (None)
 	Resume bool
 }
 

@@ -173,16 +173,16 @@ var ErrTrieKey = errors.New("not a trie key")
 // TrieKey is a parsed key. The column determines which fields apply.
 type TrieKey struct {
 	Column   TrieColumn
-	Account  AccountID       // for columns whose keys contain an account
-	Handle   PublicKeyHandle // for column 2
+	Account  AccountID       // account in the key, for columns whose keys contain one
+	Handle   PublicKeyHandle // handle of the access key, for column 2
 	HasIndex bool            // column 2: it is a nonce of a gas key; column 7: a queue item, not the indices
 	Index    uint64          // column 2: index of the nonce; columns 7, 11, 14, 17: position in the queue
-	ID       Hash            // for the columns of AppendAccountHashKey
+	ID       Hash            // id after the account, for the columns of AppendAccountHashKey
 	// Data is the contract's key in column 9, and the deleted key in ColForkGone. It aliases the
 	// input.
 	Data   []byte
-	Shard  ShardID          // for columns 14, 16, 17
-	Global GlobalContractID // for columns 18, 19
+	Shard  ShardID          // shard in the key, for columns 14, 16, 17
+	Global GlobalContractID // global contract, for columns 18, 19
 }
 
 // trieKeyAccount splits the text after the column at the separator; rest is nil if there is none.

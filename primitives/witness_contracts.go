@@ -38,7 +38,7 @@ type ContractAccesses struct {
 	Contracts  []Hash
 	Transition TransitionKey
 	Anchor     *ChunkAnchor // nil: V1
-	Signature  Signature    // of the chunk's producer over SignedBytes
+	Signature  Signature    // the chunk producer's signature of SignedBytes
 }
 
 func (a *ContractAccesses) appendInner(b []byte) []byte {
@@ -184,7 +184,7 @@ type PartialContractDeploys struct {
 	Part          []byte // aliases the decoded input
 	EncodedLength uint64
 	Anchor        *ChunkAnchor // nil: V1
-	Signature     Signature    // of the chunk's producer over SignedBytes
+	Signature     Signature    // the chunk producer's signature of SignedBytes
 }
 
 func (p *PartialContractDeploys) appendInner(b []byte) []byte {

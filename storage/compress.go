@@ -14,8 +14,8 @@ import (
 // Compression methods. The numbers are on disk.
 const (
 	plain      = 0
-	zstdFrame  = 1 // for frames of the log, which repeat zeros and names
-	snappyCell = 2 // for values in Flat, which are short and read often
+	zstdFrame  = 1 // method for frames of the log, which repeat zeros and names
+	snappyCell = 2 // method for values in Flat, which are short and read often
 )
 
 // maxFrame bounds the uncompressed size of a frame. A frame may exceed frameSize if it holds a

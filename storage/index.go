@@ -62,7 +62,7 @@ type cursor interface {
 // Batch gathers writes that are applied together, in order. Batches in log records have the same
 // encoding as in memory. The zero value is empty.
 type Batch struct {
-	b []byte // for each write: op, length and key, and for opPut length and value
+	b []byte // encoded writes: for each op, length and key, and for opPut also length and value
 	n int
 	// scratch memory of the columns
 	key, value []byte

@@ -161,7 +161,9 @@ func (s *Store) DropStateSnapshots(below primitives.Height) error {
 		}
 	}
 	if batch.Len() > 0 {
-		if err := s.step(&batch); err != nil { // write the rows that make the snapshots valid first
+		// delete the snapshots' own rows first, so that a crash leaves no snapshot with missing
+		// nodes
+		if err := s.step(&batch); err != nil {
 			return s.fail(err)
 		}
 	}

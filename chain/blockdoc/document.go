@@ -20,7 +20,7 @@ type Document struct {
 	Author primitives.AccountID
 	Hash   primitives.Hash
 	Block  *primitives.Block // the body contains only the chunk headers
-	Shards []Shard           // in the order of the feed
+	Shards []Shard           // shards of the block, in the order of the feed
 
 	chunks []primitives.Hash // chunk hashes, by shard index
 	forms  []chunkForm

@@ -34,7 +34,7 @@ type peer struct {
 	id              PeerID
 	height          primitives.Height
 	pausedUntil     int64 // earliest time of the next request
-	distrustedUntil int64 // until then the claimed height does not count
+	distrustedUntil int64 // before this time, the claimed height does not count
 	noProof         int64 // earliest time of the next proof request
 	strikes         int
 	misses          int

@@ -96,7 +96,7 @@ type entry struct {
 	hash      primitives.Hash
 	slot      slot
 	header    *primitives.ChunkHeader
-	altHeader *primitives.ChunkHeader // the same header with another signature; nil: none
+	altHeader *primitives.ChunkHeader // header with the same hash and another signature; nil: none
 	parts     []*primitives.ChunkPart // parts by number; nil: the part is missing
 	leaves    []primitives.Hash       // hashes of the parts by number; zero: the part is missing
 	have      int                     // number of present parts

@@ -13,7 +13,7 @@ var ErrAllListed = errors.New("all chunk producers are excluded")
 // Sampler draws producers from the unlisted members of a settlement (near-primitives 0.38.0
 // src/epoch_info.rs:660). It is immutable.
 type Sampler struct {
-	members []uint64 // in the order of the settlement, with repeats
+	members []uint64 // unlisted members of the settlement, in its order, with repeats
 	table   *primitives.StakeWeightedIndex
 }
 

@@ -20,7 +20,7 @@ type DynamicResharding struct {
 	MemoryUsageThreshold       uint64
 	MinChildMemoryUsage        uint64
 	MaxNumberOfShards          uint64
-	MinEpochsBetweenResharding uint64 // at least 1
+	MinEpochsBetweenResharding uint64 // minimum number of epochs between two splits, at least 1
 	ForceSplitShards           []primitives.ShardID
 	BlockSplitShards           []primitives.ShardID
 }
@@ -84,7 +84,7 @@ func (c *Config) check() error {
 type GenesisParams struct {
 	ChainID                   string
 	ProtocolVersion           primitives.ProtocolVersion
-	Validators                []primitives.ValidatorStake // in the file's order
+	Validators                []primitives.ValidatorStake // genesis validators in the order of the file
 	ProtocolTreasuryAccount   primitives.AccountID
 	ProtocolRewardRate        Ratio
 	TransactionValidityPeriod uint64 // number of blocks; at most two epochs

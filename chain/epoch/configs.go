@@ -21,7 +21,7 @@ type Configs struct {
 	genesisPV primitives.ProtocolVersion
 	length    uint64 // epoch length of the genesis, which replaces that of all configs
 	layout    primitives.ShardLayout
-	versions  []versionedConfig // by ascending version
+	versions  []versionedConfig // epoch configs by ascending protocol version
 	layouts   []versionedLayout // all static layouts of the chain, by ascending version
 }
 

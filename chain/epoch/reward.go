@@ -31,7 +31,7 @@ func newRewardCalculator(g *GenesisParams) RewardCalculator {
 // rewardInput is the input of an epoch's rewards.
 type rewardInput struct {
 	info        *EpochInfo       // info of the epoch whose rewards are computed
-	stats       []ValidatorStats // by validator ID
+	stats       []ValidatorStats // statistics of the epoch, by validator ID
 	excluded    []bool           // by validator ID: the validator is kicked out for its performance, and gets no reward
 	totalSupply primitives.Balance
 	duration    uint64 // duration of the epoch in ns

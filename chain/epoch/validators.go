@@ -25,7 +25,7 @@ type CurrentValidator struct {
 // NextValidator is a validator of the next epoch in the validators query.
 type NextValidator struct {
 	primitives.ValidatorStake
-	Shards []primitives.ShardID // ascending
+	Shards []primitives.ShardID // shards whose chunks the validator produces, ascending
 }
 
 // ValidatorInfo is the result of the validators query (nearcore EpochValidatorInfo, without the

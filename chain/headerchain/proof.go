@@ -20,8 +20,9 @@ var ErrProof = errors.New("header chain: invalid epoch sync proof")
 // core/primitives/src/epoch_sync.rs EpochSyncProofV1). Only headers of the current versions are
 // supported.
 type EpochProof struct {
-	Epochs  []ProvenEpoch // from the second epoch after the genesis to the epoch in which the node starts
-	Last    LastEpoch     // the epoch before the one in which the node starts
+	// proven epochs, from the second epoch after the genesis to the epoch in which the node starts
+	Epochs  []ProvenEpoch
+	Last    LastEpoch // the epoch before the one in which the node starts
 	Current CurrentEpoch
 }
 

@@ -150,7 +150,7 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 // Coder splits a payload into one part for each receiver. Any DataParts parts restore the payload.
 // With one receiver, the only part is the whole payload.
 type Coder struct {
-	rs    *primitives.ReedSolomon // nil: there is only one part
+	rs    *primitives.ReedSolomon // erasure code; nil: there is only one part
 	total int                     // number of parts
 	// bare means that a single part has no length prefix. Several parts always have one.
 	bare bool

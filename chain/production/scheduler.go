@@ -21,7 +21,7 @@ const (
 func (m Mode) String() string { return [...]string{"instant", "interval", "manual"}[m] }
 
 const (
-	Burst     = 50             // maximum number of blocks at once
+	Burst     = 50             // maximum credit, in blocks that are produced ahead of the interval
 	MinWindow = 30_000_000_000 // ns in which credit for transaction_validity_period blocks accrues
 	MaxMine   = 1_000_000      // maximum number of blocks that are requested and not produced yet
 )
@@ -102,7 +102,7 @@ func (Tick) event()     {}
 type Out struct {
 	Pace     Pace
 	At       int64
-	Interval int64 // ns, if Pace is Free
+	Interval int64 // ns between two approvals, if Pace is Free
 }
 
 // Scheduler computes the pace. It is not safe for concurrent use.

@@ -30,8 +30,8 @@ func (e *NonceTaken) Error() string {
 
 // Limits bounds a pool. Zero means no limit.
 type Limits struct {
-	Transactions, Bytes       uint64 // of the whole pool
-	KeyTransactions, KeyBytes uint64 // of one group: signer, key and nonce index
+	Transactions, Bytes       uint64 // maximum number and total size (bytes) of all transactions in the pool
+	KeyTransactions, KeyBytes uint64 // the same maxima for one group: signer, key and nonce index
 }
 
 // Pool contains the pending transactions of one shard. It is not safe for concurrent use.

@@ -22,7 +22,8 @@ type Round struct {
 
 type kept struct {
 	entry int32
-	tx    *primitives.SignedTransaction // to detect that the entry was reused
+	// transaction of the kept entry; it differs if the pool has reused the entry since
+	tx *primitives.SignedTransaction
 }
 
 // Round starts a round after the group that the last round used last. It ends an open round.

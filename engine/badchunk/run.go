@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrState means that a run needs state that the file does not contain. The run got past the point
-// of the failure.
+// ErrState means that a run needs state that the file does not contain. The file has the state that
+// the recorded run read. So this run got further: the recorded failure did not occur.
 var ErrState = errors.New("badchunk: the run read a part of the state that the file does not contain (it got past the recorded failure)")
 
 // Run applies the chunk with vm and returns the result, or the error of applying it. If applying

@@ -90,7 +90,7 @@ func common(chainID string, at Time, protocol primitives.ProtocolVersion) Config
 		ChainID:                       chainID,
 		GasLimit:                      1_000_000_000_000_000,
 		MinGasPrice:                   primitives.Yocto(100_000_000),
-		MaxGasPrice:                   primitives.MustParseBalance("10000000000000000000000"), // 0.01 N
+		MaxGasPrice:                   primitives.MustParseBalance("10000000000000000000000"),
 		BlockProducerKickoutThreshold: 90,
 		ChunkProducerKickoutThreshold: 90,
 		GasPriceAdjustmentRate:        Ratio{1, 100},

@@ -24,7 +24,7 @@ type Case struct {
 	// receipts that it sent.
 	Outcomes []Deed
 	Mocked   []string // host functions whose signature checks a sandbox mocked
-	Replace  bool     // for a replay: remove all other state of these accounts
+	Replace  bool     // true: a replay removes all other state of the accounts in Records
 	Alone    string   // how the outcomes differ if only Records exist; empty: they are equal
 }
 

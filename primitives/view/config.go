@@ -121,7 +121,7 @@ func AppendSorted(b []byte, text json.RawMessage) []byte {
 			return append(b, text...)
 		}
 		keys := make([]string, 0, len(object))
-		for k := range object { // in random order; sorted below
+		for k := range object { // in random order; the keys are sorted below
 			keys = append(keys, k)
 		}
 		slices.Sort(keys)

@@ -5,10 +5,10 @@ import "github.com/troupe-chain/troupe/primitives"
 // LightClientProof proves an outcome to a light client that knows the root of BlockProof
 // (nearcore chain/jsonrpc-primitives/src/types/light_client.rs).
 type LightClientProof struct {
-	Outcome          OutcomeProof // its BlockHash is the hash of the block before Header
+	Outcome          OutcomeProof // the outcome with its proof; its BlockHash is the hash of the block before Header
 	OutcomeRootProof primitives.MerklePath
 	Header           primitives.LiteHeader // header of the block whose outcome root covers the outcome
-	BlockProof       primitives.MerklePath // from Header to the light client's head
+	BlockProof       primitives.MerklePath // path from Header to the block Merkle root of the light client's head
 }
 
 // AppendLightClientProof appends the reply of light_client_proof.

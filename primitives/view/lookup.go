@@ -96,9 +96,9 @@ type LookupError struct {
 	Shards  uint64         // number of shards
 	Level   ExecutionLevel // for ErrTimeout: the level that the transaction has reached
 	Status  *FinalOutcome  // for ErrTimeout: status of the transaction at that level; nil: not known
-	Cause   TimeoutCause   // for ErrTimeout with LevelNone
+	Cause   TimeoutCause   // for ErrTimeout with LevelNone: why the transaction has reached no level
 	Elapsed uint64         // for ErrNoNewBlocks: ns since the last new block
-	Reason  string         // for ErrNoRoom, ErrUnknownTx and ErrIncompleteData
+	Reason  string         // text that ErrNoRoom, ErrUnknownTx and ErrIncompleteData set
 }
 
 // Error returns the kind's text and what was looked for.

@@ -89,7 +89,7 @@ type Tag struct {
 
 // MissChunks makes the next blocks lack new chunks of shards.
 type MissChunks struct {
-	Shards []primitives.ShardID // nil: all shards
+	Shards []primitives.ShardID // shards that get no new chunks; nil: all shards
 	Blocks uint64               // number of next blocks without these chunks; 0: stop leaving out chunks
 }
 
@@ -190,14 +190,14 @@ func (f *Fork) AppendJSON(b []byte) []byte {
 // NewWorld has the options of a new world.
 type NewWorld struct {
 	Snapshot string // snapshot from which the world begins; empty: the head
-	Quiet    *bool  // as in Production; nil: as in the parent world
+	Quiet    *bool  // value of Production.Quiet in the world; nil: that of the parent world
 	Port     bool   // the world also listens on its own port
 }
 
 // World is a chain that continues from a block of another chain, its parent, in the same process.
 type World struct {
 	ID     string
-	Parent string // empty: the node's own chain
+	Parent string // name of the parent world; empty: the parent is the node's own chain
 	Begin  At     // block after which the world begins
 	Head   At
 	Addr   string // address of the world's own port; empty: the world has none

@@ -33,8 +33,8 @@ type Subscription struct {
 	Finality        RefKind
 	Account         primitives.AccountID
 	Hashes          []primitives.Hash // for TopicTransactions: used instead of Account
-	Standard, Event string            // for TopicEvents; empty: all
-	Of              *ShardFilter      // for TopicMessages: the shards; nil: all
+	Standard, Event string            // for TopicEvents: standard and name of the events; empty: all events
+	Of              *ShardFilter      // for TopicMessages: the shards in the messages; nil: all shards
 	// Inside is set by subscribers of TopicMessages in this process. They call Notice.Make for the
 	// texts that they need.
 	Inside bool

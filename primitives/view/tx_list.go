@@ -40,7 +40,7 @@ type TransactionList struct {
 	// reached ListQuery.After or the node's oldest block.
 	Next         *ListPosition
 	Transactions []ListedTransaction
-	Blocks       []ListedBlock // newest first
+	Blocks       []ListedBlock // newest blocks, the newest first
 	// Tokens are contracts with events that name ListQuery.Account. The contract with the latest
 	// event comes first.
 	Tokens []TokenContract

@@ -27,11 +27,11 @@ type CurrentValidator struct {
 	Shards                         []primitives.ShardID // shards in which the validator produces chunks
 	ProducedBlocks, ExpectedBlocks uint64
 	ProducedChunks, ExpectedChunks uint64
-	ProducedChunksPerShard         []uint64 // in the order of Shards
+	ProducedChunksPerShard         []uint64 // number of produced chunks, for each shard of Shards
 	ExpectedChunksPerShard         []uint64
 	ProducedEndorsements           uint64
 	ExpectedEndorsements           uint64
-	ProducedEndorsementsPerShard   []uint64 // in the order of ShardsEndorsed
+	ProducedEndorsementsPerShard   []uint64 // number of endorsements, for each shard of ShardsEndorsed
 	ExpectedEndorsementsPerShard   []uint64
 	ShardsEndorsed                 []primitives.ShardID
 }

@@ -156,9 +156,9 @@ type Result struct {
 	Processed    []Processed
 	// Origins names the receipt or transaction that made a receipt (its parent), for those new
 	// receipts for which the chunk's outcomes and outgoing receipts do not show it. Some of these
-	// receipts wait in the delayed queue or in a buffer. The others are
-	// global contract distributions that another distribution made, because distributions have no
-	// outcome. Receipts in Resumes are not listed, because their parents are the yields.
+	// receipts wait in the delayed queue or in a buffer. The others are global contract
+	// distributions that another distribution made, because distributions have no outcome. Receipts
+	// in Resumes are not listed, because their parents are the yields.
 	Origins       []Origin
 	Resumes       []Resume
 	YieldTimeouts []state.YieldTimeout // timeouts that were removed from the timeout queue
@@ -169,8 +169,8 @@ type Result struct {
 type Stats struct {
 	Compute         uint64
 	Local           int    // number of local receipts that were executed or stored
-	Delayed         int    // the same for receipts from the delayed queue
-	Incoming        int    // the same for incoming receipts
+	Delayed         int    // number of receipts from the delayed queue that were executed or stored
+	Incoming        int    // number of incoming receipts that were executed or stored
 	Postponed       int    // number of receipts that were pushed to the delayed queue
 	DelayedLen      uint64 // length of the delayed queue after the chunk
 	Forwarded       int

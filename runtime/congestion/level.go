@@ -11,7 +11,7 @@ import (
 // CongestionControl with ExtendedCongestionInfo).
 type Control struct {
 	Config *parameters.CongestionControl
-	Info   primitives.CongestionInfo // from the shard's chunk header in the block
+	Info   primitives.CongestionInfo // congestion info in the shard's chunk header in the block
 	Missed uint64                    // chunks missed since that chunk: block height - height_included
 }
 

@@ -30,7 +30,7 @@ type Builder struct {
 
 // shard holds the records added so far for one shard.
 type shard struct {
-	entries   []entry // in the order of the records
+	entries   []entry // trie entries, in the order of the records
 	arena     arena
 	postponed []*primitives.Receipt
 	delayed   uint64 // receipts in the delayed queue

@@ -23,7 +23,7 @@ const AnyHeight = ^primitives.Height(0)
 type Verdict struct {
 	Err     *primitives.InvalidTxError
 	Charged bool
-	Charges Charges // only set if Charged is true
+	Charges Charges // new values and costs; only set if Charged is true
 }
 
 // Charges are the new values of the signer's account and key, and the gas attached to the receipt
@@ -36,7 +36,7 @@ type Charges struct {
 	BurntAmount     primitives.Balance
 
 	Amount     primitives.Balance  // balance of the account after the charges
-	Nonce      primitives.Nonce    // of the access key; with GasKey, of the gas key's nonce at NonceIndex
+	Nonce      primitives.Nonce    // new nonce of the access key or, if GasKey is set, of the gas key at NonceIndex
 	Allowance  *primitives.Balance // allowance of the key after the charges; nil: unlimited
 	GasKey     bool                // NonceIndex and KeyBalance are valid; the nonce of the key itself stays
 	KeyBalance primitives.Balance  // balance of the gas key after the charges

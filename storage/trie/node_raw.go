@@ -20,9 +20,9 @@ const (
 
 // TRIE_COSTS of nearcore (core/store/src/trie/mod.rs): the terms of memory_usage.
 const (
-	costNode    = 50 // for a node, and again for its value
-	costKeyByte = 2  // for a byte of a hex-prefix encoded key
-	costValByte = 1  // for a byte of a value
+	costNode    = 50 // usage of a node, and additionally of its value
+	costKeyByte = 2  // usage of a byte of a hex-prefix encoded key
+	costValByte = 1  // usage of a byte of a value
 )
 
 func valueCost(n uint32) uint64 { return uint64(n)*costValByte + costNode }

@@ -50,9 +50,9 @@ type Build func(cancel <-chan struct{}) (Artifact, error)
 
 // Options configure a cache.
 type Options struct {
-	Memory  int64  // bytes of artifacts to keep loaded
+	Memory  int64  // maximum bytes of loaded artifacts
 	Dir     string // folder for artifacts; empty: memory only
-	Disk    int64  // bytes of artifacts to keep on disk
+	Disk    int64  // maximum bytes of artifacts on disk
 	Version string // identifies everything except the key on which artifacts depend
 	// Versions is a pattern (filepath.Match) that matches the folder names of all versions. In Dir,
 	// New removes the folders that match it, except that of Version.
@@ -145,7 +145,7 @@ type Stats struct {
 type Cache[V Value] struct {
 	loader Loader[V]
 	limit  int64
-	disk   *disk // nil: memory only
+	disk   *disk // artifacts on disk; nil: artifacts are only in memory
 	// diskFailed is Options.DiskFailed; may be nil.
 	diskFailed func(error)
 

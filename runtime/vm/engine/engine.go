@@ -35,7 +35,7 @@ const (
 // Function is a host function of the module "env".
 type Function struct {
 	Name            string
-	Params, Results []ValType // at most one result
+	Params, Results []ValType // types of the parameters and of the results, of which there is at most one
 }
 
 // Exports are the names of the exports that the engine uses.

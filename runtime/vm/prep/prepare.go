@@ -35,7 +35,7 @@ type (
 // Module is a prepared module.
 type Module struct {
 	Code    []byte          // instrumented wasm; nil if CompileFails
-	Imports []Import        // in the order of the import section
+	Imports []Import        // imported host functions, in the order of the import section
 	Methods map[string]bool // names of exported functions, without MethodPrefix; true: no parameters and no results
 	// HasStart is whether FuncStart must run before the method.
 	HasStart bool

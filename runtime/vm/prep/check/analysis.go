@@ -6,9 +6,9 @@ type kind byte
 
 const (
 	pure kind = iota
-	dead      // in unreachable code, so it is never charged
-	pre       // before control flow, or before an instruction that can observe the gas
-	post      // after control flow, or after an instruction that can observe the gas
+	dead      // the point is in unreachable code, so it is never charged
+	pre       // the point is before control flow, or before an instruction that can observe the gas
+	post      // the point is after control flow, or after an instruction that can observe the gas
 	between
 	bulk // the charge depends on a count on the stack
 )

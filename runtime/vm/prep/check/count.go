@@ -109,7 +109,7 @@ const (
 	instanceRoom    = 1_048_112
 	instanceGlobal  = 16
 	instanceImport  = 64
-	instanceEscaped = 32 // for a function that can be referenced
+	instanceEscaped = 32 // size for each function that can be referenced
 	instanceTable   = 16
 )
 

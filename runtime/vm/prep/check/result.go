@@ -37,8 +37,8 @@ type Import struct {
 
 // Table is a table of functions.
 type Table struct {
-	Min, Max uint32 // numbers of elements
-	Bounded  bool   // whether the table has a maximum
+	Min, Max uint32 // initial and maximum number of elements
+	Bounded  bool   // true: the table has the maximum size Max
 }
 
 // Global is a global of the module.
