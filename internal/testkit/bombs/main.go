@@ -37,18 +37,18 @@ import (
 // result is what compiling one contract has cost.
 type result struct {
 	Shape    compilebombs.Shape
-	Wasm     int     // bytes
-	Prepared int     // bytes passed to the code generator
-	Artifact int     // bytes
-	CPU      float64 // seconds
-	RSS      int     // peak memory of the process, in bytes
-	Refused  string  // the error of package prep if it refuses the module
-	Killed   bool    // after the time limit
+	Wasm     int     // size of the wasm module in bytes
+	Prepared int     // size in bytes of the module that package prep passes to the code generator
+	Artifact int     // size of the compiled artifact in bytes
+	CPU      float64 // processor time of preparation and compilation in seconds
+	RSS      int     // peak memory of the compiling process in bytes
+	Refused  string  // error of package prep; empty: it accepted the module
+	Killed   bool    // true: the time limit ended the compiling process
 }
 
 func (r *result) kb() float64 { return float64(r.Wasm) / 1000 }
 
-// ratios returns time, memory and artifact size relative to the bound.
+// ratios returns processor time, peak memory and artifact size, each as a share of its bound.
 func (r *result) ratios() (cpu, rss, artifact float64) {
 	bound := compiler.BoundOf(r.Wasm)
 	return r.CPU / bound.CPU.Seconds(), float64(r.RSS) / float64(bound.Memory), float64(r.Artifact) / float64(bound.Output)
@@ -127,7 +127,8 @@ func measure(s compilebombs.Shape) (*result, error) {
 		return nil, err
 	}
 	c := exec.Command(self, "-child")
-	c.Env = append(os.Environ(), compiler.GiveBack) // as those of a node
+	// the environment that a node gives to its compiler processes
+	c.Env = append(os.Environ(), compiler.GiveBack)
 	var out, fault bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &out, &fault
 	if err := c.Start(); err != nil {
@@ -210,7 +211,7 @@ func run(rounds int, seed uint64, only string, top int, by string) error {
 	}
 	sort.SliceStable(list, func(i, j int) bool { return score(list[i]) > score(list[j]) })
 	r := rand.New(rand.NewPCG(seed, 0))
-	var pool []*result // the best
+	var pool []*result // results with the highest scores so far
 	for i := range rounds {
 		s := compilebombs.Random(r)
 		if len(pool) > 0 && i > rounds/5 {

@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 )
 
-// InProcess returns a client that talks to a handler over in-memory connections of fasthttp. The
-// function closes the listener.
+// InProcess returns a client of the HTTP server serve, over connections in memory. The returned
+// function closes the listener, which ends serve.
 func InProcess(serve func(net.Listener) error) (Client, func()) {
 	l := fasthttputil.NewInmemoryListener()
 	go func() { _ = serve(l) }() // ends when the listener is closed

@@ -24,22 +24,22 @@ import (
 // Line is a recorded HTTP request to neard, with its reply.
 type Line struct {
 	File           string `json:"-"` // "wire", "wire2"
-	N              int    `json:"-"` // from 1
+	N              int    `json:"-"` // number of the line in its file, from 1
 	Name           string
 	Method         string
 	Path           string
 	RequestHeaders map[string]string `json:"request_headers"`
-	RequestBody    *string           `json:"request_body"` // nil: none
+	RequestBody    *string           `json:"request_body"` // nil: the request has no body
 	Status         int
 	Headers        map[string]string
 	Body           string
-	Exception      string // the recorder's error instead of a reply
+	Exception      string // error with which the recorder failed, instead of a reply; empty: none
 }
 
 // String names the line.
 func (l *Line) String() string { return fmt.Sprintf("%s %d (%s)", l.File, l.N, l.Name) }
 
-// Request is the request of a line, as a Client sends it.
+// Request is an HTTP request that a Client sends.
 type Request struct {
 	Method, Path string
 	Headers      map[string]string
@@ -53,11 +53,12 @@ type Reply struct {
 	Body    string
 }
 
-// Client sends a request and returns the reply. It is a server in process or one over HTTP.
+// Client sends a request to the tested node and returns the reply.
 type Client func(Request) (Reply, error)
 
-// Request returns the request of the line. Of three bodies only the size was recorded, "(padded to
-// N bytes)": they are a health request with an id of N bytes of x.
+// Request returns the recorded request. For three requests the recording has only the size of the
+// body, "(padded to N bytes)". For these it returns a health request whose id is N times the letter
+// x.
 func (l *Line) Request() Request {
 	r := Request{Method: l.Method, Path: l.Path, Headers: l.RequestHeaders}
 	if l.RequestBody != nil {
@@ -73,7 +74,7 @@ func (l *Line) Request() Request {
 	return r
 }
 
-// Load reads a recording; its name becomes the lines' File.
+// Load reads a recording. Line.File is the name of the file up to its first dot.
 func Load(path string) ([]Line, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -102,9 +103,9 @@ type Kind string
 
 // The kinds of the plan.
 const (
-	Offline Kind = "offline" // checked without a chain
-	Chain   Kind = "chain"   // checked against a running node
-	Differs Kind = "differs" // a deliberate difference
+	Offline Kind = "offline" // the reply is checked without a chain
+	Chain   Kind = "chain"   // the reply is checked against a running node
+	Differs Kind = "differs" // this node deliberately replies in another way
 )
 
 // Entry says how one line of a recording is tested, and why.
@@ -113,7 +114,7 @@ type Entry struct {
 	Reason string
 }
 
-// Plan has the entry of each line, by file and number.
+// Plan maps a file's name and the number of a line in it to the line's Entry.
 type Plan map[string]map[int]Entry
 
 // LoadPlan reads a plan: lines of file, number or range, kind and reason. A line that occurs twice

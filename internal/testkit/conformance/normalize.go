@@ -12,9 +12,9 @@ import (
 
 // value is a JSON value that keeps the order of keys and the text of numbers.
 type value struct {
-	keys   []string // of an object
-	items  []value  // of an object or array
-	text   string   // of anything else, as written, strings decoded
+	keys   []string // keys of an object; for other kinds nil
+	items  []value  // members of an object in the order of keys, or items of an array
+	text   string   // decoded text of a string; of other scalars the text as written
 	kind   byte     // '{', '[', '"', or '0' for numbers, booleans and null
 	number bool
 }
@@ -51,7 +51,7 @@ func readValue(d *json.Decoder) (value, error) {
 			}
 			v.items = append(v.items, item)
 		}
-		_, err := d.Token() // the closing one
+		_, err := d.Token() // the closing bracket or brace
 		return v, err
 	case string:
 		return value{kind: '"', text: t}, nil
@@ -64,8 +64,7 @@ func readValue(d *json.Decoder) (value, error) {
 	return value{kind: '0', text: fmt.Sprint(token)}, nil
 }
 
-// chainNumbers are members whose numbers differ from one run to the next. Only their JSON type is
-// compared.
+// chainNumbers are members whose numbers depend on the chain. Only their JSON type is compared.
 var chainNumbers = names(`height height_created height_included block_height latest_block_height earliest_block_height
 	epoch_start_height epoch_height prev_height block_ordinal timestamp uptime_sec start end nonce nonces ak_nonce tx_nonce
 	num_expected_blocks num_produced_blocks num_expected_chunks num_produced_chunks num_expected_chunks_per_shard
@@ -73,12 +72,12 @@ var chainNumbers = names(`height height_created height_included block_height lat
 	num_produced_endorsements_per_shard head_height final_head_height encoded_length gas_used max_block_height block_id
 	storage_usage`)
 
-// chainStrings are members whose strings differ.
+// chainStrings are members whose strings depend on the chain, so that they are not compared.
 var chainStrings = names(`timestamp_nanosec latest_block_time earliest_block_time genesis_time chain_id version build commit
 	rustc_version stake amount locked total_supply balance_burnt balance cost tokens_burnt`)
 
 // exactMembers are those of chainNumbers that are equal if both chains are at the same heights:
-// numbers of blocks, gas, and fees.
+// counts of blocks, gas, and fees.
 var exactMembers = names(`height height_created height_included block_height latest_block_height earliest_block_height
 	epoch_start_height epoch_height prev_height block_ordinal nonce nonces ak_nonce tx_nonce
 	num_expected_blocks num_produced_blocks num_expected_chunks num_produced_chunks num_expected_chunks_per_shard
@@ -102,11 +101,11 @@ var zeroText = primitives.Hash{}.String()
 var (
 	base58Word = regexp.MustCompile(`\b(?:ed25519:|secp256k1:|ml-dsa-65-hash:)?[1-9A-HJ-NP-Za-km-z]{32,100}\b`)
 	heightWord = regexp.MustCompile(`(block #|BLOCK HEIGHT: |Height\()\d+`)
-	tagWord    = regexp.MustCompile(`(version tag: )\d+`) // the first byte of a hash
+	tagWord    = regexp.MustCompile(`(version tag: )\d+`) // the number is the first byte of a hash
 )
 
-// normalText replaces the parts of a string that depend on the chain: hashes, keys, signatures and,
-// unless exact, heights in error texts.
+// normalText replaces the parts of a string that depend on the chain: hashes, keys and signatures,
+// and heights in error texts unless exact is set.
 func normalText(s string, exact bool) string {
 	s = base58Word.ReplaceAllStringFunc(s, func(word string) string {
 		scheme, digits, isKey := strings.Cut(word, ":")
@@ -134,7 +133,8 @@ func normalText(s string, exact bool) string {
 	return heightWord.ReplaceAllString(s, "${1}<n>")
 }
 
-// append writes v with values that depend on the chain made equal. key is the member that holds v.
+// append appends v to b, with fixed values in place of those that depend on the chain. key is the
+// name of the member that holds v.
 func (v *value) append(b []byte, key string, exact bool) []byte {
 	same := exact && exactMembers[key]
 	switch {
@@ -176,9 +176,9 @@ func (v *value) append(b []byte, key string, exact bool) []byte {
 	return append(b, v.text...)
 }
 
-// Normalize returns a body with all values that depend on the chain made equal. A text that is not
-// JSON is treated as one string. exact keeps numbers of blocks, gas and fees: the chains are at the
-// same heights.
+// Normalize returns a reply's body with fixed values in place of those that depend on the chain. It
+// treats a body that is not JSON as one string. exact keeps numbers of blocks, gas and fees,
+// because both chains are at the same heights.
 func Normalize(body string, exact bool) string {
 	v, err := parseJSON(body)
 	if err != nil {
@@ -193,7 +193,7 @@ var comparedHeaders = []string{
 	"access-control-allow-headers", "access-control-max-age",
 }
 
-// Compare returns how a reply differs from a recorded one; "" if it does not. exact is that of
+// Compare returns how a reply differs from a recorded one; "" if it does not. exact is as in
 // Normalize.
 func Compare(want *Line, got Reply, exact bool) string {
 	if got.Status != want.Status {
@@ -241,7 +241,7 @@ func Run(c Client, l *Line) string {
 	return Compare(l, got, false)
 }
 
-// Select returns the lines of a kind.
+// Select returns those of the lines that the plan gives this kind.
 func (p Plan) Select(lines []Line, kind Kind) []*Line {
 	var out []*Line
 	for i := range lines {
@@ -252,7 +252,7 @@ func (p Plan) Select(lines []Line, kind Kind) []*Line {
 	return out
 }
 
-// Count returns how many lines of a recording are of each kind.
+// Count returns how many lines of a recorded file have each kind.
 func (p Plan) Count(file string) map[Kind]int {
 	out := map[Kind]int{}
 	for _, e := range p[file] {

@@ -21,7 +21,7 @@ type Scene struct {
 	Resign func(*primitives.SignedTransaction) *primitives.SignedTransaction
 }
 
-// Request returns a line's request for this chain.
+// Request returns the recorded request of a line, adapted to this chain.
 func (s *Scene) Request(l *Line) Request {
 	r := l.Request()
 	if s.Resign != nil {
@@ -29,7 +29,7 @@ func (s *Scene) Request(l *Line) Request {
 			raw, err := base64.StdEncoding.DecodeString(text)
 			tx := new(primitives.SignedTransaction)
 			if err != nil || borsh.Unmarshal(raw, tx) != nil {
-				continue // not meant to decode
+				continue // a text that is not a valid transaction stays as it is
 			}
 			again := s.Resign(tx)
 			r.Body = strings.ReplaceAll(r.Body, text, base64.StdEncoding.EncodeToString(again.AppendBorsh(nil)))

@@ -66,7 +66,8 @@ func badLimits() []Bad {
 			return m.Encode()
 		}
 	}
-	// 781 functions of 64 parameters have 49,984.
+	// Functions with the maximum number of parameters (64) until all together have the maximum
+	// (50,000).
 	many := append(sizes(mostParams/mostParamsHere, mostParamsHere), mostParams%mostParamsHere)
 	locals := func(runs ...uint32) func() []byte {
 		return func() []byte {
@@ -169,7 +170,8 @@ func operands(n int) func() []byte {
 func badSizes() []Bad {
 	nops := func(body int) func() []byte {
 		return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
-			// The encoded body has the number of locals before and an end after these instructions.
+			// The encoded body begins with the number of groups of locals and closes with the
+			// instruction end. Each takes one byte.
 			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...)
 		})
 	}

@@ -48,7 +48,7 @@ func (r *Random) Program(depth int) *Program {
 	return &w.Program
 }
 
-// writer is a program under construction, with the promises it has made.
+// writer is the state of a program while it is generated: the promises that it has made so far.
 type writer struct {
 	*Random
 	Program
@@ -178,8 +178,9 @@ func (w *writer) promise() {
 	}
 }
 
-// last returns the address at which the results have the number of the last promise. If the promise
-// before has the preceding number, last returns the address of that number.
+// last returns the memory address of the result that is the index of the last promise. If the
+// result before it is the index of the promise before, last returns the address of that one.
+// promise_and then reads one or two indices from there.
 func (w *writer) last(n int) uint64 {
 	at := w.promises[n-1]
 	if w.promises[n-2] == at-1 {

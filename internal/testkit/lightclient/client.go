@@ -30,10 +30,11 @@ type Inner struct {
 	OutcomeRoot     primitives.Hash    `json:"outcome_root"`
 	PrevStateRoot   primitives.Hash    `json:"prev_state_root"`
 	Timestamp       json.RawMessage    `json:"timestamp"`
-	TimestampNanos  string             `json:"timestamp_nanosec"` // empty in old replies; they have a text in Timestamp
+	// time in ns as text; empty in old replies, whose Timestamp is a text
+	TimestampNanos string `json:"timestamp_nanosec"`
 }
 
-// Header is what a light client needs of a header to compute the block's hash.
+// Header is the part of a block header from which a light client computes the block's hash.
 type Header struct {
 	Inner         Inner           `json:"inner_lite"`
 	InnerRestHash primitives.Hash `json:"inner_rest_hash"`
@@ -139,7 +140,7 @@ func (c *Client) Advance(reply []byte) error {
 	return nil
 }
 
-// more returns whether x is more than two thirds of all.
+// more returns whether x is more than two thirds of the total stake all.
 func more(x, all primitives.Balance) bool {
 	three, fits1 := x.Mul64(3)
 	two, fits2 := all.Mul64(2)

@@ -30,18 +30,20 @@ import (
 	"strings"
 )
 
-// Block is a fenced block of a page.
+// Block is a fenced block of a page, with the directive above it.
 type Block struct {
 	Page, Language, Text string
-	Line                 int // of the fence, from 1
+	Line                 int // line of the opening fence in the page, from 1
 
-	Terminal string   // empty: the block is not typed
-	Until    string   // the last command keeps running once it has printed this; empty: it ends
-	Prints   []string // the block prints each of these
-	Needs    []string // programs
-	CtrlC    bool
-	File     string
-	NotRun   string // the reason
+	Terminal string // number of the terminal in which the block is typed; empty: it is not typed
+	// text after which the next block is run although the last command keeps running; empty: wait
+	// until it ends
+	Until  string
+	Prints []string // texts that the output must contain
+	Needs  []string // names of the programs without which the block is skipped
+	CtrlC  bool
+	File   string
+	NotRun string // reason why no test runs the block; empty: it is run
 }
 
 var (

@@ -17,18 +17,18 @@ import (
 	"time"
 )
 
-// Options say where a page is run.
+// Options say in which environment the blocks of a page are run.
 type Options struct {
-	Folder string                 // where the terminals begin; bin in it is in PATH
-	Files  map[string]string      // what is put into Folder first, with the ports of this run
-	Env    []string               // besides the environment of the test
-	Has    func(name string) bool // whether a program may be used; nil: exec.LookPath decides
-	Wait   time.Duration          // how long a block may take; 0: three minutes
+	Folder string                 // working folder of new terminals; the folder bin in it is in PATH
+	Files  map[string]string      // texts of files to create before the first block, by path in Folder
+	Env    []string               // environment variables in addition to those of the test
+	Has    func(name string) bool // returns whether the page may use a program; nil: if exec.LookPath finds it
+	Wait   time.Duration          // time limit of a block; 0: three minutes
 }
 
-// Run types all blocks of a page, in order. /tmp/ in them is a folder of the test, and ports are
-// free ones: nodes and tests beside this one are not disturbed. It ends every process that it
-// started.
+// Run types all blocks of a page, in order. It replaces /tmp/ in them by a folder of the test, and
+// ports by free ones, so that it does not disturb other nodes and tests. It ends every process that
+// it started.
 func Run(t *testing.T, blocks []Block, o Options) {
 	t.Helper()
 	if o.Has == nil {
@@ -52,8 +52,8 @@ type run struct {
 	o         Options
 	tmp       string
 	terminals map[string]*terminal
-	ports     map[int]int // of the pages -> of this run
-	base      int         // of the ports from localnetPorts on
+	ports     map[int]int // port in the page -> port in this run
+	base      int         // port in this run that stands for localnetPorts; 0: not chosen yet
 }
 
 // block runs one block of a page in its terminal, and fails the test if the block fails or does not
@@ -114,7 +114,7 @@ func (r *run) block(b *Block) {
 	}
 }
 
-// write makes a file, in the folder of the terminals unless its name says another one.
+// write creates a file. A relative name is in Options.Folder.
 func (r *run) write(name, text string) {
 	r.t.Helper()
 	if !filepath.IsAbs(name) {
@@ -128,7 +128,7 @@ func (r *run) write(name, text string) {
 	}
 }
 
-// localnetPorts is the first port of networks on one machine, of which a page may use 200.
+// localnetPorts is the first of the 200 ports that a page may use for a local network.
 const localnetPorts = 24600
 
 var (
@@ -139,7 +139,7 @@ var (
 func (r *run) rewrite(text string) string {
 	text = tmpPath.ReplaceAllLiteralString(text, r.tmp+"/")
 	return port.ReplaceAllStringFunc(text, func(s string) string {
-		n, _ := strconv.Atoi(s) // what the expression takes is a number
+		n, _ := strconv.Atoi(s) // cannot fail: the expression matches only digits
 		if n >= localnetPorts {
 			if r.base == 0 {
 				r.base = freeRange(r.t)
@@ -153,7 +153,7 @@ func (r *run) rewrite(text string) string {
 	})
 }
 
-// freePort is below those that the system gives by itself.
+// freePort returns a free port below the range from which the system chooses ports.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 1000 {
@@ -190,15 +190,16 @@ func isFree(n int) bool {
 	return true
 }
 
-// terminal is a shell with its variables and functions.
+// terminal is a running shell. Its variables and functions remain from block to block.
 type terminal struct {
-	cmd     *exec.Cmd
-	in      io.WriteCloser // what is typed to the shell
-	idle    io.Closer      // standard input of the commands, open and empty
-	ended   chan struct{}
-	running string // the mark that comes when the command that keeps running has ended
+	cmd   *exec.Cmd
+	in    io.WriteCloser // standard input of the shell
+	idle  io.Closer      // write end of the commands' standard input, which stays open and empty
+	ended chan struct{}
+	// mark that the shell prints when the command that keeps running has ended; empty: none runs
+	running string
 	marks   int
-	from    int // of the output, where that of the last block begins
+	from    int // offset in out at which the output of the last block begins
 
 	mu  sync.Mutex
 	out []byte
@@ -216,13 +217,14 @@ func (r *run) open() *terminal {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	keys, idle, err := os.Pipe() // a reader that presses no key
+	keys, idle, err := os.Pipe() // a pipe on which no key is ever pressed
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	w := &terminal{in: in, idle: idle, ended: make(chan struct{}), cmd: exec.Command(bash, "--noprofile", "--norc", "/dev/fd/3")}
 	w.cmd.Dir, w.cmd.ExtraFiles, w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = r.o.Folder, []*os.File{script}, keys, w, w
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a terminal has it: Ctrl-C reaches all of it
+	// a process group of its own, so that Ctrl-C reaches every command in it
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	w.cmd.Env = append(os.Environ(), "HOME="+r.tmp, "PATH="+filepath.Join(r.o.Folder, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+r.tmp)
 	w.cmd.Env = append(w.cmd.Env, r.o.Env...)
 	if err := w.cmd.Start(); err != nil {
@@ -242,18 +244,21 @@ func (w *terminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// typed hands the shell a text, and returns the mark that it prints when all of the text is done.
+// typed writes a text to the shell. It returns the mark that the shell prints when it has executed
+// the text.
 func (w *terminal) typed(text string) (mark string) {
 	w.mu.Lock()
 	w.from = len(w.out)
 	w.mu.Unlock()
 	w.marks++
 	mark = "@done " + strconv.Itoa(w.marks) + "."
-	_, _ = io.WriteString(w.in, text+"\necho '"+mark+"'\n") // a shell that has ended prints no mark
+	// after an error the shell has ended, so the mark never arrives
+	_, _ = io.WriteString(w.in, text+"\necho '"+mark+"'\n")
 	return mark
 }
 
-// wait returns what the last block has printed, and whether text came in time.
+// wait waits at most for most until the last block has printed text. It returns the output of the
+// block, and whether text is in it.
 func (w *terminal) wait(text string, most time.Duration) (string, bool) {
 	for deadline := time.Now().Add(most); ; time.Sleep(10 * time.Millisecond) {
 		w.mu.Lock()
@@ -275,7 +280,7 @@ func (w *terminal) wait(text string, most time.Duration) (string, bool) {
 
 func (w *terminal) interrupt() { _ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGINT) }
 
-// end stops what runs, like closing the terminals.
+// end ends all processes of the run.
 func (r *run) end() {
 	for name, w := range r.terminals {
 		if w.running != "" {
@@ -289,7 +294,8 @@ func (r *run) end() {
 		case <-w.ended:
 		case <-time.After(5 * time.Second):
 		}
-		_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL) // what a killed command left behind
+		// also end the processes that a killed command has started
+		_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
 		<-w.ended
 	}
 }

@@ -287,7 +287,7 @@ func (x *receipt) stateInit(a *primitives.DeterministicStateInit) *failure {
 	return x.take(a.Deposit)
 }
 
-// write adds an entry of data.
+// write adds an entry to the account's contract data.
 func (a *Account) write(key, value string) {
 	a.Data[key] = value
 	a.Usage += uint64(len(key)) + uint64(len(value)) + bytesOfRecord

@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Kind is a kind of action. Name is its name in the table of pairs.
+// Kind is a kind of action in the table of action pairs. Name is its name there.
 type Kind struct {
 	Name string
 	Make func(to primitives.AccountID) primitives.Action
 }
 
-// Place is a combination of sender and receiver for which pairs of actions run.
+// Place is a sender and a receiver between which pairs of actions are tested.
 type Place struct {
 	Name, Text string
 	From, To   primitives.AccountID
@@ -20,15 +20,15 @@ type Place struct {
 	Receipt    bool                // true: run the pair as a receipt, because From cannot send transactions
 }
 
-// PairHeight is the height of the chunks in which pairs run.
+// PairHeight is the height of the chunk that executes a pair of actions.
 const PairHeight primitives.Height = 12
 
-// pairInit returns the state init of the universal account in pairs. It has the global code of
+// pairInit returns the state init of the universal account in PairWorld. It has the global code of
 // alice.near, two entries and two keys.
 func pairInit() universal { return universals()[3] }
 
-// UniversalPlaces returns the additional places of protocol 88. They are in the world of
-// PairWorld(88).
+// UniversalPlaces returns the places for pairs that need universal accounts (from protocol 88 on).
+// Their accounts are those of PairWorld(88).
 func UniversalPlaces() []Place {
 	id := pairInit().id
 	return []Place{
@@ -44,11 +44,12 @@ func UniversalPlaces() []Place {
 	}
 }
 
-// BareAccount returns the universal account without state in the world of PairWorld(88). The state
-// init of that account has one key.
+// BareAccount returns the universal account without state in PairWorld(88). The state init of that
+// account has one key.
 func BareAccount() primitives.AccountID { return universals()[0].id }
 
-// Places returns the places of pairs. They are in the world of PairWorld.
+// Places returns the places for pairs in every protocol version. Their accounts are those of
+// PairWorld.
 func Places() []Place {
 	det := inits()[1]
 	return []Place{
@@ -65,9 +66,9 @@ func Places() []Place {
 	}
 }
 
-// PairWorld returns the world in which pairs of actions run. It has alice.near with local code of
-// version 0, a gas key k1 and a full access key k2; bob.near and carol.near; global code of version
-// 1 by its hash, and of version 2 by the account alice.near.
+// PairWorld returns the accounts between which pairs of actions are tested. It has alice.near with
+// local code of version 0, a gas key k1 and a full access key k2; bob.near and carol.near; global
+// code of version 1 by its hash, and of version 2 by the account alice.near.
 func PairWorld(rules Rules) *World {
 	w := NewWorld(rules)
 	if rules >= 88 {
@@ -91,9 +92,9 @@ func PairWorld(rules Rules) *World {
 	return w
 }
 
-// Kinds returns all kinds of actions. The actions succeed at suitable places. From version 88 on,
-// the universal state init is added, and delegate2 is omitted because no transaction can contain
-// it.
+// Kinds returns all kinds of actions for pairs. Each action succeeds at some places. From version
+// 88 on, the universal state init is added, and delegate2 is omitted because no transaction can
+// contain it.
 func Kinds(rules Rules) []Kind {
 	list := kinds86()
 	if rules < 88 {
@@ -159,7 +160,8 @@ func kinds86() []Kind {
 	}
 }
 
-// Pair returns a scenario that runs actions at a place, in a transaction or in an incoming receipt.
+// Pair returns a scenario in which the actions are sent at a place, in a transaction or in an
+// incoming receipt.
 func Pair(rules Rules, at Place, transaction bool, actions ...primitives.Action) *Scenario {
 	s := &Scenario{World: PairWorld(rules), Height: PairHeight}
 	if !transaction {

@@ -71,7 +71,8 @@ func (s *Scenario) String() string {
 	return b.String()
 }
 
-// Accounts of scenarios. The deterministic accounts are those of inits.
+// Accounts that occur in scenarios. The state inits of the deterministic accounts are those of
+// inits.
 var (
 	// people have a large balance, except poor.near. heavy.near has too much storage to be deleted.
 	people  = []primitives.AccountID{"alice.near", "bob.near", "carol.near", "poor.near", "heavy.near", "kid.alice.near"}
@@ -223,7 +224,7 @@ func (g *generator) version() byte {
 	return byte(g.IntN(Versions))
 }
 
-// global returns an id of global code. The code usually exists.
+// global returns an id of global code, mostly of code that exists.
 func (g *generator) global() primitives.GlobalContractID {
 	if g.one(2) {
 		return primitives.GlobalContractID{Hash: primitives.HashBytes(Code(byte(g.IntN(4))))}
@@ -536,7 +537,8 @@ func (g *generator) universalAction(to primitives.AccountID, in int) primitives.
 	return nil
 }
 
-// signer returns a key. Usually it is a key of the account, but not the account's first key.
+// signer returns the key that signs a transaction: usually one of the account's keys, but not its
+// first one.
 func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	sk := key(pick(g, keyNames))
 	for range 4 {
@@ -688,7 +690,7 @@ func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) 
 	return list
 }
 
-// beneficiary returns an account. It usually exists.
+// beneficiary returns the beneficiary of a DeleteAccount: an account that usually exists.
 func (g *generator) beneficiary() primitives.AccountID {
 	if g.rules >= 87 && g.one(4) {
 		return pick(g, g.all)

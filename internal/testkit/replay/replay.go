@@ -38,7 +38,7 @@ type Options struct {
 	End         func(*engine.Engine) error   // called before the engine is closed; nil: not called
 	Witnesses   bool                         // apply every chunk again from its state proof
 
-	// behind, for tests, is called after each imported block. That block need not be the head at
+	// behind is called after each imported block, for tests. That block need not be the head at
 	// that time. nil: not called.
 	behind    func(*runner, *primitives.Block, []*primitives.Chunk) error
 	tracks    engine.Track // for tests: the tracked shards; nil: all

@@ -41,7 +41,7 @@ func (r *runner) witnesses(entry *engine.BlockNode) error {
 				r.differs(where, fmt.Sprintf("transition %d begins at %v", i, t.Pre), list[i-1].Post)
 			}
 			if t.Block != entry.Hash {
-				continue // checked when that block was the last imported one
+				continue // t was checked when its block was the last imported one
 			}
 			if err := r.witness(where, entry, t); err != nil {
 				return fmt.Errorf("%s: %w", where, err)

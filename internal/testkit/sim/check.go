@@ -34,27 +34,29 @@ type checks struct {
 	owed  map[primitives.Hash]primitives.Height
 	moved int64 // virtual time at which top last advanced
 	// settled is the height of the last head at which some transaction pool was not empty.
-	settled   primitives.Height
-	ending    primitives.Height // highest head when the load stopped; 0: it has not stopped
-	epochs    map[primitives.EpochID]bool
-	versions  []primitives.ProtocolVersion // protocol versions of final blocks, in order, without repeats
-	missed    int
-	gaps      int
-	lastGap   primitives.Height
-	behind    int // number of final blocks above height ending
-	late      int // number of missing chunks above height ending, without the first four blocks there
-	supplies  int
-	unread    []unread // final blocks whose effects are not checked yet
-	out       bool     // the validator of Scenario.Leaver was kicked out
-	returned  bool     // that validator is one again, or the node of Scenario.Joiner has become one
-	rekeyed   int      // number of validators that sign with their second key
+	settled  primitives.Height
+	ending   primitives.Height // highest head when the load stopped; 0: it has not stopped
+	epochs   map[primitives.EpochID]bool
+	versions []primitives.ProtocolVersion // protocol versions of final blocks, in order, without repeats
+	missed   int
+	gaps     int
+	lastGap  primitives.Height
+	behind   int // number of final blocks above height ending
+	late     int // number of missing chunks above height ending, not counting the first four blocks there
+	supplies int
+	unread   []unread // final blocks whose effects are not checked yet
+	out      bool     // the validator of Scenario.Leaver was kicked out
+	// the validator of Scenario.Leaver is a validator again, or the node of Scenario.Joiner has
+	// become one
+	returned  bool
+	rekeyed   int // number of validators that sign with their second key
 	signs     signs
 	verdicts  verdicts
 	producers producers
 	endorsed  map[primitives.AccountID]Share
 }
 
-// place identifies a shard in a block.
+// place identifies the chunk of a shard in a block.
 type place struct {
 	block primitives.Hash
 	shard primitives.ShardID
@@ -83,7 +85,7 @@ func (c *checks) fail(format string, args ...any) {
 	}
 }
 
-// started checks, after a restart, that the node still has its last final block.
+// started checks that a restarted node still has its last final block.
 func (c *checks) started(n *node) {
 	was, now := c.finals[n.name], n.engine.Final()
 	if now.Height < was.Height {

@@ -85,8 +85,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w.result.FalseMessages++
 	w.check.verdicts.created(s)
 	w.say(from.name, "makes a chunk of shard %d on %d that says %d: %s", h.ShardID, at.Height(), key.HeightCreated, c.Hash.String()[:8])
-	// given is how many thousandths of the part messages are sent. Chunk validators need only the
-	// witness.
+	// given is the probability, in thousandths, with which each part message is sent. Chunk
+	// validators need only the witness.
 	given := []int{1000, 1000, 1000, 600, 0}[w.rng.IntN(5)]
 	for _, s := range out.Send {
 		if n := w.byName[s.To]; n != nil && n != from && w.chance(given) {

@@ -35,7 +35,8 @@ func code(host, n int) []byte {
 	return out
 }
 
-// load sends transfers, deployments and calls of random users to random nodes.
+// load sends the scenario's transactions: transfers, deployments and calls of random users to
+// random nodes.
 type load struct {
 	w       *World
 	nonces  [users]primitives.Nonce

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// signs records the signatures of honest nodes, to detect contradicting ones.
+// signs records what honest nodes have signed, to detect signatures that contradict each other.
 type signs struct {
 	c      *checks
 	blocks map[blockKey]primitives.Hash

@@ -52,7 +52,8 @@ var forms = []form{
 		b.Header.Version = primitives.HeaderV1
 		return true
 	}},
-	{"V5, no split", false, func(_ *World, b *primitives.Block) bool { // only a V6 header can contain the split
+	// the header loses the shard split, because only a V6 header can contain one
+	{"V5, no split", false, func(_ *World, b *primitives.Block) bool {
 		b.Header.Version = primitives.HeaderV5
 		return b.Header.ShardSplit != nil
 	}},

@@ -32,7 +32,8 @@ func Need(t testing.TB, path, why string) {
 	}
 }
 
-// Open returns the text of a file.
+// Open returns a reader of a file's text, decompressed if the name ends in .gz. The test closes the
+// file when it ends.
 func Open(t testing.TB, path string) io.Reader {
 	t.Helper()
 	f, err := os.Open(path)
@@ -50,7 +51,7 @@ func Open(t testing.TB, path string) io.Reader {
 	return z
 }
 
-// Read returns the whole text of a file.
+// Read returns the whole text of a file, decompressed if the name ends in .gz.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := io.ReadAll(Open(t, path))
@@ -99,7 +100,7 @@ func Vectors[T any](t testing.TB, path string) iter.Seq[*T] {
 	}
 }
 
-// decode yields the remaining values; n is the number of the next line.
+// decode calls yield for each remaining JSON value of a file. n is the number of the next line.
 func decode[T any](t testing.TB, path string, values *json.Decoder, n int, yield func(*T) bool) {
 	t.Helper()
 	for ; ; n++ {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// NetKey is a key in the format of key files.
+// NetKey is a key as key files contain it.
 type NetKey struct {
 	AccountID string `json:"account_id"`
 	PublicKey string `json:"public_key"`
@@ -23,16 +23,17 @@ type NetNode struct {
 	ValidatorKey NetKey `json:"validator_key"`
 }
 
-// Frame is a frame that one neard sent to another: a PeerMessage in protobuf, without its length.
+// Frame is a recorded message from one neard to another: a PeerMessage in protobuf, without its
+// length prefix.
 type Frame struct {
 	Line     int
 	Time     float64 `json:"t"`
 	Conn     int
 	From, To string
-	Kind     string // the field of PeerMessage that is set
+	Kind     string // name of the field of PeerMessage that is set
 	Base64   string `json:"frame"`
 	Bytes    []byte `json:"-"`
-	Text     []byte `json:"-"` // the line; valid until the next
+	Text     []byte `json:"-"` // recorded line; valid until the next frame
 }
 
 // Frames reads a recorded network: first its nodes, then the frames in order. It decodes only
@@ -109,11 +110,11 @@ func (f *Frame) Routed() (tag byte, payload []byte, ok bool) {
 	if len(raw) == 0 {
 		return 0, nil, false
 	}
-	at := 1 + 32 // to a hash
+	at := 1 + 32 // offset after the tag and a hash, if the target is a hash
 	if raw[0] == 0 {
-		at++ // to a key
+		at++ // a public key is one byte longer than a hash
 	}
-	if at += 33 + 65 + 1; at >= len(raw) { // author, signature, ttl
+	if at += 33 + 65 + 1; at >= len(raw) { // skip author, signature and ttl
 		return 0, nil, false
 	}
 	return raw[at], raw[at+1:], true

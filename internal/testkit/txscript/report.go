@@ -79,7 +79,7 @@ func (w *World) receipt(b *strings.Builder, id primitives.Hash, depth int) {
 	w.outcome(b, id, depth)
 }
 
-// actions lists actions with their parameters.
+// actions returns a text that lists actions with their parameters.
 func actions(list []primitives.Action) string {
 	var b strings.Builder
 	for _, a := range list {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// read calls do with the state of the account's shard at the head.
+// read calls do with the state, at the head, of the shard of account id.
 func (w *World) read(id primitives.AccountID, do func(state.Trie) error) error {
 	s, err := w.Engine.StateAt(w.Engine.Head().Hash)
 	if err != nil {

@@ -19,16 +19,16 @@ type Options struct {
 	Accounts []primitives.AccountID
 	Shards   int
 	VM       action.VM
-	Balance  primitives.Balance         // of each account; zero: a million NEAR
-	Release  primitives.ProtocolVersion // in the numbering of the releases; 0: the newest
+	Balance  primitives.Balance         // balance of each account in the genesis; zero: a million NEAR
+	Release  primitives.ProtocolVersion // protocol version in the numbering of the releases; 0: the newest
 }
 
 // World is a chain that keeps all transactions, receipts and outcomes.
 type World struct {
 	*workload.Chain
 	gen      *workload.Generator
-	nonces   primitives.Nonce                              // nonces used for the next block
-	keys     map[primitives.AccountID]primitives.SecretKey // of universal accounts
+	nonces   primitives.Nonce                              // number of nonces already used for the next block
+	keys     map[primitives.AccountID]primitives.SecretKey // secret keys of the universal accounts, by account
 	entries  map[primitives.Hash]*engine.BlockNode
 	txs      map[primitives.Hash]*primitives.SignedTransaction
 	receipts map[primitives.Hash]*primitives.Receipt

@@ -60,7 +60,7 @@ func (g *Generator) Key(id primitives.AccountID) primitives.SecretKey {
 	return g.keys.get(primitives.ED25519, string(id))
 }
 
-// account draws one of the accounts.
+// account draws an account with the distribution that Options.Skew sets.
 func (g *Generator) account() primitives.AccountID { return Account(g.zipf.Draw(g.rng)) }
 
 // extraKeys is the number of extra keys of each class that an account may get.

@@ -156,7 +156,7 @@ func (c *Code) BrTable(labels ...string) *Code {
 	return c
 }
 
-// done returns the bytes with the final end.
+// done returns the code, closed by the instruction end.
 func (c *Code) done() []byte {
 	if len(c.open) != 0 {
 		panic(fmt.Sprintf("wasm: %d blocks are still open", len(c.open)))

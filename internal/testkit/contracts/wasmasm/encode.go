@@ -104,7 +104,7 @@ func nameMap(list []named) (items [][]byte) {
 	return items
 }
 
-// indirect encodes the names within one function.
+// indirect encodes the names of the locals or labels of function f.
 func indirect(f uint32, list []named) []byte {
 	b := AppendU32(AppendU32(nil, f), uint32(len(list)))
 	for _, x := range nameMap(list) {

@@ -34,7 +34,7 @@ type Func struct {
 	names  []named // names of parameters and locals
 }
 
-// run is a group of locals of one type.
+// run is a group of n locals of one type, as the binary format stores them.
 type run struct {
 	n uint32
 	t ValType
@@ -176,13 +176,14 @@ func (m *Module) PassiveElem(funcs ...uint32) {
 	m.elems = append(m.elems, b)
 }
 
-// Data adds an active segment to memory 0.
+// Data adds an active data segment, which writes content to memory 0 from offset on at
+// instantiation.
 func (m *Module) Data(offset *Code, content []byte) {
 	b := AppendU32(append([]byte{0}, offset.done()...), uint32(len(content)))
 	m.data = append(m.data, append(b, content...))
 }
 
-// PassiveData adds a segment for memory.init.
+// PassiveData adds a passive data segment, which the instruction memory.init copies from.
 func (m *Module) PassiveData(content []byte) {
 	m.data = append(m.data, append(AppendU32([]byte{1}, uint32(len(content))), content...))
 }
