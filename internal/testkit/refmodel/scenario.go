@@ -71,8 +71,7 @@ func (s *Scenario) String() string {
 	return b.String()
 }
 
-// Accounts that occur in scenarios. The state inits of the deterministic accounts are those of
-// inits.
+// Accounts in scenarios. The deterministic accounts have the state inits that inits returns.
 var (
 	// people have a large balance, except poor.near. heavy.near has too much storage to be deleted.
 	people  = []primitives.AccountID{"alice.near", "bob.near", "carol.near", "poor.near", "heavy.near", "kid.alice.near"}
@@ -537,8 +536,7 @@ func (g *generator) universalAction(to primitives.AccountID, in int) primitives.
 	return nil
 }
 
-// signer returns the key that signs a transaction: usually one of the account's keys, but not its
-// first one.
+// signer returns the key that signs a transaction, mostly a key of the account, but not its first.
 func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	sk := key(pick(g, keyNames))
 	for range 4 {
