@@ -426,7 +426,8 @@ func (n *Node) sendPeer(to Peer, m Message) {
 // sends the step's messages. All signatures of a step share one write.
 func (n *Node) save() { n.unsaved = true }
 
-// run adds a job to the output. then runs in the step that handles the job's Done.
+// run adds a job to the output: the function work. The function then runs in the step that handles
+// the job's Done.
 func (n *Node) run(work, then func()) {
 	n.lastJob++
 	n.jobs[n.lastJob] = then

@@ -192,7 +192,8 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	}
 }
 
-// each calls do for each code that is not compiled yet. The bytes are valid only during the call.
+// each calls the function do for each code that is not compiled yet. The bytes are valid only
+// during the call.
 func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitives.Hash, code []byte)) {
 	for i := range u.list {
 		x := &u.list[i]
@@ -213,10 +214,10 @@ func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitive
 	}
 }
 
-// lookContract finds the code that a call of x runs in the head's state. look gets the code's hash
-// and a function that reads the code. The function is valid only during the call of look. If the
-// code cannot be read, lookContract does not call look; the block that calls the code reports the
-// error.
+// lookContract finds the code that a call of x runs in the head's state. It calls the function look
+// with the code's hash and a function that reads the code, which is valid only during this call. If
+// the code cannot be read, lookContract does not call look; the block that calls the code reports
+// the error.
 func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	head, err := e.acquireHead()
 	if err != nil {

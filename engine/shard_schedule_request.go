@@ -87,8 +87,8 @@ func (s *Schedule) fetchParts(c *catchup) error {
 	return nil
 }
 
-// parallel calls do for each number below n, with at most s.Parallel calls at a time. After a call
-// has returned false, it starts no further calls.
+// parallel calls the function do for each number below n, with at most s.Parallel calls at a time.
+// After a call has returned false, it starts no further calls.
 func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	var next atomic.Uint64
 	var failed atomic.Bool

@@ -51,7 +51,8 @@ func (e *Engine) Preload(stop func() bool) error {
 	return nil
 }
 
-// spread calls do for 0 ... n-1 on GOMAXPROCS goroutines, and returns when all calls have returned.
+// spread calls the function do for 0 ... n-1 on GOMAXPROCS goroutines, and returns when all calls
+// have returned.
 func spread(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64

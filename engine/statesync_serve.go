@@ -166,8 +166,8 @@ func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id tri
 	return part, err
 }
 
-// lendState calls use with a shard's state after a block. It takes the state from memory or from a
-// state snapshot. The root is valid only during the call.
+// lendState passes a shard's state after a block to the function use. It takes the state from
+// memory or from a state snapshot. The root is valid only during the call.
 func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
 	at := e.Imported(block)
 	there := at != nil && at.Acquire()

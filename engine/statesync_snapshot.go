@@ -493,7 +493,8 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	return e.readSnapshots()
 }
 
-// lendSnapshot calls use with the state of a snapshot. It frees the nodes that use loads.
+// lendSnapshot passes the state of a snapshot to the function use. Afterwards it frees the nodes
+// that use has loaded.
 func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
 	o := e.o.Tries
 	if o.Frontier == 0 {

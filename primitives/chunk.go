@@ -54,8 +54,8 @@ func ReadBandwidthRequests(r *borsh.Reader) []BandwidthRequest {
 	})
 }
 
-// TrieSplit proposes where to split a shard: the first account of the right half, and the memory of
-// both.
+// TrieSplit proposes where to split a shard: the first account of the right half, and the memory
+// usage of each half.
 type TrieSplit struct {
 	Boundary    AccountID
 	LeftMemory  uint64

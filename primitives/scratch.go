@@ -15,7 +15,8 @@ var scratch = sync.Pool{New: func() any { return new([]byte) }}
 // maxScratch bounds the buffers that are kept, in bytes.
 const maxScratch = 1 << 20
 
-// lend calls use with the bytes that write appends. use must not keep them.
+// lend passes the bytes that the function write appends to the function use, which must not keep
+// them.
 func lend(write func(b []byte) []byte, use func(b []byte)) {
 	s := scratch.Get().(*[]byte)
 	*s = write((*s)[:0])
@@ -25,7 +26,7 @@ func lend(write func(b []byte) []byte, use func(b []byte)) {
 	}
 }
 
-// Encoded calls use with the encoding of a value. use must not keep it.
+// Encoded passes the encoding of a value to the function use, which must not keep it.
 func Encoded(v borsh.Appender, use func(b []byte)) { lend(v.AppendBorsh, use) }
 
 // hashOf returns sha256 of what write appends.

@@ -49,7 +49,7 @@ func (p *PartialWitness) SignedBytes() []byte {
 	return p.appendInner(make([]byte, 0, 192+len(p.Part)))
 }
 
-// Signed calls use with SignedBytes. use must not keep them.
+// Signed passes SignedBytes to the function use, which must not keep them.
 func (p *PartialWitness) Signed(use func(b []byte)) { lend(p.appendInner, use) }
 
 func (p *PartialWitness) appendInner(b []byte) []byte {

@@ -63,8 +63,8 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return len(want), nil
 }
 
-// each visits the n bytes from offset off, page by page. It calls do with each piece and the
-// piece's offset among the n bytes.
+// each visits the n bytes from offset off, page by page. It calls the function do with each piece
+// and the piece's offset among the n bytes.
 func (f *memFile) each(off int64, n int, do func(at int, page []byte)) {
 	for at := 0; at < n; {
 		page := f.pages[(off+int64(at))/pageSize][(off+int64(at))%pageSize:]

@@ -171,10 +171,10 @@ func (m *Manager) statsAt(block primitives.Hash, id primitives.EpochID) *Aggrega
 }
 
 // aggregate returns the statistics of a block's epoch up to this block. It continues from
-// m.aggregator, or from a copy in m.earlier, if the last block that this one counts is an ancestor
-// in the same epoch. Otherwise, and after a restart, it counts from the first block of the epoch
-// on, which takes seconds in a long epoch. If reuse is set, aggregate may change m.aggregator
-// itself, and the caller must store the result there.
+// m.aggregator, or from a copy in m.earlier, if the LastBlock of either is an ancestor in the same
+// epoch. Otherwise, and after a restart, it counts from the first block of the epoch on, which
+// takes seconds in a long epoch. If reuse is set, aggregate may change m.aggregator itself, and the
+// caller must store the result there.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {

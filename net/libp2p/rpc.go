@@ -126,8 +126,8 @@ func isSparse(rpc []byte) bool {
 	return ones <= spareEntries+len(rpc)/minEntrySize && names <= spareEntries+len(rpc)/minNameSize
 }
 
-// eachField calls do for each field of a protobuf message. inner is the field's contents if the
-// field has a length. It stops at the first invalid field.
+// eachField calls the function do for each field of a protobuf message. inner is the field's
+// contents if the field has a length. It stops at the first invalid field.
 func eachField(b []byte, do func(id uint64, inner []byte)) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

@@ -40,8 +40,8 @@ var (
 // safe for concurrent use. The slices that it yields may be reused after yield returns.
 type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 
-// Origin lends a root of another forest whose subtrees equal those of this one: it calls use with
-// that root, if it still exists.
+// Origin lends a root of another forest whose subtrees equal those of this one: it passes that root
+// to the function use, if the root still exists.
 type Origin func(use func(*Root) error) error
 
 // Rows yields the stored entries of a level of the frontier below a path, ascending, until yield
@@ -335,7 +335,7 @@ func (f *Forest) freeDeep(ref uint32, floor uint64, kept []dead) []dead {
 	return kept
 }
 
-// eachChild calls do for the children that are in memory.
+// eachChild calls the function do for the children that are in memory.
 func (f *Forest) eachChild(n node, do func(ref uint32)) {
 	switch n.kind() {
 	case kindExtension:

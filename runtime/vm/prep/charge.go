@@ -22,9 +22,9 @@ func (e *emitter) settle(set, get []byte) {
 	e.code = append(b, opI64Const, 63, opI64ShrS, opI32Wrap, opI32Load8, 0, 0, opDrop)
 }
 
-// chargeFrame writes code that takes both charges at the entry of a function at once. first is the
-// first charge, both is the sum of the two. If the gas does not suffice for the first charge, only
-// the first is subtracted.
+// chargeFrame writes code that takes two charges at the entry of a function at once: that for
+// entering it, and that for its first instructions. first is the charge for entering, both is the
+// sum of the two. If the gas does not suffice for the first charge, only that one is subtracted.
 func (e *emitter) chargeFrame(first, both uint64) {
 	e.raw(e.getGas)
 	e.constant(first)

@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Run validates and measures a module. While the module is valid, Run calls each with every body,
-// in order. The Module then has the contents of all sections before the code section. The error is
-// an *Error.
+// Run validates and measures a module. While the module is valid, Run passes every body, in order,
+// to the function each. The Module then has the contents of all sections before the code section.
+// The error is an *Error.
 func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, error) {
 	m := newModule(code, w.Limits)
 	m.costs = costsOf(w)
