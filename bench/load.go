@@ -48,7 +48,7 @@ type LoadOptions struct {
 	CPUProfile io.Writer // receives a CPU profile of the measurement; nil: none
 }
 
-// Again implements load.Repeater.
+// Again implements load.Repeater. It returns 0 if the target does not repeat requests.
 func (l *loaded) Again() int {
 	if r, ok := l.Target.(load.Repeater); ok {
 		return r.Again()
@@ -59,7 +59,7 @@ func (l *loaded) Again() int {
 // LoadTargets lists the kinds of targets.
 var LoadTargets = []string{"shard", "node", "rpc", "cluster"}
 
-// loaded is an open target, with its description for the report.
+// loaded is a target that is ready for load, with its description for the report.
 type loaded struct {
 	load.Target
 	subject load.Subject
@@ -141,7 +141,7 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	return r, nil
 }
 
-// open starts the target, or connects to it.
+// open starts the target that the options name, or connects to it.
 func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error) {
 	switch o.Target {
 	case "rpc":
@@ -156,7 +156,8 @@ func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error
 	return nil, fmt.Errorf("bench: the target %q is unknown, must be one of %v", o.Target, LoadTargets)
 }
 
-// measure runs the searches or runs of the options.
+// measure runs the load at o.Rate or, if o.Search is set, searches for the knee. It adds the
+// results to r.
 func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*loaded, error), r *load.Report) error {
 	plan := load.Plan{Rate: o.Rate, Arrival: o.Arrival, Warm: o.Warm, For: o.For, Grace: o.Timeout, Seed: o.Seed}
 	once := func(name string, plan load.Plan) error {

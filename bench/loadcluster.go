@@ -18,10 +18,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// clusterEpoch is the epoch length of a cluster in blocks. Usual runs end within the first epoch.
+// clusterEpoch is the epoch length of a cluster in blocks. It is so large that usual runs end
+// within the first epoch.
 const clusterEpoch = 5_000
 
-// clusterStart is the time that a cluster has to produce its first blocks.
+// clusterStart is the maximum time until a cluster has produced its first blocks.
 const clusterStart = 2 * time.Minute
 
 // openCluster creates homes, starts a process for each, and connects to the first node.
@@ -117,7 +118,7 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 	}
 }
 
-// awaitBlocks waits until a node has some blocks.
+// awaitBlocks waits until the chain of a node has grown by some blocks.
 func awaitBlocks(ctx context.Context, url string, ended chan error) error {
 	c, err := load.NewClient(url, 1, 5*time.Second)
 	if err != nil {

@@ -26,7 +26,7 @@ type ActorResult struct {
 	HandledSeconds float64 `json:"handled_p99_seconds"`
 }
 
-// meter measures the process and the node's actors.
+// meter measures, over the measured time, the process and the node's actors.
 type meter struct {
 	n      *fullNode
 	start  time.Time
@@ -71,7 +71,8 @@ func (m *meter) sample() {
 	}
 }
 
-// stop ends the measured time and sets the fields of r.
+// stop ends the measurement and sets the fields of r that are about the process, the store and the
+// actors.
 func (m *meter) stop(r *NodeResult) {
 	took := time.Since(m.start)
 	r.CPUSeconds = (cpuTime() - m.cpu).Seconds()

@@ -18,7 +18,7 @@ type NodeReport struct {
 	Shares  NodeShares  `json:"shares"`
 }
 
-// NodeResult has the figures of the measured time.
+// NodeResult has the figures of the measured time, without the warm-up.
 type NodeResult struct {
 	SetupSeconds float64 `json:"setup_seconds"`
 	SignSeconds  float64 `json:"sign_seconds"`
@@ -65,15 +65,15 @@ type NodeResult struct {
 	allocated, allocations uint64
 }
 
-// Targets of a complete node, on the machine to which scale refers.
+// Targets for a complete node, on the machine to which scale refers.
 const (
 	targetNode  = 15_000 // signed transfers per second on two cores
 	targetBytes = 1500   // maximum number of bytes written per transfer
 )
 
-// NodeShares relates the figures to the limits of the machine.
+// NodeShares relates the figures of a node benchmark to the measured limits of the machine.
 type NodeShares struct {
-	// processor time of a transfer, in verifications
+	// processor time of a transfer, divided by that of one ed25519 verification
 	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
 	// processor time of a transfer, divided by that of a hash of 64 bytes
 	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"`
@@ -86,7 +86,7 @@ type NodeShares struct {
 	OfTarget float64 `json:"of_target"`         // FinalPerSecond divided by Target
 	// computed from processor time, as if the run had used all cores alone
 	OfTargetCPU float64 `json:"of_target_cpu"`
-	// written bytes divided by the target; at most 1 if the target is met
+	// written bytes per transfer divided by targetBytes; at most 1 if the target is met
 	OfBytes float64 `json:"of_bytes_target"`
 }
 
@@ -163,7 +163,7 @@ func (r *NodeReport) WriteText(w io.Writer) error {
 
 func per(v uint64, n int) float64 { return float64(v) / max(float64(n), 1) }
 
-// lines returns the lines with which each report of a node begins.
+// lines returns the lines about machine and program with which each report of a node begins.
 func (m *Machine) lines(commit string, l *Limits) [][2]string {
 	sha := "without SHA-NI"
 	if m.SHANI {

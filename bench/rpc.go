@@ -48,7 +48,7 @@ type RPCOptions struct {
 	Progress   func(part float64, what string) `json:"-"`
 }
 
-// scenario is one kind of load.
+// scenario is one kind of load on the RPC.
 type scenario struct {
 	name   string
 	target float64 // target in requests per second; 0: none
@@ -122,7 +122,7 @@ type rpcLoad struct {
 	lanes  int
 	next   []int // by worker: number of its next transfer
 	signed func(lane, i int) *primitives.SignedTransaction
-	view   func(i uint64) primitives.AccountID // returns an account to query
+	view   func(i uint64) primitives.AccountID // returns the i-th account to query
 	// account of the token contract in which the accounts have balances; empty: none
 	token primitives.AccountID
 }
@@ -258,8 +258,9 @@ func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
 }
 
 // all calls do on every connection until the time is over, and collects latencies. rate is the
-// total of all connections. With a rate, the latency is measured from the due time of a request.
-// The arguments of do are the connection, its number and a counter.
+// total rate of all connections; 0: each connection sends as fast as it gets replies. With a rate,
+// the latency is measured from the due time of a request. The arguments of do are the connection,
+// the connection's number, and a counter.
 func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
 	took := make([][]int64, connections)
 	errs := make([]error, connections)

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// client is one keep-alive connection.
+// client is one keep-alive connection to the node's RPC.
 type client struct {
 	http     *fasthttp.HostClient
 	request  *fasthttp.Request
@@ -94,7 +94,7 @@ func (l *rpcLoad) included() (int, error) {
 	return 0, errors.New("/metrics lacks troupe_transactions_included_total: is this a Troupe node?")
 }
 
-// remote prepares the load on a node that is already running.
+// remote prepares the measurement of a node that is already running.
 func (l *rpcLoad) remote(context.Context) error {
 	u, err := url.Parse(l.o.URL)
 	if err != nil {

@@ -153,7 +153,7 @@ func (n *shardNet) close() {
 	}
 }
 
-// draw returns one of a shard's accounts.
+// draw returns the number of a random account of the shard.
 func (s *shard) draw(rng *rand.Rand) int {
 	i := s.zipf.Draw(rng)
 	if s.names != nil {
@@ -265,7 +265,7 @@ func (n *shardNet) input(i int, txs []apply.Transaction, par apply.Par) *apply.I
 	return in
 }
 
-// roots returns the shards' state roots.
+// roots returns the state root of each shard.
 func (n *shardNet) roots() []primitives.Hash {
 	out := make([]primitives.Hash, len(n.shards))
 	for i := range n.shards {

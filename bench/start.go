@@ -53,7 +53,7 @@ type StartResult struct {
 	StopSeconds    float64 `json:"stop_seconds"`  // time from SIGTERM to the end of the process
 }
 
-// Targets of a start.
+// Targets for the start and the idle memory of a node, in seconds and bytes.
 const (
 	targetStart = 0.050
 	targetIdle  = 40 << 20

@@ -59,7 +59,7 @@ type StateResult struct {
 // stateFile is a file in the chain's folder with the options of RunState.
 const stateFile = "bench.json"
 
-// storedState is the content of stateFile.
+// storedState is the content of stateFile: how the state was created, and what was done with it.
 type storedState struct {
 	Accounts int
 	Time     time.Time
@@ -123,7 +123,7 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	return r, at.write(o.Dir)
 }
 
-// looks is the number of values that look reads from the created state.
+// looks is the number of random accounts whose values look reads.
 const looks = 50_000
 
 // look measures the reading of values and, alternately, of index rows of random accounts.

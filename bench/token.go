@@ -150,7 +150,7 @@ func (n *shardNet) call(rng *rand.Rand, tx *primitives.Transaction, token primit
 	}}
 }
 
-// what returns the unit of measurement in reports.
+// what returns the name of the measured operation for reports.
 func (o *ShardOptions) what() string {
 	if o.Tokens {
 		return "ft_transfer"

@@ -12,20 +12,20 @@ import (
 
 // These types are declared in package stream, because the node uses them too.
 type (
-	// Source is where blocks come from: URL, or package indexer/node.
+	// Source is where blocks come from: a URL, or a node in this process (package indexer/node).
 	Source = stream.Source
 	// Message is a block, or a notice that blocks of earlier messages have left the chain.
 	Message = stream.Message
-	// Cursor names a block and the position after it.
+	// Cursor identifies the last block that a consumer has handled. A stream continues after it.
 	Cursor = stream.Cursor
-	// Shards selects the shards in messages.
+	// Shards selects the shards whose data messages contain.
 	Shards = view.ShardFilter
 )
 
 // ParseCursor parses the text of Cursor.String.
 func ParseCursor(text string) (Cursor, error) { return stream.ParseCursor(text) }
 
-// Errors that end Run: a retry does not help.
+// Errors that end Run, because a retry does not help.
 var (
 	ErrGone    = stream.ErrGone
 	ErrAhead   = stream.ErrAhead
@@ -43,7 +43,7 @@ type Config struct {
 	OnTrouble func(error)
 }
 
-// SyncMode determines the first block.
+// SyncMode determines the first block of a stream.
 type SyncMode struct {
 	after *Cursor
 	from  *primitives.Height
@@ -112,7 +112,7 @@ func ParseStreamingMode(text string) (StreamingMode, error) {
 	return StreamingMode(i), err
 }
 
-// Finality is the required finality of blocks.
+// Finality is the finality that a block must have before it is delivered.
 type Finality int
 
 // The finalities. With None, and with DoomSlug if block producers equivocate, blocks can leave the

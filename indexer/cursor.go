@@ -14,7 +14,7 @@ import (
 // results in one transaction instead.
 type CursorFile string
 
-// Load returns the stored cursor; nil: there is none.
+// Load returns the stored cursor, or nil if the file does not exist.
 func (f CursorFile) Load() (*Cursor, error) {
 	text, err := os.ReadFile(string(f))
 	if errors.Is(err, fs.ErrNotExist) {

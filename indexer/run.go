@@ -13,7 +13,7 @@ import (
 // concurrent calls, and no messages are lost during a call.
 type Handler func(context.Context, *Message) error
 
-// The first and the longest pause between two attempts.
+// The first and the longest pause between two attempts to open a feed.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
@@ -50,8 +50,8 @@ type runner struct {
 	q      *stream.Query
 	handle Handler
 	pause  time.Duration
-	began  bool // a feed was opened
-	failed bool // the handler returned an error
+	began  bool // a feed was opened since Run began
+	failed bool // the handler returned an error that ends Run
 }
 
 // once opens one feed and reads it to its end.

@@ -24,13 +24,13 @@ func URL(address string) Source { return &remote{address} }
 
 type remote struct{ address string }
 
-// Limits of one connection.
+// Limits of one connection to a node.
 const (
-	dialLimit  = 10 * time.Second // to connect, and for each reply
-	heartbeat  = 20 * time.Second // between two pings
-	silence    = 60 * time.Second // without any message, after which the connection is closed
-	aheadCount = 16               // messages that are read before Next asks for them
-	aheadBytes = 16 << 20         // bytes of these messages; a longer single message is allowed
+	dialLimit  = 10 * time.Second // maximum time to connect, and to wait for each reply
+	heartbeat  = 20 * time.Second // interval between two pings
+	silence    = 60 * time.Second // time without any message after which the connection is closed
+	aheadCount = 16               // maximum number of messages that are read before Next asks for them
+	aheadBytes = 16 << 20         // maximum total size of these messages in bytes; a single message may be longer
 	syncPause  = 200 * time.Millisecond
 	writeLimit = 5 * time.Second
 )
@@ -96,7 +96,7 @@ func isSyncing(ctx context.Context, base *url.URL, secure bool) (bool, error) {
 	return status.Sync.Syncing, nil
 }
 
-// remoteFeed is a feed over one WebSocket.
+// remoteFeed is a feed of a remote node over one WebSocket.
 type remoteFeed struct {
 	c     *websocket.Conn
 	at    stream.Cursor
@@ -350,7 +350,8 @@ func (f *remoteFeed) keep(m *stream.Message, size int) {
 	signal(f.woken)
 }
 
-// frame reads one frame into a buffer of about the length of the last one, to avoid copying.
+// frame reads one message of the WebSocket. last is the length of the previous one, and the initial
+// capacity of the buffer, to avoid copying.
 func (f *remoteFeed) frame(last int) ([]byte, error) {
 	_, r, err := f.c.NextReader()
 	if err != nil {

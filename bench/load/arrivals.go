@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Arrival is the distribution of the due times of operations.
+// Arrival is the distribution of the intervals between the due times of operations.
 type Arrival string
 
-// Arrival processes. Fixed has equal intervals. Poisson models many independent clients.
+// Fixed has equal intervals. Poisson has random intervals, as many independent clients have.
 const (
 	Fixed   Arrival = "fixed"
 	Poisson Arrival = "poisson"

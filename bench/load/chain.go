@@ -47,7 +47,7 @@ type Chain struct {
 	done   sync.WaitGroup
 }
 
-// refresh is the period at which the block hash of new transactions is updated.
+// refresh is the interval at which the block hash that new transactions name is updated.
 const refresh = 500 * time.Millisecond
 
 // OpenChain connects to the node and creates the missing accounts and contracts of the workload.
@@ -198,9 +198,9 @@ func (t *Chain) await(ctx context.Context, body []byte) error {
 	})
 }
 
-// questions sets the requests of the read workloads. A request occurs in the list in proportion to
-// its frequency. Requests name the block at the start of the run, so that every node can answer
-// them.
+// questions sets the requests of the workload that only reads. A request occurs in the list in
+// proportion to its frequency. Requests name the block at the start of the run, so that every node
+// can answer them.
 func (t *Chain) questions(ctx context.Context) error {
 	var b struct {
 		Chunks []struct {

@@ -42,10 +42,10 @@ func (e *RPCError) Error() string {
 	return e.Cause + " " + e.Data
 }
 
-// errNoAnswer means that a request exceeded the client's time limit.
+// errNoAnswer means that no reply arrived within the client's time limit.
 var errNoAnswer = errors.New("there was no answer in time")
 
-// maxReply bounds a reply, in bytes.
+// maxReply is the maximum size of a reply in bytes.
 const maxReply = 64 << 20
 
 // NewClient returns a client with at most the given number of connections. It connects at the first

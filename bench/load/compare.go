@@ -21,7 +21,7 @@ type Comparison struct {
 	Rows []Row
 }
 
-// Row is one figure of both reports.
+// Row is one figure, as both reports have it.
 type Row struct {
 	Name     string
 	A, B     float64
@@ -31,7 +31,8 @@ type Row struct {
 	Lower    bool       // true: a lower value is better
 }
 
-// Differs returns whether the interval excludes a ratio of 1.
+// Differs returns whether the confidence interval of the ratio excludes 1: the reports differ by
+// more than chance.
 func (r *Row) Differs() bool {
 	return r.Interval != [2]float64{} && (r.Interval[0] > 1 || r.Interval[1] < 1)
 }
@@ -41,7 +42,7 @@ const (
 	leastParts = 5 // minimum number of seconds or runs for a confidence interval
 )
 
-// ErrUnlike means that two reports cannot be compared.
+// ErrUnlike means that two reports measured different loads, so that they cannot be compared.
 var ErrUnlike = errors.New("the reports measure different loads")
 
 // Compare compares two reports of the same load, phase by phase, and their knees. It returns
@@ -90,7 +91,7 @@ type figure struct {
 
 var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9}, {"p99", true, 0.99}, {"p99.9", true, 0.999}}
 
-// phaseRows returns the rows of one phase.
+// phaseRows returns the rows that compare one phase of both reports.
 func phaseRows(name string, a, b *Phase) ([]Row, error) {
 	sa, err := samplesOf(a)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrPoor means that the funding account has too few tokens to create the accounts.
+// ErrPoor means that the balance of the funding account does not suffice to create the sending
+// accounts.
 var ErrPoor = errors.New("the account that pays has too few tokens")
 
 // member is a sending account. Only the lane that took it from Chain.free may use its nonce.
@@ -238,7 +239,7 @@ func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, 
 	return r.keep(ctx, r.nonce)
 }
 
-// keep waits until the nonce of the funding account's key is at least to.
+// keep waits until the key of the funding account has at least the nonce to.
 func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 	for end := time.Now().Add(makeLimit); ; {
 		nonce, _, _, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())

@@ -9,9 +9,9 @@ type verdict struct {
 	shortfall
 }
 
-// shortfall estimates by how much the rate of a trial was too high. Load above the capacity queues
-// up: at (1 + e) times the capacity, the latency after T seconds is e*T. So the waiting time of the
-// last operations determines the rate that the target could just have sustained.
+// shortfall estimates by how much the rate of a trial was too high. Above the target's capacity,
+// requests queue up: at (1 + e) times the capacity, the latency after T seconds is e*T. So the
+// latency of the last operations shows the rate that the target could just have sustained.
 type shortfall struct {
 	known bool
 	by    float64 // log(rate / sustainable rate); negative: the rate was too low
@@ -54,15 +54,15 @@ const (
 	slopes = 5
 	// lapse is the share of trials whose result is determined by other load on the machine.
 	lapse = 0.02
-	// Range and number of the curve's widths, relative to the knee. The rates at which 73 % and 27
-	// % of the trials succeed are two widths apart.
+	// Range and number of the widths on the grid, relative to the knee. The rates at which 73 % and
+	// 27 % of the trials succeed are two widths apart.
 	narrowest, widest, widths = 0.01, 0.16, 8
 	// knees is the number of candidate knees, one dimension of the grid. The candidates range from
 	// the last sustained rate divided by around to the first failed rate times around.
 	knees, around = 256, 1.5
 	// farthest is the maximum ratio of the highest to the lowest rate of the grid.
 	farthest = 64
-	// probes is the number of candidate rates for the next trial.
+	// probes is the number of rates from which next chooses that of the next trial.
 	probes = 15
 	// likely is the probability that the reported interval contains the knee.
 	likely = 0.95

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Heights describes the blocks and chunks of a chain during a run.
+// Heights describes the blocks and chunks of the heights From to To, which were produced during a
+// run.
 type Heights struct {
 	From   primitives.Height `json:"from"`
 	To     primitives.Height `json:"to"`
@@ -19,7 +20,7 @@ type Heights struct {
 	Behind primitives.Height `json:"final_behind"`
 }
 
-// Heights reads the blocks of all heights in [from, to].
+// Heights describes the blocks and chunks of the heights from to to, both included.
 func (t *Chain) Heights(ctx context.Context, from, to primitives.Height) (*Heights, error) {
 	h := &Heights{From: from, To: to}
 	known := map[string]primitives.Height{}

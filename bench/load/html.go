@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// The HTML report is one self-contained file: styles and drawings are inline, there is no script.
-// It needs no network.
+// The HTML report is one self-contained file: it contains its styles and drawings, has no script,
+// and needs no network.
 
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
@@ -205,7 +205,7 @@ func (s *scale) at(v float64) float64 {
 	return s.from + (v-lo)/(hi-lo)*(s.to-s.from)
 }
 
-// marks returns the values to label at an axis.
+// marks returns the values at which the axis gets labels.
 func (s *scale) marks() (out []float64) {
 	if s.log {
 		for e := math.Floor(math.Log10(s.lo)); e <= math.Ceil(math.Log10(s.hi)); e++ {

@@ -26,20 +26,21 @@ type Search struct {
 	// Fresh means that each trial has a new target. In that case there is no pause.
 	Fresh bool
 	// Quiet is the maximum share of the machine's processor time that other processes may use
-	// during a trial. A trial with a higher share is repeated. After Trials repetitions in a
-	// search, such trials count. If Quiet is 0 or the share is unknown, all trials count.
+	// during a trial. A trial with a higher share is repeated and does not count, at most Trials
+	// times in a search; further ones count. If Quiet is 0 or the share is unknown, all trials
+	// count.
 	Quiet float64
 }
 
-// Factors of the ramp: upwards while the target sustains the rate, and downwards if it does not
-// sustain the first rate.
+// Factors between the rates of successive trials until one succeeds and one fails: growth while the
+// target sustains the rate, descent if it does not sustain the first rate.
 const (
 	growth  = 1.5
 	descent = 4
 	// refined is the minimum number of trials after the ramp. With fewer trials the width of the
 	// curve would be a guess.
 	refined = 16
-	// longestPause bounds the pause after a failed trial.
+	// longestPause is the maximum pause after a failed trial.
 	longestPause = 10 * time.Second
 )
 
@@ -53,7 +54,7 @@ func DefaultSearch() Search {
 // capacity, it would never process the queue from the warm-up.
 const TrialEase = 0.5
 
-// Knee is the result of a search.
+// Knee is the result of FindKnee.
 type Knee struct {
 	Rate float64 `json:"rate"` // estimated knee; 0: even the lowest rate was not sustained
 	Low  float64 `json:"low"`  // lower end of the 95 % interval
@@ -70,7 +71,7 @@ type Knee struct {
 	Disturbed int `json:"disturbed,omitempty"`
 }
 
-// Trials returns the number of trials that count.
+// Trials returns the number of trials that count, without the disturbed ones.
 func (k *Knee) Trials() int { return len(k.Phases) - k.Disturbed }
 
 // Holds returns whether the target sustained the rate of a phase.
@@ -180,7 +181,7 @@ func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 		case low >= x.Most:
 			x.k.AtMost, x.k.Reached = true, true
 			return low, 0, nil
-		// The second condition means that no rate is sustained.
+		// If the second condition holds, no rate is sustained.
 		case len(x.all) >= x.Trials, high > 0 && high/descent < x.From/65536:
 			return low, high, nil
 		case low > 0:

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Knees are the results of several searches and their spread.
+// Knees are the results of several searches of the same knee, and how much they differ.
 type Knees struct {
 	Runs   []Knee  `json:"runs"`
 	Mean   float64 `json:"mean"`
@@ -17,7 +17,7 @@ type Knees struct {
 	Turns bool `json:"turns,omitempty"`
 }
 
-// Together summarizes several searches.
+// Together computes the mean and the spread of several searches.
 func Together(runs []Knee) Knees {
 	all := Knees{Runs: runs}
 	lowest, highest := math.Inf(1), 0.0
@@ -31,14 +31,14 @@ func Together(runs []Knee) Knees {
 	return all
 }
 
-// ErrNoKnee means that a search found no knee.
+// ErrNoKnee means that the target did not sustain even the lowest rate.
 var ErrNoKnee = errors.New("load: the target did not sustain even the lowest rate")
 
 // Trial runs one trial. search is the index of the search, and n the index of the trial in that
 // search.
 type Trial func(ctx context.Context, search int, rate float64, n int) (*Phase, error)
 
-// errTurnsOver ends the other searches when one has failed.
+// errTurnsOver is the error of searches that were stopped because another one had failed.
 var errTurnsOver = errors.New("load: the search was stopped because another search failed")
 
 // FindKnees runs several searches. If turns is set, the searches alternate: each runs one trial at

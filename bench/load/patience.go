@@ -21,7 +21,8 @@ const (
 	longPause  = 10 * time.Second
 )
 
-// submit sends a transaction until the node reports its result.
+// submit sends a transaction, again after a busy or timeout reply, until the node reports its
+// result.
 func (t *Chain) submit(ctx context.Context, tx *primitives.SignedTransaction) error {
 	err := t.send(ctx, tx)
 	pause := firstPause
@@ -32,7 +33,8 @@ func (t *Chain) submit(ctx context.Context, tx *primitives.SignedTransaction) er
 		}
 		t.again.Add(1)
 		pause = min(pause*3/2, longPause)
-		// probably its own earlier submission, because neard does not check for duplicates
+		// The nonce is probably used by this transaction itself, because neard does not check for
+		// duplicates. Wait for it.
 		if err = t.send(ctx, tx); usedNonce(err) {
 			err = t.status(ctx, tx)
 		}
@@ -40,7 +42,7 @@ func (t *Chain) submit(ctx context.Context, tx *primitives.SignedTransaction) er
 	return err
 }
 
-// status waits for a transaction that was submitted before.
+// status waits for the result of a transaction that was submitted before.
 func (t *Chain) status(ctx context.Context, tx *primitives.SignedTransaction) error {
 	hash := tx.Hash()
 	body := append(make([]byte, 0, 256), `{"jsonrpc":"2.0","id":"bench","method":"tx","params":{"tx_hash":"`...)
@@ -59,7 +61,7 @@ func hasNoTime(err error) bool {
 		e.Name == "INTERNAL_ERROR" && strings.Contains(e.Data, "reached its limits")
 }
 
-// usedNonce returns whether a transaction was refused because its nonce is used.
+// usedNonce returns whether a node refused a transaction because the nonce is used.
 func usedNonce(err error) bool {
 	var e *RPCError
 	return errors.As(err, &e) && e.Cause == "INVALID_TRANSACTION" && strings.Contains(e.Data, "InvalidNonce")

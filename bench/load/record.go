@@ -91,7 +91,7 @@ type Latency struct {
 	h *hdrhistogram.Histogram
 }
 
-// latencyOf returns the Latency of a histogram.
+// latencyOf returns the quantiles of a histogram, and the histogram itself in encoded form.
 func latencyOf(h *hdrhistogram.Histogram) (l Latency) {
 	if h.TotalCount() == 0 {
 		return l
@@ -105,7 +105,7 @@ func latencyOf(h *hdrhistogram.Histogram) (l Latency) {
 	return l
 }
 
-// histogram decodes HDR.
+// histogram decodes the field HDR.
 func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the histogram library panics on invalid input
@@ -126,7 +126,7 @@ func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 	return h, nil
 }
 
-// Phase is the result of one run.
+// Phase is the result of one Run.
 type Phase struct {
 	Name    string  `json:"name,omitempty"`
 	Rate    float64 `json:"rate"` // offered operations per second; 0: no fixed rate

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Report is the result of a load command.
+// Report is the result of `troupe bench load`.
 type Report struct {
 	Command string  `json:"command"` // "bench load"
 	Format  int     `json:"format"`
@@ -45,7 +45,7 @@ type Machine struct {
 	Go    string `json:"go"`
 }
 
-// Subject describes the target.
+// Subject describes the system under load.
 type Subject struct {
 	Kind     string `json:"kind"` // kind of target: rpc, node, shard or cluster
 	Name     string `json:"name"` // URL of the target, or description of the started nodes
@@ -69,7 +69,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// maxReport bounds the size of a report file, in bytes.
+// maxReport is the maximum size of a report file in bytes.
 const maxReport = 256 << 20
 
 // ReadReport reads a report that WriteJSON wrote.
@@ -173,7 +173,7 @@ func (p *Phase) words() string {
 	return text
 }
 
-// words describes the knee: of all searches together, or of the only one.
+// words describes the knee in a sentence: the mean of all searches, or the only one.
 func (k *Knees) words() string {
 	without := 0
 	for i := range k.Runs {

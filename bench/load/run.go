@@ -32,8 +32,8 @@ type Plan struct {
 	Rate    float64
 	Arrival Arrival       // distribution of the start times; unused if Rate is 0
 	Warm    time.Duration // duration of the warm-up before the measurement
-	// share of Rate during the warm-up, so that the queue is empty when the measurement starts; 0:
-	// all
+	// share of Rate that is offered during the warm-up, so that no queue is left when the
+	// measurement starts; 0: all of it
 	Ease  float64
 	For   time.Duration // duration of the measurement
 	Grace time.Duration // time limit for operations that are in progress at the end
@@ -60,7 +60,7 @@ type Unreachable struct{ Err error }
 func (e *Unreachable) Error() string { return e.Err.Error() }
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// run is the state of one run.
+// run is the state of one Run.
 type run struct {
 	Plan
 	target Target
@@ -246,7 +246,7 @@ func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
 		p.Offered = p.Done + p.Failed
 	}
 	p.finish()
-	// the remaining operations were never started
+	// Behind: the remaining operations were never started.
 	if n := int(min(r.next.Load(), int64(len(r.due)))); p.Behind && n < len(r.due) {
 		p.Errors["was not begun"] = p.Offered - p.Done - p.Failed
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Workload is a mix of kinds of operations.
+// Workload is a mix of kinds of operations, in fixed percentages.
 type Workload struct {
 	Name  string
 	parts []part
 }
 
-// part is one kind of operation and its percentage.
+// part is one kind of operation and its percentage of all operations.
 type part struct {
 	kind  kind
 	share int
@@ -129,7 +129,7 @@ func (s *sends) make(w *Workload, i int, number uint64) (to primitives.AccountID
 		}})
 }
 
-// settle sets the shards of the members from the boundary accounts.
+// settle sets the shard of each member from the boundary accounts of the shard layout.
 func (s *sends) settle(boundaries []string) error {
 	counts := make([]int, len(boundaries)+1)
 	for i := range s.all {

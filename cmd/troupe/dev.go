@@ -183,7 +183,7 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 	}
 }
 
-// makeChain creates and loads the files of the chain.
+// makeChain writes the files of the new chain into dir and loads them.
 func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*home.Home, error) {
 	if spec.URL != "" {
 		if _, err := fork.Make(ctx, dir, spec, fork.Options{URL: spec.URL}); err != nil {

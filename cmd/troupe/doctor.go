@@ -70,7 +70,7 @@ without a name in the data folder (Linux). It opens and closes each port that is
 	return c
 }
 
-// maxFinding bounds a line in bytes.
+// maxFinding is the maximum length of a printed line in bytes.
 const maxFinding = 1000
 
 // printFindings prints findings as JSON.

@@ -75,7 +75,7 @@ func newFilter(env string, set bool, verbose string) (f filter, unknown []string
 	return f, unknown, nil
 }
 
-// set sets the level of a part. It ignores an unknown name.
+// set sets the level of a part of the program. It ignores an unknown name.
 func (f *filter) set(part string, level logrus.Level) {
 	if slices.Contains(everything, part) {
 		f.level = max(level, logrus.ErrorLevel)
@@ -119,7 +119,7 @@ func (f *filter) passes(function string, level logrus.Level) bool {
 	return level <= most
 }
 
-// maxMessage bounds the message of an entry, in bytes.
+// maxMessage is the maximum length of a logged message in bytes.
 const maxMessage = 64 << 10
 
 // filtered is a formatter that drops entries that do not pass the filter.
@@ -129,7 +129,7 @@ type filtered struct {
 	text bool // true: the output is text for a terminal, so escape unprintable characters
 }
 
-// Format returns nil for an entry that does not pass.
+// Format returns nil for an entry that the filter does not let pass, so that nothing is written.
 func (f *filtered) Format(e *logrus.Entry) ([]byte, error) {
 	if e.Caller != nil && !f.passes(e.Caller.Function, e.Level) {
 		return nil, nil

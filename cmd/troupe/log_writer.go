@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Bounds of a logWriter.
+// Bounds of the queue and of the wait at the end.
 const (
 	maxLogQueue = 1 << 20     // maximum number of queued bytes
 	logFlush    = time.Second // maximum time for which close waits for the output

@@ -20,7 +20,7 @@ import (
 // settings override RUST_LOG and --verbose.
 const logConfigFile = "log_config.json"
 
-// logConfig holds the keys of logConfigFile that are read.
+// logConfig holds the keys of logConfigFile that this node uses. nil: the key is absent.
 type logConfig struct {
 	RustLog *string `json:"rust_log"`
 	Verbose *string `json:"verbose_module"` // parts to log in detail; empty: all parts
@@ -105,7 +105,7 @@ func reload(h *daemon.Daemon, log *logrus.Logger, w io.Writer, a *app) {
 	}
 }
 
-// describeLog describes the log's level for a log line.
+// describeLog returns the sources of the log levels as text for a log line: RUST_LOG and --verbose.
 func describeLog(directives string, set bool, verbose string) string {
 	said := "the default level"
 	if set {

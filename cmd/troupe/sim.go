@@ -103,7 +103,7 @@ func helpEntry(name, text string) string {
 	return b.String() + line + "\n"
 }
 
-// options returns the options of one seed.
+// options returns the options of the simulation with one seed.
 func (o *simulation) options(seed uint64) (sim.Options, error) {
 	s, err := sim.ScenarioOf(o.scenario, seed)
 	if err != nil {
@@ -119,7 +119,7 @@ func (o *simulation) options(seed uint64) (sim.Options, error) {
 	return sim.Options{Seed: seed, Scenario: s, Bug: b}, nil
 }
 
-// again returns the command that reproduces a seed.
+// again returns the command line that repeats the simulation of a seed.
 func (o *simulation) again(seed uint64, scenario string) string {
 	c := fmt.Sprintf("troupe sim --seeds 1 --from %d --scenario %s", seed, scenario)
 	for _, x := range []struct {

@@ -148,7 +148,7 @@ func writeFlame(path string, speedscope []byte) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// rpcError is an error in a node's reply.
+// rpcError is an error that a node has replied.
 type rpcError struct {
 	URL, Kind, Cause, Message string
 	Info, Data                json.RawMessage // members of the error object; nil: absent
@@ -166,7 +166,7 @@ func (e *rpcError) Error() string {
 	return fmt.Sprintf("%s: %s: %s", e.URL, txtext.Line(name, 100), txtext.Line(text, 2000))
 }
 
-// maxReply bounds the reply of a node, in bytes.
+// maxReply is the maximum size of a node's reply in bytes.
 const maxReply = 256 << 20
 
 // rpcClient follows no redirects. A redirected POST would become a GET, or would send a transaction

@@ -15,7 +15,7 @@ type txLogFlags struct {
 	accounts []string
 }
 
-// add adds the flags of a command that logs only when asked to.
+// add adds the flags to a command that logs transactions only if a flag asks for it.
 func (t *txLogFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&t.level, "log-transactions", "", "print executed transactions to stdout: all (the default), or failed")
 	f.Lookup("log-transactions").NoOptDefVal = "all"

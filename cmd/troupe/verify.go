@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// errDifferent means that a result differs from the recording.
+// errDifferent means that a result differs from the recorded chain.
 var errDifferent = errors.New("the results differ from the recorded chain; the first differences are printed above")
 
 func newVerify(*app) *cobra.Command {

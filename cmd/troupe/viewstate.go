@@ -22,7 +22,7 @@ in the data folder that only the same user can open; without a running node it r
 itself.`,
 		Example: "  troupe --home /tmp/chain view-state dump-state",
 	}
-	// flags of neard that have no counterpart
+	// flags of neard that have no effect here
 	c.PersistentFlags().BoolP("read-write", "w", false, "ignored: the store is only read")
 	c.PersistentFlags().StringP("store-temperature", "t", "hot", "ignored: there is only one store")
 	for _, name := range []string{"read-write", "store-temperature"} {

@@ -40,10 +40,10 @@ var ErrBucket = errors.New("the bucket cannot be used")
 // Options configure a Writer. Endpoint and Bucket are required.
 type Options struct {
 	Endpoint string // URL of the S3 service, like https://s3.eu-central-1.amazonaws.com or http://127.0.0.1:9000
-	Region   string // empty: the default of the endpoint
+	Region   string // region of the bucket; empty: the default of the endpoint
 	Bucket   string
-	// Credentials; empty: from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws/credentials, or the
-	// role of the machine.
+	// AccessKey and SecretKey are the credentials. Empty: they are read from AWS_ACCESS_KEY_ID and
+	// AWS_SECRET_ACCESS_KEY, ~/.aws/credentials, or the role of the machine.
 	AccessKey, SecretKey string
 	Transport            http.RoundTripper
 	// OnTrouble is called with the reason of each pause before a request is retried; nil: not called.
@@ -56,7 +56,8 @@ type Writer struct {
 	c *minio.Client
 }
 
-// The first and the longest pause between two tries, and the time limit of one try.
+// The first and the longest pause between two attempts of a request, and the time limit of one
+// attempt.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
@@ -182,8 +183,8 @@ func (w *Writer) put(ctx context.Context, key string, text []byte) error {
 	})
 }
 
-// halves is how many heights without a block.json may be at the end of the bucket. A crash leaves
-// at most one.
+// halves is the maximum number of incomplete heights (without block.json) at the end of the bucket
+// that Last skips. A crash leaves at most one.
 const halves = 16
 
 // Last returns the last complete block in the bucket; nil: there is none. It takes some dozens of
@@ -255,7 +256,7 @@ func (w *Writer) greatest(ctx context.Context, below primitives.Height) (last pr
 	}
 }
 
-// first returns the lowest height with objects in [from, below).
+// first returns the lowest height in [from, below) that has objects. ok is false if there is none.
 func (w *Writer) first(ctx context.Context, from, below primitives.Height) (h primitives.Height, ok bool, err error) {
 	after := strings.TrimSuffix(folder(from), "/") // this key sorts before the folder and after all lower heights
 	err = w.try(ctx, "list the bucket", func(ctx context.Context) error {

@@ -128,7 +128,7 @@ func (n *Node) Config() indexer.Config { return n.config }
 // Resumes returns whether config.json asks to continue after the stored cursor (FromInterruption).
 func (n *Node) Resumes() bool { return n.options.Home.Config.Stream.SyncMode == "FromInterruption" }
 
-// stopLimit is the time limit of a stop.
+// stopLimit is the maximum time for which Close waits for the node to stop.
 const stopLimit = 30 * time.Second
 
 // watch restarts the node when it asks for that, for example after a state sync, and records when
