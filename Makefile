@@ -55,7 +55,7 @@ vuln: ## known vulnerabilities in what the code calls (govulncheck; needs vuln.g
 
 golden: ## write all golden files again; read the diff before you commit it
 	$(GO) test ./internal/config ./internal/testkit/conformance -run 'Reference|Pages' -update
-	$(GO) test ./storage ./internal/capture -run 'Column|Words' -update
+	$(GO) test ./storage ./internal/capture ./primitives/view -run 'Column|Words|Structs' -update
 	$(GO) test $$(git grep -l 'cockroachdb/datadriven' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,') -rewrite
 
 # The compiler for arm64 is Debian's gcc-aarch64-linux-gnu.

@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -27,7 +28,7 @@ func AppendIndexerBlock(b []byte, m *Block, details []Details, tracked []primiti
 	}
 	b = append(b, `],"tracked_shards":[`...)
 	for i, id := range tracked {
-		b = appendUint(append(b, comma(i)...), id)
+		b = strconv.AppendUint(append(b, comma(i)...), uint64(id), 10)
 	}
 	if b = append(b, "]}"...); len(b)-from > most {
 		return b, ErrLarge
@@ -56,7 +57,7 @@ func appendSortedShard(b []byte, p *plan) ([]byte, error) {
 		b = view.AppendOutcomeProof(append(append(b, comma(i)...), `{"execution_outcome":`...), outcome)
 		b = append(view.AppendReceipt(append(b, `,"receipt":`...), receipt), '}')
 	}
-	b = appendUint(append(b, `],"shard_id":`...), p.ID)
+	b = strconv.AppendUint(append(b, `],"shard_id":`...), uint64(p.ID), 10)
 	b = append(b, `,"state_changes":[`...)
 	n := 0
 	var changes []view.Change

@@ -68,10 +68,10 @@ func AppendBlock(b []byte, m *Block) []byte {
 
 func (e *encoder) block(m *Block) {
 	e.b = view.AppendAccountID(append(e.b, `{"author":`...), m.Author)
-	e.put(`,"header":`, "#header", func(b []byte) []byte { return view.AppendBlockHeader(b, m.Block.Header) })
+	e.b = e.BlockHeader(append(e.b, `,"header":`...), m.Block.Header)
 	e.b = append(e.b, `,"chunks":[`...)
 	for i, h := range m.Block.Body.Chunks {
-		e.put(comma(i), "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, h) })
+		e.b = e.ChunkHeader(append(e.b, comma(i)...), h)
 	}
 	e.b = append(e.b, `]}`...)
 }
@@ -85,17 +85,11 @@ func AppendShard(b []byte, m *Block, i int, d *Details) (out []byte, err error) 
 
 // encoder appends texts in the order of nearcore's structs.
 type encoder struct {
-	b, scratch []byte
-	order      orderer
-	known      known
+	*view.Encoder
+	b []byte
 }
 
-// put appends before, and then the object that one appends. one writes the object's keys in
-// ascending order. put reorders them to the order of the struct name.
-func (e *encoder) put(before, name string, one func([]byte) []byte) {
-	e.scratch = one(e.scratch[:0])
-	e.b = e.order.value(append(e.b, before...), name, e.scratch)
-}
+func newEncoder() *encoder { return &encoder{Encoder: view.NewEncoder(view.StructOrder)} }
 
 func comma(i int) string {
 	if i > 0 {
@@ -108,7 +102,6 @@ func comma(i int) string {
 type plan struct {
 	*Shard
 	*Details
-	block    []byte // text of the block hash
 	outcomes []view.OutcomeProof
 	taken    []took // valid transactions of the chunk, in order
 	rest     []int  // indices of the outcomes that belong to no transaction in taken
@@ -121,7 +114,7 @@ type took struct {
 }
 
 func planOf(m *Block, s *Shard, d *Details) *plan {
-	p := &plan{Shard: s, Details: d, block: view.AppendHash(nil, &m.Hash), outcomes: Proven(m, s)}
+	p := &plan{Shard: s, Details: d, outcomes: Proven(m, s)}
 	of := make([]bool, len(p.outcomes))
 	if s.Chunk != nil {
 		byID := make(map[primitives.Hash]int, len(p.outcomes))
@@ -160,26 +153,20 @@ func (e *encoder) chunk(p *plan) {
 	header := p.Chunk.Header
 	header.HeightIncluded = 0 // as in the produced chunk, which nearcore reads by hash
 	e.b = view.AppendAccountID(append(e.b, `,"chunk":{"author":`...), p.Author)
-	e.put(`,"header":`, "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, &header) })
+	e.b = e.ChunkHeader(append(e.b, `,"header":`...), &header)
 	e.b = append(e.b, `,"transactions":[`...)
 	for i, x := range p.taken {
-		e.b = append(append(e.b, comma(i)...), `{"transaction":`...)
-		e.transaction(x.tx)
-		e.b = append(e.b, `,"outcome":{"execution_outcome":`...)
-		e.outcome(&p.outcomes[x.outcome], p.block)
+		e.b = e.Transaction(append(append(e.b, comma(i)...), `{"transaction":`...), x.tx)
+		e.b = e.OutcomeProof(append(e.b, `,"outcome":{"execution_outcome":`...), &p.outcomes[x.outcome])
 		e.b = append(e.b, `,"receipt":null}}`...)
 	}
 	for _, list := range []struct {
 		name     string
 		receipts []*primitives.Receipt
-	}{{`],"receipts":[`, p.Chunk.PrevOutgoingReceipts}, {`],"local_receipts":[`, p.Local}, {`],"instant_receipts":[`, p.Instant}} {
-		e.b = append(e.b, list.name...)
-		for i, r := range list.receipts {
-			e.b = append(e.b, comma(i)...)
-			e.receipt(r)
-		}
+	}{{`],"receipts":`, p.Chunk.PrevOutgoingReceipts}, {`,"local_receipts":`, p.Local}, {`,"instant_receipts":`, p.Instant}} {
+		e.b = e.Receipts(append(e.b, list.name...), list.receipts)
 	}
-	e.b = append(e.b, "]}"...)
+	e.b = append(e.b, '}')
 }
 
 // executed appends the second half: the executed receipts and the shard's state changes.
@@ -189,12 +176,10 @@ func (e *encoder) executed(p *plan) error {
 		outcome := &p.outcomes[k]
 		receipt := p.Receipts[outcome.ID]
 		if receipt == nil {
-			return fmt.Errorf("%w: receipt %v, executed in block %s", ErrReceipt, outcome.ID, p.block[1:len(p.block)-1])
+			return fmt.Errorf("%w: receipt %v, executed in block %v", ErrReceipt, outcome.ID, outcome.BlockHash)
 		}
-		e.b = append(append(e.b, comma(i)...), `{"execution_outcome":`...)
-		e.outcome(outcome, p.block)
-		e.b = append(e.b, `,"receipt":`...)
-		e.receipt(receipt)
+		e.b = e.OutcomeProof(append(append(e.b, comma(i)...), `{"execution_outcome":`...), outcome)
+		e.b = e.Receipt(append(e.b, `,"receipt":`...), receipt)
 		if p.Origins != nil {
 			if tx := p.Origins[outcome.ID]; tx.IsZero() {
 				e.b = append(e.b, `,"tx_hash":null`...)
@@ -213,8 +198,7 @@ func (e *encoder) executed(p *plan) error {
 			return err
 		}
 		for k := range changes {
-			e.b = append(e.b, comma(n)...)
-			e.change(&changes[k])
+			e.b = e.Change(append(e.b, comma(n)...), &changes[k])
 			n++
 		}
 	}

@@ -55,10 +55,8 @@ func slowly(t *testing.T, name string, text []byte) []byte {
 		members = append(members, member{key.(string), slowly(t, key.(string), v)})
 	}
 	rank := func(m member) int {
-		for _, p := range fields[name] {
-			if p.key == m.key {
-				return p.rank
-			}
+		if i := slices.Index(fields[name], m.key); i >= 0 {
+			return i
 		}
 		return len(fields[name])
 	}
@@ -141,7 +139,7 @@ func (o odd) accessKey() (k primitives.AccessKey) {
 func (o odd) actions(within bool) []primitives.Action {
 	init := primitives.StateInit{Code: primitives.GlobalContractID{Hash: o.hash()}}
 	for i := range o.IntN(70) {
-		init.Data = append(init.Data, primitives.StateEntry{Key: append([]byte{byte(4 * i)}, o.bytes()...), Value: o.bytes()})
+		init.Data = append(init.Data, primitives.StateEntry{Key: append([]byte{byte(4 * i), byte(i >> 6)}, o.bytes()...), Value: o.bytes()})
 	}
 	id := primitives.GlobalContractID{Hash: o.hash()}
 	if o.IntN(2) == 0 {
@@ -362,7 +360,7 @@ func TestOddValuesSurviveOtherParser(t *testing.T) {
 				Tokens string `json:"tokens_burnt"`
 			}
 		}
-		text := ordered(nil, "#outcome", view.AppendOutcomeProof(nil, &view.OutcomeProof{OutcomeWithID: out}))
+		text := view.NewEncoder(view.StructOrder).OutcomeProof(nil, &view.OutcomeProof{OutcomeWithID: out})
 		if err := json.Unmarshal(text, &x); err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +376,7 @@ func TestOddValuesSurviveOtherParser(t *testing.T) {
 				Args   []byte
 			}
 		}
-		if err := json.Unmarshal(ordered(nil, "actions", view.AppendActions(nil, []primitives.Action{call})), &y); err != nil || len(y) != 1 ||
+		if err := json.Unmarshal(view.NewEncoder(view.StructOrder).Actions(nil, []primitives.Action{call}), &y); err != nil || len(y) != 1 ||
 			y[0].FunctionCall.Method != call.Method || !bytes.Equal(y[0].FunctionCall.Args, call.Args) {
 			t.Errorf("%+v, of %+v: %v", y, call, err)
 		}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -64,14 +63,14 @@ func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 func (d *Digest) whole() view.Cursor { return view.Cursor{At: d.At(), Index: view.WholeBlock} }
 
 // encoders are unused encoders. The pieces of a block reuse the memory of the previous block.
-var encoders = sync.Pool{New: func() any { return new(encoder) }}
+var encoders = sync.Pool{New: func() any { return newEncoder() }}
 
 // keptEncoder is the maximum number of bytes that an encoder keeps between blocks.
 const keptEncoder = 4 << 20
 
 // back returns the encoder to the pool. Its text must no longer be used.
 func (e *encoder) back() {
-	if cap(e.b)+cap(e.scratch)+cap(e.order.nodes)*int(unsafe.Sizeof(node{})) > keptEncoder {
+	if cap(e.b)+e.Size() > keptEncoder {
 		return
 	}
 	e.b = e.b[:0]

@@ -80,12 +80,14 @@ func appendUints[T ~uint16 | ~uint32 | ~uint64](b []byte, xs []T) []byte {
 	return appendList(b, xs, func(b []byte, x *T) []byte { return appendUint(b, *x) })
 }
 
-func appendHashes(b []byte, hs []primitives.Hash) []byte { return appendList(b, hs, AppendHash) }
-
 func appendStrings(b []byte, ss []string) []byte {
 	return appendList(b, ss, func(b []byte, s *string) []byte { return AppendString(b, *s) })
 }
 
 func appendSignatures(b []byte, ss []primitives.Signature) []byte {
 	return appendList(b, ss, func(b []byte, s *primitives.Signature) []byte { return AppendSignature(b, *s) })
+}
+
+func appendBools(b []byte, vs []bool) []byte {
+	return appendList(b, vs, func(b []byte, v *bool) []byte { return appendBool(b, *v) })
 }

@@ -45,49 +45,35 @@ func AppendChanges(b []byte, block *primitives.Hash, cs []Change) []byte {
 	return append(appendList(append(b, `,"changes":`...), cs, AppendChange), '}')
 }
 
-// AppendChange appends {"cause", "change", "type"}.
-func AppendChange(b []byte, c *Change) []byte {
-	b = appendCause(append(b, `{"cause":`...), &c.Cause)
-	b = append(b, `,"change":{`...)
-	if c.Kind == AccessKeyChange && !c.Deletion {
-		b = append(AppendAccessKey(append(b, `"access_key":`...), &c.AccessKey), ',')
-	}
-	b = AppendAccountID(append(b, `"account_id":`...), c.AccountID)
-	b = appendChangeRest(b, c)
-	b = append(append(b, `},"type":"`...), c.Kind.String()...)
+// AppendChange appends a change with sorted members.
+func AppendChange(b []byte, c *Change) []byte { return sortedOrder.Change(b, c) }
+
+func appendChangeType(b []byte, c *Change) []byte {
+	b = append(append(b, '"'), c.Kind.String()...)
 	if c.Deletion {
-		return append(b, `_deletion"}`...)
+		return append(b, `_deletion"`...)
 	}
-	return append(b, `_update"}`...)
+	return append(b, `_update"`...)
 }
 
-// appendChangeRest appends the members after account_id.
-func appendChangeRest(b []byte, c *Change) []byte {
+// changed appends what changed.
+func (e *Encoder) changed(b []byte, c *Change) []byte {
 	switch c.Kind {
 	case AccountChange:
 		if !c.Deletion {
-			b = AppendBalance(append(b, `,"amount":`...), c.Account.Amount)
-			b = appendAccountRest(b, &c.Account)
+			return e.account(b, &c.Account, c.AccountID, nil)
 		}
+		return append(AppendAccountID(append(b, `{"account_id":`...), c.AccountID), '}')
 	case ContractCodeChange:
-		if !c.Deletion {
-			b = AppendBase64(append(b, `,"code_base64":`...), c.Value)
-		}
+		return e.codeChange(b, c)
 	case AccessKeyChange:
-		b = AppendHandle(append(b, `,"public_key":`...), c.Handle)
+		return e.accessKeyChange(b, c)
 	case GasKeyNonceChange:
-		b = appendUint(append(b, `,"index":`...), c.Index)
-		b = appendUint(append(b, `,"nonce":`...), c.Nonce)
-		b = AppendHandle(append(b, `,"public_key":`...), c.Handle)
+		return e.gasKeyNonceChange(b, c)
 	case DataChange:
-		b = AppendBase64(append(b, `,"key_base64":`...), c.Key)
-		if !c.Deletion {
-			b = AppendBase64(append(b, `,"value_base64":`...), c.Value)
-		}
-	default:
-		panic(fmt.Sprintf("view: no JSON form of change kind %d", c.Kind))
+		return e.dataChange(b, c)
 	}
-	return b
+	panic(fmt.Sprintf("view: no JSON form of change kind %d", c.Kind))
 }
 
 // causeNames are the names by CauseKind. Kind 10 is retired: some testnet nodes once wrote it in
@@ -96,22 +82,6 @@ var causeNames = [...]string{
 	"not_writable_to_disk", "initial_state", "transaction_processing", "action_receipt_processing_started",
 	"action_receipt_gas_reward", "receipt_processing", "postponed_receipt", "updated_delayed_receipts",
 	"validator_accounts_update", "migration", "bandwidth_scheduler_state_update", "bandwidth_scheduler_state_update",
-}
-
-// CauseName is the type in the JSON of a cause.
-func CauseName(k primitives.CauseKind) string { return causeNames[k] }
-
-// appendCause appends StateChangeCauseView.
-func appendCause(b []byte, c *primitives.StateChangeCause) []byte {
-	b = append(b, '{')
-	if c.HasHash() {
-		name := `"receipt_hash":`
-		if c.Kind == primitives.CauseTransactionProcessing {
-			name = `"tx_hash":`
-		}
-		b = append(AppendHash(append(b, name...), &c.Hash), ',')
-	}
-	return append(append(append(b, `"type":"`...), causeNames[c.Kind]...), '"', '}')
 }
 
 // Effect is a part of an account that was written in a block (nearcore StateChangeKindView). There

@@ -49,7 +49,7 @@ func TestMetadataViewsVectorA61(t *testing.T) {
 		}) {
 			t.Errorf("version %d: upstream's profile is not in the order that we keep", version)
 		}
-		got := appendMetadata(nil, &m)
+		got := sortedOrder.metadata(nil, &m)
 		var trees [2]any
 		for i, raw := range [][]byte{got, want} {
 			if err := json.Unmarshal(raw, &trees[i]); err != nil {

@@ -14,50 +14,48 @@ type OutcomeProof struct {
 	Proof     primitives.MerklePath // path to the chunk's outcome root
 }
 
-// AppendOutcomeProof appends ExecutionOutcomeWithIdView.
-func AppendOutcomeProof(b []byte, o *OutcomeProof) []byte {
-	b = AppendHash(append(b, `{"block_hash":`...), &o.BlockHash)
-	b = AppendHash(append(b, `,"id":`...), &o.ID)
-	b = AppendOutcome(append(b, `,"outcome":`...), &o.Outcome)
-	return append(AppendMerklePath(append(b, `,"proof":`...), o.Proof), '}')
-}
+// AppendOutcomeProof appends ExecutionOutcomeWithIdView with sorted members.
+func AppendOutcomeProof(b []byte, o *OutcomeProof) []byte { return sortedOrder.OutcomeProof(b, o) }
 
 // AppendMerklePath appends [{"direction", "hash"}, ...].
 func AppendMerklePath(b []byte, path primitives.MerklePath) []byte {
-	return appendList(b, path, func(b []byte, m *primitives.MerklePathItem) []byte {
-		if m.Direction == primitives.Left {
-			b = append(b, `{"direction":"Left","hash":`...)
-		} else {
-			b = append(b, `{"direction":"Right","hash":`...)
-		}
-		return append(AppendHash(b, &m.Hash), '}')
-	})
+	return appendList(b, path, sortedOrder.merklePathItem)
 }
 
-// AppendOutcome appends ExecutionOutcomeView (nearcore views.rs:2019).
-func AppendOutcome(b []byte, o *primitives.Outcome) []byte {
-	b = AppendAccountID(append(b, `{"executor_id":`...), o.ExecutorID)
-	b = appendUint(append(b, `,"gas_burnt":`...), o.GasBurnt)
-	b = appendStrings(append(b, `,"logs":`...), o.Logs)
-	b = appendMetadata(append(b, `,"metadata":`...), &o.Metadata)
-	b = appendHashes(append(b, `,"receipt_ids":`...), o.ReceiptIDs)
-	b = AppendStatus(append(b, `,"status":`...), &o.Status)
-	return append(AppendBalance(append(b, `,"tokens_burnt":`...), o.TokensBurnt), '}')
+func appendDirection(b []byte, d primitives.Direction) []byte {
+	if d == primitives.Left {
+		return append(b, `"Left"`...)
+	}
+	return append(b, `"Right"`...)
 }
 
-// AppendStatus appends ExecutionStatusView.
-func AppendStatus(b []byte, s *primitives.ExecutionStatus) []byte {
+// AppendOutcome appends ExecutionOutcomeView with sorted members.
+func AppendOutcome(b []byte, o *primitives.Outcome) []byte { return sortedOrder.outcome(b, o) }
+
+// AppendStatus appends ExecutionStatusView with sorted members.
+func AppendStatus(b []byte, s *primitives.ExecutionStatus) []byte { return sortedOrder.status(b, s) }
+
+// status appends ExecutionStatusView.
+func (e *Encoder) status(b []byte, s *primitives.ExecutionStatus) []byte {
 	switch s.Kind {
 	case primitives.StatusUnknown:
 		return append(b, `"Unknown"`...)
 	case primitives.StatusFailure:
-		return append(append(append(b, `{"Failure":`...), s.Failure...), '}')
+		return append(e.failure(append(b, `{"Failure":`...), s.Failure), '}')
 	case primitives.StatusSuccessValue:
 		return append(AppendBase64(append(b, `{"SuccessValue":`...), s.Value), '}')
 	case primitives.StatusSuccessReceiptID:
-		return append(AppendHash(append(b, `{"SuccessReceiptId":`...), &s.ReceiptID), '}')
+		return append(e.Hash(append(b, `{"SuccessReceiptId":`...), &s.ReceiptID), '}')
 	}
 	panic(fmt.Sprintf("view: no JSON form of execution status %d", s.Kind))
+}
+
+// failure appends a failure, whose JSON has sorted members.
+func (e *Encoder) failure(b, json []byte) []byte {
+	if e.order == StructOrder {
+		return e.failures.value(b, "Failure", json)
+	}
+	return append(b, json...)
 }
 
 // FirstProfileVersion and FirstContractsVersion are the metadata versions that added these members.
@@ -66,34 +64,15 @@ const (
 	FirstContractsVersion = 4
 )
 
-// appendMetadata appends ExecutionMetadataView. An outcome without metadata has version 0, which
-// is shown as version 1.
-func appendMetadata(b []byte, m *primitives.ExecutionMetadata) []byte {
-	b = append(b, '{')
-	if m.Version >= FirstContractsVersion {
-		b = appendList(append(b, `"contracts":`...), m.Contracts, AppendContract)
-		b = append(b, ',')
-	}
-	if m.Version < FirstProfileVersion {
-		return append(b, `"gas_profile":null,"version":1}`...)
-	}
-	b = appendList(append(b, `"gas_profile":`...), m.Profile, func(b []byte, c *primitives.CostEntry) []byte {
-		b = AppendString(append(b, `{"cost":`...), c.Cost)
-		b = AppendString(append(b, `,"cost_category":`...), c.Category)
-		return append(appendUintString(append(b, `,"gas_used":`...), c.Gas), '}')
-	})
-	return append(appendUint(append(b, `,"version":`...), m.Version), '}')
-}
-
-// AppendContract appends AccountContractView; null for none.
-func AppendContract(b []byte, c *primitives.AccountContract) []byte {
+// contract appends AccountContractView; null for none.
+func (e *Encoder) contract(b []byte, c *primitives.AccountContract) []byte {
 	switch c.Kind {
 	case primitives.ContractNone:
 		return append(b, "null"...)
 	case primitives.ContractLocal:
-		return append(AppendHash(append(b, `{"local":`...), &c.Hash), '}')
+		return append(e.Hash(append(b, `{"local":`...), &c.Hash), '}')
 	case primitives.ContractGlobalHash:
-		return append(AppendHash(append(b, `{"global_hash":`...), &c.Hash), '}')
+		return append(e.Hash(append(b, `{"global_hash":`...), &c.Hash), '}')
 	case primitives.ContractGlobalAccount:
 		return append(AppendAccountID(append(b, `{"global_account_id":`...), c.Account), '}')
 	}

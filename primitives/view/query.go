@@ -20,39 +20,20 @@ func appendAt(b []byte, at *At) []byte {
 
 // AppendQueryAccount appends AccountView with its block: the reply of view_account.
 func AppendQueryAccount(b []byte, a *primitives.Account, at *At) []byte {
-	b = AppendBalance(append(b, `{"amount":`...), a.Amount)
-	b = appendAt(append(b, ','), at)
-	return append(appendAccountRest(b, a), '}')
+	return sortedOrder.account(b, a, "", at)
 }
 
-// appendAccountRest appends what follows the amount in AccountView (nearcore views.rs:76).
-func appendAccountRest(b []byte, a *primitives.Account) []byte {
-	hash := a.LocalCodeHash()
-	if !a.IsInitialized() {
-		b = appendUint(append(b, `,"bootstrap_nonce":`...), a.BootstrapNonce)
-	}
-	b = AppendHash(append(b, `,"code_hash":`...), &hash)
-	switch a.Contract.Kind {
-	case primitives.ContractGlobalAccount:
-		b = AppendAccountID(append(b, `,"global_contract_account_id":`...), a.Contract.Account)
-	case primitives.ContractGlobalHash:
-		b = AppendHash(append(b, `,"global_contract_hash":`...), &a.Contract.Hash)
-	case primitives.ContractNone, primitives.ContractLocal: // shown in code_hash
-	default:
+// hasContract returns whether a's contract is of that kind.
+func hasContract(a *primitives.Account, kind primitives.ContractKind) bool {
+	if a.Contract.Kind > primitives.ContractGlobalAccount {
 		panic(fmt.Sprintf("view: no JSON form of contract kind %d", a.Contract.Kind))
 	}
-	b = AppendBalance(append(b, `,"locked":`...), a.Locked)
-	if !a.IsInitialized() {
-		b = append(b, `,"state":"uninitialized"`...)
-	}
-	return appendUint(append(b, `,"storage_paid_at":0,"storage_usage":`...), a.StorageUsage)
+	return a.Contract.Kind == kind
 }
 
 // AppendQueryAccessKey appends the reply of view_access_key.
 func AppendQueryAccessKey(b []byte, k *primitives.AccessKey, at *At) []byte {
-	b = appendAt(append(b, '{'), at)
-	b = appendUint(append(b, `,"nonce":`...), k.Nonce)
-	return append(AppendPermission(append(b, `,"permission":`...), k), '}')
+	return sortedOrder.queryAccessKey(b, k, at)
 }
 
 // KeyInfo is an access key of an account with its handle.

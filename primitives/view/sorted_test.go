@@ -221,7 +221,7 @@ func TestInnerActionsAreRaw(t *testing.T) {
 		if c.view != got {
 			t.Errorf("view = %s, want %s", got, c.view)
 		}
-		if got := string(appendRawAction(nil, c.action)); got != c.raw {
+		if got := string(sortedOrder.rawAction(nil, &c.action)); got != c.raw {
 			t.Errorf("raw = %s, want %s", got, c.raw)
 		}
 	}

@@ -6,15 +6,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Order is the order of an object's members.
-type Order bool
-
-// The two orders: replies to POST have sorted keys, replies to GET the order of nearcore's structs.
-const (
-	Sorted      Order = false
-	StructOrder Order = true
-)
-
 // Version is the version of the running software.
 type Version struct{ Version, Build, Commit, Compiler string }
 

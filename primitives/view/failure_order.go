@@ -1,58 +1,21 @@
-package stream
+package view
 
 import (
 	"bytes"
-	"encoding/base64"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
-// Order of members. Package view writes objects with ascending keys, as in replies of the RPC,
-// because these pass through a map in nearcore. nearcore serializes the indexer's messages directly
-// from structs, so their members are in the order of declaration.
+// Order of a failure's members. A failure is stored as JSON with ascending keys, as in replies of
+// the RPC, because these pass through a map in nearcore. nearcore serializes the indexer's messages
+// directly from structs, so their members are in the order of declaration.
 
-// fields contains these orders. The key is the name of the member that contains the object or a
-// list of such objects. For a variant the key is the variant's name. If two structs share a name,
-// the list contains the members of one struct and then those of the other. An object without an
-// entry keeps its order, so structs whose members are in ascending order need no entry. A name with
-// the prefix # denotes a whole text.
-var fields = parseFields(`
-#header: height prev_height epoch_id next_epoch_id hash prev_hash prev_state_root block_body_hash chunk_receipts_root chunk_headers_root chunk_tx_root
-  outcome_root chunks_included challenges_root timestamp timestamp_nanosec random_value validator_proposals chunk_mask gas_price block_ordinal rent_paid
-  validator_reward total_supply challenges_result last_final_block last_ds_final_block next_bp_hash block_merkle_root epoch_sync_data_hash approvals
-  signature latest_protocol_version chunk_endorsements shard_split prev_last_certified_block_epoch_id spice_chunk_endorsement_stats
-  chunk_execution_root
-#chunk: chunk_hash prev_block_hash outcome_root prev_state_root encoded_merkle_root encoded_length height_created height_included shard_id gas_used
-  gas_limit rent_paid validator_reward balance_burnt outgoing_receipts_root tx_root validator_proposals congestion_info bandwidth_requests
-  proposed_split signature
-#transaction: signer_id public_key nonce receiver_id actions priority_fee signature hash nonce_index nonce_mode
-#receipt: predecessor_id receiver_id receipt_id receipt priority
-#outcome: proof block_hash id outcome
-#change: cause type change
-validator_proposals: validator_stake_struct_version account_id public_key stake
-spice_chunk_endorsement_stats: produced expected
-congestion_info: delayed_receipts_gas buffered_receipts_gas receipt_bytes allowed_shard
-requests: to_shard requested_values_bitmap
-AddKey: public_key access_key
-FunctionCall: method_name args gas deposit allowance receiver_id method_names
-GasKeyFunctionCall: balance num_nonces allowance receiver_id method_names
-Stake: stake public_key
-delegate_action: sender_id receiver_id actions nonce max_block_height public_key
-V2: sender_id receiver_id actions nonce max_block_height public_key
-TransferToGasKey: public_key deposit
-WithdrawFromGasKey: public_key amount
-DeterministicStateInit: code data state_init deposit
-UniversalStateInit: state_init deposit
-Action: signer_id signer_public_key gas_price output_data_receivers input_data_ids actions is_promise_yield refund_to
-Data: data_id data is_promise_resume
-GlobalContractDistribution: id target_shard already_delivered_shards code nonce
-outcome: logs receipt_ids gas_burnt tokens_burnt executor_id status metadata
-proof: hash direction
-metadata: version gas_profile contracts
-gas_profile: cost_category cost gas_used
-cause: type tx_hash receipt_hash
-change: account_id amount locked code_hash storage_usage storage_paid_at global_contract_hash global_contract_account_id state
-  bootstrap_nonce public_key access_key index nonce key_base64 value_base64 code_base64
+// failureFields contains these orders. The key is the name of the variant that contains the object.
+// If two structs share a name, the list contains the members of one struct and then those of the
+// other. An object without an entry keeps its order, so structs whose members are in ascending
+// order need no entry.
+var failureFields = parseFields(`
 InvalidNonce: tx_nonce ak_nonce
 NonceTooLarge: tx_nonce upper_bound
 NotEnoughBalance: signer_id balance cost
@@ -120,7 +83,7 @@ func parseFields(text string) map[string]order {
 	return out
 }
 
-// orderer rewrites JSON texts of package view so that the members of objects are in the order of
+// orderer rewrites JSON with ascending keys so that the members of objects are in the order of
 // nearcore's structs. It parses each text once, into nodes, and writes each byte once. It copies a
 // value that is already in order.
 type orderer struct {
@@ -136,15 +99,11 @@ type node struct {
 	end         int32 // index of the first node after this node's descendants
 	rank        int32 // position of the member in the written object
 	moves       bool  // true: the value contains an object whose members must be reordered
-	byBytes     bool  // true: the members are sorted by their base64-decoded names
 	kind        byte  // first byte of the value's text
 }
 
-// ordered appends a text with its members in order.
-func ordered(b []byte, name string, text []byte) []byte {
-	var o orderer
-	return o.value(b, name, text)
-}
+// size returns how many bytes the orderer holds for later texts.
+func (o *orderer) size() int { return cap(o.nodes) * int(unsafe.Sizeof(node{})) }
 
 // value appends a text in order. The text is one value.
 func (o *orderer) value(b []byte, name string, text []byte) []byte {
@@ -172,9 +131,7 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 		}
 		at++
 	case '{':
-		o.nodes[i].byBytes = string(name) == "data" // the names in this object are keys of contract state in base64
 		at, moves = o.object(text, at, name)
-		moves = moves || o.nodes[i].byBytes
 	default:
 		for at++; at < len(text) && text[at] != ',' && text[at] != ']' && text[at] != '}'; {
 			at++
@@ -188,7 +145,7 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 // object parses an object's members. Package view's members and the struct's positions are both
 // sorted by name, so one pass matches them.
 func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bool) {
-	places := fields[string(name)]
+	places := failureFields[string(name)]
 	next, last, others := 0, int32(-1), int32(len(places))
 	for at++; text[at] != '}'; {
 		if text[at] == ',' {
@@ -239,7 +196,7 @@ func (o *orderer) write(b, text []byte, i int32) []byte {
 	for k := i + 1; k < n.end; k = o.nodes[k].end {
 		o.kids = append(o.kids, k)
 	}
-	o.arrange(text, o.kids[base:], n.byBytes)
+	o.arrange(o.kids[base:])
 	b = append(b, '{')
 	for at, end := base, len(o.kids); at < end; at++ {
 		k := o.kids[at]
@@ -255,22 +212,12 @@ func (o *orderer) write(b, text []byte, i int32) []byte {
 }
 
 // arrange sorts an object's members by position.
-func (o *orderer) arrange(text []byte, members []int32, byBytes bool) {
-	if byBytes {
-		slices.SortStableFunc(members, func(x, y int32) int {
-			return bytes.Compare(decoded(text[o.nodes[x].key:o.nodes[x].keyEnd]), decoded(text[o.nodes[y].key:o.nodes[y].keyEnd]))
-		})
-		return
-	}
+func (o *orderer) arrange(members []int32) {
 	for i := 1; i < len(members); i++ { // insertion sort: members are few and mostly in order
 		for k := i; k > 0 && o.nodes[members[k]].rank < o.nodes[members[k-1]].rank; k-- {
 			members[k], members[k-1] = members[k-1], members[k]
 		}
 	}
-}
-func decoded(key []byte) []byte {
-	out, _ := base64.StdEncoding.DecodeString(string(key)) // cannot fail: package view wrote the base64
-	return out
 }
 
 // stringLen returns the length of the JSON string that text begins with.
