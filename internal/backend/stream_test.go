@@ -118,7 +118,7 @@ func lines(path string, each func([]byte) error) error {
 // that are stored, and compares the two.
 func TestDelayedLocalReceiptIsRecomputed(t *testing.T) {
 	for _, name := range []string{"native", "globals"} {
-		rec, err := replay.Open("../replay/testdata/" + name + ".jsonl.gz")
+		rec, err := replay.Open("../testkit/replay/testdata/" + name + ".jsonl.gz")
 		if err != nil {
 			t.Fatal(err)
 		}
