@@ -5,18 +5,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. There is no answer
-// if the parent is on a branch that is no longer canonical; the producer then expects none. A
-// duplicate makes the same chunk again.
-type MakeChunk struct {
-	Parent       primitives.Hash
-	Shard        primitives.ShardIndex // shard's index in the layout of the parent's children
-	ShardID      primitives.ShardID
-	Producer     primitives.AccountID // one of this node's validators
-	Transactions []*primitives.SignedTransaction
-	Era          Era
-}
-
 // MakeBlock: producer -> chain, answered with BlockImported and BlockAccepted to their receivers. A
 // duplicate is rejected as known.
 type MakeBlock struct {

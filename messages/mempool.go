@@ -44,7 +44,8 @@ type Candidate struct {
 }
 
 // ChunkChosen: chunk-producer -> mempool, no reply. It lists the candidates that the chunk takes or
-// drops. After a loss, the dropped transactions stay in the pool.
+// drops. It is not sent if the pool has one page of candidates and the chunk takes them all. After a
+// loss, the dropped transactions stay in the pool.
 type ChunkChosen struct {
 	Walk    uint64
 	Chosen  []*primitives.SignedTransaction
@@ -63,7 +64,7 @@ type TransactionRefused struct {
 	Err error // reason of the rejection, as in DroppedTransaction.Err
 }
 
-// LayoutChanged: node -> shard -> mempool, asked after a block that changes the shard layout. The
+// LayoutChanged: node -> mempool, asked after a block that changes the shard layout. The
 // mempool forwards transactions whose signers now belong to other shards. It answers with PoolMoved
 // when they are in the mailboxes of those shards' mempools. A duplicate changes nothing.
 type LayoutChanged struct{}

@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// ChunkMade: chain -> producer, no reply. The producer drops a chunk whose parent is not the head,
-// and a second chunk of a shard.
+// ChunkMade: chunk-producer -> producer, answers ProduceChunk. The producer drops a chunk whose parent
+// is not the head, and a second chunk of a shard.
 type ChunkMade struct {
 	Shard primitives.ShardIndex
 	Chunk *primitives.Chunk

@@ -37,7 +37,7 @@ type RolledBack struct {
 	At  Position
 }
 
-// CapturePool: node -> shard -> mempool, asked; answered with PoolCaptured.
+// CapturePool: node -> mempool, asked; answered with PoolCaptured.
 type CapturePool struct{}
 
 // PoolCaptured answers CapturePool with the pooled transactions. RestorePool restores them.
@@ -46,8 +46,8 @@ type PoolCaptured struct {
 	Bases        []primitives.Height // heights of the transactions' base blocks, one for each
 }
 
-// RestorePool: node -> shard -> mempool, asked after a RolledBack; answered with PoolRestored when
-// the pool has its captured contents. Like blocks, it is sent through the shard actor, so that it
+// RestorePool: node -> mempool, asked after a RolledBack; answered with PoolRestored when
+// the pool has its captured contents. The chain's goroutine sends it, as it sends blocks, so that it
 // arrives after the removed blocks. txtracker has already answered the waiters of removed
 // transactions. The caller of Rollback submits nothing before the answer.
 type RestorePool struct {

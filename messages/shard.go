@@ -13,15 +13,14 @@ type ApplyChunk struct {
 	Job    Job
 }
 
-// ProduceChunk: producer -> mempool -> chunk-producer, answered through the chain to the producer
-// with ChunkMade. It passes through the mempool's mailbox. So the pool has processed the parent
-// block before it offers candidates. An empty pool offers none. A duplicate makes a second chunk,
-// which the producer drops.
+// ProduceChunk: producer -> mempool -> chunk-producer, answered to the producer with ChunkMade. There
+// is no answer if the parent is on a branch that is no longer canonical; the producer then expects
+// none. The request passes through the mempool's mailbox. So the pool has processed the parent block
+// before it offers candidates. A duplicate makes a second chunk, which the producer drops.
 type ProduceChunk struct {
 	Parent   primitives.Hash
 	Shard    primitives.ShardIndex // shard's index in the layout of the parent's children
 	ShardID  primitives.ShardID
 	Producer primitives.AccountID // one of this node's validators
 	Era      Era
-	Empty    bool // the chunk must have no transactions
 }

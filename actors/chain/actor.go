@@ -1,10 +1,10 @@
 // Package chain is the actor that makes, imports and rolls back blocks. Only its goroutine changes
 // the engine.
 //
-//	in      MakeChunk, MakeBlock from the producer; TakeSnapshot, EndSnapshot, Rollback from
+//	in      MakeBlock from the producer; TakeSnapshot, EndSnapshot, Rollback from
 //	        the node; BlockReceived, ChunkReceivedAlone from the network; ChunkApplied from the
 //	        shard actors
-//	out     ChunkMade; ApplyChunk to the shard actors; BlockImported, then BlockAccepted once
+//	out     ApplyChunk to the shard actors; BlockImported, then BlockAccepted once
 //	        the block is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted;
 //	        ChainHalted; RolledBack
 //	state   Actor: the importer (consensus/importer), requests to make blocks, imported blocks that
@@ -37,8 +37,6 @@ import (
 type Engine interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
-	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
-		key primitives.SecretKey) (*primitives.Chunk, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
 	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
@@ -53,7 +51,6 @@ type Engine interface {
 
 // Out holds the functions that send the actor's messages.
 type Out struct {
-	ChunkMade  messages.Sender[messages.ChunkMade]
 	Apply      func(primitives.ShardID, messages.ApplyChunk)
 	Adopted    messages.Sender[messages.BlockImported]
 	Accepted   messages.Sender[messages.BlockAccepted]
@@ -132,8 +129,6 @@ func (a *Actor) Receive(c actor.Context) {
 // Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
-	case messages.MakeChunk:
-		a.makeChunk(&m)
 	case messages.MakeBlock:
 		if !a.isClosing() && m.Era == a.era {
 			a.proposals = append(a.proposals, m)
@@ -163,21 +158,6 @@ func (a *Actor) Handle(msg any) {
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("chain actor: no case for %T", m))
-	}
-}
-
-func (a *Actor) makeChunk(m *messages.MakeChunk) {
-	if a.isClosing() || m.Era != a.era {
-		return
-	}
-	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
-	switch {
-	case errors.Is(err, engine.ErrOrphan): // the block's parent is on an abandoned branch
-		a.o.Log.WithField("shard", m.ShardID).Debug("no chunk was produced: its parent block is on a branch that was removed")
-	case err != nil:
-		a.fail(fmt.Errorf("chain: produce the chunk of shard %d: %w", m.ShardID, err))
-	default:
-		a.o.Out.ChunkMade(messages.ChunkMade{Shard: m.Shard, Chunk: c, Era: a.era})
 	}
 }
 

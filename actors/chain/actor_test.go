@@ -21,6 +21,7 @@ type fake struct {
 	err      error
 	standing blockpool.Status
 	asked    int
+	made     int // calls of NewBlock
 }
 
 func (f *fake) Precheck(*primitives.Block) (engine.Prechecked, error) {
@@ -30,16 +31,8 @@ func (f *fake) PrecheckBody(*primitives.Chunk) (bool, blockpool.Need, error) {
 	return false, blockpool.Need{}, nil
 }
 
-func (f *fake) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, txs []*primitives.SignedTransaction,
-	_ primitives.SecretKey) (*primitives.Chunk, error) {
-	if f.err != nil {
-		return nil, f.err
-	}
-	c := &primitives.Chunk{ChunkBody: primitives.ChunkBody{Transactions: txs}}
-	c.Header.PrevBlockHash = parent
-	return c, nil
-}
 func (f *fake) NewBlock(*engine.Proposal, primitives.SecretKey) (*primitives.Block, error) {
+	f.made++
 	return nil, f.err
 }
 func (f *fake) BeginImport(*primitives.Block, []*primitives.Chunk, bool) (*engine.BlockImport, error) {
@@ -59,7 +52,6 @@ func (f *fake) Head() *engine.BlockNode            { return nil }
 func (f *fake) Final() storage.BlockRef            { return storage.BlockRef{} }
 
 type recorder struct {
-	chunks  []messages.ChunkMade
 	refused []messages.BlockRefused
 	halted  []messages.ChainHalted
 }
@@ -69,9 +61,8 @@ func newActor(f *fake) (*Actor, *recorder) {
 	log.SetOutput(io.Discard)
 	h := &recorder{}
 	return New(Options{Engine: f, Log: log, Counters: new(blockpool.Counters), Out: Out{
-		ChunkMade: func(m messages.ChunkMade) { h.chunks = append(h.chunks, m) },
-		Refused:   func(m messages.BlockRefused) { h.refused = append(h.refused, m) },
-		Halted:    func(m messages.ChainHalted) { h.halted = append(h.halted, m) },
+		Refused: func(m messages.BlockRefused) { h.refused = append(h.refused, m) },
+		Halted:  func(m messages.ChainHalted) { h.halted = append(h.halted, m) },
 	}}), h
 }
 
@@ -148,38 +139,29 @@ func TestImportErrorDecidesBlocksFate(t *testing.T) {
 // TestOvertakenOwnBlockIsDropped: a block of this node is dropped if a received block has overtaken
 // it or if it contains another producer's bad chunk. Any other error halts the chain.
 func TestOvertakenOwnBlockIsDropped(t *testing.T) {
-	for name, m := range map[string]any{"block": messages.MakeBlock{Height: 3}, "chunk": messages.MakeChunk{ShardID: 1}} {
-		t.Run(name, func(t *testing.T) {
-			for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,
-				chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
-				a, h := newActor(&fake{err: err})
-				a.Handle(m)
-				own := err != engine.ErrOrphan && (name == "chunk" || err != engine.ErrOld && err != engine.ErrKnown &&
-					err != engine.ErrChunk)
-				if a.halted != own || len(h.halted) != 0 != own || own && !errors.Is(h.halted[0].Err, err) {
-					t.Errorf("%v: halted %v, want %v", err, a.halted, own)
-				}
-			}
-		})
+	for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,
+		chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
+		a, h := newActor(&fake{err: err})
+		a.Handle(messages.MakeBlock{Height: 3})
+		own := err != engine.ErrOrphan && err != engine.ErrOld && err != engine.ErrKnown && err != engine.ErrChunk
+		if a.halted != own || len(h.halted) != 0 != own || own && !errors.Is(h.halted[0].Err, err) {
+			t.Errorf("%v: halted %v, want %v", err, a.halted, own)
+		}
 	}
 }
 
 func TestDrainedChainIgnoresRequests(t *testing.T) {
 	f := &fake{}
 	a, h := newActor(f)
-	a.Handle(messages.MakeChunk{Parent: primitives.Hash{1}, Shard: 2})
-	if len(h.chunks) != 1 || h.chunks[0].Shard != 2 || h.chunks[0].Chunk.Header.PrevBlockHash != (primitives.Hash{1}) {
-		t.Fatalf("chunks %+v", h.chunks)
-	}
 	req := system.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
 	a.Handle(req)
 	if r := <-req.Answer(); r.Err != nil {
 		t.Error(r.Err)
 	}
 	f.err = engine.ErrKnown
-	a.Handle(messages.MakeChunk{})
+	a.Handle(messages.MakeBlock{Height: 3})
 	a.Handle(received(1))
-	if len(h.chunks) != 1 || f.asked != 0 {
+	if f.made != 0 || f.asked != 0 || len(h.halted) != 0 {
 		t.Error("a drained chain goes on")
 	}
 }

@@ -97,7 +97,6 @@ func newTestChain(t *testing.T) (*testChain, *faulty) {
 	f := &faulty{Engine: s.e}
 	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key},
 		Vote: parameters.Newest(primitives.NumberingRelease), Log: log, Out: Out{
-			ChunkMade: func(messages.ChunkMade) {},
 			Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
 				m.Job.Run()
 				defer s.Handle(messages.ChunkApplied{Block: m.Block})
@@ -288,7 +287,6 @@ func TestBlockOfLosingForkIsDropped(t *testing.T) {
 	}
 	s.makeOn(lost, 5)
 	s.makeOn(other.e.Genesis(), 5)
-	s.Handle(messages.MakeChunk{Parent: lost.Hash, Producer: validator})
 	late, _ := newTestChain(t)
 	late.make()
 	for len(late.adopted) < 6 { // late's block 1 equals s's own block 1, so its further blocks extend s's losing branch

@@ -116,8 +116,8 @@ type Actor struct {
 
 	walk    walk
 	minWalk uint64 // id of the first walk after the last rollback; results of earlier walks are ignored
-	// chose contains the transactions of the last chunk. If the next block does not include some of
-	// them, these are offered again.
+	// chose contains the pooled transactions that the chunk for the next block has taken. If the
+	// block does not include some of them, these are offered again.
 	chose []primitives.Hash
 
 	self     func(any)    // sends a message to this actor
@@ -229,6 +229,7 @@ func (a *Actor) closeEnded() {
 // publishCounts copies the counters to Status.
 func (a *Actor) publishCounts() {
 	a.o.Status.count.Store(int64(a.pool.Len()))
+	a.o.Status.unchosen.Store(int64(a.pool.Len() - len(a.chose)))
 	a.o.Status.size.Store(int64(a.pool.Bytes()))
 	a.o.Status.queued.Store(int64(a.queue.Len()))
 	a.o.Status.held.Store(int64(a.held))
@@ -255,6 +256,8 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 		return
 	}
 	a.heads++
+	chose := a.chose
+	a.chose = nil // they leave the pool now, or are offered again
 	var gone []messages.DroppedTransaction
 	if m.Reorganised {
 		a.reorgs++
@@ -300,13 +303,13 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 			a.markPooled(tx)
 		}
 	}
-	for _, hash := range a.chose {
+	for _, hash := range chose {
 		if a.pool.Find(hash) != nil {
 			again = true
 			break
 		}
 	}
-	a.chose = a.chose[:0]
+	a.chose = chose[:0]
 	a.publishCounts()
 	if again {
 		a.o.Status.offer()

@@ -158,7 +158,9 @@ func (w *world) choose(limit int, drop func(*primitives.SignedTransaction) bool)
 			out.Dropped = append(out.Dropped, apply.Dropped{SignedTransaction: x})
 		}
 	}
-	w.Handle(c.Done(&out))
+	if m, news := c.Done(&out); news {
+		w.Handle(m)
+	}
 	return out
 }
 
@@ -195,6 +197,67 @@ func TestTransactionAfterIdleRaisesOffer(t *testing.T) {
 	}
 	if !w.front.Idle() || w.front.offers.Load() {
 		t.Error("a pool that is empty again is not idle, or still offers something")
+	}
+}
+
+// TestPoolIsIdleWhileNextBlockTakesItsTransactions: a pool is idle if a chunk has taken all its
+// transactions, whether they fit in a page or not. A transaction that the chunk did not take, that
+// arrived later, or that the block did not include, ends that, even if other transactions have left
+// the pool meanwhile.
+func TestPoolIsIdleWhileNextBlockTakesItsTransactions(t *testing.T) {
+	for _, count := range []int{2, firstPageSize, firstPageSize + 1} {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			idle := func(w *world, want bool, what string) {
+				t.Helper()
+				if got := w.front.Idle(); got != want {
+					t.Errorf("%s: idle %v, want %v", what, got, want)
+				}
+				if !want && !w.fresh.HasOffers() {
+					t.Errorf("%s: the pool offers nothing", what)
+				}
+			}
+			var all []*primitives.SignedTransaction
+			for i := range count {
+				all = append(all, tx(primitives.AccountID(fmt.Sprintf("a%d.near", i)), 1))
+			}
+			w := newWorld(nil)
+			w.add(all...)
+			w.choose(1<<20, nil)
+			idle(w, true, "all are taken")
+			w.add(tx("late.near", 1))
+			idle(w, false, "one arrived later")
+			w.block(1, 0, 1, nil, all...)
+			idle(w, false, "the block took all but one")
+			w.block(2, 1, 2, nil, tx("late.near", 1))
+			idle(w, true, "empty")
+
+			w = newWorld(nil)
+			w.add(all...)
+			w.choose(1<<20, nil)
+			w.block(1, 0, 1, nil, all[1:]...)
+			idle(w, false, "the block did not include one")
+
+			w = newWorld(nil)
+			w.add(all...)
+			w.choose(1, nil)
+			idle(w, false, "the chunk took one")
+
+			w = newWorld(nil)
+			w.add(all...)
+			w.Handle(messages.ProduceChunk{})
+			c := NewChoice(&w.offered[len(w.offered)-1], func(p Page) { w.Handle(p) }, time.Second)
+			w.block(1, 0, 1, nil, all[:1]...) // of another node, during the choice
+			var out apply.Prepared
+			for g := c.NextGroup(); g != nil; g = c.NextGroup() {
+				out.Transactions = append(out.Transactions, g.Peek())
+				g.Pop()
+			}
+			w.add(tx("late.near", 1))
+			if m, news := c.Done(&out); news {
+				w.Handle(m)
+			}
+			idle(w, false, "one arrived later, and one has left the pool")
+		})
 	}
 }
 
@@ -323,7 +386,8 @@ func TestPagingKeepsOrderOfTransactions(t *testing.T) {
 	for g := c.NextGroup(); g != nil; g = c.NextGroup() {
 		g.Pop()
 	}
-	w.Handle(c.Done(new(apply.Prepared)))
+	m, _ := c.Done(new(apply.Prepared))
+	w.Handle(m)
 	if w.front.Len() != 0 || w.fresh.HasOffers() {
 		t.Errorf("%d transactions are in the pool or on offer, want none", w.front.Len())
 	}

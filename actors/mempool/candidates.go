@@ -40,10 +40,18 @@ func (a *Actor) startWalk(m messages.ProduceChunk) {
 	out := messages.Candidates{For: m, Walk: a.walk.id}
 	// Cleared before the walk, so that a transaction that arrives during the walk sets it again.
 	a.o.Status.offers.Store(false)
+	a.chose = a.chose[:0]
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
-		out.Page, out.More = a.page(firstPageSize)
+		if out.Page, out.More = a.page(firstPageSize); !out.More {
+			a.walk.round.End()
+			a.walk.round = nil
+			for i := range out.Page { // until ChunkChosen says otherwise
+				a.chose = append(a.chose, out.Page[i].Tx.Hash())
+			}
+		}
 	}
+	a.publishCounts()
 	a.o.Out.Candidates(out)
 }
 
@@ -73,7 +81,8 @@ func (a *Actor) nextPage(p Page) {
 }
 
 // finishWalk handles the result of a walk. Transactions that the chunk producer dropped leave the
-// pool. All other ones stay until a block includes them.
+// pool. All other ones stay until a block includes them. If the chunk takes all candidates and these
+// fit in one page, the chunk producer sends no result, because startWalk has assumed it.
 func (a *Actor) finishWalk(m *messages.ChunkChosen) {
 	if m.Walk < a.minWalk { // the transactions were chosen before a rollback
 		return
@@ -85,7 +94,9 @@ func (a *Actor) finishWalk(m *messages.ChunkChosen) {
 		a.walk = walk{}
 		a.chose = a.chose[:0]
 		for _, tx := range m.Chosen {
-			a.chose = append(a.chose, tx.Hash())
+			if hash := tx.Hash(); a.pool.Find(hash) != nil { // another node's block may have included it since
+				a.chose = append(a.chose, hash)
+			}
 		}
 	}
 	var gone []messages.DroppedTransaction
@@ -108,6 +119,8 @@ type Choice struct {
 	ask       messages.Sender[Page]
 	walk      uint64
 	page      []messages.Candidate // candidates of the current page that NextGroup has not returned yet
+	offered   int                  // number of candidates in the first page
+	more      bool                 // the mempool has offered more than the first page
 	next      Page                 // the request for the next page; zero: no page is requested
 	end       *time.Timer
 	exhausted map[int32]bool // groups of which the chunk did not take a candidate
@@ -118,7 +131,7 @@ type Choice struct {
 // NewChoice returns a Choice that begins with the page in m. limit bounds the total wait for
 // further pages.
 func NewChoice(m *messages.Candidates, ask messages.Sender[Page], limit time.Duration) *Choice {
-	c := &Choice{ask: ask, walk: m.Walk, page: m.Page, taken: true}
+	c := &Choice{ask: ask, walk: m.Walk, page: m.Page, offered: len(m.Page), more: m.More, taken: true}
 	if m.More {
 		c.end = time.NewTimer(limit)
 		c.fetch()
@@ -175,18 +188,19 @@ func (c *Choice) Peek() *primitives.SignedTransaction {
 func (c *Choice) Pop() { c.taken = true }
 
 // Done ends the choice and returns the report to the mempool. A nil out means that no chunk was
-// made.
-func (c *Choice) Done(out *apply.Prepared) messages.ChunkChosen {
+// made. news is false if the chunk takes every transaction of the pool, which the mempool assumes
+// without a report.
+func (c *Choice) Done(out *apply.Prepared) (m messages.ChunkChosen, news bool) {
 	if c.end != nil {
 		c.end.Stop()
 	}
-	m := messages.ChunkChosen{Walk: c.walk, Failed: out == nil}
+	m = messages.ChunkChosen{Walk: c.walk, Failed: out == nil}
 	if out == nil {
-		return m
+		return m, true
 	}
 	m.Chosen, m.Left = out.Transactions, out.Limit != apply.LimitNone
 	for i := range out.Dropped {
 		m.Dropped = append(m.Dropped, dropped(&out.Dropped[i]))
 	}
-	return m
+	return m, c.more || m.Left || len(m.Chosen) != c.offered
 }

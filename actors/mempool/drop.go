@@ -2,6 +2,7 @@ package mempool
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
@@ -138,6 +139,7 @@ func (a *Actor) refused(m *messages.TransactionRefused) {
 		return
 	}
 	if a.pool.Remove(hash) {
+		a.chose = slices.DeleteFunc(a.chose, func(x primitives.Hash) bool { return x == hash })
 		a.drop([]messages.DroppedTransaction{newDrop(m.Tx, m.Err)})
 		a.publishCounts()
 	}

@@ -17,6 +17,7 @@ type Status struct {
 	// walk began, or that walk left them in the pool.
 	offers    atomic.Bool
 	count     atomic.Int64 // number of pooled transactions
+	unchosen  atomic.Int64 // number of pooled transactions that the chunk for the next block has not taken
 	size      atomic.Int64 // total size of pooled transactions in bytes
 	queued    atomic.Int64 // number of unchecked submissions
 	held      atomic.Int64 // number of pooled transactions that wait for compilation
@@ -39,14 +40,15 @@ func (f *Status) Held() int        { return int(f.held.Load()) }
 func (f *Status) HeldBytes() int64 { return f.heldBytes.Load() }
 func (f *Status) Compiling() int   { return int(f.compiling.Load()) }
 
-// Idle returns whether the pool is empty. If so, it clears offers, so that the next transaction
-// signals the producer again.
+// Idle returns whether the pool has no transactions except those that a chunk has taken and that the
+// next block includes. If so, it clears offers, so that the next transaction signals the producer
+// again. The pool may not have handled that block yet.
 func (f *Status) Idle() bool {
-	if f.count.Load() != 0 {
+	if f.unchosen.Load() != 0 {
 		return false
 	}
 	f.offers.Store(false)
-	if f.count.Load() != 0 { // a transaction arrived just now; offers may have been cleared after it was set
+	if f.unchosen.Load() != 0 { // a transaction arrived just now; offers may have been cleared after it was set
 		f.offers.Store(true)
 		return false
 	}

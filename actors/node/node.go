@@ -235,8 +235,7 @@ func (n *Node) newChainActor() actor.Actor {
 	return chain.New(chain.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
 		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Counters: &n.blocks, Out: chain.Out{
-			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
-			Apply:     n.shards.apply, Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
+			Apply: n.shards.apply, Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
 			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
 		},
 	})
@@ -248,7 +247,7 @@ func (n *Node) newProducer() actor.Actor {
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement,
 			Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
-		Final: n.finalHeight, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock,
+		Final: n.finalHeight, Idle: n.shards.isIdle, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock,
 		Mocked: n.engine.SetMocks, Begin: n.o.Begin, Log: n.o.Log, Out: producer.Out{
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
 		},
@@ -264,15 +263,15 @@ func (n *Node) position() messages.Position {
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
 
 // blockImported reports a block that was imported and is not on disk yet. It runs on the chain's
-// goroutine. It sends the message to the shards before it sends it to the producer. So the
-// producer's requests reach the shards after this message.
+// goroutine. It sends the message to the mempools before it sends it to the producer. So the
+// producer's requests reach the mempools after this message.
 func (n *Node) blockImported(m messages.BlockImported) {
 	n.tracer.block(m.BlockAccepted, imported)
 	if m.IsHead && m.Reorganised {
 		n.drops.reorganised(m.Height())
 	}
 	for _, t := range n.shards.set.Load().list {
-		n.tell(t.pid, m)
+		n.tell(t.mempool, m)
 	}
 	if m.IsHead {
 		_, layout, err := chainView{n.engine}.ChildEpoch(m.Hash)

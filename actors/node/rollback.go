@@ -44,7 +44,7 @@ func (n *Node) capture() {
 	for _, t := range n.shards.set.Load().list {
 		r := system.NewRequest[messages.CapturePool, messages.PoolCaptured](messages.CapturePool{})
 		n.rollbacks.pools[t.id] = r
-		n.tell(t.pid, r)
+		n.tell(t.mempool, r)
 	}
 }
 
@@ -61,7 +61,7 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	// The pooled transactions belong to removed blocks. So they are dropped, not forwarded.
 	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) {
 		for _, t := range set.list {
-			n.tell(t.pid, system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
+			n.tell(t.mempool, system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
 		}
 	}
 	if err == nil {
@@ -75,7 +75,7 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	for _, t := range n.shards.set.Load().list {
 		r := system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
 		n.rollbacks.restores = append(n.rollbacks.restores, r)
-		n.tell(t.pid, r)
+		n.tell(t.mempool, r)
 	}
 	n.notifyMoved()
 	n.tell(n.producer, messages.RestoreClock{Clock: s.clock})
@@ -146,8 +146,8 @@ func (n *Node) EndSnapshot(s *RevertPoint) { n.tell(n.chain, messages.EndSnapsho
 //   - Blocks and chunks that were requested before a rollback are not made after it: each
 //     rollback starts a new era, and requests of an earlier era are dropped.
 //   - Waits that are open during the rollback end with an error.
-//   - Pools are restored after all messages about removed blocks, because RestorePool passes
-//     through the same mailbox (the shard's).
+//   - Pools are restored after all messages about removed blocks, because the chain's goroutine
+//     sends RestorePool to the same mailboxes, after these messages.
 //
 // Outline:
 //

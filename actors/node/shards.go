@@ -91,7 +91,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 			t.gone = m.Height() + 1
 		}
 		if old.find(t.id) == nil { // m.Returned may contain transactions of this new shard
-			s.n.tell(t.pid, messages.BlockImported{BlockAccepted: m})
+			s.n.tell(t.mempool, messages.BlockImported{BlockAccepted: m})
 			continue
 		}
 		before, err := engine.Accounts(old.layout, t.id)
@@ -99,7 +99,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		if err != nil || err2 != nil || before != now {
 			r := system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{})
 			leaving = append(leaving, r)
-			s.n.tell(t.pid, r)
+			s.n.tell(t.mempool, r)
 		}
 	}
 	s.awaitMoved(leaving)
@@ -160,10 +160,10 @@ func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address,
 			name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
-		return shard.NewChunkProducer(n.engine, shard.Out{
-			Make: func(m messages.MakeChunk) {
-				n.tracer.mark(m.Transactions, chosen)
-				n.tell(n.chain, m)
+		return shard.NewChunkProducer(n.engine, n.o.Keys, shard.Out{
+			Made: func(m messages.ChunkMade) {
+				n.tracer.mark(m.Chunk.Transactions, chosen)
+				n.tell(n.producer, m)
 			},
 			More:   func(m mempool.Page) { n.tell(t.mempool, m) },
 			Chosen: func(m messages.ChunkChosen) { n.tell(t.mempool, m) },
@@ -224,19 +224,18 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	s.n.tell(t.pid, m)
 }
 
-// produce requests a chunk from its shard's actor. If there are no transactions to choose from, it
-// requests an empty chunk from the chain actor directly. It drops a request for a shard that no
-// longer exists: the producer is behind the chain and would drop the chunk.
+// produce requests a chunk with transactions. It drops a request for a shard that no longer exists:
+// the producer is behind the chain and would drop the chunk.
 func (s *shards) produce(m messages.ProduceChunk) {
-	t := s.set.Load().find(m.ShardID)
-	switch {
-	case t == nil:
-	case m.Empty || t.pool.Idle():
-		s.n.tell(s.n.chain, messages.MakeChunk{Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer,
-			Era: m.Era})
-	default:
-		s.n.tell(t.pid, m)
+	if t := s.set.Load().find(m.ShardID); t != nil {
+		s.n.tell(t.mempool, m)
 	}
+}
+
+// isIdle returns whether a shard's pool has no transaction for the next chunk.
+func (s *shards) isIdle(id primitives.ShardID) bool {
+	t := s.set.Load().find(id)
+	return t != nil && t.pool.Idle()
 }
 
 // PoolBytes returns the sum of the sizes of the transactions in all pools. Transactions that wait

@@ -8,7 +8,7 @@
 //	        FinalityWanted; requests of sandboxes: MineBlocks, PatchState, FastForward,
 //	        MissChunks, Reorganise, MockVerification, CaptureClock, SetClock, SetProduction;
 //	        StandStill, GoOn, RolledBack, RestoreClock
-//	out     ProduceChunk to the mempools, MakeBlock to the chain
+//	out     ProduceChunk to the mempools that have transactions, MakeBlock to the chain
 //	state   Actor: the head, with the chunks and endorsements for its child; the doomslug
 //	        tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made; timestamps of blocks in ns since 1970
@@ -40,7 +40,7 @@ import (
 )
 
 // Chain is the part of *engine.Engine that the producer reads. It is called on the actor's
-// goroutine.
+// goroutine, except NewChunk.
 type Chain interface {
 	Head() *engine.BlockNode
 	Tip() *engine.BlockNode
@@ -53,6 +53,9 @@ type Chain interface {
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
 	// Epoch returns the position of a block in its epoch.
 	Epoch(block primitives.Hash) (production.Epoch, error)
+	// NewChunk builds and signs a chunk. It is called from several goroutines at once.
+	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
+		key primitives.SecretKey) (*primitives.Chunk, error)
 }
 
 // Out holds the functions that send the actor's messages.
@@ -69,6 +72,9 @@ type Options struct {
 	Delays doomslug.Delays
 	Rules  production.Rules
 	Final  func() primitives.Height // returns the height of the last final block
+	// Idle returns whether a shard's pool has no transaction for the next chunk. The actor then makes
+	// the chunk itself.
+	Idle func(primitives.ShardID) bool
 	// Waiting returns whether a pool has transactions for a chunk. If it returns false, the actor
 	// gets messages.TransactionsWaiting when a pool has some.
 	Waiting func() bool

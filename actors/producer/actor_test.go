@@ -108,6 +108,7 @@ func newChainOf(t *testing.T, n, absent int, rules production.Rules) *testChain 
 		Chain: c, Keys: own,
 		Delays: doomslug.Delays{Endorsement: rules.Interval, Skip: 2e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 		Rules:  rules, Final: func() primitives.Height { return c.final },
+		Idle:    func(id primitives.ShardID) bool { return id == 0 }, // the producer makes the chunks of shard 0 itself
 		Waiting: func() bool { return c.waiting }, Clock: func() uint64 { return uint64(time.Now().UnixNano()) },
 		Log: quiet, Out: Out{
 			ProduceChunk: func(m messages.ProduceChunk) { c.post(func() { c.produceChunk(m) }) },
@@ -136,10 +137,19 @@ func (c *testChain) run(d time.Duration) {
 	}
 }
 
+func (c *testChain) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, _ []*primitives.SignedTransaction,
+	_ primitives.SecretKey) (*primitives.Chunk, error) {
+	chunk := &primitives.Chunk{Hash: primitives.HashBytes(fmt.Appendf(nil, "%v/%d", parent, shard))}
+	chunk.Header.PrevBlockHash, chunk.Header.ShardID = parent, primitives.ShardID(shard)
+	chunk.Header.HeightCreated = c.entries[parent].Height() + 1
+	return chunk, nil
+}
+
 func (c *testChain) produceChunk(m messages.ProduceChunk) {
-	chunk := &primitives.Chunk{Hash: primitives.HashBytes(fmt.Appendf(nil, "%v/%d", m.Parent, m.Shard))}
-	chunk.Header.PrevBlockHash, chunk.Header.ShardID = m.Parent, m.ShardID
-	chunk.Header.HeightCreated = c.entries[m.Parent].Height() + 1
+	if m.ShardID == 0 {
+		c.t.Errorf("a chunk of an idle shard is requested")
+	}
+	chunk, _ := c.NewChunk(m.Parent, m.Shard, nil, primitives.SecretKey{})
 	c.send(messages.ChunkMade{Shard: m.Shard, Chunk: chunk})
 }
 

@@ -3,7 +3,10 @@ package producer
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
@@ -84,17 +87,64 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 	}
 }
 
-// askChunks requests the head's chunks that this node produces and has not requested yet.
+// askChunks requests the head's chunks that this node produces and has not requested yet. It makes
+// chunks without transactions itself, on several goroutines: a request would cost two deliveries for
+// each shard and block.
 func (a *Actor) askChunks() {
+	var idle []primitives.ShardIndex
 	for i := range a.head.shards {
 		s := &a.head.shards[i]
 		if s.producer == "" || s.asked || a.missesChunk(s.id) {
 			continue
 		}
 		s.asked = true
+		if a.head.empty || a.o.Idle(s.id) {
+			idle = append(idle, primitives.ShardIndex(i))
+			continue
+		}
 		a.o.Out.ProduceChunk(messages.ProduceChunk{
-			Parent: a.head.hash, Shard: primitives.ShardIndex(i), ShardID: s.id, Producer: s.producer, Era: a.era, Empty: a.head.empty,
+			Parent: a.head.hash, Shard: primitives.ShardIndex(i), ShardID: s.id, Producer: s.producer, Era: a.era,
 		})
+	}
+	parallel(len(idle), func(k int) { a.emptyChunk(idle[k]) })
+}
+
+// emptyChunk makes and endorses the chunk of a shard without transactions. It changes only the
+// shard's data, so it may run for several shards at once. If the head is on a branch that was
+// removed, it makes none: another head follows.
+func (a *Actor) emptyChunk(i primitives.ShardIndex) {
+	s := &a.head.shards[i]
+	c, err := a.o.Chain.NewChunk(a.head.hash, i, nil, a.o.Keys[s.producer])
+	if errors.Is(err, engine.ErrOrphan) {
+		return
+	}
+	s.chunk = must(c, err)
+	a.endorse(s)
+}
+
+// parallel calls do for 0 to n-1, on at most GOMAXPROCS goroutines, and waits. If a call panics,
+// parallel panics with the same value.
+func parallel(n int, do func(int)) {
+	var next atomic.Int64
+	var failed atomic.Pointer[any]
+	run := func() {
+		defer func() {
+			if p := recover(); p != nil {
+				failed.CompareAndSwap(nil, &p)
+			}
+		}()
+		for k := next.Add(1) - 1; k < int64(n); k = next.Add(1) - 1 {
+			do(int(k))
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		wg.Go(run)
+	}
+	run()
+	wg.Wait()
+	if p := failed.Load(); p != nil {
+		panic(*p)
 	}
 }
 
@@ -108,29 +158,45 @@ func (a *Actor) askAgain(id primitives.ShardID) {
 		if s := &a.head.shards[i]; s.id == id && s.asked && s.chunk == nil {
 			s.asked = false
 			a.askChunks()
+			a.advance()
+			return
 		}
 	}
 }
 
-// chunk takes a chunk on the head, and endorses it for each of this node's validators.
+// chunk takes a chunk on the head, and endorses it.
 func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk) {
 	h := a.head
 	if c.Header.PrevBlockHash != h.hash || int(i) >= len(h.shards) || h.shards[i].chunk != nil {
 		return
 	}
-	s := &h.shards[i]
-	s.chunk = c
+	h.shards[i].chunk = c
+	a.endorse(&h.shards[i])
+	a.advance()
+}
+
+// endorse endorses a shard's chunk for each of this node's validators.
+func (a *Actor) endorse(s *shard) {
 	for k := range s.assigned {
 		if v := &s.assigned[k]; a.isOwn(v.AccountID, v.PublicKey) {
-			s.signed[k] = a.o.Keys[v.AccountID].Sign(primitives.ChunkEndorsementBytes(c.Hash))
+			s.signed[k] = a.o.Keys[v.AccountID].Sign(primitives.ChunkEndorsementBytes(s.chunk.Hash))
 		}
 	}
-	a.advance()
 }
 
 // complete returns whether the shard has a chunk with enough endorsements.
 func (s *shard) complete() bool {
 	return s.chunk != nil && chain.EndorsedEnough(s.assigned, func(i int) bool { return s.signed[i] != "" })
+}
+
+// isComplete returns whether each shard has a chunk with enough endorsements, or must miss it.
+func (a *Actor) isComplete() bool {
+	for i := range a.head.shards {
+		if s := &a.head.shards[i]; !s.complete() && !a.missesChunk(s.id) {
+			return false
+		}
+	}
+	return true
 }
 
 // make requests the next block if this node is its producer and enough approvals and chunks have
@@ -140,10 +206,7 @@ func (a *Actor) make(now int64) (wait int64) {
 	if h.making != 0 || a.reorg.isPending() {
 		return 0
 	}
-	complete := true
-	for i := range h.shards {
-		complete = complete && (h.shards[i].complete() || a.missesChunk(h.shards[i].id))
-	}
+	complete := a.isComplete()
 	for height := max(h.height+1, h.next); height <= a.tracker.LargestReady(); height++ {
 		p := must(a.o.Chain.BlockProducer(h.hash, height))
 		if !a.isOwn(p.AccountID, p.PublicKey) {
@@ -152,8 +215,11 @@ func (a *Actor) make(now int64) (wait int64) {
 		if h.sole && !complete {
 			if ready, _ := a.tracker.Ready(height, true, now); ready {
 				a.askChunks()
+				complete = a.isComplete()
 			}
-			return 0
+			if !complete {
+				return 0
+			}
 		}
 		ready, until := a.tracker.Ready(height, complete, now)
 		if !ready {

@@ -1,9 +1,9 @@
 // Package shard contains two actors of each shard: the shard actor, which applies chunks, and its
 // child chunk-producer. The shard actor's other child, the mempool, is in package mempool.
 //
-//	in      ApplyChunk, BlockImported, LayoutChanged, CapturePool and RestorePool from the
-//	        chain, ProduceChunk from the producer; Candidates from the mempool
-//	out     ChunkApplied and MakeChunk to the chain; other messages are passed to the mempool
+//	in      ApplyChunk from the chain; Candidates from the mempool
+//	out     ChunkApplied to the chain, ChunkMade to the producer; Page and ChunkChosen to the
+//	        mempool
 //	state   none but the mailbox: the chunks of a shard are applied in order, those of
 //	        different shards in parallel
 //	units   none
@@ -16,7 +16,6 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 )
 
@@ -33,8 +32,7 @@ type Actor struct {
 	// producer and mempool are the Props of the children. The children find each other by name.
 	producer, mempool *actor.Props
 
-	toMempool func(any)
-	pool      *actor.PID
+	pool *actor.PID
 }
 
 // Retire is sent by the node to a shard, without a reply. It means that no branch can contain the
@@ -66,7 +64,6 @@ func (a *Actor) Receive(c actor.Context) {
 }
 
 func (a *Actor) spawn(c actor.Context) {
-	root := c.ActorSystem().Root
 	if _, err := c.SpawnNamed(a.producer, ChunkProducerName); err != nil {
 		panic(fmt.Errorf("shard actor: start actor %s: %w", ChunkProducerName, err))
 	}
@@ -75,7 +72,6 @@ func (a *Actor) spawn(c actor.Context) {
 		panic(fmt.Errorf("shard actor: start actor %s: %w", MempoolName, err))
 	}
 	a.pool = pool
-	a.toMempool = func(m any) { root.Send(pool, m) }
 }
 
 // Handle handles one message other than those about the actor's lifecycle.
@@ -84,16 +80,6 @@ func (a *Actor) Handle(msg any) {
 	case messages.ApplyChunk:
 		m.Job.Run()
 		a.applied(messages.ChunkApplied{Block: m.Block})
-	case messages.BlockImported:
-		a.toMempool(m)
-	case system.Request[messages.LayoutChanged, messages.PoolMoved]:
-		a.toMempool(m)
-	case messages.ProduceChunk:
-		a.toMempool(m)
-	case system.Request[messages.CapturePool, messages.PoolCaptured]:
-		a.toMempool(m)
-	case system.Request[messages.RestorePool, messages.PoolRestored]:
-		a.toMempool(m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("shard actor: no case for %T", m))

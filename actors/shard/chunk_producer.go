@@ -18,32 +18,35 @@ import (
 // produce_chunk_add_transactions_time_limit).
 const ChooseLimit = 200 * time.Millisecond
 
-// Chooser is the part of *engine.Engine that chooses a chunk's transactions. It is called from many
-// goroutines.
-type Chooser interface {
+// Engine is the part of *engine.Engine that makes chunks. It is called from many goroutines.
+type Engine interface {
 	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates,
 		stop func() bool) (*apply.Prepared, error)
+	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
+		key primitives.SecretKey) (*primitives.Chunk, error)
 }
 
-// ChunkProducer chooses the transactions of the shard's next chunk from the mempool's candidates.
-// It does so in Receive, on the actor's goroutine. So the shard's chunks are made one after
-// another.
+// ChunkProducer chooses the transactions of the shard's next chunk from the mempool's candidates,
+// and builds and signs the chunk. It does so in Receive, on the actor's goroutine. So the chunks of
+// one shard are made one after another, those of different shards in parallel.
 type ChunkProducer struct {
-	chooser Chooser
-	out     Out
-	log     *logrus.Logger
+	engine Engine
+	keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators
+	out    Out
+	log    *logrus.Logger
 }
 
 // Out holds the functions that send the actor's messages.
 type Out struct {
-	Make   messages.Sender[messages.MakeChunk]   // sends to the chain actor
+	Made   messages.Sender[messages.ChunkMade]   // to the producer
 	More   messages.Sender[mempool.Page]         // to the shard's mempool
 	Chosen messages.Sender[messages.ChunkChosen] // to the shard's mempool
 }
 
 // NewChunkProducer returns the actor.
-func NewChunkProducer(c Chooser, out Out, log *logrus.Logger) *ChunkProducer {
-	return &ChunkProducer{chooser: c, out: out, log: log}
+func NewChunkProducer(e Engine, keys map[primitives.AccountID]primitives.SecretKey, out Out,
+	log *logrus.Logger) *ChunkProducer {
+	return &ChunkProducer{engine: e, keys: keys, out: out, log: log}
 }
 
 // Receive handles one message.
@@ -61,31 +64,38 @@ func (a *ChunkProducer) Handle(msg any) {
 }
 
 func (a *ChunkProducer) produce(m *messages.Candidates) {
-	out := new(apply.Prepared)
+	var txs []*primitives.SignedTransaction
+	var err error
 	if len(m.Page) > 0 {
-		var err error
-		if out, err = a.choose(m); err != nil {
-			if errors.Is(err, engine.ErrOrphan) {
-				a.log.WithField("shard", m.For.ShardID).Debug("no chunk was produced: its parent block is on a branch that was removed")
-				return
-			}
-			panic(fmt.Errorf("chunk-producer: produce the chunk of shard %d: %w", m.For.ShardID, err))
+		var out *apply.Prepared
+		if out, err = a.choose(m); err == nil {
+			txs = out.Transactions
 		}
 	}
-	a.out.Make(messages.MakeChunk{
-		Parent: m.For.Parent, Shard: m.For.Shard, ShardID: m.For.ShardID, Producer: m.For.Producer, Transactions: out.Transactions,
-		Era: m.For.Era,
-	})
+	var chunk *primitives.Chunk
+	if err == nil {
+		chunk, err = a.engine.NewChunk(m.For.Parent, m.For.Shard, txs, a.keys[m.For.Producer])
+	}
+	switch {
+	case errors.Is(err, engine.ErrOrphan):
+		a.log.WithField("shard", m.For.ShardID).Debug("no chunk was produced: its parent block is on a branch that was removed")
+	case err != nil:
+		panic(fmt.Errorf("chunk-producer: produce the chunk of shard %d: %w", m.For.ShardID, err))
+	default:
+		a.out.Made(messages.ChunkMade{Shard: m.For.Shard, Chunk: chunk, Era: m.For.Era})
+	}
 }
 
 func (a *ChunkProducer) choose(m *messages.Candidates) (*apply.Prepared, error) {
 	end := time.Now().Add(ChooseLimit)
 	c := mempool.NewChoice(m, a.out.More, ChooseLimit)
-	out, err := a.chooser.Prepare(m.For.Parent, m.For.Shard, c, func() bool { return time.Now().After(end) })
+	out, err := a.engine.Prepare(m.For.Parent, m.For.Shard, c, func() bool { return time.Now().After(end) })
 	if err != nil {
 		out = nil
 	}
-	a.out.Chosen(c.Done(out))
+	if chosen, news := c.Done(out); news {
+		a.out.Chosen(chosen)
+	}
 	if out != nil && a.log.IsLevelEnabled(logrus.DebugLevel) {
 		for i := range out.Dropped {
 			d := &out.Dropped[i]
