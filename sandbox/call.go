@@ -23,7 +23,7 @@ type Outcome struct {
 	Whole  *view.FinalOutcome
 }
 
-// JSON decodes the returned value.
+// JSON decodes the value that the call returned, which must be JSON, into into.
 func (o *Outcome) JSON(into any) error { return json.Unmarshal(o.Value, into) }
 
 // Event is an event that a contract logged (NEP-297).
@@ -117,7 +117,7 @@ func (w *World) Simulate(ctx context.Context, by *Account, to primitives.Account
 	return result(hash, &out.FinalOutcome, what)
 }
 
-// transaction signs the next transaction of an account.
+// transaction returns the signed next transaction of an account.
 func (w *World) transaction(by *Account, to primitives.AccountID,
 	actions []primitives.Action) (*primitives.SignedTransaction, primitives.Hash, error) {
 	key, nonce, err := w.signing(by)

@@ -71,7 +71,7 @@ type Sandbox struct {
 	close func() error // runs once
 }
 
-// Limits of the time for Close, and for the start in New.
+// Time limits of Close, and of the start in New.
 const (
 	stopLimit  = 30 * time.Second
 	startLimit = time.Minute
@@ -232,12 +232,13 @@ func startNode(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 // Close ends all worlds and stops the node. Further calls return the same result.
 func (s *Sandbox) Close() error { return s.close() }
 
-// World is one chain. Safe for concurrent use.
+// World is one chain: the sandbox's first chain, or one that continues from another. Safe for
+// concurrent use.
 type World struct {
 	chain *daemon.Instance
 
 	mu     sync.Mutex
-	nonces map[signer]primitives.Nonce // last used nonces
+	nonces map[signer]primitives.Nonce // last used nonce of each account and key
 	actFor []primitives.AccountID      // accounts whose transactions need no signature
 }
 

@@ -62,7 +62,7 @@ func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 
 func (d *Digest) whole() view.Cursor { return view.Cursor{At: d.At(), Index: view.WholeBlock} }
 
-// encoders are unused encoders. The pieces of a block reuse the memory of the previous block.
+// encoders pools encoders, so that the pieces of a block reuse the memory of the previous block.
 var encoders = sync.Pool{New: func() any { return newEncoder() }}
 
 // keptEncoder is the maximum number of bytes that an encoder keeps between blocks.

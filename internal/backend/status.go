@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// statusAt caches the last result of Status. It is valid while the head, the tail and the second
-// are unchanged.
+// statusAt caches the last result of Status with the values on which it depends. While these are
+// unchanged, Status only updates the fields that change with time.
 type statusAt struct {
 	head   *engine.BlockNode
 	tail   primitives.Height

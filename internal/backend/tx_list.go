@@ -94,8 +94,8 @@ func (b *Backend) transactionsWithin(ctx context.Context, q *view.ListQuery, blo
 	return l.out, err
 }
 
-// atOrBelow returns the highest block of the head's chain at or below a height. It returns nil if
-// the node has none.
+// atOrBelow returns the highest block of the head's chain whose height is at most height. It
+// returns nil if the node has none.
 func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, error) {
 	if height >= head.ref.Height {
 		return head, nil
@@ -147,8 +147,8 @@ func ifStored(err error) error {
 	return err
 }
 
-// walk reads blocks backwards from k. In k itself it reads only the items before the place below.
-// It returns whether it has read all blocks.
+// walk reads blocks backwards from k. In k itself it reads only the items whose index is less than
+// below. It returns whether it has read all blocks.
 func (l *listing) walk(k *block, below int) (end bool, err error) {
 	for n := 0; k != nil && k.ref.Height > l.q.After; n++ {
 		if l.full() && l.out.Next == nil {
@@ -321,7 +321,7 @@ func (p *shardPart) executed() ([]primitives.OutcomeWithID, error) {
 	return out, nil
 }
 
-// read lists the selected items of a block before the place below, until the list is full.
+// read lists the selected items of a block whose index is less than below, until the list is full.
 func (l *listing) read(k *block, below int) error {
 	parts, err := l.parts(k)
 	if err != nil {
@@ -439,7 +439,7 @@ func (l *listing) matches(o *primitives.OutcomeWithID, tx *primitives.SignedTran
 	return o.Outcome.Status.Kind == primitives.StatusFailure
 }
 
-// standards are the token standards whose events name accounts.
+// standards are the token standards in whose events an account may be named.
 var standards = []string{"nep141", "nep171", "nep245"}
 
 // events returns whether a token's event names the account. If so, it also adds the token to the

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// jsonRPC is the JSON-RPC of a node, a neard's or a troupe's.
+// jsonRPC is the feed of a node's JSON-RPC. The node may be a neard or a troupe.
 type jsonRPC struct {
 	url  string
 	http *http.Client
@@ -23,7 +23,7 @@ type jsonRPC struct {
 // Name returns the feed's address as configured.
 func (j *jsonRPC) Name() string { return "rpc:" + j.url }
 
-// refusal is an error reply of the node.
+// refusal is an error that the node has replied.
 type refusal struct {
 	Name  string `json:"name"`
 	Cause struct {

@@ -141,7 +141,7 @@ func (r *Runner) Send(ctx context.Context, signed []byte) error {
 	return err
 }
 
-// Status returns the status of each feed, in their order.
+// Status returns the status of each feed, in the order of Options.Sources.
 func (r *Runner) Status() (out []Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +191,7 @@ func (r *Runner) strike(name string, err error) {
 	}
 }
 
-// failed records a request without a usable reply.
+// failed records a failed request: it got no usable reply.
 func (r *Runner) failed(name string, err error) {
 	r.mu.Lock()
 	s := r.state[name]
@@ -204,7 +204,8 @@ func (r *Runner) failed(name string, err error) {
 	}
 }
 
-// taken returns the feed's strikes, and whether to restart above the tip.
+// taken returns the number of the feed's strikes, and whether the feed must request the blocks
+// above the tip again. It clears that mark.
 func (r *Runner) taken(name string) (strikes int, back bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ var (
 	ErrSkipped = errors.New("blockfeed: the chain has no block at this height")
 )
 
-// maxReply bounds a reply, in bytes.
+// maxReply is the maximum size of a reply in bytes.
 const maxReply = 64 << 20
 
 // Kinds are the prefixes of a feed's address.
@@ -62,7 +62,8 @@ func Parse(text string) (Source, error) {
 	return nil, fmt.Errorf("feed %q: unknown kind %q, must be one of %s", text, kind, strings.Join(Kinds, ", "))
 }
 
-// requestLimit bounds a request, including the time that the feed holds it.
+// requestLimit is the maximum duration of a request, including the time for which the feed delays
+// its reply.
 const requestLimit = 20 * time.Second
 
 func client() *http.Client {

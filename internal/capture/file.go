@@ -115,7 +115,7 @@ func kindOf(frame []byte) string {
 // Names maps keys of nodes to names.
 type Names map[primitives.PublicKey]string
 
-// Add adds the names in a line.
+// Add adds the nodes and their names that a line of a recording contains.
 func (n Names) Add(l *Line) {
 	for _, node := range l.Nodes {
 		n[node.Key.Public] = node.Name

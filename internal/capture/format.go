@@ -207,7 +207,7 @@ func pointers[T any](list []T) (out []*T) {
 	return out
 }
 
-// some formats a list as its length and its first elements.
+// some formats a list as its length and its first maxListed elements, each formatted by word.
 func some[T any](what string, list []T, word func(T) string) string {
 	if len(list) == 0 {
 		return "no " + what
@@ -226,7 +226,7 @@ func some[T any](what string, list []T, word func(T) string) string {
 	return fmt.Sprintf("%d %s: %s", len(list), what, out)
 }
 
-// list formats all numbers.
+// list formats all numbers of a list.
 func list[T ~uint64](numbers []T) string {
 	if len(numbers) == 0 {
 		return "none"

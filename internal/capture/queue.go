@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// maxQueued is the most bytes that wait to be written.
+// maxQueued is the maximum number of bytes that wait to be written.
 const maxQueued = 64 << 20
 
 // queue writes to out in its own goroutine, so that its callers do not wait for the disk.
@@ -74,7 +74,7 @@ func (q *queue) run() {
 	}
 }
 
-// end waits until everything is written.
+// end waits until everything is written, and returns the first error of a write.
 func (q *queue) end() error {
 	q.mu.Lock()
 	q.closed = true

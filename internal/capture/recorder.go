@@ -16,13 +16,13 @@ import (
 type Recorder struct {
 	mu     sync.Mutex
 	out    io.Writer
-	left   int64 // bytes until the limit
+	left   int64 // number of bytes until the recording reaches its limit
 	now    func() time.Time
 	began  time.Time
 	conns  int
 	full   bool
 	queue  *queue // nil: the recording goroutine writes itself
-	lost   int    // lines dropped since the last one that was queued
+	lost   int    // number of lines dropped since a line was queued last
 	err    error
 	tap    map[uint64]*Conn
 	spread *Conn // connection that stands for gossip; nil: none yet

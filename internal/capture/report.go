@@ -16,11 +16,12 @@ import (
 
 // Filter selects lines of a recording. The zero value selects all.
 type Filter struct {
-	Kinds []string // kinds of messages, or of the bodies of routed ones
-	Node  string   // a node at either end of the connection
-	Conn  int      // -1: all
-	From  float64  // seconds
-	Until float64  // 0: to the end
+	Kinds []string // kinds of messages, or of the bodies of routed messages, to select; empty: all
+	Node  string   // name of a node; selects its connections; empty: all
+	Conn  int      // number of the connection to select; -1: all
+	From  float64  // start of the selected time in seconds since the recording began
+	// end of the selected time in seconds since the recording began; 0: the end of the recording
+	Until float64
 }
 
 // passes returns whether a line is shown. body is the body of a routed message.

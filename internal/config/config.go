@@ -14,7 +14,8 @@ import (
 // Production is the mode of block production.
 type Production string
 
-// The modes: as soon as work waits, after neard's delays, or only on request.
+// Instant makes a block as soon as work waits, Interval after neard's delays, Manual only on
+// request.
 const (
 	Instant  Production = "instant"
 	Interval Production = "interval"
@@ -54,14 +55,14 @@ type Config struct {
 	// maximum number of concurrent compilations; 0: number of cores, at least two
 	Compilations                     uint64
 	CompilerProcesses                bool   // contracts are compiled in separate processes
-	TransactionPoolSize              uint64 // bytes
+	TransactionPoolSize              uint64 // maximum total size of a shard's pooled transactions in bytes
 	MempoolTransactions, MempoolKeys uint64 // maximum number of pooled transactions: of all keys, and of one key
-	// StrictNonceBlocks is for how many blocks a transaction with a strict nonce waits for those before
-	// it. 0: the engine's own choice.
+	// StrictNonceBlocks is the number of blocks for which a transaction with a strict nonce waits
+	// for transactions with lower nonces. 0: the engine's default.
 	StrictNonceBlocks   uint64
 	Queued, QueuedBytes uint64 // limits per shard, number and bytes, of submitted transactions that are not checked yet
 	Held, HeldBytes     uint64 // limits per shard, number and bytes, of transactions that wait for compiled code
-	ViewStateSizeLimit  uint64 // bytes
+	ViewStateSizeLimit  uint64 // maximum size in bytes of a contract's state that view_state returns
 	ViewAccessKeysLimit uint32 // maximum number of access keys in a reply
 	MaxGasBurntView     primitives.Gas
 	ReceiptOrigins      ReceiptOrigins
@@ -104,21 +105,22 @@ type Network struct {
 	ProofWait     time.Duration
 	StateWait     time.Duration // timeout of a request for a state part
 	StatePause    time.Duration // pause before the next request to a peer that did not send a state part
-	RouteHorizon  uint64        // blocks
+	RouteHorizon  uint64        // number of next heights to whose chunk producers a transaction is forwarded
 	NoRouting     bool          // true: transactions are not forwarded to chunk producers
 	Pace          Pace
 }
 
-// Pace is when a validator in a network sends its votes.
+// Pace determines when a validator in a network sends its approvals.
 type Pace string
 
-// The paces: after min_block_production_delay, as a neard does; or at once if work waits.
+// Delays sends approvals after min_block_production_delay, as neard does. Eager sends them at once
+// if work waits.
 const (
 	Delays Pace = "delays"
 	Eager  Pace = "eager"
 )
 
-// maxHorizon bounds HorizonEpochs, far above the length of any chain.
+// maxHorizon is the maximum of HorizonEpochs. No chain has had as many epochs.
 const maxHorizon = 1 << 20
 
 // The transports.
@@ -155,7 +157,7 @@ type ReceiptOrigins struct {
 type Fork struct {
 	Timeout, Refresh         time.Duration
 	Tries, PerSecond, AtOnce uint64
-	MaxReply, Memory         uint64 // bytes
+	MaxReply, Memory         uint64 // maximum size of a reply, and memory for cached replies, in bytes
 	Cache                    string // path of the cache folder; empty: <home>/fork-cache
 	RequireProofs            bool
 }
@@ -188,7 +190,7 @@ type RPC struct {
 	Addr, PrometheusAddr string
 	CORS                 []string
 	PollingTimeout       time.Duration
-	MaxBody              uint64 // bytes
+	MaxBody              uint64 // maximum size of a request's body in bytes
 	HTTPStatus           string
 	Limits               limits.Limits
 	Named                limits.Named // the limits that the configuration file sets

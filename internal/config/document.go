@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of the file.
+// Limits of config.json.
 const (
 	maxSize  = 4 << 20
 	maxDepth = 16
@@ -161,7 +161,7 @@ func parseDocument(in []byte) (*Document, error) {
 	return doc, nil
 }
 
-// restore is the hint for a truncated file.
+// restore is the advice in errors about a truncated file.
 const restore = "restore it, or move it away and run `troupe init` to create a new one"
 
 func cutOff(in []byte, err error) error {

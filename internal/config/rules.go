@@ -193,7 +193,7 @@ func Peers(list string) (out []Peer, err error) {
 	return out, nil
 }
 
-// clip shortens a text of the file for an error.
+// clip shortens a text from config.json for an error.
 func clip(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "..."

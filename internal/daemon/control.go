@@ -27,7 +27,7 @@ import (
 // locks the data folder removes it.
 const controlName = "control.sock"
 
-// Bounds of the socket.
+// Bounds of requests on the socket.
 const (
 	maxControls  = 4       // maximum number of concurrent requests; others wait
 	maxRequest   = 4 << 20 // maximum size of a request in bytes

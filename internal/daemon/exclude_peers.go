@@ -24,7 +24,7 @@ const maxExcluded = 1000
 // excludeLimit is the maximum time until the node's reply to a request.
 const excludeLimit = 2 * time.Second
 
-// excludeRequest is the request at the control socket.
+// excludeRequest is the request on the control socket to exclude peers.
 type excludeRequest struct {
 	Exclude *[]primitives.PublicKey `json:"exclude_peers"`
 }

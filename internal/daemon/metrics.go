@@ -147,10 +147,10 @@ func serveMetrics(l net.Listener, metrics func([]byte) []byte) *metricsServer {
 	return s
 }
 
-// metricsReaders bounds its open connections.
+// metricsReaders is the maximum number of open connections of a metricsServer.
 const metricsReaders = 64
 
-// metricsWait is the time that open requests get to finish at a stop.
+// metricsWait is the time for which a stop waits for open requests.
 const metricsWait = 300 * time.Millisecond
 
 // stop closes the listener, and the connections after metricsWait.

@@ -38,7 +38,8 @@ var ErrRewound = errors.New("the chain was rewound: the node restarts")
 // cursorRow is the row of the store with the replica's position in its writer's log.
 const cursorRow = "replica_cursor"
 
-// cursor is the position up to which a replica has stored the writer's log. It is kept in a file.
+// cursor is the position up to which a replica has stored the writer's log. It is kept in the row
+// cursorRow of the store.
 type cursor struct {
 	Log string `json:"log,omitempty"` // ID of the writer's log; empty: no message was received yet
 	At  string `json:"at,omitempty"`  // position in the log before which all records are stored
@@ -501,7 +502,7 @@ func (r *replica) fetch(ctx context.Context) error {
 	return markComplete(dir)
 }
 
-// saveLoop writes the cursor now and then.
+// saveLoop stores the cursor once in cursorPeriod.
 func (r *replica) saveLoop(ctx context.Context) {
 	tick := time.NewTicker(cursorPeriod)
 	defer tick.Stop()

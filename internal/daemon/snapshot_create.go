@@ -310,8 +310,8 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// backupReply is a line of the reply at the control socket. It reports progress. The last line
-// contains the snapshot or an error.
+// backupReply is one line of the reply to a BackupRequest on the control socket. It reports
+// progress. The last line contains the snapshot or an error.
 type backupReply struct {
 	Done  int64     `json:"done,omitempty"`
 	All   int64     `json:"all,omitempty"`

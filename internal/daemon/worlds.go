@@ -64,14 +64,16 @@ type world struct {
 	Instance
 	parent *Instance
 	begin  view.At
-	at     *node.RevertPoint      // the parent's revert point that keeps the start
-	addr   atomic.Pointer[string] // address of the world's own port; nil: it has none
-	kept   bool                   // the world does not end when idle, because it is used in this process
-	busy   atomic.Int64           // number of running requests
-	asked  atomic.Int64           // time on worldClock at which the last request ended
-	gone   atomic.Bool            // the world is ending
-	ended  chan struct{}          // closed when the world has ended completely
-	err    error                  // error of the end; set before ended is closed
+	// revert point of the parent at the block with which the world starts; it keeps that block's
+	// state in memory
+	at    *node.RevertPoint
+	addr  atomic.Pointer[string] // address of the world's own port; nil: it has none
+	kept  bool                   // the world does not end when idle, because it is used in this process
+	busy  atomic.Int64           // number of running requests
+	asked atomic.Int64           // time on worldClock at which the last request ended
+	gone  atomic.Bool            // the world is ending
+	ended chan struct{}          // closed when the world has ended completely
+	err   error                  // error of the end; set before ended is closed
 }
 
 // worldBytes estimates the memory in bytes of a world without blocks.
@@ -95,7 +97,7 @@ var worldClock = time.Now()
 
 func newWorlds(h *Daemon) *worlds { return &worlds{h: h, stop: make(chan struct{})} }
 
-// reserve checks the limits and reserves an ID for a new world.
+// reserve checks the limits on worlds and reserves an ID for a new one.
 func (g *worlds) reserve() (id string, err error) {
 	c := &g.h.home.Config.Worlds
 	g.mu.Lock()

@@ -23,23 +23,25 @@ type Finding struct {
 	Advice  string `json:"advice,omitempty"` // what to do
 }
 
-// Thresholds.
+// Thresholds of the checks.
 const (
-	leastCPUs      = 2
-	leastMemory    = 1 << 30
-	goodMemory     = 4 << 30
-	leastFiles     = 1024
-	goodFiles      = 65_536
-	leastSpace     = 512 << 20 // bytes of address space: each contract's memory is reserved with guard pages
-	goodSpace      = 64 << 30
-	goodMappings   = 65_530 // Linux's default
-	leastFree      = 256 << 20
-	goodFree       = 5 << 30
-	leastNames     = 1000
-	slowSync       = 20 * time.Millisecond
-	fileSkew       = 2 * time.Second
-	clockSkew      = 5 * time.Second
-	clockSkewLimit = 100 * time.Second // below 120 s: nodes refuse blocks whose timestamp is further ahead
+	leastCPUs   = 2
+	leastMemory = 1 << 30
+	goodMemory  = 4 << 30
+	leastFiles  = 1024
+	goodFiles   = 65_536
+	// minimum address space in bytes, because each contract's memory is reserved with guard pages
+	leastSpace   = 512 << 20
+	goodSpace    = 64 << 30
+	goodMappings = 65_530 // Linux's default of vm.max_map_count
+	leastFree    = 256 << 20
+	goodFree     = 5 << 30
+	leastNames   = 1000
+	slowSync     = 20 * time.Millisecond
+	fileSkew     = 2 * time.Second
+	clockSkew    = 5 * time.Second
+	// lower than the 120 s by which a block's timestamp may be ahead before nodes refuse it
+	clockSkewLimit = 100 * time.Second
 )
 
 // report collects findings.

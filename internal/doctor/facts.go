@@ -21,18 +21,18 @@ type Facts struct {
 	Remote   *Remote // nil: no other node was queried
 }
 
-// Memory is in bytes.
+// Memory is the memory of the machine in bytes.
 type Memory struct {
 	Total, Available uint64
-	Cgroup           uint64 // limit of the cgroup
+	Cgroup           uint64 // memory limit of this process's cgroup; 0: none
 }
 
-// Limits of a process. 0: unlimited or unknown, except for Files.
+// Limits are resource limits of this process. 0: unlimited or unknown, except for Files.
 type Limits struct {
-	Files        uint64 // open files that a process may have
-	AddressSpace uint64 // bytes
-	FileSize     uint64 // bytes
-	Mappings     uint64 // vm.max_map_count
+	Files        uint64 // maximum number of open files
+	AddressSpace uint64 // maximum size of the address space in bytes
+	FileSize     uint64 // maximum size of a file in bytes
+	Mappings     uint64 // maximum number of memory mappings (vm.max_map_count)
 	Overcommit   int    // vm.overcommit_memory; with 2, Linux refuses to reserve more memory than it has
 }
 
@@ -106,7 +106,7 @@ type Remote struct {
 	URL     string
 	Err     string
 	ChainID string
-	Ahead   *time.Duration // its clock minus this machine's clock; nil: it sends no time
+	Ahead   *time.Duration // the remote node's clock minus this machine's clock; nil: it sends no time
 	Within  time.Duration  // error bound of Ahead
 	Height  primitives.Height
 }

@@ -41,7 +41,7 @@ type Request struct {
 
 // Dump is the state after one block. Records reads it.
 type Dump struct {
-	Genesis  *genesis.Config // of a chain that begins after the block
+	Genesis  *genesis.Config // genesis configuration of a chain that begins with this state
 	ctx      context.Context // cancels the dump
 	engine   *engine.Engine
 	block    primitives.Hash

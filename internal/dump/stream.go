@@ -106,7 +106,8 @@ func (d *Received) Records(yield func(genesis.Record) error) error {
 	}
 }
 
-// endOf parses a last line; nil: the line is a record.
+// endOf parses the last line of a dump and returns the number of records in it. nil: the line is a
+// record.
 func endOf(line []byte) (*uint64, error) {
 	if !bytes.HasPrefix(line, []byte(`{"end"`)) && !bytes.HasPrefix(line, []byte(`{"error"`)) {
 		return nil, nil

@@ -61,10 +61,10 @@ type Client struct {
 	count   Counts
 }
 
-// Counts count questions by outcome since the client was made.
+// Counts count the questions to the remote node since NewClient, and their outcomes.
 type Counts struct {
 	Questions, Requests, Batches, Retries, Failures, Refused uint64
-	Bytes                                                    uint64 // bytes of replies
+	Bytes                                                    uint64 // number of bytes of all replies
 }
 
 // question is one call that waits for its answer.

@@ -109,7 +109,7 @@ type stored struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// result has the fields of all kinds of replies to method query.
+// result has the fields that occur in replies to method query, of all kinds.
 type result struct {
 	Hash   *primitives.Hash   `json:"block_hash"`
 	Height *primitives.Height `json:"block_height"`

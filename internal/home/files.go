@@ -49,7 +49,8 @@ func (e *FileError) Error() string {
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// read returns a file of at most limit bytes.
+// read returns the content of a file. It fails if the file has more than limit bytes. hint is the
+// advice if the file does not exist.
 func read(path string, limit int64, hint string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

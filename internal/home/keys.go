@@ -14,7 +14,7 @@ func ReadKeyFile(path string) (*primitives.KeyFile, error) {
 	return readKey(path, "", primitives.ParseKeyFile)
 }
 
-// readKey reads a key file. hint is the advice if there is none.
+// readKey reads a key file. hint is the advice if the file does not exist.
 func readKey(path, hint string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	in, err := read(path, maxKeyFile, hint)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	noRoot    = "11111111111111111111111111111111"
 )
 
-// client sends the queries. The answers of a neard have the same form.
+// client sends the requests to the nodes. A node may also be a neard.
 var client = &http.Client{}
 
 // call calls a method of the JSON-RPC at url.

@@ -73,7 +73,7 @@ type excludedNow struct {
 	err     error
 }
 
-// looked is the result of look.
+// looked contains the events that a call of look has returned.
 type looked struct{ found []any }
 
 // Run starts all nodes and waits until all have ended, because of a user request or because ctx is

@@ -106,7 +106,7 @@ func (b *Board) Lines(title string, width, height int) []string {
 	return out
 }
 
-// maxLine bounds a line of the screen in bytes.
+// maxLine is the maximum length of a line of the screen in bytes.
 const maxLine = 1 << 16
 
 // nodeLines draws the nodes. On a small screen it leaves out less important lines.

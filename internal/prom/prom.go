@@ -33,7 +33,7 @@ type Metrics struct {
 	Types   map[string]string // by family; missing if the text has no TYPE line for it
 }
 
-// maxLine bounds a line.
+// maxLine is the maximum length of a line in bytes.
 const maxLine = 1 << 20
 
 // Read reads metrics until the end of r.

@@ -42,7 +42,7 @@ type View struct {
 	help  bool
 }
 
-// columns of the actors.
+// columns are the column titles of the table of actors.
 var columns = []string{"actor", "alive", "mailbox", "msg/s", "busy %", "oldest", "wait p50", "p99", "work p50", "p99", "restarts", "dead"}
 
 // Help is the last line of the screen.
@@ -368,7 +368,7 @@ func number(v float64) string {
 	return whole(v)
 }
 
-// span formats seconds.
+// span formats a duration, given in seconds, for a cell of a table.
 func span(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

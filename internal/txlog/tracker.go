@@ -271,7 +271,7 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 			if isReceipt {
 				t.arrive(o.ID)
 			} else if tx = t.open[o.ID]; tx == nil || len(tx.executed) > 0 {
-				continue // of a transaction from before the log began, or of a refund
+				continue // the receipt belongs to a transaction from before the log began, or is a refund
 			}
 			t.execute(tx, executed{b.height, *o, w.what})
 			for _, id := range o.ReceiptIDs {

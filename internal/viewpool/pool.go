@@ -310,7 +310,7 @@ func (p *Pool) Close() {
 	p.all.Wait()
 }
 
-// Stats returns the counts.
+// Stats returns the counters since New and the current numbers.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	waiting := 0
@@ -324,7 +324,7 @@ func (p *Pool) Stats() Stats {
 	}
 }
 
-// work is the loop of a worker.
+// work runs the calls of a queue one after another. It is the loop of a worker's goroutine.
 func (p *Pool) work(queue int) {
 	for {
 		p.mu.Lock()

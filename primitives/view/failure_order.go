@@ -105,7 +105,7 @@ type node struct {
 // size returns how many bytes the orderer holds for later texts.
 func (o *orderer) size() int { return cap(o.nodes) * int(unsafe.Sizeof(node{})) }
 
-// value appends a text in order. The text is one value.
+// value appends text, which is one JSON value, with its members in order.
 func (o *orderer) value(b []byte, name string, text []byte) []byte {
 	o.nodes = o.nodes[:0]
 	o.read(text, 0, []byte(name))
@@ -176,7 +176,7 @@ func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bo
 	return at + 1, moves
 }
 
-// write appends a value.
+// write appends the value at node i, with its members in order.
 func (o *orderer) write(b, text []byte, i int32) []byte {
 	n := &o.nodes[i]
 	if !n.moves {

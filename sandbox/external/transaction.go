@@ -121,8 +121,8 @@ func checkAmounts(actions []Action) error {
 type Outcome struct {
 	Hash  string
 	Value []byte   // the value that the call returned
-	Logs  []string // of all receipts, in order of execution
-	Gas   uint64   // burnt by the transaction and all receipts
+	Logs  []string // logs of all receipts, in order of execution
+	Gas   uint64   // gas burnt by the transaction and all receipts
 }
 
 // JSON decodes the returned value.

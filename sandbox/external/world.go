@@ -18,7 +18,8 @@ import (
 	"unicode/utf8"
 )
 
-// World is one chain. Safe for concurrent use.
+// World is one chain: the sandbox's own chain, or one that continues from another. Safe for
+// concurrent use.
 type World struct {
 	// URL is the URL of the world's JSON-RPC, for other clients. The console is at /console below
 	// it.
@@ -33,7 +34,7 @@ type World struct {
 	nonces map[string]uint64 // last used nonces, by account and key
 }
 
-// maxReply bounds a reply of the node.
+// maxReply is the maximum size of a node's reply in bytes.
 const maxReply = 64 << 20
 
 // rpcLimit is the time limit of a request whose context has no earlier deadline. The node's own
@@ -55,12 +56,12 @@ func Connect(url string) *World { return newWorld(strings.TrimSuffix(url, "/"), 
 // RPCError means that the node rejected a request.
 type RPCError struct {
 	Method string
-	Name   string          // such as UNKNOWN_ACCOUNT or SANDBOX_REFUSED
-	Info   json.RawMessage // its details
-	Data   json.RawMessage // a text, or a failed transaction
+	Name   string          // name of the error, such as UNKNOWN_ACCOUNT or SANDBOX_REFUSED
+	Info   json.RawMessage // details of the error as JSON
+	Data   json.RawMessage // text, or failed transaction, as JSON
 }
 
-// maxText bounds the text of the node in an error, in bytes.
+// maxText is the maximum number of bytes of a node's text in an error.
 const maxText = 4000
 
 // printable returns untrusted text for an error: at most limit bytes of it, with escapes for all
