@@ -233,7 +233,7 @@ func (a *Actor) Handle(msg any) {
 		a.setProduction(m)
 	case system.Request[messages.StandStill, messages.Stopped]:
 		a.pause(m)
-	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // no rollback is in progress, or stopped
+	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // ignored: no rollback is in progress, or production has stopped
 	case system.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)

@@ -86,7 +86,7 @@ func (s *Records) release(r *record) {
 // Each sees only the outcomes up to its own position.
 type record struct {
 	key     key
-	of      *Records // owner of the shared record; nil: the record belongs to one machine alone
+	of      *Records // owner of the shared record; nil: only one Machine uses the record
 	waiters int      // number of waiters that use the record; guarded by Records.mu
 
 	mu       sync.Mutex
