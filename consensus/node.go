@@ -44,9 +44,6 @@ type Chain interface {
 		stop func() bool,
 	) (*apply.Prepared, error)
 	Witness(c *primitives.Chunk) (*engine.Witness, error)
-	CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error)
-	CheckChunk(c *primitives.Chunk) (held bool, err error)
-	CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error
 	CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
 	Precompile(codes [][]byte)
 
@@ -72,6 +69,14 @@ type Chain interface {
 	ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) engine.ChunkPartsView
 }
 
+// Witnesses checks what other producers claim about their chunks. engine.WitnessChecker implements
+// it. All methods are safe for concurrent use.
+type Witnesses interface {
+	CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error)
+	CheckChunk(c *primitives.Chunk) (held bool, err error)
+	CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error
+}
+
 // Bounds of a Node.
 const (
 	MaxParked    = 16          // maximum number of an account's approvals for unknown blocks
@@ -87,10 +92,12 @@ const housekeeping int64 = 400_000_000
 // ms is a millisecond in ns.
 const ms = 1_000_000
 
-// Options configure a Node. Engine, Delays, Verify and Random are required.
+// Options configure a Node. Engine, Witnesses, Delays, Verify and Random are required.
 type Options struct {
 	// Engine is the engine that the node drives. The node does not close it.
 	Engine Chain
+	// Witnesses checks the witnesses and chunks of other producers.
+	Witnesses Witnesses
 	// Account is the validator's account. Empty: the node only follows the chain.
 	Account primitives.AccountID
 	// Key is the signing key of Account. Zero: the node signs nothing, until KeyChanged.

@@ -243,11 +243,11 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 		}
 	}
 	if h.EncodedLength <= maxInlineCheck {
-		held, err = n.e.CheckChunk(c)
+		held, err = n.o.Witnesses.CheckChunk(c)
 		then()
 		return
 	}
-	n.run(func() { held, err = n.e.CheckChunk(c) }, then)
+	n.run(func() { held, err = n.o.Witnesses.CheckChunk(c) }, then)
 }
 
 // waitForBlock keeps a chunk until its parent is known. It drops the chunk if a limit of
@@ -281,17 +281,17 @@ func (n *Node) runWitnessCheck(j partialwitness.PendingWitness) {
 	var err error
 	whole := n.complete[j.Witness.Header.ChunkHash()]
 	if j.Size <= maxInlineCheck {
-		if held, err = n.e.CheckHeld(j.Witness, whole); held || err != nil {
+		if held, err = n.o.Witnesses.CheckHeld(j.Witness, whole); held || err != nil {
 			n.witnessChecked(j, err)
 			return
 		}
 	}
 	n.run(func() {
 		if j.Size > maxInlineCheck {
-			held, err = n.e.CheckHeld(j.Witness, whole)
+			held, err = n.o.Witnesses.CheckHeld(j.Witness, whole)
 		}
 		if !held && err == nil {
-			err = n.e.CheckWitness(j.Witness, j.Codes)
+			err = n.o.Witnesses.CheckWitness(j.Witness, j.Codes)
 		}
 	}, func() { n.witnessChecked(j, err) })
 }

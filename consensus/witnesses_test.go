@@ -12,16 +12,22 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// held is a Chain that holds all shards and returns the same result for every witness.
+// held is a Chain that holds all shards. result is the result of the check of every witness.
 type held struct {
 	engineOf
 	result  error
 	checked *int
 }
 
-func (h held) CheckHeld(*primitives.ChunkStateWitness, *primitives.Chunk) (bool, error) {
-	*h.checked++
-	return true, h.result
+// shown is a Witnesses that holds all shards.
+type shown struct {
+	Witnesses
+	of held
+}
+
+func (s shown) CheckHeld(*primitives.ChunkStateWitness, *primitives.Chunk) (bool, error) {
+	*s.of.checked++
+	return true, s.of.result
 }
 func (held) Head() *engine.BlockNode {
 	return &engine.BlockNode{Block: &primitives.Block{Header: new(primitives.BlockHeader)}}
@@ -32,7 +38,7 @@ func checkingNode(result error) (*Node, *int) {
 	checked := new(int)
 	e := held{result: result, checked: checked}
 	assigned := &assignments{}
-	return &Node{e: e, out: new(Out), assigned: assigned, jobs: map[uint64]func(){}, signed: new(Signatures),
+	return &Node{e: e, o: Options{Witnesses: shown{of: e}}, out: new(Out), assigned: assigned, jobs: map[uint64]func(){}, signed: new(Signatures),
 		witnesses: partialwitness.NewTracker(partialwitness.Validator{}, assigned, nil)}, checked
 }
 

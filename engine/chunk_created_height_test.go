@@ -72,13 +72,13 @@ func TestChunkOfAnotherCreatedHeightIsAccepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := follower.CheckWitness(w.ChunkStateWitness, nil); err != nil {
+		if err := follower.Witnesses().CheckWitness(w.ChunkStateWitness, nil); err != nil {
 			t.Errorf("the witness of a chunk on %d that says %d: %v", height-1, created, err)
 		}
-		if held, err := follower.CheckHeld(w.ChunkStateWitness, nil); !held || err != nil {
+		if held, err := follower.Witnesses().CheckHeld(w.ChunkStateWitness, nil); !held || err != nil {
 			t.Errorf("by the state: %v, %v", held, err)
 		}
-		if _, err := follower.CheckChunk(chunks[0]); (err != nil) != (created != height) {
+		if _, err := follower.Witnesses().CheckChunk(chunks[0]); (err != nil) != (created != height) {
 			t.Errorf("without its witness: %v", err)
 		}
 		maker.accept(b, chunks)

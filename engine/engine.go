@@ -147,7 +147,7 @@ type Engine struct {
 	pipeline        commitPipeline
 	headerChain     headerChain // verified headers above the imported blocks
 	proofs          witnessCache
-	mainResults     *mainResults
+	witnesses       *WitnessChecker
 	times           Times
 	stateSnapshots  stateSnapshots
 	revertPoints    []*RevertPoint              // revert points that have not ended
@@ -186,7 +186,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{},
-		vrf: new(vrfCache), mainResults: newMainResults(o.MainResults),
+		vrf:     new(vrfCache),
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)
@@ -199,6 +199,7 @@ func Open(o Options) (*Engine, error) {
 	if e.coding, err = primitives.NewReedSolomon(e.epochs.NumDataParts(), e.epochs.NumTotalParts()); err != nil {
 		return nil, fmt.Errorf("engine: set up Reed-Solomon coding of chunks: %w", err)
 	}
+	e.witnesses = newWitnessChecker(e, e.coding, o.MainResults)
 	if o.Store.Tip().Empty {
 		return e, e.begin()
 	}

@@ -42,21 +42,21 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	}
 	o.Store = store
 	c := &Engine{
-		o:           o,
-		parent:      e,
-		chain:       e.chain,
-		store:       store,
-		coding:      e.coding,
-		vrf:         e.vrf,
-		pricing:     e.pricing,
-		genesis:     e.genesis,
-		entries:     map[primitives.Hash]*BlockNode{at.Hash: at},
-		flatHead:    at,
-		mainResults: newMainResults(o.MainResults),
+		o:        o,
+		parent:   e,
+		chain:    e.chain,
+		store:    store,
+		coding:   e.coding,
+		vrf:      e.vrf,
+		pricing:  e.pricing,
+		genesis:  e.genesis,
+		entries:  map[primitives.Hash]*BlockNode{at.Hash: at},
+		flatHead: at,
 	}
 	if at.Hash == e.genesis.Hash {
 		c.genesis = at
 	}
+	c.witnesses = newWitnessChecker(c, c.coding, o.MainResults)
 	c.ancestry.init(c)
 	c.pipeline.init()
 	e.epochMu.Lock()

@@ -28,7 +28,7 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.span(h.PrevBlockHash, h.ShardID)
+	s, err := newSpan(e, h.PrevBlockHash, h.ShardID)
 	if err != nil {
 		return nil, err
 	}
@@ -126,17 +126,23 @@ type receiptSource struct {
 
 func (s *span) genesis() bool { return s.last.Header().PrevHash.IsZero() }
 
-// span returns the range of blocks that the witness of a chunk on the block prev covers. The range
-// goes back from prev to the shard's newest chunk, and from there to the shard's previous chunk
+// spanChain has the blocks and epochs that newSpan reads.
+type spanChain interface {
+	Block(hash primitives.Hash) (*BlockNode, error)
+	Epochs(f func(*epoch.Manager) error) error
+}
+
+// newSpan returns the range of blocks that the witness of a chunk on the block prev covers. The
+// range goes back from prev to the shard's newest chunk, and from there to the shard's previous chunk
 // (nearcore chain/chain/src/stateless_validation/chunk_validation.rs
-// get_state_witness_block_range). span needs no states.
-func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, error) {
-	at, err := e.Block(prev)
+// get_state_witness_block_range). It needs no states.
+func newSpan(on spanChain, prev primitives.Hash, shard primitives.ShardID) (*span, error) {
+	at, err := on.Block(prev)
 	if err != nil {
 		return nil, err
 	}
 	s := &span{prev: at}
-	err = e.Epochs(func(m *epoch.Manager) error {
+	err = on.Epochs(func(m *epoch.Manager) error {
 		if s.epoch, err = m.EpochIDFromPrev(prev); err != nil {
 			return err
 		}
@@ -178,7 +184,7 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 			return s, nil
 		}
 		shard, layout = before, at.Layout
-		if at, err = e.Block(at.Header().PrevHash); err != nil {
+		if at, err = on.Block(at.Header().PrevHash); err != nil {
 			return nil, err
 		}
 	}

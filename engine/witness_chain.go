@@ -174,7 +174,7 @@ func (e *Engine) CodeOf(
 	if prev.Height()+1 != k.HeightCreated {
 		return nil, fmt.Errorf("%w: a block of height %d", ErrUnknown, k.HeightCreated-1)
 	}
-	s, err := e.span(prev.Hash, k.ShardID)
+	s, err := newSpan(e, prev.Hash, k.ShardID)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
@@ -26,6 +27,31 @@ func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrWitness}, args...)...)
 }
 
+// WitnessChecker checks witnesses of chunks, and chunks without a witness, before this validator
+// endorses them. Its only state are the results of main transitions that it has checked. Safe for
+// concurrent use.
+type WitnessChecker struct {
+	chain   witnessChain
+	coding  *primitives.ReedSolomon
+	results *mainResults
+}
+
+// witnessChain is what WitnessChecker reads of the engine. All methods are safe for concurrent use.
+type witnessChain interface {
+	spanChain
+	TipFinal() storage.BlockRef
+	rulesAfter(parent *BlockNode) (*nextRules, error)
+	inputOf(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) (
+		in *apply.Input, valid func(primitives.Hash) bool, err error)
+	checkByState(prev *BlockNode, layout primitives.ShardLayout, c *primitives.Chunk) (held bool, err error)
+}
+
+// newWitnessChecker returns a checker that caches at most mainResults results for each shard
+// (Options.MainResults).
+func newWitnessChecker(chain witnessChain, coding *primitives.ReedSolomon, mainResults int) *WitnessChecker {
+	return &WitnessChecker{chain: chain, coding: coding, results: newMainResults(mainResults)}
+}
+
 // CheckWitness validates a witness without using the shard's state. It needs only the blocks up to
 // the chunk's parent, which must be known, and the contract code in codes (nearcore
 // chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness). It returns
@@ -35,13 +61,13 @@ func bad(format string, args ...any) error {
 // VerdictOf classifies the errors. VerdictInvalid: the witness's producer is at fault.
 // VerdictWaiting: a block or code is missing. VerdictLocalFault: this node is at fault. Safe for
 // concurrent use.
-func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error {
-	s, receipts, err := e.checkForm(w)
+func (v *WitnessChecker) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error {
+	s, receipts, err := v.checkForm(w)
 	if err != nil {
 		return err
 	}
 	var lacks missingCode
-	err = e.replay(w, s, receipts, codes, &lacks)
+	err = v.replay(w, s, receipts, codes, &lacks)
 	if missed, some := lacks.any(); some && err != nil {
 		return fmt.Errorf("%w: code %v; checking without it: %w", ErrNoCode, missed, err)
 	}
@@ -52,8 +78,8 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 // chunk header with its own state, and ignores the state in the witness (nearcore
 // chunk_validation_actor.rs:420). If the shard is not held, held is false and the chunk header is
 // not checked. whole is the chunk; nil: it is not known.
-func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
-	s, _, err := e.checkForm(w)
+func (v *WitnessChecker) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
+	s, _, err := v.checkForm(w)
 	if err != nil {
 		return true, err
 	}
@@ -61,18 +87,18 @@ func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Ch
 	if whole != nil && whole.Hash == c.Hash { // use the body of the chunk, which was checked against its header
 		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
 	}
-	return e.checkByState(s.prev, s.layout, c)
+	return v.chain.checkByState(s.prev, s.layout, c)
 }
 
 // CheckChunk does the same as CheckHeld for a chunk without its witness. A witness would only prove
 // what follows from the blocks that this node has applied. The caller must have checked the
 // producer's signature of the header. held is false if the shard is not held, or if c has only
 // receipt proofs.
-func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
+func (v *WitnessChecker) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if c.Proofs != nil {
 		return false, nil
 	}
-	prev, rules, err := e.checkPlace(&c.Header)
+	prev, rules, err := v.checkPlace(&c.Header)
 	if err != nil {
 		return true, err
 	}
@@ -89,36 +115,7 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 			return true, bad("its new transaction %v: %w", tx.Hash(), err)
 		}
 	}
-	return e.checkByState(prev, rules.layout, c)
-}
-
-// checkByState validates a chunk against this node's state after prev, the chunk's parent. held is
-// false if the shard is not held.
-func (e *Engine) checkByState(
-	prev *BlockNode,
-	layout primitives.ShardLayout,
-	c *primitives.Chunk,
-) (held bool, err error) {
-	if !prev.Acquire() {
-		return false, nil
-	}
-	defer prev.Release()
-	inherited, err := e.inherited(prev, layout)
-	if err != nil {
-		return false, err
-	}
-	index, err := layout.Index(c.Header.ShardID)
-	if err != nil {
-		return false, err
-	}
-	own := &inherited[index]
-	if !own.Held() {
-		return false, nil
-	}
-	if err := e.validateChunk(c, own, layout); err != nil {
-		return true, fmt.Errorf("%w: %w", ErrWitness, err)
-	}
-	return true, nil
+	return v.chain.checkByState(prev, rules.layout, c)
 }
 
 // chunkOf returns the chunk of a witness, without its receipts.
@@ -132,8 +129,8 @@ func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 
 // checkPlace returns the parent of a chunk and the rules for the parent's children. It returns
 // ErrOrphan if the parent is unknown.
-func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *nextRules, err error) {
-	prev, err = e.Block(h.PrevBlockHash)
+func (v *WitnessChecker) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *nextRules, err error) {
+	prev, err = v.chain.Block(h.PrevBlockHash)
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return nil, nil, fmt.Errorf(
@@ -146,10 +143,10 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 	case err != nil:
 		return nil, nil, err
 	// This check comes first, because data of an old block may have been garbage collected.
-	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height:
+	case h.HeightCreated != prev.Height()+1 && prev.Height() < v.chain.TipFinal().Height:
 		return nil, nil, bad("its chunk has height_created %d, but its parent has height %d", h.HeightCreated, prev.Height())
 	}
-	if next, err = e.rulesAfter(prev); err != nil {
+	if next, err = v.chain.rulesAfter(prev); err != nil {
 		return nil, nil, err
 	}
 	if !next.layout.Has(h.ShardID) {
@@ -163,13 +160,13 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 // witness: the header's signature (which is checked with the block), the header's included height,
 // and the block hashes of the transitions. Otherwise a producer could produce chunks that only this
 // node does not endorse.
-func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
+func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
 	h := &w.Header
-	prev, next, err := e.checkPlace(h)
+	prev, next, err := v.checkPlace(h)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := e.span(prev.Hash, h.ShardID)
+	s, err := newSpan(v.chain, prev.Hash, h.ShardID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -242,7 +239,7 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 
 // replay applies all transitions of the witness to its state proofs, and compares the result with
 // the chunk header.
-func (e *Engine) replay(
+func (v *WitnessChecker) replay(
 	w *primitives.ChunkStateWitness,
 	s *span,
 	receipts []*primitives.Receipt,
@@ -250,10 +247,10 @@ func (e *Engine) replay(
 	lacks *missingCode,
 ) error {
 	key := mainKey{s.layout.UID(w.Header.ShardID), s.last.Hash}
-	extra, outgoing, known := e.mainResults.get(key)
+	extra, outgoing, known := v.results.get(key)
 	if !known {
 		var err error
-		if extra, outgoing, err = e.replayMain(w, s, receipts, codes, lacks); err != nil {
+		if extra, outgoing, err = v.replayMain(w, s, receipts, codes, lacks); err != nil {
 			return fmt.Errorf("replay the main transition: %w", err)
 		}
 	}
@@ -264,7 +261,7 @@ func (e *Engine) replay(
 	// lead to the right state, because the contract gets no share of the gas. Only the comparison
 	// with the chunk header then shows that the result is wrong. So do not cache such a result.
 	if _, guessed := lacks.any(); !guessed && !s.genesis() {
-		e.mainResults.put(key, extra, outgoing, s.layout, e.TipFinal().Height)
+		v.results.put(key, extra, outgoing, s.layout, v.chain.TipFinal().Height)
 	}
 	if len(w.Implicit) != len(s.steps) {
 		return bad("it has %d implicit transitions, not %d", len(w.Implicit), len(s.steps))
@@ -273,9 +270,9 @@ func (e *Engine) replay(
 	for i := range s.steps {
 		step := &s.steps[i]
 		if step.split {
-			outgoing, err = e.replaySplit(w.Implicit[i].Base, step, i+1 == len(s.steps), s, extra, outgoing)
+			outgoing, err = v.replaySplit(w.Implicit[i].Base, step, i+1 == len(s.steps), s, extra, outgoing)
 		} else {
-			err = e.replayMissing(w.Implicit[i].Base, step, extra)
+			err = v.replayMissing(w.Implicit[i].Base, step, extra)
 		}
 		if err != nil {
 			return fmt.Errorf("replay implicit transition %d: %w", i, err)
@@ -284,17 +281,17 @@ func (e *Engine) replay(
 			return bad("its implicit transition %d leads to state root %v, not %v", i, extra.StateRoot, w.Implicit[i].PostState)
 		}
 	}
-	return e.compare(w, s, extra, outgoing)
+	return v.compare(w, s, extra, outgoing)
 }
 
 // compare validates the chunk header against the result of the transitions.
-func (e *Engine) compare(
+func (v *WitnessChecker) compare(
 	w *primitives.ChunkStateWitness,
 	s *span,
 	extra *chain.ChunkExtra,
 	outgoing []*primitives.Receipt,
 ) error {
-	if err := chain.ValidateChunk(chunkOf(w), extra, outgoing, s.layout, e.coding); err != nil {
+	if err := chain.ValidateChunk(chunkOf(w), extra, outgoing, s.layout, v.coding); err != nil {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
 	}
 	return nil
@@ -303,7 +300,7 @@ func (e *Engine) compare(
 // replayMain applies the shard's newest chunk to the state proof of the main transition. A genesis
 // chunk is not applied, and its proof is ignored (nearcore chunk_validation.rs
 // MainTransition::Genesis).
-func (e *Engine) replayMain(
+func (v *WitnessChecker) replayMain(
 	w *primitives.ChunkStateWitness,
 	s *span,
 	receipts []*primitives.Receipt,
@@ -318,7 +315,7 @@ func (e *Engine) replayMain(
 			CongestionInfo: header.CongestionInfo,
 		}, nil, nil
 	}
-	parent, in, err := e.inputOf(s.last, s.index, true, nil)
+	in, valid, err := v.chain.inputOf(s.last, s.index, true, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -329,7 +326,7 @@ func (e *Engine) replayMain(
 	in.Incoming = receipts
 	in.Transactions = make([]apply.Transaction, len(w.Transactions))
 	for i, tx := range w.Transactions {
-		in.Transactions[i] = apply.Transaction{SignedTransaction: tx, Valid: e.ancestry.valid(parent, tx.BlockHash)}
+		in.Transactions[i] = apply.Transaction{SignedTransaction: tx, Valid: valid(tx.BlockHash)}
 	}
 	r, err := applyOnProof(in)
 	if err != nil {
@@ -344,12 +341,12 @@ func (e *Engine) replayMain(
 
 // replayMissing applies a block in which the shard has no new chunk to the state proof base, and
 // sets the new root in extra.
-func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.ChunkExtra) error {
+func (v *WitnessChecker) replayMissing(base [][]byte, step *spanStep, extra *chain.ChunkExtra) error {
 	index, err := step.at.Layout.Index(step.shard)
 	if err != nil {
 		return err
 	}
-	_, in, err := e.inputOf(step.at, index, false, extra.Proposals)
+	in, _, err := v.chain.inputOf(step.at, index, false, extra.Proposals)
 	if err != nil {
 		return err
 	}
@@ -366,7 +363,7 @@ func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.Chunk
 // replaySplit computes the state root and chunk extra of one child of a split from a state proof,
 // as makeChild computes them from the state. It returns the outgoing receipts that the child
 // inherits.
-func (e *Engine) replaySplit(
+func (v *WitnessChecker) replaySplit(
 	base [][]byte,
 	step *spanStep,
 	last bool,
@@ -377,7 +374,7 @@ func (e *Engine) replaySplit(
 	layout := s.layout
 	if !last { // later steps are blocks of the new layout
 		var err error
-		if layout, err = e.layoutAfter(step.at); err != nil {
+		if layout, err = v.layoutAfter(step.at); err != nil {
 			return nil, err
 		}
 	}
@@ -411,37 +408,12 @@ func (e *Engine) replaySplit(
 }
 
 // layoutAfter returns the layout of the children of the block `at`.
-func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
-	next, err := e.rulesAfter(at)
+func (v *WitnessChecker) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
+	next, err := v.chain.rulesAfter(at)
 	if err != nil {
 		return primitives.ShardLayout{}, err
 	}
 	return next.layout, nil
-}
-
-// inputOf returns the input for applying one shard of a block, without the state, and the parent of
-// the block.
-func (e *Engine) inputOf(
-	entry *BlockNode,
-	shard primitives.ShardIndex,
-	fresh bool,
-	proposals []primitives.ValidatorStake,
-) (*BlockNode, *apply.Input, error) {
-	parent := e.Imported(entry.Header().PrevHash) // prefer the node in memory, because ancestry needs it
-	if parent == nil {
-		var err error
-		if parent, err = e.Block(entry.Header().PrevHash); err != nil {
-			return nil, nil, err
-		}
-	}
-	e.epochMu.Lock()
-	defer e.epochMu.Unlock()
-	c, err := e.newBlockInput(entry, parent)
-	if err != nil {
-		return nil, nil, err
-	}
-	in := c.forShard(entry, shard, fresh, proposals)
-	return parent, &in, nil
 }
 
 // applyOnProof applies one shard of a block to a state proof.

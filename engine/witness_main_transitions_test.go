@@ -59,7 +59,7 @@ func TestCheckedMainTransitionIsNotAppliedAgain(t *testing.T) {
 		for _, f := range change {
 			f(&w)
 		}
-		return n.CheckWitness(&w, nil)
+		return n.Witnesses().CheckWitness(&w, nil)
 	}
 	for range 2 {
 		if err := with(junk); !errors.Is(err, ErrWitness) {
@@ -67,7 +67,7 @@ func TestCheckedMainTransitionIsNotAppliedAgain(t *testing.T) {
 		}
 	}
 	for _, w := range first {
-		if err := n.CheckWitness(w, nil); err != nil {
+		if err := n.Witnesses().CheckWitness(w, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestCheckedMainTransitionIsNotAppliedAgain(t *testing.T) {
 
 	n, first, second = missedChunk(t, -1)
 	for _, w := range first {
-		if err := n.CheckWitness(w, nil); err != nil {
+		if err := n.Witnesses().CheckWitness(w, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,11 +157,11 @@ func TestProofOfGenesisTransitionIsIgnored(t *testing.T) {
 		}
 		w := *given.ChunkStateWitness
 		w.Main.Base = [][]byte{[]byte("not read")}
-		if err := n.CheckWitness(&w, nil); err != nil {
+		if err := n.Witnesses().CheckWitness(&w, nil); err != nil {
 			t.Errorf("shard %d, with a proof that is not read: %v", c.Header.ShardID, err)
 		}
 		w.Main.PostState[3] ^= 1
-		if err := n.CheckWitness(&w, nil); !errors.Is(err, ErrWitness) {
+		if err := n.Witnesses().CheckWitness(&w, nil); !errors.Is(err, ErrWitness) {
 			t.Errorf("shard %d, with another post-state root: %v", c.Header.ShardID, err)
 		}
 	}

@@ -57,11 +57,11 @@ func TestWitnessOnUnknownBlockIsRetried(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	w := new(primitives.ChunkStateWitness)
 	w.Header.PrevBlockHash = primitives.Hash{1}
-	if err := n.CheckWitness(w, nil); !errors.Is(err, ErrOrphan) || VerdictOf(err) != VerdictWaiting {
+	if err := n.Witnesses().CheckWitness(w, nil); !errors.Is(err, ErrOrphan) || VerdictOf(err) != VerdictWaiting {
 		t.Errorf("of an unknown block: %v", err)
 	}
 	w.Header.PrevBlockHash, w.Header.ShardID = n.Head().Hash, 77
-	if err := n.CheckWitness(w, nil); VerdictOf(err) != VerdictInvalid {
+	if err := n.Witnesses().CheckWitness(w, nil); VerdictOf(err) != VerdictInvalid {
 		t.Errorf("of no shard: %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func FuzzCheckWitness(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			if err := n.CheckWitness(w.ChunkStateWitness, nil); err != nil {
+			if err := n.Witnesses().CheckWitness(w.ChunkStateWitness, nil); err != nil {
 				f.Fatal(err)
 			}
 			good[c.Hash] = true
@@ -174,8 +174,8 @@ func FuzzCheckWitness(f *testing.F) {
 			return
 		}
 		for _, reference := range []func() error{
-			func() error { return n.CheckWitness(w, nil) },
-			func() error { _, err := n.CheckHeld(w, nil); return err },
+			func() error { return n.Witnesses().CheckWitness(w, nil) },
+			func() error { _, err := n.Witnesses().CheckHeld(w, nil); return err },
 		} {
 			err := reference()
 			if v := VerdictOf(err); err != nil && v != VerdictInvalid && v != VerdictWaiting {
@@ -224,7 +224,7 @@ func TestCheckChunkRefusesAnyOtherHeader(t *testing.T) {
 			if x.Hash = x.Header.ChunkHash(); whole {
 				x.Whole = x.Hash
 			}
-			held, err := n.CheckChunk(&x)
+			held, err := n.Witnesses().CheckChunk(&x)
 			if errors.Is(err, ErrOrphan) != (name == "PrevBlockHash") || (err == nil) != want || want && !held || !want && n.validChunks.has(x.Hash) && first {
 				t.Errorf("%s, whole %v: held %v, %v", name, whole, held, err)
 			}
@@ -296,7 +296,7 @@ func TestCheckChunkRefusesAnyOtherHeader(t *testing.T) {
 			t.Error("it is not known to be sound")
 		}
 	}
-	if held, err := n.CheckChunk(&primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}); held || err != nil {
+	if held, err := n.Witnesses().CheckChunk(&primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}); held || err != nil {
 		t.Errorf("of a chunk whose body is not here: held %v, %v", held, err)
 	}
 }

@@ -62,10 +62,10 @@ func TestUnreadWitnessFieldsMayHaveAnyValue(t *testing.T) {
 			if !x.change(&w) {
 				continue
 			}
-			if held, err := n.CheckHeld(&w, nil); !held || (err == nil) != x.held || err != nil && !errors.Is(err, ErrWitness) {
+			if held, err := n.Witnesses().CheckHeld(&w, nil); !held || (err == nil) != x.held || err != nil && !errors.Is(err, ErrWitness) {
 				t.Errorf("%s, shard %d, by the state: %v, %v", name, c.Header.ShardID, held, err)
 			}
-			if err := n.CheckWitness(&w, nil); (err == nil) != x.shown || err != nil && !errors.Is(err, ErrWitness) {
+			if err := n.Witnesses().CheckWitness(&w, nil); (err == nil) != x.shown || err != nil && !errors.Is(err, ErrWitness) {
 				t.Errorf("%s, shard %d: %v", name, c.Header.ShardID, err)
 			}
 		}

@@ -42,10 +42,10 @@ func (r *runner) chunkWitnesses(entry *engine.BlockNode) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		if err := r.e.CheckWitness(got, codes); err != nil {
+		if err := r.e.Witnesses().CheckWitness(got, codes); err != nil {
 			r.differs(where, err, "accepted")
 		}
-		if held, err := r.e.CheckHeld(got, nil); err != nil || !held {
+		if held, err := r.e.Witnesses().CheckHeld(got, nil); err != nil || !held {
 			r.differs(where, fmt.Sprintf("%v, %v", held, err), "accepted by the state")
 		}
 		r.report.Witnesses++

@@ -68,19 +68,19 @@ func TestWitnessMessagesEqualNeards(t *testing.T) {
 				contracts += len(a.Contracts)
 			}
 			code := codesOf(t, whole, made)
-			if err := stateless.CheckWitness(w, code); err != nil {
+			if err := stateless.Witnesses().CheckWitness(w, code); err != nil {
 				t.Fatalf("%+v: neard's witness is refused: %v", key, err)
 			}
-			if err := stateless.CheckWitness(w, nil); len(code) > 0 && err != nil { // else its own receipts bring it
+			if err := stateless.Witnesses().CheckWitness(w, nil); len(code) > 0 && err != nil { // else its own receipts bring it
 				if !errors.Is(err, engine.ErrNoCode) || engine.VerdictOf(err) != engine.VerdictWaiting {
 					t.Errorf("%+v: without its code: %v, want %v", key, err, engine.ErrNoCode)
 				}
 				asked++
 			}
-			if is, err := stateless.CheckHeld(w, nil); is || err != nil {
+			if is, err := stateless.Witnesses().CheckHeld(w, nil); is || err != nil {
 				t.Errorf("%+v: judged by a state that is not held: %v, %v", key, is, err)
 			}
-			if is, err := whole.CheckHeld(w, nil); !is || err != nil {
+			if is, err := whole.Witnesses().CheckHeld(w, nil); !is || err != nil {
 				t.Errorf("%+v: judged by the state: %v, %v", key, is, err)
 			}
 			parts += n.sameParts(t, key, payload, len(validators), whole, b)
@@ -288,7 +288,7 @@ func testBits(t *testing.T, e *engine.Engine, list []validWitness) {
 				undecoded++
 				continue
 			}
-			err := e.CheckWitness(w, j.code)
+			err := e.Witnesses().CheckWitness(w, j.code)
 			switch verdict := engine.VerdictOf(err); {
 			case sameRead(w, j.w):
 				if unread++; err != nil {

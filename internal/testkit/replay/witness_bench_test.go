@@ -61,7 +61,7 @@ func BenchmarkCheckWitness(b *testing.B) {
 							return err
 						}
 						since = time.Now()
-						if err := r.e.CheckWitness(got, codes); err != nil {
+						if err := r.e.Witnesses().CheckWitness(got, codes); err != nil {
 							return err
 						}
 						lap(&check)

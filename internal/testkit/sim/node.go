@@ -96,8 +96,7 @@ func newNode(w *World, i int, name, account primitives.AccountID) *node {
 	return n
 }
 
-// prompt wraps the engine for a consensus core. The world decides when blocks are persisted, and
-// may change how chunks are checked.
+// prompt wraps the engine for a consensus core. The world decides when blocks are persisted.
 type prompt struct {
 	*engine.Engine
 	n *node
@@ -112,9 +111,12 @@ func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted,
 	return acc, err
 }
 
-// CheckHeld implements consensus.Engine. With Scenario.Splits, every second node reports that it
+// witnessChecks are the engine's checks of witnesses. The world may change how chunks are checked.
+type witnessChecks struct{ n *node }
+
+// CheckHeld implements consensus.Witnesses. With Scenario.Splits, every second node reports that it
 // does not hold the shard, so that it checks the witness without its own state.
-func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
+func (p witnessChecks) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	if judge := p.n.w.o.Bug.witness; judge != nil {
 		if err := judge(p.n, w); err != nil {
 			return true, err
@@ -123,16 +125,21 @@ func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chu
 	if p.n.w.s.Splits && p.n.index%2 == 1 {
 		return false, nil
 	}
-	return p.Engine.CheckHeld(w, whole)
+	return p.n.engine.Witnesses().CheckHeld(w, whole)
 }
 
-// CheckChunk implements consensus.Engine. With Scenario.Splits, every second node reports that it
+// CheckWitness implements consensus.Witnesses.
+func (p witnessChecks) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error {
+	return p.n.engine.Witnesses().CheckWitness(w, codes)
+}
+
+// CheckChunk implements consensus.Witnesses. With Scenario.Splits, every second node reports that it
 // does not hold the shard.
-func (p prompt) CheckChunk(c *primitives.Chunk) (held bool, err error) {
+func (p witnessChecks) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if p.n.w.s.Splits && p.n.index%2 == 1 {
 		return false, nil
 	}
-	return p.Engine.CheckChunk(c)
+	return p.n.engine.Witnesses().CheckChunk(c)
 }
 
 // Stored returns the blocks that flush has persisted since the last call.
@@ -186,7 +193,7 @@ func (n *node) start() error {
 	}
 	n.counters = append(n.counters, new(consensus.Counters))
 	n.core, err = consensus.New(consensus.Options{
-		Engine: prompt{n.engine, n}, Account: n.account, Key: n.key, Delays: delays, Signed: signed, Verify: verify,
+		Engine: prompt{n.engine, n}, Witnesses: witnessChecks{n}, Account: n.account, Key: n.key, Delays: delays, Signed: signed, Verify: verify,
 		Random: draws.IntN, Planted: planted, Eager: w.s.Eager, Holds: w.holds(), Counters: n.counters[len(n.counters)-1],
 	}, w.now)
 	if err != nil {

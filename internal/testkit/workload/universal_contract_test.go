@@ -371,7 +371,7 @@ func hostileRun(t *testing.T, o ChainOptions, blocks int, statuses map[string]in
 			for _, hash := range w.Accesses {
 				accessed = append(accessed, codes[hash])
 			}
-			if err := serial.Engine.CheckWitness(w.ChunkStateWitness, accessed); err != nil {
+			if err := serial.Engine.Witnesses().CheckWitness(w.ChunkStateWitness, accessed); err != nil {
 				t.Fatalf("seed %d block %d: witness of shard %d: %v", o.Seed, n, c.Header.ShardID, err)
 			}
 			statuses["witnesses"]++

@@ -86,7 +86,7 @@ func TestIncompleteWitnessIsProducersFault(t *testing.T) {
 						at := rng.IntN(len(*base))
 						*base = slices.Delete(*base, at, at+1)
 					}
-					switch err := c.Engine.CheckWitness(&bad, given); {
+					switch err := c.Engine.Witnesses().CheckWitness(&bad, given); {
 					case err == nil:
 						valid++ // the node was not read: another transition or the code cache contains it
 					case engine.VerdictOf(err) == engine.VerdictInvalid:
@@ -97,7 +97,7 @@ func TestIncompleteWitnessIsProducersFault(t *testing.T) {
 						t.Fatalf("seed %d block %d shard %d: %v", seed, i, x.Header.ShardID, err)
 					}
 				}
-				if err := c.Engine.CheckWitness(w.ChunkStateWitness, codes); err != nil {
+				if err := c.Engine.Witnesses().CheckWitness(w.ChunkStateWitness, codes); err != nil {
 					t.Fatalf("seed %d block %d shard %d: the intact witness: %v", seed, i, x.Header.ShardID, err)
 				}
 			}
