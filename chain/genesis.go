@@ -2,10 +2,6 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// ProdGenesisVersion is the protocol version of mainnet's genesis. This version encodes the genesis
-// block and chunks differently than all other versions.
-const ProdGenesisVersion primitives.ProtocolVersion = 29
-
 // GenesisInput is the input of Genesis.
 type GenesisInput struct {
 	Version        primitives.ProtocolVersion
@@ -34,7 +30,7 @@ func Genesis(in *GenesisInput) (*primitives.Block, []*primitives.Chunk, error) {
 	}
 	version := primitives.ChunkInnerV5
 	switch {
-	case in.Version == ProdGenesisVersion:
+	case in.Version == primitives.ProdGenesisProtocolVersion:
 		version = primitives.ChunkInnerV1
 	case in.Version < 85:
 		return nil, nil, invalidf(InvalidProtocolVersion, "no genesis header exists for protocol version %d", in.Version)

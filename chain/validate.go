@@ -93,6 +93,11 @@ func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards i
 	if len(h.ChunkMask) != shards || len(b.Body.Chunks) != shards {
 		return InvalidNumberOfChunkHeaders
 	}
+	for _, c := range b.Body.Chunks {
+		if c.Version == primitives.ChunkInnerV1 {
+			return invalidf(InvalidChunk, "the chunk of shard %d has a header of version 1", c.ShardID)
+		}
+	}
 	hash := h.Hash()
 	if !verify(h.Signature, hash[:], producer) {
 		return invalidf(InvalidSignature, "it is not by the block's producer")

@@ -107,7 +107,7 @@ func TestGenesisAboveZeroHasEmptyChunkMask(t *testing.T) {
 			t.Errorf("height %d: mask %v, header %d, chunk %d", height, b.Header.ChunkMask, b.Header.Version, chunks[0].Header.Version)
 		}
 	}
-	in.Version = ProdGenesisVersion
+	in.Version = primitives.ProdGenesisProtocolVersion
 	if b, chunks, err := Genesis(&in); err != nil || b.Header.Version != primitives.HeaderV1 || chunks[0].Header.Version != primitives.ChunkInnerV1 {
 		t.Errorf("version 29: %v", err)
 	}

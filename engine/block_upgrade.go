@@ -24,7 +24,21 @@ func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, erro
 		return nil, fmt.Errorf("%w: epoch %v has version %d, this program runs versions up to %d: install a newer release: %w",
 			ErrUpgradeNeeded, id, pv, newest, parameters.ErrUnsupportedVersion)
 	}
-	return parameters.Get(parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
+	v := parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering}
+	if v.GenesisOnly() {
+		return nil, fmt.Errorf("%w: epoch %v has version %d", ErrGenesisOnly, id, pv)
+	}
+	return parameters.Get(v)
+}
+
+// ErrGenesisOnly means that a chain has no block but its genesis, whose protocol version cannot be
+// executed. The chain continues by state sync.
+var ErrGenesisOnly = errors.New("engine: the node has only the genesis block so far and has to sync the state of a later block from its peers")
+
+// GenesisOnly returns whether the chain has no block but its genesis, whose protocol version cannot
+// be executed (parameters.Version.GenesisOnly). Safe for concurrent use.
+func (e *Engine) GenesisOnly() bool {
+	return e.chain.Version.GenesisOnly() && e.Head().Header().IsGenesis()
 }
 
 // adviseUpgrade calls Options.Warn if this program does not support the protocol version of the

@@ -27,7 +27,7 @@ const (
 	// VerdictEarly: the block is too far ahead of the clock or tip, or a bad copy. It may be valid
 	// later.
 	VerdictEarly
-	VerdictWaiting // the parent, chunk bodies or contract code are missing
+	VerdictWaiting // the parent, chunk bodies, contract code or a state are missing
 	// VerdictStale: the block is already known, or no descendant of the final block. Nothing is at
 	// fault.
 	VerdictStale
@@ -47,6 +47,7 @@ func VerdictOf(err error) Verdict {
 	case errors.Is(err, ErrOrphan),
 		errors.Is(err, ErrMissing),
 		errors.Is(err, ErrNoCode),
+		errors.Is(err, ErrGenesisOnly),
 		errors.Is(err, headerchain.ErrOrphan):
 		return VerdictWaiting
 	case errors.Is(err, ErrPartialBody),

@@ -280,7 +280,7 @@ func (e *Engine) begin() error {
 	if err != nil {
 		return err
 	}
-	cfg, err := parameters.Get(c.Version)
+	cfg, err := parameters.ForGenesis(c.Version)
 	if err != nil {
 		return err
 	}
@@ -308,6 +308,9 @@ func (e *Engine) begin() error {
 		Congestion: first.Congestion(), BlockProducers: producers,
 	})
 	if err != nil {
+		return err
+	}
+	if err := checkPublicGenesis(c, block.Hash()); err != nil {
 		return err
 	}
 	entry := newGenesisEntry(block, chunks, layout, cfg, roots)

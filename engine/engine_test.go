@@ -177,7 +177,7 @@ func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted
 // chain/chain/src/genesis.rs:105) from its genesis config and its state root (vector A1), and the
 // validators of its first epochs.
 func TestMainnetGenesisBlockMatchesVectorA2(t *testing.T) {
-	g, _, err := genesis.ReadConfig(testutil.Open(t, "../primitives/genesis/testdata/mainnet.json.gz"))
+	g, _, err := genesis.ReadConfig(testutil.Open(t, "../primitives/genesis/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,25 @@ func NewChain(
 // implement them, so its chain would differ from neard's.
 var ErrChainID = errors.New("engine: neard has other parameters for chains of this name than this program; choose another chain_id")
 
+// ErrPublicGenesis means that a genesis has the chain id and the protocol version of a public
+// network's genesis, but is another one.
+var ErrPublicGenesis = errors.New("engine: this is not the genesis of the public network of that name")
+
+// publicGenesis are the hashes of the genesis blocks of the public networks, by chain id.
+var publicGenesis = map[string]string{
+	"mainnet": "EPnLgE7iEq9s7yTkos96M3cWymH5avBAPm3qx3NXqR8H",
+	"testnet": "FWJ9kR6KFWoyMoNjpLXXGHeuiy7tEY6GmoFeCA5yuc6b",
+}
+
+// checkPublicGenesis returns ErrPublicGenesis if c has only its genesis here, and the genesis block
+// is not that of the public network.
+func checkPublicGenesis(c *ChainSpec, hash primitives.Hash) error {
+	if want := publicGenesis[c.ID]; c.Version.GenesisOnly() && hash.String() != want {
+		return fmt.Errorf("%w: chain %q begins with block %s, this file leads to %v", ErrPublicGenesis, c.ID, want, hash)
+	}
+	return nil
+}
+
 // ownParameters returns whether nearcore has special parameters for a chain id. It has them for two
 // chain ids of its tests (core/parameters/src/config_store.rs:171).
 func ownParameters(chainID string) bool {
@@ -112,7 +131,7 @@ func loadState(
 	version parameters.Version,
 	records func() (io.ReadCloser, error),
 ) (*GenesisState, error) {
-	cfg, err := parameters.Get(version)
+	cfg, err := parameters.ForGenesis(version)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -241,7 +242,12 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	if entry.Layout, err = e.epochs.ShardLayout(h.EpochID); err != nil {
 		return nil, err
 	}
-	if entry.Config, err = e.version(h.EpochID); err != nil {
+	if h.IsGenesis() {
+		entry.Config, err = parameters.ForGenesis(e.chain.Version)
+	} else {
+		entry.Config, err = e.version(h.EpochID)
+	}
+	if err != nil {
 		return nil, err
 	}
 	entry.Shards = make([]ShardState, len(entry.Block.Body.Chunks))

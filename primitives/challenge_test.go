@@ -100,6 +100,26 @@ func sampleBlocks() []*Block {
 	return out
 }
 
+// TestOldChunkHeaderIsOnlyInBlocks: the chunk header of a public genesis survives encoding and
+// decoding in a block. In messages about chunks it is refused.
+func TestOldChunkHeaderIsOnlyInBlocks(t *testing.T) {
+	t.Parallel()
+	h := genesisChunkHeader()
+	body := BlockBody{Chunks: []*ChunkHeader{h}}
+	var back BlockBody
+	if err := borsh.Unmarshal(body.AppendBorsh(nil), &back); err != nil || len(back.Chunks) != 1 || !reflect.DeepEqual(back.Chunks[0], h) {
+		t.Errorf("got %+v, %v, want %+v", back.Chunks, err, h)
+	}
+	c := &Chunk{Hash: h.ChunkHash(), Header: *h}
+	if err := borsh.Unmarshal(c.AppendBorsh(nil), new(Chunk)); err == nil {
+		t.Error("a chunk with an old header is read")
+	}
+	c.Header = *sampleChunkHeaders()[0]
+	if err := borsh.Unmarshal(c.AppendBorsh(nil), new(Chunk)); err != nil {
+		t.Error(err)
+	}
+}
+
 // sampleHeaders returns a header of each version. Each has all fields of its version and no others.
 func sampleHeaders() (out []*BlockHeader) {
 	for v := HeaderV1; v <= HeaderV8; v++ {

@@ -76,7 +76,7 @@ func (s *TrieSplit) DecodeBorsh(r *borsh.Reader) {
 type ChunkInnerVersion byte
 
 // Versions of the inner part. Protocols 85 and 86 have V5. V4 (without ProposedSplit) belongs to
-// 84 and is still decoded. V1 is the version in mainnet's genesis and is only written.
+// 84 and is still decoded. V1 is the version in the genesis of mainnet and testnet.
 const (
 	ChunkInnerV1 ChunkInnerVersion = 0
 	ChunkInnerV4 ChunkInnerVersion = 3
@@ -105,7 +105,8 @@ type ChunkHeaderInner struct {
 	ProposedSplit            *TrieSplit // V5 only
 }
 
-// ChunkHeader is nearcore's ShardChunkHeader V3. The hash does not cover HeightIncluded.
+// ChunkHeader is nearcore's ShardChunkHeader V3, or V1 if its inner part is V1. The hash does not
+// cover HeightIncluded.
 type ChunkHeader struct {
 	ChunkHeaderInner
 	HeightIncluded Height
@@ -158,15 +159,27 @@ func (h *ChunkHeader) AppendBorsh(b []byte) []byte {
 	return h.Signature.AppendBorsh(b)
 }
 
-// DecodeBorsh reads a V3 header with inner V4 or V5.
-func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
-	if tag := r.Byte(); tag != 2 {
-		r.BadTag("ShardChunkHeader", tag)
-		return
+// decodeRecent reads a V3 header with inner V4 or V5: no message about a chunk may have another
+// (nearcore core/primitives/src/sharding.rs validate_version).
+func (h *ChunkHeader) decodeRecent(r *borsh.Reader) {
+	if h.DecodeBorsh(r); h.Version == ChunkInnerV1 {
+		r.Failf("chunk header of version 1 outside of a genesis block")
 	}
-	h.Version = ChunkInnerVersion(r.Byte())
-	if h.Version != ChunkInnerV4 && h.Version != ChunkInnerV5 {
-		r.BadTag("ShardChunkHeaderInner", byte(h.Version))
+}
+
+// DecodeBorsh reads a V3 header with inner V4 or V5, or a V1 header.
+func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
+	switch tag := r.Byte(); tag {
+	case 0:
+		h.Version = ChunkInnerV1
+	case 2:
+		h.Version = ChunkInnerVersion(r.Byte())
+		if h.Version != ChunkInnerV4 && h.Version != ChunkInnerV5 {
+			r.BadTag("ShardChunkHeaderInner", byte(h.Version))
+			return
+		}
+	default:
+		r.BadTag("ShardChunkHeader", tag)
 		return
 	}
 	for _, x := range [...]*Hash{&h.PrevBlockHash, &h.PrevStateRoot, &h.PrevOutcomeRoot, &h.EncodedMerkleRoot} {
@@ -176,10 +189,15 @@ func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
 	h.ShardID, h.PrevGasUsed, h.GasLimit = ShardID(r.Uint64()), Gas(r.Uint64()), Gas(r.Uint64())
 	h.PrevBalanceBurnt = ReadBalance(r)
 	h.PrevOutgoingReceiptsRoot, h.TxRoot = ReadHash(r), ReadHash(r)
-	h.PrevValidatorProposals = ReadValidatorStakes(r)
-	h.CongestionInfo.DecodeBorsh(r)
-	h.BandwidthRequests = ReadBandwidthRequests(r)
 	h.ProposedSplit = nil
+	if h.Version == ChunkInnerV1 {
+		h.PrevValidatorProposals = readUntaggedStakes(r)
+		h.CongestionInfo, h.BandwidthRequests = CongestionInfo{}, nil
+	} else {
+		h.PrevValidatorProposals = ReadValidatorStakes(r)
+		h.CongestionInfo.DecodeBorsh(r)
+		h.BandwidthRequests = ReadBandwidthRequests(r)
+	}
 	if h.Version >= ChunkInnerV5 && r.Option() {
 		h.ProposedSplit = new(TrieSplit)
 		h.ProposedSplit.DecodeBorsh(r)
@@ -187,8 +205,8 @@ func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
 	h.HeightIncluded, h.Signature = Height(r.Uint64()), ReadSignature(r)
 }
 
-// minChunkHeader is the size in bytes of the shortest encoding of a V3 header.
-const minChunkHeader = 2 + 4*32 + 5*8 + 16 + 64 + 4 + 43 + 5 + 8 + 65
+// minChunkHeader is the size in bytes of the shortest encoding of a header, which has V1.
+const minChunkHeader = 1 + 4*32 + 5*8 + 16 + 64 + 4 + 8 + 65
 
 // AppendChunkHeaders appends a vector of headers.
 func AppendChunkHeaders(b []byte, hs []*ChunkHeader) []byte {
@@ -251,6 +269,6 @@ func (c *Chunk) DecodeBorsh(r *borsh.Reader) {
 		return
 	}
 	c.Hash = ReadHash(r)
-	c.Header.DecodeBorsh(r)
+	c.Header.decodeRecent(r)
 	c.ChunkBody.DecodeBorsh(r)
 }

@@ -91,7 +91,7 @@ func (c *PartialChunk) DecodeBorsh(r *borsh.Reader) {
 		r.BadTag("PartialEncodedChunk", tag)
 		return
 	}
-	c.Header.DecodeBorsh(r)
+	c.Header.decodeRecent(r)
 	c.Parts, c.Receipts, c.Anchor = ReadChunkParts(r), ReadReceiptProofs(r), nil
 	if tag == 2 {
 		c.Anchor = &PartialChunkAnchor{PrevPrevBlock: ReadHash(r), EpochID: ReadHash(r)}

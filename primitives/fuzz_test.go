@@ -74,7 +74,7 @@ func FuzzStoredReceipt(f *testing.F) { arrives(f, sampleStored()...) }
 func FuzzBlock(f *testing.F)         { arrives(f, sampleBlocks()...) }
 func FuzzBlockHeader(f *testing.F)   { arrives(f, sampleHeaders()...) }
 func FuzzChunk(f *testing.F)         { arrives(f, sampleChunk()) }
-func FuzzChunkHeader(f *testing.F)   { arrives(f, sampleChunkHeaders()...) }
+func FuzzChunkHeader(f *testing.F)   { arrives(f, append(sampleChunkHeaders(), genesisChunkHeader())...) }
 func FuzzChunkBody(f *testing.F)     { arrives(f, &sampleChunk().ChunkBody) }
 func FuzzApproval(f *testing.F) {
 	arrives(f, &Approval{Inner: NewApprovalInner(Hash{1}, 4, 5), Target: 5, Signature: ZeroED25519Signature, AccountID: "test"},
@@ -200,6 +200,12 @@ func sampleChunkHeaders() []*ChunkHeader {
 	old := h
 	old.Version, old.ProposedSplit = ChunkInnerV4, nil
 	return []*ChunkHeader{&h, &old}
+}
+
+// genesisChunkHeader has the version of the public networks' genesis.
+func genesisChunkHeader() *ChunkHeader {
+	return &ChunkHeader{ChunkHeaderInner: ChunkHeaderInner{Version: ChunkInnerV1, PrevStateRoot: Hash{1}, HeightCreated: 7, GasLimit: 8,
+		PrevValidatorProposals: []ValidatorStake{{"test", ZeroED25519Key, NEAR(1)}}}, HeightIncluded: 7, Signature: ZeroED25519Signature}
 }
 
 func sampleChunk() *Chunk {

@@ -184,7 +184,7 @@ func (h *StateHeader) DecodeBorsh(r *borsh.Reader) {
 	h.ChunkProof.DecodeBorsh(r)
 	if r.Option() {
 		h.PrevChunkHeader = new(ChunkHeader)
-		h.PrevChunkHeader.DecodeBorsh(r)
+		h.PrevChunkHeader.decodeRecent(r)
 	}
 	if r.Option() {
 		h.PrevChunkProof = new(MerklePath)

@@ -18,6 +18,11 @@ type Nonce uint64
 // ProtocolVersion selects the rules of an epoch.
 type ProtocolVersion uint32
 
+// ProdGenesisProtocolVersion is the protocol version of the genesis of mainnet and testnet (nearcore
+// PROD_GENESIS_PROTOCOL_VERSION). This version encodes the genesis block and its chunks differently
+// than the versions that this program executes.
+const ProdGenesisProtocolVersion ProtocolVersion = 29
+
 // Numbering says how a chain numbers its protocol versions. Version 86 of nearcore's June build,
 // from which the recordings come, differs from version 86 of the published releases.
 type Numbering string

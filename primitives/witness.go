@@ -98,7 +98,7 @@ func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 		return
 	}
 	w.EpochID.DecodeBorsh(r)
-	w.Header.DecodeBorsh(r)
+	w.Header.decodeRecent(r)
 	w.Main.DecodeBorsh(r)
 	w.Sources = borsh.Slice(r, 32+minReceiptProof, func(r *borsh.Reader) (s SourceProof) {
 		s.Chunk.DecodeBorsh(r)

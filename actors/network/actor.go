@@ -195,6 +195,7 @@ func New(o Options) *Actor {
 	if o.StateSyncs == nil {
 		so.Horizon = 0
 	}
+	so.ProofFirst = o.Engine.GenesisOnly()
 	a.snapshots = o.Engine.ServedSnapshots()
 	a.sync = blocksync.New(chainView{a}, so)
 	a.bodies = newChunkBodies()

@@ -243,8 +243,13 @@ func (n *Node) newChainActor() actor.Actor {
 
 // newProducer returns the producer actor of a node without other validators.
 func (n *Node) newProducer() actor.Actor {
+	var stopped error
+	if n.engine.GenesisOnly() {
+		stopped = engine.ErrGenesisOnly
+	}
 	return producer.New(producer.Options{
-		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
+		Stopped: stopped,
+		Chain:   chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement,
 			Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
 		Final: n.finalHeight, Idle: n.shards.isIdle, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock,

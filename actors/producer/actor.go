@@ -86,8 +86,11 @@ type Options struct {
 	// Mocked receives the signature checks that the sandbox mocks, each time they change, so that
 	// view calls mock them too. nil: not called.
 	Mocked func(*primitives.Mocks)
-	Log    *logrus.Logger
-	Out    Out
+	// Stopped is the reason why the actor makes no blocks until it is restarted. All requests get
+	// it as their error. nil: it makes blocks.
+	Stopped error
+	Log     *logrus.Logger
+	Out     Out
 }
 
 // Actor approves and makes blocks. Only its own goroutine may use it.
@@ -157,6 +160,10 @@ func (a *Actor) Receive(c actor.Context) {
 
 // Start starts at the chain's head.
 func (a *Actor) Start() {
+	if a.o.Stopped != nil {
+		a.stop(fmt.Errorf("%w: %w", ErrStopped, a.o.Stopped))
+		return
+	}
 	// If the chain was fast-forwarded before a restart, its time is ahead of the clock.
 	if e := a.o.Chain.Head(); e.Header().Timestamp > a.clock.now() {
 		if _, sole := a.approvers(e.Hash); sole {

@@ -326,3 +326,26 @@ func TestPatchOfDroppedBlockIsWrittenLater(t *testing.T) {
 		}
 	})
 }
+
+// TestStoppedProducerMakesNoBlocks: an actor that is stopped from the start makes no blocks, and
+// answers requests with the reason.
+func TestStoppedProducerMakesNoBlocks(t *testing.T) {
+	why := errors.New("only the genesis")
+	synctest.Test(t, func(t *testing.T) {
+		c := newChain(t, production.Instant)
+		c.node.o.Stopped = why // Start is in the queue
+		var got []error
+		request(c, messages.MineBlocks{Blocks: 3}, func(_ messages.BlocksMined, err error) { got = append(got, err) })
+		request(c, messages.FastForward{Heights: 3}, func(_ messages.Forwarded, err error) { got = append(got, err) })
+		request(c, messages.CaptureClock{}, func(_ messages.Clock, err error) { got = append(got, err) })
+		c.run(time.Second)
+		if len(got) != 3 || len(c.made) != 0 {
+			t.Fatalf("%d answers, %d blocks", len(got), len(c.made))
+		}
+		for i, err := range got {
+			if !errors.Is(err, ErrStopped) {
+				t.Errorf("answer %d: %v, want %v", i, err, ErrStopped)
+			}
+		}
+	})
+}

@@ -51,9 +51,12 @@ type Options struct {
 	HeadersWait int64 // timeout of a header request in ms (header_sync_initial_timeout)
 	// Horizon is the gap in blocks above which sync starts with an epoch sync proof
 	// (epoch_sync_horizon_num_epochs). If it is 0, sync never uses a proof.
-	Horizon   primitives.Height
-	ProofWait int64           // timeout of a proof request in ms (timeout_for_epoch_sync)
-	Random    func(n int) int // returns a number from 0 to n-1
+	Horizon primitives.Height
+	// ProofFirst means that headers and blocks are requested only after an epoch sync proof was
+	// accepted. It is for a chain whose first blocks this node cannot validate.
+	ProofFirst bool
+	ProofWait  int64           // timeout of a proof request in ms (timeout_for_epoch_sync)
+	Random     func(n int) int // returns a number from 0 to n-1
 }
 
 // Chain provides the data about the chain that a Machine needs. The results may differ from call to

@@ -334,7 +334,7 @@ func (m *Machine) advance(out *Out, now int64) error {
 		if err := m.askProof(out, now); err != nil {
 			return err
 		}
-		if m.proof != nil && !m.proofTried && now-m.proof.at < proofFirst {
+		if m.proof != nil && !m.proofTried && now-m.proof.at < proofFirst || m.o.ProofFirst && !m.chain.Apart() {
 			return nil
 		}
 		if err := m.askHeaders(out, now); err != nil {

@@ -472,6 +472,37 @@ func TestMissingProofIsRequestedElsewhere(t *testing.T) {
 	}
 }
 
+// TestProofFirstRequestsNothingElse: with ProofFirst, only proofs are requested, however long they
+// fail to arrive. After one was accepted, headers are requested.
+func TestProofFirstRequestsNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 7, 1000, honest(), honest(), honest())
+	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofFirst: true, ProofWait: 10_000})
+	for range 60_000 / 10 {
+		w.pass()
+	}
+	headers := 0
+	for _, p := range w.peers {
+		headers += p.headersN
+	}
+	if len(w.proofs) < 3 || headers != 0 || w.asks != 0 || len(w.banned) != 0 {
+		t.Fatalf("%d proofs, %d headers and %d blocks requested, banned %v", len(w.proofs), headers, w.asks, w.banned)
+	}
+	from := w.proofs[len(w.proofs)-1]
+	w.step(ProofArrived{from})
+	w.headers, w.apart = 900, true
+	w.step(Proved{From: from, Used: true})
+	for range 10 {
+		w.pass()
+	}
+	for _, p := range w.peers {
+		headers += p.headersN
+	}
+	if headers == 0 {
+		t.Error("no headers are requested after the proof")
+	}
+}
+
 // TestRequestsOfLostPeerAreSentElsewhere: requests to a peer that disconnects are sent to another
 // at once. Without peers nothing is requested, and no request is lost.
 func TestRequestsOfLostPeerAreSentElsewhere(t *testing.T) {

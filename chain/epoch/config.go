@@ -102,7 +102,3 @@ const (
 	testnet         = "testnet"
 	testChainPrefix = "test-chain-"
 )
-
-// ProdGenesisProtocolVersion is the protocol version of mainnet's and testnet's genesis
-// (PROD_GENESIS_PROTOCOL_VERSION).
-const ProdGenesisProtocolVersion primitives.ProtocolVersion = 29

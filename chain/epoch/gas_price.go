@@ -21,7 +21,7 @@ const minGasPriceOfProdGenesis = 100_000_000
 // genesis.
 func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice primitives.Balance,
 	rate Ratio) GasPriceRules {
-	if genesis == ProdGenesisProtocolVersion {
+	if genesis == primitives.ProdGenesisProtocolVersion {
 		minPrice = primitives.Yocto(minGasPriceOfProdGenesis)
 	}
 	if limit, ok := minPrice.Mul64(20); ok && limit.Less(maxPrice) {

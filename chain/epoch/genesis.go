@@ -15,7 +15,7 @@ func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	config := configs.ForVersion(g.ProtocolVersion)
 	var reward AccountMap[primitives.Balance]
 	reward.Set(g.ProtocolTreasuryAccount, primitives.Balance{})
-	if g.ProtocolVersion == ProdGenesisProtocolVersion {
+	if g.ProtocolVersion == primitives.ProdGenesisProtocolVersion {
 		return prodGenesis(config, g.Validators, reward)
 	}
 	var proposals AccountMap[primitives.ValidatorStake]
@@ -50,7 +50,7 @@ func prodGenesis(config *Config, validators []primitives.ValidatorStake,
 	}
 	info := &EpochInfo{
 		Version: EpochInfoV2, EpochHeight: 1, Validators: validators, ValidatorReward: reward, SeatPrice: price,
-		ProtocolVersion: ProdGenesisProtocolVersion,
+		ProtocolVersion: primitives.ProdGenesisProtocolVersion,
 	}
 	var seats []ValidatorID
 	for id, v := range validators {

@@ -172,7 +172,7 @@ func TestNetworkInflationVectorA85(t *testing.T) {
 	t.Parallel()
 	for _, chain := range []string{mainnet, testnet} {
 		g := &GenesisParams{
-			ChainID: chain, ProtocolVersion: ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near",
+			ChainID: chain, ProtocolVersion: primitives.ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near",
 			ProtocolRewardRate: Ratio{0, 1}, Epoch: Config{EpochLength: 1},
 		}
 		configs, err := NewConfigs(g, nil, 86)

@@ -22,7 +22,7 @@ type RewardCalculator struct {
 
 func newRewardCalculator(g *GenesisParams) RewardCalculator {
 	rate := g.ProtocolRewardRate
-	if g.ProtocolVersion == ProdGenesisProtocolVersion { // the value in mainnet's genesis is not used
+	if g.ProtocolVersion == primitives.ProdGenesisProtocolVersion { // the value in mainnet's genesis is not used
 		rate = Ratio{1, 10}
 	}
 	return RewardCalculator{rate, g.ProtocolTreasuryAccount, secondsPerYear}

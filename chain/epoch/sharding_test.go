@@ -42,7 +42,7 @@ func TestShardToSplitVectorA82(t *testing.T) {
 func TestMainnetLayoutsGiveSplitHistory(t *testing.T) {
 	t.Parallel()
 	p := &GenesisParams{
-		ChainID: mainnet, ProtocolVersion: ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near", ProtocolRewardRate: Ratio{1, 10},
+		ChainID: mainnet, ProtocolVersion: primitives.ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near", ProtocolRewardRate: Ratio{1, 10},
 		Epoch: Config{EpochLength: 43200},
 	}
 	c, err := NewConfigs(p, nil, 86)

@@ -320,7 +320,7 @@ func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) 
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := parameters.Get(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	runtime, err := parameters.ForGenesis(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (b *Backend) CongestionLevel(r view.ChunkRef) (float64, error) {
 	if err := b.Engine.Epochs(func(m *epoch.Manager) (err error) { pv, err = m.ProtocolVersion(h.EpochID); return }); err != nil {
 		return 0, err
 	}
-	runtime, err := parameters.Get(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	runtime, err := parameters.ForGenesis(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
 	if err != nil {
 		return 0, err
 	}

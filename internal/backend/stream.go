@@ -435,7 +435,7 @@ func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransac
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := parameters.Get(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	runtime, err := parameters.ForGenesis(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ type Config struct {
 
 // Network holds network.*, other keys about peers, and troupe.network.*.
 type Network struct {
-	Enabled             *bool  // nil: the network is enabled if there are boot nodes or Public is set
+	Enabled             *bool  // nil: see On; home.Load sets it for mainnet and testnet
 	Public              bool   // true: the node announces its address to peers
 	Transport           string // near, libp2p or both
 	Libp2p              Libp2p

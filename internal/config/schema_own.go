@@ -21,7 +21,7 @@ var ownKeys = map[string]rule{
 	"troupe.network": {kind: kObject},
 	"troupe.network.enabled": {kind: kBool, nullable: true,
 		doc: "whether the node connects to peers. null: yes if `network.boot_nodes`, `network.public_addrs`, " +
-			"`--boot-nodes` or `--network-addr` is given"},
+			"`--boot-nodes` or `--network-addr` is given, or the chain is mainnet or testnet"},
 	"troupe.network.pace": {kind: kString, choices: []string{string(Delays), string(Eager)},
 		doc: "when a validator votes, if the chain has several. `delays`: after " +
 			"`consensus.min_block_production_delay`, as in neard. `eager`: at once while transactions wait, so " +

@@ -204,6 +204,8 @@ func Start(o Options) (_ *Daemon, err error) {
 		go h.feeds.run(ctx)
 	case h.replica != nil:
 		h.log.Info("this node is a replica of the writer at " + withoutToken(c.Replica.Of))
+	case h.Engine.GenesisOnly():
+		h.logLooksForPeers()
 	case obstacle != "" && h.front != nil && o.Home.ValidatorKey == nil:
 		h.log.Info("this node follows its network and produces no blocks")
 	case obstacle != "":
@@ -329,7 +331,10 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Validator != nil { // all validators must produce blocks in the same mode
 			no.Mode = production.Interval
 		}
-		if no.Network.Sync.Horizon = h.horizon(hm, hold.tracks); o.Restarts && no.Network.Sync.Horizon > 0 {
+		if no.Network.Sync.Horizon, err = h.horizon(hm, hold.tracks); err != nil {
+			return err
+		}
+		if o.Restarts && no.Network.Sync.Horizon > 0 {
 			h.bootstrap = h.newBootstrap()
 			no.Network.StateSyncs = h.bootstrap
 			*undo = append(*undo, h.bootstrap.stop)

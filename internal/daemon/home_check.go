@@ -56,7 +56,11 @@ func beginInMemory(dir string) error {
 		return checkTracked(hm, err)
 	}
 	defer func() { _ = h.Engine.Close() }()
-	if !connected {
+	if connected {
+		if err := h.needsStateSync(stateSyncObstacle(hm, hold.tracks)); err != nil {
+			return err
+		}
+	} else {
 		if err := checkNeverShared(hm); err != nil {
 			return err
 		}

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/internal/home"
 )
@@ -24,7 +26,12 @@ func TestCheckHomeAgreesWithStart(t *testing.T) {
 		{"old protocol of mainnet", func(t *testing.T, dir string) {
 			genesis(`"protocol_version": 88`, `"protocol_version": 29`)(t, dir)
 			genesis(`"chain_id": "sandbox"`, `"chain_id": "mainnet"`)(t, dir)
-		}, "protocol_version is 29"},
+		}, "not the genesis of the public network"},
+		{"mainnet", mainnet, ""},
+		{"an archive of mainnet", func(t *testing.T, dir string) {
+			mainnet(t, dir)
+			editOf("config.json", `{`, `{"archive": true,`)(t, dir)
+		}, "begins by state sync"},
 		{"a chain with other parameters", genesis(`"chain_id": "sandbox"`, `"chain_id": "benchmarknet"`), "other parameters"},
 		{"supply", genesis(`"total_supply": "`, `"total_supply": "1`), "total supply"},
 		{"data of an unknown account", genesis(`"records": [`, `"records": [{"Data":{"account_id":"nobody","data_key":"YQ==","value":"Yg=="}},`), "nobody"},
@@ -63,6 +70,20 @@ func TestCheckHomeAgreesWithStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mainnet replaces the files of a home folder by those of mainnet.
+func mainnet(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"genesis.json", "config.json"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "mainnet", Random: rand.Reader, Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	editOf("config.json", `"addr": "0.0.0.0:24567"`, `"addr": "127.0.0.1:0"`)(t, dir)
 }
 
 func editOf(name, from, to string) func(t *testing.T, dir string) {

@@ -59,7 +59,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
 		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}
-	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.onFirstPeer}
+	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
 		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Remember: h.storePeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
 		Sync:   blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
@@ -110,10 +110,11 @@ const signedFile = "signed"
 const followsFile = "follows"
 
 // validatorOptions returns the options of a validator that produces blocks together with other
-// validators. It returns nil if this node has no validator key or is the only validator.
+// validators. It returns nil if this node has no validator key, is the only validator, or has to
+// sync the state of a later block first.
 func (h *Daemon) validatorOptions() (*validator.Options, error) {
 	key := h.home.ValidatorKey
-	if key == nil {
+	if key == nil || h.Engine.GenesisOnly() { // after the state sync, the node starts again
 		return nil, nil
 	}
 	var others bool
@@ -231,6 +232,17 @@ func (h *Daemon) loadPeers() (out []wire.PeerInfo) {
 		out = append(out, p)
 	}
 	return out
+}
+
+// logLooksForPeers logs how a node that has only the genesis continues, and what is missing for it.
+func (h *Daemon) logLooksForPeers() {
+	id := h.home.Genesis.ChainID
+	h.log.Infof("this node has only the genesis of %s: it looks for peers, to sync the state of a recent block from them", id)
+	if h.home.Config.Network.BootNodes != "" || len(h.loadPeers()) > 0 {
+		return
+	}
+	h.log.Warnf("no peers are known: network.boot_nodes in config.json is empty, so this node waits until peers connect to it. "+
+		"Peers of %s are in the reply of any of its RPC nodes to network_info (active_peers): give some with --boot-nodes KEY@HOST:PORT,KEY@HOST:PORT", id)
 }
 
 // onFirstPeer ends a sandbox setting that peers would not accept: unsigned transactions.

@@ -27,6 +27,9 @@ func (h *Instance) Obstacle() string {
 	if of := h.home.Config.Replica.Of; of != "" {
 		return "it is a replica, and its writer produces the blocks"
 	}
+	if h.Engine.GenesisOnly() {
+		return fmt.Sprintf("it has only the genesis of %s, and needs peers to sync the state of a later block", h.home.Genesis.ChainID)
+	}
 	key := h.home.ValidatorKey
 	if h.withOthers {
 		switch now := h.key(); {

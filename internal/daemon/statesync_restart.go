@@ -307,16 +307,44 @@ func (a *bootstrapFolder) stop() {
 }
 
 // horizon returns the number of blocks that a node must be behind before it uses state sync. 0
-// means that it never does: an archival node needs all blocks, and state sync needs all shards.
-func (h *Daemon) horizon(hm *home.Home, track engine.Track) primitives.Height {
-	if hm.Config.Archive || track != nil || h.fork != nil {
-		return 0
+// means that it never does. Error: that of needsStateSync.
+func (h *Daemon) horizon(hm *home.Home, track engine.Track) (primitives.Height, error) {
+	if h.fork != nil {
+		return 0, nil
 	}
-	if dir := dataDir(hm); mounted(dir) {
-		h.log.Warnf("%s is a mount point and cannot be replaced, so this node does not use state sync but downloads every block; to change that, move the data folder below it", dir)
-		return 0
+	why := stateSyncObstacle(hm, track)
+	if err := h.needsStateSync(why); err != nil {
+		return 0, err
 	}
-	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength)
+	if why == "" {
+		return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength), nil
+	}
+	if !hm.Config.Archive && track == nil {
+		h.log.Warnf("this node does not use state sync but downloads every block: %s", why)
+	}
+	return 0, nil
+}
+
+// needsStateSync returns an error if the chain can begin only by state sync, which the node does
+// not use for the given reason. why is empty if the node uses it.
+func (h *Daemon) needsStateSync(why string) error {
+	if why == "" || !h.Engine.GenesisOnly() {
+		return nil
+	}
+	return fmt.Errorf("a node of %s begins by state sync, and this node does not use it: %s", h.home.Genesis.ChainID, why)
+}
+
+// stateSyncObstacle returns why a node does not use state sync. It is empty if the node does.
+func stateSyncObstacle(hm *home.Home, track engine.Track) string {
+	switch dir := dataDir(hm); {
+	case hm.Config.Archive:
+		return "an archival node (archive) needs all blocks since the genesis"
+	case track != nil:
+		return "it fetches all shards, and this node tracks only some (tracked_shards_config)"
+	case mounted(dir):
+		return fmt.Sprintf("%s is a mount point and cannot be replaced; move the data folder below it, and make %s a symbolic link to it", dir, hm.Paths.Data)
+	}
+	return ""
 }
 
 // newBootstrap prepares state sync. It removes the remains of an earlier state sync that is no

@@ -292,12 +292,12 @@ func TestMountPointIsNotReplacedByStateSync(t *testing.T) {
 	}
 	h := joined(t, made(t), "")
 	defer func() { stop(t, h) }()
-	if h.horizon(h.home, nil) == 0 {
+	if n, err := h.horizon(h.home, nil); n == 0 || err != nil {
 		t.Error("it never begins in the middle")
 	}
 	at := *h.home
 	at.Paths.Data = "/proc"
-	if h.horizon(&at, nil) != 0 {
+	if n, err := h.horizon(&at, nil); n != 0 || err != nil {
 		t.Error("it waits for a state that could not take the place of /proc")
 	}
 }

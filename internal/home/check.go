@@ -81,6 +81,7 @@ func Check(dir string) *Report {
 		r.fail("", err)
 		return r
 	}
+	h.joinPublicNetwork()
 	r.genesis(h)
 	return r
 }
@@ -151,7 +152,7 @@ func (r *Report) shards(h *Home) {
 // CheckVersion returns an error if this node does not support the genesis's protocol version.
 func (h *Home) CheckVersion() error {
 	version := parameters.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Numbering}
-	if version.Supported() {
+	if version.Supported() || version.GenesisOnly() && public(h.Genesis.ChainID) {
 		return nil
 	}
 	return fmt.Errorf("%s: protocol_version is %d, but this program runs %d to %d (numbering %q): use another version of troupe",

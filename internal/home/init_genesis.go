@@ -2,6 +2,7 @@ package home
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -30,8 +31,8 @@ func (n *initializer) findGenesis(ctx context.Context) error {
 	if !n.given() {
 		return nil
 	}
-	if n.GenesisFile == "" && !n.downloads() {
-		return fmt.Errorf("%w: the genesis of chain %s is not built in: give --genesis FILE or --download-genesis-url URL",
+	if n.GenesisFile == "" && !n.downloads() && n.ChainID != mainnet {
+		return fmt.Errorf("%w: the genesis of chain %s is not built in: give --genesis FILE, --download-genesis, or --download-genesis-url URL",
 			ErrUsage, n.ChainID)
 	}
 	if err := n.fetchRecords(ctx); err != nil {
@@ -42,8 +43,12 @@ func (n *initializer) findGenesis(ctx context.Context) error {
 		return err
 	}
 	source := n.GenesisFile
-	if source == "" {
+	switch {
+	case source != "":
+	case n.downloads():
 		source = n.genesisURL()
+	default:
+		source = "the built-in genesis"
 	}
 	n.genesis, err = n.checkGenesis(source, temp)
 	if err != nil {
@@ -60,9 +65,16 @@ func (n *initializer) genesisURL() string {
 	return genesisURL(n.ChainID)
 }
 
-// copyGenesis copies the given genesis byte by byte, so that unknown keys are kept.
+// copyGenesis copies the given, downloaded or built-in genesis byte by byte, so that unknown keys
+// are kept.
 func (n *initializer) copyGenesis(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<20)
+	if n.GenesisFile == "" && !n.downloads() {
+		if err := unpack(out, bytes.NewReader(genesis.Mainnet), maxGenesis); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
 	if n.GenesisFile == "" {
 		if err := n.Downloader.Fetch(ctx, n.genesisURL(), out, maxGenesis); err != nil {
 			return err

@@ -56,8 +56,19 @@ func load(dir string, runs bool) (*Home, error) {
 	if h.Numbering, err = h.numbering(); err != nil {
 		return nil, err
 	}
+	h.joinPublicNetwork()
 	h.EpochConfigFiles, err = readEpochConfigs(h.Paths.EpochConfigs)
 	return h, err
+}
+
+// joinPublicNetwork turns the network on for a public chain, unless config.json says otherwise:
+// the chain's blocks come only from peers. A fork and a replica get them from elsewhere.
+func (h *Home) joinPublicNetwork() {
+	n := &h.Config.Network
+	if n.Enabled == nil && public(h.Genesis.ChainID) && h.Config.Replica.Of == "" && !exists(filepath.Join(h.Paths.Dir, ForkFile)) {
+		on := true
+		n.Enabled = &on
+	}
 }
 
 // numbering returns the numbering of the home's chain. A public network can have only the

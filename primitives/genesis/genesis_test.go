@@ -139,7 +139,7 @@ func TestWrittenConfigCanBeRead(t *testing.T) {
 // before some fields.
 func TestMainnetGenesisOf2020IsRead(t *testing.T) {
 	t.Parallel()
-	g := parse(t, read(t, "mainnet.json.gz"))
+	g := parse(t, testutil.Read(t, "mainnet.json.gz"))
 	c := &g.Config
 	if got, want := c.GenesisTime.String(), "2020-07-21T16:55:51.591948Z"; got != want {
 		t.Errorf("time = %s, want %s", got, want)

@@ -50,7 +50,7 @@ func check(t *testing.T, what string, got fmt.Stringer, want string) {
 // core/store/src/genesis/initialization.rs:70).
 func TestMainnetGenesisRootMatchesVectorA1(t *testing.T) {
 	t.Parallel()
-	g, err := genesis.Parse(testutil.Read(t, "../../primitives/genesis/testdata/mainnet.json.gz"))
+	g, err := genesis.Parse(testutil.Read(t, "../../primitives/genesis/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,6 +198,17 @@ func Get(v Version) (*RuntimeConfig, error) {
 	return MustGet(v), nil
 }
 
+// ForGenesis returns the parameters with which the genesis state of version v is built and read. If
+// v is GenesisOnly, they are those of OldestProtocol: the costs of storage, the only ones that a
+// genesis state depends on, have not changed between these versions. Otherwise they are those of
+// Get.
+func ForGenesis(v Version) (*RuntimeConfig, error) {
+	if v.GenesisOnly() {
+		v.Protocol = OldestProtocol
+	}
+	return Get(v)
+}
+
 // MustGet returns the parameters of v, which may be a version whose rules are not complete yet. It
 // panics if the parameters of v are not known. For tests and tools.
 func MustGet(v Version) *RuntimeConfig {

@@ -80,6 +80,13 @@ func SupportForTest(t interface{ Cleanup(func()) }, v primitives.ProtocolVersion
 	t.Cleanup(func() { supportedForTest.Store(before) })
 }
 
+// GenesisOnly returns whether v is the version of the public networks' genesis. No block of this
+// version can be executed here. A chain that begins with it continues by an epoch sync proof and
+// the state of a later block.
+func (v Version) GenesisOnly() bool {
+	return v.Protocol == primitives.ProdGenesisProtocolVersion && last(v.Numbering) != 0
+}
+
 // Supported returns whether v can be executed.
 func (v Version) Supported() bool {
 	return v.Protocol >= OldestProtocol && v.Protocol <= Newest(v.Numbering)
