@@ -7,10 +7,13 @@ import "testing"
 const transactions = `
 globalThis.location = { href: 'http://127.0.0.1:1/console/', host: '127.0.0.1:1', hash: '' };
 globalThis.matchMedia = () => ({ addEventListener() {} });
-const { merge, since, units, actionsOf } = await import('./transactions.js');
+const { merge, since, units, actionsOf, deposits, direction } = await import('./transactions.js');
 const { place, shardOf, words } = await import('./timeline.js');
 const { merged, hottest, boxes } = await import('./flame.js');
-const { steps, actionNames } = await import('./tx.js');
+const { steps, actionNames, reason } = await import('./tx.js');
+const { show, number } = await import('./account.js');
+const { parsed, transfers } = await import('./events.js');
+const { encode58, decode58 } = await import('./unsigned.js');
 const { Feed, busy } = await import('./blocks.js');
 const { meant } = await import('./search.js');
 const { ago, cut, clock } = await import('./format.js');
@@ -47,6 +50,33 @@ is('steps in the order of the tree', steps(reply, known, new Map([['B1', { heigh
   [['T', '', 'ok', 1], ['1', 'T', 'ok', 2], ['2', '1', 'failed', null], ['3', '1', 'ok', null], ['r', '1', 'refund', null], ['4', '2,3', 'pending', null]]);
 const wide = { ...reply, receipts_outcome: [outcome('1', Array.from({ length: 5000 }, (_, i) => 'n' + i), 'B2')] };
 is('of very many receipts some are left out', steps(wide, new Map(), new Map(), null).length < 6000 && steps(wide, new Map(), new Map(), null).length > 80, true);
+
+const local = { transaction: { hash: 'T', signer_id: 's', receiver_id: 's', actions: ['CreateAccount'] }, transaction_outcome: outcome('T', ['1'], 'B1'), receipts_outcome: [outcome('1', [], 'B1')] };
+is('a receipt to the signer has the actions of the transaction', steps(local, new Map(), new Map(), null)[1].sub, 'CreateAccount');
+
+const panic = { ActionError: { index: 0, kind: { FunctionCallError: { ExecutionError: 'Smart contract panicked: no' } } } };
+for (const [f, want] of [[panic, 'Smart contract panicked: no'], [{ ActionError: { index: 1, kind: { AccountDoesNotExist: { account_id: 'a.b' } } } }, 'action 2: AccountDoesNotExist: account_id a.b'],
+  [{ ActionError: { index: null, kind: { FunctionCallError: { MethodResolveError: 'MethodNotFound' } } } }, 'MethodResolveError: MethodNotFound'],
+  [{ InvalidTxError: { InvalidNonce: { tx_nonce: 1, ak_nonce: 2 } } }, 'InvalidNonce: tx_nonce 1, ak_nonce 2'], [{ InvalidTxError: 'Expired' }, 'Expired'], [{}, '{}'], [null, 'null']]) is('the reason', reason(f), want);
+is('a reason is bounded', reason({ ActionError: { index: 0, kind: { FunctionCallError: { ExecutionError: 'x'.repeat(1e6) } } } }).length < 1100, true);
+
+const event = (e) => 'EVENT_JSON:' + JSON.stringify(e);
+is('transfers of tokens', transfers([['t', event({ standard: 'nep141', event: 'ft_transfer', data: [{ old_owner_id: 'a', new_owner_id: 'b', amount: '5' }] })], ['t', event({ standard: 'nep141', event: 'ft_mint', data: { owner_id: 'c', amount: '1' } })],
+  ['n', event({ standard: 'nep171', event: 'nft_burn', data: [{ owner_id: 'd', token_ids: ['1', '2'] }] })], ['m', event({ standard: 'nep245', event: 'mt_transfer', data: [{ old_owner_id: 'a', new_owner_id: 'b', token_ids: ['x'], amounts: ['9'] }] })]])
+  .map((t) => [t.contract, t.from, t.to, t.amount, t.token].join()), ['t,a,b,5,', 't,,c,1,', 'n,d,,1,1', 'n,d,,1,2', 'm,a,b,9,x']);
+is('logs that are no events', [null, '1', '[]', '{', '{"event":1}', '{"event":"__proto__"}', '{"event":"ft_transfer"}', '{"event":"ft_transfer","data":[null,1,"x",[]]}', '{"event":"nft_mint","data":{"token_ids":7}}']
+  .map((l) => transfers([['c', l === null ? 'ft_transfer' : 'EVENT_JSON:' + l]]).filter((t) => t.from !== null || t.to !== null || t.amount.length > 1).length), [0, 0, 0, 0, 0, 0, 0, 0, 0]);
+is('very many transfers', transfers(new Array(1000).fill(['c', event({ standard: 'nep171', event: 'nft_mint', data: new Array(60).fill({ owner_id: 'a', token_ids: new Array(60).fill('1') }) })])).length, 51);
+is('a log of a megabyte is no event', parsed(event({ event: 'ft_mint', x: 'y'.repeat(1e6) })), null);
+
+const listed = (signer_id, receiver_id, actions = []) => ({ signer_id, receiver_id, actions });
+is('directions', [listed('a', 'b'), listed('b', 'a'), listed('a', 'a'), listed('b', 'c')].map((x) => direction(x, 'a')), ['out', 'in', 'self', 'via']);
+is('deposits', String(deposits(listed('a', 'b', [{ kind: 'CreateAccount' }, { kind: 'Transfer', deposit: '9'.repeat(30) }, { kind: 'FunctionCall', deposit: '1' }]))), '1' + '0'.repeat(30));
+const bytes32 = Uint8Array.from({ length: 32 }, (_, i) => (i < 2 ? 0 : 7 * i));
+is('base58', [encode58(bytes32).slice(0, 2), [...decode58(encode58(bytes32), 32)]], ['11', [...bytes32]]);
+
+is('bytes as text', [show(Uint8Array.from([0x61, 0, 0xc3, 0xa9]), 'text', 9), show(Uint8Array.from([0x61, 0xff, 0x0a]), 'text', 9), show(Uint8Array.from([0x61, 0xc3, 0xa9]), 'text', 2)], ['a\\x00é', 'a\\xff\\x0a', 'a… 3 B in all']);
+is('bytes as a number', [number(Uint8Array.from([1, 1, 0, 0])), number(Uint8Array.from([97, 98, 99, 100])), number(Uint8Array.from([1, 0, 0])), number(new Uint8Array(16).fill(255))], ['u32 257', null, null, 'u128 340,282,366,920,938,463,463,374,607,431,768,211,455']);
 
 const file = { shared: { frames: [{ name: 'f' }, { name: 'g' }] }, profiles: [{ name: 'c.m', startValue: 0, endValue: 100, events: [
   { type: 'O', frame: 0, at: 10 }, { type: 'O', frame: 1, at: 20 }, { type: 'C', frame: 1, at: 50 }, { type: 'O', frame: 1, at: 50 }, { type: 'C', frame: 1, at: 60 }, { type: 'C', frame: 0, at: 90 }] }] };

@@ -1,11 +1,12 @@
 // An account: what it has, its keys, its contract with a form to call it, its storage.
-import { copied } from './copy.js';
+import { copied, copy } from './copy.js';
 import { cards, el, fill, link, list, say, segments, table } from './dom.js';
 import { bytes, count, fromBase64, gas, near, readable, toBase64 } from './format.js';
-import { call } from './rpc.js';
+import { Refused, call } from './rpc.js';
 import { isSandbox, units } from './sandbox.js';
 import { SYSTEM } from './search.js';
 import { accountHistory, tokens } from './transactions.js';
+import { permission } from './tx.js';
 import { isUsable, unsignedCall } from './unsigned.js';
 
 const NO_CODE = '11111111111111111111111111111111';
@@ -18,7 +19,17 @@ export async function accountPage(main, [id], life, feed) {
   }
   const signal = life.over.signal;
   const at = { finality: 'optimistic', account_id: id };
-  const a = await call('query', { request_type: 'view_account', ...at }, signal);
+  const a = await call('query', { request_type: 'view_account', ...at }, signal).catch((e) => {
+    if (e instanceof Refused && e.cause === 'UNKNOWN_ACCOUNT') return null;
+    throw e;
+  });
+  if (!a) {
+    const past = el('div');
+    fill(main, el('h1', null, 'Account ', id), el('p', { class: 'bad panel' }, 'This chain has no account of this name at its head.',
+      await isSandbox() ? [' The page ', el('a', { href: '#/sandbox' }, 'Sandbox'), ' can create one: under Accounts, set its balance.'] : null), past);
+    accountHistory(id, past, life, feed);
+    return;
+  }
   const hasCode = a.code_hash !== NO_CODE;
   const global = a.global_contract_hash ?? a.global_contract_account_id;
   const figures = cards(['Balance', 'Staked', 'Storage', 'Keys', 'Contract']);
@@ -36,7 +47,7 @@ export async function accountPage(main, [id], life, feed) {
     hasCode && ['Code hash', copied(a.code_hash, 'hash')],
     global && ['Global contract', el('code', null, global)],
   ].filter(Boolean);
-  fill(main, el('h1', null, 'Account ', id), figures.element, facts.length ? list(facts) : null, form && form.element, has, past, keys, form && stateForm(id, at));
+  fill(main, el('h1', null, 'Account ', id, ' ', copy(id, 'account')), figures.element, facts.length ? list(facts) : null, form && form.element, has, past, keys, form && stateForm(id, at));
   tokens(id, has, life);
   accountHistory(id, past, life, feed);
   call('query', { request_type: 'view_access_key_list', limit: 200, ...at }, signal).then((r) => {
@@ -52,13 +63,6 @@ export async function accountPage(main, [id], life, feed) {
       form.offer(exported(code));
     }, (e) => fill(methods, el('p', { class: 'bad' }, 'code: ', e.message)));
   }
-}
-
-function permission(p) {
-  if (typeof p === 'string') return p;
-  const [kind, f] = Object.entries(p)[0];
-  if (kind !== 'FunctionCall') return kind;
-  return `call ${f.method_names.length ? f.method_names.join(', ') : 'anything'} of ${f.receiver_id}, ${f.allowance == null ? 'any amount' : 'for ' + near(f.allowance)} of gas`;
 }
 
 /** exported are the functions that a module exports, read from its bytes; what is no module has none. */
@@ -188,8 +192,22 @@ export function show(b, way, most) {
   const more = b.length > most ? `… ${bytes(b.length)} in all` : '';
   if (way === 'hex') return Array.from(part, (x) => x.toString(16).padStart(2, '0')).join(' ') + more;
   if (way === 'json') return readable(b, most);
-  // eslint-disable-next-line no-control-regex
-  return new TextDecoder().decode(part).replace(/[\u0000-\u001f\u007f]/g, (c) => '\\x' + c.charCodeAt(0).toString(16).padStart(2, '0')) + more;
+  const escaped = (s) => s.replace(/[\u0000-\u001f\u007f-\uffff]/g, (c) => '\\x' + c.charCodeAt(0).toString(16).padStart(2, '0')); // eslint-disable-line no-control-regex
+  try {
+    const s = new TextDecoder('utf-8', { fatal: true }).decode(part, { stream: part.length < b.length });
+    return s.replace(/[\u0000-\u001f\u007f]/g, escaped) + more; // eslint-disable-line no-control-regex
+  } catch { /* it is no text */ }
+  let s = '';
+  for (const x of part) s += String.fromCharCode(x);
+  return escaped(s) + more;
+}
+
+/** number is what bytes are as an unsigned integer in borsh, of 32, 64 or 128 bits; null: they have another length, or are text. */
+export function number(b) {
+  if (![4, 8, 16].includes(b.length) || b.every((x) => x >= 32 && x < 127)) return null;
+  let n = 0n;
+  for (let i = b.length - 1; i >= 0; i--) n = n << 8n | BigInt(b[i]);
+  return `u${8 * b.length} ${count(n)}`;
 }
 
 /** stateForm shows storage, a page at a time, behind a prefix. */
@@ -202,7 +220,7 @@ function stateForm(id, at) {
   let after = null;
   const draw = () => {
     if (rows.length || after === null) fill(out, table(`${count(rows.length)}${after ? ' and more' : ''} values`, [['Key', 'mono entry'], ['Value', 'mono'], ['Size', 'num wide']],
-      rows.map(([k, v]) => [show(k, way, 200), el('div', { class: 'value' }, show(v, way, 1000)), bytes(v.length)]), 'No key begins so.'));
+      rows.map(([k, v]) => [show(k, way, 200), el('div', { class: 'value' }, show(v, way, 1000), way !== 'hex' && number(v) ? el('div', { class: 'muted' }, number(v)) : null), bytes(v.length)]), 'No key begins so.'));
   };
   const read = async () => {
     try {

@@ -1,11 +1,12 @@
 // Blocks and shards: as they come, and each by itself.
 import { cards, el, fill, keeping, link, list, party, row, say, table, text } from './dom.js';
-import { ago, bytes, clock, count, cut, gas, near, rate, short, time } from './format.js';
+import { bytes, count, cut, gas, near, rate, short, time } from './format.js';
 import { Chart, quantile } from './charts.js';
 import { copied } from './copy.js';
-import { call, get, metrics, sum } from './rpc.js';
+import { Refused, call, get, metrics, sum } from './rpc.js';
 import { blockTransactions, latest } from './transactions.js';
 import { actionNames } from './tx.js';
+import { at, heads, when } from './when.js';
 
 const KEPT = 300;
 const HISTORY = 120; // blocks from before the page was opened
@@ -128,26 +129,26 @@ export class Feed {
   }
 }
 
-const columns = [['Height'], ['Hash', 'hash wide'], ['Timestamp', 'keep wide'], ['Block time', 'num'], ['Transactions', 'num'], ['Gas used', 'num'], ['Author', 'wide'], ['Chunks', 'num wide']];
+const columns = [['Height'], ['Hash', 'hash wide'], ['Age', 'keep'], ['Block time', 'num wide'], ['Transactions', 'num'], ['Gas used', 'num'], ['Author', 'wide'], ['Chunks', 'num wide']];
 
-const cells = (b) => [link('block', b.hash, count(b.height)), short(b.hash), clock(b.nanos), b.took == null ? '–' : time(b.took), b.txs === null ? '…' : b.txs === undefined ? '–' : count(b.txs), gas(b.used),
+const cells = (b) => [link('block', b.hash, count(b.height)), short(b.hash), when(b.nanos), b.took == null ? '–' : time(b.took), b.txs === null ? '…' : b.txs === undefined ? '–' : count(b.txs), gas(b.used),
   party(b.author), `${b.included}/${b.of}`];
 
 /**
  * liveTable is one whose rows come at the top, a few times a second at the most. Those that are not final are shaded. drawn is called with the last block
  * whenever the table shows another one, so that all else on a page is of the same moment.
  */
-function liveTable(feed, most, life, caption, drawn = () => {}) {
+function liveTable(feed, most, life, caption, drawn = () => {}, shown = () => true) {
   const body = el('tbody');
   let asked = 0;
   const draw = () => {
     asked = 0;
-    const last = feed.blocks.slice(-most);
-    const newest = last.at(-1);
+    const last = feed.blocks.filter(shown).slice(-most);
+    const newest = feed.blocks.at(-1);
     const final = newest?.final ? feed.finalHeight(newest) : null;
     keeping(body, () => body.replaceChildren(...last.map((b) => row(columns, cells(b), final != null && b.height > final ? 'open' : null)).reverse()));
     if (newest?.chunks) drawn(newest, final);
-    if (!last.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, 'No block has come yet.')));
+    if (!last.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, feed.blocks.length ? `No block of the last ${count(feed.blocks.length)} has transactions.` : 'No block has come yet.')));
   };
   feed.listen(() => { asked ||= setTimeout(draw, 250); }, life);
   feed.counts(most, life);
@@ -155,7 +156,7 @@ function liveTable(feed, most, life, caption, drawn = () => {}) {
   life.ends.push(() => clearTimeout(asked));
   draw();
   return el('div', { class: 'scroll' }, el('table', null, el('caption', null, caption, el('span', { class: 'legend' }, el('span', { class: 'swatch open', 'aria-hidden': 'true' }), ' shaded: not final yet')),
-    el('thead', null, el('tr', null, columns.map(([t, c]) => el('th', { scope: 'col', class: c }, t)))), body));
+    heads(columns), body));
 }
 
 const names = ['troupe_transactions_included_total', 'near_transaction_pool_entries', 'near_memory_usage_bytes',
@@ -184,8 +185,8 @@ export function overviewPage(main, feed, life) {
     final ??= await finalOf(feed, b.final, life);
     if (newest === b) moment(b.height, final, b.chunks);
   };
-  fill(main, el('h1', null, 'Overview'), figures.element, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), shards, latest(feed, life, 10),
-    liveTable(feed, 12, life, 'Latest blocks', drawn));
+  fill(main, el('h1', null, 'Overview'), figures.element, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), latest(feed, life, 10),
+    liveTable(feed, 12, life, 'Latest blocks', drawn), shards);
   const charted = new Set(); // heights
   const history = () => { // blocks from before the page, or from before it was gone to
     for (const b of feed.blocks.slice(-120)) if (!charted.has(b.height)) chart(b);
@@ -267,7 +268,7 @@ export function histogram(rows) {
 
 const inOrder = (chunks) => [...chunks].sort((a, b) => a.shard_id - b.shard_id);
 
-const shardColumns = [['Shard', 'num'], ['Chunk', 'hash wide'], ['New at', 'num'], ['Gas used', 'keep'], ['Delayed gas', 'num'], ['Buffered gas', 'num wide'], ['Receipts', 'num wide']];
+const shardColumns = [['Shard', 'num'], ['Chunk', 'hash wide'], ['New at', 'num'], ['Gas used', 'keep'], ['Delayed gas', 'num wide'], ['Buffered gas', 'num wide'], ['Receipts', 'num wide']];
 
 function shardCells(c, height) {
   const g = c.congestion_info ?? {};
@@ -277,14 +278,65 @@ function shardCells(c, height) {
     gas(g.delayed_receipts_gas), gas(g.buffered_receipts_gas), bytes(g.receipt_bytes)];
 }
 
-/** blocksPage: the last blocks, live. */
+/** blocksPage: the last blocks, live; all of them, or those with transactions. */
 export function blocksPage(main, feed, life) {
-  fill(main, el('h1', null, 'Blocks'), liveTable(feed, 100, life, 'Latest 100 blocks'));
+  const busyOnly = el('input', { type: 'checkbox', name: 'busy' });
+  const place = el('div');
+  let own = null; // the table's life
+  const ended = () => own?.ends.forEach((f) => f());
+  const draw = () => {
+    ended();
+    own = { over: life.over, ends: [] };
+    const few = busyOnly.checked;
+    fill(place, liveTable(feed, few ? KEPT : 100, own, few ? `Blocks with transactions among the latest ${KEPT}` : 'Latest 100 blocks', () => {}, (b) => !few || b.txs !== 0));
+  };
+  life.ends.push(ended);
+  busyOnly.addEventListener('change', draw);
+  fill(main, el('h1', null, 'Blocks'), el('form', { class: 'row filter' }, el('label', { class: 'check' }, busyOnly, 'Only blocks with transactions')), place);
+  draw();
+}
+
+const NEAREST = 8; // heights that are tried on each side of one
+
+/** neighbour is the height of the nearest block above a height (step 1) or below it (step -1), of those that the page knows. Before these some heights are tried. null: none is found. */
+async function neighbour(height, step, feed, signal) {
+  const known = feed.blocks.map((b) => b.height);
+  const beyond = known.filter((h) => (h - height) * step > 0);
+  if (known.length && (step > 0 ? height >= known[0] : beyond.length)) return beyond.length ? (step > 0 ? beyond[0] : beyond.at(-1)) : null;
+  for (let i = 1, h = height + step; i <= NEAREST && h >= 0 && h !== known[0]; i++, h += step) {
+    if (await call('block', { block_id: h }, signal).catch(() => null)) return h;
+  }
+  return step > 0 && known[0] - height <= NEAREST ? known[0] : null;
+}
+
+/** neighbours leads to the blocks before and after a height. */
+function neighbours(height, feed, life) {
+  const place = el('p', { class: 'neighbours' });
+  const near = (step) => neighbour(height, step, feed, life.over.signal);
+  feed.load().then(() => Promise.all([near(-1), near(1)])).then(([before, after]) => fill(place,
+    before !== null && el('a', { href: '#/block/' + before, 'aria-label': `Previous block, ${count(before)}` }, '‹ ', count(before)), after !== null && el('a', { href: '#/block/' + after, 'aria-label': `Next block, ${count(after)}` }, count(after), ' ›')), () => {});
+  return place;
+}
+
+/** noBlock says why there is no block of a height or hash. */
+async function noBlock(main, id, feed, life) {
+  const height = /^\d+$/.test(id) ? Number(id) : null;
+  const head = await call('status', null, life.over.signal).then((s) => s.sync_info.latest_block_height, () => null);
+  fill(main, el('div', { class: 'title' }, el('h1', null, 'Block ', height === null ? el('code', null, cut(id, 100)) : count(height)), height === null ? null : neighbours(height, feed, life)),
+    el('p', { class: 'bad panel' }, height === null ? 'This node has no block with this hash.' : head !== null && height > head ? `This chain has no block ${count(height)} yet: its head is ${count(head)}.` :
+      'This node has no block at this height: it was skipped (a chain that is asked to fast-forward skips heights), or the node has removed it.'));
 }
 
 /** blockPage: one block with its transactions, its chunks, and what these brought. */
-export async function blockPage(main, [id], life) {
-  const b = await call('block', { block_id: /^\d+$/.test(id) ? Number(id) : id }, life.over.signal);
+export async function blockPage(main, [id], life, feed) {
+  const b = await call('block', { block_id: /^\d+$/.test(id) ? Number(id) : id }, life.over.signal).catch((e) => {
+    if (e instanceof Refused && e.cause === 'UNKNOWN_BLOCK') return null;
+    throw e;
+  });
+  if (!b) {
+    await noBlock(main, id, feed, life);
+    return;
+  }
   const h = b.header;
   const all = inOrder(b.chunks);
   const transactions = el('div');
@@ -294,9 +346,9 @@ export async function blockPage(main, [id], life) {
   const used = present.reduce((s, c) => s + c.gas_used, 0);
   const limit = present.reduce((s, c) => s + c.gas_limit, 0);
   const final = el('span', null, link('block', h.last_final_block));
-  fill(main, el('h1', null, 'Block ', count(h.height)), list([
+  fill(main, el('div', { class: 'title' }, el('h1', null, 'Block ', count(h.height)), neighbours(h.height, feed, life)), list([
     ['Hash', copied(h.hash, 'hash')],
-    ['Timestamp', `${clock(h.timestamp_nanosec)} (${ago(h.timestamp_nanosec)})`],
+    ['Timestamp', at(h.timestamp_nanosec)],
     ['Author', party(b.author)],
     ['Transactions', sums.txs],
     ['Receipts', sums.receipts],
@@ -307,7 +359,6 @@ export async function blockPage(main, [id], life) {
     ['Last final block', final],
     ['Epoch id', copied(h.epoch_id, 'epoch id')],
     ['Parent', h.prev_hash === NONE ? '–' : copied(h.prev_hash, 'hash', link('block', h.prev_hash))],
-    ['Next block', el('a', { href: '#/block/' + (h.height + 1) }, count(h.height + 1))],
   ]), transactions, table('Shards', shardColumns, all.map((c) => shardCells(c, h.height))),
   el('p', { class: 'muted' }, 'A chunk states the gas that its shard used in the block before. ',
     present.length < all.length ? [el('span', { class: 'warn' }, 'missed'), ': the shard has no new chunk in this block, and keeps the one of that height.'] : null), receipts);
@@ -347,7 +398,7 @@ const MOST = 500; // rows of a chunk's lists
 const numbered = (title, all) => title + (all.length > MOST ? ` (the first ${MOST} of ${count(all.length)})` : ` (${count(all.length)})`);
 
 const transactionsOf = (c, title) => table(numbered(title, c.transactions), [['Transaction', 'hash'], ['From'], ['To'], ['Actions']],
-  c.transactions.slice(0, MOST).map((t) => [link('tx', [t.hash, t.signer_id], short(t.hash)), party(t.signer_id), party(t.receiver_id), actionNames(t.actions)]));
+  c.transactions.slice(0, MOST).map((t) => [link('tx', [t.hash, t.signer_id], short(t.hash)), party(t.signer_id), party(t.receiver_id), actionNames(t.actions)]), 'none', { stack: true });
 
 const receiptsOf = (c, title) => table(numbered(title, c.receipts), [['Receipt', 'hash'], ['From'], ['To'], ['Actions']],
-  c.receipts.slice(0, MOST).map((r) => [link('receipt', r.receipt_id, short(r.receipt_id)), party(r.predecessor_id), party(r.receiver_id), actionNames(r.receipt.Action?.actions) || cut(Object.keys(r.receipt)[0], 40)]));
+  c.receipts.slice(0, MOST).map((r) => [link('receipt', r.receipt_id, short(r.receipt_id)), party(r.predecessor_id), party(r.receiver_id), actionNames(r.receipt.Action?.actions) || cut(Object.keys(r.receipt)[0], 40)]), 'none', { stack: true });

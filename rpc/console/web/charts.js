@@ -192,7 +192,8 @@ export class Chart {
     const out = [[right, 'now', 'right']];
     for (let t = step; t <= this.shown; t += step) {
       const at = right - ((right - left) * t) / this.shown;
-      out.push([at, back(-t), at - left < 24 ? 'left' : 'center']);
+      if (at - left >= 24) out.push([at, back(-t), 'center']);
+      else if (t === step || out.at(-1)[0] - left > 90) out.push([at, back(-t), 'left']); // two labels are not to run into each other
     }
     return out;
   }

@@ -17,8 +17,8 @@ async function write(s) {
 const icon = () => svg('svg', { viewBox: '0 0 16 16', width: 13, height: 13, 'aria-hidden': 'true' }, svg('path', { d: 'M5.5 5.5V2.5h8v8h-3M2.5 5.5h8v8h-8z', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.4 }));
 
 /** copy makes a button that copies a text. what names it for screen readers: "hash", "account". */
-export function copy(s, what = 'text') {
-  const button = el('button', { type: 'button', class: 'copy', title: 'Copy', 'aria-label': `Copy ${what} ${s.length > 24 ? s.slice(0, 8) : s}` }, icon());
+export function copy(s, what = 'text', props = {}) {
+  const button = el('button', { type: 'button', class: 'copy', title: 'Copy', 'aria-label': `Copy ${what} ${s.length > 24 ? s.slice(0, 8) : s}`, ...props }, icon());
   button.addEventListener('click', async (e) => {
     e.preventDefault();
     let now = '✓';

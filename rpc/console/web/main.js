@@ -23,13 +23,17 @@ const pages = [
   ['validators', 'Validators', validatorsPage],
   ['network', 'Network', networkPage],
   ['sandbox', 'Sandbox', sandboxPage],
-  ['block', null, blockPage],
+  ['block', null, (m, a, l) => blockPage(m, a, l, feed)],
   ['chunk', null, chunkPage],
   ['tx', null, txPage],
   ['receipt', null, receiptPage],
   ['account', null, (m, a, l) => accountPage(m, a, l, feed)],
   ['search', null, (m, a) => lookUp(m, a[0], feed)],
 ];
+
+function noPage(m) {
+  fill(m, el('h1', null, 'No such page'), el('p', null, 'The console has no page of this address. ', el('a', { href: '#/' }, 'Overview')));
+}
 
 /** Life is a page's: what it repeats ends with it. */
 class Life {
@@ -93,12 +97,16 @@ async function show() {
       return p; // no escape that anybody would write
     }
   });
-  const [page, title, draw] = pages.find(([p]) => p === name) ?? pages[0];
+  const [page, title, draw] = pages.find(([p]) => p === name) ?? [name, null, noPage];
   life?.end();
   lost = false;
   const mine = life = new Life();
   for (const a of document.querySelectorAll('#nav a')) {
-    if (a.getAttribute('href') === '#/' + page) a.setAttribute('aria-current', 'page');
+    if (a.getAttribute('href') === '#/' + page) {
+      a.setAttribute('aria-current', 'page');
+      const strip = document.getElementById('nav'); // on a phone it is wider than the page
+      strip.scrollLeft += a.getBoundingClientRect().left + a.offsetWidth / 2 - innerWidth / 2;
+    }
     else a.removeAttribute('aria-current');
   }
   if (page !== 'search') q.value = '';

@@ -1,5 +1,5 @@
 // Peers and validators; mempools and congestion.
-import { cards, el, fill, link, list, table } from './dom.js';
+import { cards, el, fill, link, table } from './dom.js';
 import { bytes, count, gas, near } from './format.js';
 import { Chart } from './charts.js';
 import { call, metrics, sum } from './rpc.js';

@@ -1,15 +1,17 @@
 // Lists of transactions: the page of the latest, the last ten of the overview, the history and the tokens of an account. They come from
 // troupe_transactions, which reads the chain backwards: the node keeps nothing for them, and asks nothing while no block has anything new.
 import { el, fill, keeping, link, party, row, say, table } from './dom.js';
-import { ago, clock, count, cut, gas, near, short, toBase64 } from './format.js';
+import { count, cut, gas, near, short, toBase64 } from './format.js';
 import { busy } from './blocks.js';
+import { copy } from './copy.js';
 import { call } from './rpc.js';
+import { heads, when } from './when.js';
 
 const PAGE = 50;
 const MOST = 1000; // rows of a list
 const FURTHER = 5; // requests in a row that find fewer than are wanted
 
-const columns = [['Transaction', 'hash'], ['Block', 'num'], ['When', 'keep'], ['From', 'keep'], ['To', 'keep to'], ['Actions', 'what'], ['Gas', 'num'], ['Result']];
+const columns = [['Transaction', 'hash'], ['Block', 'num place'], ['Age', 'keep age'], ['From', 'keep from'], ['To', 'keep to'], ['Actions', 'what'], ['Deposit', 'num deposit'], ['Gas', 'num gas'], ['Result', 'result']];
 
 /** actionsOf are the actions of a listed transaction in a few words. */
 export function actionsOf(t) {
@@ -18,21 +20,48 @@ export function actionsOf(t) {
   return names.join(', ') + (t.actions_omitted ? ` and ${count(t.actions_omitted)} more` : '');
 }
 
-/** result is how a listed transaction ended. */
+const NAMED = 2; // actions of a row that have a label
+
+/** labels are the actions of a listed transaction: methods and kinds, all of them on request. */
+function labels(t) {
+  const more = t.actions.length + t.actions_omitted - NAMED;
+  return el('span', { title: cut(actionsOf(t), 1000) }, t.actions.slice(0, NAMED).map((a) => [a.kind === 'FunctionCall' ? el('span', { class: 'tag call mono' }, cut(a.method_name, 64), '()') : el('span', { class: 'tag' }, a.kind), ' ']),
+    more > 0 ? el('span', { class: 'muted' }, '+', count(more)) : null);
+}
+
+/** deposits is what the actions of a listed transaction attach or transfer, in yoctoNEAR. */
+export const deposits = (t) => t.actions.reduce((sum, a) => sum + BigInt(a.deposit ?? 0), 0n);
+
+/** result is how a listed transaction ended, with the reason if it failed. */
 export function result(t) {
-  if (t.status === 'failed') return el('span', { class: 'bad' }, '✕ failed', t.failure ? ': ' + cut(t.failure, 160) : null);
-  if (t.receipts_failed) return el('span', { class: 'warn' }, `⚠ ok, ${count(t.receipts_failed)} of ${count(t.receipts)} receipts failed`);
-  if (t.status === 'pending') return el('span', { class: 'muted' }, '… runs');
-  return el('span', { class: 'good' }, '✓ ok');
+  const label = (cls, s, why, short = why) => el('span', { class: 'outcome', title: why || null }, el('span', { class: 'tag ' + cls }, s), why ? el('span', { class: cls }, ' ', short) : null);
+  if (t.status === 'failed') {
+    const why = cut(t.failure ?? '', 160);
+    return label('bad', '✕ failed', why, why.replace(/^Smart contract panicked: /, 'panicked: '));
+  }
+  if (t.receipts_failed) return label('warn', '⚠ ok', `${count(t.receipts_failed)} of ${count(t.receipts)} receipts failed`);
+  if (t.status === 'pending') return label('', '… runs', '');
+  return label('good', '✓ ok', '');
 }
 
-/** when shows how long ago something was, and exactly when on request. */
-function when(ns) {
-  return el('time', { datetime: new Date(Number(BigInt(ns) / 1000000n)).toISOString(), title: clock(ns), data: { ns } }, ago(ns));
-}
+/** direction is how a transaction concerns an account: that sent it, received it, or is named by a receipt or an event of it. */
+export const direction = (t, id) => (t.signer_id === id ? (t.receiver_id === id ? 'self' : 'out') : t.receiver_id === id ? 'in' : 'via');
 
-const cells = (t) => [link('tx', [t.transaction_hash, t.signer_id], short(t.transaction_hash)), link('block', t.block_hash, count(t.block_height)), when(t.timestamp_nanosec),
-  party(t.signer_id), party(t.receiver_id), el('span', { class: 'mono' }, actionsOf(t)), gas(t.gas_burnt), result(t)];
+const directions = { self: 'to itself', out: 'signed by the account', in: 'sent to the account', via: 'a receipt or an event names the account' };
+
+const directed = (t, id) => {
+  const d = direction(t, id);
+  return [el('span', { class: 'tag way ' + d, title: directions[d] }, d), ' '];
+};
+
+const hash = (t) => [link('tx', [t.transaction_hash, t.signer_id], short(t.transaction_hash)), copy(t.transaction_hash, 'hash', { class: 'copy hover', tabindex: -1 })];
+
+/** cells are those of a row; of: the account whose list it is. */
+const cells = (t, of = null) => {
+  const deposit = deposits(t);
+  return [hash(t), link('block', t.block_hash, count(t.block_height)), when(t.timestamp_nanosec), party(t.signer_id), [of && directed(t, of), party(t.receiver_id)], labels(t), deposit ? near(deposit) : el('span', { class: 'muted' }, '–'),
+    gas(t.gas_burnt), result(t)];
+};
 
 /** settled tells whether nothing of a transaction changes any more, unless its block is reverted. */
 const settled = (t) => t.receipts_pending === 0 && t.status !== 'pending';
@@ -48,14 +77,14 @@ export const since = (rows, head) => Math.min(head, ...rows.filter((t) => !settl
 
 /** TxTable is a list that grows at its top while blocks come, and at its end on request. */
 export class TxTable {
-  /** filter: account_id, method_prefix, failed_only. each is called with every reply. */
-  constructor(caption, life, { filter = {}, limit = PAGE, older = true, each = () => {}, feed = null, empty = 'No transaction' } = {}) {
-    Object.assign(this, { life, filter, limit, each, empty, rows: [], head: 0, next: null, turn: 0 });
+  /** filter: account_id, method_prefix, failed_only. each is called with every reply. of: the account whose list it is. */
+  constructor(caption, life, { filter = {}, limit = PAGE, older = true, each = () => {}, feed = null, empty = 'No transaction', of = null } = {}) {
+    Object.assign(this, { life, filter, limit, each, empty, of, rows: [], head: 0, next: null, turn: 0 });
     this.body = el('tbody');
     this.note = el('p', { class: 'muted', role: 'status' });
     this.more = el('button', { type: 'button', hidden: true, on: { click: () => this.older() } }, 'Older');
     this.element = el('section', { class: 'txs' }, el('div', { class: 'scroll' }, el('table', null, el('caption', null, caption),
-      el('thead', null, el('tr', null, columns.map(([t, c]) => el('th', { scope: 'col', class: c }, t)))), this.body)), this.note, older ? this.more : null);
+      heads(columns), this.body)), this.note, older ? this.more : null);
     this.draw();
     this.fresh();
     if (feed) {
@@ -64,15 +93,7 @@ export class TxTable {
         else if (b && busy(b)) this.soon();
       }, life);
     }
-    const tick = setInterval(() => {
-      if (document.hidden) return;
-      for (const t of this.body.querySelectorAll('time')) {
-        const s = ago(t.dataset.ns);
-        if (t.textContent !== s) t.textContent = s;
-      }
-    }, 5000);
     life.ends.push(() => {
-      clearInterval(tick);
       clearTimeout(this.asked);
       clearTimeout(this.late);
     });
@@ -162,7 +183,7 @@ export class TxTable {
   }
 
   draw() {
-    keeping(this.body, () => this.body.replaceChildren(...this.rows.map((t) => row(columns, cells(t)))));
+    keeping(this.body, () => this.body.replaceChildren(...this.rows.map((t) => row(columns, cells(t, this.of)))));
     this.more.hidden = !this.next;
     if (!this.head) return;
     fill(this.note, this.rows.length ? null : this.empty + (this.next ? ` in blocks ${count(this.from)} to ${count(this.head)}.` : '.'));
@@ -185,10 +206,10 @@ export async function blockTransactions(h, of, life) {
   more.addEventListener('click', () => ask().catch((e) => say(e.message)));
   if (!(await ask())) return null;
   return el('section', { class: 'txs' }, el('div', { class: 'scroll' }, el('table', null, el('caption', null, `Transactions (${count(of)})`),
-    el('thead', null, el('tr', null, inBlock.map(([n, c]) => el('th', { scope: 'col', class: c }, n)))), t)), more);
+    heads(inBlock), t)), more);
 }
 
-const inBlock = [columns[0], ['Shard', 'num'], ...columns.slice(3)];
+const inBlock = [columns[0], ['Shard', 'num place'], ...columns.slice(3)];
 
 /** latest shows the last transactions, without filters. */
 export function latest(feed, life, limit) {
@@ -227,7 +248,7 @@ export function transactionsPage(main, [account = '', method = '', failed = ''],
  * token events name it. life is the page's; feed, if given, is the stream of blocks that tells when to ask again (main.js passes both to pages).
  */
 export function accountHistory(id, container, life, feed = null) {
-  const t = new TxTable('Transactions of the account', life, { filter: { account_id: id }, limit: 25, feed, empty: 'No transaction' });
+  const t = new TxTable('Transactions of the account', life, { filter: { account_id: id }, limit: 25, feed, empty: 'No transaction', of: id });
   fill(container, t.element);
   return t;
 }
@@ -253,7 +274,7 @@ export async function tokens(id, container, life) {
       if (!at || found.size >= TOKENS) break;
     }
     const rows = await Promise.all([...found.values()].slice(0, TOKENS).map((t) => balance(id, t, life.over.signal)));
-    fill(container, rows.length || at ? [table('Tokens', [['Contract'], ['Token'], ['Balance', 'num'], ['Standard', 'wide'], ['Last event in block', 'num']], rows, 'No token event names the account' + (at ? ` in blocks from ${count(from)} on.` : '.')),
+    fill(container, rows.length || at ? [table('Tokens', [['Contract'], ['Token'], ['Balance', 'num'], ['Standard', 'wide'], ['Last event in block', 'num']], rows, 'No token event names the account' + (at ? ` in blocks from ${count(from)} on.` : '.'), { stack: true }),
       at ? more : null] : null);
   };
   more.addEventListener('click', () => look(5).catch((e) => fill(container, el('p', { class: 'bad' }, e.message))));
@@ -264,7 +285,8 @@ export async function tokens(id, container, life) {
   }
 }
 
-async function view(contract, method, args, signal) {
+/** view calls a method of a token contract and returns what its reply means as JSON. */
+export async function view(contract, method, args, signal) {
   const r = await call('query', { request_type: 'call_function', finality: 'optimistic', account_id: contract, method_name: method, args_base64: toBase64(JSON.stringify(args)) }, signal);
   return JSON.parse(new TextDecoder().decode(Uint8Array.from(r.result)));
 }

@@ -1,12 +1,15 @@
 // Transactions and receipts: who called whom, for how much gas, and what was logged.
 import { SYSTEM, el, fill, link, list, party, say, table } from './dom.js';
-import { ago, bytes, clock, count, cut, fromBase64, gas, near, readable } from './format.js';
+import { bytes, count, cut, deep, fromBase64, gas, near, readable } from './format.js';
 import { copied } from './copy.js';
+import { parsed, transferTable, transfers } from './events.js';
 import { flame } from './flame.js';
 import { consoleOf } from './place.js';
-import { call, callAt } from './rpc.js';
+import { Refused, call, callAt } from './rpc.js';
 import { isSandbox } from './sandbox.js';
 import { MOST, shardOf, timeline } from './timeline.js';
+import { encode58 } from './unsigned.js';
+import { at as timeOf } from './when.js';
 
 const NAMED = 4; // actions that a line names
 
@@ -34,6 +37,20 @@ function some(items, show, what) {
   return [ul, more];
 }
 
+/** hashOf shows a hash that a view has as base64 in the form of all others. */
+function hashOf(base64) {
+  const b = fromBase64(base64);
+  return b.length === 32 ? copied(encode58(b), 'hash') : el('code', null, cut(base64, 100));
+}
+
+/** permission is what an access key may do, in a few words. */
+export function permission(p) {
+  if (typeof p === 'string') return p;
+  const [kind, f] = Object.entries(p)[0];
+  if (kind !== 'FunctionCall') return kind;
+  return `call ${f.method_names.length ? cut(f.method_names.join(', '), 1000) : 'anything'} of ${f.receiver_id}, ${f.allowance == null ? 'any amount' : 'for ' + near(f.allowance)} of gas`;
+}
+
 /** action shows one with all that it has. */
 function action(a) {
   if (typeof a === 'string') return el('li', null, a);
@@ -43,6 +60,11 @@ function action(a) {
       body.args ? el('pre', null, readable(fromBase64(body.args))) : null);
   }
   if (kind === 'Transfer') return el('li', null, 'transfer ', near(body.deposit));
+  if (kind === 'DeployContract') return el('li', null, 'deploy code with the hash ', hashOf(body.code));
+  if (kind === 'AddKey') return el('li', null, 'add key ', copied(body.public_key, 'key'), ': ', permission(body.access_key.permission));
+  if (kind === 'DeleteKey') return el('li', null, 'delete key ', copied(body.public_key, 'key'));
+  if (kind === 'Stake') return el('li', null, 'stake ', near(body.stake), ' with key ', copied(body.public_key, 'key'));
+  if (kind === 'DeleteAccount') return el('li', null, 'delete the account, and send what it has to ', party(body.beneficiary_id));
   if (kind === 'UniversalStateInit') {
     const s = stateInit(fromBase64(body.state_init));
     return el('li', null, 'initial state of a universal account: ', s ? `${count(s.keys)} keys, ${count(s.entries)} entries of storage, ${s.code ? 'with' : 'no'} code` : 'malformed',
@@ -88,10 +110,39 @@ export function status(s) {
     return s.SuccessValue ? [el('span', { class: 'good' }, '✓ succeeded with '), el('pre', null, readable(fromBase64(s.SuccessValue)))] : el('span', { class: 'good' }, '✓ succeeded');
   }
   if ('SuccessReceiptId' in s) return [el('span', { class: 'good' }, '✓ continues in receipt '), link('receipt', s.SuccessReceiptId)];
-  return [el('span', { class: 'bad' }, '✕ failed: '), el('pre', null, cut(JSON.stringify(s.Failure ?? s, null, 1), 4000))];
+  const f = s.Failure ?? s;
+  return [el('p', { class: 'bad reason' }, '✕ failed: ', reason(f)), el('details', null, el('summary', { class: 'muted' }, 'As JSON'), el('pre', null, cut(JSON.stringify(f, null, 1), 4000)))];
+}
+
+const IMPLIED = new Set(['ActionError', 'FunctionCallError', 'ExecutionError', 'InvalidTxError', 'TxExecutionError']); // say nothing that what is in them does not
+
+/** reason is a failure in a few words: the names of its error, and what that says. */
+export function reason(failure) {
+  const out = [];
+  let x = failure;
+  for (let i = 0; i < 8 && x !== null && typeof x === 'object'; i++) {
+    const fields = Object.entries(x);
+    if ('kind' in x && 'index' in x) {
+      if (x.index > 0) out.push(`action ${count(x.index + 1)}`);
+      x = x.kind;
+    } else if (fields.length === 1 && /^[A-Z]/.test(fields[0][0])) {
+      if (!IMPLIED.has(fields[0][0])) out.push(fields[0][0]);
+      x = fields[0][1];
+    } else {
+      x = fields.map(([k, v]) => `${k} ${typeof v === 'string' ? v : JSON.stringify(v)}`).join(', ');
+    }
+  }
+  if (typeof x === 'string' && x) out.push(x);
+  return cut(out.join(': ') || JSON.stringify(failure), 1000);
 }
 
 const failed = (s) => s != null && typeof s === 'object' && 'Failure' in s;
+
+/** outcomeTag is how something ended, in a word. */
+function outcomeTag(s) {
+  if (s == null || typeof s === 'string') return el('span', { class: 'tag' }, '… ' + (s ?? 'not yet'));
+  return failed(s) ? el('span', { class: 'tag bad' }, '✕ failed') : el('span', { class: 'tag good' }, '✓ succeeded');
+}
 
 /** unlinked returns whether a contract imports what the protocol version does not have. The outcome does not say what. */
 const unlinked = (s) => failed(s) && JSON.stringify(s.Failure).includes('"Link Error: ');
@@ -113,9 +164,35 @@ function missingImports(trace, id) {
 /** logs shows each log by itself: one with a new line in it is not to look like two. */
 const logs = (all) => (all.length ? [el('p', { class: 'muted' }, all.length === 1 ? '1 log' : count(all.length) + ' logs'), some(all, (l) => el('li', null, el('pre', { class: 'logs' }, cut(l, 4096))), 'logs')] : null);
 
+/** allLogs are the logs of all receipts, opened on request: events with their fields apart. */
+function allLogs(outcomes) {
+  const every = outcomes.flatMap((o) => o.outcome.logs.map((l) => [o, l]));
+  if (!every.length) return null;
+  const place = el('div');
+  const show = ([o, l]) => {
+    const e = parsed(l);
+    return el('li', null, el('p', null, party(o.outcome.executor_id), e ? [' ', el('span', { class: 'tag call mono' }, cut(e.event, 64)), el('span', { class: 'muted' }, ' ', cut(e.standard ?? '', 32))] : null),
+      el('pre', { class: 'logs' }, e && !deep(l) ? cut(JSON.stringify(e.data ?? e, null, 1), 4096) : cut(l, 4096)));
+  };
+  return el('details', { class: 'panel', id: 'logs', on: { toggle: (x) => x.target === x.currentTarget && !place.firstChild && fill(place, some(every, show, 'logs')) } }, el('summary', null, `Logs (${count(every.length)})`), place);
+}
+
+/** noTransaction says that there is no transaction of a hash, and what else to do. */
+function noTransaction(main, hash) {
+  fill(main, el('h1', null, 'Transaction'), list([['Hash', copied(hash, 'hash')]]), el('p', { class: 'bad panel' }, 'This node knows no transaction with this hash: it never came, was refused, or belongs to a block that the node has removed.'),
+    el('p', null, el('a', { href: '#/search/' + encodeURIComponent(hash) }, 'Search for a block, chunk or receipt with this hash')));
+}
+
 /** txPage: a transaction with the tree of its receipts. */
 export async function txPage(main, [hash, sender], life) {
-  const r = await call('EXPERIMENTAL_tx_status', { tx_hash: hash, sender_account_id: sender ?? 'near', wait_until: 'NONE' }, life.over.signal);
+  const r = await call('EXPERIMENTAL_tx_status', { tx_hash: hash, sender_account_id: sender ?? 'near', wait_until: 'NONE' }, life.over.signal).catch((e) => {
+    if (e instanceof Refused && e.cause === 'UNKNOWN_TRANSACTION') return null;
+    throw e;
+  });
+  if (!r) {
+    noTransaction(main, hash);
+    return;
+  }
   const t = r.transaction;
   if (!t) {
     fill(main, el('h1', null, 'Transaction'), el('p', null, el('code', null, hash), ' has come, and is in no block yet.'));
@@ -137,13 +214,14 @@ export async function txPage(main, [hash, sender], life) {
     if (seen.has(id)) return el('li', null, link('receipt', id), ' (above)');
     seen.add(id);
     if (!o) return el('li', null, link('receipt', id), x ? [' to ', party(x.receiver_id)] : null, el('span', { class: 'muted' }, ' has not run'));
-    return branch(id, x?.receipt.Action?.actions, x?.predecessor_id, o);
+    const local = !x && isLocal(r, id); // the protocol stores no receipt of it
+    return branch(id, local ? t.actions : x?.receipt.Action?.actions, local ? t.signer_id : x?.predecessor_id, o);
   };
   const branch = (id, actions, from, o) => {
     const out = o.outcome;
     const bar = el('span', { class: 'bar', 'aria-hidden': 'true' });
     bar.style.width = (10 * out.gas_burnt) / most + 'em';
-    return el('li', null, el('details', { open: true },
+    return el('li', null, el('details', { open: from !== SYSTEM },
       el('summary', null, el('strong', null, out.executor_id), ' ', actionNames(actions), bar, gas(out.gas_burnt), ' ', failed(out.status) ? el('span', { class: 'bad' }, '✕ failed') :
         from === SYSTEM ? el('span', { class: 'muted' }, '↩ refund') : el('span', { class: 'good' }, '✓ ok')),
       list([
@@ -174,31 +252,49 @@ export async function txPage(main, [hash, sender], life) {
   const tree = el('ul', { class: 'tree', 'aria-labelledby': 'receipts' },
     el('li', null, el('p', null, el('strong', null, t.signer_id), ' signed it; its conversion to receipts burnt ', gas(r.transaction_outcome.outcome.gas_burnt)),
       el('ul', null, r.transaction_outcome.outcome.receipt_ids.map(node))));
-  fill(main, el('h1', null, 'Transaction'), list([
+  const attached = t.actions.reduce((n, a) => n + (a.FunctionCall?.gas ?? 0), 0);
+  const deposit = t.actions.reduce((n, a) => n + BigInt((a.FunctionCall ?? a.Transfer)?.deposit ?? 0), 0n);
+  const moved = transfers(all.flatMap((o) => o.outcome.logs.map((l) => [o.outcome.executor_id, l])));
+  const fold = el('button', { type: 'button', class: 'small', on: { click: () => {
+    const open = fold.textContent === EXPAND;
+    for (const d of tree.querySelectorAll('details:has(> summary > strong)')) d.open = open;
+    fold.textContent = open ? COLLAPSE : EXPAND;
+  } } }, EXPAND);
+  fill(main, el('div', { class: 'title' }, el('h1', null, 'Transaction'), outcomeTag(r.status)), list([
     ['Hash', copied(t.hash, 'hash')],
+    ['Result', status(r.status)],
+    ['Execution status', [r.final_execution_status, PHASES[r.final_execution_status] ? el('span', { class: 'muted' }, ': ', PHASES[r.final_execution_status]) : null]],
+    ['In block', inBlock],
+    ['Timestamp', made],
     ['From', copied(t.signer_id, 'account', party(t.signer_id))],
     ['To', copied(t.receiver_id, 'account', party(t.receiver_id))],
     ['Actions', some(t.actions, action, 'actions')],
-    ['Execution status', r.final_execution_status],
-    ['Result', status(r.status)],
-    ['Gas burnt', gas(burnt)],
+    deposit > 0n && ['Deposit', near(deposit)],
+    ['Gas burnt', gas(burnt) + (attached ? ` (${gas(attached)} attached)` : '')],
     ['Fee', near(tokens)],
-    ['In block', inBlock],
-    ['Timestamp', made],
     ['Nonce', count(t.nonce)],
     ['Public key', copied(t.public_key, 'key')],
-  ]), el('h2', null, 'Timeline'), drawing, inside(trace), again(hash, t), el('h2', { id: 'receipts' }, 'Receipts'), el('div', { class: 'panel' }, tree));
+  ]), moved.length ? transferTable(moved, life.over.signal) : null, el('h2', null, 'Timeline'), drawing, allLogs(all), inside(trace), again(hash, t),
+  el('div', { class: 'title below' }, el('h2', { id: 'receipts' }, 'Receipts'), fold), el('div', { class: 'panel' }, tree));
 
   const blocks = await blocksOf([at, ...r.receipts_outcome.map((o) => o.block_hash)], life.over.signal);
   const first = blocks.get(at);
   if (first) {
     fill(inBlock, link('block', at, count(first.height)), ' ', el('span', { class: 'muted' }, copied(at, 'block hash')));
-    fill(made, clock(first.time), ` (${ago(first.time)})`);
+    fill(made, timeOf(first.time));
   } else fill(made, '–'); // its body is collected
   for (const [block, elements] of places) if (blocks.has(block)) for (const e of elements) fill(e, link('block', block, count(blocks.get(block).height)));
   const layout = await call('EXPERIMENTAL_protocol_config', { block_id: at }, life.over.signal).then((c) => c.shard_layout, () => null);
   fill(drawing, timeline(steps(r, receipts, blocks, layout), new Map([...blocks.values()].map((b) => [b.height, BigInt(b.time)])), drawing.clientWidth - 34));
 }
+
+const [EXPAND, COLLAPSE] = ['Expand all', 'Collapse all'];
+
+// What is true of a transaction, by its execution status.
+const PHASES = { INCLUDED: 'its block may still be reverted', INCLUDED_FINAL: 'its block is final, and receipts run', EXECUTED_OPTIMISTIC: 'all receipts ran, and their blocks may still be reverted', EXECUTED: 'all receipts ran, and the blocks of some are not final', FINAL: 'all receipts ran, and all blocks are final' };
+
+/** isLocal returns whether a receipt is that of a transaction which an account sends to itself: it runs at once, and there is no record of it but its outcome. */
+const isLocal = (r, id) => r.transaction.signer_id === r.transaction.receiver_id && r.transaction_outcome.outcome.receipt_ids.includes(id);
 
 const BLOCKS = 60; // that are asked for their heights
 
@@ -232,7 +328,7 @@ export function steps(r, receipts, blocks, layout) {
       const x = receipts.get(id);
       const refund = x?.predecessor_id === SYSTEM;
       const kind = !o ? 'pending' : failed(o.outcome.status) ? 'failed' : refund ? 'refund' : 'ok';
-      const n = node(id, o, [parent], o?.outcome.executor_id ?? x?.receiver_id ?? '?', refund ? 'refund' : actionNames(x?.receipt.Action?.actions) || Object.keys(x?.receipt ?? { receipt: 0 })[0], kind, '#/receipt/' + encodeURIComponent(id));
+      const n = node(id, o, [parent], o?.outcome.executor_id ?? x?.receiver_id ?? '?', refund ? 'refund' : actionNames(!x && isLocal(r, id) ? t.actions : x?.receipt.Action?.actions) || Object.keys(x?.receipt ?? { receipt: 0 })[0], kind, '#/receipt/' + encodeURIComponent(id));
       known.set(id, n);
       out.push(n);
       queue.push([id, o]);
@@ -315,20 +411,36 @@ function profile(p) {
   return el('details', null, el('summary', { class: 'muted' }, 'Gas by cost'), list(rows.map(([k, v]) => [k, gas(v)])));
 }
 
-/** receiptPage: a receipt, and the transaction that it comes from. */
+/** receiptPage: a receipt, what became of it, and the transaction that it comes from. */
 export async function receiptPage(main, [id], life) {
-  const r = await call('EXPERIMENTAL_receipt', { receipt_id: id }, life.over.signal);
-  const a = r.receipt.Action;
-  const origin = el('dd', null, 'asking …');
-  fill(main, el('h1', null, 'Receipt'), el('dl', null,
-    [['Id', copied(r.receipt_id, 'receipt id')], ['From', party(r.predecessor_id)], ['To', party(r.receiver_id)], a && ['Signed by', party(a.signer_id)]]
-      .filter(Boolean).map(([k, v]) => [el('dt', null, k), el('dd', null, v)]), el('dt', null, 'Transaction'), origin),
-  a ? [el('h2', null, 'Actions'), some(a.actions, action, 'actions'),
-    a.input_data_ids.length ? el('p', null, 'waits for data ', el('code', null, cut(a.input_data_ids.join(', '), 2000))) : null] : el('pre', null, cut(JSON.stringify(r.receipt, null, 1), 4000)));
+  const r = await call('EXPERIMENTAL_receipt', { receipt_id: id }, life.over.signal).catch((e) => {
+    if (e instanceof Refused && e.cause === 'UNKNOWN_RECEIPT') return null;
+    throw e;
+  });
+  const a = r?.receipt.Action;
+  const origin = el('span', null, 'asking …');
+  const tag = el('span', { class: 'tag' }, '…');
+  const ran = el('div', { class: 'facts' });
+  fill(main, el('div', { class: 'title' }, el('h1', null, 'Receipt'), tag), list([['Id', copied(id, 'receipt id')], r && ['From', party(r.predecessor_id)], r && ['To', party(r.receiver_id)], a && ['Signed by', party(a.signer_id)],
+    ['Transaction', origin]]), ran,
+  a ? [el('h2', null, 'Actions'), el('div', { class: 'panel' }, some(a.actions, action, 'actions'),
+    a.input_data_ids.length ? el('p', null, 'waits for data ', el('code', null, cut(a.input_data_ids.join(', '), 2000))) : null)] : r ? el('pre', null, cut(JSON.stringify(r.receipt, null, 1), 4000)) : null);
   try {
     const t = await call('EXPERIMENTAL_receipt_to_tx', { receipt_id: id }, life.over.signal);
     fill(origin, copied(t.transaction_hash, 'hash', link('tx', [t.transaction_hash, t.sender_account_id])));
+    const all = await call('EXPERIMENTAL_tx_status', { tx_hash: t.transaction_hash, sender_account_id: t.sender_account_id, wait_until: 'NONE' }, life.over.signal);
+    const o = all.receipts_outcome.find((x) => x.id === id);
+    tag.replaceWith(outcomeTag(o?.outcome.status ?? null));
+    if (!o) return;
+    const block = el('span', null, link('block', o.block_hash));
+    fill(ran, list([['Result', status(o.outcome.status)], ['In block', block], ['Gas burnt', gas(o.outcome.gas_burnt)], ['Fee', near(o.outcome.tokens_burnt)],
+      o.outcome.receipt_ids.length && ['Receipts of it', some(o.outcome.receipt_ids, (x) => el('li', null, link('receipt', x)), 'receipts')]]), logs(o.outcome.logs));
+    const b = (await blocksOf([o.block_hash], life.over.signal)).get(o.block_hash);
+    if (b) fill(block, link('block', o.block_hash, count(b.height)), ' ', el('span', { class: 'muted' }, timeOf(b.time)));
   } catch (e) {
+    if (life.over.signal.aborted) return;
+    tag.remove();
+    if (!r) throw e;
     fill(origin, e.message);
   }
 }

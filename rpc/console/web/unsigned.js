@@ -22,6 +22,16 @@ export function decode58(s, length) {
   return out;
 }
 
+/** encode58 returns bytes as base58. */
+export function encode58(b) {
+  let n = 0n;
+  for (const x of b) n = n << 8n | BigInt(x);
+  let out = '';
+  for (; n; n /= 58n) out = ALPHABET[Number(n % 58n)] + out;
+  for (let i = 0; i < b.length && !b[i]; i++) out = ALPHABET[0] + out;
+  return out;
+}
+
 /** Writer appends values in borsh. */
 class Writer {
   constructor() { this.out = []; }

@@ -38,10 +38,11 @@ await step("overview is live", async () => {
   await page.waitForFunction(() => { // of one moment: the newest row, the head, the shards' chunks, and the first row that is not shaded
     const number = (e) => Number(e?.textContent.replaceAll(",", ""));
     const card = (k) => number([...document.querySelectorAll(".cards li")].find((l) => l.querySelector(".k").textContent === k).querySelector(".v"));
-    const rows = [...document.querySelectorAll("main table")].at(-1).querySelectorAll("tbody tr");
+    const table = (name) => [...document.querySelectorAll("main table")].find((t) => t.caption.textContent.startsWith(name));
+    const rows = table("Latest blocks").querySelectorAll("tbody tr");
     const head = number(rows[0].querySelector("a"));
     const final = number([...rows].find((r) => r.className !== "open")?.querySelector("a"));
-    return card("Head") === head && card("Final") === final && final === head - 2 && number(document.querySelector("main table tbody tr td:nth-child(3)")) <= head;
+    return card("Head") === head && card("Final") === final && final === head - 2 && number(table("Shards").querySelector("tbody tr td:nth-child(3)")) <= head;
   });
   assert(await page.evaluate(() => { // something is drawn
     const c = document.querySelector("canvas[aria-label^='Gas']");
