@@ -22,7 +22,7 @@ async function picture(file, name, prepare = () => wait(1500), options = {}) {
 const live = () => wait(25_000); // points for the charts
 await picture("overview", "overview", live);
 await picture("overview-dark", "overview", live, { colorScheme: "dark" });
-await picture("transaction", "transaction", undefined, { viewport: { width: 1280, height: 1000 } }); // with its timeline
+await picture("transaction", "transaction", undefined, { viewport: { width: 1280, height: 1240 } }); // with its timeline
 await picture("block", "block");
 await picture("account", "account", async (page) => {
   await page.locator("#contract .chips button", { hasText: /^ft_balance_of$/ }).click();
