@@ -112,7 +112,7 @@ func (w *World) Simulate(ctx context.Context, by *Account, to primitives.Account
 		return nil, w.wrap(err, "%s", what)
 	}
 	if !out.Complete {
-		return nil, w.wrap(fmt.Errorf("receipts were left after %d blocks", out.Blocks), "%s", what)
+		return nil, w.wrap(fmt.Errorf("some receipts were not executed within %d simulated blocks", out.Blocks), "%s", what)
 	}
 	return result(hash, &out.FinalOutcome, what)
 }

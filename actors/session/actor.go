@@ -31,10 +31,10 @@ import (
 // Errors of waits.
 var (
 	ErrNoSession = errors.New("session: the session is not open")
-	ErrFailed    = errors.New("session: the actor that waits for the transaction failed")
+	ErrFailed    = errors.New("session: the actor that waits for the transaction has failed")
 	// ErrUnhandled wraps ErrFailed. It is the answer to a request that reached a session after the
 	// session had failed on another request. The caller may send the request again.
-	ErrUnhandled = fmt.Errorf("%w, but not because of this request", ErrFailed)
+	ErrUnhandled = fmt.Errorf("%w on another request", ErrFailed)
 )
 
 // Name is the name of the parent of all sessions.

@@ -276,7 +276,7 @@ func (a *Actor) forget(g *group) {
 }
 
 // ErrRolledBack is the error of waits that were open when the chain was rolled back to a snapshot.
-var ErrRolledBack = errors.New("the chain was rolled back to a snapshot before this")
+var ErrRolledBack = errors.New("the chain was rolled back to an earlier snapshot during the wait")
 
 // rolledBack moves the actor to an earlier position of the chain and ends all waits.
 func (a *Actor) rolledBack(at messages.Position) {

@@ -26,7 +26,7 @@ func newBenchLoad() *cobra.Command {
 	var knee bool
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Send an open-loop load to a node, a cluster or a shard executor; find the rate it sustains",
+		Short: "Send an open-loop load to a node or a cluster, or execute chunks alone; find the rate it sustains",
 		Long: `Load sends transactions or reads at scheduled times, however fast they complete (open loop), and
 measures each from its scheduled time. If a request has to wait for a free connection
 (--connections), the wait is part of its latency.
@@ -43,7 +43,7 @@ one before, until a rate fails twice. From then on the search picks the rate who
 the estimate of the knee most. It ends when the 95 % confidence interval of the knee extends to
 each side by at most the fraction --within of the knee. Then one run at nine tenths of the knee
 follows.
-With --target node and shard each trial starts a new node or executor, and the trials of several
+With --target node or shard each trial begins with a new chain, and the trials of several
 searches (--runs) alternate. With --target cluster each search starts a new cluster.
 
 docs/guide/benchmarks.md explains the report and how to compare two.`,
@@ -145,9 +145,9 @@ docs/guide/benchmarks.md explains the report and how to compare two.`,
 	f.Float64Var(&s.From, "from", s.From, "with --knee: first rate of the search")
 	f.Float64Var(&s.Most, "most", s.Most, "with --knee: highest rate of the search")
 	f.Float64Var(&s.Within, "within", s.Within, "with --knee: half width of the 95 % confidence interval at which the search ends, as a fraction of the knee")
-	f.Float64Var(&s.Quiet, "quiet", s.Quiet, "with --knee: fraction of CPU time that other processes may use in a trial on node or shard")
+	f.Float64Var(&s.Quiet, "quiet", s.Quiet, "with --knee: fraction of CPU time that other processes may use in a trial with --target node or shard")
 	f.IntVar(&s.Trials, "trials", s.Trials, "with --knee: maximum number of trials of a search")
-	f.IntVar(&o.Shards, "shards", 1, "shards of the node, cluster or executor that is started")
+	f.IntVar(&o.Shards, "shards", 1, "number of shards of the chain that is created; not with --target rpc")
 	f.IntVar(&o.Nodes, "nodes", 2, "validators of a cluster")
 	f.StringVar(&o.Transport, "transport", config.Near, "transport of a cluster: near, libp2p, or bridge (half of the nodes each)")
 	f.StringVar(&o.Pace, "pace", "", "pace of a cluster: delays (as neard) or eager")

@@ -495,7 +495,7 @@ node needs only the hash. See troupe trace for what its contracts did.`,
 		},
 	}
 	o.add(c)
-	c.Flags().StringVar(&sender, "sender", "", "account that signed it")
+	c.Flags().StringVar(&sender, "sender", "", "account that signed the transaction")
 	c.Flags().BoolVar(&all, "all", false, "also show refunds of gas")
 	return c
 }

@@ -39,8 +39,8 @@ both values. Input that a node cannot derive comes from the recording: times, ap
 chunks are included, and the order of their transactions.
 
 A node that cannot apply a chunk halts and writes the chunk, with everything it needs, to a file in
-data/failed of its home folder. Given such a file, verify applies the chunk, and fails if that
-fails.`,
+data/failed of its home folder. Given such a file, verify applies the chunk again, and fails if
+the chunk still cannot be applied.`,
 		Example: `  troupe verify native.jsonl.gz
   troupe verify --epoch-configs epoch_configs reshard.jsonl.gz
   troupe verify ~/.near/data/failed/chunk-0000001234-s0-8Ynx3FzP.json.gz`,

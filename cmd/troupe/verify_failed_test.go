@@ -10,7 +10,7 @@ import (
 )
 
 // TestVerifyFailsIfChunkFailsAgain: a chunk that a node failed to apply is applied again, and the
-// command fails if that fails.
+// command fails if the chunk still cannot be applied.
 func TestVerifyFailsIfChunkFailsAgain(t *testing.T) {
 	f := &badchunk.File{Format: 1, Chain: "chain", Height: 7, Reason: "panic: boom", Context: badchunk.Context{
 		Protocol: parameters.Newest(primitives.NumberingJune), Numbering: primitives.NumberingJune, Layout: primitives.SingleShardLayout().AppendBorsh(nil),

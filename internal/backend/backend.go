@@ -134,7 +134,7 @@ type block struct {
 
 // errAhead means that a block is not persisted yet and that the requested data of it is not in
 // memory.
-var errAhead = errors.New("backend: the block is not on disk yet, and this part of it is not in memory")
+var errAhead = errors.New("backend: the block is not on disk yet, and the requested part of it is not in memory")
 
 // find resolves a reference to a block. It returns a *view.LookupError if there is no such block.
 func (b *Backend) find(r view.BlockRef) (*block, error) {

@@ -34,7 +34,7 @@ func FindLocalnet(dir, prefix string) ([]LocalnetNode, error) {
 	}
 	switch {
 	case len(nodes) == 0:
-		return nil, &FileError{Path: dir, Err: fmt.Errorf("the folder contains no home like %s0", prefix),
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("the folder contains no home of a node, such as %s0", prefix),
 			Hint: "create a network with `troupe --home " + dir + " localnet`"}
 	case len(nodes) > MaxLocalnet:
 		return nil, &FileError{Path: dir, Err: fmt.Errorf("the folder contains %d homes, at most %d can run", len(nodes), MaxLocalnet)}

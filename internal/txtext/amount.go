@@ -77,7 +77,7 @@ func parseYocto(digits string) (primitives.Balance, error) {
 	}
 	b, err := primitives.ParseBalance(digits)
 	if err != nil { // all are digits
-		return b, errors.New("not below 2^128 yoctoNEAR, which no amount is")
+		return b, errors.New("an amount must be below 2^128 yoctoNEAR")
 	}
 	return b, nil
 }

@@ -141,7 +141,7 @@ var Scenarios = []Scenario{
 			s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs, 280, 60*second, [2]int64{20 * second, 60 * second}
 		}),
 	scenario("forms",
-		"as byzantine, and its blocks and chunks have forms that nearcore's code never writes (header versions 5 and 7, challenges, unusual heights of chunks), also while version 86, which takes more of them, is voted up; one more node follows the chain; nodes crash",
+		"as byzantine, and its blocks and chunks have forms that nearcore's code never writes (header versions 5 and 7, challenges, unusual heights of chunks), the chain begins at version 86, which accepts more of these forms, and upgrades; one more node follows the chain; nodes crash",
 		func(s *Scenario) {
 			s.Version = 86
 			s.Byzantine, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
