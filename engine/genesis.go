@@ -60,7 +60,7 @@ var publicGenesis = map[string]string{
 // checkPublicGenesis returns ErrPublicGenesis if c has only its genesis here, and the genesis block
 // is not that of the public network.
 func checkPublicGenesis(c *ChainSpec, hash primitives.Hash) error {
-	if want := publicGenesis[c.ID]; c.Version.GenesisOnly() && hash.String() != want {
+	if want, public := publicGenesis[c.ID]; public && c.Version.GenesisOnly() && hash.String() != want {
 		return fmt.Errorf("%w: chain %q begins with block %s, this file leads to %v", ErrPublicGenesis, c.ID, want, hash)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -86,7 +87,9 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 // JumpHeaders restarts the header chain at the first block of the epoch that an epoch sync proof
 // leads to (nearcore's epoch sync). That block may be far above the imported blocks. It returns
 // headerchain.ErrProof if the proof is wrong: its sender is at fault. It returns headerchain.ErrOld
-// if the node already knows later headers: its sender is not at fault. Safe for concurrent use.
+// if the node already knows later headers, and headerchain.ErrVersion if the proof leads to a
+// protocol version that this program does not support: its sender is not at fault. Safe for
+// concurrent use.
 func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -202,6 +205,7 @@ func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, erro
 		Head:          head,
 		Verify:        e.verify,
 		MaxHeightJump: e.o.MaxHeightJump,
+		Newest:        parameters.Newest(e.chain.Version.Numbering),
 	}
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if absent(err) != nil {

@@ -148,6 +148,7 @@ type Actor struct {
 	// headersApart means that the verified headers follow an epoch sync proof, and do not connect to
 	// the chain yet.
 	headersApart bool
+	newerLogAt   int64      // time in ms from which it is logged again that headers have a newer protocol version
 	bootstrap    *bootstrap // nil: no state sync at start is in progress
 	snapshots    *engine.ServedSnapshots
 

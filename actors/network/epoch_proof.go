@@ -102,7 +102,10 @@ func (a *Actor) proofDone(m *proofResult) {
 	if errors.Is(m.err, storage.ErrFailed) {
 		a.ownFailure("a proof of epochs", m.err)
 	}
-	if m.err != nil {
+	if errors.Is(m.err, headerchain.ErrVersion) {
+		ev.Newer = true
+		log.WithError(m.err).Warn("epoch sync proof not used: this program must be upgraded first")
+	} else if m.err != nil {
 		log.WithError(m.err).Info("epoch sync proof rejected")
 	} else {
 		log.Info("epoch sync proof accepted: headers continue from it")

@@ -212,6 +212,12 @@ func (a *Actor) headersDone(m *headersResult) {
 	case errors.Is(m.err, headerchain.ErrOrphan), errors.Is(m.err, headerchain.ErrOld):
 	case errors.Is(m.err, headerchain.ErrEquivocating), errors.Is(m.err, headerchain.ErrFull):
 		ev.Own = true
+	case errors.Is(m.err, headerchain.ErrVersion):
+		ev.Own = true
+		if now := a.now(); now >= a.newerLogAt {
+			a.newerLogAt = now + stuckLogPeriod
+			a.o.Log.WithError(m.err).Warn("network: headers of later epochs cannot be validated: this program must be upgraded")
+		}
 	default:
 		ev.Own = true
 		a.ownFailure("headers", m.err)

@@ -30,6 +30,9 @@ const (
 	WholeAnswer = 512
 	proofFirst  = 5_000  // time for which block and header requests wait for the first proof
 	proofAgain  = 10_000 // pause of proof requests after a useless proof
+	// proofNewer is the pause of proof requests after a proof of a newer protocol version. A proof
+	// of a large network has tens of megabytes.
+	proofNewer = 600_000
 )
 
 // PeerID identifies a peer.
@@ -107,6 +110,9 @@ type (
 		From PeerID
 		Bad  bool // the proof is invalid
 		Used bool // the header chain now continues from the proof
+		// Newer means that the proof leads to a protocol version that this program does not
+		// support, as the proofs of other peers will.
+		Newer bool
 	}
 	// Block reports that a block has arrived, from any peer.
 	Block struct{ Hash primitives.Hash }

@@ -489,6 +489,9 @@ func (m *Machine) proved(out *Out, now int64, ev *Proved) {
 		m.removePeer(ev.From)
 	case !ev.Used:
 		m.proofAt, m.proofTried = now+proofAgain, true
+		if ev.Newer {
+			m.proofAt = now + proofNewer
+		}
 		if p := m.peers[ev.From]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
 		}

@@ -503,6 +503,31 @@ func TestProofFirstRequestsNothingElse(t *testing.T) {
 	}
 }
 
+// TestNewerProofIsNotAskedForAgain: after a proof of a newer protocol version, no peer is asked for
+// another one for ten minutes, and none is banned.
+func TestNewerProofIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8, 1000, honest(), honest())
+	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofFirst: true, ProofWait: 10_000})
+	for len(w.proofs) == 0 {
+		w.pass()
+	}
+	w.step(ProofArrived{w.proofs[0]})
+	w.step(Proved{From: w.proofs[0], Newer: true})
+	for end := w.now + proofNewer - 1000; w.now < end; {
+		w.pass()
+	}
+	if len(w.proofs) != 1 || len(w.banned) != 0 {
+		t.Errorf("%d proofs requested, banned %v", len(w.proofs), w.banned)
+	}
+	for end := w.now + 2000; w.now < end; {
+		w.pass()
+	}
+	if len(w.proofs) != 2 {
+		t.Errorf("%d proofs requested after the pause, want 2", len(w.proofs))
+	}
+}
+
 // TestRequestsOfLostPeerAreSentElsewhere: requests to a peer that disconnects are sent to another
 // at once. Without peers nothing is requested, and no request is lost.
 func TestRequestsOfLostPeerAreSentElsewhere(t *testing.T) {

@@ -28,6 +28,11 @@ var (
 	ErrFull         = errors.New("header chain: too many headers above the final one")
 )
 
+// ErrVersion means that a header or a proof leads to an epoch whose protocol version is above
+// Options.Newest. This program cannot validate the headers of such an epoch. No peer is at fault: the
+// program must be upgraded.
+var ErrVersion = errors.New("header chain: the network's protocol is newer than this program")
+
 // Options configure a Chain.
 type Options struct {
 	Genesis *primitives.BlockHeader
@@ -41,7 +46,9 @@ type Options struct {
 	// MaxHeightJump is the largest number of heights that a header may be above the head; 0 means
 	// no limit.
 	MaxHeightJump primitives.Height
-	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// Newest is the newest protocol version whose headers can be validated. 0: any.
+	Newest primitives.ProtocolVersion
+	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 }
 
 // Ref identifies a header.
@@ -253,6 +260,14 @@ func (c *Chain) finalHeight(h *primitives.BlockHeader, parent *Row) (primitives.
 	return r.Header.Height, nil
 }
 
+// checkVersion returns ErrVersion if the version of an epoch is above Options.Newest.
+func (c *Chain) checkVersion(id primitives.EpochID, v primitives.ProtocolVersion) error {
+	if c.o.Newest == 0 || v <= c.o.Newest {
+		return nil
+	}
+	return fmt.Errorf("%w: epoch %v has version %d, this program runs versions up to %d: install a newer release", ErrVersion, id, v, c.o.Newest)
+}
+
 // validationContext returns the data for ValidateHeader, and the block Merkle tree up to the
 // parent.
 func (c *Chain) validationContext(h *primitives.BlockHeader, parent *Row) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
@@ -262,7 +277,12 @@ func (c *Chain) validationContext(h *primitives.BlockHeader, parent *Row) (*chai
 		func() (err error) { j.EpochID, err = m.EpochIDFromPrev(p); return },
 		func() (err error) { j.NextEpochID, err = m.NextEpochIDFromPrev(p); return },
 		func() (err error) { j.EpochSyncDataHash, err = m.EpochSyncDataHash(p); return },
-		func() (err error) { j.Version, err = m.ProtocolVersion(j.EpochID); return },
+		func() (err error) {
+			if j.Version, err = m.ProtocolVersion(j.EpochID); err == nil {
+				err = c.checkVersion(j.EpochID, j.Version)
+			}
+			return
+		},
 		func() (err error) {
 			if j.NextBPHash = parent.Header.NextBPHash; j.EpochID != parent.Header.EpochID {
 				j.NextBPHash, err = m.BlockProducersHash(j.NextEpochID)

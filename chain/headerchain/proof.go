@@ -213,7 +213,7 @@ type Start struct {
 }
 
 // Jump verifies a proof and restarts the chain from it. On an error the Chain is unchanged. Errors:
-// ErrOld if the chain is beyond the proof; ErrProof.
+// ErrOld if the chain is beyond the proof; ErrProof; ErrVersion.
 func (c *Chain) Jump(p *EpochProof) error {
 	verify, err := c.Proving(p)
 	if err == nil {
@@ -247,7 +247,7 @@ func (c *Chain) isOld(p *EpochProof) error {
 }
 
 // Take restarts the chain from a verified proof: the first block of the proof's current epoch
-// becomes the head, and is final. Errors: ErrOld, ErrProof.
+// becomes the head, and is final. Errors: ErrOld, ErrProof, ErrVersion.
 func (c *Chain) Take(p *EpochProof) error {
 	if err := c.isOld(p); err != nil {
 		return err
@@ -255,6 +255,11 @@ func (c *Chain) Take(p *EpochProof) error {
 	s, err := p.Start()
 	if err != nil {
 		return err
+	}
+	for _, x := range s.Epochs {
+		if err := c.checkVersion(x.ID, x.Info.ProtocolVersion); err != nil {
+			return err
+		}
 	}
 	if err := c.o.Store.Begin(s); err != nil {
 		return err
