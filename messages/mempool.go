@@ -2,21 +2,13 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// SubmitTransactions: waiter, session or node -> mempool of the signers' shard. The mempool checks
-// the transactions, fairly between clients, and adds the valid ones to its pool. It sends a waiter
-// Submitted for each transaction, and a session SubmissionsDone. After a loss the transactions are
-// in no pool.
+// SubmitTransactions: waiter or node -> mempool of the signers' shard. The mempool checks the
+// transactions, fairly between clients, and adds the valid ones to its pool. It sends a waiter
+// Submitted for each transaction. After a loss the transactions are in no pool.
 type SubmitTransactions struct {
 	From         Address
 	Client       Client
 	Transactions []*primitives.SignedTransaction
-}
-
-// SubmissionsDone: mempool -> session, no reply. Count more submissions of the session have been
-// checked, whatever the results.
-type SubmissionsDone struct {
-	Session SessionID
-	Count   int
 }
 
 // SubmitAgain: mempool -> rpc -> sessions -> waiters, and -> producer; no reply. The mempool of a

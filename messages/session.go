@@ -44,6 +44,8 @@ type AwaitTransaction struct {
 	// Submit means that the waiter submits Tx to the mempool, after it has sent Watch to txtracker.
 	Submit bool
 	Until  view.ExecutionLevel
+	// Seen is the position that readers saw when the request arrived.
+	Seen Position
 	// Again is the number of reorganisations that made an earlier answer invalid. Results of waits
 	// with a lower number are not reused.
 	Again int

@@ -34,6 +34,15 @@ type Watch struct {
 	// that changes, the waiter gets one Progress with Doubt. To get another one, it sends Watch
 	// again. An empty Use.Key disables this.
 	Use Use
+	// Quiet means that the waiter gets no Watched. It sends the watch before it submits the
+	// transaction. If the mempool finds the nonce unused, no earlier block includes the transaction.
+	Quiet bool
+	// FinalOnly means that the waiter waits for FINAL. If all waiters of a transaction do, a Progress
+	// may come later than its outcomes: with the block after which all blocks with known outcomes are
+	// final. It must be equal in all Watches of a waiter.
+	FinalOnly bool
+	// Begun is called when txtracker handles the message, on its goroutine. nil: not called.
+	Begun func()
 }
 
 // Use is the data on which the validity of a pending transaction depends.

@@ -8,10 +8,12 @@ import "github.com/troupe-chain/troupe/primitives"
 type Progress struct {
 	// At is the position after the block. If the message is not about a block, it is txtracker's
 	// current position.
-	At       Position
-	Branch   Branch
-	Watched  bool       // answers Watch: later outcomes will be reported; the waiter reads older ones from the store
-	Executed []Executed // outcomes in block At.Head; shared by all waiters of the transaction, read only
+	At      Position
+	Branch  Branch
+	Watched bool // answers Watch: later outcomes will be reported; the waiter reads older ones from the store
+	// Executed are the outcomes in block At.Head, and in earlier blocks that Watch.FinalOnly allowed to
+	// report later. All waiters of the transaction share them, read only.
+	Executed []Executed
 	// Doubt means that the data in Watch.Use has changed, so the transaction may be invalid now.
 	Doubt bool
 	// Reorganised means that outcomes known to the waiter may no longer be canonical. The waiter
@@ -42,6 +44,10 @@ type Submitted struct {
 	// Pooled means that the transaction is in the pool. If the pool drops it later, a Progress
 	// reports that.
 	Pooled bool
+	// MaybeIncluded means that a copy is in the pool, but that the check found the transaction
+	// invalid. So a block may include it already. If only Pooled is set, no block up to the head at the
+	// time of the check includes it.
+	MaybeIncluded bool
 	// Drops is the number of the node's last drop before this result (DroppedTransaction.Nth).
 	Drops uint64
 	// Err is the reason for which the transaction is in no pool. *primitives.InvalidTxError: it is

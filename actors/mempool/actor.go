@@ -6,7 +6,7 @@
 //	        BlockImported, LayoutChanged, CapturePool, RestorePool from the chain;
 //	        ProduceChunk from the producer; Page, ChunkChosen from the chunk-producer;
 //	        transactions that other mempools forward
-//	out     Submitted, SubmissionsDone to senders; TransactionsWaiting to the producer;
+//	out     Submitted, Done to senders; TransactionsWaiting to the producer;
 //	        TransactionsDropped to txtracker and to the drop record; Candidates to the
 //	        chunk-producer; SubmitAgain after a restart
 //	state   Actor: the queue of unchecked submissions, the pool, held transactions, the
@@ -37,7 +37,8 @@ type Out struct {
 	Candidates messages.Sender[messages.Candidates]          // sent to the chunk producer actor
 	Dropped    messages.Sender[messages.TransactionsDropped] // sent to the transaction tracker
 	Submitted  func(messages.Address, messages.Submitted)    // sent to the waiter that submitted the transaction
-	Done       messages.Sender[messages.SubmissionsDone]     // sent to a session
+	// Done reports that submissions of a session have been checked, whatever the results.
+	Done func(s messages.SessionID, count int)
 	// Forward sends a message to another shard's mempool. It returns false if the shard has none.
 	Forward func(primitives.ShardID, any) bool
 	// Settled is called with the result of a submission. It is also called for each transaction
@@ -100,7 +101,7 @@ type Actor struct {
 	checksRunning int    // number of batches in checking whose check has not ended
 	heads         uint64 // number of blocks that became the head
 	reorgs        uint64 // number of reorganisations and rollbacks
-	// finished is, by session, the number of checked submissions to report with SubmissionsDone.
+	// finished is, by session, the number of checked submissions to report with Out.Done.
 	finished map[messages.SessionID]int
 	side     map[primitives.Hash]sideBlock
 

@@ -105,7 +105,7 @@ func newWorld(change func(*Options)) *world {
 			Submitted: func(to messages.Address, m messages.Submitted) {
 				w.submitted[to.Waiter] = append(w.submitted[to.Waiter], m)
 			},
-			Done: func(m messages.SubmissionsDone) { w.done[m.Session] += m.Count },
+			Done: func(s messages.SessionID, count int) { w.done[s] += count },
 			Forward: func(to primitives.ShardID, m any) bool {
 				w.forwarded[to] = append(w.forwarded[to], m)
 				return !w.homeless

@@ -253,7 +253,7 @@ func (a *Actor) admit(x item, v *Verdict, late bool) {
 		a.answer(x, messages.Submitted{Err: a.routeUntracked(x, v.Err)})
 		return
 	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
-		a.answer(x, messages.Submitted{Pooled: true}) // the result of the copy in the pool is reported later
+		a.answer(x, messages.Submitted{Pooled: true, MaybeIncluded: true}) // the copy's result is reported later
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -341,11 +341,11 @@ func (a *Actor) answer(x item, m messages.Submitted) {
 	}
 }
 
-// reportDone sends each session the number of its submissions that have been checked since the last
+// reportDone reports for each session how many of its submissions have been checked since the last
 // report.
 func (a *Actor) reportDone() {
 	for id, n := range a.finished { // the order does not matter, because the sessions are independent
-		a.o.Out.Done(messages.SubmissionsDone{Session: id, Count: n})
+		a.o.Out.Done(id, n)
 		delete(a.finished, id)
 	}
 }

@@ -179,7 +179,7 @@ func (n *Node) spawn() (err error) {
 	}
 	n.sessionHandles.open(newSessionHandle(DefaultSession, defaultQueue))
 	spawn(session.Name, func(again bool) actor.Actor {
-		o := session.Options{Session: n.session, Failed: n.sessionHandles.failed}
+		o := session.Options{Session: n.session, Started: n.sessionHandles.started, Failed: n.sessionHandles.failed}
 		if again {
 			o.Open = n.sessionHandles.failAll()
 		}

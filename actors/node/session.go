@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -27,6 +28,9 @@ type sessionHandle struct {
 	slots    chan struct{}                 // semaphore of permits, one for each unchecked submission
 	returned atomic.Uint64                 // number of permits that were returned
 	failed   atomic.Pointer[chan struct{}] // closed when the current actor has failed
+	// actor is the session's actor. nil: it is not started or has failed, so messages go to the rpc
+	// actor, which starts it.
+	actor atomic.Pointer[actor.PID]
 }
 
 func newSessionHandle(id messages.SessionID, slots int) *sessionHandle {
@@ -50,6 +54,7 @@ func (h *sessionHandle) done(n int) {
 // fail is called after the session's actor has failed. It ends the actor's waits and returns all
 // permits. Later requests go to a new actor.
 func (h *sessionHandle) fail() {
+	h.actor.Store(nil)
 	next := make(chan struct{})
 	close(*h.failed.Swap(&next))
 	h.done(cap(h.slots))
@@ -60,7 +65,26 @@ type sessionHandles struct{ m sync.Map }
 
 func (s *sessionHandles) open(h *sessionHandle) { s.m.Store(h.id, h) }
 
-func (s *sessionHandles) close(id messages.SessionID) { s.m.Delete(id) }
+func (s *sessionHandles) close(id messages.SessionID) {
+	if h := s.of(id); h != nil {
+		h.actor.Store(nil)
+	}
+	s.m.Delete(id)
+}
+
+// started is called after the actor of a session has started.
+func (s *sessionHandles) started(id messages.SessionID, pid *actor.PID) {
+	if h := s.of(id); h != nil {
+		h.actor.Store(pid)
+	}
+}
+
+// done returns permits of a session whose submissions were checked.
+func (s *sessionHandles) done(id messages.SessionID, count int) {
+	if h := s.of(id); h != nil {
+		h.done(count)
+	}
+}
 
 // of returns the handle of a session, or nil if the session is closed.
 func (s *sessionHandles) of(id messages.SessionID) *sessionHandle {

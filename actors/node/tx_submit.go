@@ -133,7 +133,7 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 	default:
 	}
 	n.tracer.begin(tx, false)
-	n.tell(n.rpc, messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx),
+	n.route(messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx),
 		Transactions: []*primitives.SignedTransaction{tx}})
 	return nil
 }
@@ -165,7 +165,7 @@ func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Opti
 			Lost:       n.lost,
 			Settled:    n.settled,
 			Submitted:  func(to messages.Address, m messages.Submitted) { n.toWaiter(to, m) },
-			Done:       func(m messages.SubmissionsDone) { n.toWaiter(messages.Address{Session: m.Session}, m) },
+			Done:       n.sessionHandles.done,
 			Forward: func(to primitives.ShardID, m any) bool {
 				other := n.shards.set.Load().find(to)
 				if other != nil {

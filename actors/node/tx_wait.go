@@ -31,8 +31,8 @@ import (
 // Outline:
 //
 //	wait: takes permits (session, Limits.Parked, admission); counts waits that need finality
-//	ask: sends a session.Request to rpc; the session spawns a waiter; waits for one of the
-//	        ends below
+//	ask: sends a session.Request to the session, or to rpc if the session's actor is not
+//	        started; the session spawns a waiter; waits for one of the ends below
 //	statusInTurn: reads the status at the reply's position; all requests for it share the
 //	        read (statusGroup)
 //	waitFor: if a reorganisation has removed the transaction meanwhile, waits again. If readers
@@ -66,8 +66,9 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 		}
 		return &view.FinalOutcome{Level: view.LevelNone}, nil
 	}
-	m := messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil}
-	return n.waitFor(ctx, m, n.see(), false)
+	s := n.see()
+	m := messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil, Seen: s.at}
+	return n.waitFor(ctx, m, s, false)
 }
 
 // signerOf returns the signer of the transaction that a request names. The signer determines the
@@ -303,10 +304,10 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 	failed := *h.failed.Load()
 	n.admission.add()
 	defer n.admission.end(r)
-	n.tell(n.rpc, r)
+	n.toSession(h, r)
 	forget := func() {
-		if !r.GiveUp() {
-			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
+		if !r.GiveUp() { // the session has handled the request, so this message cannot overtake it
+			n.toSession(h, messages.ForgetTransaction{Waiter: m.Waiter})
 		}
 	}
 	// The waiter has its own timer. This one is for a waiter that does not answer.
@@ -358,11 +359,7 @@ func timeout(r session.Request) (a messages.Awaited, err error) {
 // session returns the Props of a session's actor.
 func (n *Node) session(id messages.SessionID) *actor.Props {
 	return n.spawner.props("session", func() actor.Actor {
-		o := session.SessionOptions{Waiter: n.waiter, Submit: n.route, Done: func(count int) {
-			if h := n.sessionHandles.of(id); h != nil {
-				h.done(count)
-			}
-		}}
+		o := session.SessionOptions{Waiter: n.waiter}
 		if h := n.sessionHandles.of(id); h != nil {
 			o.Ended = *h.failed.Load()
 		}
@@ -419,7 +416,17 @@ func (c waiterChain) Use(tx *primitives.SignedTransaction) messages.Use {
 	return u
 }
 
-// toWaiter sends a message to a waiter, or to a session if to.Waiter is 0.
+// toSession sends a message to a session: to its actor, or to the rpc actor if the session's actor is
+// not started. If the actor ends before it handles a Request, the caller gets session.ErrUnhandled.
+func (n *Node) toSession(h *sessionHandle, m any) {
+	pid := h.actor.Load()
+	if pid == nil {
+		pid = n.rpc
+	}
+	n.tell(pid, m)
+}
+
+// toWaiter sends a message to a waiter.
 func (n *Node) toWaiter(to messages.Address, m any) {
 	n.tell(actor.NewPID(n.rpc.GetAddress(), session.ID(to)), m)
 }

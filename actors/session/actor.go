@@ -2,10 +2,9 @@
 // session for each client that submits or waits, and below each session its waiters. When a client
 // disconnects, its session and all its waits end.
 //
-//	in      OpenSession, CloseSession, Request, SubmitTransactions, ForgetTransaction from the
-//	        node; SubmissionsDone and SubmitAgain from the mempools; WatchAgain from txtracker
-//	out     the answers of waiters, through the Request of each wait; SubmitTransactions to
-//	        the mempools
+//	in      OpenSession, CloseSession, Request, ForgetTransaction from the node; SubmitAgain from
+//	        the mempools; WatchAgain from txtracker
+//	out     the answers of waiters, through the Request of each wait
 //	state   Supervisor: the open sessions; Session: its waits
 //	units   none
 //	bound   node.Limits bounds sessions, waits, and unchecked submissions of a session; the
@@ -61,6 +60,9 @@ func appendWaiter(b []byte, id messages.WaiterID) []byte {
 // Options configure the Supervisor.
 type Options struct {
 	Session func(messages.SessionID) *actor.Props
+	// Started is called when a session's actor has started. From then on, requests may be sent to it
+	// directly. May be nil.
+	Started func(messages.SessionID, *actor.PID)
 	// Failed is called after a session actor has failed. All messages that were on their way to the
 	// actor are lost. May be nil.
 	Failed func(messages.SessionID)
@@ -94,8 +96,8 @@ func (a *Supervisor) Receive(c actor.Context) {
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
 			delete(a.byPID, pid.GetId())
-			// Stop the actor after its queued messages, so that submissions are checked even if the
-			// client has disconnected.
+			// Stop the actor after its queued messages: waiters submit transactions even if the client
+			// has disconnected.
 			c.Poison(pid)
 		}
 		delete(a.open, m.Session)
@@ -105,10 +107,6 @@ func (a *Supervisor) Receive(c actor.Context) {
 			c.Send(pid, m)
 		} else {
 			m.Reply(messages.Awaited{Err: ErrNoSession})
-		}
-	case messages.SubmitTransactions:
-		if pid := a.session(c, m.From.Session); pid != nil {
-			c.Send(pid, m)
 		}
 	case messages.ForgetTransaction:
 		if pid := a.open[m.Waiter.Session]; pid != nil {
@@ -148,15 +146,15 @@ func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID 
 		panic(fmt.Errorf("rpc actor: start session %d: %w", id, err))
 	}
 	a.open[id], a.byPID[pid.GetId()] = pid, id
+	if a.o.Started != nil {
+		a.o.Started(id, pid)
+	}
 	return pid
 }
 
 // SessionOptions configure a session.
 type SessionOptions struct {
 	Waiter func(Request) *actor.Props
-	Submit messages.Sender[messages.SubmitTransactions]
-	// Done is called with the number of submissions that have been checked since the last call.
-	Done func(int)
 	// Ended is closed when the session is known to have failed.
 	Ended chan struct{}
 }
@@ -187,10 +185,6 @@ func (a *Session) Receive(c actor.Context) {
 			return
 		}
 		a.waits[m.Waiter.Waiter], a.byPID[pid.GetId()] = pid, m
-	case messages.SubmitTransactions:
-		a.o.Submit(m)
-	case messages.SubmissionsDone:
-		a.o.Done(m.Count)
 	case messages.ForgetTransaction:
 		if pid := a.waits[m.Waiter.Waiter]; pid != nil {
 			c.Stop(pid)

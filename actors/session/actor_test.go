@@ -60,6 +60,9 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 	}
 	pid := sys.Root.Spawn(props("rpc", func() actor.Actor {
 		return NewSupervisor(Options{
+			Started: func(id messages.SessionID, _ *actor.PID) {
+				seen.add(func() { seen.started = append(seen.started, id) })
+			},
 			Failed: func(id messages.SessionID) { seen.add(func() { seen.failed = append(seen.failed, id) }) },
 			Session: func(id messages.SessionID) *actor.Props {
 				return props("session", func() actor.Actor {
@@ -74,8 +77,6 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 							}
 							return props("waiter", func() actor.Actor { return &delayedWaiter{m: r, after: 10 * time.Second, alive: alive} })
 						},
-						Submit: func(m messages.SubmitTransactions) { seen.add(func() { seen.submitted = append(seen.submitted, m) }) },
-						Done:   func(n int) { seen.add(func() { seen.done += n }) },
 					})
 				})
 			},
@@ -92,11 +93,9 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 
 // record is what the actors report.
 type record struct {
-	mu        sync.Mutex
-	made      int // sessions
-	failed    []messages.SessionID
-	submitted []messages.SubmitTransactions
-	done      int
+	mu              sync.Mutex
+	made            int // sessions
+	started, failed []messages.SessionID
 }
 
 func (r *record) add(f func()) {
@@ -194,7 +193,6 @@ func TestFailedSessionIsReplaced(t *testing.T) {
 		}
 		again := wait(1, 11, 5)
 		send(again)
-		send(messages.SubmitTransactions{From: messages.Address{Session: 1}, Client: "c"})
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		for name, r := range map[string]Request{"the next wait of the session that failed": again,
@@ -203,8 +201,8 @@ func TestFailedSessionIsReplaced(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, got, ok)
 			}
 		}
-		if seen.made != 3 || len(seen.submitted) != 1 || seen.submitted[0].Client != "c" {
-			t.Errorf("%d sessions were made, want 3; submitted %+v", seen.made, seen.submitted)
+		if seen.made != 3 || !slices.Equal(seen.started, []messages.SessionID{2, 1, 1}) {
+			t.Errorf("%d sessions were made, want 3; started %v", seen.made, seen.started)
 		}
 		send(messages.CloseSession{Session: 1})
 		synctest.Wait()

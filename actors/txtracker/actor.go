@@ -8,10 +8,10 @@
 //	        block that is not final; waiters by access key and by expiry
 //	units   heights in blocks
 //	bound   the waiters that sessions allow; watched ids: one for each receipt of an awaited
-//	        transaction, shared by its waiters; drops that wait for blocks on their way to
-//	        disk. A block costs a lookup for each outcome, a lookup for each changed access key
-//	        while any key is watched, and a message to each waiter concerned. A reorganisation
-//	        concerns all waiters
+//	        transaction, shared by its waiters; maxHeld outcomes of each transaction; drops that
+//	        wait for blocks on their way to disk. A block costs a lookup for each outcome, a lookup
+//	        for each changed access key while any key is watched, and a message to each waiter
+//	        concerned. A reorganisation concerns all waiters
 //	errors  none
 //	source  our own; nearcore polls instead (chain/jsonrpc/src/lib.rs tx_status_fetch)
 //
@@ -69,7 +69,11 @@ type group struct {
 	ids     []primitives.Hash
 	finals  []primitives.Height // keys in byFinal under which the group is stored
 	news    []messages.Executed // outcomes of the group's transaction in the current block
-	touched bool                // true: the group is in Actor.touched
+	// held are outcomes that the waiters do not need yet (see mayHold). They get them with the next
+	// Progress about a block.
+	held    []messages.Executed
+	others  int  // number of waiters without Watch.FinalOnly
+	touched bool // true: the group is in Actor.touched
 }
 
 type waiter struct {
@@ -79,6 +83,7 @@ type waiter struct {
 	use     messages.Use // access key, nonce and expiry of the transaction; empty Key: in no heap
 	place   [2]int       // positions in the two heaps, indexed by byNonce and byExpiry
 	doubt   bool         // true: the waiter is in Actor.doubts
+	final   bool         // Watch.FinalOnly
 }
 
 // New returns an actor that knows the chain up to at. Later blocks must be sent to it.
@@ -161,6 +166,9 @@ func (a *Actor) sendAll(g *group, m messages.Progress) {
 }
 
 func (a *Actor) watch(m *messages.Watch) {
+	if m.Begun != nil {
+		m.Begun()
+	}
 	w := a.waiters[m.Waiter]
 	if w == nil {
 		g := a.groups[m.Hash]
@@ -168,7 +176,10 @@ func (a *Actor) watch(m *messages.Watch) {
 			g = &group{hash: m.Hash}
 			a.groups[m.Hash] = g
 		}
-		w = &waiter{address: m.Waiter, group: g, index: len(g.waiters)}
+		w = &waiter{address: m.Waiter, group: g, index: len(g.waiters), final: m.FinalOnly}
+		if !w.final {
+			g.others++
+		}
 		g.waiters = append(g.waiters, w)
 		a.waiters[m.Waiter] = w
 	}
@@ -184,8 +195,13 @@ func (a *Actor) watch(m *messages.Watch) {
 		a.addUse(w, m.Use)
 	}
 	if fresh { // all waiters of the group must read outcomes of the new ids from the store
-		a.sendAll(g, messages.Progress{Watched: true})
-	} else {
+		for _, x := range g.waiters {
+			if x != w {
+				a.send(x, messages.Progress{Watched: true})
+			}
+		}
+	}
+	if !m.Quiet {
 		a.send(w, messages.Progress{Watched: true})
 	}
 }
@@ -247,6 +263,9 @@ func (a *Actor) unwatch(address messages.Address) {
 	}
 	delete(a.waiters, address)
 	a.removeUse(w)
+	if !w.final {
+		w.group.others--
+	}
 	g, last := w.group, len(w.group.waiters)-1
 	moved := g.waiters[last]
 	g.waiters[w.index], moved.index = moved, w.index
@@ -332,7 +351,19 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 		}
 	}
 	for _, g := range a.touched {
-		news := messages.Progress{Executed: g.news, Reorganised: m.Reorganised}
+		if m.Reorganised { // the blocks of held outcomes may not be canonical
+			g.held = nil
+		}
+		if len(g.held) == 0 {
+			g.held = g.news
+		} else {
+			g.held = append(g.held, g.news...)
+		}
+		if !m.Reorganised && a.mayHold(g) {
+			continue
+		}
+		news := messages.Progress{Executed: g.held, Reorganised: m.Reorganised}
+		g.held = nil
 		for _, w := range g.waiters {
 			news.Doubt = w.doubt
 			a.send(w, news)
@@ -348,6 +379,25 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 		g.news, g.touched, a.touched[i] = nil, false, nil
 	}
 	a.touched, a.doubts = a.touched[:0], a.doubts[:0]
+}
+
+// maxHeld is the maximum number of outcomes that a group holds.
+const maxHeld = 16
+
+// mayHold returns whether the waiters of a group need no Progress about the current block. That is
+// so if all of them wait for FINAL, and the transaction cannot be FINAL yet, because a block with one
+// of its outcomes is not final. The block that includes the transaction is always reported, so that
+// each waiter knows that it is included. So a transfer takes two reports instead of five.
+func (a *Actor) mayHold(g *group) bool {
+	if g.others > 0 || len(g.finals) == 0 || len(g.held) > maxHeld {
+		return false
+	}
+	for i := range g.news {
+		if g.news[i].Outcome.ID == g.hash {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(a.doubts, func(w *waiter) bool { return w.group == g })
 }
 
 // noteOutcomes collects the block's outcomes whose ids are watched.

@@ -46,8 +46,9 @@ type Options struct {
 	Unwatch messages.Sender[messages.Unwatch]
 	Submit  messages.Sender[messages.SubmitTransactions]
 	Reply   messages.Sender[messages.Awaited]
-	// Begun is called when txtracker has confirmed the first watch. Reached is called after each
-	// Progress with the level and the height of the head. Both may be nil.
+	// Begun is called when txtracker handles a watch, on its goroutine. Reached is called with the level
+	// and the height of the head after each Progress, and when the mempool accepts the transaction. Both
+	// may be nil.
 	Begun   func()
 	Reached func(level view.ExecutionLevel, head primitives.Height)
 }
@@ -63,7 +64,7 @@ type Options struct {
 //
 // Invariants:
 //   - The waiter sends Watch before it submits, so txtracker misses no block with the
-//     transaction.
+//     transaction. txtracker confirms the watch only if the transaction may be in an earlier block.
 //   - News comes in the order of blocks. The reply names the position of the first block that
 //     satisfies the wait, and the status is that of this position.
 //   - Outcomes from before the watch are read from the ledger, up to the position that Watched
@@ -85,7 +86,7 @@ type Options struct {
 //	start: Watch(hash), then SubmitTransactions if the waiter submits
 //	Progress: Machine.Step; if it asks, read the ledger and watch receipts; reply if the level is met
 //	Submitted: pooled, or rejected. A rejected nonce may have been used by this very
-//	        transaction: then wait for the block
+//	        transaction: then watch again, with confirmation, and wait for the block
 //	Progress.Dropped: end with the reason, unless another copy is on its way (dropApplies)
 //	Progress.Doubt: the nonce or expiry may be used up; Chain.Check decides
 //	Reorganised: outcomes are read again; the wait goes on
@@ -111,6 +112,7 @@ type Actor struct {
 	drops           uint64              // number of the last drop on the node before a pool accepted the transaction
 	dropped         error               // reason of the pool's last drop; nil: not dropped, or submitted again since
 	maybeIncluded   bool                // true: a block included the transaction before txtracker restarted
+	unconfirmed     bool                // true: the watch is Quiet, and the mempool has not answered
 	answered        bool
 	stop            func()
 }
@@ -143,7 +145,13 @@ func (a *Actor) Receive(c actor.Context) {
 func (a *Actor) start(stop func()) {
 	a.stop = stop
 	a.pooled, a.mempoolAnswered = a.o.Wait.Submit, !a.o.Wait.Submit
-	a.watch([]primitives.Hash{a.o.Wait.Hash})
+	if !a.o.Wait.Submit || a.o.Wait.Again > 0 { // a wait after a reorganisation may concern an included transaction
+		a.watch([]primitives.Hash{a.o.Wait.Hash})
+	} else {
+		a.unconfirmed = true
+		a.o.Watch(messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: []primitives.Hash{a.o.Wait.Hash}, Quiet: true,
+			FinalOnly: a.o.Wait.Until == view.LevelFinal, Begun: a.o.Begun})
+	}
 	if a.o.Wait.Submit {
 		a.submit()
 	}
@@ -164,8 +172,11 @@ func (a *Actor) resubmit() {
 	}
 }
 
+// watch sends a Watch that txtracker confirms.
 func (a *Actor) watch(ids []primitives.Hash) {
-	w := messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: ids, Executed: a.core.Executed()}
+	a.unconfirmed = false
+	w := messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: ids, Executed: a.core.Executed(),
+		FinalOnly: a.o.Wait.Until == view.LevelFinal, Begun: a.o.Begun}
 	if a.o.Wait.Tx != nil && !a.pooled && !a.core.Included() {
 		w.Use = a.o.Chain.Use(a.o.Wait.Tx)
 	}
@@ -227,10 +238,6 @@ func (a *Actor) progress(m *messages.Progress) {
 	a.done = false
 	if m.Dropped != nil && !a.dropApplies(m) {
 		m.Dropped = nil
-	}
-	if m.Watched && a.o.Begun != nil {
-		a.o.Begun()
-		a.o.Begun = nil
 	}
 	d := a.core.Step(m)
 	if m.Watched && m.Dropped == nil && m.At.Head >= a.o.Wait.DroppedAt {
@@ -382,8 +389,26 @@ func (a *Actor) submitted(m *messages.Submitted) {
 	default:
 		a.answer(m.Err)
 	}
+	a.confirm(m)
 	if a.done && !a.answered {
 		a.answer(nil)
+	}
+}
+
+// confirm decides after the mempool's answer whether the Quiet watch is enough. It is if the check
+// found the nonce unused: the watch was sent before the check, so txtracker reports every block that
+// can include the transaction. Otherwise the watch is sent again, and its confirmation leads to a read
+// of stored outcomes.
+func (a *Actor) confirm(m *messages.Submitted) {
+	switch {
+	case !a.unconfirmed || a.answered:
+	case m.Pooled && !m.MaybeIncluded:
+		a.unconfirmed = false
+		if a.core.begin(a.o.Wait.Seen) && a.o.Reached != nil {
+			a.o.Reached(view.LevelNone, a.o.Wait.Seen.Head)
+		}
+	default:
+		a.watch(nil)
 	}
 }
 

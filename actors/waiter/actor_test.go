@@ -144,3 +144,56 @@ func TestUsedNonceReplyWaitsForDisk(t *testing.T) {
 		})
 	}
 }
+
+// TestQuietWatchIsConfirmedIfNeeded: a waiter that submits watches quietly. If the mempool finds the
+// nonce unused, the wait needs no confirmation. Otherwise, and on a wait after a reorganisation, the
+// waiter asks for one, and finds the outcomes of earlier blocks.
+func TestQuietWatchIsConfirmedIfNeeded(t *testing.T) {
+	tx := signedTx()
+	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx.Hash()}, Block: primitives.Hash{3}, Height: 3}
+	ran.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
+	seen, now := position(4, 2), position(6, 4)
+	wait := func(again int) *testWaiter {
+		m := submitted(tx, view.LevelFinal)
+		m.Seen, m.Again = seen, again
+		return newTestWaiter(m, memLedger{}.put(ran))
+	}
+	s := wait(0)
+	if len(s.watches) != 1 || !s.watches[0].Quiet || !s.watches[0].FinalOnly || len(s.submitted) != 1 {
+		t.Fatalf("watches %+v, submitted %+v", s.watches, s.submitted)
+	}
+	s.Handle(messages.Submitted{Pooled: true})
+	if s.Handle(expired{}); len(s.watches) != 1 || len(s.answers) != 1 || s.answers[0].At != seen || s.answers[0].Level != view.LevelNone {
+		t.Errorf("unused nonce: watches %+v, answers %+v", s.watches, s.answers)
+	}
+	for name, m := range map[string]messages.Submitted{
+		"invalid, but a copy is in the pool": {Pooled: true, MaybeIncluded: true},
+		"the nonce is used":                  {Err: nonceUsed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := wait(0)
+			s.known = true
+			s.Handle(m)
+			if len(s.answers) != 0 || len(s.watches) != 2 || s.watches[1].Quiet {
+				t.Fatalf("watches %+v, answers %+v", s.watches, s.answers)
+			}
+			s.Handle(messages.Progress{Watched: true, At: now})
+			if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].At != now {
+				t.Errorf("answers %+v, want FINAL as of %+v", s.answers, now)
+			}
+		})
+	}
+	s = wait(0)
+	if s.Handle(messages.Submitted{Err: tooOld}); len(s.watches) != 1 || len(s.answers) != 1 {
+		t.Errorf("refused: watches %+v, answers %+v", s.watches, s.answers)
+	}
+	s = wait(1)
+	if len(s.watches) != 1 || s.watches[0].Quiet {
+		t.Errorf("after a reorganisation: watches %+v", s.watches)
+	}
+	s = wait(0) // the tracker restarts before the mempool answers
+	s.Handle(messages.WatchAgain{})
+	if s.Handle(messages.Submitted{Err: nonceUsed}); len(s.watches) != 2 || s.watches[1].Quiet {
+		t.Errorf("restarted: watches %+v", s.watches)
+	}
+}

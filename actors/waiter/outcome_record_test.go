@@ -254,12 +254,13 @@ func (w *world) block(height, final primitives.Height, reorganised bool, ran ...
 	w.note()
 }
 
-// pooled makes the mempool answer some waiters.
+// pooled makes the mempool check and answer some waiters.
 func (w *world) pooled(now func() bool) {
 	for _, x := range w.order {
 		if x.asks && now() {
 			x.asks = false
-			x.inbox = append(x.inbox, messages.Submitted{Pooled: true})
+			_, used := w.ledger[id("tx")]
+			x.inbox = append(x.inbox, messages.Submitted{Pooled: true, MaybeIncluded: used})
 		}
 	}
 }

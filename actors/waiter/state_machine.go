@@ -88,6 +88,16 @@ func (c *Machine) Step(m *messages.Progress) Decision {
 // Forget drops all outcomes after a restart of txtracker, because they may not be canonical.
 func (c *Machine) Forget() { c.Leave() }
 
+// begin sets the position as of which no block includes the transaction. It returns false and does
+// nothing after a Progress.
+func (c *Machine) begin(at messages.Position) bool {
+	if c.at != (messages.Position{}) {
+		return false
+	}
+	c.at = at
+	return true
+}
+
 // At returns the position of the last Progress. All results of the machine are as of this position.
 func (c *Machine) At() messages.Position { return c.at }
 
